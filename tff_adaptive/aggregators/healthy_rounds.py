@@ -1,0 +1,80 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""An aggregator that a round without a healthy client leaves as it was."""
+
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive import _compat
+
+
+class HealthyRoundsFactory(tff.aggregators.WeightedAggregationFactory):
+  """Wraps an aggregator so that a round of total weight zero changes nothing.
+
+  In such a round the state of the inner aggregator stays, and the result is
+  NaN, which the finalizer rejects together with its own new state. (TFF's mean
+  gives NaN by dividing zero by zero; zeroing, clipping and compression would
+  still adapt to the zeros that rejected clients send.)
+
+  The total weight is a plain sum beside the inner aggregation.
+  """
+
+  def __init__(self, inner: tff.aggregators.WeightedAggregationFactory):
+    """Initializes the factory.
+
+    Args:
+      inner: The aggregator to wrap.
+    """
+    self._inner = inner
+
+  def create(
+      self, value_type: Any, weight_type: Any
+  ) -> tff.templates.AggregationProcess:
+    """Creates the process, see `tff.aggregators.WeightedAggregationFactory`."""
+    inner = self._inner.create(value_type, weight_type)
+    state_type = inner.initialize.type_signature.result.member
+    result_type = inner.next.type_signature.result.result.member
+
+    @tff.tensorflow.computation(weight_type, state_type, state_type)
+    @tf.function
+    def select_state(total, old, new):
+      # A nested structure without leaves has nothing to select.
+      return tf.nest.map_structure(
+          lambda o, n: tf.where(total > 0, n, o), old, new
+      )
+
+    @tff.tensorflow.computation(weight_type, result_type)
+    def select_result(total, result):
+      return tf.nest.map_structure(
+          lambda r: tf.where(total > 0, r, tf.cast(float('nan'), r.dtype)),
+          result,
+      )
+
+    @_compat.federated_computation(
+        inner.initialize.type_signature.result,
+        _compat.FederatedType(value_type, _compat.CLIENTS),
+        _compat.FederatedType(weight_type, _compat.CLIENTS),
+    )
+    def next_fn(state, value, weight):
+      output = inner.next(state, value, weight)
+      total = _compat.federated_sum(weight)
+      return tff.templates.MeasuredProcessOutput(
+          _compat.federated_map(select_state, (total, state, output.state)),
+          _compat.federated_map(select_result, (total, output.result)),
+          output.measurements,
+      )
+
+    return tff.templates.AggregationProcess(inner.initialize, next_fn)

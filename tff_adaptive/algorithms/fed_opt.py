@@ -1,0 +1,207 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""FedOpt: any client optimizer, any server optimizer, any aggregator.
+
+The generalized federated averaging of Reddi et al., Adaptive Federated
+Optimization, ICLR 2021, https://arxiv.org/abs/2003.00295, Algorithm 1.
+"""
+
+from typing import Any, Optional, Union
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive import _compat
+from tff_adaptive.aggregators import healthy_rounds
+from tff_adaptive.client_works import client_work
+from tff_adaptive.client_works import local_training
+from tff_adaptive.client_works import model_adapter
+from tff_adaptive.finalizers import measured_update
+from tff_adaptive.optimizers import fedavg
+from tff_adaptive.optimizers import optimizer as optimizer_lib
+
+_Aggregator = Union[
+    tff.aggregators.WeightedAggregationFactory,
+    tff.aggregators.UnweightedAggregationFactory,
+]
+
+
+def _to_weighted(
+    aggregator: Optional[_Aggregator],
+    client_weighting: tff.learning.ClientWeighting,
+) -> tff.aggregators.WeightedAggregationFactory:
+  """The weighted form of what the user gave."""
+  if aggregator is None:
+    return tff.aggregators.MeanFactory()
+  if isinstance(aggregator, tff.aggregators.WeightedAggregationFactory):
+    return aggregator
+  if not isinstance(aggregator, tff.aggregators.UnweightedAggregationFactory):
+    raise TypeError(
+        '`model_aggregator` must be a `tff.aggregators` factory, found '
+        f'{type(aggregator)}.'
+    )
+  if client_weighting != tff.learning.ClientWeighting.UNIFORM:
+    raise ValueError(
+        f'`model_aggregator` is unweighted ({type(aggregator).__name__}) and '
+        'would ignore the number of examples: pass '
+        '`client_weighting=tff.learning.ClientWeighting.UNIFORM`, or a weighted'
+        ' aggregator.'
+    )
+  return tff.aggregators.as_weighted_aggregator(aggregator)
+
+
+def _check_server_optimizer(optimizer: Any) -> None:
+  if not isinstance(optimizer, tff.learning.optimizers.Optimizer):
+    raise TypeError(
+        'The server optimizer must be a `tff.learning.optimizers.Optimizer`, '
+        f'found {type(optimizer)}. The builders in `tff_adaptive.optimizers` '
+        'and `tff.learning.optimizers` return one.'
+    )
+  if optimizer_lib.takes_extra_args(optimizer) and optimizer.evaluates_again:
+    raise ValueError(
+        'The server optimizer evaluates batches again, and a server has none: '
+        f'found {type(optimizer).__name__}. Use it as the client optimizer.'
+    )
+
+
+def build_fed_opt(
+    model: model_adapter.Model,
+    client_optimizer: tff.learning.optimizers.Optimizer,
+    server_optimizer: Optional[tff.learning.optimizers.Optimizer] = None,
+    *,
+    client_weighting: tff.learning.ClientWeighting = (
+        tff.learning.ClientWeighting.NUM_EXAMPLES
+    ),
+    model_aggregator: Optional[_Aggregator] = None,
+    metrics_aggregator: Optional[
+        tff.learning.metrics.MetricsAggregatorType
+    ] = None,
+    loss_term: Optional[local_training.LossTerm] = None,
+    loop_implementation: tff.learning.LoopImplementation = (
+        tff.learning.LoopImplementation.DATASET_REDUCE
+    ),
+) -> tff.learning.templates.LearningProcess:
+  """Builds generalized federated averaging.
+
+  In every round the server sends its model to the clients of the cohort; each
+  trains it on its batches with `client_optimizer`, whose state is new in every
+  round, and sends the change; the server aggregates the changes and takes one
+  step of `server_optimizer` along the result:
+
+  ```
+  delta_i = ClientOpt(x_t; batches of i) - x_t
+  x_{t+1} = ServerOpt(x_t, -sum_i w_i delta_i / sum_i w_i)
+  ```
+
+  The process has the type signatures of TFF's learning processes, with S a
+  `tff.learning.templates.LearningAlgorithmState`:
+
+  - initialize: ( -> S@SERVER)
+  - next: (<S@SERVER, {B*}@CLIENTS> -> <state=S@SERVER, metrics=M@SERVER>)
+
+  and TFF's accessors of the model's weights and of the hyperparameters:
+  `get_hparams` gives those of the client optimizer under `client_work` and
+  those of the server optimizer under `finalizer`.
+
+  A client that has no example, or whose change, loss or step sizes are not
+  finite, sends zeros with weight zero and is counted as rejected. In a round
+  without a healthy client, model, optimizer and aggregator stay as they were.
+  Stock `build_unweighted_fed_avg` divides by all clients instead. With SGD on
+  both sides and server rate 1 the numbers are those of stock
+  `tff.learning.algorithms.build_weighted_fed_avg`.
+
+  Args:
+    model: A `tff.learning.models.FunctionalModel`, or a function without
+      arguments that makes a new `tff.learning.models.VariableModel` at every
+      call.
+    client_optimizer: A `tff.learning.optimizers.Optimizer`, or its superset
+      `tff_adaptive.optimizers.ExtraArgsOptimizer`.
+    server_optimizer: A `tff.learning.optimizers.Optimizer`. Defaults to
+      `tff_adaptive.optimizers.build_fedavg()`, the weighted mean of the
+      clients' models.
+    client_weighting: `NUM_EXAMPLES`, the default and TFF's, weighs a client by
+      the examples it has seen in the round, every epoch counted; `UNIFORM`, as
+      Delta-SGD's paper does, weighs all healthy clients alike.
+    model_aggregator: Any weighted aggregation factory, such as
+      `tff.learning.robust_aggregator()`. An unweighted one, such as
+      `tff.learning.dp_aggregator(...)`, goes with `UNIFORM` alone; its
+      denominator counts rejected clients, which send zeros. Defaults to
+      `tff.aggregators.MeanFactory()`.
+    metrics_aggregator: As in `tff.learning.algorithms.build_weighted_fed_avg`.
+    loss_term: A function of (weights, received weights, batch) that is added to
+      the loss of each batch, see `tff_adaptive.client_works.build_fedprox`.
+    loop_implementation: See `tff.learning.LoopImplementation`.
+
+  Returns:
+    A `tff.learning.templates.LearningProcess`. Its metrics are an ordered
+    dictionary of `distributor`, `client_work` (see
+    `tff_adaptive.client_works.build_local_training_client_work`),
+    `aggregator` and `finalizer` (`update_non_finite`, 1 if the round changed
+    nothing, and `update_norm`, the norm of the aggregated change).
+
+  Raises:
+    TypeError: If an argument has not the documented type.
+    ValueError: If an unweighted aggregator meets `NUM_EXAMPLES`, or the server
+      optimizer needs batches.
+
+  Example:
+
+    ```python
+    process = tff_adaptive.algorithms.build_fed_opt(
+        model,
+        tff_adaptive.optimizers.build_delta_sgd(),
+        client_weighting=tff.learning.ClientWeighting.UNIFORM,
+    )
+    state = process.initialize()
+    output = process.next(state, [client_dataset, another_client_dataset])
+    output.metrics['client_work']['clients']['step_size_mean']
+    ```
+
+  References:
+    Reddi et al., Adaptive Federated Optimization, ICLR 2021,
+    https://arxiv.org/abs/2003.00295, Algorithm 1 (uniform weights) and
+    Algorithm 5 (weights by examples).
+  """
+  if server_optimizer is None:
+    server_optimizer = fedavg.build_fedavg()
+  _check_server_optimizer(server_optimizer)
+  work = client_work.build_local_training_client_work(
+      model,
+      client_optimizer,
+      client_weighting,
+      metrics_aggregator=metrics_aggregator,
+      loss_term=loss_term,
+      loop_implementation=loop_implementation,
+  )
+  adapter = model_adapter.build_model_adapter(model)
+  weights_type = adapter.weights_type
+
+  @tff.tensorflow.computation
+  def initial_weights():
+    return adapter.initial_weights()
+
+  aggregator = healthy_rounds.HealthyRoundsFactory(
+      _to_weighted(model_aggregator, client_weighting)
+  )
+  return tff.learning.templates.compose_learning_process(
+      initial_weights,
+      tff.learning.templates.build_broadcast_process(weights_type),
+      work,
+      aggregator.create(
+          weights_type.trainable, _compat.TensorType(tf.float32.as_numpy_dtype)
+      ),
+      measured_update.build_measured_update_finalizer(
+          server_optimizer, weights_type
+      ),
+  )

@@ -1,0 +1,346 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""One view of the two kinds of TFF models: weights in, loss and gradient out.
+
+`tff.learning.models.FunctionalModel` takes its weights as arguments; a
+`tff.learning.models.VariableModel` holds them in variables, together with its
+metrics. The local loop knows neither: it talks to a `LocalModel`, made inside
+the graph of the client's work by a `ModelAdapter`, which knows the types.
+"""
+
+import abc
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Optional, Union
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive import _compat
+
+Model = Union[
+    tff.learning.models.FunctionalModel,
+    Callable[[], tff.learning.models.VariableModel],
+]
+Weights = tuple[tf.Tensor, ...]
+# (trainable weights, batch) to a scalar that is added to the model's loss.
+BatchLossTerm = Callable[[Weights, Any], tf.Tensor]
+
+
+class Evaluation(NamedTuple):
+  """What a model says of one batch.
+
+  Attributes:
+    loss: The mean loss of the batch, with the loss term; a scalar.
+    gradients: The gradients of `loss`, a tuple with one entry a trainable
+      weight: a tensor, `tf.IndexedSlices` or `None`.
+    predictions: What the model predicts for the batch.
+    num_examples: The number of examples in the batch, an int64 scalar.
+  """
+
+  loss: tf.Tensor
+  gradients: tuple[Any, ...]
+  predictions: Any
+  num_examples: tf.Tensor
+
+
+class LocalModel(abc.ABC):
+  """A model inside one graph; trainable weights are a flat tuple of tensors."""
+
+  @abc.abstractmethod
+  def start(self, weights: tff.learning.models.ModelWeights) -> Any:
+    """Takes the weights that were received and returns empty metrics."""
+
+  @abc.abstractmethod
+  def forward(
+      self, trainable: Weights, batch: Any, training: bool
+  ) -> tff.learning.models.BatchOutput:
+    """Loss and predictions at `trainable`; a variable model counts them."""
+
+  @abc.abstractmethod
+  def value_and_grad(
+      self,
+      trainable: Weights,
+      batch: Any,
+      loss_term: Optional[BatchLossTerm] = None,
+  ) -> Evaluation:
+    """Loss and gradients at `trainable`; a variable model counts the batch."""
+
+  @abc.abstractmethod
+  def value_and_grad_again(
+      self,
+      trainable: Weights,
+      batch: Any,
+      loss_term: Optional[BatchLossTerm] = None,
+  ) -> Evaluation:
+    """The same for a batch that is counted already: it leaves no trace."""
+
+  @abc.abstractmethod
+  def update_metrics(
+      self, metrics: Any, batch: Any, evaluation: Evaluation
+  ) -> Any:
+    """The metrics with one more batch in them."""
+
+  @abc.abstractmethod
+  def report_metrics(self, metrics: Any, is_healthy: tf.Tensor) -> Any:
+    """The unfinalized metrics, empty ones where `is_healthy` is false."""
+
+
+class ModelAdapter(abc.ABC):
+  """What can be said of a model outside of the client's graph.
+
+  Attributes:
+    weights_type: The `tff.Type` of its `tff.learning.models.ModelWeights`.
+    element_type: The `tff.Type` of one batch.
+    metric_finalizers: What a `tff.learning.metrics` aggregator takes.
+  """
+
+  weights_type: _compat.Type
+  element_type: _compat.Type
+  metric_finalizers: Any
+
+  @abc.abstractmethod
+  def initial_weights(self) -> tff.learning.models.ModelWeights:
+    """The initial weights, made in the current graph."""
+
+  @abc.abstractmethod
+  def build_local_model(self) -> LocalModel:
+    """The model, made in the current graph."""
+
+
+def _differentiate(
+    forward: Callable[[], tff.learning.models.BatchOutput],
+    sources: Any,
+    loss_term: Callable[[], Any],
+) -> Evaluation:
+  """Loss and gradients by `sources`, the tensors or variables of `forward`."""
+  with tf.GradientTape() as tape:
+    # Variables are watched by themselves, tensors are not.
+    tape.watch([s for s in sources if not isinstance(s, tf.Variable)])
+    output = forward()
+    loss = output.loss + tf.cast(loss_term(), output.loss.dtype)
+  num_examples = output.num_examples
+  if num_examples is None:
+    num_examples = tf.shape(tf.nest.flatten(output.predictions)[0])[0]
+  return Evaluation(
+      loss,
+      tuple(tape.gradient(loss, sources)),
+      output.predictions,
+      tf.cast(num_examples, tf.int64),
+  )
+
+
+class _LocalFunctionalModel(LocalModel):
+  """A functional model: everything is an argument or a result."""
+
+  def __init__(self, model: tff.learning.models.FunctionalModel):
+    self._model = model
+    self._non_trainable = ()
+
+  def start(self, weights):
+    self._non_trainable = weights.non_trainable
+    return self._model.initialize_metrics_state()
+
+  def forward(self, trainable, batch, training):
+    x, y = features_and_labels(batch)
+    predictions = self._model.predict_on_batch(
+        (trainable, self._non_trainable), x, training=training
+    )
+    return tff.learning.models.BatchOutput(
+        loss=self._model.loss(output=predictions, label=y),
+        predictions=predictions,
+        num_examples=tf.shape(tf.nest.flatten(predictions)[0])[0],
+    )
+
+  def value_and_grad(self, trainable, batch, loss_term=None):
+    return _differentiate(
+        lambda: self.forward(trainable, batch, training=True),
+        trainable,
+        lambda: 0.0 if loss_term is None else loss_term(trainable, batch),
+    )
+
+  def value_and_grad_again(self, trainable, batch, loss_term=None):
+    return self.value_and_grad(trainable, batch, loss_term)
+
+  def update_metrics(self, metrics, batch, evaluation):
+    _, labels = features_and_labels(batch)
+    output = tff.learning.models.BatchOutput(
+        loss=evaluation.loss,
+        predictions=evaluation.predictions,
+        num_examples=evaluation.num_examples,
+    )
+    return self._model.update_metrics_state(
+        metrics, labels=labels, batch_output=output
+    )
+
+  def report_metrics(self, metrics, is_healthy):
+    return tf.nest.map_structure(
+        lambda counted, empty: tf.where(is_healthy, counted, empty),
+        metrics,
+        self._model.initialize_metrics_state(),
+    )
+
+
+class _LocalVariableModel(LocalModel):
+  """A variable model: weights and metrics are variables of the graph."""
+
+  def __init__(self, model: tff.learning.models.VariableModel):
+    self._model = model
+    self._trainable = tuple(model.trainable_variables)
+
+  def start(self, weights):
+    for variable, value in zip(
+        self._model.non_trainable_variables, weights.non_trainable
+    ):
+      variable.assign(value)
+    self._model.reset_metrics()
+    return ()
+
+  def _assign(self, trainable):
+    for variable, value in zip(self._trainable, trainable):
+      variable.assign(value)
+
+  def forward(self, trainable, batch, training):
+    self._assign(trainable)
+    return self._model.forward_pass(batch, training=training)
+
+  def value_and_grad(self, trainable, batch, loss_term=None):
+    self._assign(trainable)
+    return _differentiate(
+        lambda: self._model.forward_pass(batch, training=True),
+        self._trainable,
+        # Of the variables, so that its gradient reaches them.
+        lambda: (
+            0.0
+            if loss_term is None
+            else loss_term(tuple(v.value() for v in self._trainable), batch)
+        ),
+    )
+
+  def value_and_grad_again(self, trainable, batch, loss_term=None):
+    # The forward pass counts in the metrics and may move batch statistics.
+    touched = [
+        *self._model.local_variables,
+        *self._model.non_trainable_variables,
+    ]
+    before = [tf.identity(v.read_value()) for v in touched]
+    evaluation = self.value_and_grad(trainable, batch, loss_term)
+    for variable, value in zip(touched, before):
+      variable.assign(value)
+    return evaluation
+
+  def update_metrics(self, metrics, batch, evaluation):
+    del batch, evaluation  # The forward pass has counted them.
+    return metrics
+
+  def report_metrics(self, metrics, is_healthy):
+    del metrics  # They are in variables.
+    if not is_healthy:
+      self._model.reset_metrics()
+    return self._model.report_local_unfinalized_metrics()
+
+
+class _FunctionalModelAdapter(ModelAdapter):
+  """The adapter of a `tff.learning.models.FunctionalModel`."""
+
+  def __init__(self, model: tff.learning.models.FunctionalModel):
+    self._model = model
+    self.weights_type = _compat.tensorflow_to_type(
+        tff.learning.models.ModelWeights(
+            *(
+                tuple(tf.TensorSpec(w.shape, w.dtype) for w in weights)
+                for weights in model.initial_weights
+            )
+        )
+    )
+    self.element_type = _compat.tensorflow_to_type(model.input_spec)
+    self.metric_finalizers = model.finalize_metrics
+
+  def initial_weights(self):
+    return tff.learning.models.ModelWeights(
+        *(
+            tuple(tf.convert_to_tensor(w) for w in weights)
+            for weights in self._model.initial_weights
+        )
+    )
+
+  def build_local_model(self):
+    return _LocalFunctionalModel(self._model)
+
+
+class _VariableModelAdapter(ModelAdapter):
+  """The adapter of a factory of `tff.learning.models.VariableModel`s."""
+
+  def __init__(self, model_fn: Callable[[], tff.learning.models.VariableModel]):
+    self._model_fn = model_fn
+    # A graph of its own, so that no variable outlives the look at the model.
+    with tf.Graph().as_default():
+      model = self._build()
+      self.weights_type = tff.learning.models.weights_type_from_model(model)
+      self.element_type = _compat.tensorflow_to_type(model.input_spec)
+      self.metric_finalizers = model.metric_finalizers()
+
+  def _build(self) -> tff.learning.models.VariableModel:
+    model = self._model_fn()
+    if not isinstance(model, tff.learning.models.VariableModel):
+      raise TypeError(
+          'The model factory must return a `tff.learning.models.VariableModel`,'
+          f' found {type(model)}. For a Keras model, return '
+          '`tff.learning.models.from_keras_model(...)`.'
+      )
+    return model
+
+  def initial_weights(self):
+    return tff.learning.models.ModelWeights.from_model(self._build())
+
+  def build_local_model(self):
+    return _LocalVariableModel(self._build())
+
+
+def features_and_labels(batch: Any) -> tuple[Any, Any]:
+  """The two parts of a batch: of a mapping 'x' and 'y', else of a pair."""
+  if isinstance(batch, Mapping):
+    return batch['x'], batch['y']
+  x, y = batch
+  return x, y
+
+
+def build_model_adapter(model: Model) -> ModelAdapter:
+  """Builds the adapter that fits `model`.
+
+  Args:
+    model: A `tff.learning.models.FunctionalModel`, or a function without
+      arguments that makes a new `tff.learning.models.VariableModel` at every
+      call.
+
+  Returns:
+    A `ModelAdapter`.
+
+  Raises:
+    TypeError: If `model` is neither.
+  """
+  if isinstance(model, tff.learning.models.FunctionalModel):
+    return _FunctionalModelAdapter(model)
+  if isinstance(model, (tff.learning.models.VariableModel, tf.keras.Model)):
+    raise TypeError(
+        f'`model` must not be a model that exists already, found {type(model)}:'
+        ' give a function without arguments that makes one, or a '
+        '`tff.learning.models.FunctionalModel`.'
+    )
+  if not callable(model):
+    raise TypeError(
+        '`model` must be a `tff.learning.models.FunctionalModel` or a function '
+        'without arguments that returns a `tff.learning.models.VariableModel`, '
+        f'found {type(model)}.'
+    )
+  return _VariableModelAdapter(model)

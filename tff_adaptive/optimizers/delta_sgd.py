@@ -1,0 +1,334 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Delta-SGD: each client tunes its step to the local smoothness."""
+
+import collections
+from typing import Any, Optional, TypeVar
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import vectors
+
+_LEARNING_RATE_KEY = tff.learning.optimizers.LEARNING_RATE_KEY
+_THETA_KEY = 'theta'
+_GAMMA_KEY = 'gamma'
+_DELTA_KEY = 'delta'
+_HPARAMS_KEYS = (_LEARNING_RATE_KEY, _THETA_KEY, _GAMMA_KEY, _DELTA_KEY)
+
+_NUM_STEPS_KEY = 'num_steps'
+_LAST_STEP_SIZE_KEY = 'last_step_size'
+_LAST_THETA_KEY = 'last_theta'
+_PREVIOUS_WEIGHTS_KEY = 'previous_weights'
+_PREVIOUS_GRADIENTS_KEY = 'previous_gradients'
+
+RECOMPUTE = 'recompute'
+REUSE = 'reuse'
+
+State = TypeVar('State', bound=collections.OrderedDict)
+Hparams = TypeVar('Hparams', bound=collections.OrderedDict)
+
+
+def _flat_pairs(left: Any, gradients: Any) -> list[tuple[Any, Any]]:
+  """Pairs of leaves, without those that have no gradient."""
+  pairs = zip(tf.nest.flatten(left), tf.nest.flatten(gradients))
+  return [(l, g) for l, g in pairs if g is not None]
+
+
+def _next_step_size(
+    weight_change: tf.Tensor,
+    gradient_change: tf.Tensor,
+    last_step_size: tf.Tensor,
+    last_theta: tf.Tensor,
+    gamma: tf.Tensor,
+    delta: tf.Tensor,
+) -> tuple[tf.Tensor, tf.Tensor]:
+  """The step size and theta of a step after the first; see `build_delta_sgd`.
+
+  Args:
+    weight_change: The norm of x_k - x_{k-1}, a scalar.
+    gradient_change: The norm of g_k - h_k, a scalar.
+    last_step_size: The step size of step k-1, a scalar.
+    last_theta: The theta of step k-1, a scalar.
+    gamma: The hyperparameter, a scalar.
+    delta: The hyperparameter, a scalar.
+
+  Returns:
+    The pair (step size, theta) of step k; NaN where a change is not finite.
+  """
+  grown = tf.sqrt(1.0 + delta * last_theta) * last_step_size
+  smooth = tf.math.divide_no_nan(gamma * weight_change, 2.0 * gradient_change)
+  # Without a change there is no estimate of the smoothness: grow.
+  has_estimate = (weight_change > 0.0) & (gradient_change > 0.0)
+  step_size = tf.where(has_estimate, tf.minimum(smooth, grown), grown)
+  # min() and the comparisons would pick the growth limit over a NaN, and an
+  # infinite change would give a step of 0. Such a client must be seen to fail.
+  is_finite = tf.math.is_finite(weight_change + gradient_change)
+  step_size = tf.where(is_finite, step_size, float('nan'))
+  return step_size, tf.math.divide_no_nan(step_size, last_step_size)
+
+
+class _DeltaSGD(optimizer.ExtraArgsOptimizer):
+  """Delta-SGD, see `build_delta_sgd`."""
+
+  def __init__(
+      self,
+      hparams: Hparams,
+      previous_gradient: str,
+      amplify_first: bool,
+  ):
+    for name in (_LEARNING_RATE_KEY, _GAMMA_KEY):
+      optimizer.check_positive(name, hparams[name], 'Delta-SGD')
+    for name in (_THETA_KEY, _DELTA_KEY):
+      optimizer.check_rate(name, hparams[name], 'Delta-SGD')
+    if previous_gradient not in (RECOMPUTE, REUSE):
+      raise ValueError(
+          f"Delta-SGD `previous_gradient` must be '{RECOMPUTE}' or '{REUSE}', "
+          f'found {previous_gradient!r}.'
+      )
+    self._hparams = hparams
+    self._recomputes = previous_gradient == RECOMPUTE
+    self._amplify_first = amplify_first
+
+  @property
+  def evaluates_again(self) -> bool:
+    return self._recomputes
+
+  def initialize(self, specs: Any) -> State:
+    dtype = vectors.step_dtype(specs)
+    state = collections.OrderedDict(self._hparams)
+    state[_NUM_STEPS_KEY] = tf.zeros([], tf.int32)
+    state[_LAST_STEP_SIZE_KEY] = tf.zeros([], dtype)
+    state[_LAST_THETA_KEY] = tf.zeros([], dtype)
+    history = [_PREVIOUS_WEIGHTS_KEY]
+    if not self._recomputes:
+      history.append(_PREVIOUS_GRADIENTS_KEY)
+    for key in history:
+      state[key] = tf.nest.map_structure(
+          lambda s: tf.zeros(s.shape, s.dtype), specs
+      )
+    return state
+
+  def next(
+      self,
+      state: State,
+      weights: Any,
+      gradients: Any,
+      *,
+      value: Optional[tf.Tensor] = None,
+      value_and_grad_fn: Optional[optimizer.ValueAndGradFn] = None,
+  ) -> tuple[State, Any]:
+    del value  # Unused.
+    gradients = tff.learning.optimizers.handle_indexed_slices_gradients(
+        gradients
+    )
+    tff.learning.optimizers.check_weights_gradients_match(weights, gradients)
+    previous = state[_PREVIOUS_WEIGHTS_KEY]
+    optimizer.check_weights_state_match(
+        weights, previous, _PREVIOUS_WEIGHTS_KEY
+    )
+    old_gradients = self._gradients_at_previous_weights(
+        state, gradients, value_and_grad_fn
+    )
+    step_size, theta = self._step_size(state, weights, gradients, old_gradients)
+
+    new_state = collections.OrderedDict(state)
+    new_state[_NUM_STEPS_KEY] = state[_NUM_STEPS_KEY] + 1
+    new_state[_LAST_STEP_SIZE_KEY] = step_size
+    new_state[_LAST_THETA_KEY] = theta
+    new_state[_PREVIOUS_WEIGHTS_KEY] = weights
+    if not self._recomputes:
+      new_state[_PREVIOUS_GRADIENTS_KEY] = tf.nest.map_structure(
+          lambda w, g: tf.zeros_like(w) if g is None else g, weights, gradients
+      )
+    return new_state, vectors.descend(weights, gradients, step_size)
+
+  def _gradients_at_previous_weights(
+      self,
+      state: State,
+      gradients: Any,
+      value_and_grad_fn: Optional[optimizer.ValueAndGradFn],
+  ) -> list[tf.Tensor]:
+    """h_k, a flat list without the leaves that have no gradient."""
+    if not self._recomputes:
+      previous = state[_PREVIOUS_GRADIENTS_KEY]
+      return [p for p, _ in _flat_pairs(previous, gradients)]
+    if value_and_grad_fn is None:
+      raise ValueError(
+          "Delta-SGD with `previous_gradient='recompute'` evaluates each batch "
+          'twice and needs `value_and_grad_fn`, which was not given: train with '
+          '`tff_adaptive.algorithms.build_fed_opt`, or take '
+          "`previous_gradient='reuse'`, which runs inside the algorithms of "
+          '`tff.learning`.'
+      )
+
+    def evaluate():
+      _, old = value_and_grad_fn(state[_PREVIOUS_WEIGHTS_KEY])
+      old = tff.learning.optimizers.handle_indexed_slices_gradients(old)
+      return [o for o, _ in _flat_pairs(old, gradients)]
+
+    # The first step has no previous point: one gradient, not two.
+    return tf.cond(
+        state[_NUM_STEPS_KEY] > 0,
+        evaluate,
+        lambda: [tf.identity(g) for _, g in _flat_pairs(gradients, gradients)],
+    )
+
+  def _step_size(
+      self,
+      state: State,
+      weights: Any,
+      gradients: Any,
+      old_gradients: list[tf.Tensor],
+  ) -> tuple[tf.Tensor, tf.Tensor]:
+    """The step size and theta of this step, scalars."""
+    dtype = vectors.step_dtype(weights)
+    learning_rate, initial_theta, gamma, delta = (
+        tf.cast(state[key], dtype) for key in _HPARAMS_KEYS
+    )
+    is_first = tf.equal(state[_NUM_STEPS_KEY], 0)
+    pairs = _flat_pairs(weights, gradients)
+    previous = _flat_pairs(state[_PREVIOUS_WEIGHTS_KEY], gradients)
+    weight_change = vectors.norm(
+        [w - p for (w, _), (p, _) in zip(pairs, previous)], dtype
+    )
+    gradient_change = vectors.norm(
+        [g - o for (_, g), o in zip(pairs, old_gradients)], dtype
+    )
+    if self._amplify_first:
+      # In the published code both points are equal at the first step: nothing
+      # has changed, and the step grows from the initial one.
+      unchanged = tf.zeros([], dtype)
+      first = _next_step_size(
+          unchanged, unchanged, learning_rate, initial_theta, gamma, delta
+      )
+    else:
+      first = (learning_rate, initial_theta)
+    later = _next_step_size(
+        weight_change,
+        gradient_change,
+        state[_LAST_STEP_SIZE_KEY],
+        state[_LAST_THETA_KEY],
+        gamma,
+        delta,
+    )
+    return tuple(tf.where(is_first, f, l) for f, l in zip(first, later))
+
+  def report(self, state: State) -> 'collections.OrderedDict[str, tf.Tensor]':
+    evaluations = tf.ones([], tf.int32)
+    if self._recomputes:
+      evaluations += tf.cast(state[_NUM_STEPS_KEY] > 1, tf.int32)
+    return collections.OrderedDict([
+        (optimizer.STEP_SIZE_KEY, state[_LAST_STEP_SIZE_KEY]),
+        (_THETA_KEY, state[_LAST_THETA_KEY]),
+        (optimizer.GRADIENT_EVALUATIONS_KEY, evaluations),
+    ])
+
+  def get_hparams(self, state: State) -> Hparams:
+    return collections.OrderedDict((key, state[key]) for key in _HPARAMS_KEYS)
+
+  def set_hparams(self, state: State, hparams: Hparams) -> State:
+    return collections.OrderedDict(state, **hparams)
+
+
+def build_delta_sgd(
+    learning_rate: float = 0.2,
+    theta: float = 1.0,
+    gamma: float = 2.0,
+    delta: float = 0.1,
+    *,
+    previous_gradient: str = RECOMPUTE,
+    amplify_first: bool = False,
+) -> optimizer.ExtraArgsOptimizer:
+  """Builds Delta-SGD, the client optimizer that tunes its own step.
+
+  With x_k the weights before local step k, B_k its batch, g_k = g(x_k; B_k) the
+  gradient and norms over the vector of all trainable weights:
+
+  ```
+  step 0:   eta_0   = learning_rate,  theta_0 = theta
+  step k:   h_k     = g(x_{k-1}; B_k)                      (same batch as g_k)
+            grow    = sqrt(1 + delta * theta_{k-1}) * eta_{k-1}
+            eta_k   = min(gamma * |x_k - x_{k-1}| / (2 * |g_k - h_k|), grow)
+            theta_k = eta_k / eta_{k-1}
+  always:   x_{k+1} = x_k - eta_k * g_k
+  ```
+
+  The first branch is gamma/2 over the local smoothness along the last step, the
+  second limits how fast the step may grow. Where either norm is zero, eta_k is
+  `grow`. Where one is not finite, eta_k is NaN, so the client is counted as
+  rejected instead of training on. The history starts anew in every round and
+  goes on over the epochs of a round; with one local step a round this is SGD
+  with step `learning_rate`.
+
+  It sends the model's change alone, keeps nothing on the server and holds one
+  more copy of the weights (two with `'reuse'`) while it trains.
+
+  Args:
+    learning_rate: eta_0, the step size of each round's first step, above zero.
+      Default 0.2, section 4 of the paper.
+    theta: theta_0, the ratio that the second step assumes for the first, not
+      negative. Default 1.0, section 4.
+    gamma: Scales the estimate from the smoothness, above zero. Default 2.0,
+      section 4. The paper calls this factor the amplifier. The convergence
+      theorems take gamma = 1: the default lies outside of them.
+    delta: Limits the growth of the step, not negative. Default 0.1, section 4.
+      The published code calls this one `amplifier`, with default 0.02, and runs
+      it at 0.1.
+    previous_gradient: `'recompute'`, the default and the published code's way,
+      evaluates h_k on the batch of g_k and with its dropout mask: two gradients
+      a step from the second on. `'reuse'` takes the stored g_{k-1} in its
+      place: one gradient a step, but of another batch, which makes the steps
+      shorter; this form is a plain TFF optimizer and also runs inside the
+      algorithms of `tff.learning`.
+    amplify_first: Whether step 0 takes sqrt(1 + delta * theta) * learning_rate,
+      as the published code does, in place of `learning_rate`, as Algorithm 1
+      says. Default False.
+
+  Returns:
+    An `ExtraArgsOptimizer` with the hyperparameters `learning_rate`, `theta`,
+    `gamma` and `delta`. It reports `step_size` and `theta` of each step.
+
+  Raises:
+    ValueError: If an argument is out of its range, or, from `next`, if
+      `previous_gradient='recompute'` is used by a loop that cannot evaluate a
+      batch again.
+
+  Example:
+
+    >>> optimizer = build_delta_sgd(previous_gradient='reuse')
+    >>> state = optimizer.initialize(tf.TensorSpec([], tf.float32))
+    >>> x, steps = tf.constant(1.0), []
+    >>> for _ in range(3):  # f(x) = 5 x^2
+    ...   state, x = optimizer.next(state, x, 10.0 * x)
+    ...   steps.append(round(float(state['last_step_size']), 4))
+    >>> steps  # 0.2, then gamma/2 over the smoothness 10
+    [0.2, 0.1, 0.1]
+
+  References:
+    Kim, Toghani, Uribe, Kyrillidis, Adaptive Federated Learning with
+    Auto-Tuned Clients, ICLR 2024, https://arxiv.org/abs/2306.11201, Algorithm 1
+    and equation (4); Malitsky and Mishchenko, Adaptive Gradient Descent without
+    Descent, ICML 2020, https://arxiv.org/abs/1910.09529, Algorithm 1.
+    Deviations: none from Algorithm 1 with the defaults. The published code adds
+    1e-8 to eta_k and amplifies the first step; the paper does not, nor do we.
+  """
+  hparams = collections.OrderedDict([
+      (_LEARNING_RATE_KEY, learning_rate),
+      (_THETA_KEY, theta),
+      (_GAMMA_KEY, gamma),
+      (_DELTA_KEY, delta),
+  ])
+  return _DeltaSGD(hparams, previous_gradient, amplify_first)

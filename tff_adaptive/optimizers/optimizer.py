@@ -1,0 +1,191 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The protocol of optimizers that need more than a gradient.
+
+`tff.learning.optimizers.Optimizer.next(state, weights, gradients)` has no loss
+and cannot evaluate again. `ExtraArgsOptimizer` is a superset of it, in the
+manner of optax's transformations with extra arguments: what is new is
+keyword-only, so an optimizer that can do without still works wherever a plain
+one does, and the local training loop of `tff_adaptive.client_works` runs both.
+"""
+
+import abc
+import collections
+from collections.abc import Callable
+from typing import Any, Optional, TypeVar
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+# Keys of `ExtraArgsOptimizer.report` that the training loop knows by name.
+STEP_SIZE_KEY = 'step_size'
+GRADIENT_EVALUATIONS_KEY = 'gradient_evaluations'
+
+State = TypeVar('State')
+Weights = TypeVar('Weights')
+Hparams = TypeVar('Hparams')
+
+# Weights to (loss, gradients), on the batch of the current step, with the
+# dropout mask of the current step.
+ValueAndGradFn = Callable[[Any], tuple[tf.Tensor, Any]]
+
+
+class ExtraArgsOptimizer(
+    tff.learning.optimizers.Optimizer[State, Weights, Hparams]
+):
+  """An optimizer whose `next` may also see the loss and evaluate again.
+
+  Attributes:
+    takes_extra_args: Marks the protocol; the local training loop looks for it
+      and then passes `value` and, if `evaluates_again`, `value_and_grad_fn`.
+    evaluates_again: Whether `next` calls `value_and_grad_fn`. The loop fixes
+      the random numbers of a step (dropout) only for optimizers that do.
+  """
+
+  takes_extra_args: bool = True
+
+  @property
+  def evaluates_again(self) -> bool:
+    return False
+
+  @abc.abstractmethod
+  def next(
+      self,
+      state: State,
+      weights: Weights,
+      gradients: Any,
+      *,
+      value: Optional[tf.Tensor] = None,
+      value_and_grad_fn: Optional[ValueAndGradFn] = None,
+  ) -> tuple[State, Weights]:
+    """Takes one step.
+
+    Args:
+      state: What `initialize` or the call of `next` before returned.
+      weights: A structure of tensors, the current point.
+      gradients: A structure like `weights`, the gradients at `weights`; a leaf
+        may be `None` or `tf.IndexedSlices`.
+      value: The scalar loss at `weights`, on the batch of this step, with every
+        loss term, or `None` where the caller has none.
+      value_and_grad_fn: Maps a structure like `weights` to the loss and the
+        gradients there, on the same batch and with the same dropout mask, or
+        `None` where the caller cannot evaluate again.
+
+    Returns:
+      The new state and the new weights.
+    """
+
+  def report(self, state: State) -> 'collections.OrderedDict[str, tf.Tensor]':
+    """Scalars that describe the step after which `state` was returned.
+
+    The training loop reports mean, minimum and maximum of each over the steps
+    of all healthy clients; it adds up `GRADIENT_EVALUATIONS_KEY`, which counts
+    one a step where it is missing.
+
+    Args:
+      state: A state that `next` returned.
+
+    Returns:
+      An ordered dictionary from names to scalar tensors.
+    """
+    del state
+    return collections.OrderedDict()
+
+
+def takes_extra_args(optimizer: tff.learning.optimizers.Optimizer) -> bool:
+  """Whether `optimizer` speaks the keyword superset of TFF's protocol."""
+  return getattr(optimizer, 'takes_extra_args', False)
+
+
+def step_report(
+    optimizer: tff.learning.optimizers.Optimizer, state: Any
+) -> 'collections.OrderedDict[str, tf.Tensor]':
+  """What `optimizer` tells of its last step, as float32 scalars.
+
+  Args:
+    optimizer: Any `tff.learning.optimizers.Optimizer`. Of one that does not
+      report, the learning rate in its state is the step size.
+    state: A state that its `next` returned.
+
+  Returns:
+    An ordered dictionary, empty if nothing is known.
+  """
+  if takes_extra_args(optimizer):
+    report = optimizer.report(state)
+  else:
+    report = collections.OrderedDict()
+    if isinstance(state, collections.abc.Mapping):
+      learning_rate = state.get(tff.learning.optimizers.LEARNING_RATE_KEY)
+      if learning_rate is not None:
+        report[STEP_SIZE_KEY] = learning_rate
+  return collections.OrderedDict(
+      (name, tf.cast(value, tf.float32)) for name, value in report.items()
+  )
+
+
+def check_rate(name: str, value: Any, owner: str) -> None:
+  """Raises unless `value` is a finite number that is not negative.
+
+  Args:
+    name: The argument's name, for the message.
+    value: A number; a symbolic tensor is let through, as its value is unknown.
+    owner: The rule's name, for the message.
+
+  Raises:
+    ValueError: If the number is negative, infinite or NaN.
+  """
+  if tf.is_symbolic_tensor(value):
+    return
+  if not 0.0 <= float(value) < float('inf'):
+    raise ValueError(
+        f'{owner} `{name}` must be finite and not negative, found {value}.'
+    )
+
+
+def check_positive(name: str, value: Any, owner: str) -> None:
+  """Raises unless `value` is a finite number above zero; see `check_rate`."""
+  check_rate(name, value, owner)
+  if not tf.is_symbolic_tensor(value) and float(value) == 0.0:
+    raise ValueError(f'{owner} `{name}` must be above zero, found {value}.')
+
+
+def check_weights_state_match(weights: Any, state: Any, name: str) -> None:
+  """Raises unless a part of the state fits the weights.
+
+  Args:
+    weights: A structure of tensors.
+    state: The part of the optimizer's state that has one tensor a weight.
+    name: What that part is called, for the message.
+
+  Raises:
+    ValueError: If structure, shapes or dtypes differ.
+  """
+  def spec(structure):
+    return tf.nest.map_structure(lambda t: (t.dtype, tuple(t.shape)), structure)
+
+  try:
+    tf.nest.assert_same_structure(weights, state)
+    matches = all(
+        w.dtype == s.dtype and w.shape.is_compatible_with(s.shape)
+        for w, s in zip(tf.nest.flatten(weights), tf.nest.flatten(state))
+    )
+  except (TypeError, ValueError):
+    matches = False
+  if not matches:
+    raise ValueError(
+        f'The optimizer state `{name}` must have the structure, shapes and '
+        f'dtypes of the weights, found {spec(state)} for weights '
+        f'{spec(weights)}. Was the state made by `initialize` for another '
+        'model?'
+    )

@@ -1,0 +1,138 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Stochastic gradient descent, with and without momentum."""
+
+import collections
+from typing import Any, TypeVar
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import vectors
+
+_LEARNING_RATE_KEY = tff.learning.optimizers.LEARNING_RATE_KEY
+_MOMENTUM_KEY = 'momentum'
+_ACCUMULATOR_KEY = 'accumulator'
+
+State = TypeVar('State', bound=collections.OrderedDict)
+Hparams = TypeVar('Hparams', bound=collections.OrderedDict)
+
+
+class _SGD(tff.learning.optimizers.Optimizer):
+  """Stochastic gradient descent, see `build_sgd`."""
+
+  def __init__(self, learning_rate: Any, momentum: Any):
+    optimizer.check_rate('learning_rate', learning_rate, 'SGD')
+    if not tf.is_symbolic_tensor(momentum) and not 0.0 <= momentum <= 1.0:
+      raise ValueError(
+          f'SGD `momentum` must be in the range [0.0, 1.0], found {momentum}.'
+      )
+    self._learning_rate = learning_rate
+    self._momentum = momentum
+    # Without momentum there is no accumulator to keep, and no hyperparameter.
+    self._has_momentum = tf.is_symbolic_tensor(momentum) or momentum > 0.0
+
+  def initialize(self, specs: Any) -> State:
+    state = collections.OrderedDict([(_LEARNING_RATE_KEY, self._learning_rate)])
+    if self._has_momentum:
+      state[_MOMENTUM_KEY] = self._momentum
+      state[_ACCUMULATOR_KEY] = tf.nest.map_structure(
+          lambda s: tf.zeros(s.shape, s.dtype), specs
+      )
+    return state
+
+  def next(
+      self, state: State, weights: Any, gradients: Any
+  ) -> tuple[State, Any]:
+    gradients = tff.learning.optimizers.handle_indexed_slices_gradients(
+        gradients
+    )
+    tff.learning.optimizers.check_weights_gradients_match(weights, gradients)
+    if not self._has_momentum:
+      return state, vectors.descend(
+          weights, gradients, state[_LEARNING_RATE_KEY]
+      )
+    accumulator = state[_ACCUMULATOR_KEY]
+    optimizer.check_weights_state_match(weights, accumulator, _ACCUMULATOR_KEY)
+
+    def accumulate(a, g):
+      if g is None:
+        return a
+      return tf.cast(state[_MOMENTUM_KEY], a.dtype) * a + g
+
+    accumulator = tf.nest.map_structure(accumulate, accumulator, gradients)
+    # A weight without a gradient stays, whatever its accumulator holds.
+    direction = tf.nest.map_structure(
+        lambda a, g: None if g is None else a, accumulator, gradients
+    )
+    new_state = collections.OrderedDict(state)
+    new_state[_ACCUMULATOR_KEY] = accumulator
+    return new_state, vectors.descend(
+        weights, direction, state[_LEARNING_RATE_KEY]
+    )
+
+  def get_hparams(self, state: State) -> Hparams:
+    keys = [_LEARNING_RATE_KEY] + [_MOMENTUM_KEY] * self._has_momentum
+    return collections.OrderedDict((k, state[k]) for k in keys)
+
+  def set_hparams(self, state: State, hparams: Hparams) -> State:
+    return collections.OrderedDict(state, **hparams)
+
+
+def build_sgd(
+    learning_rate: float = 0.1, momentum: float = 0.0
+) -> tff.learning.optimizers.Optimizer:
+  """Builds stochastic gradient descent, optionally with momentum.
+
+  ```
+  u_k     = momentum * u_{k-1} + g_k            (u_{-1} = 0)
+  x_{k+1} = x_k - learning_rate * u_k
+  ```
+
+  where `x` are the weights and `g_k` is the gradient of local step k. No
+  dampening and no Nesterov correction. The numbers are those of
+  `tff.learning.optimizers.build_sgdm`, which raises on float64 and bfloat16
+  weights when it has momentum; this one computes in the weights' dtype.
+
+  On a client the accumulator `u` starts at zero in every round.
+
+  Args:
+    learning_rate: The step size, per step, not negative. The default is the
+      one that Delta-SGD's published code runs SGD with.
+    momentum: The share of the accumulator that is kept from one step to the
+      next, in [0, 1]. Delta-SGD's comparison uses 0.9. At 0, the default, no
+      accumulator is held.
+
+  Returns:
+    A `tff.learning.optimizers.Optimizer` with the hyperparameter
+    `learning_rate` and, if it is above 0, `momentum`.
+
+  Raises:
+    ValueError: If an argument is out of its range.
+
+  Example:
+
+    >>> optimizer = build_sgd(learning_rate=0.5)
+    >>> state = optimizer.initialize(tf.TensorSpec([2], tf.float32))
+    >>> _, x = optimizer.next(state, tf.ones([2]), tf.constant([1.0, 2.0]))
+    >>> x.numpy().tolist()
+    [0.5, 0.0]
+
+  References:
+    McMahan et al., Communication-Efficient Learning of Deep Networks from
+    Decentralized Data, AISTATS 2017, https://arxiv.org/abs/1602.05629,
+    Algorithm 1 (the client's step).
+  """
+  return _SGD(learning_rate, momentum)

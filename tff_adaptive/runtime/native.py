@@ -1,0 +1,218 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""TFF's native runtime, with a worker that ends when its owner does.
+
+TFF executes computations in a C++ process that it starts on first use and never
+ends reliably: it outlives the Python process as an orphan that keeps standard
+output open. Here the worker is started by us, away from our terminal and
+streams, and ended with the context, or, if this process dies in any other way,
+by a small shell that waits for it.
+"""
+
+import atexit
+import contextlib
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Optional
+import weakref
+
+import grpc
+import portpicker
+import tensorflow_federated as tff
+
+# A message holds a whole model or client; gRPC's own limit is 4 MB.
+_MAX_MESSAGE_BYTES = 2 * 1000**3
+_CHANNEL_OPTIONS = [
+    (f'grpc.max_{name}message_length', _MAX_MESSAGE_BYTES)
+    for name in ('', 'receive_', 'send_')
+]
+_START_TIMEOUT_SECONDS = 60.0
+_POLL_SECONDS = 0.05
+
+# Runs the worker in the background and waits on its standard input, which
+# closes when the owner ends it or dies, even by SIGKILL.
+_SUPERVISOR = '"$@" & worker=$!; read -r _; kill -9 "$worker"; wait'
+
+
+def _worker_binary() -> str:
+  package = os.path.dirname(tff.__file__)
+  path = os.path.join(package, 'data', 'worker_binary')
+  if not os.path.isfile(path):
+    raise RuntimeError(
+        f"TFF's worker was expected at {path} and is not there: "
+        'reinstall tensorflow-federated==0.87.0 (Linux on x86-64).'
+    )
+  return path
+
+
+class _Worker:
+  """One worker process and the connection to it."""
+
+  def __init__(self, max_concurrent_computation_calls: int):
+    self._port = portpicker.pick_unused_port()
+    self._log = tempfile.TemporaryFile()
+    self._process = subprocess.Popen(
+        [
+            '/bin/sh',
+            '-c',
+            _SUPERVISOR,
+            'tff-worker',
+            _worker_binary(),
+            f'--port={self._port}',
+            '--max_concurrent_computation_calls='
+            f'{max_concurrent_computation_calls}',
+        ],
+        stdin=subprocess.PIPE,
+        stdout=self._log,
+        stderr=self._log,
+        # Ctrl-C in the terminal is for us to handle, not for the worker.
+        start_new_session=True,
+    )
+    self._channel = grpc.insecure_channel(
+        f'localhost:{self._port}', _CHANNEL_OPTIONS
+    )
+    self.stub = tff.framework.RemoteExecutorGrpcStub(self._channel)
+    self._wait_until_ready()
+
+  def _wait_until_ready(self) -> None:
+    deadline = time.monotonic() + _START_TIMEOUT_SECONDS
+    while not self.stub.is_ready:
+      if time.monotonic() > deadline or self._process.poll() is not None:
+        self.close()
+        raise RuntimeError(
+            "TFF's worker did not come up within "
+            f'{_START_TIMEOUT_SECONDS:.0f} s; its last words:\n{self._tail()}'
+        )
+      time.sleep(_POLL_SECONDS)
+
+  def _tail(self) -> str:
+    self._log.seek(0)
+    return self._log.read()[-2000:].decode(errors='replace')
+
+  def close(self) -> None:
+    """Ends the worker; harmless when it has ended."""
+    if self._process.stdin is not None and not self._process.stdin.closed:
+      self._channel.close()
+      self._process.stdin.close()
+      self._process.wait()
+
+
+_workers: 'weakref.WeakSet[_Worker]' = weakref.WeakSet()
+
+
+def _close_all_workers() -> None:
+  for worker in list(_workers):
+    worker.close()
+
+
+# The workers would end with the process anyway; this ends them before the
+# interpreter goes, so that nothing of ours runs when the caller's shell returns.
+atexit.register(_close_all_workers)
+
+
+def _compile(secure_sums_in_clear: bool) -> Callable[[Any], Any]:
+  """The compiler of computations, see `native_context`."""
+
+  def compile_fn(computation):
+    if secure_sums_in_clear:
+      computation = tff.backends.test.replace_secure_intrinsics_with_bodies(
+          computation
+      )
+    return tff.backends.native.desugar_and_transform_to_native(computation)
+
+  return compile_fn
+
+
+def create_native_context(
+    *,
+    max_concurrent_computation_calls: int = -1,
+    secure_sums_in_clear: bool = False,
+) -> tuple[tff.framework.SyncContext, Callable[[], None]]:
+  """Creates a context that runs computations on TFF's native runtime.
+
+  The same as `tff.backends.native.create_sync_local_cpp_execution_context`, but
+  for the ownership of the worker process.
+
+  Args:
+    max_concurrent_computation_calls: How many clients run at once; no limit if
+      not positive, which is the default and TFF's.
+    secure_sums_in_clear: Whether secure sums are computed in the clear, as
+      TFF's test context does; the native runtime refuses them otherwise.
+
+  Returns:
+    The context, for `tff.framework.set_default_context`, and a function without
+    arguments that ends its worker.
+
+  Raises:
+    RuntimeError: If the worker is missing or does not come up.
+  """
+  worker = _Worker(max_concurrent_computation_calls)
+  _workers.add(worker)
+
+  def build_executor(cardinalities):
+    cardinalities.setdefault(tff.CLIENTS, 0)
+    executor = tff.framework.RemoteExecutor(worker.stub)
+    executor.set_cardinalities(cardinalities)
+    return executor
+
+  context = tff.framework.SyncExecutionContext(
+      tff.framework.ResourceManagingExecutorFactory(build_executor),
+      compiler_fn=_compile(secure_sums_in_clear),
+      transform_args=tff.tensorflow.transform_args,
+      transform_result=tff.tensorflow.transform_result,
+  )
+  return context, worker.close
+
+
+@contextlib.contextmanager
+def native_context(
+    *,
+    max_concurrent_computation_calls: int = -1,
+    secure_sums_in_clear: bool = False,
+) -> Iterator[tff.framework.SyncContext]:
+  """Runs TFF computations natively within a `with` block.
+
+  The worker process is ended with the block, also by an exception or Ctrl-C,
+  and with this process if that dies first.
+
+  Args:
+    max_concurrent_computation_calls: See `create_native_context`.
+    secure_sums_in_clear: See `create_native_context`.
+
+  Yields:
+    The context, which is installed for the calling thread.
+
+  Raises:
+    RuntimeError: If the worker is missing or does not come up.
+
+  Example:
+
+    ```python
+    with tff_adaptive.runtime.native_context():
+      state = process.initialize()
+      output = process.next(state, client_data)
+    ```
+  """
+  context, close = create_native_context(
+      max_concurrent_computation_calls=max_concurrent_computation_calls,
+      secure_sums_in_clear=secure_sums_in_clear,
+  )
+  try:
+    with tff.framework.get_context_stack().install(context):
+      yield context
+  finally:
+    close()
