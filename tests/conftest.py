@@ -1,0 +1,48 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What the tests of one process share: quiet TensorFlow, one TFF worker."""
+
+import os
+
+os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
+
+import pytest  # noqa: E402
+
+
+def pytest_collection_modifyitems(items):
+  """Drops `tf.test.TestCase.test_session`, which is no test and says so."""
+  items[:] = [item for item in items if item.name != 'test_session']
+
+
+@pytest.fixture(scope='session')
+def native_runtime():
+  """TFF's native runtime as the default context, one worker for all tests."""
+  import tensorflow_federated as tff
+
+  from tff_adaptive import runtime
+
+  context, close = runtime.create_native_context()
+  with tff.framework.get_context_stack().install(context):
+    yield context
+  close()
+
+
+@pytest.fixture(scope='session')
+def secure_test_runtime():
+  """A context that computes secure sums in the clear; install it by `with`."""
+  from tff_adaptive import runtime
+
+  context, close = runtime.create_native_context(secure_sums_in_clear=True)
+  yield context
+  close()

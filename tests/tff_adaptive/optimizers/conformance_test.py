@@ -1,0 +1,235 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""One table of optimizers, one row each, run through every generic property."""
+
+import collections
+
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive import optimizers
+from tff_adaptive.optimizers import optimizer as optimizer_lib
+
+# Name, builder, two sets of arguments with the same structure of state.
+_OPTIMIZERS = (
+    ('sgd', optimizers.build_sgd, dict(learning_rate=0.1), {}),
+    (
+        'sgdm',
+        optimizers.build_sgd,
+        dict(learning_rate=0.1, momentum=0.9),
+        dict(momentum=0.5),
+    ),
+    (
+        'delta_sgd',
+        optimizers.build_delta_sgd,
+        dict(learning_rate=0.1),
+        dict(learning_rate=0.4, theta=0.5, gamma=1.0, delta=0.3),
+    ),
+    (
+        'delta_sgd_reuse',
+        optimizers.build_delta_sgd,
+        dict(learning_rate=0.1, previous_gradient='reuse'),
+        dict(gamma=1.0, previous_gradient='reuse'),
+    ),
+    ('fedavg', optimizers.build_fedavg, dict(learning_rate=0.7), {}),
+)
+_STRUCTURES = (
+    ('scalar', np.array(2.0)),
+    ('nested', collections.OrderedDict(a=np.ones([2, 3]), b=(np.ones([4]),))),
+    ('empty', ()),
+)
+
+
+def _to_tensors(structure, dtype):
+  return tf.nest.map_structure(lambda a: tf.cast(a, dtype), structure)
+
+
+def _specs(weights):
+  return tf.nest.map_structure(lambda t: tf.TensorSpec(t.shape, t.dtype), weights)
+
+
+def _next(optimizer, state, weights, gradient_fn):
+  """One step; `gradient_fn` maps weights to a structure of gradients."""
+  kwargs = {}
+  if optimizer_lib.takes_extra_args(optimizer):
+    kwargs = dict(
+        value=tf.constant(1.0),
+        value_and_grad_fn=lambda at: (tf.constant(1.0), gradient_fn(at)),
+    )
+  return optimizer.next(state, weights, gradient_fn(weights), **kwargs)
+
+
+def _twice(weights):
+  return tf.nest.map_structure(lambda w: 2.0 * w, weights)
+
+
+class OptimizerConformanceTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.product(
+      row=_OPTIMIZERS,
+      structure=_STRUCTURES,
+      dtype=[tf.float32, tf.float64, tf.bfloat16],
+  )
+  def test_types_are_stable_and_loss_falls(self, row, structure, dtype):
+    _, build, arguments, _ = row
+    optimizer = build(**arguments)
+    weights = start = _to_tensors(structure[1], dtype)
+    state = tf.nest.map_structure(
+        tf.convert_to_tensor, optimizer.initialize(_specs(weights))
+    )
+    first_specs = _specs(state)
+    for _ in range(3):
+      state, weights = _next(optimizer, state, weights, _twice)
+    self.assertEqual(first_specs, _specs(state))
+    self.assertEqual(_specs(start), _specs(weights))
+    for before, after in zip(
+        tf.nest.flatten(start), tf.nest.flatten(weights)
+    ):
+      self.assertTrue(tf.reduce_all(tf.abs(after) < tf.abs(before)))
+
+  @parameterized.named_parameters(*_OPTIMIZERS)
+  def test_none_gradient_leaves_its_weight(self, build, arguments, _):
+    optimizer = build(**arguments)
+    weights = (tf.constant([1.0, 2.0]), tf.constant(3.0))
+    state = optimizer.initialize(_specs(weights))
+    for _ in range(3):
+      state, weights = _next(
+          optimizer, state, weights, lambda w: (None, 2.0 * w[1])
+      )
+    self.assertAllEqual(weights[0], [1.0, 2.0])
+    self.assertNotAllClose(weights[1], 3.0)
+
+  @parameterized.named_parameters(*_OPTIMIZERS)
+  def test_all_none_gradients_leave_all_weights(self, build, arguments, _):
+    optimizer = build(**arguments)
+    weights = (tf.constant([1.0, 2.0]), tf.constant(3.0))
+    state = optimizer.initialize(_specs(weights))
+    for _ in range(2):
+      state, weights = _next(optimizer, state, weights, lambda _: (None, None))
+    self.assertAllEqual(weights[0], [1.0, 2.0])
+    self.assertAllEqual(weights[1], 3.0)
+
+  @parameterized.named_parameters(*_OPTIMIZERS)
+  def test_indexed_slices_equal_dense_gradients(self, build, arguments, _):
+    optimizer = build(**arguments)
+    indices = tf.constant([0, 2])
+
+    def sparse(w):
+      return tf.IndexedSlices(2.0 * tf.gather(w, indices), indices, w.shape)
+
+    def dense(w):
+      return tf.convert_to_tensor(sparse(w))
+
+    results = []
+    for gradient_fn in (sparse, dense):
+      weights = tf.constant([[1.0], [2.0], [3.0]])
+      state = optimizer.initialize(_specs(weights))
+      for _ in range(3):
+        state, weights = _next(optimizer, state, weights, gradient_fn)
+      results.append(weights)
+    self.assertAllEqual(*results)
+    self.assertAllEqual(results[0][1], [2.0])
+
+  @parameterized.named_parameters(*_OPTIMIZERS)
+  def test_converges_on_a_quadratic(self, build, arguments, _):
+    optimizer = build(**arguments)
+    scale = tf.constant([1.0, 0.5, 2.0, 1.5, 0.8], tf.float64)
+    weights = tf.constant([1.0, -2.0, 3.0, -4.0, 5.0], tf.float64)
+    state = optimizer.initialize(_specs(weights))
+
+    @tf.function
+    def step(state, weights):
+      return _next(optimizer, state, weights, lambda w: scale * w)
+
+    state = tf.nest.map_structure(tf.convert_to_tensor, state)
+    for _ in range(300):
+      state, weights = step(state, weights)
+    self.assertLess(float(tf.norm(weights)), 1e-3)
+
+  @parameterized.named_parameters(*_OPTIMIZERS)
+  def test_hparams_round_trip(self, build, arguments, others):
+    optimizer = build(**arguments)
+    other = build(**others) if others else build(learning_rate=0.3)
+    specs = tf.TensorSpec([2], tf.float32)
+    state = optimizer.initialize(specs)
+    hparams = optimizer.get_hparams(state)
+    self.assertIn(tff.learning.optimizers.LEARNING_RATE_KEY, hparams)
+    unchanged = optimizer.set_hparams(state, hparams)
+    self.assertEqual(list(unchanged), list(state))
+    tf.nest.map_structure(self.assertAllEqual, unchanged, state)
+    # With the other's hyperparameters it takes the other's steps.
+    wanted = other.get_hparams(other.initialize(specs))
+    state = optimizer.set_hparams(state, wanted)
+    results = []
+    for chosen, chosen_state in (
+        (optimizer, state),
+        (other, other.initialize(specs)),
+    ):
+      weights = tf.constant([1.0, -3.0])
+      for _ in range(3):
+        chosen_state, weights = _next(chosen, chosen_state, weights, _twice)
+      results.append(weights)
+    self.assertAllEqual(*results)
+
+  @parameterized.named_parameters(*_OPTIMIZERS)
+  def test_hparams_do_not_depend_on_the_weights(self, build, arguments, _):
+    optimizer = build(**arguments)
+    hparams = [
+        optimizer.get_hparams(optimizer.initialize(specs))
+        for specs in (
+            tf.TensorSpec([], tf.float32),
+            (tf.TensorSpec([3, 4], tf.float64), tf.TensorSpec([2], tf.float32)),
+        )
+    ]
+    self.assertEqual(*hparams)
+
+  @parameterized.named_parameters(*_OPTIMIZERS)
+  def test_gradients_of_another_structure_raise(self, build, arguments, _):
+    optimizer = build(**arguments)
+    weights = (tf.constant([1.0, 2.0]),)
+    state = optimizer.initialize(_specs(weights))
+    with self.assertRaises((TypeError, ValueError)):
+      _next(optimizer, state, weights, lambda w: (w[0], w[0]))
+    with self.assertRaises((TypeError, ValueError)):
+      _next(optimizer, state, weights, lambda w: (tf.ones([3]),))
+
+  @parameterized.named_parameters(
+      row for row in _OPTIMIZERS if row[0] not in ('sgd', 'fedavg')
+  )
+  def test_state_of_other_weights_raises_by_name(self, build, arguments, _):
+    optimizer = build(**arguments)
+    state = optimizer.initialize(tf.TensorSpec([3], tf.float32))
+    with self.assertRaisesRegex(ValueError, 'accumulator|previous_weights'):
+      _next(optimizer, state, tf.ones([2]), _twice)
+
+  @parameterized.named_parameters(*_OPTIMIZERS)
+  def test_negative_rate_raises_by_name(self, build, *_):
+    with self.assertRaisesRegex(ValueError, 'learning_rate.*-0.5'):
+      build(learning_rate=-0.5)
+
+  @parameterized.named_parameters(*_OPTIMIZERS)
+  def test_step_size_is_reported(self, build, arguments, _):
+    optimizer = build(**arguments)
+    weights = tf.constant([1.0])
+    state = optimizer.initialize(_specs(weights))
+    state, _ = _next(optimizer, state, weights, _twice)
+    report = optimizer_lib.step_report(optimizer, state)
+    self.assertAllClose(report['step_size'], arguments['learning_rate'])
+    self.assertEqual(report['step_size'].dtype, tf.float32)
+
+
+if __name__ == '__main__':
+  tf.test.main()

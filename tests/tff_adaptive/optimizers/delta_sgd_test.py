@@ -1,0 +1,226 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of Delta-SGD.
+
+The literals come from the following plain loop, which follows Algorithm 1:
+
+```
+def delta_sgd(g, x, batches, eta=.2, theta=1., gamma=2., delta=.1):
+  for k, b in enumerate(batches):
+    if k > 0:
+      grow = math.sqrt(1 + delta * theta) * eta
+      dx, dg = norm(x - x_old), norm(g(x, b) - g(x_old, b))
+      new = min(gamma * dx / (2 * dg), grow) if dx > 0 and dg > 0 else grow
+      eta, theta = new, new / eta
+    x_old, x = x, x - eta * g(x, b)
+```
+"""
+
+import collections
+import math
+
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+
+from tff_adaptive.optimizers import delta_sgd
+
+
+def _run(optimizer, gradient_fn, x, num_steps):
+  """Steps on a full batch; returns iterates, step sizes and thetas."""
+  x = tf.nest.map_structure(tf.convert_to_tensor, x)
+  state = optimizer.initialize(
+      tf.nest.map_structure(lambda t: tf.TensorSpec(t.shape, t.dtype), x)
+  )
+  points, steps, thetas = [x], [], []
+  for _ in range(num_steps):
+    state, x = optimizer.next(
+        state,
+        x,
+        gradient_fn(x),
+        value_and_grad_fn=lambda at: (tf.constant(0.0), gradient_fn(at)),
+    )
+    report = optimizer.report(state)
+    points.append(x)
+    steps.append(float(report['step_size']))
+    thetas.append(float(report['theta']))
+  return points, steps, thetas
+
+
+class DeltaSgdTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      # dx, dg, eta, theta, gamma, delta; expected eta and theta.
+      ('grows', .3, .2, .2, 1., 2., .1, .20976176963, 1.0488088482),
+      ('follows_smoothness', .3, .2, 2., 1., 2., .1, 1.5, .75),
+      ('no_change_grows', 0., 0., .2, 1., 2., .1, .20976176963, 1.0488088482),
+      ('no_gradient_change', .3, 0., .2, 1., 2., .1, .2097617696, 1.0488088482),
+      ('no_weight_change', 0., .4, .2, 1., 2., .1, .2097617696, 1.0488088482),
+      ('shrinks_at_once', .001, 5., .2, .5, 2., .1, .0002, .001),
+      ('other_gamma_and_delta', .5, .1, .1, 3., .5, 1., .2, 2.),
+  )
+  def test_step_size_rule(self, dx, dg, eta, theta, gamma, delta, *expected):
+    result = delta_sgd._next_step_size(
+        *(tf.constant(v, tf.float64) for v in (dx, dg, eta, theta)),
+        gamma,
+        delta,
+    )
+    self.assertAllClose(result, expected, rtol=1e-9)
+
+  @parameterized.product(
+      bad=[float('nan'), float('inf')], which=['weights', 'gradients']
+  )
+  def test_change_that_is_not_finite_gives_nan(self, bad, which):
+    changes = (bad, 1.0) if which == 'weights' else (1.0, bad)
+    step_size, _ = delta_sgd._next_step_size(
+        *map(tf.constant, (*changes, 0.2, 1.0)), 2.0, 0.1
+    )
+    self.assertTrue(math.isnan(step_size))
+
+  @parameterized.parameters('recompute', 'reuse')
+  def test_literal_numbers_on_a_quadratic(self, previous_gradient):
+    # f(x) = 5 x_1^2 + 1/2 x_2^2, full batch, so both forms agree.
+    optimizer = delta_sgd.build_delta_sgd(previous_gradient=previous_gradient)
+    scale = np.array([10.0, 1.0])
+    points, steps, thetas = _run(
+        optimizer, lambda x: scale * x, np.array([1.0, 1.0]), 4
+    )
+    self.assertAllClose(
+        points[1:],
+        [
+            [-1.0, 0.8],
+            [0.004937317, 0.719605015],
+            [-0.000015616, 0.647416917],
+            [0.000000813, 0.579305966],
+        ],
+        rtol=0,
+        atol=1e-7,
+    )
+    self.assertAllClose(
+        steps, [0.2, 0.100493732, 0.10031628, 0.105204157], atol=1e-7
+    )
+    self.assertAllClose(
+        thetas, [1.0, 0.502468658, 0.998234197, 1.048724663], atol=1e-7
+    )
+
+  def test_isotropic_quadratic_takes_smoothness_or_growth(self):
+    for smoothness in (0.5, 20.0):
+      _, steps, thetas = _run(
+          # With gamma 2 the second step is exact, and no gradient is left.
+          delta_sgd.build_delta_sgd(gamma=1.0),
+          lambda x, smoothness=smoothness: smoothness * x,
+          np.array([1.0, -2.0]),
+          5,
+      )
+      for k in range(1, 5):
+        grow = math.sqrt(1 + 0.1 * thetas[k - 1]) * steps[k - 1]
+        self.assertAllClose(steps[k], min(0.5 / smoothness, grow), rtol=1e-9)
+
+  def test_linear_loss_grows_by_the_theta_recursion(self):
+    gradient = tf.constant([1.0, 2.0], tf.float64)
+    _, steps, thetas = _run(
+        delta_sgd.build_delta_sgd(), lambda _: gradient, np.zeros(2), 6
+    )
+    theta, step = 1.0, 0.2
+    for k in range(1, 6):
+      theta = math.sqrt(1 + 0.1 * theta)
+      step *= theta
+      self.assertAllClose((steps[k], thetas[k]), (step, theta))
+
+  @parameterized.parameters('recompute', 'reuse')
+  def test_scaling_the_loss_and_the_first_step_changes_nothing(self, previous):
+    scale = np.array([3.0, 0.5, 7.0])
+    start = np.array([1.0, -1.0, 0.5])
+    runs = [
+        _run(
+            delta_sgd.build_delta_sgd(0.2 / a, previous_gradient=previous),
+            lambda x, a=a: a * scale * x,
+            start,
+            6,
+        )[0]
+        for a in (1.0, 8.0)
+    ]
+    self.assertAllClose(runs[0], runs[1], rtol=1e-10)
+
+  def test_norms_are_over_the_whole_vector(self):
+    flat_scale = np.array([3.0, 0.5, 7.0, 1.0])
+    flat, steps, _ = _run(
+        delta_sgd.build_delta_sgd(), lambda x: flat_scale * x, np.ones(4), 5
+    )
+    nested = collections.OrderedDict(
+        a=np.ones([2, 1]), b=(np.ones([1]), np.ones([]))
+    )
+    scales = collections.OrderedDict(
+        a=flat_scale[:2].reshape([2, 1]), b=(flat_scale[2:3], flat_scale[3])
+    )
+    points, nested_steps, _ = _run(
+        delta_sgd.build_delta_sgd(),
+        lambda x: tf.nest.map_structure(lambda s, t: s * t, scales, x),
+        nested,
+        5,
+    )
+    self.assertAllClose(steps, nested_steps, rtol=1e-12)
+    last = np.concatenate([np.ravel(t) for t in tf.nest.flatten(points[-1])])
+    self.assertAllClose(flat[-1], last, rtol=1e-12)
+
+  def test_amplify_first_grows_the_first_step(self):
+    _, steps, thetas = _run(
+        delta_sgd.build_delta_sgd(amplify_first=True),
+        lambda x: 0.01 * x,
+        np.ones(2),
+        2,
+    )
+    self.assertAllClose(steps[0], 0.20976176963)
+    self.assertAllClose(thetas[0], 1.0488088482)
+    self.assertAllClose(steps[1], 0.20976176963 * math.sqrt(1 + .10488088482))
+
+  def test_second_gradient_is_evaluated_from_the_second_step_on(self):
+    optimizer = delta_sgd.build_delta_sgd()
+    state = optimizer.initialize(tf.TensorSpec([], tf.float32))
+    x, asked = tf.constant(1.0), []
+
+    def value_and_grad_fn(at):
+      asked.append(float(at))
+      return at, 2.0 * at
+
+    evaluations = []
+    for _ in range(3):
+      state, x = optimizer.next(
+          state, x, 2.0 * x, value_and_grad_fn=value_and_grad_fn
+      )
+      evaluations.append(int(optimizer.report(state)['gradient_evaluations']))
+    self.assertEqual(evaluations, [1, 2, 2])
+    self.assertAllClose(asked, [1.0, 0.6])
+
+  def test_recompute_without_value_and_grad_fn_says_what_to_do(self):
+    optimizer = delta_sgd.build_delta_sgd()
+    state = optimizer.initialize(tf.TensorSpec([], tf.float32))
+    with self.assertRaisesRegex(ValueError, "previous_gradient='reuse'"):
+      optimizer.next(state, tf.constant(1.0), tf.constant(1.0))
+
+  @parameterized.named_parameters(
+      ('negative_rate', dict(learning_rate=-0.1), 'learning_rate'),
+      ('zero_rate', dict(learning_rate=0.0), 'learning_rate'),
+      ('nan_gamma', dict(gamma=float('nan')), 'gamma'),
+      ('negative_delta', dict(delta=-1.0), 'delta'),
+      ('negative_theta', dict(theta=-1.0), 'theta'),
+      ('previous_gradient', dict(previous_gradient='both'), 'both'),
+  )
+  def test_bad_argument_raises_by_name(self, arguments, name):
+    with self.assertRaisesRegex(ValueError, name):
+      delta_sgd.build_delta_sgd(**arguments)
+
+
+if __name__ == '__main__':
+  tf.test.main()

@@ -1,0 +1,73 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the protocol of optimizers."""
+
+import collections
+
+from absl.testing import parameterized
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive import optimizers
+from tff_adaptive.optimizers import optimizer
+
+
+class OptimizerTest(tf.test.TestCase, parameterized.TestCase):
+
+  def test_plain_optimizers_are_told_apart(self):
+    self.assertFalse(
+        optimizer.takes_extra_args(tff.learning.optimizers.build_sgdm(0.1))
+    )
+    self.assertTrue(optimizer.takes_extra_args(optimizers.build_delta_sgd()))
+
+  def test_report_of_a_plain_optimizer_is_its_learning_rate(self):
+    adam = tff.learning.optimizers.build_adam(0.25)
+    state = adam.initialize(tf.TensorSpec([], tf.float32))
+    report = optimizer.step_report(adam, state)
+    self.assertEqual(list(report), ['step_size'])
+    self.assertAllEqual(report['step_size'], 0.25)
+
+  def test_report_of_an_unknown_state_is_empty(self):
+    report = optimizer.step_report(tff.learning.optimizers.build_sgdm(0.1), ())
+    self.assertEqual(report, collections.OrderedDict())
+
+  @parameterized.parameters(-1.0, float('inf'), float('nan'))
+  def test_check_rate_names_what_is_wrong(self, value):
+    with self.assertRaisesRegex(ValueError, f'Rule `eta`.*found {value}'):
+      optimizer.check_rate('eta', value, 'Rule')
+
+  def test_check_positive_refuses_zero(self):
+    optimizer.check_rate('eta', 0.0, 'Rule')
+    with self.assertRaisesRegex(ValueError, 'Rule `eta` must be above zero'):
+      optimizer.check_positive('eta', 0.0, 'Rule')
+
+  def test_symbolic_rates_are_let_through(self):
+    @tf.function
+    def build(rate):
+      optimizer.check_positive('eta', rate, 'Rule')
+      return rate
+
+    self.assertAllEqual(build(tf.constant(-1.0)), -1.0)
+
+  def test_matching_state_passes_and_other_dtypes_raise(self):
+    weights = (tf.ones([2]),)
+    optimizer.check_weights_state_match(weights, (tf.zeros([2]),), 'history')
+    with self.assertRaisesRegex(ValueError, 'history'):
+      optimizer.check_weights_state_match(
+          weights, (tf.zeros([2], tf.float64),), 'history'
+      )
+
+
+if __name__ == '__main__':
+  tf.test.main()

@@ -1,0 +1,66 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of stochastic gradient descent."""
+
+from absl.testing import parameterized
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive.optimizers import sgd
+
+
+class SgdTest(tf.test.TestCase, parameterized.TestCase):
+
+  def _run(self, optimizer, num_steps=4):
+    weights = tf.constant([1.0, -2.0])
+    state = optimizer.initialize(tf.TensorSpec([2], tf.float32))
+    history = []
+    for k in range(num_steps):
+      gradient = tf.constant([1.0 + k, 0.5])
+      state, weights = optimizer.next(state, weights, gradient)
+      history.append(weights)
+    return tf.stack(history)
+
+  def test_literal_numbers(self):
+    # x - 0.1 * [1, .5], then x - 0.1 * [2, .5].
+    self.assertAllClose(
+        self._run(sgd.build_sgd(0.1), 2), [[0.9, -2.05], [0.7, -2.1]]
+    )
+
+  def test_literal_numbers_with_momentum(self):
+    # u = [1, .5]; then u = .9 [1, .5] + [2, .5] = [2.9, .95].
+    self.assertAllClose(
+        self._run(sgd.build_sgd(0.1, 0.9), 2), [[0.9, -2.05], [0.61, -2.145]]
+    )
+
+  @parameterized.parameters(0.0, 0.5, 0.9)
+  def test_equals_tff(self, momentum):
+    ours = self._run(sgd.build_sgd(0.3, momentum))
+    theirs = self._run(
+        tff.learning.optimizers.build_sgdm(0.3, momentum or None)
+    )
+    self.assertAllEqual(ours, theirs)
+
+  def test_without_momentum_holds_no_accumulator(self):
+    state = sgd.build_sgd(0.1).initialize(tf.TensorSpec([7], tf.float32))
+    self.assertEqual(list(state), ['learning_rate'])
+
+  @parameterized.parameters(-0.1, 1.1)
+  def test_momentum_out_of_range_raises(self, momentum):
+    with self.assertRaisesRegex(ValueError, f'momentum.*{momentum}'):
+      sgd.build_sgd(0.1, momentum)
+
+
+if __name__ == '__main__':
+  tf.test.main()

@@ -1,0 +1,100 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Small models and clients that the tests share."""
+
+import collections
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+NUM_FEATURES = 5
+NUM_CLASSES = 3
+INPUT_SPEC = collections.OrderedDict(
+    x=tf.TensorSpec([None, NUM_FEATURES], tf.float32),
+    y=tf.TensorSpec([None], tf.int32),
+)
+
+
+def _loss():
+  return tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+
+def keras_model(
+    dropout: float = 0.0, batch_norm: bool = False
+) -> tf.keras.Model:
+  """A linear classifier, or one with dropout or batch normalization."""
+  layers = [tf.keras.layers.InputLayer((NUM_FEATURES,))]
+  if dropout:
+    layers.append(tf.keras.layers.Dropout(dropout))
+  if batch_norm:
+    layers.append(tf.keras.layers.BatchNormalization())
+  initializer = tf.keras.initializers.GlorotUniform(seed=1)
+  layers.append(
+      tf.keras.layers.Dense(NUM_CLASSES, kernel_initializer=initializer)
+  )
+  return tf.keras.Sequential(layers)
+
+
+def functional_model(**kwargs) -> tff.learning.models.FunctionalModel:
+  """The classifier as a functional model, with the metric 'accuracy'."""
+  return tff.learning.models.functional_model_from_keras(
+      keras_model(**kwargs),
+      _loss(),
+      INPUT_SPEC,
+      metrics_constructor=lambda: collections.OrderedDict(
+          accuracy=tf.keras.metrics.SparseCategoricalAccuracy()
+      ),
+  )
+
+
+def variable_model_fn(**kwargs):
+  """A factory of the classifier as a variable model."""
+  return lambda: tff.learning.models.from_keras_model(
+      keras_model(**kwargs),
+      loss=_loss(),
+      input_spec=INPUT_SPEC,
+      metrics=[tf.keras.metrics.SparseCategoricalAccuracy(name='accuracy')],
+  )
+
+
+def either_model(kind: str, **kwargs) -> Any:
+  """The classifier, 'functional' or 'variable'."""
+  if kind == 'functional':
+    return functional_model(**kwargs)
+  return variable_model_fn(**kwargs)
+
+
+def client(num_examples: int, seed: int, batch_size: int = 4) -> list[Any]:
+  """A client as a list of batches, the last one short."""
+  generator = np.random.default_rng(seed)
+  x = generator.normal(size=(num_examples, NUM_FEATURES)).astype(np.float32)
+  y = generator.integers(0, NUM_CLASSES, num_examples).astype(np.int32)
+  return [
+      collections.OrderedDict(x=x[i : i + batch_size], y=y[i : i + batch_size])
+      for i in range(0, num_examples, batch_size)
+  ]
+
+
+def unhealthy_client() -> list[Any]:
+  """A client with a NaN in its features."""
+  batches = client(4, seed=9)
+  batches[0]['x'][1, 2] = np.nan
+  return batches
+
+
+def trainable(state: Any) -> list[np.ndarray]:
+  """The trainable weights of a learning process' state."""
+  return [np.asarray(w) for w in state.global_model_weights.trainable]
