@@ -20,7 +20,8 @@ keyed by (seed, place of the op), also in the functions that it calls, and the
 changed graph is called in its place.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+import itertools
 from typing import Any
 
 import tensorflow as tf
@@ -46,6 +47,8 @@ _BRANCH_OPS = {
     'StatelessIf': ('then_branch', 'else_branch'),
 }
 _SEED_ARGUMENT = 'stateless_random_seed'
+# Functions of different traces must not share a name.
+_trace_numbers = itertools.count()
 
 
 def draw_seed() -> tf.Tensor:
@@ -235,10 +238,29 @@ def call_with_seed(
       *(_to_spec(t) for t in tensors)
   )
   graph_def = concrete.graph.as_graph_def()
-  rewriter = _Rewriter(graph_def, f'_seeded_{tf.compat.v1.get_default_graph().unique_name("seeded")}')
+  rewriter = _Rewriter(graph_def, f'_seeded_{next(_trace_numbers)}')
   if not rewriter.draws(graph_def.node):
     return fn(*args)
   return _import(concrete, graph_def, rewriter, tensors, seed)
+
+
+def _capture(tensor: tf.Tensor) -> tf.Tensor:
+  """The tensor as the current graph sees it."""
+  graph = tf.compat.v1.get_default_graph()
+  # Only the graph of a function has outer graphs to capture from.
+  return graph.capture(tensor) if hasattr(graph, 'capture') else tensor
+
+
+def _register_functions(library: Any) -> None:
+  """Makes functions known to the eager runtime.
+
+  An import makes them known to the graph alone, but when that graph is a
+  `tf.function` called eagerly, the runtime looks for them.
+  """
+  graph_def = tf.compat.v1.GraphDef(library=library)
+  tf.compat.v1.wrap_function(
+      lambda: tf.graph_util.import_graph_def(graph_def, name=''), []
+  )
 
 
 def _import(
@@ -257,9 +279,11 @@ def _import(
   changed.library.function.extend(rewriter.changed_functions)
   changed.node.extend([seed_node, *nodes])
 
-  outer = tensors + list(concrete.captured_inputs)
-  input_map: Mapping[str, tf.Tensor] = {
-      inner.name: tensor for inner, tensor in zip(concrete.inputs, outer)
+  _register_functions(changed.library)
+  inputs = tensors + list(concrete.captured_inputs)
+  input_map = {
+      inner.name: _capture(tensor)
+      for inner, tensor in zip(concrete.inputs, inputs)
   }
   outputs = tf.graph_util.import_graph_def(
       changed,

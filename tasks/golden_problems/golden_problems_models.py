@@ -1,0 +1,149 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Models of the small problems: least squares, softmax regression, a tiny MLP.
+
+All of them are plain functions of a flat vector x of weights, which is how the
+reference numbers are written down; the models hold it cut into tensors.
+"""
+
+import collections
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+
+def _quadratic(weights, x):
+  return tf.linalg.matvec(x, weights[0])
+
+
+def _softmax(weights, x):
+  return tf.matmul(x, weights[0]) + weights[1]
+
+
+def _mlp(weights, x):
+  hidden = tf.tanh(tf.matmul(x, weights[0]) + weights[1])
+  return tf.matmul(hidden, weights[2]) + weights[3]
+
+
+def _half_squared_error(output, label, sample_weight=None):
+  del sample_weight  # Unused.
+  return 0.5 * tf.reduce_mean(tf.square(output - label))
+
+
+def _cross_entropy(output, label, sample_weight=None):
+  del sample_weight  # Unused.
+  return tf.reduce_mean(
+      tf.nn.sparse_softmax_cross_entropy_with_logits(label, output)
+  )
+
+
+# Name to (prediction, loss, label dtype, shapes of the weights in x's order).
+_PROBLEMS = {
+    'quadratic': (_quadratic, _half_squared_error, np.float32, [(4,)]),
+    'softmax': (_softmax, _cross_entropy, np.int32, [(5, 3), (3,)]),
+    'mlp': (_mlp, _cross_entropy, np.int32, [(5, 4), (4,), (4, 3), (3,)]),
+}
+
+
+def _check_known(name: str) -> None:
+  if name not in _PROBLEMS:
+    raise ValueError(
+        f'Unknown problem {name!r}; the known ones are {sorted(_PROBLEMS)}.'
+    )
+
+
+def create_functional_model(
+    problem: Mapping[str, Any],
+) -> tff.learning.models.FunctionalModel:
+  """Creates the model of a problem, at the problem's initial weights.
+
+  Args:
+    problem: An entry of `problems` in a file of reference numbers: a mapping
+      with `name` (quadratic, softmax or mlp), `x0` (the flat initial weights)
+      and `clients`.
+
+  Returns:
+    A float32 `tff.learning.models.FunctionalModel` without metrics.
+
+  Raises:
+    ValueError: If the name is unknown or `x0` has another length than the
+      model has weights.
+  """
+  _check_known(problem['name'])
+  predict, loss, label_dtype, shapes = _PROBLEMS[problem['name']]
+  x0 = np.asarray(problem['x0'], np.float32)
+  sizes = [int(np.prod(shape)) for shape in shapes]
+  if x0.shape != (sum(sizes),):
+    raise ValueError(
+        f'The problem {problem["name"]!r} has {sum(sizes)} weights, found an '
+        f'`x0` of shape {x0.shape}.'
+    )
+  parts = np.split(x0, np.cumsum(sizes)[:-1])
+  weights = tuple(part.reshape(shape) for part, shape in zip(parts, shapes))
+  num_features = shapes[0][0]
+
+  @tf.function
+  def predict_on_batch(model_weights, x, training=True):
+    del training  # Nothing in these models depends on it.
+    return predict(model_weights[0], x)
+
+  return tff.learning.models.FunctionalModel(
+      initial_weights=(weights, ()),
+      predict_on_batch_fn=predict_on_batch,
+      loss_fn=tf.function(loss),
+      input_spec=collections.OrderedDict(
+          x=tf.TensorSpec([None, num_features], tf.float32),
+          y=tf.TensorSpec([None], label_dtype),
+      ),
+  )
+
+
+def create_client_batches(
+    problem: Mapping[str, Any], batch_size: int, num_epochs: int
+) -> list[list[Any]]:
+  """The clients of a problem, as lists of batches.
+
+  Args:
+    problem: See `create_functional_model`.
+    batch_size: The number of examples in a batch; the last may be short.
+    num_epochs: How many times a client's batches are repeated, in their order.
+
+  Returns:
+    One list a client, of ordered dictionaries of `x` (float32) and `y`.
+
+  Raises:
+    ValueError: If the problem's name is unknown.
+  """
+  _check_known(problem['name'])
+  label_dtype = _PROBLEMS[problem['name']][2]
+  clients = []
+  for client in problem['clients']:
+    x = np.asarray(client['X'], np.float32)
+    y = np.asarray(client['y'], label_dtype)
+    batches = [
+        collections.OrderedDict(
+            x=x[start : start + batch_size], y=y[start : start + batch_size]
+        )
+        for start in range(0, len(x), batch_size)
+    ]
+    clients.append(batches * num_epochs)
+  return clients
+
+
+def flatten_weights(weights: Sequence[np.ndarray]) -> np.ndarray:
+  """The flat vector x of a model's trainable weights."""
+  return np.concatenate([np.ravel(w) for w in weights])

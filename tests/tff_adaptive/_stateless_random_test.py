@@ -1,0 +1,192 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of calling functions with fixed random numbers."""
+
+from absl.testing import parameterized
+import tensorflow as tf
+
+from tff_adaptive import _stateless_random
+
+
+def _uniform(shape):
+  return tf.random.uniform(shape)
+
+
+def _normal(shape):
+  return tf.random.normal(shape, stddev=2.0)
+
+
+def _truncated(shape):
+  return tf.random.truncated_normal(shape)
+
+
+def _integers(shape):
+  return tf.random.uniform(shape, maxval=1000000, dtype=tf.int64)
+
+
+def _nested(shape):
+  @tf.function
+  def inner(x):
+    return x + tf.random.uniform(tf.shape(x))
+
+  @tf.function
+  def outer(x):
+    return inner(x) + inner(x)
+
+  return outer(tf.zeros(shape))
+
+
+def _branch(shape):
+  return tf.cond(
+      tf.reduce_sum(shape) > 0,
+      lambda: tf.random.uniform(shape),
+      lambda: tf.zeros(shape),
+  )
+
+
+def _dropout(shape):
+  return tf.keras.layers.Dropout(0.5)(tf.ones(shape), training=True)
+
+
+_DRAWS = (
+    ('uniform', _uniform),
+    ('normal', _normal),
+    ('truncated_normal', _truncated),
+    ('integers', _integers),
+    ('nested_functions', _nested),
+    ('branch', _branch),
+    ('dropout', _dropout),
+)
+
+
+class StatelessRandomTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.named_parameters(*_DRAWS)
+  def test_same_seed_same_numbers(self, draw):
+    @tf.function
+    def run(seed, other_seed, shape):
+      return tuple(
+          _stateless_random.call_with_seed(draw, s, shape)
+          for s in (seed, seed, other_seed)
+      )
+
+    shape = tf.constant([50, 4])
+    first, second, third = run(
+        tf.constant([1, 2]), tf.constant([1, 3]), shape
+    )
+    self.assertAllEqual(first, second)
+    self.assertNotAllEqual(first, third)
+    self.assertEqual(first.shape, [50, 4])
+    again, _, _ = run(tf.constant([1, 2]), tf.constant([1, 3]), shape)
+    self.assertAllEqual(first, again)
+
+  def test_each_op_draws_its_own_numbers(self):
+    @tf.function
+    def run(seed):
+      return _stateless_random.call_with_seed(
+          lambda x: (x + tf.random.uniform([9]), x + tf.random.uniform([9])),
+          seed,
+          tf.zeros([9]),
+      )
+
+    first, second = run(tf.constant([4, 5]))
+    self.assertNotAllClose(first, second)
+
+  def test_distributions_stay(self):
+    @tf.function
+    def run(seed):
+      call = _stateless_random.call_with_seed
+      shape = tf.constant([200000])
+      return tuple(call(f, seed, shape) for f in (_uniform, _normal, _dropout))
+
+    uniform, normal, dropout = run(tf.constant([7, 7]))
+    self.assertAllInRange(uniform, 0.0, 1.0)
+    self.assertAllClose(tf.reduce_mean(uniform), 0.5, atol=0.01)
+    self.assertAllClose(tf.math.reduce_std(normal), 2.0, atol=0.02)
+    self.assertAllInSet(dropout, (0.0, 2.0))
+    self.assertAllClose(tf.reduce_mean(dropout), 1.0, atol=0.02)
+
+  def test_side_effects_and_none_survive(self):
+    counter = tf.Variable(0)
+
+    def draw(x):
+      counter.assign_add(1)
+      return {'value': x * tf.random.uniform([3]), 'nothing': None}
+
+    @tf.function
+    def run(seed):
+      return _stateless_random.call_with_seed(draw, seed, tf.ones([3]))
+
+    result = run(tf.constant([1, 1]))
+    self.assertIsNone(result['nothing'])
+    self.assertEqual(result['value'].shape, [3])
+    self.assertAllEqual(counter, 1)
+
+  def test_without_random_ops_the_function_itself_is_called(self):
+    calls = []
+
+    @tf.function
+    def run(seed):
+      def fn(x):
+        calls.append(x)
+        return x + 1.0
+
+      return _stateless_random.call_with_seed(fn, seed, tf.ones([]))
+
+    self.assertAllEqual(run(tf.constant([1, 1])), 2.0)
+    self.assertLen(calls, 2)  # Once to look for random ops, once for real.
+
+  def test_gradients_use_the_same_mask(self):
+    def value_and_grad(w):
+      with tf.GradientTape() as tape:
+        tape.watch(w)
+        loss = tf.reduce_sum(_dropout([20]) * w)
+      return loss, tape.gradient(loss, w)
+
+    @tf.function
+    def run(seed):
+      call = _stateless_random.call_with_seed
+      return (
+          call(value_and_grad, seed, tf.ones([20])),
+          call(value_and_grad, seed, 3.0 * tf.ones([20])),
+      )
+
+    (loss, gradient), (tripled, same) = run(tf.constant([3, 1]))
+    self.assertAllEqual(gradient, same)
+    self.assertAllClose(tripled, 3.0 * loss)
+    self.assertAllClose(tf.reduce_sum(gradient), loss)
+
+  @parameterized.named_parameters(
+      (
+          'loop',
+          lambda: tf.while_loop(
+              lambda i, _: i < 3,
+              lambda i, x: (i + 1, x + tf.random.uniform([])),
+              (0, 0.0),
+          )[1],
+      ),
+      ('shuffle', lambda: tf.random.shuffle(tf.range(5))),
+  )
+  def test_draws_that_cannot_be_fixed_raise(self, draw):
+    with self.assertRaisesRegex(ValueError, "previous_gradient='reuse'"):
+
+      @tf.function
+      def run(seed):
+        return _stateless_random.call_with_seed(draw, seed)
+
+      run(tf.constant([1, 1]))
+
+
+if __name__ == '__main__':
+  tf.test.main()

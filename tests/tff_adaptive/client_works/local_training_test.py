@@ -1,0 +1,278 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the local training loop, in TensorFlow alone."""
+
+import collections
+
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive import client_works
+from tff_adaptive import optimizers
+from tff_adaptive.client_works import local_training
+from tff_adaptive.client_works import model_adapter
+from tff_adaptive.optimizers import optimizer as optimizer_lib
+from tests.tff_adaptive import testing
+
+
+class _EvaluatesTwice(optimizer_lib.ExtraArgsOptimizer):
+  """Evaluates each batch again at the same point and reports how it differs."""
+
+  evaluates_again = True
+
+  def initialize(self, specs):
+    del specs  # Unused.
+    return collections.OrderedDict(
+        learning_rate=0.1, gradient_gap=0.0, value_gap=0.0, norm=0.0
+    )
+
+  def next(self, state, weights, gradients, *, value, value_and_grad_fn):
+    again, gradients_again = value_and_grad_fn(weights)
+    gap = sum(
+        tf.reduce_sum(tf.abs(a - b)) for a, b in zip(gradients, gradients_again)
+    )
+    state = collections.OrderedDict(
+        state,
+        gradient_gap=gap,
+        value_gap=tf.abs(value - again),
+        norm=tf.linalg.global_norm(gradients),
+    )
+    return state, weights
+
+  def report(self, state):
+    return collections.OrderedDict(
+        (key, state[key]) for key in ('gradient_gap', 'value_gap', 'norm')
+    )
+
+  def get_hparams(self, state):
+    return collections.OrderedDict(learning_rate=state['learning_rate'])
+
+  def set_hparams(self, state, hparams):
+    return collections.OrderedDict(state, **hparams)
+
+
+def _dataset(batches):
+  specs = tf.nest.map_structure(
+      lambda s: tf.TensorSpec(s.shape, s.dtype), testing.INPUT_SPEC
+  )
+  return tf.data.Dataset.from_generator(
+      lambda: iter(batches), output_signature=specs
+  )
+
+
+def _train(model, optimizer, batches, fetch_after=lambda: (), **kwargs):
+  """Trains one client in a graph of its own; returns numpy results.
+
+  Args:
+    model: Either kind of model.
+    optimizer: The optimizer.
+    batches: The client.
+    fetch_after: Called in the graph, gives tensors or variables that are read
+      when the training is over.
+    **kwargs: For `build_local_training`.
+
+  Returns:
+    The `LocalResult`, or a pair with what was fetched after it.
+  """
+  hparams = optimizer.get_hparams(
+      optimizer.initialize(tf.TensorSpec([], tf.float32))
+  )
+  adapter = model_adapter.build_model_adapter(model)
+  with tf.Graph().as_default():
+    hparams = tf.nest.map_structure(tf.convert_to_tensor, hparams)
+    weights = tf.nest.map_structure(
+        tf.convert_to_tensor, adapter.initial_weights()
+    )
+    train = local_training.build_local_training(
+        adapter.build_local_model(), optimizer, **kwargs
+    )
+    result = train(weights, hparams, _dataset(batches))
+    with tf.compat.v1.Session() as session:
+      session.run(tf.compat.v1.global_variables_initializer())
+      numpy_result = session.run(result)
+      fetched = session.run(fetch_after())
+      return (numpy_result, fetched) if fetched else numpy_result
+
+
+def _plain_loop(batches, rates):
+  """Plain gradient descent on the classifier; the oracle of the loop."""
+  model = testing.keras_model()
+  loss_fn = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+  start = model.get_weights()
+  losses = []
+  for batch, rate in zip(batches, rates):
+    with tf.GradientTape() as tape:
+      loss = loss_fn(batch['y'], model(batch['x']))
+    losses.append(float(loss))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    for variable, gradient in zip(model.trainable_variables, gradients):
+      variable.assign_sub(rate * gradient)
+  return [s - e for s, e in zip(start, model.get_weights())], losses
+
+
+class LocalTrainingTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.product(
+      kind=['functional', 'variable'],
+      loop=list(tff.learning.LoopImplementation),
+  )
+  def test_sgd_equals_a_plain_loop(self, kind, loop):
+    batches = testing.client(10, seed=0)
+    result = _train(
+        testing.either_model(kind),
+        optimizers.build_sgd(0.5),
+        batches,
+        loop_implementation=loop,
+    )
+    update, losses = _plain_loop(batches, [0.5] * 3)
+    self.assertAllClose(result.update, update, atol=1e-6)
+    self.assertEqual(result.num_examples, 10)
+    sums = result.statistics['sum']
+    self.assertEqual(sums['num_steps'], 3)
+    self.assertEqual(sums['num_gradient_evaluations'], 3)
+    self.assertAllClose(
+        sums['loss'], 4 * losses[0] + 4 * losses[1] + 2 * losses[2]
+    )
+    self.assertAllClose(sums['step_size'], 1.5)
+    self.assertAllClose(result.statistics['max']['step_size'], 0.5)
+
+  @parameterized.parameters('functional', 'variable')
+  def test_plain_tff_optimizers_run_in_the_loop(self, kind):
+    batches = testing.client(8, seed=1)
+    result = _train(
+        testing.either_model(kind),
+        tff.learning.optimizers.build_sgdm(0.5),
+        batches,
+    )
+    update, _ = _plain_loop(batches, [0.5] * 2)
+    self.assertAllClose(result.update, update, atol=1e-6)
+
+  @parameterized.parameters('functional', 'variable')
+  def test_delta_sgd_counts_gradients_and_metrics_once(self, kind):
+    batches = testing.client(10, seed=2)
+    result = _train(
+        testing.either_model(kind), optimizers.build_delta_sgd(), batches
+    )
+    sums = result.statistics['sum']
+    self.assertEqual(sums['num_gradient_evaluations'], 5)
+    # Keras' accuracy is (correct, seen): the second evaluation is not seen.
+    self.assertEqual(result.metrics['accuracy'][1], 10.0)
+    minimum = result.statistics['min']['step_size']
+    maximum = result.statistics['max']['step_size']
+    self.assertLessEqual(minimum, sums['step_size'] / 3)
+    self.assertGreaterEqual(maximum, sums['step_size'] / 3)
+    self.assertAllClose(minimum, 0.2)
+
+  @parameterized.product(
+      kind=['functional', 'variable'], dropout=[0.0, 0.5]
+  )
+  def test_evaluations_of_a_step_see_the_same_mask(self, kind, dropout):
+    result = _train(
+        testing.either_model(kind, dropout=dropout),
+        _EvaluatesTwice(),
+        [testing.client(8, seed=3, batch_size=8)[0]] * 4,
+    )
+    self.assertEqual(result.statistics['max']['gradient_gap'], 0.0)
+    self.assertEqual(result.statistics['max']['value_gap'], 0.0)
+    # The batch and the weights stay; only the masks differ from step to step.
+    spread = (
+        result.statistics['max']['norm'] - result.statistics['min']['norm']
+    )
+    if dropout:
+      self.assertGreater(spread, 1e-3)
+    else:
+      self.assertEqual(spread, 0.0)
+
+  def test_second_evaluation_leaves_batch_statistics_alone(self):
+    batches = testing.client(8, seed=4)
+    models = []
+
+    def model_fn():
+      models.append(testing.variable_model_fn(batch_norm=True)())
+      return models[-1]
+
+    moved = []
+    for optimizer in (_EvaluatesTwice(), optimizers.build_sgd(0.0)):
+      _, statistics = _train(
+          model_fn,
+          optimizer,
+          batches,
+          fetch_after=lambda: list(models[-1].non_trainable_variables),
+      )
+      moved.append(statistics)
+    self.assertAllClose(moved[0], moved[1])
+    self.assertNotAllClose(moved[0][0], np.zeros(testing.NUM_FEATURES))
+
+  @parameterized.product(
+      kind=['functional', 'variable'], client=['empty', 'not_finite']
+  )
+  def test_unhealthy_client_sends_nothing(self, kind, client):
+    batches = [] if client == 'empty' else testing.unhealthy_client()
+    result = _train(
+        testing.either_model(kind), optimizers.build_delta_sgd(), batches
+    )
+    for update in result.update:
+      self.assertAllEqual(update, np.zeros_like(update))
+    self.assertEqual(result.num_examples, 0)
+    sums = dict(result.statistics['sum'])
+    self.assertEqual(sums.pop('num_clients'), 1)
+    self.assertAllEqual(list(sums.values()), [0] * len(sums))
+    self.assertEqual(result.statistics['min']['step_size'], np.inf)
+    self.assertEqual(result.statistics['max']['step_size'], -np.inf)
+    self.assertAllEqual(result.metrics['accuracy'], [0.0, 0.0])
+
+  def test_report_that_is_not_finite_makes_a_client_unhealthy(self):
+    class Reports(_EvaluatesTwice):
+
+      def report(self, state):
+        return collections.OrderedDict(payload=state['norm'] / 0.0)
+
+    result = _train(
+        testing.functional_model(), Reports(), testing.client(4, seed=5)
+    )
+    self.assertEqual(result.num_examples, 0)
+    self.assertEqual(result.statistics['sum']['payload'], 0.0)
+
+  @parameterized.parameters('functional', 'variable')
+  def test_loss_term_pulls_back(self, kind):
+    batches = testing.client(12, seed=6)
+    norms, losses = [], []
+    for term in (None, client_works.build_fedprox(3.0)):
+      result = _train(
+          testing.either_model(kind),
+          optimizers.build_sgd(0.1),
+          batches,
+          loss_term=term,
+      )
+      norms.append(tf.linalg.global_norm(result.update).numpy())
+      losses.append(result.statistics['sum']['loss'])
+    self.assertLess(norms[1], 0.95 * norms[0])
+    self.assertNotEqual(*losses)
+
+  def test_both_kinds_of_models_agree(self):
+    batches = testing.client(11, seed=7)
+    results = [
+        _train(
+            testing.either_model(kind), optimizers.build_delta_sgd(), batches
+        )
+        for kind in ('functional', 'variable')
+    ]
+    self.assertAllClose(results[0].update, results[1].update, atol=1e-7)
+    self.assertAllClose(results[0].statistics, results[1].statistics)
+
+
+if __name__ == '__main__':
+  tf.test.main()

@@ -1,0 +1,72 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the finalizer that measures the update."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive import _compat
+from tff_adaptive import finalizers
+from tff_adaptive import optimizers
+
+
+@pytest.mark.usefixtures('native_runtime')
+class MeasuredUpdateTest(tf.test.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self._weights = tff.learning.models.ModelWeights(
+        (np.float32(1.0), np.ones(2, np.float32)), (np.float32(7.0),)
+    )
+    self._process = finalizers.build_measured_update_finalizer(
+        optimizers.build_sgd(0.5, 0.9),
+        _compat.to_type(
+            tff.learning.models.ModelWeights(
+                (np.float32, (np.float32, (2,))), (np.float32,)
+            )
+        ),
+    )
+
+  def test_takes_a_step_and_measures_its_norm(self):
+    update = (np.float32(3.0), np.array([0.0, 4.0], np.float32))
+    output = self._process.next(
+        self._process.initialize(), self._weights, update
+    )
+    self.assertAllClose(output.result.trainable[0], -0.5)
+    self.assertAllClose(output.result.trainable[1], [1.0, -1.0])
+    self.assertAllClose(output.result.non_trainable[0], 7.0)
+    self.assertAllClose(output.measurements['update_norm'], 5.0)
+    self.assertEqual(output.measurements['update_non_finite'], 0)
+
+  def test_update_that_is_not_finite_changes_nothing(self):
+    state = self._process.next(
+        self._process.initialize(),
+        self._weights,
+        (np.float32(1.0), np.ones(2, np.float32)),
+    ).state
+    update = (np.float32(1.0), np.array([np.nan, 0.0], np.float32))
+    output = self._process.next(state, self._weights, update)
+    self.assertAllEqual(output.result.trainable[1], [1.0, 1.0])
+    for before, after in zip(
+        tf.nest.flatten(state), tf.nest.flatten(output.state)
+    ):
+      self.assertAllEqual(before, after)
+    self.assertEqual(output.measurements['update_non_finite'], 1)
+    self.assertEqual(output.measurements['update_norm'], 0.0)
+
+
+if __name__ == '__main__':
+  tf.test.main()
