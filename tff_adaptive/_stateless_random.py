@@ -287,7 +287,7 @@ def _import(
   }
   outputs = tf.graph_util.import_graph_def(
       changed,
-      input_map={**input_map, f'{_SEED_ARGUMENT}:0': seed},
+      input_map={**input_map, f'{_SEED_ARGUMENT}:0': _capture(seed)},
       return_elements=[output.name for output in concrete.outputs],
       name='seeded',
   )

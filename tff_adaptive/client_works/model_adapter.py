@@ -20,8 +20,10 @@ the graph of the client's work by a `ModelAdapter`, which knows the types.
 """
 
 import abc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+import contextlib
 from typing import Any, NamedTuple, Optional, Union
+import warnings
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -140,6 +142,22 @@ def _differentiate(
   )
 
 
+@contextlib.contextmanager
+def _inference_by_default() -> Iterator[None]:
+  """Lets Keras layers that are not told whether they train assume inference.
+
+  TFF clones a Keras model each time a functional model predicts, and Keras
+  calls each layer of the clone once on a placeholder that nothing feeds. That
+  call leaves random ops of dropout layers behind, and TFF's worker fails when
+  it comes to them; at inference there are none. The prediction proper is told.
+  """
+  with warnings.catch_warnings():
+    # Deprecated, since TensorFlow 2 has no need of it outside of such graphs.
+    warnings.simplefilter('ignore')
+    with tf.keras.backend.learning_phase_scope(0):
+      yield
+
+
 class _LocalFunctionalModel(LocalModel):
   """A functional model: everything is an argument or a result."""
 
@@ -153,9 +171,10 @@ class _LocalFunctionalModel(LocalModel):
 
   def forward(self, trainable, batch, training):
     x, y = features_and_labels(batch)
-    predictions = self._model.predict_on_batch(
-        (trainable, self._non_trainable), x, training=training
-    )
+    with _inference_by_default():
+      predictions = self._model.predict_on_batch(
+          (trainable, self._non_trainable), x, training=training
+      )
     return tff.learning.models.BatchOutput(
         loss=self._model.loss(output=predictions, label=y),
         predictions=predictions,

@@ -148,7 +148,10 @@ class _DeltaSGD(optimizer.ExtraArgsOptimizer):
     new_state[_NUM_STEPS_KEY] = state[_NUM_STEPS_KEY] + 1
     new_state[_LAST_STEP_SIZE_KEY] = step_size
     new_state[_LAST_THETA_KEY] = theta
-    new_state[_PREVIOUS_WEIGHTS_KEY] = weights
+    # Stock TFF loops hand over variables and assign to them afterwards.
+    new_state[_PREVIOUS_WEIGHTS_KEY] = tf.nest.map_structure(
+        tf.convert_to_tensor, weights
+    )
     if not self._recomputes:
       new_state[_PREVIOUS_GRADIENTS_KEY] = tf.nest.map_structure(
           lambda w, g: tf.zeros_like(w) if g is None else g, weights, gradients

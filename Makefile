@@ -1,0 +1,71 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+# Python for the environments; the lock is for 3.11. An empty value means the
+# first of python3.11, python3 and python that is a 3.11.
+PYTHON ?=
+export PYTHON
+
+SOURCES := tff_adaptive tasks experiments tests tools
+PYTEST := .venv/bin/python -m pytest -n 2 --dist loadfile
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test test-all check format lock build wheel clean
+
+help: ## Lists the targets.
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
+
+venv: ## Makes .venv from requirements.txt, if it is not up to date.
+	@tools/make_venv.sh .venv requirements.txt
+
+demo: venv ## Trains with Delta-SGD on real data; writes runs/demo/.
+	@.venv/bin/python -m experiments.train \
+	  --flagfile=experiments/presets/demo.flags
+
+test: venv ## Runs the tests, less the slow ones.
+	@$(PYTEST) -m "not slow" tests
+
+test-all: venv ## Runs all tests.
+	@$(PYTEST) tests
+
+check: .venv-check ## Checks format, style and types.
+	@.venv-check/bin/pyink --check $(SOURCES) || { \
+	  echo "The format is not pyink's: run make format." >&2; exit 1; }
+	@.venv-check/bin/ruff check --quiet $(SOURCES)
+	@.venv-check/bin/mypy $(SOURCES)
+
+format: .venv-check ## Formats the sources and sorts their imports.
+	@.venv-check/bin/ruff check --quiet --select I --fix $(SOURCES)
+	@.venv-check/bin/pyink --quiet $(SOURCES)
+
+.PHONY: .venv-check
+.venv-check:
+	@tools/make_venv.sh .venv-check requirements-check.txt
+
+lock: ## Makes requirements*.txt from requirements*.in; needs the network.
+	@tools/lock.sh
+
+build: venv ## Writes BUILD, the Bazel targets of all modules.
+	@.venv/bin/python tools/generate_build.py
+
+wheel: venv ## Makes dist/tff_adaptive-*.whl.
+	@rm -rf build
+	@.venv/bin/python -m pip wheel --quiet --no-deps --no-build-isolation \
+	  --disable-pip-version-check --wheel-dir dist .
+
+clean: ## Removes what these commands made, except runs/.
+	@rm -rf .venv .venv-check .venv-lock build dist *.egg-info \
+	  .pytest_cache .mypy_cache .ruff_cache
+	@find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} + \
+	  2>/dev/null || true

@@ -1,0 +1,101 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the lock files."""
+
+import pathlib
+import re
+
+from absl.testing import absltest
+from absl.testing import parameterized
+from packaging import requirements
+from packaging import utils
+
+from tff_adaptive import _versions
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_LOCKS = (
+    ('main', 'requirements'),
+    ('check', 'requirements-check'),
+)
+_PIN = re.compile(r'([a-z0-9][a-z0-9.-]*)==([^ ;]+)(?: ; [^\\]+)? \\')
+_HASH = re.compile(r'    --hash=sha256:[0-9a-f]{64}( \\)?')
+
+
+def _lines(name: str) -> list[str]:
+  """Returns the lines of a file without comments and blank ones."""
+  lines = (_ROOT / name).read_text(encoding='utf-8').splitlines()
+  lines = [line.split('  #')[0] for line in lines]
+  return [line for line in lines if line and not line.startswith('#')]
+
+
+def _pins(lock: str) -> dict[str, str]:
+  """Returns the versions of a lock by package."""
+  matches = [_PIN.fullmatch(line) for line in _lines(lock)]
+  return {match[1]: match[2] for match in matches if match}
+
+
+def _requirements(name: str) -> list[requirements.Requirement]:
+  return [requirements.Requirement(line) for line in _lines(name)]
+
+
+class LockTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(*_LOCKS)
+  def test_lines_are_pins_followed_by_hashes(self, name):
+    previous_is_pin = False
+    for line in _lines(f'{name}.txt'):
+      is_hash = bool(_HASH.fullmatch(line))
+      self.assertNotEqual(is_hash, bool(_PIN.fullmatch(line)), line)
+      if previous_is_pin:
+        self.assertTrue(is_hash, f'no hash before {line!r}')
+      previous_is_pin = not is_hash
+    self.assertFalse(previous_is_pin)
+
+  @parameterized.named_parameters(*_LOCKS)
+  def test_holds_no_address_and_no_path(self, name):
+    text = (_ROOT / f'{name}.txt').read_text(encoding='utf-8')
+    for trace in ('://', 'index-url', 'find-links', '/', ' @ '):
+      self.assertNotIn(trace, text)
+
+  @parameterized.named_parameters(*_LOCKS)
+  def test_requirements_are_locked(self, name):
+    pins = _pins(f'{name}.txt')
+    for requirement in _requirements(f'{name}.in'):
+      package = utils.canonicalize_name(requirement.name)
+      self.assertIn(package, pins)
+      self.assertTrue(requirement.specifier.contains(pins[package]), package)
+
+  def test_overrides_are_locked_and_explained(self):
+    pins = _pins('requirements.txt')
+    for override in _requirements('requirements-overrides.txt'):
+      self.assertTrue(
+          override.specifier.contains(pins[override.name]), override.name
+      )
+    text = (_ROOT / 'requirements-overrides.txt').read_text(encoding='utf-8')
+    for block in text.strip().split('\n\n')[1:]:
+      self.assertStartsWith(block, '# ')
+
+  def test_table_of_the_wheel_equals_the_lock(self):
+    pins = _pins('requirements.txt')
+    for package, version in _versions.LOCKED_PACKAGES.items():
+      self.assertEqual(version, pins[package], package)
+
+  def test_python_of_the_table_is_that_of_the_set_up(self):
+    script = (_ROOT / 'tools/make_venv.sh').read_text(encoding='utf-8')
+    locked = '{}.{}'.format(*_versions.LOCKED_PYTHON)
+    self.assertIn(f"readonly WANTED='{locked}'", script)
+
+
+if __name__ == '__main__':
+  absltest.main()

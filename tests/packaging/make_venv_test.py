@@ -1,0 +1,208 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the script that makes the environments, on made-up Pythons."""
+
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+from absl.testing import absltest
+from absl.testing import parameterized
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# What the script uses besides Python.
+_COMMANDS = ('awk', 'cat', 'chmod', 'cmp', 'cp', 'mkdir', 'mv', 'sh')
+
+# A Python that knows its version and the few calls of the script, and writes
+# down what it is called for. `-m venv` copies it into the new environment.
+_FAKE_PYTHON = """#!/bin/sh
+case "$*" in
+  *version_info*) echo '{version}' ;;
+  *ensurepip*) exit {venv_status} ;;
+  '-m venv'*)
+    for folder; do :; done
+    echo "venv" >> '{log}'
+    mkdir -p "$folder/bin"
+    cp "$0" "$folder/bin/python" ;;
+  '-m pip install'*)
+    echo "pip $*" >> '{log}'
+    [ ! -e '{log}.fail' ] ;;
+esac
+"""
+
+_LOCK = """# A comment.
+numpy==1.0 \\
+    --hash=sha256:00
+setuptools==80.0 \\
+    --hash=sha256:01 \\
+    --hash=sha256:02
+wheel==1.0 \\
+    --hash=sha256:03
+"""
+
+
+class MakeVenvTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    folder = self.enter_context(tempfile.TemporaryDirectory())
+    self.folder = pathlib.Path(folder)
+    self.bin = self.folder / 'bin'
+    self.bin.mkdir()
+    for command in _COMMANDS:
+      (self.bin / command).symlink_to(shutil.which(command))
+    self.log = self.folder / 'log'
+    self.lock = self.folder / 'lock.txt'
+    self.lock.write_text(_LOCK)
+
+  def _add_python(self, name, version, venv_status=0):
+    path = self.bin / name
+    path.write_text(
+        _FAKE_PYTHON.format(
+            version=version, venv_status=venv_status, log=self.log
+        )
+    )
+    path.chmod(0o755)
+
+  def _run(self, **variables):
+    """Returns the finished process of the script."""
+    return subprocess.run(
+        [str(_ROOT / 'tools/make_venv.sh'), 'env', 'lock.txt'],
+        cwd=self.folder,
+        env={'PATH': str(self.bin), **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+  def _calls(self):
+    """Returns what Pythons were called for since the last time."""
+    calls = self.log.read_text().splitlines() if self.log.exists() else []
+    self.log.unlink(missing_ok=True)
+    return calls
+
+  def _assert_one_sentence(self, process, regex):
+    self.assertEqual(process.returncode, 1)
+    self.assertEmpty(process.stdout)
+    self.assertRegex(process.stderr, regex)
+    self.assertEqual(process.stderr.count('\n'), 1)
+    self.assertEndsWith(process.stderr, '.\n')
+    self.assertEmpty(self._calls())
+
+  @parameterized.named_parameters(
+      ('python3_11', 'python3.11'), ('python3', 'python3'), ('python', 'python')
+  )
+  def test_first_call_installs_what_the_lock_says(self, name):
+    self._add_python(name, '3.11')
+    process = self._run()
+    self.assertEqual(process.returncode, 0, process.stderr)
+    self.assertEmpty(process.stderr)
+    self.assertEqual(process.stdout.count('\n'), 1)
+    self.assertStartsWith(process.stdout, 'Making env from lock.txt')
+    venv, build_tools, packages = self._calls()
+    self.assertEqual(venv, 'venv')
+    self.assertEndsWith(build_tools, '--requirement env/build-tools.lock')
+    self.assertEndsWith(packages, '--requirement lock.txt')
+    self.assertIn('--no-deps', packages)
+
+  def test_build_tools_keep_their_hashes(self):
+    self._add_python('python3', '3.11')
+    self._run()
+    self.assertEqual(
+        (self.folder / 'env/build-tools.lock').read_text(),
+        _LOCK[_LOCK.index('setuptools') :],
+    )
+
+  def test_second_call_does_nothing(self):
+    self._add_python('python3', '3.11')
+    self._run()
+    self._calls()
+    process = self._run()
+    self.assertEqual(process.returncode, 0)
+    self.assertEmpty(process.stdout + process.stderr)
+    self.assertEmpty(self._calls())
+
+  def test_second_call_needs_no_python_on_the_path(self):
+    self._add_python('python3', '3.11')
+    self._run()
+    (self.bin / 'python3').unlink()
+    self.assertEqual(self._run().returncode, 0)
+
+  def test_changed_lock_installs_again(self):
+    self._add_python('python3', '3.11')
+    self._run()
+    self._calls()
+    self.lock.write_text(_LOCK.replace('numpy==1.0', 'numpy==1.1'))
+    self.assertEqual(self._run().returncode, 0)
+    self.assertIn('venv', self._calls())
+
+  def test_failed_installation_is_done_again(self):
+    self._add_python('python3', '3.11')
+    failure = pathlib.Path(f'{self.log}.fail')
+    failure.touch()
+    process = self._run()
+    self.assertEqual(process.returncode, 1)
+    self.assertIn('the next make venv starts over', process.stderr)
+    self.assertLen(self._calls(), 2)
+    failure.unlink()
+    self.assertEqual(self._run().returncode, 0)
+    self.assertLen(self._calls(), 3)
+
+  def test_environment_whose_python_is_gone_is_made_again(self):
+    self._add_python('python3', '3.11')
+    self._run()
+    self._calls()
+    (self.folder / 'env/bin/python').unlink()
+    self.assertEqual(self._run().returncode, 0)
+    self.assertIn('venv', self._calls())
+
+  def test_newer_default_python_is_passed_over(self):
+    self._add_python('python3', '3.12')
+    self._add_python('python', '3.11')
+    self.assertEqual(self._run().returncode, 0)
+
+  @parameterized.named_parameters(('newer', '3.12'), ('older', '3.10'))
+  def test_only_another_python_is_one_sentence(self, version):
+    self._add_python('python3', version)
+    self._assert_one_sentence(
+        self._run(),
+        rf'Python 3\.11 is needed .* python3 is {version}: install it .*'
+        'apt-get install python3.11 ',
+    )
+
+  def test_no_python_is_one_sentence(self):
+    self._assert_one_sentence(self._run(), 'not a Python that runs: install it')
+
+  def test_python_of_the_caller_is_taken(self):
+    self._add_python('my python', '3.11')
+    process = self._run(PYTHON=str(self.bin / 'my python'))
+    self.assertEqual(process.returncode, 0, process.stderr)
+
+  def test_wrong_python_of_the_caller_is_one_sentence(self):
+    self._add_python('python3', '3.11')
+    self._add_python('mine', '3.13')
+    self._assert_one_sentence(self._run(PYTHON='mine'), 'but mine is 3.13: ')
+
+  def test_missing_venv_module_is_one_sentence(self):
+    self._add_python('python3', '3.11', venv_status=1)
+    self._assert_one_sentence(
+        self._run(),
+        'has no venv module: .* apt-get install python3.11-venv',
+    )
+
+
+if __name__ == '__main__':
+  absltest.main()

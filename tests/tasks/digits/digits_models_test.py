@@ -1,0 +1,115 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of `digits_models`."""
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+
+from tasks.digits import digits_models
+
+_IDS = ('cnn', 'logistic')
+
+
+def _variables_in_graph(model_id, seed):
+  """The initial weights of the form that TFF builds inside a graph."""
+  with tf.Graph().as_default() as graph:
+    model = digits_models.build_variable_model_fn(model_id, seed)()
+    with tf.compat.v1.Session(graph=graph) as session:
+      session.run(tf.compat.v1.global_variables_initializer())
+      return session.run(list(model.trainable_variables))
+
+
+class DigitsModelsTest(parameterized.TestCase):
+
+  @parameterized.parameters(('cnn', 23946), ('logistic', 650))
+  def test_number_of_weights_and_shape_of_logits(self, model_id, num_weights):
+    model = digits_models.build_keras_model(model_id, seed=1)
+    self.assertEqual(model.count_params(), num_weights)
+    self.assertEqual(model(np.zeros([3, 8, 8, 1], np.float32)).shape, (3, 10))
+
+  @parameterized.parameters(*_IDS)
+  def test_initial_weights_are_equal_in_all_forms(self, model_id):
+    expected = digits_models.build_keras_model(model_id, seed=5).get_weights()
+    # Another model in between, so that no global counter can matter.
+    digits_models.build_keras_model(model_id, seed=6)
+    functional = digits_models.build_functional_model(model_id, seed=5)
+    eager = digits_models.build_variable_model_fn(model_id, seed=5)()
+    forms = (
+        functional.initial_weights[0],
+        [variable.numpy() for variable in eager.trainable_variables],
+        _variables_in_graph(model_id, seed=5),
+    )
+    for weights in forms:
+      self.assertLen(weights, len(expected))
+      for found, wanted in zip(weights, expected):
+        np.testing.assert_array_equal(found, wanted)
+
+  @parameterized.parameters(*_IDS)
+  def test_seeds_differ_and_no_two_kernels_share_numbers(self, model_id):
+    first = digits_models.build_keras_model(model_id, seed=1).get_weights()
+    other = digits_models.build_keras_model(model_id, seed=2).get_weights()
+    kernels = [weight for weight in first if weight.ndim > 1]
+    self.assertTrue(all(np.any(a != b) for a, b in zip(first[::2], other[::2])))
+    scaled = [kernel.ravel()[:90] / np.abs(kernel).max() for kernel in kernels]
+    for i, kernel in enumerate(scaled):
+      for later in scaled[i + 1 :]:
+        self.assertLess(abs(np.corrcoef(kernel, later)[0, 1]), 0.5)
+
+  def test_literal_weights_so_that_no_release_changes_a_run(self):
+    kernel = digits_models.build_keras_model('logistic', 1).get_weights()[0]
+    np.testing.assert_allclose(kernel[0, 0], -0.10863195, rtol=1e-6)
+
+  def test_functional_model_has_loss_and_accuracy(self):
+    model = digits_models.build_functional_model('logistic', seed=1)
+    images = np.zeros([4, 8, 8, 1], np.float32)
+    labels = np.array([0, 1, 0, 3], np.int32)
+    with tf.Graph().as_default() as graph:
+      # No weights, no input: all logits are 0 and the first class is chosen.
+      weights = tf.nest.map_structure(tf.zeros_like, model.initial_weights)
+      output = model.predict_on_batch(weights, images, False)
+      loss = model.loss(output, labels)
+      metrics = model.finalize_metrics(
+          model.update_metrics_state(
+              model.initialize_metrics_state(),
+              labels=labels,
+              batch_output=_batch_output(output, loss),
+          )
+      )
+      with tf.compat.v1.Session(graph=graph) as session:
+        loss, metrics = session.run((loss, metrics))
+    self.assertAlmostEqual(float(loss), np.log(10), places=5)
+    self.assertEqual(dict(metrics), {'accuracy': 0.5})
+
+  def test_unknown_model_raises_naming_the_known_ones(self):
+    for build in (
+        digits_models.build_functional_model,
+        digits_models.build_variable_model_fn,
+    ):
+      with self.assertRaisesRegex(ValueError, "'cnn', 'logistic'.*'resnet'"):
+        build('resnet', seed=1)
+
+
+def _batch_output(predictions, loss):
+  # Here, so that importing the module stays quick.
+  import tensorflow_federated as tff  # pylint: disable=g-import-not-at-top
+
+  return tff.learning.models.BatchOutput(
+      loss=loss, predictions=predictions, num_examples=4
+  )
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,336 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of generalized federated averaging, on TFF's native runtime."""
+
+from absl.testing import parameterized
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive import algorithms
+from tff_adaptive import optimizers
+from tests.tff_adaptive import testing
+
+_UNIFORM = tff.learning.ClientWeighting.UNIFORM
+_BY_EXAMPLES = tff.learning.ClientWeighting.NUM_EXAMPLES
+
+
+def _clients():
+  return [testing.client(10, seed=1), testing.client(7, seed=2)]
+
+
+def _round(process, clients, state=None):
+  return process.next(state or process.initialize(), clients)
+
+
+@pytest.mark.usefixtures('native_runtime')
+class FedOptTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.product(kind=['functional', 'variable'], momentum=[0.0, 0.9])
+  def test_equals_stock_weighted_fed_avg(self, kind, momentum):
+    model = testing.either_model(kind)
+    ours = algorithms.build_fed_opt(model, optimizers.build_sgd(0.1, momentum))
+    stock = tff.learning.algorithms.build_weighted_fed_avg(
+        model, tff.learning.optimizers.build_sgdm(0.1, momentum or None)
+    )
+    ours_state, stock_state = ours.initialize(), stock.initialize()
+    for _ in range(3):
+      ours_output = ours.next(ours_state, _clients())
+      stock_output = stock.next(stock_state, _clients())
+      ours_state, stock_state = ours_output.state, stock_output.state
+      for w, v in zip(
+          testing.trainable(ours_state), testing.trainable(stock_state)
+      ):
+        self.assertAllClose(w, v, rtol=0, atol=1e-7)
+      ours_train, stock_train = (
+          output.metrics['client_work']['train']
+          for output in (ours_output, stock_output)
+      )
+      self.assertEqual(list(ours_train), list(stock_train))
+      self.assertAllClose(ours_train, stock_train)
+    self.assertEqual(
+        str(ours.next.type_signature.parameter[1]),
+        str(stock.next.type_signature.parameter[1]),
+    )
+
+  def test_takes_what_tff_users_pass(self):
+    process = algorithms.build_fed_opt(
+        testing.functional_model(), optimizers.build_sgd(0.1)
+    )
+    datasets = [
+        tf.data.Dataset.from_tensor_slices(
+            {
+                key: np.concatenate([batch[key] for batch in client])
+                for key in ('x', 'y')
+            }
+        ).batch(4)
+        for client in _clients()
+    ]
+    for w, v in zip(
+        testing.trainable(_round(process, datasets).state),
+        testing.trainable(_round(process, _clients()).state),
+    ):
+      self.assertAllEqual(w, v)
+
+  @parameterized.product(
+      kind=['functional', 'variable'], weighting=[_UNIFORM, _BY_EXAMPLES]
+  )
+  def test_unhealthy_clients_have_no_effect(self, kind, weighting):
+    process = algorithms.build_fed_opt(
+        testing.either_model(kind),
+        optimizers.build_delta_sgd(),
+        client_weighting=weighting,
+    )
+    healthy = _round(process, _clients())
+    mixed = _round(
+        process, [[], *_clients(), testing.unhealthy_client()]
+    )
+    for w, v in zip(
+        testing.trainable(healthy.state), testing.trainable(mixed.state)
+    ):
+      self.assertAllEqual(w, v)
+    expected, found = (
+        output.metrics['client_work'] for output in (healthy, mixed)
+    )
+    self.assertAllEqual(expected['train'], found['train'])
+    self.assertEqual(found['clients']['num_clients'], 4)
+    self.assertEqual(found['clients']['num_rejected'], 2)
+    for key in ('loss', 'num_examples', 'num_steps', 'step_size_max'):
+      self.assertEqual(expected['clients'][key], found['clients'][key])
+
+  def test_round_without_healthy_client_changes_nothing(self):
+    process = algorithms.build_fed_opt(
+        testing.functional_model(),
+        optimizers.build_sgd(0.1),
+        optimizers.build_sgd(1.0, 0.9),
+        model_aggregator=tff.learning.robust_aggregator(),
+    )
+    before = _round(process, _clients()).state
+    output = _round(process, [[], testing.unhealthy_client()], before)
+    for old, new in zip(
+        tf.nest.flatten(before), tf.nest.flatten(output.state)
+    ):
+      self.assertAllEqual(old, new)
+    self.assertEqual(output.metrics['finalizer']['update_non_finite'], 1)
+
+  @parameterized.named_parameters(
+      ('uniform', _UNIFORM, 0.5), ('by_examples', _BY_EXAMPLES, 10 / 17)
+  )
+  def test_weighting(self, weighting, first_share):
+    process = algorithms.build_fed_opt(
+        testing.functional_model(),
+        optimizers.build_sgd(0.1),
+        client_weighting=weighting,
+    )
+    start = testing.trainable(process.initialize())[0]
+    alone = [
+        testing.trainable(_round(process, [c]).state)[0] - start
+        for c in _clients()
+    ]
+    both = testing.trainable(_round(process, _clients()).state)[0] - start
+    self.assertAllClose(
+        both, first_share * alone[0] + (1 - first_share) * alone[1], atol=1e-6
+    )
+
+  def test_server_rate_scales_the_step(self):
+    changes = []
+    for rate in (1.0, 0.25):
+      process = algorithms.build_fed_opt(
+          testing.functional_model(),
+          optimizers.build_sgd(0.1),
+          optimizers.build_fedavg(rate),
+      )
+      start = testing.trainable(process.initialize())[0]
+      output = _round(process, _clients())
+      changes.append(testing.trainable(output.state)[0] - start)
+      self.assertGreater(output.metrics['finalizer']['update_norm'], 0.0)
+    self.assertAllClose(changes[1], 0.25 * changes[0], atol=1e-6)
+
+  @parameterized.named_parameters(
+      ('plain', lambda: tff.aggregators.MeanFactory()),
+      ('zeroing', lambda: tff.learning.robust_aggregator(clipping=False)),
+      ('clipping', lambda: tff.learning.robust_aggregator(zeroing=False)),
+      ('compression', lambda: tff.learning.compression_aggregator()),
+  )
+  def test_weighted_aggregators(self, build):
+    process = algorithms.build_fed_opt(
+        testing.functional_model(),
+        optimizers.build_delta_sgd(),
+        model_aggregator=build(),
+    )
+    state = process.initialize()
+    losses = []
+    for _ in range(4):
+      output = process.next(state, _clients())
+      state = output.state
+      losses.append(output.metrics['client_work']['clients']['loss'])
+    self.assertLess(losses[-1], losses[0])
+
+  def test_differential_privacy(self):
+    process = algorithms.build_fed_opt(
+        testing.functional_model(),
+        optimizers.build_sgd(0.1),
+        client_weighting=_UNIFORM,
+        model_aggregator=tff.learning.dp_aggregator(1e-6, 2.0),
+    )
+    plain = algorithms.build_fed_opt(
+        testing.functional_model(),
+        optimizers.build_sgd(0.1),
+        client_weighting=_UNIFORM,
+    )
+    # Adaptive clipping starts at 0.1; noise of 1e-6 hides nothing.
+    start = testing.trainable(process.initialize())[0]
+    private = testing.trainable(_round(process, _clients()).state)[0] - start
+    change = testing.trainable(_round(plain, _clients()).state)[0] - start
+    cosine = np.sum(private * change) / (
+        np.linalg.norm(private) * np.linalg.norm(change)
+    )
+    self.assertGreater(cosine, 0.9)
+    self.assertLessEqual(np.linalg.norm(private), 0.1 + 1e-4)
+
+  def test_hparams_and_weights_accessors(self):
+    process = algorithms.build_fed_opt(
+        testing.functional_model(), optimizers.build_delta_sgd()
+    )
+    state = process.initialize()
+    hparams = process.get_hparams(state)
+    self.assertAllClose(
+        hparams['client_work'],
+        dict(learning_rate=0.2, theta=1.0, gamma=2.0, delta=0.1),
+    )
+    self.assertAllClose(hparams['finalizer'], dict(learning_rate=1.0))
+    hparams['client_work']['learning_rate'] = 0.05
+    hparams['finalizer']['learning_rate'] = 0.0
+    changed = process.set_hparams(state, hparams)
+    output = process.next(changed, _clients())
+    self.assertAllClose(
+        output.metrics['client_work']['clients']['step_size_min'], 0.05
+    )
+    weights = process.get_model_weights(output.state)
+    self.assertAllEqual(weights.trainable[0], testing.trainable(state)[0])
+    doubled = tff.learning.models.ModelWeights(
+        tuple(2.0 * w for w in weights.trainable), weights.non_trainable
+    )
+    replaced = process.set_model_weights(state, doubled)
+    self.assertAllEqual(testing.trainable(replaced)[0], doubled.trainable[0])
+
+  def test_measures_bytes_and_evaluations(self):
+    process = algorithms.build_fed_opt(
+        testing.functional_model(), optimizers.build_delta_sgd()
+    )
+    measured = _round(process, _clients()).metrics['client_work']['clients']
+    num_weights = testing.NUM_FEATURES * testing.NUM_CLASSES + 3
+    # Down: the weights and four hyperparameters; up: the change, its weight.
+    self.assertEqual(measured['bytes_down'], 2 * 4 * (num_weights + 4))
+    self.assertEqual(measured['bytes_up'], 2 * 4 * (num_weights + 1))
+    self.assertEqual(measured['num_steps'], 3 + 2)
+    self.assertEqual(measured['num_gradient_evaluations'], 5 + 3)
+
+  def test_delta_sgd_reuse_runs_in_stock_algorithms(self):
+    optimizer = optimizers.build_delta_sgd(previous_gradient='reuse')
+    for kind in ('functional', 'variable'):
+      model = testing.either_model(kind)
+      stock = tff.learning.algorithms.build_weighted_fed_avg(model, optimizer)
+      ours = algorithms.build_fed_opt(model, optimizer)
+      for w, v in zip(
+          testing.trainable(_round(stock, _clients()).state),
+          testing.trainable(_round(ours, _clients()).state),
+      ):
+        self.assertAllClose(w, v, atol=1e-6)
+
+  def test_delta_sgd_recompute_in_stock_algorithms_says_what_to_do(self):
+    with self.assertRaisesRegex(ValueError, 'build_fed_opt'):
+      tff.learning.algorithms.build_weighted_fed_avg(
+          testing.functional_model(), optimizers.build_delta_sgd()
+      )
+
+  def test_dropout_model_trains_with_two_evaluations_a_step(self):
+    for kind in ('functional', 'variable'):
+      process = algorithms.build_fed_opt(
+          testing.either_model(kind, dropout=0.5), optimizers.build_delta_sgd()
+      )
+      measured = _round(process, _clients()).metrics['client_work']['clients']
+      self.assertEqual(measured['num_rejected'], 0)
+      self.assertEqual(measured['num_gradient_evaluations'], 8)
+
+  @parameterized.named_parameters(
+      (
+          'client_optimizer',
+          dict(client_optimizer=tf.keras.optimizers.SGD),
+          TypeError,
+          'client optimizer.*tff_adaptive.optimizers',
+      ),
+      (
+          'server_optimizer',
+          dict(server_optimizer=0.1),
+          TypeError,
+          'server optimizer.*float',
+      ),
+      (
+          'server_evaluates',
+          dict(server_optimizer=optimizers.build_delta_sgd()),
+          ValueError,
+          'a server has none',
+      ),
+      (
+          'weighting',
+          dict(client_weighting='uniform'),
+          TypeError,
+          "ClientWeighting.*'uniform'",
+      ),
+      (
+          'unweighted_aggregator',
+          dict(model_aggregator=tff.aggregators.SumFactory()),
+          ValueError,
+          'unweighted.*UNIFORM',
+      ),
+      (
+          'aggregator',
+          dict(model_aggregator='mean'),
+          TypeError,
+          'model_aggregator.*str',
+      ),
+  )
+  def test_bad_arguments_raise_by_name(self, arguments, error, message):
+    arguments = {'client_optimizer': optimizers.build_sgd(0.1), **arguments}
+    with self.assertRaisesRegex(error, message):
+      algorithms.build_fed_opt(testing.functional_model(), **arguments)
+
+
+class SecureFedOptTest(tf.test.TestCase):
+
+  @pytest.fixture(autouse=True)
+  def _use_secure_runtime(self, secure_test_runtime):
+    with tff.framework.get_context_stack().install(secure_test_runtime):
+      yield
+
+  def test_secure_aggregation_equals_plain_up_to_its_quantization(self):
+    plain, secure = (
+        algorithms.build_fed_opt(
+            testing.functional_model(),
+            optimizers.build_delta_sgd(),
+            model_aggregator=aggregator,
+        )
+        for aggregator in (None, tff.learning.secure_aggregator())
+    )
+    for w, v in zip(
+        testing.trainable(_round(plain, _clients()).state),
+        testing.trainable(_round(secure, _clients()).state),
+    ):
+      self.assertAllClose(w, v, atol=1e-3)
+
+
+if __name__ == '__main__':
+  tf.test.main()

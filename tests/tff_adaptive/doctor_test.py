@@ -1,0 +1,196 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests for doctor.py."""
+
+import contextlib
+import importlib
+from importlib import metadata
+import io
+import os
+import subprocess
+import sys
+from unittest import mock
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import psutil
+
+from tff_adaptive import _versions
+from tff_adaptive import doctor
+
+_GIB = 2.0**30
+
+
+def _run_doctor() -> tuple[int, str]:
+  """Returns the exit status and what was printed."""
+  out = io.StringIO()
+  with contextlib.redirect_stdout(out):
+    status = doctor.main()
+  return status, out.getvalue()
+
+
+class DoctorTest(parameterized.TestCase):
+  """Runs the doctor on environments that are made up, save for one."""
+
+  def setUp(self):
+    super().setUp()
+    self.versions = dict(_versions.LOCKED_PACKAGES)
+    self.enter_context(
+        mock.patch.object(metadata, 'version', side_effect=self._find_version)
+    )
+    self.enter_context(mock.patch.object(doctor, '_silence_tensorflow'))
+    self.tff = self.enter_context(mock.patch.object(doctor, '_import_tff'))
+    self.tf = self.enter_context(
+        mock.patch.object(doctor, '_import_tensorflow')
+    )
+    self.tf.return_value.config.list_physical_devices.return_value = []
+    self._set_space(memory=8.0, disk=8.0)
+
+  def _find_version(self, package):
+    if package not in self.versions:
+      raise metadata.PackageNotFoundError(package)
+    return self.versions[package]
+
+  def _set_space(self, memory, disk):
+    self.enter_context(
+        mock.patch.object(doctor, '_free_memory_gib', return_value=memory)
+    )
+    self.enter_context(
+        mock.patch.object(doctor, '_free_disk_gib', return_value=disk)
+    )
+
+  def _assert_one_problem(self, status, out, regex):
+    """Asserts failure, with a last paragraph of one line that matches."""
+    self.assertEqual(status, 1)
+    sentences = out.split('\n\n')[-1].splitlines()
+    self.assertLen(sentences, 1, out)
+    self.assertRegex(sentences[0], regex)
+    self.assertEndsWith(sentences[0], '.')
+
+  def test_environment_like_the_lock_is_in_order(self):
+    status, out = _run_doctor()
+    self.assertEqual(status, 0)
+    self.assertEndsWith(out, '\nEverything is in order.\n')
+    for package, version in _versions.LOCKED_PACKAGES.items():
+      self.assertRegex(out, rf'{package} +{version}')
+
+  @parameterized.named_parameters(
+      (package, package) for package in _versions.LOCKED_PACKAGES
+  )
+  def test_wrong_version_is_named(self, package):
+    self.versions[package] = '0.0.1'
+    locked = _versions.LOCKED_PACKAGES[package]
+    self._assert_one_problem(
+        *_run_doctor(),
+        rf'^{package} is version 0\.0\.1, .* {locked}: .*make venv.*'
+        rf'pip install --no-deps {package}=={locked}',
+    )
+
+  def test_missing_package_is_named(self):
+    del self.versions['jaxlib']
+    self._assert_one_problem(*_run_doctor(), '^jaxlib is not installed, .*')
+
+  def test_failing_import_of_tff_is_explained(self):
+    self.tff.side_effect = AttributeError('no attribute `load`\nsecond line')
+    self._assert_one_problem(
+        *_run_doctor(),
+        'tensorflow_federated fails with "AttributeError: no attribute `load`"',
+    )
+
+  def test_failing_import_of_tensorflow_leaves_gpus_unknown(self):
+    self.tf.side_effect = ImportError('libfoo.so is missing')
+    status, out = _run_doctor()
+    self._assert_one_problem(status, out, 'ImportError: libfoo.so is missing')
+    self.assertRegex(out, 'GPUs +unknown')
+
+  @parameterized.named_parameters(
+      ('too_old', (3, 8)), ('too_new', (3, 12)), ('next_major', (4, 0))
+  )
+  def test_unsupported_python_is_a_problem(self, version):
+    _, problems = doctor._check_python(version)
+    self.assertLen(problems, 1)
+    self.assertIn('This is Python {}.{}, but'.format(*version), problems[0])
+
+  @parameterized.named_parameters(
+      ('oldest', (3, 9)), ('between', (3, 10)), ('locked', (3, 11))
+  )
+  def test_supported_python_is_fine(self, version):
+    _, problems = doctor._check_python(version)
+    self.assertEmpty(problems)
+
+  @parameterized.named_parameters(
+      ('memory', 0.5, 8.0, 'Only 0.5 GiB of memory'),
+      ('disk', 8.0, 0.25, 'Only 0.2 GiB of disk'),
+  )
+  def test_lack_of_space_is_a_problem(self, memory, disk, regex):
+    self._set_space(memory, disk)
+    self._assert_one_problem(*_run_doctor(), regex)
+
+  def test_unknown_memory_is_no_problem(self):
+    self._set_space(None, 8.0)
+    status, out = _run_doctor()
+    self.assertEqual(status, 0)
+    self.assertRegex(out, 'free memory +unknown')
+
+  def test_gpus_are_listed(self):
+    device = mock.Mock()
+    device.name = '/physical_device:GPU:0'
+    self.tf.return_value.config.list_physical_devices.return_value = [device]
+    self.assertRegex(_run_doctor()[1], 'GPUs +/physical_device:GPU:0')
+
+
+class RealEnvironmentTest(absltest.TestCase):
+
+  def test_space_is_measured(self):
+    self.assertBetween(
+        doctor._free_memory_gib(), 0.0, psutil.virtual_memory().total / _GIB
+    )
+    self.assertGreaterEqual(doctor._free_disk_gib(), 0.0)
+
+  def test_importing_tff_starts_no_process(self):
+    before = set(psutil.Process().children(recursive=True))
+    lines, problems = doctor._check_import('tff', doctor._import_tff)
+    self.assertEmpty(problems)
+    self.assertRegex(lines[0], 'import tff +works')
+    after = set(psutil.Process().children(recursive=True))
+    self.assertEmpty(after - before)
+
+  def test_runs_without_any_package(self):
+    root = os.path.dirname(os.path.dirname(doctor.__file__))
+    # -S hides site-packages, so that nothing of the lock can be imported.
+    result = subprocess.run(
+        [sys.executable, '-S', '-m', 'tff_adaptive.doctor'],
+        cwd=root,
+        env={'PATH': os.environ['PATH']},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    self.assertEqual(result.returncode, 1)
+    self.assertEmpty(result.stderr)
+    self.assertIn('tensorflow-federated is not installed', result.stdout)
+
+  def test_package_itself_imports_no_tensorflow(self):
+    code = (
+        'import sys, tff_adaptive; '
+        'sys.exit(any(m.startswith("tensorflow") for m in sys.modules))'
+    )
+    package = importlib.import_module('tff_adaptive')
+    root = os.path.dirname(os.path.dirname(package.__file__))
+    result = subprocess.run([sys.executable, '-c', code], cwd=root, check=False)
+    self.assertEqual(result.returncode, 0)
+
+
+if __name__ == '__main__':
+  absltest.main()

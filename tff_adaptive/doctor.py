@@ -1,0 +1,206 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Says whether this environment can run `tff_adaptive`, and how to mend it.
+
+Run it as `python -m tff_adaptive.doctor`. It needs nothing but Python, so that
+it can speak where TensorFlow or TFF is missing or broken.
+"""
+
+from importlib import metadata
+import os
+import platform
+import shutil
+import sys
+from typing import Callable, Optional
+import warnings
+
+from tff_adaptive import _versions
+
+# What `make demo` needs, with room to spare.
+_NEEDED_MEMORY_GIB = 2.0
+_NEEDED_DISK_GIB = 1.0
+
+_IN_ORDER = 'Everything is in order.'
+
+# A report is what to print, and the sentences on what is wrong.
+_Report = tuple[list[str], list[str]]
+
+
+def _line(name: str, value: str, note: str = '') -> str:
+  return f'{name:<29}{value}{"  " + note if note else ""}'
+
+
+def _how_to_install(package: str, version: str) -> str:
+  # `--no-deps`, because the pins of TFF 0.87 itself do not resolve any more.
+  return (
+      'run `make venv` in a checkout of tff_adaptive and use its'
+      f' .venv/bin/python, or `pip install --no-deps {package}=={version}` here'
+  )
+
+
+def _check_python(version: tuple[int, int]) -> _Report:
+  """Compares the running Python, as (major, minor), with what TFF supports."""
+  locked = '{}.{}'.format(*_versions.LOCKED_PYTHON)
+  lines = [_line('Python', platform.python_version(), f'(locked: {locked})')]
+  if _versions.OLDEST_PYTHON <= version <= _versions.NEWEST_PYTHON:
+    return lines, []
+  oldest = '{}.{}'.format(*_versions.OLDEST_PYTHON)
+  newest = '{}.{}'.format(*_versions.NEWEST_PYTHON)
+  return lines, [
+      'This is Python {}.{}, but TFF 0.87 exists for Python {} to {} only:'
+      ' install Python {} and run `make venv` in a checkout of'
+      ' tff_adaptive.'.format(*version, oldest, newest, locked)
+  ]
+
+
+def _find_version(package: str) -> Optional[str]:
+  try:
+    return metadata.version(package)
+  except metadata.PackageNotFoundError:
+    return None
+
+
+def _check_packages() -> _Report:
+  """Compares installed versions with the lock's, without importing any."""
+  lines, problems = [], []
+  for package, locked in _versions.LOCKED_PACKAGES.items():
+    found = _find_version(package)
+    lines.append(_line(package, found or 'missing', f'(locked: {locked})'))
+    if found == locked:
+      continue
+    state = f'version {found}' if found else 'not installed'
+    problems.append(
+        f'{package} is {state}, but this release was made with {locked}:'
+        f' {_how_to_install(package, locked)}.'
+    )
+  return lines, problems
+
+
+def _silence_tensorflow() -> None:
+  # Has to be set before TensorFlow is loaded; the doctor speaks for itself.
+  os.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'
+  warnings.simplefilter('ignore')
+
+
+def _import_tensorflow():
+  import tensorflow as tf  # pylint: disable=g-import-not-at-top
+
+  return tf
+
+
+def _import_tff():
+  import tensorflow_federated as tff  # pylint: disable=g-import-not-at-top
+
+  return tff
+
+
+def _check_import(name: str, import_fn: Callable[[], object]) -> _Report:
+  """Imports a package, whatever it may raise."""
+  try:
+    import_fn()
+  except Exception as error:  # pylint: disable=broad-exception-caught
+    cause = f'{type(error).__name__}: {error}'.splitlines()[0]
+    return [_line(f'import {name}', 'fails')], [
+        f'Importing {name} fails with "{cause}": mend the versions above first'
+        ' if any is wrong, otherwise run `make venv` in a fresh checkout of'
+        ' tff_adaptive.'
+    ]
+  return [_line(f'import {name}', 'works')], []
+
+
+def _check_devices() -> _Report:
+  """Lists the CPUs and the GPUs that TensorFlow sees; having none is fine."""
+  if hasattr(os, 'sched_getaffinity'):
+    cpus = len(os.sched_getaffinity(0))
+  else:
+    cpus = os.cpu_count() or 1
+  lines = [_line('CPUs', str(cpus))]
+  try:
+    tf = _import_tensorflow()
+    gpus = [device.name for device in tf.config.list_physical_devices('GPU')]
+    lines.append(_line('GPUs', ', '.join(gpus) or 'none'))
+  except Exception:  # pylint: disable=broad-exception-caught
+    # `_check_import` has said why.
+    lines.append(_line('GPUs', 'unknown, TensorFlow does not import'))
+  return lines, []
+
+
+def _free_memory_gib() -> Optional[float]:
+  """Returns the memory that can be had, or `None` where Linux does not say."""
+  try:
+    with open('/proc/meminfo', encoding='ascii') as meminfo:
+      for line in meminfo:
+        if line.startswith('MemAvailable:'):
+          return int(line.split()[1]) / 2**20
+  except OSError:
+    pass
+  return None
+
+
+def _free_disk_gib() -> float:
+  return shutil.disk_usage(os.getcwd()).free / 2**30
+
+
+def _check_space() -> _Report:
+  """Checks free memory, and free disk space in the current folder."""
+  lines, problems = [], []
+  memory, disk = _free_memory_gib(), _free_disk_gib()
+  if memory is None:
+    lines.append(_line('free memory', 'unknown'))
+  else:
+    lines.append(_line('free memory', f'{memory:.1f} GiB'))
+    if memory < _NEEDED_MEMORY_GIB:
+      problems.append(
+          f'Only {memory:.1f} GiB of memory are free, {_NEEDED_MEMORY_GIB:.0f}'
+          ' are needed: end other programs or use a larger machine.'
+      )
+  lines.append(_line('free disk', f'{disk:.1f} GiB in {os.getcwd()}'))
+  if disk < _NEEDED_DISK_GIB:
+    problems.append(
+        f'Only {disk:.1f} GiB of disk are free in {os.getcwd()},'
+        f' {_NEEDED_DISK_GIB:.0f} is needed: delete files, such as old runs, or'
+        ' work in another folder.'
+    )
+  return lines, problems
+
+
+def main() -> int:
+  """Prints what there is and what is wrong.
+
+  Returns:
+    The exit status: 0 if everything is in order, 1 otherwise.
+  """
+  _silence_tensorflow()
+  checks = [
+      lambda: _check_python(sys.version_info[:2]),
+      _check_packages,
+      lambda: _check_import('tensorflow', _import_tensorflow),
+      lambda: _check_import('tensorflow_federated', _import_tff),
+      _check_devices,
+      _check_space,
+  ]
+  all_problems = []
+  for check in checks:
+    lines, problems = check()
+    for line in lines:
+      print(line, flush=True)
+    all_problems.extend(problems)
+  print()
+  for sentence in all_problems or [_IN_ORDER]:
+    print(sentence)
+  return 1 if all_problems else 0
+
+
+if __name__ == '__main__':
+  sys.exit(main())
