@@ -77,7 +77,10 @@ class Result(NamedTuple):
 
   def __str__(self) -> str:
     if self.max_error is None:
-      return f'{self.name} {self.problem} - {self.tolerance:.2g} FAIL ({self.reason})'
+      return (
+          f'{self.name} {self.problem} - {self.tolerance:.2g} FAIL '
+          f'({self.reason})'
+      )
     verdict = 'ok' if self.passed else 'FAIL'
     return (
         f'{self.name} {self.problem} {self.max_error:.3g} {self.tolerance:.2g} '
@@ -115,7 +118,9 @@ def _build_client_optimizer(config: dict[str, Any]) -> Any:
 
   if config['name'] == 'sgd':
     return optimizers.build_sgd(
-        **_take(config, 'client', {'lr': 'learning_rate', 'momentum': 'momentum'})
+        **_take(
+            config, 'client', {'lr': 'learning_rate', 'momentum': 'momentum'}
+        )
     )
   if config['name'] == 'delta_sgd':
     config = dict(config)
@@ -144,7 +149,9 @@ def _build_server_optimizer(config: dict[str, Any]) -> Any:
 
   if config['name'] == 'sgd':
     return optimizers.build_sgd(
-        **_take(config, 'server', {'lr': 'learning_rate', 'momentum': 'momentum'})
+        **_take(
+            config, 'server', {'lr': 'learning_rate', 'momentum': 'momentum'}
+        )
     )
   raise UnknownConfigurationError(f'unknown server {config["name"]!r}')
 
@@ -177,8 +184,16 @@ def build_process(config: dict[str, Any], model: Any) -> Any:
   from tff_adaptive import algorithms
 
   known = {
-      'name', 'client', 'server', 'loss', 'weighting', 'rounds', 'participants',
-      'problem', 'batch_size', 'epochs',
+      'name',
+      'client',
+      'server',
+      'loss',
+      'weighting',
+      'rounds',
+      'participants',
+      'problem',
+      'batch_size',
+      'epochs',
   }  # pyformat: disable
   unknown = sorted(set(config) - known)
   if unknown:
@@ -188,7 +203,9 @@ def build_process(config: dict[str, Any], model: Any) -> Any:
       'examples': tff.learning.ClientWeighting.NUM_EXAMPLES,
   }
   if config['weighting'] not in weightings:
-    raise UnknownConfigurationError(f'unknown weighting {config["weighting"]!r}')
+    raise UnknownConfigurationError(
+        f'unknown weighting {config["weighting"]!r}'
+    )
   return algorithms.build_fed_opt(
       model,
       _build_client_optimizer(config['client']),
@@ -244,6 +261,8 @@ def replay(run: dict[str, Any], problem: dict[str, Any], model: Any = None):
   Returns:
     A `Result`.
   """
+  import numpy as np
+
   from tasks import golden_problems
 
   config = run['config']
@@ -263,8 +282,8 @@ def replay(run: dict[str, Any], problem: dict[str, Any], model: Any = None):
     cohort = [clients[client['id']] for client in reference['clients']]
     output = process.next(state, cohort)
     state = output.state
-    error = _compare_round(reference, output)
-    max_error = max(max_error, error) if error == error else float('nan')
+    # `fmax` would drop a NaN; `maximum` keeps it.
+    max_error = float(np.maximum(max_error, _compare_round(reference, output)))
   return result._replace(max_error=max_error)
 
 
@@ -277,6 +296,7 @@ def read_goldens(path: str) -> tuple[list[Any], dict[str, Any]]:
 
 
 def main(argv) -> None:
+  """Replays every run of the file and exits with 1 if one failed."""
   if len(argv) > 1:
     raise app.UsageError(f'Unexpected arguments: {argv[1:]}')
   from tff_adaptive import runtime

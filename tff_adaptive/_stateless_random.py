@@ -34,13 +34,15 @@ _STATELESS_OPS = {
     'RandomStandardNormal': 'StatelessRandomNormal',
     'TruncatedNormal': 'StatelessTruncatedNormal',
 }
-_UNSUPPORTED_OPS = frozenset({
-    'Multinomial',
-    'ParameterizedTruncatedNormal',
-    'RandomGamma',
-    'RandomPoissonV2',
-    'RandomShuffle',
-})
+_UNSUPPORTED_OPS = frozenset(
+    {
+        'Multinomial',
+        'ParameterizedTruncatedNormal',
+        'RandomGamma',
+        'RandomPoissonV2',
+        'RandomShuffle',
+    }
+)
 _CALL_OPS = frozenset({'PartitionedCall', 'StatefulPartitionedCall'})
 _BRANCH_OPS = {
     'If': ('then_branch', 'else_branch'),
@@ -149,6 +151,7 @@ class _Rewriter:
 
   def _pass_seed(self, node: Any, seed: str) -> None:
     """Adds the seed to the arguments of a node that calls functions."""
+    attrs: tuple[str, ...]
     if node.op in _CALL_OPS:
       attrs = ('f',)
     elif node.op in _BRANCH_OPS:
@@ -201,9 +204,7 @@ def _to_spec(tensor: tf.Tensor) -> tf.TensorSpec:
   return tf.TensorSpec(tensor.shape, tensor.dtype)
 
 
-def call_with_seed(
-    fn: Callable[..., Any], seed: tf.Tensor, *args: Any
-) -> Any:
+def call_with_seed(fn: Callable[..., Any], seed: tf.Tensor, *args: Any) -> Any:
   """Calls `fn(*args)` with random numbers that depend on `seed` alone.
 
   Called while a graph is built. With the same seed, functions that draw in the

@@ -52,7 +52,7 @@ def _cross_entropy(output, label, sample_weight=None):
 
 
 # Name to (prediction, loss, label dtype, shapes of the weights in x's order).
-_PROBLEMS = {
+_PROBLEMS: dict[str, tuple[Any, Any, Any, list[tuple[int, ...]]]] = {
     'quadratic': (_quadratic, _half_squared_error, np.float32, [(4,)]),
     'softmax': (_softmax, _cross_entropy, np.int32, [(5, 3), (3,)]),
     'mlp': (_mlp, _cross_entropy, np.int32, [(5, 4), (4,), (4, 3), (3,)]),

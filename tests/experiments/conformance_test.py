@@ -36,10 +36,12 @@ _RUNS, _PROBLEMS = (
 )
 # What needs a rule that does not exist yet is listed by name: when it comes,
 # the run passes and this list must shrink.
-_NOT_YET = frozenset({
-    'delta_sgd_fedadam',  # The server rule FedAdam.
-    'delta_sgd_moon',  # The loss term MOON.
-})
+_NOT_YET = frozenset(
+    {
+        'delta_sgd_fedadam',  # The server rule FedAdam.
+        'delta_sgd_moon',  # The loss term MOON.
+    }
+)
 _PREFIXES = ('fedavg', 'sgdm_client', 'delta_sgd')
 
 
@@ -95,8 +97,16 @@ class ConformanceTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(str(result), 'tiny quadratic 0 2e-05 ok')
 
   @parameterized.named_parameters(
-      ('weights', lambda run: run['trajectory'][1]['server'].update(x=[0.7, 0, 0, 0]), 0.05),
-      ('step_sizes', lambda run: run['trajectory'][0]['clients'][0].update(etas=[0.4]), 0.1),
+      (
+          'weights',
+          lambda run: run['trajectory'][1]['server'].update(x=[0.7, 0, 0, 0]),
+          0.05,
+      ),
+      (
+          'step_sizes',
+          lambda run: run['trajectory'][0]['clients'][0].update(etas=[0.4]),
+          0.1,
+      ),
   )
   def test_wrong_numbers_fail(self, spoil, expected_error):
     run, problem = _tiny_run()

@@ -82,9 +82,7 @@ class StatelessRandomTest(tf.test.TestCase, parameterized.TestCase):
       )
 
     shape = tf.constant([50, 4])
-    first, second, third = run(
-        tf.constant([1, 2]), tf.constant([1, 3]), shape
-    )
+    first, second, third = run(tf.constant([1, 2]), tf.constant([1, 3]), shape)
     self.assertAllEqual(first, second)
     self.assertNotAllEqual(first, third)
     self.assertEqual(first.shape, [50, 4])

@@ -21,9 +21,7 @@ import tensorflow_federated as tff
 
 from tff_adaptive import _compat
 
-_REDUCERS = collections.OrderedDict(
-    sum=tf.add, min=tf.minimum, max=tf.maximum
-)
+_REDUCERS = collections.OrderedDict(sum=tf.add, min=tf.minimum, max=tf.maximum)
 
 
 def _neutral(reduction: str, dtype: Any) -> tf.Tensor:

@@ -13,5 +13,7 @@
 # limitations under the License.
 """Local training: one loop, into which an optimizer and a loss term plug."""
 
-from tff_adaptive.client_works.client_work import build_local_training_client_work
+from tff_adaptive.client_works.client_work import (
+    build_local_training_client_work,
+)
 from tff_adaptive.client_works.fedprox import build_fedprox

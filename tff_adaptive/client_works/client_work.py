@@ -47,14 +47,16 @@ def _measure(
   examples, steps = (
       tf.cast(sums[key], tf.float32) for key in ('num_examples', 'num_steps')
   )
-  measured = _OrderedDict([
-      ('loss', sums['loss'] / examples),
-      ('num_clients', sums['num_clients']),
-      ('num_rejected', sums['num_clients'] - sums['num_healthy']),
-      ('num_examples', sums['num_examples']),
-      ('num_steps', sums['num_steps']),
-      ('num_gradient_evaluations', sums['num_gradient_evaluations']),
-  ])
+  measured = _OrderedDict(
+      [
+          ('loss', sums['loss'] / examples),
+          ('num_clients', sums['num_clients']),
+          ('num_rejected', sums['num_clients'] - sums['num_healthy']),
+          ('num_examples', sums['num_examples']),
+          ('num_steps', sums['num_steps']),
+          ('num_gradient_evaluations', sums['num_gradient_evaluations']),
+      ]
+  )
   nothing = tf.constant(float('nan'))
   for name in aggregated['min']:
     measured[f'{name}_mean'] = sums[name] / steps

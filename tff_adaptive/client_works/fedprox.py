@@ -58,8 +58,8 @@ def build_fedprox(mu: float = 0.01) -> local_training.LossTerm:
     squares = [
         tf.reduce_sum(tf.square(w - r)) for w, r in zip(weights, received)
     ]
-    dtype = tf.float64 if tf.float64 in [s.dtype for s in squares] else (
-        tf.float32
+    dtype = (
+        tf.float64 if tf.float64 in [s.dtype for s in squares] else (tf.float32)
     )
     return 0.5 * mu * tf.add_n([tf.cast(s, dtype) for s in squares])
 

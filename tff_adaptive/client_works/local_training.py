@@ -136,21 +136,25 @@ def _statistics(
         for name, value in values.items()
     )
 
-  sums = _OrderedDict([
-      ('num_healthy', tf.ones([], tf.int64)),
-      ('num_examples', totals.num_examples),
-      ('num_steps', totals.num_steps),
-      ('num_gradient_evaluations', totals.num_gradient_evaluations),
-      ('loss', totals.loss),
-      *totals.report_sum.items(),
-  ])
+  sums = _OrderedDict(
+      [
+          ('num_healthy', tf.ones([], tf.int64)),
+          ('num_examples', totals.num_examples),
+          ('num_steps', totals.num_steps),
+          ('num_gradient_evaluations', totals.num_gradient_evaluations),
+          ('loss', totals.loss),
+          *totals.report_sum.items(),
+      ]
+  )
   sums = keep(sums, 0)
   sums['num_clients'] = tf.ones([], tf.int64)
-  return _OrderedDict([
-      ('sum', sums),
-      ('min', keep(totals.report_min, float('inf'))),
-      ('max', keep(totals.report_max, -float('inf'))),
-  ])
+  return _OrderedDict(
+      [
+          ('sum', sums),
+          ('min', keep(totals.report_min, float('inf'))),
+          ('max', keep(totals.report_max, -float('inf'))),
+      ]
+  )
 
 
 def _take_step(
@@ -176,9 +180,7 @@ def _take_step(
     seed = _stateless_random.draw_seed()
 
     def evaluate(*args):
-      return _stateless_random.call_with_seed(
-          model.value_and_grad, seed, *args
-      )
+      return _stateless_random.call_with_seed(model.value_and_grad, seed, *args)
 
     def again(point):
       repeated = _stateless_random.call_with_seed(

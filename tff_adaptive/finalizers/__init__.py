@@ -13,4 +13,6 @@
 # limitations under the License.
 """Server rules: what becomes of the aggregated change of the model."""
 
-from tff_adaptive.finalizers.measured_update import build_measured_update_finalizer
+from tff_adaptive.finalizers.measured_update import (
+    build_measured_update_finalizer,
+)

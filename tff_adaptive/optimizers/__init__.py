@@ -17,7 +17,14 @@ Each is a `tff.learning.optimizers.Optimizer` or its keyword superset,
 `ExtraArgsOptimizer`, for rules that need the loss or another evaluation.
 """
 
+from tff_adaptive.optimizers.adagrad import build_adagrad
+from tff_adaptive.optimizers.adam import build_adam
 from tff_adaptive.optimizers.delta_sgd import build_delta_sgd
+from tff_adaptive.optimizers.fedadagrad import build_fedadagrad
+from tff_adaptive.optimizers.fedadam import build_fedadam
 from tff_adaptive.optimizers.fedavg import build_fedavg
+from tff_adaptive.optimizers.fedavgm import build_fedavgm
+from tff_adaptive.optimizers.fedyogi import build_fedyogi
 from tff_adaptive.optimizers.optimizer import ExtraArgsOptimizer
 from tff_adaptive.optimizers.sgd import build_sgd
+from tff_adaptive.optimizers.yogi import build_yogi

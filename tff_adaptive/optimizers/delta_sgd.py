@@ -14,7 +14,7 @@
 """Delta-SGD: each client tunes its step to the local smoothness."""
 
 import collections
-from typing import Any, Optional, TypeVar
+from typing import Any, Optional
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -37,14 +37,14 @@ _PREVIOUS_GRADIENTS_KEY = 'previous_gradients'
 RECOMPUTE = 'recompute'
 REUSE = 'reuse'
 
-State = TypeVar('State', bound=collections.OrderedDict)
-Hparams = TypeVar('Hparams', bound=collections.OrderedDict)
+State = collections.OrderedDict[str, Any]
+Hparams = collections.OrderedDict[str, Any]
 
 
 def _flat_pairs(left: Any, gradients: Any) -> list[tuple[Any, Any]]:
   """Pairs of leaves, without those that have no gradient."""
   pairs = zip(tf.nest.flatten(left), tf.nest.flatten(gradients))
-  return [(l, g) for l, g in pairs if g is not None]
+  return [pair for pair in pairs if pair[1] is not None]
 
 
 def _next_step_size(
@@ -171,8 +171,8 @@ class _DeltaSGD(optimizer.ExtraArgsOptimizer):
     if value_and_grad_fn is None:
       raise ValueError(
           "Delta-SGD with `previous_gradient='recompute'` evaluates each batch "
-          'twice and needs `value_and_grad_fn`, which was not given: train with '
-          '`tff_adaptive.algorithms.build_fed_opt`, or take '
+          'twice and needs `value_and_grad_fn`, which was not given: train '
+          'with `tff_adaptive.algorithms.build_fed_opt`, or take '
           "`previous_gradient='reuse'`, which runs inside the algorithms of "
           '`tff.learning`.'
       )
@@ -219,7 +219,7 @@ class _DeltaSGD(optimizer.ExtraArgsOptimizer):
       )
     else:
       first = (learning_rate, initial_theta)
-    later = _next_step_size(
+    later_step_size, later_theta = _next_step_size(
         weight_change,
         gradient_change,
         state[_LAST_STEP_SIZE_KEY],
@@ -227,17 +227,22 @@ class _DeltaSGD(optimizer.ExtraArgsOptimizer):
         gamma,
         delta,
     )
-    return tuple(tf.where(is_first, f, l) for f, l in zip(first, later))
+    return (
+        tf.where(is_first, first[0], later_step_size),
+        tf.where(is_first, first[1], later_theta),
+    )
 
   def report(self, state: State) -> 'collections.OrderedDict[str, tf.Tensor]':
     evaluations = tf.ones([], tf.int32)
     if self._recomputes:
       evaluations += tf.cast(state[_NUM_STEPS_KEY] > 1, tf.int32)
-    return collections.OrderedDict([
-        (optimizer.STEP_SIZE_KEY, state[_LAST_STEP_SIZE_KEY]),
-        (_THETA_KEY, state[_LAST_THETA_KEY]),
-        (optimizer.GRADIENT_EVALUATIONS_KEY, evaluations),
-    ])
+    return collections.OrderedDict(
+        [
+            (optimizer.STEP_SIZE_KEY, state[_LAST_STEP_SIZE_KEY]),
+            (_THETA_KEY, state[_LAST_THETA_KEY]),
+            (optimizer.GRADIENT_EVALUATIONS_KEY, evaluations),
+        ]
+    )
 
   def get_hparams(self, state: State) -> Hparams:
     return collections.OrderedDict((key, state[key]) for key in _HPARAMS_KEYS)
@@ -328,10 +333,12 @@ def build_delta_sgd(
     Deviations: none from Algorithm 1 with the defaults. The published code adds
     1e-8 to eta_k and amplifies the first step; the paper does not, nor do we.
   """
-  hparams = collections.OrderedDict([
-      (_LEARNING_RATE_KEY, learning_rate),
-      (_THETA_KEY, theta),
-      (_GAMMA_KEY, gamma),
-      (_DELTA_KEY, delta),
-  ])
+  hparams = collections.OrderedDict(
+      [
+          (_LEARNING_RATE_KEY, learning_rate),
+          (_THETA_KEY, theta),
+          (_GAMMA_KEY, gamma),
+          (_DELTA_KEY, delta),
+      ]
+  )
   return _DeltaSGD(hparams, previous_gradient, amplify_first)

@@ -171,6 +171,7 @@ def check_weights_state_match(weights: Any, state: Any, name: str) -> None:
   Raises:
     ValueError: If structure, shapes or dtypes differ.
   """
+
   def spec(structure):
     return tf.nest.map_structure(lambda t: (t.dtype, tuple(t.shape)), structure)
 

@@ -14,7 +14,7 @@
 """Stochastic gradient descent, with and without momentum."""
 
 import collections
-from typing import Any, TypeVar
+from typing import Any
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -26,8 +26,8 @@ _LEARNING_RATE_KEY = tff.learning.optimizers.LEARNING_RATE_KEY
 _MOMENTUM_KEY = 'momentum'
 _ACCUMULATOR_KEY = 'accumulator'
 
-State = TypeVar('State', bound=collections.OrderedDict)
-Hparams = TypeVar('Hparams', bound=collections.OrderedDict)
+State = collections.OrderedDict[str, Any]
+Hparams = collections.OrderedDict[str, Any]
 
 
 class _SGD(tff.learning.optimizers.Optimizer):

@@ -21,13 +21,13 @@ by a small shell that waits for it.
 """
 
 import atexit
+from collections.abc import Callable, Iterator
 import contextlib
 import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from typing import Any, Optional
+from typing import Any
 import weakref
 
 import grpc
@@ -119,8 +119,8 @@ def _close_all_workers() -> None:
     worker.close()
 
 
-# The workers would end with the process anyway; this ends them before the
-# interpreter goes, so that nothing of ours runs when the caller's shell returns.
+# The workers would end with the process anyway; this ends them before it, so
+# that nothing of ours runs when the caller's shell returns.
 atexit.register(_close_all_workers)
 
 

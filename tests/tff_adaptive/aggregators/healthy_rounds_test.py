@@ -50,9 +50,7 @@ class HealthyRoundsTest(tf.test.TestCase):
         process.initialize(), [_value(9.0)] * 2, [1.0, 1.0]
     ).state
     moved = process.next(state, [_value(0.1)] * 2, [1.0, 1.0]).state
-    self.assertNotAllClose(
-        *(tf.nest.flatten(s)[0] for s in (state, moved))
-    )
+    self.assertNotAllClose(*(tf.nest.flatten(s)[0] for s in (state, moved)))
     output = process.next(state, [_value(0.0)] * 2, [0.0, 0.0])
     for before, after in zip(
         tf.nest.flatten(state), tf.nest.flatten(output.state)

@@ -19,9 +19,9 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests.tff_adaptive import testing
 from tff_adaptive import algorithms
 from tff_adaptive import optimizers
-from tests.tff_adaptive import testing
 
 _UNIFORM = tff.learning.ClientWeighting.UNIFORM
 _BY_EXAMPLES = tff.learning.ClientWeighting.NUM_EXAMPLES
@@ -94,9 +94,7 @@ class FedOptTest(tf.test.TestCase, parameterized.TestCase):
         client_weighting=weighting,
     )
     healthy = _round(process, _clients())
-    mixed = _round(
-        process, [[], *_clients(), testing.unhealthy_client()]
-    )
+    mixed = _round(process, [[], *_clients(), testing.unhealthy_client()])
     for w, v in zip(
         testing.trainable(healthy.state), testing.trainable(mixed.state)
     ):
@@ -119,9 +117,7 @@ class FedOptTest(tf.test.TestCase, parameterized.TestCase):
     )
     before = _round(process, _clients()).state
     output = _round(process, [[], testing.unhealthy_client()], before)
-    for old, new in zip(
-        tf.nest.flatten(before), tf.nest.flatten(output.state)
-    ):
+    for old, new in zip(tf.nest.flatten(before), tf.nest.flatten(output.state)):
       self.assertAllEqual(old, new)
     self.assertEqual(output.metrics['finalizer']['update_non_finite'], 1)
 

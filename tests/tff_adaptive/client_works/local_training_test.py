@@ -20,12 +20,12 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests.tff_adaptive import testing
 from tff_adaptive import client_works
 from tff_adaptive import optimizers
 from tff_adaptive.client_works import local_training
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.optimizers import optimizer as optimizer_lib
-from tests.tff_adaptive import testing
 
 
 class _EvaluatesTwice(optimizer_lib.ExtraArgsOptimizer):
@@ -176,9 +176,7 @@ class LocalTrainingTest(tf.test.TestCase, parameterized.TestCase):
     self.assertGreaterEqual(maximum, sums['step_size'] / 3)
     self.assertAllClose(minimum, 0.2)
 
-  @parameterized.product(
-      kind=['functional', 'variable'], dropout=[0.0, 0.5]
-  )
+  @parameterized.product(kind=['functional', 'variable'], dropout=[0.0, 0.5])
   def test_evaluations_of_a_step_see_the_same_mask(self, kind, dropout):
     result = _train(
         testing.either_model(kind, dropout=dropout),
@@ -188,9 +186,7 @@ class LocalTrainingTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(result.statistics['max']['gradient_gap'], 0.0)
     self.assertEqual(result.statistics['max']['value_gap'], 0.0)
     # The batch and the weights stay; only the masks differ from step to step.
-    spread = (
-        result.statistics['max']['norm'] - result.statistics['min']['norm']
-    )
+    spread = result.statistics['max']['norm'] - result.statistics['min']['norm']
     if dropout:
       self.assertGreater(spread, 1e-3)
     else:

@@ -17,8 +17,8 @@ from absl.testing import parameterized
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive.client_works import model_adapter
 from tests.tff_adaptive import testing
+from tff_adaptive.client_works import model_adapter
 
 
 class ModelAdapterTest(tf.test.TestCase, parameterized.TestCase):

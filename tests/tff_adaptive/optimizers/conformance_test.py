@@ -58,7 +58,9 @@ def _to_tensors(structure, dtype):
 
 
 def _specs(weights):
-  return tf.nest.map_structure(lambda t: tf.TensorSpec(t.shape, t.dtype), weights)
+  return tf.nest.map_structure(
+      lambda t: tf.TensorSpec(t.shape, t.dtype), weights
+  )
 
 
 def _next(optimizer, state, weights, gradient_fn):
@@ -95,9 +97,7 @@ class OptimizerConformanceTest(tf.test.TestCase, parameterized.TestCase):
       state, weights = _next(optimizer, state, weights, _twice)
     self.assertEqual(first_specs, _specs(state))
     self.assertEqual(_specs(start), _specs(weights))
-    for before, after in zip(
-        tf.nest.flatten(start), tf.nest.flatten(weights)
-    ):
+    for before, after in zip(tf.nest.flatten(start), tf.nest.flatten(weights)):
       self.assertTrue(tf.reduce_all(tf.abs(after) < tf.abs(before)))
 
   @parameterized.named_parameters(*_OPTIMIZERS)

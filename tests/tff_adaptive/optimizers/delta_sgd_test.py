@@ -62,13 +62,43 @@ class DeltaSgdTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.named_parameters(
       # dx, dg, eta, theta, gamma, delta; expected eta and theta.
-      ('grows', .3, .2, .2, 1., 2., .1, .20976176963, 1.0488088482),
-      ('follows_smoothness', .3, .2, 2., 1., 2., .1, 1.5, .75),
-      ('no_change_grows', 0., 0., .2, 1., 2., .1, .20976176963, 1.0488088482),
-      ('no_gradient_change', .3, 0., .2, 1., 2., .1, .2097617696, 1.0488088482),
-      ('no_weight_change', 0., .4, .2, 1., 2., .1, .2097617696, 1.0488088482),
-      ('shrinks_at_once', .001, 5., .2, .5, 2., .1, .0002, .001),
-      ('other_gamma_and_delta', .5, .1, .1, 3., .5, 1., .2, 2.),
+      ('grows', 0.3, 0.2, 0.2, 1.0, 2.0, 0.1, 0.20976176963, 1.0488088482),
+      ('follows_smoothness', 0.3, 0.2, 2.0, 1.0, 2.0, 0.1, 1.5, 0.75),
+      (
+          'no_change_grows',
+          0.0,
+          0.0,
+          0.2,
+          1.0,
+          2.0,
+          0.1,
+          0.20976176963,
+          1.0488088482,
+      ),
+      (
+          'no_gradient_change',
+          0.3,
+          0.0,
+          0.2,
+          1.0,
+          2.0,
+          0.1,
+          0.2097617696,
+          1.0488088482,
+      ),
+      (
+          'no_weight_change',
+          0.0,
+          0.4,
+          0.2,
+          1.0,
+          2.0,
+          0.1,
+          0.2097617696,
+          1.0488088482,
+      ),
+      ('shrinks_at_once', 0.001, 5.0, 0.2, 0.5, 2.0, 0.1, 0.0002, 0.001),
+      ('other_gamma_and_delta', 0.5, 0.1, 0.1, 3.0, 0.5, 1.0, 0.2, 2.0),
   )
   def test_step_size_rule(self, dx, dg, eta, theta, gamma, delta, *expected):
     result = delta_sgd._next_step_size(
@@ -183,7 +213,7 @@ class DeltaSgdTest(tf.test.TestCase, parameterized.TestCase):
     )
     self.assertAllClose(steps[0], 0.20976176963)
     self.assertAllClose(thetas[0], 1.0488088482)
-    self.assertAllClose(steps[1], 0.20976176963 * math.sqrt(1 + .10488088482))
+    self.assertAllClose(steps[1], 0.20976176963 * math.sqrt(1 + 0.10488088482))
 
   def test_second_gradient_is_evaluated_from_the_second_step_on(self):
     optimizer = delta_sgd.build_delta_sgd()

@@ -21,6 +21,7 @@ import sys
 import time
 
 from absl.testing import parameterized
+import numpy as np
 import psutil
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -68,7 +69,7 @@ def _is_alive(process):
 class NativeTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_computes_and_ends_its_worker(self):
-    @tff.federated_computation(tff.FederatedType(tf.int32, tff.CLIENTS))
+    @tff.federated_computation(tff.FederatedType(np.int32, tff.CLIENTS))
     def add_up(values):
       return tff.federated_sum(values)
 

@@ -1,0 +1,137 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""How the binaries start and end: quiet libraries, one-sentence errors.
+
+No TensorFlow is imported here.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+import contextlib
+import os
+import sys
+import traceback
+from typing import Any
+import warnings
+
+from absl import app
+from absl import flags
+
+_OUR_PACKAGES = ('experiments', 'tasks', 'tff_adaptive')
+_EXIT_ENVIRONMENT = 1
+_EXIT_USER = 2
+_EXIT_INTERRUPTED = 130
+
+
+class UserError(Exception):
+  """Something that the user can mend; its text is one sentence."""
+
+
+class EnvironmentalError(Exception):
+  """Something that the machine refused; its text is one sentence."""
+
+
+def _raised_by_us(error: BaseException) -> bool:
+  """Returns whether our own code raised an error, and no library of it."""
+  frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+  module = frames[-1].f_globals.get('__name__', '')
+  return module.partition('.')[0] in _OUR_PACKAGES
+
+
+@contextlib.contextmanager
+def errors_as(
+    kind: type[Exception], *caught: type[BaseException]
+) -> Iterator[None]:
+  """Turns exceptions of a block into one of the two kinds of this module.
+
+  A ValueError or TypeError is turned only where our own code raised it: one
+  that comes out of a library tells of a bug, and keeps its traceback.
+
+  Args:
+    kind: `UserError` or `EnvironmentalError`.
+    *caught: The exceptions to turn; others pass.
+
+  Yields:
+    Nothing.
+
+  Raises:
+    UserError: If `kind` is that and one of `caught` was raised.
+    EnvironmentalError: If `kind` is that and one of `caught` was raised.
+  """
+  try:
+    yield
+  except caught as error:
+    if isinstance(error, (TypeError, ValueError)) and not _raised_by_us(error):
+      raise
+    raise kind(str(error)) from error
+
+
+def _sentence(error: BaseException) -> str:
+  """Returns the line that tells the user about an error."""
+  text = ' '.join(str(error).split())
+  return f'error: {text}' if text.endswith(('.', '?')) else f'error: {text}.'
+
+
+def _parse_flags(argv: Sequence[str]) -> list[str]:
+  """Parses flags; absl ends `--help` with 1, but help is no failure."""
+  try:
+    arguments = flags.FLAGS(list(argv))
+  except flags.Error as error:
+    _exit(_EXIT_USER, _sentence(error))
+  except SystemExit:
+    sys.exit(0)
+  if len(arguments) > 1:
+    _exit(
+        _EXIT_USER,
+        f'error: flags begin with --, found {" ".join(arguments[1:])!r}.',
+    )
+  return arguments
+
+
+def _exit(code: int, sentence: str):
+  print(sentence, file=sys.stderr)
+  sys.exit(code)
+
+
+def run(main: Callable[[], Any]):
+  """Parses the flags and runs a binary.
+
+  Errors of the user end with one sentence and code 2, those of the machine with
+  one sentence and code 1, Ctrl-C with one sentence and code 130. Everything
+  else is a bug and keeps its traceback.
+
+  Args:
+    main: Takes nothing; flags are parsed when it is called.
+  """
+
+  app.define_help_flags()
+  _parse_flags(sys.argv)
+  # Not `app.run`: TensorFlow, imported after that has begun, takes eager mode
+  # for granted everywhere, and Keras' Flatten fails.
+  try:
+    main()
+  except (UserError, flags.Error) as error:
+    _exit(_EXIT_USER, _sentence(error))
+  except EnvironmentalError as error:
+    _exit(_EXIT_ENVIRONMENT, _sentence(error))
+  except KeyboardInterrupt as interrupt:
+    _exit(
+        _EXIT_INTERRUPTED,
+        str(interrupt) or 'Interrupted before the first round.',
+    )
+
+
+def silence_libraries():
+  """Silences the start-up messages of TensorFlow; call it before its import."""
+  os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
+  warnings.filterwarnings('ignore', message='pkg_resources is deprecated')

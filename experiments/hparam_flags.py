@@ -1,0 +1,344 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The flags of a training run, defined and checked from the registry.
+
+No TensorFlow is imported here.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+import difflib
+import json
+import math
+from typing import Any, Optional
+
+from absl import flags
+
+from experiments import registry
+
+_DEFAULTS = {
+    registry.TASK: 'digits',
+    registry.ALGORITHM: 'fed_opt',
+    registry.CLIENT_OPTIMIZER: 'delta_sgd',
+    registry.SERVER_OPTIMIZER: 'fedavg',
+}
+# Flags that say where things are and how often they are saved, and so are not
+# part of what is compared on resume.
+_NOT_HPARAMS = (
+    'rounds_per_checkpoint',
+    'data_dir',
+    'output_dir',
+    'experiment_name',
+)
+
+
+class HparamError(flags.Error):
+  """A flag has a value that cannot be; the text is one sentence."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+  """A row of the registry with the values given for its arguments.
+
+  Attributes:
+    row: The row that was chosen.
+    given: The values from the command line, by the builder's argument.
+  """
+
+  row: registry.Row
+  given: Mapping[str, Any]
+
+  def build(self, **supplied: Any) -> Any:
+    """Calls the builder, which is imported now.
+
+    Args:
+      **supplied: The arguments that have no flag.
+
+    Returns:
+      What the builder returns.
+    """
+    arguments = {
+        argument.name: argument.to_builder_value(self.given[argument.name])
+        for argument in self.row.arguments
+        if argument.name in self.given
+    }
+    return registry.resolve(self.row.builder)(**supplied, **arguments)
+
+  def hparams(self) -> dict[str, Any]:
+    """Returns the values in force by flag, the builder's defaults included."""
+    return {
+        self.row.flag_name(argument): self.given.get(
+            argument.name, argument.default
+        )
+        for argument in self.row.arguments
+    }
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+  """The flags of a run that belong to no row; None is the task's default."""
+
+  total_rounds: Optional[int]
+  clients_per_round: Optional[int]
+  client_batch_size: Optional[int]
+  client_epochs: Optional[int]
+  rounds_per_evaluation: int
+  rounds_per_checkpoint: int
+  seed: int
+  runtime: str
+  bad_clients: str
+  data_dir: Optional[str]
+  output_dir: str
+  experiment_name: str
+
+  def hparams(self) -> dict[str, Any]:
+    """Returns what a resumed run must have in common with the first one."""
+    values = dataclasses.asdict(self)
+    return {
+        name: value
+        for name, value in values.items()
+        if name not in _NOT_HPARAMS
+    }
+
+
+def _flags_of_rows():
+  """Returns the (kind, row, argument) of every row's arguments, by flag."""
+  uses = {}
+  for kind, rows in registry.ROWS.items():
+    for row in rows.values():
+      for argument in row.arguments:
+        uses.setdefault(row.flag_name(argument), []).append(
+            (kind, row, argument)
+        )
+  return uses
+
+
+def _show(value: Any) -> str:
+  return value if isinstance(value, str) else json.dumps(value)
+
+
+def _define_argument(name, uses, flag_values):
+  """Defines the flag of an argument, which several rows may share."""
+  texts = [
+      f'{row.name}: {argument.help} Default {_show(argument.default)}.'
+      for _, row, argument in uses
+  ]
+  argument = uses[0][2]
+  if argument.choices:
+    flags.DEFINE_enum(
+        name, None, argument.choices, ' '.join(texts), flag_values=flag_values
+    )
+    return
+  define = {
+      float: flags.DEFINE_float,
+      int: flags.DEFINE_integer,
+      bool: flags.DEFINE_boolean,
+      str: flags.DEFINE_string,
+  }[argument.type]
+  define(name, None, ' '.join(texts), flag_values=flag_values)
+
+
+def _define_choices(flag_values):
+  """Defines the flags that choose rows, and those of their arguments."""
+  for kind, rows in registry.ROWS.items():
+    text = f'The {kind.replace("_", " ")}: {", ".join(rows)}.'
+    flags.DEFINE_string(kind, _DEFAULTS[kind], text, flag_values=flag_values)
+  for name, uses in _flags_of_rows().items():
+    _define_argument(name, uses, flag_values)
+
+
+def _define_protocol(flag_values):
+  """Defines the flags of rounds, cohorts and batches."""
+  for name, default, text in (
+      ('total_rounds', None, "Rounds of the run. Default: the task's."),
+      ('clients_per_round', None, "Clients in a cohort. Default: the task's."),
+      ('client_batch_size', None, "Examples in a batch. Default: the task's."),
+      (
+          'client_epochs',
+          None,
+          "Passes of a client over its data in a round. Default: the task's.",
+      ),
+      (
+          'rounds_per_evaluation',
+          5,
+          'Evaluate on the whole test set after every this many rounds, and '
+          'after the last.',
+      ),
+      (
+          'rounds_per_checkpoint',
+          10,
+          'Save after every this many rounds, and after the last.',
+      ),
+  ):
+    flags.DEFINE_integer(
+        name, default, text, lower_bound=1, flag_values=flag_values
+    )
+  flags.DEFINE_integer(
+      'seed',
+      0,
+      'Fixes initial weights, partition, sampling, shuffling and dropout.',
+      lower_bound=0,
+      flag_values=flag_values,
+  )
+
+
+def _define_environment(flag_values):
+  """Defines the flags of what a run uses and where it writes."""
+  flags.DEFINE_enum(
+      'runtime',
+      'native',
+      list(registry.RUNTIMES),
+      'What executes the rounds.',
+      flag_values=flag_values,
+  )
+  flags.DEFINE_enum(
+      'bad_clients',
+      'error',
+      ['error', 'reject'],
+      'What to do about clients that are empty or hold NaN or impossible '
+      'labels: stop before training, or leave them out.',
+      flag_values=flag_values,
+  )
+  flags.DEFINE_string(
+      'data_dir',
+      None,
+      'The folder of the data sets; digits needs none.',
+      flag_values=flag_values,
+  )
+  flags.DEFINE_string(
+      'output_dir', 'runs', 'The folder of all runs.', flag_values=flag_values
+  )
+  flags.DEFINE_string(
+      'experiment_name',
+      None,
+      'The folder of this run in --output_dir; a run that was interrupted goes '
+      'on from there. Default: TASK.ALGORITHM.CLIENT.SERVER.',
+      flag_values=flag_values,
+  )
+
+
+def define(flag_values: flags.FlagValues = flags.FLAGS):
+  """Defines all flags of a training run.
+
+  Args:
+    flag_values: Where to define them.
+  """
+  _define_choices(flag_values)
+  _define_protocol(flag_values)
+  _define_environment(flag_values)
+
+
+def _choose(kind: str, name: str) -> registry.Row:
+  """Returns a row by name, or raises with the names nearest to it."""
+  rows = registry.ROWS[kind]
+  if name in rows:
+    return rows[name]
+  near = difflib.get_close_matches(name, rows, cutoff=0.5)
+  advice = (
+      f'did you mean {" or ".join(near)}?'
+      if near
+      else f'there are {", ".join(rows)}'
+  )
+  raise HparamError(
+      f'--{kind}={name} names no {kind.replace("_", " ")}; {advice}'
+  )
+
+
+def _check_belongs(flag, uses, chosen):
+  """Raises if a flag that was given belongs to no row that was chosen."""
+  kind = uses[0][0]
+  owners = [row.name for _, row, _ in uses]
+  if any(row is chosen[use_kind] for use_kind, row, _ in uses):
+    return
+  raise HparamError(
+      f'--{flag} belongs to --{kind}={" or ".join(owners)}, but '
+      f'--{kind}={chosen[kind].name} was chosen'
+  )
+
+
+def _check_number(flag: str, argument: registry.Argument, value: Any):
+  """Raises if a number is not finite or too small."""
+  if argument.type not in (int, float):
+    return
+  if math.isnan(value) or (math.isinf(value) and not argument.may_be_infinite):
+    raise HparamError(f'--{flag} must be a finite number, found {value}')
+  if argument.minimum is not None and value < argument.minimum:
+    raise HparamError(
+        f'--{flag} must be at least {argument.minimum:g}, found {value:g}'
+    )
+
+
+def read_choices(
+    flag_values: flags.FlagValues = flags.FLAGS,
+) -> dict[str, Choice]:
+  """Returns the chosen row of every kind with its arguments, checked.
+
+  Args:
+    flag_values: The parsed flags.
+
+  Returns:
+    A `Choice` each for the task, the algorithm and both optimizers.
+
+  Raises:
+    HparamError: If a name is unknown, a flag belongs to a row that was not
+      chosen, or a number is impossible.
+
+  Example:
+    >>> choices = read_choices()
+    >>> choices['client_optimizer'].build()
+  """
+  chosen = {kind: _choose(kind, flag_values[kind].value) for kind in _DEFAULTS}
+  given: dict[str, dict[str, Any]] = {kind: {} for kind in chosen}
+  for flag, uses in _flags_of_rows().items():
+    value = flag_values[flag].value
+    if value is None:
+      continue
+    _check_belongs(flag, uses, chosen)
+    for kind, row, argument in uses:
+      if row is chosen[kind]:
+        _check_number(flag, argument, value)
+        given[kind][argument.name] = value
+  return {kind: Choice(row, given[kind]) for kind, row in chosen.items()}
+
+
+def read_settings(
+    choices: Mapping[str, Choice], flag_values: flags.FlagValues = flags.FLAGS
+) -> Settings:
+  """Returns the flags that belong to no row.
+
+  Args:
+    choices: What `read_choices` returned; the default name is made of it.
+    flag_values: The parsed flags.
+
+  Returns:
+    The `Settings`.
+
+  Raises:
+    HparamError: If the name of the experiment leaves the output folder.
+  """
+  values = {
+      field.name: flag_values[field.name].value
+      for field in dataclasses.fields(Settings)
+  }
+  if values['experiment_name'] is None:
+    values['experiment_name'] = '.'.join(
+        choice.row.name for choice in choices.values()
+    )
+  parts = values['experiment_name'].split('/')
+  if not all(parts) or any(part in ('.', '..') for part in parts):
+    raise HparamError(
+        '--experiment_name must name a folder in --output_dir, found '
+        f'{values["experiment_name"]!r}'
+    )
+  return Settings(**values)

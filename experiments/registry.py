@@ -1,0 +1,274 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What the binaries can be told by flags: one row a task, optimizer, algorithm.
+
+A row names a builder and the arguments that get a flag, with the builder's own
+defaults. Nothing here imports TensorFlow, so that `--help` is quick; a test
+compares every row with its builder's signature. A new optimizer is a new row.
+"""
+
+import dataclasses
+import importlib
+from typing import Any, Optional
+
+TASK = 'task'
+ALGORITHM = 'algorithm'
+CLIENT_OPTIMIZER = 'client_optimizer'
+SERVER_OPTIMIZER = 'server_optimizer'
+
+
+@dataclasses.dataclass(frozen=True)
+class Argument:
+  """An argument of a builder that has a flag.
+
+  Attributes:
+    name: The builder's name of the argument.
+    type: One of float, int, bool and str.
+    default: The builder's default, as the flag shows it.
+    help: One sentence for `--help`, without the default.
+    flag: The flag's name; by default `{row}_{argument}`.
+    choices: The values that a str may take; all, if empty.
+    references: For choices that stand for an object: where it is found, as
+      'module:attribute', in the order of `choices`.
+    minimum: The smallest value of a number, if there is one.
+    may_be_infinite: Whether infinity is a value of a number.
+  """
+
+  name: str
+  type: type
+  default: Any
+  help: str
+  flag: Optional[str] = None
+  choices: tuple[str, ...] = ()
+  references: tuple[str, ...] = ()
+  minimum: Optional[float] = None
+  may_be_infinite: bool = False
+
+  def to_builder_value(self, value: Any) -> Any:
+    """Returns what the builder takes for a value of the flag."""
+    if not self.references:
+      return value
+    return resolve(self.references[self.choices.index(value)])
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+  """Something that a flag chooses by name.
+
+  Attributes:
+    name: The name on the command line.
+    builder: The function that builds it, as 'module:function'.
+    arguments: The arguments that get a flag.
+    supplied: The arguments that the binary gives, or leaves alone; they have no
+      flag.
+    protocol: Of a task: where its default protocol is found, as
+      'module:attribute'.
+  """
+
+  name: str
+  builder: str
+  arguments: tuple[Argument, ...] = ()
+  supplied: tuple[str, ...] = ()
+  protocol: Optional[str] = None
+
+  def flag_name(self, argument: Argument) -> str:
+    """Returns the name of an argument's flag."""
+    return argument.flag or f'{self.name}_{argument.name}'
+
+
+def resolve(reference: str) -> Any:
+  """Returns the object at 'module:attribute', attributes joined by dots."""
+  module_name, _, path = reference.partition(':')
+  value = importlib.import_module(module_name)
+  for name in path.split('.'):
+    value = getattr(value, name)
+  return value
+
+
+def _client_learning_rate(default: float, what: str) -> Argument:
+  return Argument(
+      'learning_rate',
+      float,
+      default,
+      what,
+      flag='client_learning_rate',
+      minimum=0.0,
+  )
+
+
+def _server_learning_rate(default: float, what: str) -> Argument:
+  return Argument(
+      'learning_rate',
+      float,
+      default,
+      what,
+      flag='server_learning_rate',
+      minimum=0.0,
+  )
+
+
+_TASKS = (
+    Row(
+        'digits',
+        'tasks.digits:create_digits_task',
+        (
+            Argument(
+                'num_clients',
+                int,
+                50,
+                'How many clients share the training images.',
+                minimum=1,
+            ),
+            Argument(
+                'alpha',
+                float,
+                0.3,
+                "How alike the clients' labels are: the concentration of a "
+                'Dirichlet distribution, inf for i.i.d.',
+                minimum=0.0,
+                may_be_infinite=True,
+            ),
+            Argument(
+                'model_id',
+                str,
+                'cnn',
+                'The model to train.',
+                flag='digits_model',
+                choices=('cnn', 'logistic'),
+                references=(
+                    'tasks.digits:ModelID.CNN',
+                    'tasks.digits:ModelID.LOGISTIC',
+                ),
+            ),
+        ),
+        supplied=('seed', 'protocol'),
+        protocol='tasks.digits.digits_tasks:DEFAULT_PROTOCOL',
+    ),
+)
+
+_ALGORITHMS = (
+    Row(
+        'fed_opt',
+        'tff_adaptive.algorithms:build_fed_opt',
+        (
+            Argument(
+                'client_weighting',
+                str,
+                'examples',
+                'Whether a client counts by its examples or all count the '
+                'same.',
+                flag='client_weighting',
+                choices=('examples', 'uniform'),
+                references=(
+                    'tensorflow_federated:'
+                    'learning.ClientWeighting.NUM_EXAMPLES',
+                    'tensorflow_federated:learning.ClientWeighting.UNIFORM',
+                ),
+            ),
+        ),
+        supplied=(
+            'model',
+            'client_optimizer',
+            'server_optimizer',
+            'model_aggregator',
+            'metrics_aggregator',
+            'loss_term',
+            'loop_implementation',
+        ),
+    ),
+)
+
+_CLIENT_OPTIMIZERS = (
+    Row(
+        'sgd',
+        'tff_adaptive.optimizers:build_sgd',
+        (
+            _client_learning_rate(0.1, 'Step size.'),
+            Argument(
+                'momentum',
+                float,
+                0.0,
+                'Decay of the sum of past gradients; 0 is plain SGD.',
+                minimum=0.0,
+            ),
+        ),
+    ),
+    Row(
+        'delta_sgd',
+        'tff_adaptive.optimizers:build_delta_sgd',
+        (
+            _client_learning_rate(0.2, "First step size of a client's round."),
+            Argument(
+                'theta',
+                float,
+                1.0,
+                'Ratio of step sizes that the second step assumes.',
+                minimum=0.0,
+            ),
+            Argument(
+                'gamma',
+                float,
+                2.0,
+                'Scales the step size from the estimated smoothness.',
+                minimum=0.0,
+            ),
+            Argument(
+                'delta',
+                float,
+                0.1,
+                'Limits how fast the step size grows.',
+                minimum=0.0,
+            ),
+            Argument(
+                'previous_gradient',
+                str,
+                'recompute',
+                'The gradient at the point before: on the same batch (two '
+                'gradients a step), or the one that was used there.',
+                choices=('recompute', 'reuse'),
+            ),
+            Argument(
+                'amplify_first',
+                bool,
+                False,
+                'Whether the first step already grows by theta.',
+            ),
+        ),
+    ),
+)
+
+_SERVER_OPTIMIZERS = (
+    Row(
+        'fedavg',
+        'tff_adaptive.optimizers:build_fedavg',
+        (
+            _server_learning_rate(
+                1.0, "Step size on the mean of the clients' changes."
+            ),
+        ),
+    ),
+)
+
+ROWS = {
+    kind: {row.name: row for row in rows}
+    for kind, rows in (
+        (TASK, _TASKS),
+        (ALGORITHM, _ALGORITHMS),
+        (CLIENT_OPTIMIZER, _CLIENT_OPTIMIZERS),
+        (SERVER_OPTIMIZER, _SERVER_OPTIMIZERS),
+    )
+}
+
+# Context managers within which processes run, by the name of the runtime.
+RUNTIMES = {'native': 'tff_adaptive.runtime:native_context'}

@@ -1,0 +1,51 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Trains one model by federated optimization, in simulation.
+
+For example:
+
+  python -m experiments.train --task=digits --client_optimizer=delta_sgd
+
+The run is written to OUTPUT_DIR/EXPERIMENT_NAME: metrics.csv, a curve,
+checkpoints, TensorBoard events and hparams.json. The same command goes on with
+a run that was interrupted. --flagfile=FILE reads flags from a file.
+"""
+
+import sys
+
+from absl import flags
+
+from experiments import command_line
+from experiments import hparam_flags
+
+hparam_flags.define()
+flags.adopt_module_key_flags(hparam_flags)
+flags.declare_key_flag('flagfile')
+
+
+def main():
+  """Trains as the flags say."""
+  choices = hparam_flags.read_choices()
+  settings = hparam_flags.read_settings(choices)
+  command_line.silence_libraries()
+  # TensorFlow takes seconds to import: not for --help and not for a typo.
+  from experiments import trainer  # pylint: disable=import-outside-toplevel
+
+  print(trainer.describe(choices), flush=True)
+  trainer.train(choices, settings)
+  sys.stdout.flush()
+
+
+if __name__ == '__main__':
+  command_line.run(main)

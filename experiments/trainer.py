@@ -1,0 +1,281 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""One training run: task, process, loop and curve, wired together."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from experiments import command_line
+from experiments import hparam_flags
+from experiments import registry
+from tff_adaptive.analysis import curves
+from tff_adaptive.simulation import checkpoints
+from tff_adaptive.simulation import cohort
+from tff_adaptive.simulation import data_checks
+from tff_adaptive.simulation import evaluation
+from tff_adaptive.simulation import metrics_writers
+from tff_adaptive.simulation import run_directory
+from tff_adaptive.simulation import sampling
+from tff_adaptive.simulation import task as task_lib
+from tff_adaptive.simulation import training_loop
+
+_PROTOCOL = (
+    'total_rounds',
+    'clients_per_round',
+    'client_batch_size',
+    'client_epochs',
+)
+
+_Choices = Mapping[str, hparam_flags.Choice]
+
+
+def describe(choices: _Choices) -> str:
+  """Returns the title of a run: its methods and its task.
+
+  Args:
+    choices: The chosen rows.
+
+  Returns:
+    A line such as 'digits: fed_opt, delta_sgd on the clients, ...'.
+  """
+  names = {kind: choice.row.name for kind, choice in choices.items()}
+  return (
+      f'{names[registry.TASK]}: {names[registry.ALGORITHM]}, '
+      f'{names[registry.CLIENT_OPTIMIZER]} on the clients, '
+      f'{names[registry.SERVER_OPTIMIZER]} on the server'
+  )
+
+
+def build_protocol(
+    choices: _Choices, settings: hparam_flags.Settings
+) -> task_lib.Protocol:
+  """Returns the protocol of the task, with what the flags say instead.
+
+  Args:
+    choices: The chosen rows.
+    settings: The other flags.
+
+  Returns:
+    The numbers of training in force.
+  """
+  row = choices[registry.TASK].row
+  default = registry.resolve(str(row.protocol))
+  given = {name: getattr(settings, name) for name in _PROTOCOL}
+  return attrs.evolve(
+      default,
+      **{name: value for name, value in given.items() if value is not None},
+  )
+
+
+def build_task(
+    choices: _Choices,
+    settings: hparam_flags.Settings,
+    protocol: task_lib.Protocol,
+) -> task_lib.Task:
+  """Builds the task and checks its data.
+
+  Args:
+    choices: The chosen rows.
+    settings: The other flags.
+    protocol: The numbers of training.
+
+  Returns:
+    The task; bad clients that are to be rejected are still in it, and local
+    training leaves them out.
+
+  Raises:
+    ValueError: If the data cannot be trained on.
+  """
+  choice = choices[registry.TASK]
+  supplied = {
+      'data_dir': settings.data_dir,
+      'protocol': protocol,
+      'seed': settings.seed,
+  }
+  task = choice.build(**{name: supplied[name] for name in choice.row.supplied})
+  data_checks.check_central_examples(
+      task.central_test, num_classes=task.num_classes
+  )
+  data_checks.check_clients(
+      task.train_data,
+      num_classes=task.num_classes,
+      bad_clients=settings.bad_clients,
+  )
+  return task
+
+
+def build_process(
+    choices: _Choices, task: task_lib.Task
+) -> tff.learning.templates.LearningProcess:
+  """Builds the learning process of a run.
+
+  Args:
+    choices: The chosen rows.
+    task: What to train on.
+
+  Returns:
+    The process of the chosen algorithm.
+  """
+  return choices[registry.ALGORITHM].build(
+      model=task.functional_model or task.variable_model_fn,
+      client_optimizer=choices[registry.CLIENT_OPTIMIZER].build(),
+      server_optimizer=choices[registry.SERVER_OPTIMIZER].build(),
+  )
+
+
+def build_cohort_fn(task: task_lib.Task, seed: int) -> Callable[[int], Any]:
+  """Builds the function from a round to its client data.
+
+  Args:
+    task: What to train on.
+    seed: The seed of the run.
+
+  Returns:
+    A pure function of the number of finished rounds.
+  """
+  sample = sampling.build_client_sampling(
+      task.train_data.client_ids, task.protocol.clients_per_round, seed
+  )
+  plan = task.protocol.batch_plan()
+
+  def cohort_fn(round_index):
+    return list(
+        cohort.Cohort(
+            task.train_data,
+            sample(round_index),
+            round_num=round_index,
+            seed=seed,
+            plan=plan,
+        )
+    )
+
+  return cohort_fn
+
+
+def collect_hparams(
+    choices: _Choices,
+    settings: hparam_flags.Settings,
+    protocol: task_lib.Protocol,
+) -> dict[str, Any]:
+  """Returns every hyperparameter in force by flag, defaults filled in.
+
+  Args:
+    choices: The chosen rows.
+    settings: The other flags.
+    protocol: The numbers of training.
+
+  Returns:
+    What goes into `hparams.json`.
+  """
+  hparams = {kind: choice.row.name for kind, choice in choices.items()}
+  for choice in choices.values():
+    hparams.update(choice.hparams())
+  hparams.update(settings.hparams())
+  hparams.update({name: getattr(protocol, name) for name in _PROTOCOL})
+  return hparams
+
+
+def train(choices: _Choices, settings: hparam_flags.Settings):
+  """Trains, or goes on with a run that was interrupted, and draws its curve.
+
+  Args:
+    choices: The chosen rows.
+    settings: The other flags.
+
+  Raises:
+    UserError: If the data, the flags or the folder of the run do not fit.
+    EnvironmentalError: If a file could not be written.
+    TrainingInterrupted: After Ctrl-C.
+  """
+  directory = run_directory.RunDirectory(
+      settings.output_dir, settings.experiment_name
+  )
+  tf.keras.utils.set_random_seed(settings.seed)
+  with command_line.errors_as(
+      command_line.UserError,
+      TypeError,
+      ValueError,
+      FileNotFoundError,
+      run_directory.RunDirectoryError,
+  ):
+    protocol = build_protocol(choices, settings)
+    hparams = collect_hparams(choices, settings, protocol)
+    directory.check(hparams)
+    task = build_task(choices, settings, protocol)
+    cohort_fn = build_cohort_fn(task, settings.seed)
+    process = build_process(choices, task)
+    evaluate_fn = evaluation.build_central_evaluation(
+        task.functional_model or task.variable_model_fn, task.central_test
+    )
+  # Only now: random operations of a model may not even be built after this.
+  tf.config.experimental.enable_op_determinism()
+  runtime = registry.resolve(registry.RUNTIMES[settings.runtime])
+  with (
+      command_line.errors_as(command_line.EnvironmentalError, OSError),
+      command_line.errors_as(
+          command_line.UserError,
+          checkpoints.CheckpointError,
+          metrics_writers.MetricsFileError,
+      ),
+  ):
+    directory.open(hparams)
+    with runtime():
+      result = training_loop.run_training(
+          process,
+          cohort_fn=cohort_fn,
+          total_rounds=protocol.total_rounds,
+          evaluate_fn=evaluate_fn,
+          rounds_per_evaluation=settings.rounds_per_evaluation,
+          rounds_per_checkpoint=settings.rounds_per_checkpoint,
+          checkpoints=checkpoints.CheckpointManager(directory.checkpoints),
+          writers=[
+              metrics_writers.CSVMetricsWriter(directory.metrics_csv),
+              metrics_writers.TensorBoardMetricsWriter(directory.tensorboard),
+          ],
+      )
+    report(result, directory, describe(choices))
+
+
+def report(
+    result: training_loop.TrainingResult,
+    directory: run_directory.RunDirectory,
+    title: str,
+):
+  """Draws the curve and prints where everything is; the accuracy comes last.
+
+  Args:
+    result: What the training ended with.
+    directory: The folder of the run.
+    title: The title of the curve.
+  """
+  curve = directory.plots / 'training.png'
+  curves.plot_training_curve(directory.metrics_csv, curve, title)
+  if result.num_new_rounds == 0:
+    print(
+        f'This run is finished: all {result.round_num} rounds were trained '
+        'before; a larger --total_rounds goes on from here.'
+    )
+  print(f'metrics: {directory.metrics_csv}')
+  print(f'curve: {curve}')
+  print(f'checkpoints: {directory.checkpoints}')
+  print(f'TensorBoard: tensorboard --logdir {directory.tensorboard}')
+  evaluation_metrics = result.evaluation or {}
+  for name in ('accuracy', 'loss'):
+    if name in evaluation_metrics:
+      print(f'test {name}: {evaluation_metrics[name]:.2f}')
+      break

@@ -1,0 +1,218 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the flags of a training run."""
+
+import subprocess
+import sys
+
+from absl import flags
+from absl.testing import absltest
+from absl.testing import parameterized
+
+from experiments import hparam_flags
+from experiments import registry
+
+
+def _parse(*arguments):
+  values = flags.FlagValues()
+  hparam_flags.define(values)
+  values(['train', *arguments])
+  return values
+
+
+def _choices(*arguments):
+  return hparam_flags.read_choices(_parse(*arguments))
+
+
+class HparamFlagsTest(parameterized.TestCase):
+
+  def test_defaults_are_those_of_the_builders(self):
+    choices = _choices()
+    self.assertEqual(
+        choices[registry.CLIENT_OPTIMIZER].hparams(),
+        {
+            'client_learning_rate': 0.2,
+            'delta_sgd_theta': 1.0,
+            'delta_sgd_gamma': 2.0,
+            'delta_sgd_delta': 0.1,
+            'delta_sgd_previous_gradient': 'recompute',
+            'delta_sgd_amplify_first': False,
+        },
+    )
+    for choice in choices.values():
+      self.assertEmpty(choice.given)
+
+  def test_flags_reach_the_chosen_builder_alone(self):
+    choices = _choices(
+        '--client_optimizer=sgd',
+        '--client_learning_rate=0.5',
+        '--sgd_momentum=0.9',
+        '--digits_alpha=inf',
+        '--digits_model=logistic',
+    )
+    self.assertEqual(
+        choices[registry.CLIENT_OPTIMIZER].given,
+        {'learning_rate': 0.5, 'momentum': 0.9},
+    )
+    self.assertEqual(
+        choices[registry.TASK].given,
+        {'alpha': float('inf'), 'model_id': 'logistic'},
+    )
+    self.assertEmpty(choices[registry.SERVER_OPTIMIZER].given)
+
+  def test_build_calls_the_builder(self):
+    row = registry.Row(
+        'row',
+        'builtins:dict',
+        (
+            registry.Argument(
+                'a',
+                str,
+                'x',
+                'Help.',
+                choices=('x', 'y'),
+                references=('math:pi', 'math:e'),
+            ),
+            registry.Argument('b', int, 1, 'Help.'),
+        ),
+    )
+    choice = hparam_flags.Choice(row, {'a': 'y'})
+    self.assertEqual(choice.build(c=3), {'a': 2.718281828459045, 'c': 3})
+    self.assertEqual(choice.hparams(), {'row_a': 'y', 'row_b': 1})
+
+  @parameterized.named_parameters(
+      (
+          'task',
+          '--task=digit',
+          '--task=digit names no task; did you mean digits?',
+      ),
+      (
+          'client_optimizer',
+          '--client_optimizer=delta-sgd',
+          '--client_optimizer=delta-sgd names no client optimizer; did you '
+          'mean delta_sgd or sgd?',
+      ),
+      (
+          'server_optimizer',
+          '--server_optimizer=xyz',
+          '--server_optimizer=xyz names no server optimizer; there are fedavg',
+      ),
+      (
+          'algorithm',
+          '--algorithm=fedopt',
+          '--algorithm=fedopt names no algorithm; did you mean fed_opt?',
+      ),
+      (
+          'foreign',
+          '--sgd_momentum=0.9',
+          '--sgd_momentum belongs to --client_optimizer=sgd, but '
+          '--client_optimizer=delta_sgd was chosen',
+      ),
+      (
+          'negative_client_rate',
+          '--client_learning_rate=-0.1',
+          '--client_learning_rate must be at least 0, found -0.1',
+      ),
+      (
+          'negative_server_rate',
+          '--server_learning_rate=-1',
+          '--server_learning_rate must be at least 0, found -1',
+      ),
+      (
+          'nan',
+          '--delta_sgd_gamma=nan',
+          '--delta_sgd_gamma must be a finite number, found nan',
+      ),
+      (
+          'infinite',
+          '--client_learning_rate=inf',
+          '--client_learning_rate must be a finite number, found inf',
+      ),
+      (
+          'no_client',
+          '--digits_num_clients=0',
+          '--digits_num_clients must be at least 1, found 0',
+      ),
+  )
+  def test_bad_values_are_one_sentence(self, argument, sentence):
+    with self.assertRaises(hparam_flags.HparamError) as caught:
+      _choices(argument)
+    self.assertEqual(str(caught.exception), sentence)
+
+  @parameterized.parameters(
+      '--client_learning_rate=fast',
+      '--total_rounds=0',
+      '--total_rounds=1.5',
+      '--seed=-1',
+      '--runtime=cloud',
+      '--bad_clients=ignore',
+      '--delta_sgd_previous_gradient=guess',
+      '--client_weighting=some',
+      '--delta_sgd_gama=2',
+      '--clients_per_round=-3',
+  )
+  def test_absl_refuses(self, argument):
+    name = argument.partition('=')[0].lstrip('-')
+    with self.assertRaisesRegex(flags.Error, name):
+      _parse(argument)
+
+  def test_settings(self):
+    values = _parse('--total_rounds=7', '--data_dir=somewhere')
+    settings = hparam_flags.read_settings(
+        hparam_flags.read_choices(values), values
+    )
+    self.assertEqual(settings.total_rounds, 7)
+    self.assertIsNone(settings.client_epochs)
+    self.assertEqual(
+        settings.experiment_name, 'digits.fed_opt.delta_sgd.fedavg'
+    )
+    hparams = settings.hparams()
+    self.assertEqual(hparams['seed'], 0)
+    self.assertNoCommonElements(
+        hparams,
+        [
+            'data_dir',
+            'output_dir',
+            'experiment_name',
+            'rounds_per_checkpoint',
+        ],
+    )
+
+  @parameterized.parameters('', '..', 'a/../../b', '/root', 'a//b')
+  def test_experiment_name_stays_in_the_output_folder(self, name):
+    values = _parse(f'--experiment_name={name}')
+    with self.assertRaisesRegex(
+        hparam_flags.HparamError, '--experiment_name must name a folder'
+    ):
+      hparam_flags.read_settings(hparam_flags.read_choices(values), values)
+
+  def test_help_shows_defaults(self):
+    values = _parse()
+    self.assertIn('Default 2.0.', values['delta_sgd_gamma'].help)
+    self.assertIn('sgd: ', values['client_learning_rate'].help)
+    self.assertIn('delta_sgd: ', values['client_learning_rate'].help)
+
+  def test_defining_flags_imports_no_tensorflow(self):
+    code = (
+        'import sys\n'
+        'from experiments import hparam_flags\n'
+        'hparam_flags.define()\n'
+        'assert "tensorflow" not in sys.modules\n'
+        'assert "numpy" not in sys.modules\n'
+    )
+    subprocess.run([sys.executable, '-c', code], check=True)
+
+
+if __name__ == '__main__':
+  absltest.main()

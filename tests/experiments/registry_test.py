@@ -1,0 +1,76 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests that the registry says what the builders say."""
+
+import inspect
+
+from absl.testing import absltest
+from absl.testing import parameterized
+
+from experiments import registry
+
+_ROWS = [
+    (f'{kind}_{row.name}', kind, row)
+    for kind, rows in registry.ROWS.items()
+    for row in rows.values()
+]
+
+
+class RegistryTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(*_ROWS)
+  def test_row_has_the_signature_of_its_builder(self, kind, row):
+    builder = registry.resolve(row.builder)
+    parameters = inspect.signature(builder).parameters
+    flagged = {argument.name: argument for argument in row.arguments}
+    self.assertCountEqual([*flagged, *row.supplied], parameters)
+    for name, argument in flagged.items():
+      self.assertEqual(
+          argument.to_builder_value(argument.default),
+          parameters[name].default,
+          f'{kind} {row.name} {name}',
+      )
+
+  @parameterized.named_parameters(*_ROWS)
+  def test_row_is_complete(self, kind, row):
+    for argument in row.arguments:
+      self.assertIn(argument.type, (float, int, bool, str))
+      self.assertIsInstance(argument.default, argument.type)
+      self.assertEndsWith(argument.help, '.')
+      if argument.references:
+        self.assertLen(argument.references, len(argument.choices))
+        for choice in argument.choices:
+          self.assertIsNotNone(argument.to_builder_value(choice))
+      if argument.choices:
+        self.assertIn(argument.default, argument.choices)
+    self.assertEqual(kind == registry.TASK, row.protocol is not None)
+
+  def test_protocols_and_runtimes_are_there(self):
+    for row in registry.ROWS[registry.TASK].values():
+      self.assertGreater(registry.resolve(row.protocol).total_rounds, 0)
+    for reference in registry.RUNTIMES.values():
+      self.assertTrue(callable(registry.resolve(reference)))
+
+  def test_a_flag_means_one_type_and_one_kind(self):
+    uses = {}
+    for kind, rows in registry.ROWS.items():
+      for row in rows.values():
+        for argument in row.arguments:
+          use = (kind, argument.type, argument.choices)
+          flag = row.flag_name(argument)
+          self.assertEqual(uses.setdefault(flag, use), use, flag)
+
+
+if __name__ == '__main__':
+  absltest.main()

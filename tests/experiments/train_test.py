@@ -1,0 +1,331 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the training binary: bad input, interruption, resume, repetition."""
+
+import contextlib
+import io
+import json
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from unittest import mock
+
+from absl import flags
+from absl.testing import absltest
+from absl.testing import flagsaver
+from absl.testing import parameterized
+import numpy as np
+import psutil
+
+from experiments import command_line
+from experiments import registry
+from experiments import train
+from tff_adaptive.simulation import training_loop
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_SMALL = (
+    '--digits_model=logistic',
+    '--digits_num_clients=20',
+    '--clients_per_round=3',
+    '--client_epochs=1',
+    '--rounds_per_evaluation=2',
+)
+
+
+def _call(*arguments):
+  """Runs the binary in this process; returns its code, stdout and stderr."""
+  out, err = io.StringIO(), io.StringIO()
+  code = 0
+  with contextlib.ExitStack() as stack:
+    stack.enter_context(flagsaver.flagsaver())
+    stack.enter_context(mock.patch.object(sys, 'argv', ['train', *arguments]))
+    stack.enter_context(contextlib.redirect_stdout(out))
+    stack.enter_context(contextlib.redirect_stderr(err))
+    try:
+      command_line.run(train.main)
+    except SystemExit as end:
+      code = end.code
+  return code, out.getvalue(), err.getvalue()
+
+
+class BadInputTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.output_dir = self.enter_context(tempfile.TemporaryDirectory())
+    # Nothing here is to train, and determinism would stay for other tests.
+    self.run_training = self.enter_context(
+        mock.patch.object(training_loop, 'run_training')
+    )
+    self.enter_context(
+        mock.patch.dict(registry.RUNTIMES, native='contextlib:nullcontext')
+    )
+    self.enter_context(
+        mock.patch('tensorflow.config.experimental.enable_op_determinism')
+    )
+
+  def _call(self, *arguments):
+    return _call(f'--output_dir={self.output_dir}', *_SMALL, *arguments)
+
+  def _assert_refused(self, result, sentence):
+    code, _, err = result
+    self.assertRegex(err, f'^error: .*{sentence}.*[.?]\n$')
+    self.assertEqual(err.count('\n'), 1)
+    self.assertEqual(code, 2)
+    self.run_training.assert_not_called()
+
+  @parameterized.named_parameters(
+      ('task', '--task=digit', 'did you mean digits'),
+      ('optimizer', '--client_optimizer=deltasgd', 'mean delta_sgd'),
+      ('foreign', '--sgd_momentum=0.5', 'belongs to --client_optimizer=sgd'),
+      ('negative_rate', '--client_learning_rate=-1', 'must be at least 0'),
+      ('unknown_flag', '--delta_sgd_gama=1', 'delta_sgd_gamma'),
+      ('no_number', '--server_learning_rate=x', 'server_learning_rate=x'),
+      ('no_flag', 'digits', "flags begin with --, found 'digits'"),
+      ('no_flagfile', '--flagfile=/nowhere/x.flags', '/nowhere/x.flags'),
+      (
+          'too_many_clients',
+          '--clients_per_round=21',
+          '`clients_per_round` must be at most 20, .*, found 21',
+      ),
+      ('alpha', '--digits_alpha=0', 'alpha'),
+  )
+  def test_flags(self, argument, sentence):
+    self._assert_refused(self._call(argument), sentence)
+
+  @contextlib.contextmanager
+  def _changed_digits(self, change):
+    from tasks.digits import digits_preprocessing
+
+    train_data, test_data = digits_preprocessing.load_digits()
+    change(train_data, test_data)
+    with mock.patch.object(
+        digits_preprocessing,
+        'load_digits',
+        return_value=(train_data, test_data),
+    ):
+      yield
+
+  def test_labels_out_of_range(self):
+    def change(train_data, unused_test_data):
+      train_data['y'][3] = 10
+
+    with self._changed_digits(change):
+      for policy in ('error', 'reject'):
+        self._assert_refused(
+            self._call(f'--bad_clients={policy}'),
+            'label 10 .*integers from 0 to 9',
+        )
+
+  def test_nan(self):
+    def change(train_data, unused_test_data):
+      train_data['x'][3, 0, 0, 0] = np.nan
+
+    with self._changed_digits(change):
+      self._assert_refused(self._call(), "nan in feature 'x'.*reject")
+      self._call('--bad_clients=reject')
+    self.run_training.assert_called_once()
+
+  def test_nan_in_the_test_set(self):
+    def change(unused_train_data, test_data):
+      test_data['x'][0, 0, 0, 0] = np.nan
+
+    with self._changed_digits(change):
+      self._assert_refused(
+          self._call('--bad_clients=reject'), 'test set has nan'
+      )
+
+  def test_empty_client(self):
+    from tasks.digits import digits_preprocessing
+
+    original = digits_preprocessing.partition_digits
+
+    def with_an_empty_client(*args):
+      parts = original(*args)
+      parts[next(iter(parts))] = np.zeros([0], np.int64)
+      return parts
+
+    with mock.patch.object(
+        digits_preprocessing, 'partition_digits', with_an_empty_client
+    ):
+      self._assert_refused(self._call(), 'has no example.*reject')
+      self._call('--bad_clients=reject')
+    self.run_training.assert_called_once()
+
+  def test_folder_of_another_configuration(self):
+    folder = pathlib.Path(self.output_dir) / 'run'
+    self.run_training.side_effect = training_loop.TrainingInterrupted('Stop.')
+    code, _, err = self._call('--experiment_name=run')
+    self.assertEqual((code, err), (130, 'Stop.\n'))
+    hparams = json.loads((folder / 'hparams.json').read_text())
+    self.assertEqual(hparams['clients_per_round'], 3)
+    self.assertEqual(hparams['delta_sgd_gamma'], 2.0)
+    self.run_training.reset_mock()
+    self._assert_refused(
+        self._call('--experiment_name=run', '--seed=1'),
+        '--seed=0, but --seed=1',
+    )
+    self._assert_refused(
+        self._call('--experiment_name=run', '--client_optimizer=sgd'),
+        '--client_optimizer="delta_sgd", but',
+    )
+
+  def test_a_full_disk_is_one_sentence(self):
+    self.run_training.side_effect = OSError('could not write x: disk full')
+    code, _, err = self._call()
+    self.assertEqual((code, err), (1, 'error: could not write x: disk full.\n'))
+
+  def test_a_bug_keeps_its_traceback(self):
+    self.run_training.side_effect = ValueError('a bug')
+    with self.assertRaisesRegex(ValueError, 'a bug'):
+      self._call()
+
+  def test_a_bug_of_a_library_is_no_error_of_the_user(self):
+    with mock.patch(
+        'tff_adaptive.optimizers.build_delta_sgd',
+        side_effect=lambda: np.zeros(3).reshape(2),
+    ):
+      with self.assertRaisesRegex(ValueError, 'cannot reshape'):
+        self._call()
+
+
+class _Process:
+  """The binary in a process of its own."""
+
+  def __init__(self, *arguments):
+    self._process = subprocess.Popen(
+        [sys.executable, '-m', 'experiments.train', *arguments],
+        cwd=_ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+  def interrupt_when(self, condition):
+    """Sends SIGINT when `condition` is met; returns the children it had."""
+    deadline = time.monotonic() + 120
+    while not condition():
+      if self._process.poll() is not None or time.monotonic() > deadline:
+        raise AssertionError(self.wait())
+      time.sleep(0.02)
+    children = psutil.Process(self._process.pid).children(recursive=True)
+    self._process.send_signal(signal.SIGINT)
+    return children
+
+  def wait(self):
+    out, err = self._process.communicate(timeout=120)
+    return self._process.returncode, out, err
+
+
+class TrainTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    folder = self.enter_context(tempfile.TemporaryDirectory())
+    self.output_dir = pathlib.Path(folder)
+
+  def _arguments(self, name):
+    return (
+        f'--output_dir={self.output_dir}',
+        f'--experiment_name={name}',
+        *_SMALL,
+        '--total_rounds=12',
+        '--rounds_per_checkpoint=5',
+    )
+
+  def _rows(self, name):
+    text = (self.output_dir / name / 'metrics.csv').read_text()
+    return [line.rpartition(',')[0] for line in text.splitlines()]
+
+  def test_trains_repeats_and_resumes_to_the_same_bytes(self):
+    whole = _Process(*self._arguments('whole'))
+    code, out, err = whole.wait()
+    self.assertEqual(code, 0, err)
+    last = out.splitlines()[-1]
+    self.assertRegex(last, r'^test accuracy: [01]\.\d\d$')
+    self.assertIn('round 12/12', err)
+    run = self.output_dir / 'whole'
+    for name in ('hparams.json', 'plots/training.png', 'tensorboard'):
+      self.assertTrue((run / name).exists(), name)
+    rows = self._rows('whole')
+    self.assertLen(rows, 13)
+    self.assertStartsWith(rows[0], 'round_num,')
+
+    csv = self.output_dir / 'cut' / 'metrics.csv'
+    cut = _Process(*self._arguments('cut'))
+    children = cut.interrupt_when(
+        lambda: csv.exists() and csv.read_text().count('\n') > 3
+    )
+    code, _, err = cut.wait()
+    self.assertEqual(code, 130, err)
+    self.assertRegex(
+        err,
+        r'Interrupted after round \d+ of 12; run the same command again to go '
+        r'on from there\.\n$',
+    )
+    self.assertNotIn('Traceback', err)
+    self.assertNotEmpty(children)
+    psutil.wait_procs(children, timeout=10)
+    self.assertFalse(any(child.is_running() for child in children))
+
+    code, out, err = _Process(*self._arguments('cut')).wait()
+    self.assertEqual(code, 0, err)
+    self.assertEqual(out.splitlines()[-1], last)
+    self.assertEqual(self._rows('cut'), rows)
+
+    with mock.patch('tensorflow.config.experimental.enable_op_determinism'):
+      code, out, err = _call(*self._arguments('cut'))
+    self.assertEqual((code, err), (0, ''))
+    self.assertIn('all 12 rounds were trained before', out)
+    self.assertEqual(out.splitlines()[-1], last)
+    self.assertEqual(self._rows('cut'), rows)
+
+  def test_help_is_quick_because_it_needs_no_tensorflow(self):
+    code = (
+        'import runpy, sys\n'
+        'sys.argv = ["train", "--help"]\n'
+        'try:\n'
+        '  runpy.run_module("experiments.train", run_name="__main__")\n'
+        'except SystemExit as end:\n'
+        '  assert end.code == 0, end.code\n'
+        'assert "tensorflow" not in sys.modules\n'
+    )
+    done = subprocess.run(
+        [sys.executable, '-c', code],
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    self.assertEqual(done.returncode, 0, done.stderr)
+    for flag in ('--task', '--delta_sgd_gamma', '--total_rounds', '--runtime'):
+      self.assertIn(flag, done.stdout)
+
+  def test_presets_are_valid(self):
+    for preset in (_ROOT / 'experiments' / 'presets').glob('*.flags'):
+      with self.subTest(preset.name):
+        values = flags.FlagValues()
+        from experiments import hparam_flags
+
+        hparam_flags.define(values)
+        values(['train', f'--flagfile={preset}'])
+        choices = hparam_flags.read_choices(values)
+        hparam_flags.read_settings(choices, values)
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,197 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of checkpoints."""
+
+import collections
+import errno
+import os
+import pathlib
+import tempfile
+from unittest import mock
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive.simulation import checkpoints
+
+
+def _state(scale=1.0):
+  weights = tff.learning.models.ModelWeights(
+      trainable=[np.arange(6, dtype=np.float32).reshape(2, 3) * scale],
+      non_trainable=(np.float64(0.1 * scale),),
+  )
+  return tff.learning.templates.LearningAlgorithmState(
+      global_model_weights=weights,
+      distributor=(),
+      client_work=collections.OrderedDict(
+          learning_rate=np.float32(0.1), name=b'adam', flag=True, step=3
+      ),
+      aggregator=tff.structure.Struct(
+          [(None, np.int64(2**40)), ('b', np.zeros([0, 2], np.int32))]
+      ),
+      finalizer=[
+          np.array([1.5, -scale], tf.bfloat16.as_numpy_dtype),
+          tf.bfloat16.as_numpy_dtype(scale),
+      ],
+  )
+
+
+def _leaves(state):
+  return [
+      (type(leaf), np.asarray(leaf).dtype, np.asarray(leaf).tobytes())
+      for leaf in (
+          *state.global_model_weights.trainable,
+          *state.global_model_weights.non_trainable,
+          *state.client_work.values(),
+          *state.aggregator,
+          *state.finalizer,
+      )
+  ]
+
+
+class CheckpointsTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.directory = (
+        pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+        / 'saved'
+    )
+    self.manager = checkpoints.CheckpointManager(self.directory)
+
+  def _path(self, round_num):
+    return self.directory / f'checkpoint_{round_num:08d}.npz'
+
+  def test_returns_none_without_checkpoints(self):
+    self.assertIsNone(self.manager.load_latest(_state()))
+
+  def test_restores_every_leaf_with_its_type_and_bits(self):
+    self.manager.save(5, _state(2.0))
+    round_num, state = self.manager.load_latest(_state())
+    self.assertEqual(round_num, 5)
+    self.assertIs(type(state), type(_state()))
+    self.assertEqual(_leaves(state), _leaves(_state(2.0)))
+
+  def test_takes_tensors(self):
+    self.manager.save(1, {'w': tf.constant([1.0, 2.0])})
+    _, state = self.manager.load_latest({'w': tf.zeros([2])})
+    self.assertEqual(state['w'].tolist(), [1.0, 2.0])
+
+  def test_pickles_nothing(self):
+    self.manager.save(1, _state())
+    with np.load(self._path(1), allow_pickle=False) as file:
+      for name in file.files:
+        self.assertNotEqual(file[name].dtype.kind, 'O')
+    with self.assertRaisesRegex(TypeError, '`b/0` of type object'):
+      self.manager.save(2, {'b': [object()]})
+    with self.assertRaisesRegex(ValueError, 'named `a/b`'):
+      self.manager.save(2, {'a/b': 1, 'a': {'b': 2}})
+    self.assertEqual(self.manager.round_nums(), [1])
+
+  def test_keeps_the_newest_and_cleans_up(self):
+    self.manager.save(1, _state())
+    (self.directory / 'checkpoint_00000009.npz.tmp').write_bytes(b'half')
+    for round_num in (2, 3, 4):
+      self.manager.save(round_num, _state())
+    self.assertEqual(self.manager.round_nums(), [2, 3, 4])
+    self.assertLen(os.listdir(self.directory), 3)
+
+  @parameterized.parameters(0, 1, 20, 200, 0.5, 0.9, 0.999)
+  def test_skips_a_file_that_is_cut_short(self, length):
+    self.manager.save(1, _state(1.0))
+    self.manager.save(2, _state(2.0))
+    data = self._path(2).read_bytes()
+    if isinstance(length, float):
+      length = int(length * len(data))
+    self._path(2).write_bytes(data[:length])
+    with self.assertLogs(level='WARNING') as logs:
+      round_num, state = self.manager.load_latest(_state())
+    self.assertIn('checkpoint_00000002.npz', logs.output[0])
+    self.assertEqual(round_num, 1)
+    self.assertEqual(_leaves(state), _leaves(_state(1.0)))
+
+  def test_notices_any_changed_byte_that_matters(self):
+    self.manager.save(1, _state(1.0))
+    self.manager.save(2, _state(2.0))
+    data = bytearray(self._path(2).read_bytes())
+    for place in np.linspace(0, len(data) - 1, 150).astype(int):
+      changed = bytearray(data)
+      changed[place] ^= 0x55
+      self._path(2).write_bytes(changed)
+      round_num, state = self.manager.load_latest(_state())
+      # A byte that nothing reads, such as a date, may differ.
+      self.assertEqual(_leaves(state), _leaves(_state(float(round_num))))
+
+  def test_raises_if_every_file_is_damaged(self):
+    self.manager.save(1, _state())
+    self._path(1).write_bytes(b'nothing')
+    with self.assertRaisesRegex(
+        checkpoints.CheckpointError, 'every checkpoint .* is damaged'
+    ):
+      self.manager.load_latest(_state())
+
+  @parameterized.named_parameters(
+      ('missing', {'a': np.zeros(2), 'c': 1.0}, 'lacks `c`'),
+      ('extra', {}, 'has `a`, unknown'),
+      (
+          'shape',
+          {'a': np.zeros(3)},
+          r'`a` is float64\[2\] in the checkpoint, but float64\[3\]',
+      ),
+      (
+          'dtype',
+          {'a': np.zeros(2, np.float32)},
+          r'`a` is float64\[2\] in the checkpoint, but float32\[2\]',
+      ),
+      (
+          'bfloat16',
+          {'a': np.zeros(2, tf.bfloat16.as_numpy_dtype)},
+          r'but bfloat16\[2\]',
+      ),
+  )
+  def test_names_the_difference_to_the_template(self, template, message):
+    self.manager.save(1, {'a': np.zeros(2)})
+    with self.assertRaisesRegex(checkpoints.CheckpointError, message):
+      self.manager.load_latest(template)
+
+  def test_full_disk_keeps_the_last_checkpoint(self):
+    self.manager.save(1, _state())
+    full = OSError(errno.ENOSPC, 'No space left on device')
+    for name in ('fsync', 'replace'):
+      with mock.patch.object(os, name, side_effect=full):
+        with self.assertRaisesRegex(
+            checkpoints.CheckpointWriteError, 'No space left on device; the'
+        ):
+          self.manager.save(2, _state())
+      self.assertLen(os.listdir(self.directory), 1)
+    self.assertEqual(self.manager.load_latest(_state())[0], 1)
+
+  def test_refuses_another_format(self):
+    with mock.patch.object(checkpoints, '_FORMAT', 'something else'):
+      self.manager.save(1, _state())
+    with self.assertRaisesRegex(
+        checkpoints.CheckpointError, "the format 'something else'"
+    ):
+      self.manager.load_latest(_state())
+
+  def test_keep_total_must_be_positive(self):
+    with self.assertRaisesRegex(ValueError, '`keep_total`.*found 0'):
+      checkpoints.CheckpointManager(self.directory, keep_total=0)
+
+
+if __name__ == '__main__':
+  absltest.main()

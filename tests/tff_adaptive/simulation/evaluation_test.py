@@ -1,0 +1,179 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the central evaluation."""
+
+import collections
+
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive.simulation import evaluation
+
+_SPEC = collections.OrderedDict(
+    x=tf.TensorSpec([None, 4], tf.float32), y=tf.TensorSpec([None], tf.int32)
+)
+
+
+def _keras_model():
+  return tf.keras.Sequential(
+      [
+          tf.keras.layers.InputLayer((4,)),
+          tf.keras.layers.Dropout(0.5),
+          tf.keras.layers.Dense(3, kernel_initializer='ones'),
+      ]
+  )
+
+
+def _loss():
+  return tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+
+def _functional_model():
+  return tff.learning.models.functional_model_from_keras(
+      _keras_model(),
+      _loss(),
+      _SPEC,
+      metrics_constructor=lambda: collections.OrderedDict(
+          accuracy=tf.keras.metrics.SparseCategoricalAccuracy()
+      ),
+  )
+
+
+def _variable_model():
+  return tff.learning.models.from_keras_model(
+      _keras_model(),
+      loss=_loss(),
+      input_spec=_SPEC,
+      metrics=[tf.keras.metrics.SparseCategoricalAccuracy('accuracy')],
+  )
+
+
+def _arrays(num_examples=11):
+  generator = np.random.default_rng(1)
+  return collections.OrderedDict(
+      x=generator.normal(size=(num_examples, 4)).astype(np.float32),
+      y=generator.integers(0, 3, num_examples).astype(np.int32),
+  )
+
+
+def _weights(seed):
+  generator = np.random.default_rng(seed)
+  return tff.learning.models.ModelWeights(
+      trainable=[
+          generator.normal(size=(4, 3)).astype(np.float32),
+          generator.normal(size=(3,)).astype(np.float32),
+      ],
+      non_trainable=[],
+  )
+
+
+def _expected(weights, arrays):
+  """Cross entropy and accuracy of the whole set at once, in float64."""
+  kernel, bias = (leaf.astype(np.float64) for leaf in weights.trainable)
+  logits = arrays['x'] @ kernel + bias
+  picked = logits[np.arange(len(logits)), arrays['y']]
+  loss = np.log(np.exp(logits).sum(axis=1)) - picked
+  return loss.mean(), (logits.argmax(axis=1) == arrays['y']).mean()
+
+
+class EvaluationTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.product(
+      model=[_functional_model, _variable_model], batch_size=[3, 4, 11, 100]
+  )
+  def test_equals_the_mean_over_all_examples(self, model, batch_size):
+    built = model() if model is _functional_model else model
+    arrays = _arrays()
+    evaluate = evaluation.build_central_evaluation(built, arrays, batch_size)
+    for seed in (1, 2):
+      weights = _weights(seed)
+      found = evaluate(weights)
+      loss, accuracy = _expected(weights, arrays)
+      self.assertEqual(list(found)[0], 'loss')
+      self.assertIsInstance(found['accuracy'], float)
+      self.assertAllClose(found['loss'], loss, rtol=1e-6)
+      self.assertAllClose(found['accuracy'], accuracy, rtol=1e-6)
+      self.assertEqual(evaluate(weights), found)
+
+  @parameterized.named_parameters(
+      ('functional', _functional_model), ('variable', _variable_model)
+  )
+  def test_traces_nothing_after_the_first_evaluation(self, model):
+    count = [0]
+
+    class CountingLoss(tf.keras.losses.SparseCategoricalCrossentropy):
+
+      def call(self, y_true, y_pred):
+        count[0] += 1
+        return super().call(y_true, y_pred)
+
+    loss = CountingLoss(from_logits=True)
+    if model is _functional_model:
+      built = tff.learning.models.functional_model_from_keras(
+          _keras_model(), loss, _SPEC
+      )
+    else:
+      built = lambda: tff.learning.models.from_keras_model(
+          _keras_model(), loss=loss, input_spec=_SPEC
+      )
+    evaluate = evaluation.build_central_evaluation(built, _arrays(), 4)
+    evaluate(_weights(1))
+    traced = count[0]
+    evaluate(_weights(2))
+    self.assertGreater(traced, 0)
+    self.assertEqual(count[0], traced)
+
+  def test_takes_a_model_of_nested_weights_and_pairs(self):
+    @tf.function
+    def predict(weights, x, training):
+      del training  # Unused.
+      return x * weights[0]['scale'] + weights[0]['offset']
+
+    model = tff.learning.models.FunctionalModel(
+        initial_weights=(
+            collections.OrderedDict(scale=np.float32(0), offset=np.float32(0)),
+            (),
+        ),
+        predict_on_batch_fn=predict,
+        loss_fn=lambda output, label, sample_weight=None: tf.reduce_mean(
+            tf.square(output - label)
+        ),
+        input_spec=(
+            tf.TensorSpec([None], tf.float32),
+            tf.TensorSpec([None], tf.float32),
+        ),
+    )
+    weights = tff.learning.models.ModelWeights(
+        collections.OrderedDict(scale=np.float32(2), offset=np.float32(1)), ()
+    )
+    x = np.arange(5, dtype=np.float32)
+    evaluate = evaluation.build_central_evaluation(model, (x, 2 * x), 2)
+    self.assertEqual(evaluate(weights), {'loss': 1.0})
+
+  def test_bad_arguments_are_named(self):
+    model = _functional_model()
+    with self.assertRaisesRegex(ValueError, '`batch_size`.*found 0'):
+      evaluation.build_central_evaluation(model, _arrays(), 0)
+    arrays = _arrays()
+    arrays['y'] = arrays['y'][:5]
+    with self.assertRaisesRegex(ValueError, r'lengths \[5, 11\]'):
+      evaluation.build_central_evaluation(model, arrays)
+    with self.assertRaisesRegex(ValueError, 'at least one'):
+      evaluation.build_central_evaluation(model, _arrays(0))
+
+
+if __name__ == '__main__':
+  tf.test.main()

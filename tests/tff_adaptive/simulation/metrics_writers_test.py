@@ -1,0 +1,199 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the writers of metrics."""
+
+import collections
+import csv
+import pathlib
+import tempfile
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+from tensorboard.backend.event_processing import event_accumulator
+import tensorflow as tf
+
+from tff_adaptive.simulation import metrics_writers
+
+
+def _row(round_num, evaluated=False):
+  row = {'loss': np.float32(round_num) / np.float32(3), 'n': np.int64(7)}
+  if evaluated:
+    row['evaluation/accuracy'] = 1 / round_num
+  row['seconds'] = 0.25
+  return row
+
+
+class FlattenMetricsTest(parameterized.TestCase):
+
+  def test_names_have_no_process_parts(self):
+    metrics = collections.OrderedDict(
+        distributor=(),
+        client_work=collections.OrderedDict(
+            train=collections.OrderedDict(accuracy=np.float32(0.5)),
+            clients=collections.OrderedDict(loss=1.0, confusion=np.eye(2)),
+        ),
+        aggregator=collections.OrderedDict(),
+        finalizer=collections.OrderedDict(update_norm=2.0),
+    )
+    row = metrics_writers.flatten_metrics(metrics, {'loss': 3.0})
+    self.assertEqual(
+        list(row.items()),
+        [
+            ('train/accuracy', 0.5),
+            ('clients/loss', 1.0),
+            ('update_norm', 2.0),
+            ('evaluation/loss', 3.0),
+        ],
+    )
+
+  def test_names_that_clash_are_spelt_out(self):
+    row = metrics_writers.flatten_metrics(
+        {'aggregator': {'norm': 1, 'b': 2}, 'finalizer': {'norm': 3}}
+    )
+    self.assertEqual(
+        dict(row), {'aggregator/norm': 1, 'b': 2, 'finalizer/norm': 3}
+    )
+
+  def test_a_lone_scalar_of_a_part_has_the_name_of_the_part(self):
+    self.assertEqual(
+        dict(metrics_writers.flatten_metrics({'aggregator': 1.0})),
+        {'aggregator': 1.0},
+    )
+
+
+class CSVMetricsWriterTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.path = (
+        pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+        / 'metrics.csv'
+    )
+
+  def _write(self, resumed, total, evaluated=(2, 4)):
+    writer = metrics_writers.CSVMetricsWriter(self.path)
+    writer.resume(resumed)
+    for round_num in range(resumed + 1, total + 1):
+      writer.write(round_num, _row(round_num, round_num in evaluated))
+    writer.flush()
+    writer.close()
+    return self.path.read_text()
+
+  def test_columns_and_numbers(self):
+    self.assertEqual(
+        self._write(0, 3),
+        'round_num,loss,n,evaluation/accuracy,seconds\n'
+        '1,0.33333334,7,,0.25\n'
+        '2,0.6666667,7,0.5,0.25\n'
+        '3,1.0,7,,0.25\n',
+    )
+
+  @parameterized.parameters(0, 1, 2, 3, 4)
+  def test_a_resumed_file_equals_an_uninterrupted_one(self, round_num):
+    whole = self._write(0, 5)
+    # Killed after round 4, in the middle of row 5.
+    self._write(0, 4)
+    with open(self.path, 'a', encoding='utf-8') as file:
+      file.write('5,1.66')
+    self.assertEqual(self._write(round_num, 5), whole)
+
+  def test_rows_are_seen_at_once(self):
+    writer = metrics_writers.CSVMetricsWriter(self.path)
+    writer.resume(0)
+    writer.write(1, _row(1))
+    self.assertEqual(self.path.read_text().count('\n'), 2)
+    writer.close()
+
+  @parameterized.named_parameters(
+      ('absent', None),
+      ('empty', ''),
+      ('short', 'round_num,loss\n1,0.5\n'),
+      ('gap', 'round_num,loss\n1,0.5\n3,0.5\n'),
+      ('broken', 'round_num,loss\n1,0.5\n2\n'),
+  )
+  def test_missing_rows_are_an_error(self, text):
+    if text is not None:
+      self.path.write_text(text)
+    writer = metrics_writers.CSVMetricsWriter(self.path)
+    with self.assertRaisesRegex(
+        metrics_writers.MetricsFileError, 'every round up to 2'
+    ):
+      writer.resume(2)
+
+  @parameterized.parameters(
+      (0.1, '0.1'),
+      (np.float32(0.1), '0.1'),
+      (np.float64(1) / 3, '0.3333333333333333'),
+      (tf.bfloat16.as_numpy_dtype(0.5), '0.5'),
+      (float('nan'), 'nan'),
+      (np.float32('inf'), 'inf'),
+      (np.bool_(True), '1'),
+      (np.int32(-3), '-3'),
+      (np.float32(1e-12), '1e-12'),
+      ('a,b', '"a,b"'),
+      (b'x', 'x'),
+  )
+  def test_formats(self, value, text):
+    writer = metrics_writers.CSVMetricsWriter(self.path)
+    writer.resume(0)
+    writer.write(1, {'value': value})
+    writer.close()
+    self.assertEqual(self.path.read_text(), f'round_num,value\n1,{text}\n')
+
+  def test_a_row_without_a_known_column_is_empty_there(self):
+    self._write(0, 4)
+    with open(self.path, encoding='utf-8', newline='') as file:
+      rows = list(csv.DictReader(file))
+    self.assertEqual(
+        [row['evaluation/accuracy'] for row in rows], ['', '0.5', '', '0.25']
+    )
+
+
+class TensorBoardMetricsWriterTest(absltest.TestCase):
+
+  def _read(self, directory):
+    accumulator = event_accumulator.EventAccumulator(
+        directory, purge_orphaned_data=True
+    )
+    accumulator.Reload()
+    return [(e.step, e.value) for e in accumulator.Scalars('loss')]
+
+  def test_resume_hides_later_rounds(self):
+    directory = self.enter_context(tempfile.TemporaryDirectory())
+    writer = metrics_writers.TensorBoardMetricsWriter(directory)
+    writer.resume(0)
+    for round_num in (1, 2, 3):
+      writer.write(round_num, {'loss': 1.0, 'name': 'text'})
+    writer.close()
+    self.assertEqual(self._read(directory), [(1, 1.0), (2, 1.0), (3, 1.0)])
+    writer = metrics_writers.TensorBoardMetricsWriter(directory)
+    writer.resume(1)
+    writer.write(2, {'loss': 2.0})
+    writer.flush()
+    writer.close()
+    self.assertEqual(self._read(directory), [(1, 1.0), (2, 2.0)])
+
+  def test_a_fresh_start_removes_old_events(self):
+    directory = self.enter_context(tempfile.TemporaryDirectory())
+    for _ in range(2):
+      writer = metrics_writers.TensorBoardMetricsWriter(directory)
+      writer.resume(0)
+      writer.write(1, {'loss': 1.0})
+      writer.close()
+    self.assertEqual(self._read(directory), [(1, 1.0)])
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,81 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the folder of a run."""
+
+import json
+import pathlib
+import tempfile
+
+from absl.testing import absltest
+from absl.testing import parameterized
+
+from tff_adaptive.simulation import run_directory
+
+_HPARAMS = {'total_rounds': 10, 'seed': 1, 'client_learning_rate': 0.1}
+
+
+class RunDirectoryTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.output_dir = (
+        pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / 'runs'
+    )
+    self.directory = run_directory.RunDirectory(self.output_dir, 'demo')
+
+  def test_open_makes_folders_and_sorted_hparams(self):
+    self.directory.open(_HPARAMS)
+    self.assertTrue((self.output_dir / 'demo' / 'checkpoints').is_dir())
+    self.assertTrue(self.directory.plots.is_dir())
+    self.assertTrue(self.directory.tensorboard.is_dir())
+    text = self.directory.hparams_json.read_text()
+    self.assertEqual(json.loads(text), _HPARAMS)
+    self.assertEqual(list(json.loads(text)), sorted(_HPARAMS))
+
+  def test_the_same_hparams_and_more_rounds_are_fine(self):
+    self.directory.open(_HPARAMS)
+    self.directory.open(_HPARAMS)
+    self.directory.open({**_HPARAMS, 'total_rounds': 20})
+    found = json.loads(self.directory.hparams_json.read_text())
+    self.assertEqual(found['total_rounds'], 20)
+
+  @parameterized.named_parameters(
+      ('value', {'seed': 2}, '--seed=1, but --seed=2'),
+      ('fewer_rounds', {'total_rounds': 9}, '--total_rounds=10, but'),
+      ('new', {'sgd_momentum': 0.5}, '--sgd_momentum=nothing, but'),
+      ('gone', {'seed': None}, '--seed=1, but --seed=nothing'),
+  )
+  def test_other_hparams_are_refused_by_name(self, change, message):
+    self.directory.open(_HPARAMS)
+    with self.assertRaisesRegex(run_directory.RunDirectoryError, message):
+      self.directory.open({**_HPARAMS, **change})
+    found = json.loads(self.directory.hparams_json.read_text())
+    self.assertEqual(found, _HPARAMS)
+
+  def test_foreign_folders_are_refused(self):
+    self.directory.path.mkdir(parents=True)
+    self.directory.open(_HPARAMS)
+    self.directory.hparams_json.write_text('{')
+    with self.assertRaisesRegex(run_directory.RunDirectoryError, 'damaged'):
+      self.directory.check(_HPARAMS)
+    self.directory.hparams_json.unlink()
+    with self.assertRaisesRegex(run_directory.RunDirectoryError, 'not empty'):
+      self.directory.check(_HPARAMS)
+    (self.output_dir / 'file').write_text('')
+    with self.assertRaisesRegex(run_directory.RunDirectoryError, 'is a file'):
+      run_directory.RunDirectory(self.output_dir, 'file').check(_HPARAMS)
+
+
+if __name__ == '__main__':
+  absltest.main()

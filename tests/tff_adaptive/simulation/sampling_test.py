@@ -1,0 +1,96 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of `sampling`."""
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+
+from tff_adaptive.simulation import sampling
+
+_IDS = ['a', 'b', 'c', 'd', 'e']
+
+
+class SamplingTest(parameterized.TestCase):
+
+  def test_literal_cohorts_so_that_no_release_changes_a_run(self):
+    cohort_fn = sampling.build_client_sampling(_IDS, 3, seed=1)
+    self.assertEqual(
+        [cohort_fn(i) for i in range(3)],
+        [('e', 'a', 'b'), ('a', 'e', 'c'), ('a', 'b', 'e')],
+    )
+
+  def test_is_a_pure_function_of_seed_and_round(self):
+    forwards = sampling.build_client_sampling(_IDS, 3, seed=4)
+    backwards = sampling.build_client_sampling(_IDS, 3, seed=4)
+    expected = [forwards(i) for i in range(10)]
+    self.assertEqual([backwards(i) for i in range(9, -1, -1)], expected[::-1])
+    self.assertEqual(forwards(np.int64(2)), expected[2])
+
+  def test_rounds_and_seeds_differ(self):
+    ids = [str(i) for i in range(100)]
+    first = sampling.build_client_sampling(ids, 10, seed=1)
+    second = sampling.build_client_sampling(ids, 10, seed=2)
+    self.assertLen({first(i) for i in range(50)}, 50)
+    self.assertNotEqual(first(0), second(0))
+
+  def test_without_replacement_no_client_occurs_twice(self):
+    cohort_fn = sampling.build_client_sampling(_IDS, 5, seed=1)
+    for round_num in range(20):
+      self.assertCountEqual(cohort_fn(round_num), _IDS)
+
+  def test_with_replacement_clients_occur_twice_and_cohorts_may_be_large(self):
+    cohort_fn = sampling.build_client_sampling(_IDS, 12, seed=1, replace=True)
+    cohort = cohort_fn(0)
+    self.assertLen(cohort, 12)
+    self.assertLess(len(set(cohort)), 12)
+    self.assertContainsSubset(cohort, _IDS)
+
+  def test_every_client_is_equally_likely_at_every_place(self):
+    cohort_fn = sampling.build_client_sampling(_IDS, 2, seed=3)
+    counts = np.zeros([2, 5])
+    for round_num in range(2000):
+      for place, client_id in enumerate(cohort_fn(round_num)):
+        counts[place, _IDS.index(client_id)] += 1
+    # Five standard deviations of a binomial count with mean 400.
+    np.testing.assert_allclose(counts, 400, atol=90)
+
+  def test_more_clients_a_round_than_clients_raises_one_sentence(self):
+    with self.assertRaisesRegex(
+        ValueError,
+        '^`clients_per_round` must be at most 5, the number of clients, found '
+        r'6\.$',
+    ):
+      sampling.build_client_sampling(_IDS, 6, seed=1)
+
+  @parameterized.named_parameters(
+      ('no_client', [], 1, 1, ValueError, '`client_ids`'),
+      ('client_twice', ['a', 'a'], 1, 1, ValueError, '`client_ids`.*twice'),
+      ('none_a_round', _IDS, 0, 1, ValueError, '`clients_per_round`.* 0'),
+      ('float_a_round', _IDS, 2.0, 1, TypeError, '`clients_per_round`.*2.0'),
+      ('negative_seed', _IDS, 2, -1, ValueError, '`seed`'),
+      ('seed_missing', _IDS, 2, None, TypeError, '`seed`'),
+  )
+  def test_bad_argument_raises(self, ids, size, seed, error, message):
+    with self.assertRaisesRegex(error, message):
+      sampling.build_client_sampling(ids, size, seed)
+
+  def test_negative_round_raises(self):
+    cohort_fn = sampling.build_client_sampling(_IDS, 2, seed=1)
+    with self.assertRaisesRegex(ValueError, '`round_num`.* -1'):
+      cohort_fn(-1)
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,237 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of `task`."""
+
+import collections
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive.simulation import batching
+from tff_adaptive.simulation import client_data
+from tff_adaptive.simulation import task
+
+_INPUT_SPEC = collections.OrderedDict(
+    x=tf.TensorSpec([None, 3], tf.float32), y=tf.TensorSpec([None], tf.int32)
+)
+
+
+def _examples(size, **features):
+  return collections.OrderedDict(
+      x=np.ones([size, 3], np.float32), y=np.zeros([size], np.int32), **features
+  )
+
+
+def _clients(*sizes):
+  return client_data.PackedClientArrays.from_clients(
+      {f'client_{i}': _examples(size) for i, size in enumerate(sizes)}
+  )
+
+
+def _keras_model():
+  return tf.keras.Sequential(
+      [tf.keras.layers.Dense(2, kernel_initializer='zeros', input_shape=[3])]
+  )
+
+
+def _variable_model():
+  return tff.learning.models.from_keras_model(
+      _keras_model(),
+      loss=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+      input_spec=_INPUT_SPEC,
+  )
+
+
+def _functional_model(input_spec=_INPUT_SPEC):
+  return tff.learning.models.functional_model_from_keras(
+      _keras_model(),
+      loss_fn=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+      input_spec=input_spec,
+  )
+
+
+def _protocol(**changes):
+  numbers = dict(
+      client_batch_size=2, client_epochs=2, clients_per_round=2, total_rounds=5
+  )
+  return task.Protocol(**{**numbers, **changes})
+
+
+def _task(**changes):
+  arguments = dict(
+      name='toy',
+      functional_model=None,
+      variable_model_fn=_variable_model,
+      train_data=_clients(5, 1),
+      central_test=_examples(4),
+      protocol=_protocol(),
+  )
+  return task.Task(**{**arguments, **changes})
+
+
+class ProtocolTest(parameterized.TestCase):
+
+  def test_batch_plan(self):
+    self.assertEqual(
+        _protocol(max_examples=7).batch_plan(),
+        batching.BatchPlan(2, num_epochs=2, max_examples=7),
+    )
+
+  @parameterized.parameters(
+      'client_batch_size',
+      'client_epochs',
+      'clients_per_round',
+      'total_rounds',
+      'max_examples',
+  )
+  def test_number_out_of_range_raises(self, name):
+    with self.assertRaisesRegex(ValueError, f'`{name}`.* 0'):
+      _protocol(**{name: 0})
+    with self.assertRaisesRegex(TypeError, f'`{name}`.*1.5'):
+      _protocol(**{name: 1.5})
+
+
+class TaskTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ('variable', lambda: None), ('functional', _functional_model)
+  )
+  def test_matching_parts_pass(self, functional_model_fn):
+    toy = _task(
+        functional_model=functional_model_fn(),
+        test_data=_clients(1),
+        num_classes=2,
+    )
+    self.assertEqual(toy.input_spec, _INPUT_SPEC)
+    self.assertEqual(toy.central_test['x'].shape, (4, 3))
+    self.assertEqual(toy.num_classes, 2)
+
+  @parameterized.named_parameters(
+      dict(
+          testcase_name='shape',
+          part='train_data',
+          features={'x': np.ones([1, 4], np.float32), 'y': np.zeros([1], 'i4')},
+          message=r"'x' of `train_data`.*\(None, 3\).*found.*\(None, 4\)",
+      ),
+      dict(
+          testcase_name='type',
+          part='test_data',
+          features={'x': np.ones([1, 3]), 'y': np.zeros([1], 'i4')},
+          message="'x' of `test_data`.*float32 and .*found float64",
+      ),
+      dict(
+          testcase_name='order',
+          part='train_data',
+          features={'y': np.zeros([1], 'i4'), 'x': np.ones([1, 3], 'f4')},
+          message=r"`train_data`.*\['x', 'y'\].*found \['y', 'x'\]",
+      ),
+      dict(
+          testcase_name='missing',
+          part='test_data',
+          features={'x': np.ones([1, 3], np.float32)},
+          message=r"`test_data`.*\['x', 'y'\].*found \['x'\]",
+      ),
+  )
+  def test_clients_that_do_not_fit_raise(self, part, features, message):
+    clients = client_data.PackedClientArrays.from_clients(
+        {'a': features, 'b': features}
+    )
+    with self.assertRaisesRegex(ValueError, message):
+      _task(**{part: clients})
+
+  def test_central_test_that_does_not_fit_raises(self):
+    examples = _examples(2)
+    examples['y'] = examples['y'].astype(np.int64)
+    with self.assertRaisesRegex(ValueError, "'y' of `central_test`.*int64"):
+      _task(central_test=examples)
+    examples['y'] = examples['y'][:1]
+    with self.assertRaisesRegex(ValueError, 'central test.*equally many'):
+      _task(central_test=examples)
+
+  def test_functional_input_spec_is_checked(self):
+    wide = collections.OrderedDict(
+        x=tf.TensorSpec([None, 4], tf.float32),
+        y=tf.TensorSpec([None], tf.int32),
+    )
+    with self.assertRaisesRegex(ValueError, "'x' of `train_data`"):
+      _task(functional_model=_functional_model(wide))
+
+  def test_input_spec_that_is_a_pair_raises(self):
+    pair = tuple(_INPUT_SPEC.values())
+    with self.assertRaisesRegex(TypeError, '`input_spec` must be a mapping'):
+      _task(functional_model=_functional_model(pair))
+
+  def test_more_clients_a_round_than_clients_raises(self):
+    with self.assertRaisesRegex(
+        ValueError, '`clients_per_round` must be at most 2.*found 3'
+    ):
+      _task(protocol=_protocol(clients_per_round=3))
+
+  @parameterized.named_parameters(
+      ('name', dict(name=3)),
+      ('functional_model', dict(functional_model='cnn')),
+      ('train_data', dict(train_data={})),
+      ('central_test', dict(central_test=[1])),
+      ('protocol', dict(protocol=None)),
+      ('num_classes', dict(num_classes=2.0)),
+  )
+  def test_part_of_another_type_raises(self, change):
+    with self.assertRaises(TypeError):
+      _task(**change)
+
+  def test_variable_model_fn_that_is_not_callable_raises(self):
+    with self.assertRaisesRegex(TypeError, 'variable_model_fn'):
+      _task(variable_model_fn=_variable_model())
+
+  @parameterized.named_parameters(
+      ('open_dimension_fits', [None, None], True),
+      ('any_rank_fits', None, True),
+      ('fixed_dimension_fits', [None, 3], True),
+      ('fixed_batch_does_not', [5, 3], False),
+      ('other_rank_does_not', [None], False),
+  )
+  def test_check_input_spec_shapes(self, shape, fits):
+    elements = {'x': tf.TensorSpec([3], tf.float32)}
+    inputs = {'x': tf.TensorSpec(shape, tf.float32)}
+    if fits:
+      task.check_input_spec(elements, inputs, 'Data')
+    else:
+      with self.assertRaisesRegex(ValueError, "'x' of Data"):
+        task.check_input_spec(elements, inputs, 'Data')
+
+
+class BaselineTaskTest(absltest.TestCase):
+
+  def test_baseline_task_has_the_clients_batches_and_test_data(self):
+    protocol = _protocol(max_examples=3, clients_per_round=1)
+    baseline = _task(protocol=protocol).to_baseline_task()
+    self.assertIsInstance(baseline, tff.simulation.baselines.BaselineTask)
+    datasets = baseline.datasets
+    self.assertEqual(datasets.train_data.client_ids, ['client_0', 'client_1'])
+    self.assertEqual(datasets.element_type_structure, _INPUT_SPEC)
+    data = datasets.train_data.preprocess(datasets.train_preprocess_fn)
+    sizes = [
+        len(batch['y'])
+        for batch in data.create_tf_dataset_for_client('client_0')
+    ]
+    self.assertEqual(sizes, [2, 1, 2, 1])
+    test = datasets.get_centralized_test_data()
+    self.assertEqual([len(batch['y']) for batch in test], [4])
+
+
+if __name__ == '__main__':
+  absltest.main()

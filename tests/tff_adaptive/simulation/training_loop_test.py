@@ -1,0 +1,326 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the training loop, its progress, interrupts and callbacks."""
+
+import collections
+import io
+import os
+import pathlib
+import signal
+import tempfile
+import threading
+import types
+from unittest import mock
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+
+from tff_adaptive.simulation import callbacks
+from tff_adaptive.simulation import checkpoints
+from tff_adaptive.simulation import interrupts
+from tff_adaptive.simulation import metrics_writers
+from tff_adaptive.simulation import progress
+from tff_adaptive.simulation import training_loop
+
+_Output = collections.namedtuple('_Output', ['state', 'metrics'])
+
+
+class _Process:
+  """Adds the sum of a cohort to its state; looks like a learning process."""
+
+  def __init__(self, on_next=lambda state: None):
+    self._on_next = on_next
+
+  def initialize(self):
+    return {'weights': np.float32(0), 'rounds': np.int32(0)}
+
+  def next(self, state, cohort):
+    self._on_next(state)
+    weights = np.float32(state['weights'] + np.float32(0.1) * sum(cohort))
+    clients = collections.OrderedDict(loss=1 / (1 + weights), num=len(cohort))
+    return _Output(
+        {'weights': weights, 'rounds': state['rounds'] + np.int32(1)},
+        collections.OrderedDict(
+            client_work=collections.OrderedDict(clients=clients)
+        ),
+    )
+
+  def get_model_weights(self, state):
+    return state['weights']
+
+
+class _Average(callbacks.Callback):
+  """The mean of the weights over rounds; it stops at a limit."""
+
+  def __init__(self, stop_at=np.inf):
+    self.total = np.float64(0)
+    self.seen = []
+    self._stop_at = stop_at
+
+  def on_training_start(self, state):
+    self.initial = state
+
+  def on_round_end(self, round_end):
+    self.total = self.total + np.float64(round_end.get_weights())
+    self.seen.append((round_end.round_num, round_end.evaluation is not None))
+    return self.total > self._stop_at
+
+  def get_state(self):
+    return {'total': self.total}
+
+  def set_state(self, state):
+    self.total = state['total']
+
+
+class _LoopTestCase(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    folder = self.enter_context(tempfile.TemporaryDirectory())
+    self.folder = pathlib.Path(folder)
+    self.stderr = io.StringIO()
+    self.enter_context(mock.patch('sys.stderr', self.stderr))
+
+  def run_loop(self, name='run', process=None, **kwargs):
+    folder = self.folder / name
+    folder.mkdir(exist_ok=True)
+    arguments = dict(
+        cohort_fn=lambda round_index: [round_index, 1],
+        total_rounds=10,
+        evaluate_fn=lambda weights: {'accuracy': float(weights) / 100},
+        rounds_per_evaluation=4,
+        rounds_per_checkpoint=3,
+        checkpoints=checkpoints.CheckpointManager(folder / 'checkpoints'),
+        writers=[metrics_writers.CSVMetricsWriter(folder / 'metrics.csv')],
+    )
+    arguments.update(kwargs)
+    return training_loop.run_training(process or _Process(), **arguments)
+
+  def rows(self, name='run'):
+    """The lines of metrics.csv without their last column, the seconds."""
+    text = (self.folder / name / 'metrics.csv').read_text()
+    return [line.rpartition(',')[0] for line in text.splitlines()]
+
+
+class TrainingLoopTest(_LoopTestCase):
+
+  def test_trains_evaluates_and_records(self):
+    result = self.run_loop()
+    self.assertEqual(result.round_num, 10)
+    self.assertEqual(result.num_new_rounds, 10)
+    self.assertAlmostEqual(result.state['weights'], 5.5, places=5)
+    self.assertEqual(
+        result.evaluation, {'accuracy': float(result.state['weights']) / 100}
+    )
+    rows = self.rows()
+    self.assertEqual(
+        rows[0], 'round_num,clients/loss,clients/num,evaluation/accuracy'
+    )
+    evaluated = [
+        int(row.split(',')[0]) for row in rows[1:] if row.split(',')[3]
+    ]
+    self.assertLen(rows, 11)
+    self.assertEqual(evaluated, [4, 8, 10])
+    self.assertEqual(
+        checkpoints.CheckpointManager(
+            self.folder / 'run' / 'checkpoints'
+        ).round_nums(),
+        [6, 9, 10],
+    )
+
+  def test_needs_neither_evaluation_nor_checkpoints(self):
+    result = training_loop.run_training(
+        _Process(), cohort_fn=lambda _: [1], total_rounds=2
+    )
+    self.assertEqual(result.round_num, 2)
+    self.assertIsNone(result.evaluation)
+
+  @parameterized.product(
+      killed_in=[1, 2, 3, 4, 5, 7, 9, 10],
+      error=[KeyboardInterrupt, RuntimeError],
+  )
+  def test_a_resumed_run_equals_an_uninterrupted_one(self, killed_in, error):
+    whole = self.run_loop('whole', callbacks=[_Average()])
+
+    def fail(state):
+      if state['rounds'] == killed_in - 1:
+        raise error
+
+    with self.assertRaises(error):
+      self.run_loop(process=_Process(fail), callbacks=[_Average()])
+    average = _Average()
+    result = self.run_loop(callbacks=[average])
+    self.assertEqual(result.state, whole.state)
+    self.assertEqual(result.evaluation, whole.evaluation)
+    self.assertEqual(self.rows(), self.rows('whole'))
+    # Ctrl-C saves the last finished round, a crash does not.
+    interrupted = error is KeyboardInterrupt
+    saved = killed_in - 1 if interrupted else (killed_in - 1) // 3 * 3
+    self.assertEqual(result.num_new_rounds, 10 - saved)
+    self.assertEqual(average.seen[0][0], saved + 1)
+    self.assertEqual(average.initial['rounds'], 0)
+
+  def test_an_interruption_says_how_to_go_on(self):
+    def interrupt(state):
+      if state['rounds'] == 4:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    with self.assertRaises(training_loop.TrainingInterrupted) as caught:
+      self.run_loop(process=_Process(interrupt))
+    self.assertEqual(
+        str(caught.exception),
+        'Interrupted after round 4 of 10; run the same command again to go on '
+        'from there.',
+    )
+    with self.assertRaisesRegex(
+        KeyboardInterrupt, 'after round 4 of 10; no checkpoints are kept'
+    ):
+      self.run_loop('other', process=_Process(interrupt), checkpoints=None)
+
+  def test_a_finished_run_is_only_evaluated(self):
+    first = self.run_loop()
+    lines = (self.folder / 'run' / 'metrics.csv').read_text()
+    self.stderr.truncate(0)
+    again = self.run_loop(cohort_fn=None)
+    self.assertEqual(again.num_new_rounds, 0)
+    self.assertEqual(again.evaluation, first.evaluation)
+    self.assertEqual((self.folder / 'run' / 'metrics.csv').read_text(), lines)
+    self.assertEqual(self.stderr.getvalue(), '')
+
+  def test_more_rounds_go_on(self):
+    self.run_loop(total_rounds=8)
+    result = self.run_loop()
+    self.assertEqual(result.num_new_rounds, 2)
+    self.run_loop('whole')
+    self.assertEqual(self.rows(), self.rows('whole'))
+
+  def test_a_callback_ends_the_run_for_good(self):
+    result = self.run_loop(callbacks=[_Average(stop_at=2.5), _Average()])
+    self.assertEqual(result.round_num, 5)
+    # Round 5 is no round of evaluation, but the last one.
+    self.assertIn('accuracy', result.evaluation)
+    self.assertLen(self.rows(), 6)
+    self.assertRegex(self.rows()[-1], r'^5,.*,0\.01')
+    again = self.run_loop(callbacks=[_Average(stop_at=2.5), _Average()])
+    self.assertEqual(again.num_new_rounds, 0)
+    self.assertEqual(again.evaluation, result.evaluation)
+
+  def test_callbacks_see_every_round(self):
+    average = _Average()
+    self.run_loop(total_rounds=4, callbacks=[average, callbacks.Callback()])
+    self.assertEqual(
+        average.seen, [(1, False), (2, False), (3, False), (4, True)]
+    )
+
+  @parameterized.parameters(
+      'total_rounds', 'rounds_per_evaluation', 'rounds_per_checkpoint'
+  )
+  def test_numbers_of_rounds_must_be_positive(self, name):
+    with self.assertRaisesRegex(ValueError, f'`{name}`.*found 0'):
+      self.run_loop(**{name: 0})
+
+  def test_metrics_that_were_lost_are_an_error(self):
+    self.run_loop(total_rounds=5)
+    (self.folder / 'run' / 'metrics.csv').unlink()
+    with self.assertRaises(metrics_writers.MetricsFileError):
+      self.run_loop()
+
+  def test_rows_are_on_the_disk_before_their_checkpoint(self):
+    events = []
+    writer = mock.create_autospec(metrics_writers.MetricsWriter, instance=True)
+    writer.flush.side_effect = lambda: events.append('flush')
+    manager = mock.create_autospec(checkpoints.CheckpointManager, instance=True)
+    manager.load_latest.return_value = None
+    manager.save.side_effect = lambda *_: events.append('save')
+    self.run_loop(total_rounds=4, checkpoints=manager, writers=[writer])
+    self.assertEqual(events, ['flush', 'save'] * 2)
+    writer.resume.assert_called_once_with(0)
+    writer.close.assert_called()
+
+
+class InterruptGuardTest(absltest.TestCase):
+
+  def test_a_shielded_block_is_finished_first(self):
+    done = []
+    before = signal.getsignal(signal.SIGTERM)
+    with self.assertRaises(KeyboardInterrupt):
+      with interrupts.InterruptGuard() as guard:
+        with guard.shielded():
+          os.kill(os.getpid(), signal.SIGINT)
+          done.append('inside')
+        done.append('outside')
+    self.assertEqual(done, ['inside'])
+    self.assertIs(signal.getsignal(signal.SIGTERM), before)
+
+  def test_a_signal_can_be_dropped(self):
+    with interrupts.InterruptGuard() as guard:
+      with guard.shielded(raise_at_end=False):
+        os.kill(os.getpid(), signal.SIGINT)
+
+  def test_does_nothing_in_other_threads(self):
+    before = signal.getsignal(signal.SIGINT)
+    seen = []
+
+    def use():
+      with interrupts.InterruptGuard() as guard:
+        with guard.shielded():
+          seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    thread.join()
+    self.assertEqual(seen, [before])
+
+
+class ProgressTest(absltest.TestCase):
+
+  def _show(self, stream, clock):
+    row = {'clients/loss': 1.5, 'evaluation/loss': 9.0}
+    shown = progress.Progress(100, 10, stream)
+    with mock.patch.object(progress, 'time', clock):
+      for round_num in range(11, 101):
+        extra = {'evaluation/accuracy': 0.5} if round_num == 20 else {}
+        shown.update(round_num, {**row, **extra}, seconds=2.0)
+    shown.close()
+
+  def test_plain_lines_at_intervals(self):
+    stream = io.StringIO()
+    seconds = iter(range(1000))
+    self._show(stream, types.SimpleNamespace(monotonic=lambda: next(seconds)))
+    lines = stream.getvalue().splitlines()
+    self.assertEqual(
+        lines[0], 'round  11/100  loss 1.5000  2.00 s/round  0:02:58 left'
+    )
+    self.assertEqual(
+        lines[-1],
+        'round 100/100  loss 1.5000  test accuracy 0.5000  2.00 s/round  '
+        '0:00:00 left',
+    )
+    self.assertBetween(len(lines), 10, 30)
+
+  def test_one_bar_in_a_terminal(self):
+    stream = io.StringIO()
+    stream.isatty = lambda: True
+    self._show(stream, types.SimpleNamespace(monotonic=lambda: 0))
+    text = stream.getvalue()
+    self.assertIn('100/100 rounds', text)
+    self.assertIn('loss=1.5000', text)
+    self.assertIn('test accuracy=0.5000', text)
+    self.assertIn('s/round', text)
+    self.assertIn('left', text)
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,211 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Curves of one run over its rounds, drawn from `metrics.csv`."""
+
+import csv
+import math
+import os
+import pathlib
+from typing import Optional, Union
+
+from matplotlib import figure
+from matplotlib import ticker
+from matplotlib.backends import backend_agg
+
+# Okabe and Ito's colours: distinct for the colour-blind, and with markers and
+# dashes also in grey.
+_BLUE = '#0072B2'
+_VERMILION = '#D55E00'
+_GREEN = '#009E73'
+_GREY = '#555555'
+
+_ACCURACY = 'evaluation/accuracy'
+_TEST_LOSS = 'evaluation/loss'
+_TRAIN_LOSS = 'clients/loss'
+_STEP_SIZES = (
+    'clients/step_size_mean',
+    'clients/step_size_min',
+    'clients/step_size_max',
+)
+_PANEL_HEIGHT = 2.3
+_WIDTH = 7.0
+_DPI = 150
+_MAX_MARKED_POINTS = 30
+
+_PathLike = Union[str, os.PathLike]
+_Series = tuple[list[int], list[float]]
+
+
+def _read_columns(metrics_csv: _PathLike) -> dict[str, _Series]:
+  """Returns (rounds, values) of every column that holds finite numbers."""
+  columns: dict[str, _Series] = {}
+  with open(metrics_csv, encoding='utf-8', newline='') as file:
+    for row in csv.DictReader(file):
+      round_num = int(row['round_num'])
+      for name, text in row.items():
+        value = float(text) if text else math.nan
+        if math.isfinite(value):
+          rounds, values = columns.setdefault(name, ([], []))
+          rounds.append(round_num)
+          values.append(value)
+  return columns
+
+
+def _style(axes, label: str):
+  """Gives a panel its label, grid and frame."""
+  axes.set_ylabel(label)
+  axes.grid(True, color='#DDDDDD', linewidth=0.6)
+  axes.set_axisbelow(True)
+  for side in ('top', 'right'):
+    axes.spines[side].set_visible(False)
+  for side in ('left', 'bottom'):
+    axes.spines[side].set_color(_GREY)
+  axes.tick_params(colors=_GREY, labelcolor='black')
+
+
+def _legend(axes):
+  """Puts the legend above the panel, where it covers no curve."""
+  axes.legend(
+      frameon=False,
+      loc='lower right',
+      bbox_to_anchor=(1.0, 0.97),
+      ncols=2,
+      fontsize=9,
+  )
+
+
+def _marker(series: _Series) -> Optional[str]:
+  return 'o' if len(series[0]) <= _MAX_MARKED_POINTS else None
+
+
+def _draw_accuracy(axes, columns):
+  """Draws the test accuracy and writes its last value beside it."""
+  series = columns[_ACCURACY]
+  percents = [100.0 * value for value in series[1]]
+  axes.plot(
+      series[0],
+      percents,
+      color=_BLUE,
+      linewidth=1.8,
+      marker=_marker(series),
+      markersize=3.5,
+  )
+  axes.annotate(
+      f'{percents[-1]:.1f} %',
+      (series[0][-1], percents[-1]),
+      xytext=(6, 0),
+      textcoords='offset points',
+      color=_BLUE,
+      va='center',
+      fontweight='bold',
+      annotation_clip=False,
+  )
+  _style(axes, 'test accuracy (%)')
+
+
+def _draw_losses(axes, columns):
+  """Draws the clients' training loss and, if there is one, the test loss."""
+  lines = [
+      (_TRAIN_LOSS, 'training (clients)', _VERMILION, '-'),
+      (_TEST_LOSS, 'test', _BLUE, '--'),
+  ]
+  drawn = [line for line in lines if line[0] in columns]
+  for name, label, color, dashes in drawn:
+    axes.plot(
+        *columns[name],
+        color=color,
+        linestyle=dashes,
+        linewidth=1.5,
+        label=label,
+    )
+  if len(drawn) > 1:
+    _legend(axes)
+  _style(axes, 'mean loss per example')
+
+
+def _draw_step_sizes(axes, columns):
+  """Draws the mean of the clients' step sizes within their range."""
+  mean, low, high = (columns[name] for name in _STEP_SIZES)
+  if min(low[1]) > 0 and max(high[1]) > 20 * min(low[1]):
+    axes.set_yscale('log')
+  axes.fill_between(
+      mean[0],
+      low[1],
+      high[1],
+      color=_GREEN,
+      alpha=0.22,
+      linewidth=0,
+      label='smallest to largest',
+  )
+  axes.plot(*mean, color=_GREEN, linewidth=1.5, label='mean')
+  _legend(axes)
+  _style(axes, "clients' step size")
+
+
+def _panels(columns) -> list:
+  """Returns the panels for which there are columns, from top to bottom."""
+  panels = []
+  if _ACCURACY in columns:
+    panels.append(_draw_accuracy)
+  if _TRAIN_LOSS in columns or _TEST_LOSS in columns:
+    panels.append(_draw_losses)
+  lengths = {len(columns[n][0]) for n in _STEP_SIZES if n in columns}
+  if all(name in columns for name in _STEP_SIZES) and len(lengths) == 1:
+    panels.append(_draw_step_sizes)
+  return panels
+
+
+def plot_training_curve(
+    metrics_csv: _PathLike, path_png: _PathLike, title: str = ''
+):
+  """Draws one run: test accuracy, loss and the clients' step sizes by round.
+
+  Panels without columns in the file are left out. The figure uses no global
+  state of matplotlib.
+
+  Args:
+    metrics_csv: The file that `CSVMetricsWriter` wrote.
+    path_png: The picture to write; its folder is made.
+    title: What was trained: method and task.
+
+  Raises:
+    ValueError: If the file has no column that could be drawn.
+
+  Example:
+    >>> plot_training_curve(
+    ...     'runs/demo/metrics.csv', 'runs/demo/plots/training.png',
+    ...     title='delta_sgd + fedavg on digits')
+  """
+  columns = _read_columns(metrics_csv)
+  panels = _panels(columns)
+  if not panels:
+    raise ValueError(f'{metrics_csv} has no accuracy, loss or step size.')
+  drawing = figure.Figure(
+      figsize=(_WIDTH, _PANEL_HEIGHT * len(panels) + 0.7),
+      layout='constrained',
+  )
+  backend_agg.FigureCanvasAgg(drawing)
+  grid = drawing.subplots(len(panels), 1, sharex=True, squeeze=False)
+  for draw, axes in zip(panels, grid[:, 0]):
+    draw(axes, columns)
+  drawing.align_ylabels()
+  last = grid[-1, 0]
+  last.set_xlabel('round')
+  last.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
+  rounds = columns['round_num'][0]
+  last.set_xlim(0, max(rounds) + 1)
+  if title:
+    drawing.suptitle(title, x=0.02, ha='left', fontweight='bold', fontsize=11)
+  pathlib.Path(path_png).parent.mkdir(parents=True, exist_ok=True)
+  drawing.savefig(path_png, dpi=_DPI)

@@ -1,0 +1,243 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The common step of Adagrad, Adam and Yogi, on clients and on the server.
+
+All of them divide an average of the gradients by the root of an accumulator of
+their squares, coordinate by coordinate. They differ in how the accumulator
+takes in a square, where it starts, and whether the start is corrected for.
+"""
+
+import collections
+from collections.abc import Callable
+from typing import Any, Optional
+
+import attrs
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive.optimizers import optimizer
+
+_LEARNING_RATE_KEY = tff.learning.optimizers.LEARNING_RATE_KEY
+_BETA_1_KEY = 'beta_1'
+_BETA_2_KEY = 'beta_2'
+_EPSILON_KEY = 'epsilon'
+_NUM_STEPS_KEY = 'num_steps'
+MOMENTUM_KEY = 'accumulator'
+SECOND_MOMENT_KEY = 'preconditioner'
+
+UPDATE = 'update'
+MOMENTUM = 'momentum'
+
+State = collections.OrderedDict[str, Any]
+Hparams = collections.OrderedDict[str, Any]
+
+# (accumulator, square, beta_2) to the new accumulator, of one tensor.
+Accumulate = Callable[[tf.Tensor, tf.Tensor, Optional[tf.Tensor]], tf.Tensor]
+
+
+def accumulate_sum(v: tf.Tensor, square: tf.Tensor, beta_2: Any) -> tf.Tensor:
+  """Adagrad: `v + square`."""
+  del beta_2  # Nothing is forgotten.
+  return v + square
+
+
+def accumulate_average(
+    v: tf.Tensor, square: tf.Tensor, beta_2: tf.Tensor
+) -> tf.Tensor:
+  """Adam: `beta_2 v + (1 - beta_2) square`."""
+  return beta_2 * v + (1.0 - beta_2) * square
+
+
+def accumulate_signed(
+    v: tf.Tensor, square: tf.Tensor, beta_2: tf.Tensor
+) -> tf.Tensor:
+  """Yogi: `v - (1 - beta_2) square sign(v - square)`."""
+  return v - (1.0 - beta_2) * square * tf.sign(v - square)
+
+
+@attrs.frozen(kw_only=True)
+class Rule:
+  """What tells one adaptive rule from another.
+
+  Attributes:
+    name: The rule's name, for messages.
+    accumulate: How the accumulator takes in a square.
+    learning_rate: The step size, not negative.
+    beta_1: The share of the average of gradients that is kept, in [0, 1); at 0
+      no average is held.
+    beta_2: The share of the accumulator that is kept, in [0, 1), or `None` for
+      a rule that forgets nothing.
+    epsilon: Added to the root in the denominator, not negative.
+    initial_second_moment: The start of the accumulator, not negative.
+    bias_correction: Whether both moments are divided by one minus their share
+      to the power of the number of steps.
+    second_moment_of: Whether the accumulator takes in the square of the
+      gradient (`'update'`) or of the average of gradients (`'momentum'`).
+  """
+
+  name: str
+  accumulate: Accumulate
+  learning_rate: Any
+  beta_1: Any
+  beta_2: Any
+  epsilon: Any
+  initial_second_moment: float
+  bias_correction: bool
+  second_moment_of: str = UPDATE
+
+  def __attrs_post_init__(self):
+    optimizer.check_rate('learning_rate', self.learning_rate, self.name)
+    optimizer.check_rate('epsilon', self.epsilon, self.name)
+    optimizer.check_rate(
+        'initial_second_moment', self.initial_second_moment, self.name
+    )
+    for key in (_BETA_1_KEY, _BETA_2_KEY):
+      beta = getattr(self, key)
+      if beta is None or tf.is_symbolic_tensor(beta):
+        continue
+      if not 0.0 <= beta < 1.0:
+        raise ValueError(
+            f'{self.name} `{key}` must be in the range [0.0, 1.0), found '
+            f'{beta}.'
+        )
+    if self.second_moment_of not in (UPDATE, MOMENTUM):
+      raise ValueError(
+          f"{self.name} `second_moment_of` must be '{UPDATE}' or '{MOMENTUM}', "
+          f'found {self.second_moment_of!r}.'
+      )
+
+  @property
+  def has_momentum(self) -> bool:
+    return tf.is_symbolic_tensor(self.beta_1) or self.beta_1 > 0.0
+
+  def hparams(self) -> Hparams:
+    """The hyperparameters that the rule has, by name."""
+    return collections.OrderedDict(
+        (key, getattr(self, key)) for key in self.hparams_keys
+    )
+
+  @property
+  def hparams_keys(self) -> list[str]:
+    keys = [_LEARNING_RATE_KEY]
+    if self.has_momentum:
+      keys.append(_BETA_1_KEY)
+    if self.beta_2 is not None:
+      keys.append(_BETA_2_KEY)
+    return keys + [_EPSILON_KEY]
+
+
+class _Adaptive(tff.learning.optimizers.Optimizer):
+  """An adaptive rule, see the builders."""
+
+  def __init__(self, rule: Rule):
+    self._rule = rule
+
+  def initialize(self, specs: Any) -> State:
+    rule = self._rule
+    state = collections.OrderedDict(rule.hparams())
+    if rule.bias_correction:
+      state[_NUM_STEPS_KEY] = tf.zeros([], tf.int32)
+    if rule.has_momentum:
+      state[MOMENTUM_KEY] = tf.nest.map_structure(
+          lambda s: tf.zeros(s.shape, s.dtype), specs
+      )
+    state[SECOND_MOMENT_KEY] = tf.nest.map_structure(
+        lambda s: tf.fill(
+            s.shape, tf.cast(rule.initial_second_moment, s.dtype)
+        ),
+        specs,
+    )
+    return state
+
+  def next(
+      self, state: State, weights: Any, gradients: Any
+  ) -> tuple[State, Any]:
+    gradients = tff.learning.optimizers.handle_indexed_slices_gradients(
+        gradients
+    )
+    tff.learning.optimizers.check_weights_gradients_match(weights, gradients)
+    held = [SECOND_MOMENT_KEY] + [MOMENTUM_KEY] * self._rule.has_momentum
+    for key in held:
+      optimizer.check_weights_state_match(weights, state[key], key)
+    new_state = collections.OrderedDict(state)
+    if self._rule.bias_correction:
+      new_state[_NUM_STEPS_KEY] = state[_NUM_STEPS_KEY] + 1
+
+    # Without an average of gradients, the gradient takes its place.
+    momenta = state[held[-1]]
+    moved = [
+        (w, m, v) if g is None else self._step_tensor(new_state, w, m, v, g)
+        for w, m, v, g in zip(
+            *map(tf.nest.flatten, (weights, momenta, state[held[0]], gradients))
+        )
+    ]
+    columns = list(zip(*moved)) or [(), (), ()]
+    new_weights, new_momenta, new_second_moments = (
+        tf.nest.pack_sequence_as(weights, column) for column in columns
+    )
+    new_state[SECOND_MOMENT_KEY] = new_second_moments
+    if self._rule.has_momentum:
+      new_state[MOMENTUM_KEY] = new_momenta
+    return new_state, new_weights
+
+  def _step_tensor(
+      self,
+      state: State,
+      w: tf.Tensor,
+      m: tf.Tensor,
+      v: tf.Tensor,
+      g: tf.Tensor,
+  ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """The new weights, average and accumulator of one tensor."""
+    rule = self._rule
+    learning_rate, beta_1, beta_2, epsilon = (
+        tf.cast(state[key], w.dtype) if key in state else None
+        for key in (_LEARNING_RATE_KEY, _BETA_1_KEY, _BETA_2_KEY, _EPSILON_KEY)
+    )
+    new_m = beta_1 * m + (1.0 - beta_1) * g if rule.has_momentum else g
+    squared = new_m if rule.second_moment_of == MOMENTUM else g
+    new_v = rule.accumulate(v, tf.square(squared), beta_2)
+    numerator, second_moment = new_m, new_v
+    if rule.bias_correction:
+      num_steps = tf.cast(state[_NUM_STEPS_KEY], w.dtype)
+      if beta_1 is not None:
+        numerator = new_m / (1.0 - tf.pow(beta_1, num_steps))
+      if beta_2 is not None:
+        second_moment = new_v / (1.0 - tf.pow(beta_2, num_steps))
+    # A coordinate without any gradient yet does not move: 0 / (0 + 0) is 0.
+    step = tf.math.divide_no_nan(numerator, tf.sqrt(second_moment) + epsilon)
+    return w - learning_rate * step, new_m, new_v
+
+  def get_hparams(self, state: State) -> Hparams:
+    return collections.OrderedDict(
+        (key, state[key]) for key in self._rule.hparams_keys
+    )
+
+  def set_hparams(self, state: State, hparams: Hparams) -> State:
+    return collections.OrderedDict(state, **hparams)
+
+
+def build_adaptive(rule: Rule) -> tff.learning.optimizers.Optimizer:
+  """Builds the optimizer of an adaptive rule.
+
+  Args:
+    rule: The rule.
+
+  Returns:
+    A `tff.learning.optimizers.Optimizer`. Its state holds the hyperparameters,
+    `num_steps` (int32) if the start is corrected for, `accumulator`, the
+    average of gradients, if `beta_1` is above 0, and `preconditioner`, the
+    accumulator of squares; the last two have the weights' structure.
+  """
+  return _Adaptive(rule)

@@ -1,0 +1,82 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Yogi, for clients."""
+
+import tensorflow_federated as tff
+
+from tff_adaptive.optimizers import adaptive
+
+
+def build_yogi(
+    learning_rate: float = 0.01,
+    beta_1: float = 0.9,
+    beta_2: float = 0.999,
+    epsilon: float = 1e-3,
+    initial_second_moment: float = 1e-6,
+) -> tff.learning.optimizers.Optimizer:
+  """Builds Yogi, whose accumulator changes by at most a share of the square.
+
+  With g the gradient of a local step, coordinate by coordinate:
+
+  ```
+  m = beta_1 m + (1 - beta_1) g
+  v = v - (1 - beta_2) g^2 sign(v - g^2)                       (sign(0) = 0)
+  x = x - learning_rate * m / (sqrt(v) + epsilon)
+  ```
+
+  On a client m and v start anew in every round. There is no bias correction;
+  `tff.learning.optimizers.build_yogi` has one.
+
+  Args:
+    learning_rate: The step size, per step, not negative. Default 0.01, the
+      paper's setting for its Adam and Yogi comparisons.
+    beta_1: The share of the average of gradients that is kept, in [0, 1).
+      Default 0.9, the paper's.
+    beta_2: Slows the accumulator's changes, in [0, 1). Default 0.999, the
+      paper's.
+    epsilon: Added to the root, not negative. Default 1e-3, the paper's.
+    initial_second_moment: The start of v, not negative. Default 1e-6, that of
+      `tff.learning.optimizers.build_yogi`.
+
+  Returns:
+    A `tff.learning.optimizers.Optimizer` with the hyperparameters
+    `learning_rate`, `beta_1`, `beta_2` and `epsilon`.
+
+  Raises:
+    ValueError: If an argument is out of its range.
+
+  Example:
+
+    >>> optimizer = build_yogi(1.0, beta_1=0.0, beta_2=0.0, epsilon=0.0)
+    >>> state = optimizer.initialize(tf.TensorSpec([], tf.float32))
+    >>> _, x = optimizer.next(state, tf.constant(0.0), tf.constant(2.0))
+    >>> round(float(x), 4)
+    -1.0
+
+  References:
+    Zaheer et al., Adaptive Methods for Nonconvex Optimization, NeurIPS 2018,
+    Algorithm 2. Deviation: the paper starts v from a batch of gradients.
+  """
+  return adaptive.build_adaptive(
+      adaptive.Rule(
+          name='Yogi',
+          accumulate=adaptive.accumulate_signed,
+          learning_rate=learning_rate,
+          beta_1=beta_1,
+          beta_2=beta_2,
+          epsilon=epsilon,
+          initial_second_moment=initial_second_moment,
+          bias_correction=False,
+      )
+  )

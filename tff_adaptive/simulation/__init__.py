@@ -1,0 +1,31 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Simulating federated training: clients, cohorts, tasks and what runs them.
+
+Client data are arrays, shuffled and batched by index. Partitions are in the
+module `partition`, seeded random numbers in `random_streams`.
+"""
+
+from tff_adaptive.simulation.batching import BatchPlan
+from tff_adaptive.simulation.client_data import ClientArrays
+from tff_adaptive.simulation.client_data import LazyClientArrays
+from tff_adaptive.simulation.client_data import PackedClientArrays
+from tff_adaptive.simulation.client_data_conversion import from_client_data
+from tff_adaptive.simulation.client_data_conversion import to_client_data
+from tff_adaptive.simulation.cohort import Cohort
+from tff_adaptive.simulation.data_checks import check_central_examples
+from tff_adaptive.simulation.data_checks import check_clients
+from tff_adaptive.simulation.sampling import build_client_sampling
+from tff_adaptive.simulation.task import Protocol
+from tff_adaptive.simulation.task import Task

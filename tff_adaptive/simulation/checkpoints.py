@@ -1,0 +1,304 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Checkpoints: plain arrays, replaced atomically, checked when read.
+
+A checkpoint is one npz file. It holds every leaf of the saved structure as an
+array and a JSON manifest with the names, shapes, dtypes and a SHA-256 digest of
+all of them. Nothing is pickled.
+"""
+
+import collections
+from collections.abc import Sequence
+import hashlib
+import json
+import os
+import pathlib
+import re
+from typing import Any, Optional, Union
+import zipfile
+
+from absl import logging
+import numpy as np
+
+from tff_adaptive.simulation import structures
+
+_FORMAT = 'tff_adaptive checkpoint 1'
+_MANIFEST_KEY = 'manifest'
+_FILE_PATTERN = re.compile(r'^checkpoint_(\d{8})\.npz$')
+_TEMPORARY_SUFFIX = '.tmp'
+# Kinds of dtypes that a npy file describes: booleans, integers, floats,
+# complex numbers, bytes and strings.
+_PLAIN_KINDS = 'biufcSU'
+
+
+class CheckpointError(Exception):
+  """A checkpoint does not fit the run, or none is whole."""
+
+
+class CheckpointWriteError(OSError):
+  """A checkpoint could not be written; those before it are kept."""
+
+
+class _CorruptError(Exception):
+  """A file is not, or no longer, a whole checkpoint."""
+
+
+def _check_distinct(names: Sequence[str]):
+  counts = collections.Counter(names)
+  repeated = [name for name, count in counts.items() if count > 1]
+  if repeated:
+    raise ValueError(f'Two leaves of the state are named `{repeated[0]}`.')
+
+
+def _digest(names: Sequence[str], arrays: Sequence[np.ndarray]) -> str:
+  """Returns the SHA-256 digest of names, dtypes, shapes and bytes."""
+  digest = hashlib.sha256()
+  for name, array in zip(names, arrays):
+    digest.update(f'{name}\0{array.dtype.str}\0{array.shape}\0'.encode())
+    digest.update(np.ascontiguousarray(array).tobytes())
+  return digest.hexdigest()
+
+
+def _encode(name: str, leaf: Any) -> tuple[np.ndarray, str]:
+  """Returns an array that a npy file can describe, and the leaf's dtype."""
+  array = np.asarray(leaf)
+  if array.dtype.kind == 'O':
+    raise TypeError(
+        f'The leaf `{name}` of type {type(leaf).__name__} is no array and '
+        'cannot be saved without pickling.'
+    )
+  if array.dtype.kind in _PLAIN_KINDS:
+    return array, array.dtype.name
+  # bfloat16 and its like: numpy knows them by their bytes only.
+  return array.view(f'u{array.dtype.itemsize}'), array.dtype.name
+
+
+def _decode(name: str, array: np.ndarray, dtype: str, template: Any) -> Any:
+  """Returns `array` as a leaf like `template`, or raises by name."""
+  wanted = np.asarray(template)
+  same_dtype = dtype == wanted.dtype.name or (
+      wanted.dtype.kind in 'SU' and array.dtype.kind == wanted.dtype.kind
+  )
+  if not same_dtype or array.shape != wanted.shape:
+    raise CheckpointError(
+        f'`{name}` is {dtype}{list(array.shape)} in the checkpoint, but '
+        f'{wanted.dtype.name}{list(wanted.shape)} in this run'
+    )
+  if wanted.dtype.kind not in _PLAIN_KINDS:
+    array = array.view(wanted.dtype)
+  # numpy's scalars first: some of them are Python's scalars too.
+  if isinstance(template, np.generic):
+    return array[()]
+  if isinstance(template, (bool, int, float, complex, str, bytes)):
+    return array.item()
+  return array
+
+
+def _sync_directory(directory: pathlib.Path):
+  descriptor = os.open(directory, os.O_RDONLY)
+  try:
+    os.fsync(descriptor)
+  finally:
+    os.close(descriptor)
+
+
+def _write_atomically(path: pathlib.Path, arrays: dict[str, np.ndarray]):
+  """Writes a npz file so that `path` is at all times absent or whole."""
+  temporary = path.with_name(path.name + _TEMPORARY_SUFFIX)
+  try:
+    with open(temporary, 'wb') as file:
+      np.savez(file, **arrays)
+      file.flush()
+      os.fsync(file.fileno())
+    os.replace(temporary, path)
+  except BaseException:
+    temporary.unlink(missing_ok=True)
+    raise
+  _sync_directory(path.parent)
+
+
+def _read(path: pathlib.Path) -> tuple[list[dict[str, Any]], list[np.ndarray]]:
+  """Returns the manifest's rows and the arrays of a whole checkpoint."""
+  try:
+    # numpy would leave a file that it cannot read open.
+    with open(path, 'rb') as raw, np.load(raw, allow_pickle=False) as file:
+      manifest = json.loads(file[_MANIFEST_KEY].tobytes().decode())
+      rows = manifest['leaves']
+      arrays = [file[f'leaf_{i}'] for i in range(len(rows))]
+  except (
+      OSError,
+      ValueError,
+      KeyError,
+      TypeError,
+      EOFError,
+      IndexError,
+      NotImplementedError,
+      RuntimeError,
+      zipfile.BadZipFile,
+  ) as error:
+    raise _CorruptError(str(error)) from error
+  if manifest.get('format') != _FORMAT:
+    raise CheckpointError(
+        f'{path} has the format {manifest.get("format")!r}, this version of '
+        f'tff_adaptive reads {_FORMAT!r}'
+    )
+  if _digest([row['name'] for row in rows], arrays) != manifest['digest']:
+    raise _CorruptError('its digest does not match its contents')
+  return rows, arrays
+
+
+class CheckpointManager:
+  """Saves the states of a run, and loads the newest that is whole.
+
+  A file is written under another name, flushed to the disk and then renamed, so
+  that a run killed at any instant leaves the checkpoint before untouched.
+
+  Example:
+    >>> manager = CheckpointManager('runs/demo/checkpoints')
+    >>> manager.save(10, state)
+    >>> round_num, state = manager.load_latest(process.initialize())
+  """
+
+  def __init__(self, directory: Union[str, os.PathLike], keep_total: int = 3):
+    """Initializes the manager; the folder is made on the first save.
+
+    Args:
+      directory: The folder of the checkpoints.
+      keep_total: How many of the newest checkpoints to keep, at least 1.
+
+    Raises:
+      ValueError: If `keep_total` is not positive.
+    """
+    if keep_total < 1:
+      raise ValueError(f'`keep_total` must be positive, found {keep_total}.')
+    self._directory = pathlib.Path(directory)
+    self._keep_total = keep_total
+
+  def _path(self, round_num: int) -> pathlib.Path:
+    return self._directory / f'checkpoint_{round_num:08d}.npz'
+
+  def round_nums(self) -> list[int]:
+    """Returns the rounds that have a file, oldest first, unchecked."""
+    if not self._directory.is_dir():
+      return []
+    matches = (
+        _FILE_PATTERN.match(name) for name in os.listdir(self._directory)
+    )
+    return sorted(int(match.group(1)) for match in matches if match)
+
+  def save(self, round_num: int, state: Any):
+    """Saves `state` as the checkpoint of `round_num` and drops old ones.
+
+    Args:
+      round_num: The number of finished rounds, not negative.
+      state: A nested structure of arrays and scalars.
+
+    Raises:
+      TypeError: If a leaf is neither array nor scalar.
+      ValueError: If two leaves have the same name.
+      CheckpointWriteError: If the file cannot be written, for example because
+        the disk is full; an OSError. The checkpoints before are kept.
+    """
+    rows: list[dict[str, Any]] = []
+    arrays = []
+    for path, leaf in structures.flatten_with_path(state):
+      name = '/'.join(path)
+      array, dtype = _encode(name, leaf)
+      rows.append({'name': name, 'dtype': dtype, 'shape': list(array.shape)})
+      arrays.append(array)
+    _check_distinct([row['name'] for row in rows])
+    manifest = json.dumps(
+        {
+            'format': _FORMAT,
+            'round_num': round_num,
+            'leaves': rows,
+            'digest': _digest([row['name'] for row in rows], arrays),
+        }
+    )
+    members = {_MANIFEST_KEY: np.frombuffer(manifest.encode(), np.uint8)}
+    members.update((f'leaf_{i}', array) for i, array in enumerate(arrays))
+    try:
+      self._directory.mkdir(parents=True, exist_ok=True)
+      _write_atomically(self._path(round_num), members)
+    except OSError as error:
+      raise CheckpointWriteError(
+          f'could not write {self._path(round_num)}: {error.strerror}; the '
+          'checkpoints before it are kept'
+      ) from error
+    self._drop_old()
+
+  def _drop_old(self):
+    """Removes what is beyond `keep_total` and what a killed run left."""
+    for round_num in self.round_nums()[: -self._keep_total]:
+      self._path(round_num).unlink(missing_ok=True)
+    for temporary in self._directory.glob(f'*{_TEMPORARY_SUFFIX}'):
+      temporary.unlink(missing_ok=True)
+
+  def load_latest(self, template: Any) -> Optional[tuple[int, Any]]:
+    """Loads the newest whole checkpoint.
+
+    Args:
+      template: A structure like the saved one; its leaves give the shapes and
+        dtypes that are expected.
+
+    Returns:
+      The round number and the structure, or None if there is no checkpoint.
+      Files that are cut short or changed are skipped with a warning.
+
+    Raises:
+      CheckpointError: If the names, shapes or dtypes differ from those of
+        `template`, or if there are checkpoints but none is whole.
+    """
+    round_nums = self.round_nums()
+    for round_num in reversed(round_nums):
+      path = self._path(round_num)
+      try:
+        rows, arrays = _read(path)
+      except _CorruptError as error:
+        logging.warning('Skipping the damaged checkpoint %s (%s).', path, error)
+        continue
+      return round_num, _restore(path, rows, arrays, template)
+    if round_nums:
+      raise CheckpointError(
+          f'every checkpoint in {self._directory} is damaged; remove the '
+          'folder to start the run again'
+      )
+    return None
+
+
+def _restore(path, rows, arrays, template):
+  """Returns a structure like `template` with the arrays of a checkpoint."""
+  found = {row['name']: (row, array) for row, array in zip(rows, arrays)}
+  wanted = [
+      '/'.join(leaf_path)
+      for leaf_path, _ in structures.flatten_with_path(template)
+  ]
+  missing = [name for name in wanted if name not in found]
+  extra = [name for name in found if name not in set(wanted)]
+  if missing or extra:
+    sentences = [f'lacks `{name}`' for name in missing[:3]]
+    sentences += [f'has `{name}`, unknown to this run' for name in extra[:3]]
+    raise CheckpointError(
+        f'{path} does not fit this run: it {", it ".join(sentences)}'
+    )
+
+  def decode(leaf_path, leaf):
+    name = '/'.join(leaf_path)
+    row, array = found[name]
+    return _decode(name, array, row['dtype'], leaf)
+
+  try:
+    return structures.map_with_path(decode, template)
+  except CheckpointError as error:
+    raise CheckpointError(f'{path} does not fit this run: {error}') from error

@@ -1,0 +1,268 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Central evaluation of global weights on a whole test set.
+
+The evaluation is one TensorFlow graph of this process, built once. It is a
+graph with a session, not a `tf.function`, because the functional form of Keras
+models and TFF's metric finalizers work only where nothing is executed eagerly.
+"""
+
+import collections
+from collections.abc import Callable, Mapping
+from typing import Any, Union
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+_DEFAULT_BATCH_SIZE = 256
+_LOSS_KEY = 'loss'
+
+_ModelFn = Callable[[], tff.learning.models.VariableModel]
+_Evaluation = collections.OrderedDict
+
+
+def _new_variable(value):
+  return tf.Variable(value, trainable=False)
+
+
+class _FunctionalModelInGraph:
+  """A `FunctionalModel` with weights and metrics in variables of the graph."""
+
+  def __init__(self, model: tff.learning.models.FunctionalModel):
+    self._model = model
+    self._weights = tf.nest.map_structure(
+        _new_variable, tuple(model.initial_weights)
+    )
+    self._metrics = tf.nest.map_structure(
+        _new_variable, model.initialize_metrics_state()
+    )
+    self.weight_variables = tf.nest.flatten(self._weights)
+
+  def update(self, x, y):
+    """Counts a batch in the metrics; returns its mean loss and its size."""
+    weights = tf.nest.map_structure(tf.convert_to_tensor, self._weights)
+    output = self._model.predict_on_batch(weights, x, training=False)
+    loss = self._model.loss(output, y)
+    predictions = tf.nest.flatten(output)[0]
+    num_examples = tf.shape(predictions)[0]
+    batch_output = tff.learning.models.BatchOutput(
+        loss=loss, predictions=predictions, num_examples=num_examples
+    )
+    metrics = self._model.update_metrics_state(
+        tf.nest.map_structure(tf.convert_to_tensor, self._metrics),
+        y,
+        batch_output,
+    )
+    tf.nest.map_structure(lambda v, t: v.assign(t), self._metrics, metrics)
+    return loss, num_examples
+
+  def finalize(self):
+    """Returns the metrics of all batches."""
+    return self._model.finalize_metrics(
+        tf.nest.map_structure(tf.convert_to_tensor, self._metrics)
+    )
+
+
+class _VariableModelInGraph:
+  """A `VariableModel` made in the graph."""
+
+  def __init__(self, model_fn: _ModelFn):
+    self._model = model_fn()
+    self.weight_variables = [
+        *self._model.trainable_variables,
+        *self._model.non_trainable_variables,
+    ]
+
+  def update(self, x, y):
+    """Counts a batch in the metrics; returns its mean loss and its size."""
+    if isinstance(self._model.input_spec, Mapping):
+      batch = collections.OrderedDict(x=x, y=y)
+    else:
+      batch = (x, y)
+    output = self._model.forward_pass(batch, training=False)
+    num_examples = output.num_examples
+    if num_examples is None:
+      num_examples = tf.shape(tf.nest.flatten(output.predictions)[0])[0]
+    return output.loss, num_examples
+
+  def finalize(self):
+    """Returns the metrics of all batches."""
+    finalizers = self._model.metric_finalizers()
+    unfinalized = self._model.report_local_unfinalized_metrics()
+    return collections.OrderedDict(
+        (name, finalizers[name](values)) for name, values in unfinalized.items()
+    )
+
+
+class _Graph:
+  """The graph of an evaluation, and a session with its variables."""
+
+  def __init__(self, build_model: Callable[[], Any], x: Any, y: Any):
+    # Keras puts the variables of metrics into no collection of the graph.
+    self._variables: list[tf.Variable] = []
+
+    def record_variable(next_creator, **kwargs):
+      self._variables.append(next_creator(**kwargs))
+      return self._variables[-1]
+
+    graph = tf.Graph()
+    with graph.as_default(), tf.variable_creator_scope(record_variable):
+      self._inputs = tf.nest.map_structure(_placeholder, (x, y))
+      model = build_model()
+      self._add_step(model)
+      self._add_result(model)
+      self._add_assignments(model.weight_variables)
+    graph.finalize()
+    config = tf.compat.v1.ConfigProto()
+    config.gpu_options.allow_growth = True
+    self._session = tf.compat.v1.Session(graph=graph, config=config)
+
+  def _add_step(self, model):
+    """Adds what a batch does: one function, so that its effects are ordered."""
+    self._loss_sum = _new_variable(np.float64(0))
+    self._num_examples = _new_variable(np.int64(0))
+
+    @tf.function
+    def step(x, y):
+      loss, num_examples = model.update(x, y)
+      self._num_examples.assign_add(tf.cast(num_examples, tf.int64))
+      self._loss_sum.assign_add(
+          tf.cast(loss, tf.float64) * tf.cast(num_examples, tf.float64)
+      )
+      return tf.constant(0)
+
+    self._step = step(*self._inputs)
+
+  def _add_result(self, model):
+    """Adds the metrics of all batches; the loss stands first."""
+    metrics = model.finalize()
+    self._result = collections.OrderedDict(
+        [
+            (
+                _LOSS_KEY,
+                self._loss_sum / tf.cast(self._num_examples, tf.float64),
+            )
+        ]
+    )
+    for name, value in metrics.items():
+      is_scalar = tf.is_tensor(value) and value.shape.rank == 0
+      if name != _LOSS_KEY and is_scalar:
+        self._result[name] = value
+
+  def _add_assignments(self, variables):
+    """Adds what starts an evaluation: empty metrics, weights from outside."""
+    self._new_weights = [
+        tf.compat.v1.placeholder(variable.dtype, variable.shape)
+        for variable in variables
+    ]
+    self._assign = tf.group(
+        *[
+            variable.assign(value)
+            for variable, value in zip(variables, self._new_weights)
+        ]
+    )
+    weights = {variable.ref() for variable in variables}
+    self._reset = tf.group(
+        *[
+            variable.initializer
+            for variable in self._variables
+            if variable.ref() not in weights
+        ]
+    )
+
+  def evaluate(self, weights, batches) -> _Evaluation:
+    """Returns the loss and the metrics of all batches as floats."""
+    run = self._session.run
+    leaves = tf.nest.flatten((weights.trainable, weights.non_trainable))
+    leaves = [np.asarray(leaf) for leaf in leaves]
+    run([self._reset, self._assign], dict(zip(self._new_weights, leaves)))
+    inputs = tf.nest.flatten(self._inputs)
+    for batch in batches:
+      run(self._step, dict(zip(inputs, tf.nest.flatten(batch))))
+    result = run(self._result)
+    return collections.OrderedDict(
+        (name, float(value)) for name, value in result.items()
+    )
+
+
+def _placeholder(array):
+  return tf.compat.v1.placeholder(array.dtype, (None, *array.shape[1:]))
+
+
+def _split_arrays(arrays):
+  """Returns the features and labels of `arrays` and the examples they hold."""
+  if isinstance(arrays, Mapping):
+    x, y = arrays['x'], arrays['y']
+  else:
+    x, y = arrays
+  lengths = {len(leaf) for leaf in tf.nest.flatten((x, y))}
+  if len(lengths) != 1 or 0 in lengths:
+    raise ValueError(
+        'The arrays of an evaluation must all hold the same number of '
+        f'examples, at least one; found lengths {sorted(lengths)}.'
+    )
+  return x, y, lengths.pop()
+
+
+def build_central_evaluation(
+    model: Union[tff.learning.models.FunctionalModel, _ModelFn],
+    arrays: Any,
+    batch_size: int = _DEFAULT_BATCH_SIZE,
+) -> Callable[[tff.learning.models.ModelWeights], _Evaluation]:
+  """Builds a function that evaluates weights on a whole test set.
+
+  The test set is cut into consecutive batches, the last one as short as it
+  comes, so that memory does not grow with it. The loss is the sum over batches
+  of (mean loss of the batch x its examples), in float64, divided by all
+  examples: exactly the mean over the test set. Dropout is off. Everything is
+  traced here, once, and runs in this process.
+
+  Args:
+    model: A `tff.learning.models.FunctionalModel`, or a function without
+      arguments that returns a `tff.learning.models.VariableModel`.
+    arrays: A mapping with `x` and `y`, or a pair of them: arrays (or nests of
+      arrays) whose first axis counts examples.
+    batch_size: Examples evaluated at once, a positive integer.
+
+  Returns:
+    A function from `tff.learning.models.ModelWeights` (of arrays) to an ordered
+    dictionary of floats: `loss`, then the model's own scalar metrics.
+
+  Raises:
+    ValueError: If `batch_size` is not positive or if the arrays differ in
+      length or are empty.
+
+  Example:
+    >>> evaluate = build_central_evaluation(model, {'x': images, 'y': labels})
+    >>> evaluate(process.get_model_weights(state))
+    OrderedDict([('loss', 0.31), ('accuracy', 0.92)])
+  """
+  if batch_size < 1:
+    raise ValueError(f'`batch_size` must be positive, found {batch_size}.')
+  x, y, num_examples = _split_arrays(arrays)
+  if isinstance(model, tff.learning.models.FunctionalModel):
+    graph = _Graph(lambda: _FunctionalModelInGraph(model), x, y)
+  else:
+    graph = _Graph(lambda: _VariableModelInGraph(model), x, y)
+
+  def take(start):
+    cut = slice(start, start + batch_size)
+    return tf.nest.map_structure(lambda leaf: leaf[cut], (x, y))
+
+  def evaluate(weights):
+    starts = range(0, num_examples, batch_size)
+    return graph.evaluate(weights, (take(start) for start in starts))
+
+  return evaluate

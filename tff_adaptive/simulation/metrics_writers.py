@@ -1,0 +1,315 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Writers of the metrics of rounds: a CSV file and TensorBoard events.
+
+A writer takes one flat row of scalars a round. It is told at the start at which
+round the run goes on, and drops what was written beyond it, because the
+checkpoint decides how far a run has come.
+"""
+
+import abc
+import collections
+from collections.abc import Mapping, Sequence
+import csv
+import io
+import os
+import pathlib
+import time
+from typing import Any, Optional, TextIO, Union
+
+import numpy as np
+from tensorboard.compat.proto import event_pb2
+from tensorboard.compat.proto import summary_pb2
+from tensorboard.summary.writer import event_file_writer
+
+from tff_adaptive.simulation import structures
+
+ROUND_NUM_KEY = 'round_num'
+SECONDS_KEY = 'seconds'
+EVALUATION_PREFIX = 'evaluation'
+
+_PROCESS_PARTS = ('distributor', 'client_work', 'aggregator', 'finalizer')
+
+_SECONDS_PER_EVENT_FLUSH = 10
+
+_PathLike = Union[str, os.PathLike]
+
+
+class MetricsFileError(Exception):
+  """A metrics file does not fit the run that wants to go on with it."""
+
+
+def _column_names(paths: Sequence[tuple[str, ...]]) -> list[str]:
+  """Joins paths, without the name of a process part unless names clash."""
+  short = [
+      '/'.join(path[1:] if path[0] in _PROCESS_PARTS else path)
+      for path in paths
+  ]
+  counts = collections.Counter(short)
+  return [
+      '/'.join(path) if counts[name] > 1 or not name else name
+      for path, name in zip(paths, short)
+  ]
+
+
+def flatten_metrics(
+    metrics: Any, evaluation: Optional[Mapping[str, float]] = None
+) -> collections.OrderedDict[str, Any]:
+  """Flattens the metrics of a round to named scalars.
+
+  The names of nested metrics are joined by `/`. The first name is left out if
+  it is a part of the process (`distributor`, `client_work`, `aggregator`,
+  `finalizer`), unless two metrics would then share a name. Arrays are not
+  scalars and are left out.
+
+  Args:
+    metrics: The nested metrics of `LearningProcess.next`.
+    evaluation: The metrics of a central evaluation after the round, if any.
+
+  Returns:
+    An ordered dictionary of scalars; evaluation metrics come last, under
+    `evaluation/`.
+
+  Example:
+    >>> flatten_metrics({'finalizer': {'update_norm': 0.5}}, {'loss': 1.0})
+    OrderedDict([('update_norm', 0.5), ('evaluation/loss', 1.0)])
+  """
+  leaves = [
+      (path, leaf)
+      for path, leaf in structures.flatten_with_path(metrics)
+      if path and np.ndim(leaf) == 0
+  ]
+  names = _column_names([path for path, _ in leaves])
+  row = collections.OrderedDict(
+      (name, leaf) for name, (_, leaf) in zip(names, leaves)
+  )
+  for name, value in (evaluation or {}).items():
+    row[f'{EVALUATION_PREFIX}/{name}'] = value
+  return row
+
+
+class MetricsWriter(abc.ABC):
+  """Takes one row of scalars a round."""
+
+  @abc.abstractmethod
+  def resume(self, round_num: int):
+    """Drops what was written beyond `round_num`; 0 starts afresh."""
+
+  @abc.abstractmethod
+  def write(self, round_num: int, row: Mapping[str, Any]):
+    """Adds the row of the `round_num`-th finished round, counted from 1."""
+
+  def flush(self):
+    """Returns when all rows written are safe on the disk."""
+
+  def close(self):
+    """Ends the use of the writer."""
+
+
+def _format(value: Any) -> str:
+  """Returns the shortest text that reads back as the same number."""
+  if isinstance(value, str):
+    return value
+  array = np.asarray(value)
+  if array.dtype.kind == 'b':
+    return str(int(array))
+  if array.dtype.kind in 'iu':
+    return str(int(array))
+  if array.dtype == np.float32:
+    return str(np.float32(array))
+  if array.dtype.kind == 'S':
+    return array.item().decode()
+  return repr(float(array))
+
+
+def _to_line(values: Sequence[str]) -> str:
+  buffer = io.StringIO()
+  csv.writer(buffer, lineterminator='\n').writerow(values)
+  return buffer.getvalue()
+
+
+class CSVMetricsWriter(MetricsWriter):
+  """Writes `metrics.csv`: one row a round, `round_num` first, seconds last.
+
+  The header is fixed, but for columns that appear later than the first round
+  (those of the evaluation): they are put before `seconds` once, when they
+  appear, and are empty in rows without them. Numbers are written with the
+  fewest digits that read back as the same number.
+
+  Example:
+    >>> writer = CSVMetricsWriter('runs/demo/metrics.csv')
+    >>> writer.resume(0)
+    >>> writer.write(1, {'loss': 0.5, 'seconds': 0.1})
+  """
+
+  def __init__(self, path: _PathLike):
+    """Initializes the writer; nothing is read or written yet.
+
+    Args:
+      path: The file, in a folder that exists.
+    """
+    self._path = pathlib.Path(path)
+    self._columns: list[str] = []
+    self._file: Optional[TextIO] = None
+
+  def resume(self, round_num: int):
+    """Keeps the header and the rows up to `round_num`.
+
+    Args:
+      round_num: The number of finished rounds; with 0 the file is removed.
+
+    Raises:
+      MetricsFileError: If a row up to `round_num` is missing.
+    """
+    self.close()
+    if round_num == 0:
+      self._columns = []
+      self._path.unlink(missing_ok=True)
+      return
+    header, rows = _read_rows(self._path)
+    rows = rows[:round_num]
+    if [row[0] for row in rows] != [str(i + 1) for i in range(round_num)]:
+      raise MetricsFileError(
+          f'{self._path} does not hold every round up to {round_num}, the '
+          'round of the newest checkpoint; bring the file back or remove the '
+          'folder of the run'
+      )
+    self._columns = header
+    self._rewrite(rows)
+
+  def write(self, round_num: int, row: Mapping[str, Any]):
+    """Adds a row; see the base class."""
+    values = {ROUND_NUM_KEY: round_num, **row}
+    new = [name for name in values if name not in self._columns]
+    if new:
+      self._add_columns(new)
+    if self._file is None:
+      self._file = open(self._path, 'a', encoding='utf-8', newline='')
+    self._file.write(
+        _to_line(
+            [
+                _format(values[name]) if name in values else ''
+                for name in self._columns
+            ]
+        )
+    )
+    # Handed to the system: a killed process loses nothing of it.
+    self._file.flush()
+
+  def _add_columns(self, names: Sequence[str]):
+    """Puts new columns before `seconds` and rewrites the rows there are."""
+    rows = _read_rows(self._path)[1] if self._columns else []
+    old = self._columns
+    columns = [name for name in [*old, *names] if name != SECONDS_KEY]
+    if SECONDS_KEY in old or SECONDS_KEY in names:
+      columns.append(SECONDS_KEY)
+    named = [dict(zip(old, row)) for row in rows]
+    self._columns = columns
+    self.close()
+    self._rewrite([[row.get(name, '') for name in columns] for row in named])
+
+  def _rewrite(self, rows: Sequence[Sequence[str]]):
+    """Replaces the file by the header and `rows`, atomically."""
+    temporary = self._path.with_name(self._path.name + '.tmp')
+    with open(temporary, 'w', encoding='utf-8', newline='') as file:
+      file.writelines(_to_line(row) for row in [self._columns, *rows])
+      file.flush()
+      os.fsync(file.fileno())
+    os.replace(temporary, self._path)
+
+  def flush(self):
+    """Waits until the rows are on the disk."""
+    if self._file is not None:
+      os.fsync(self._file.fileno())
+
+  def close(self):
+    """Closes the file."""
+    if self._file is not None:
+      self._file.close()
+      self._file = None
+
+
+def _read_rows(path: pathlib.Path) -> tuple[list[str], list[list[str]]]:
+  """Returns the header and the whole rows; a row cut short is left out."""
+  try:
+    with open(path, encoding='utf-8', newline='') as file:
+      text = file.read()
+  except FileNotFoundError:
+    return [], []
+  whole = text[: text.rfind('\n') + 1]
+  lines = list(csv.reader(io.StringIO(whole)))
+  if not lines:
+    return [], []
+  header = lines[0]
+  return header, [row for row in lines[1:] if len(row) == len(header)]
+
+
+class TensorBoardMetricsWriter(MetricsWriter):
+  """Writes the rows as TensorBoard scalars, the round as the step.
+
+  Example:
+    >>> writer = TensorBoardMetricsWriter('runs/demo/tensorboard')
+    >>> writer.resume(0)
+    >>> writer.write(1, {'loss': 0.5})
+  """
+
+  def __init__(self, directory: _PathLike):
+    """Initializes the writer; the folder is made on first use.
+
+    Args:
+      directory: The folder of the event files.
+    """
+    self._directory = pathlib.Path(directory)
+    self._writer: Any = None
+
+  def resume(self, round_num: int):
+    """Starts an event file that hides older events beyond `round_num`."""
+    self.close()
+    if round_num == 0 and self._directory.is_dir():
+      for path in self._directory.glob('events.out.tfevents.*'):
+        path.unlink()
+    self._directory.mkdir(parents=True, exist_ok=True)
+    self._writer = event_file_writer.EventFileWriter(
+        str(self._directory), flush_secs=_SECONDS_PER_EVENT_FLUSH
+    )
+    if round_num > 0:
+      start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
+      self._writer.add_event(
+          event_pb2.Event(
+              step=round_num + 1, session_log=start, wall_time=time.time()
+          )
+      )
+
+  def write(self, round_num: int, row: Mapping[str, Any]):
+    """Adds the numbers of a row as scalars at step `round_num`."""
+    values = [
+        summary_pb2.Summary.Value(tag=name, simple_value=float(value))
+        for name, value in row.items()
+        if not isinstance(value, (str, bytes))
+    ]
+    summary = summary_pb2.Summary(value=values)
+    self._writer.add_event(
+        event_pb2.Event(step=round_num, summary=summary, wall_time=time.time())
+    )
+
+  def flush(self):
+    """Waits until the events are written."""
+    if self._writer is not None:
+      self._writer.flush()
+
+  def close(self):
+    """Closes the event file."""
+    if self._writer is not None:
+      self._writer.close()
+      self._writer = None

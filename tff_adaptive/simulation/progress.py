@@ -1,0 +1,131 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Progress of a training run: a bar in a terminal, plain lines elsewhere."""
+
+from collections.abc import Mapping
+import datetime
+import sys
+import time
+from typing import Any, Optional, TextIO
+
+import tqdm
+
+from tff_adaptive.simulation import metrics_writers
+
+_SECONDS_BETWEEN_LINES = 5.0
+_BAR_FORMAT = (
+    '{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} rounds, {rate_inv_fmt}, '
+    '{remaining} left{postfix}'
+)
+
+
+def _numbers_to_show(row: Mapping[str, Any]) -> dict[str, str]:
+  """Returns the training loss and the test accuracy, where there are any."""
+  shown: dict[str, str] = {}
+  prefix = f'{metrics_writers.EVALUATION_PREFIX}/'
+  for name, value in row.items():
+    is_evaluation = name.startswith(prefix)
+    last = name.rpartition('/')[2]
+    if last == 'loss' and not is_evaluation:
+      shown.setdefault('loss', f'{float(value):.4f}')
+    if last == 'accuracy' and is_evaluation:
+      shown['test accuracy'] = f'{float(value):.4f}'
+  return shown
+
+
+class Progress:
+  """Shows rounds, loss, seconds a round and the time left on a stream.
+
+  In a terminal it is one bar that is drawn anew. Elsewhere (a log file, a
+  pipe) it is a plain line for the first round, the last one, and in between
+  once in five seconds.
+
+  Example:
+    >>> progress = Progress(total_rounds=100)
+    >>> progress.update(1, {'clients/loss': 2.3}, seconds=0.4)
+    >>> progress.close()
+  """
+
+  def __init__(
+      self,
+      total_rounds: int,
+      initial_round: int = 0,
+      stream: Optional[TextIO] = None,
+  ):
+    """Initializes the progress.
+
+    Args:
+      total_rounds: The rounds of the whole run.
+      initial_round: The rounds that were finished before.
+      stream: Where to write; by default standard error.
+    """
+    self._stream = sys.stderr if stream is None else stream
+    self._total_rounds = total_rounds
+    self._first_round = initial_round + 1
+    self._seconds = 0.0
+    self._last_line: Optional[float] = None
+    self._shown: dict[str, str] = {}
+    self._bar = None
+    if self._stream.isatty():
+      self._bar = tqdm.tqdm(
+          total=total_rounds,
+          initial=initial_round,
+          unit='round',
+          file=self._stream,
+          dynamic_ncols=True,
+          bar_format=_BAR_FORMAT,
+      )
+
+  def update(self, round_num: int, row: Mapping[str, Any], seconds: float):
+    """Shows a finished round.
+
+    Args:
+      round_num: The number of finished rounds.
+      row: The flat metrics of the round.
+      seconds: How long the round took, with its evaluation.
+    """
+    self._seconds += seconds
+    # An accuracy stays on show until the next evaluation.
+    self._shown.update(_numbers_to_show(row))
+    if self._bar is not None:
+      self._bar.set_postfix(self._shown, refresh=False)
+      self._bar.update(1)
+    elif self._is_line_due(round_num):
+      self._write_line(round_num)
+
+  def _is_line_due(self, round_num: int) -> bool:
+    return (
+        self._last_line is None
+        or round_num == self._total_rounds
+        or time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES
+    )
+
+  def _write_line(self, round_num: int):
+    """Writes the line of a round."""
+    self._last_line = time.monotonic()
+    seconds = self._seconds / (round_num - self._first_round + 1)
+    left = round(seconds * (self._total_rounds - round_num))
+    width = len(str(self._total_rounds))
+    parts = [f'round {round_num:{width}d}/{self._total_rounds}']
+    parts += [f'{name} {value}' for name, value in self._shown.items()]
+    parts.append(f'{seconds:.2f} s/round')
+    parts.append(f'{datetime.timedelta(seconds=left)} left')
+    self._stream.write('  '.join(parts) + '\n')
+    self._stream.flush()
+
+  def close(self):
+    """Ends the bar, so that the next text starts on a line of its own."""
+    if self._bar is not None:
+      self._bar.close()
+      self._bar = None

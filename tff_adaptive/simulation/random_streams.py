@@ -1,0 +1,141 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Seeded random streams that depend on what they are for, and on nothing else.
+
+One seed of an experiment has to fix its initial weights, cohorts, shuffles and
+dropout masks, and two algorithms under the same seed have to see the same ones
+(common random numbers). So every random draw of a simulation takes a stream of
+its own, a pure function of the seed, the use and the keys of that use (round
+number, client id). No stream is ever continued from one round to the next:
+a resumed run draws what an uninterrupted one would have drawn.
+"""
+
+import hashlib
+import numbers
+from typing import Union
+
+import numpy as np
+
+# What a stream is for. Part of its key, so that two uses never share numbers.
+DATA_SPLIT = 'data_split'
+DROPOUT = 'dropout'
+INITIAL_WEIGHTS = 'initial_weights'
+PARTITION = 'partition'
+SAMPLING = 'sampling'
+SHUFFLING = 'shuffling'
+
+Key = Union[int, str]
+
+_DIGEST_BYTES = 16
+
+
+def check_seed(seed: int) -> int:
+  """Returns `seed` as an int after checking that it can seed a stream.
+
+  Args:
+    seed: A non-negative integer of Python or NumPy, of any size.
+
+  Returns:
+    The seed as a Python integer.
+
+  Raises:
+    TypeError: If `seed` is not an integer.
+    ValueError: If `seed` is negative.
+
+  Example:
+
+    >>> check_seed(np.int64(3))
+    3
+  """
+  if isinstance(seed, bool) or not isinstance(seed, numbers.Integral):
+    raise TypeError(f'`seed` must be an integer, found {seed!r}.')
+  if seed < 0:
+    raise ValueError(f'`seed` must not be negative, found {seed}.')
+  return int(seed)
+
+
+def stream(seed: int, use: str, *keys: Key) -> np.random.Generator:
+  """Returns the random stream of one use, at its beginning.
+
+  The stream is a PCG64 generator seeded with a BLAKE2b hash of the arguments,
+  hence equal in every process and on every machine. What a method such as
+  `Generator.permutation` makes of the bits may change with a release of NumPy,
+  which the lock of this project pins.
+
+  Args:
+    seed: The seed of the experiment, a non-negative integer.
+    use: What the numbers are for; one of the constants of this module, or a
+      string of the caller's own.
+    *keys: Integers and strings that tell the streams of one use apart, such as
+      round number and client id. The integer 1 and the string '1' are different
+      keys, and so are `('a', 'b')` and `('ab',)`.
+
+  Returns:
+    A new `np.random.Generator`; equal arguments give equal numbers.
+
+  Raises:
+    TypeError: If `seed` is not an integer, or a key neither integer nor string.
+    ValueError: If `seed` is negative.
+
+  Example:
+
+    >>> first = stream(1, SHUFFLING, 3, 'client_007')
+    >>> second = stream(1, SHUFFLING, 3, 'client_007')
+    >>> first.integers(1000) == second.integers(1000)
+    True
+  """
+  entropy = int.from_bytes(_digest(seed, use, keys), 'little')
+  return np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))
+
+
+def derived_seed(seed: int, use: str, *keys: Key) -> int:
+  """Returns a 31-bit seed for a library that draws its own numbers.
+
+  Args:
+    seed: As for `stream`.
+    use: As for `stream`.
+    *keys: As for `stream`.
+
+  Returns:
+    An integer in [0, 2**31), which Keras initializers, stateless TensorFlow ops
+    and scikit-learn all accept; equal arguments give equal seeds.
+
+  Raises:
+    TypeError: If `seed` is not an integer, or a key neither integer nor string.
+    ValueError: If `seed` is negative.
+
+  Example:
+
+    >>> kernel_seed = derived_seed(1, INITIAL_WEIGHTS, 'dense', 0)
+    >>> 0 <= kernel_seed < 2**31
+    True
+  """
+  return int.from_bytes(_digest(seed, use, keys)[:4], 'little') % 2**31
+
+
+def _digest(seed: int, use: str, keys: tuple[Key, ...]) -> bytes:
+  """Hashes the arguments of a stream; every part carries its type and size."""
+  digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+  for part in (check_seed(seed), use) + keys:
+    if isinstance(part, str):
+      tag, text = b's', part.encode('utf-8')
+    elif isinstance(part, numbers.Integral) and not isinstance(part, bool):
+      tag, text = b'i', str(int(part)).encode('ascii')
+    else:
+      raise TypeError(
+          'The keys of a random stream must be integers or strings, found '
+          f'{part!r}.'
+      )
+    digest.update(tag + len(text).to_bytes(8, 'little') + text)
+  return digest.digest()

@@ -1,0 +1,143 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The folder of one run, and the check that it belongs to one configuration."""
+
+from collections.abc import Mapping
+import json
+import os
+import pathlib
+from typing import Any, Union
+
+_TOTAL_ROUNDS_KEY = 'total_rounds'
+
+
+class RunDirectoryError(Exception):
+  """The folder of a run belongs to another configuration."""
+
+
+def _show(value: Any) -> str:
+  return 'nothing' if value is None else json.dumps(value)
+
+
+def _check_same(path: pathlib.Path, found: Mapping[str, Any], given):
+  """Raises unless two configurations agree, but for more rounds."""
+  # In the order of the caller, who puts first what explains the rest.
+  for name in dict.fromkeys([*given, *found]):
+    old, new = found.get(name), given.get(name)
+    may_grow = name == _TOTAL_ROUNDS_KEY and None not in (old, new)
+    if old == new or (may_grow and new >= old):
+      continue
+    raise RunDirectoryError(
+        f'{path} holds a run with --{name}={_show(old)}, but --{name}='
+        f'{_show(new)} was given; choose another --experiment_name, or give '
+        'the value that was found'
+    )
+
+
+class RunDirectory:
+  """`<output_dir>/<experiment_name>/` and the paths in it.
+
+  Attributes:
+    path: The folder of the run.
+
+  Example:
+    >>> directory = RunDirectory('runs', 'demo')
+    >>> directory.open({'seed': 1, 'total_rounds': 100})
+    >>> directory.metrics_csv
+    PosixPath('runs/demo/metrics.csv')
+  """
+
+  def __init__(self, output_dir: Union[str, os.PathLike], experiment_name: str):
+    """Initializes the paths; nothing is written yet.
+
+    Args:
+      output_dir: The folder of all runs.
+      experiment_name: The name of this run, one or more path components.
+    """
+    self.path = pathlib.Path(output_dir) / experiment_name
+
+  @property
+  def hparams_json(self) -> pathlib.Path:
+    """All hyperparameters of the run, sorted by name."""
+    return self.path / 'hparams.json'
+
+  @property
+  def metrics_csv(self) -> pathlib.Path:
+    """One row a round."""
+    return self.path / 'metrics.csv'
+
+  @property
+  def tensorboard(self) -> pathlib.Path:
+    """The folder of TensorBoard's event files."""
+    return self.path / 'tensorboard'
+
+  @property
+  def checkpoints(self) -> pathlib.Path:
+    """The folder of the checkpoints."""
+    return self.path / 'checkpoints'
+
+  @property
+  def plots(self) -> pathlib.Path:
+    """The folder of the figures."""
+    return self.path / 'plots'
+
+  def check(self, hparams: Mapping[str, Any]):
+    """Checks that the folder is new or belongs to these hyperparameters.
+
+    Args:
+      hparams: The hyperparameters of the run, by flag name; values that JSON
+        can hold. Of several differences the first one is named.
+
+    Raises:
+      RunDirectoryError: If the folder holds a run with other hyperparameters
+        (a larger `total_rounds` is fine), or anything else than a run.
+    """
+    if self.path.exists() and not self.path.is_dir():
+      raise RunDirectoryError(f'{self.path} is a file, not the folder of a run')
+    try:
+      found = json.loads(self.hparams_json.read_text(encoding='utf-8'))
+    except FileNotFoundError:
+      if self.path.is_dir() and any(self.path.iterdir()):
+        raise RunDirectoryError(
+            f'{self.path} is not empty and has no hparams.json, so it is not '
+            'the folder of a run; choose another --experiment_name'
+        ) from None
+      return
+    except ValueError as error:
+      raise RunDirectoryError(
+          f'{self.hparams_json} is damaged ({error}); bring it back or choose '
+          'another --experiment_name'
+      ) from error
+    # Through JSON, so that tuples and lists, 1 and 1.0 compare as written.
+    _check_same(self.path, found, json.loads(json.dumps(dict(hparams))))
+
+  def open(self, hparams: Mapping[str, Any]):
+    """Checks the folder as `check` does, then makes it and `hparams.json`.
+
+    Args:
+      hparams: As for `check`.
+
+    Raises:
+      RunDirectoryError: As `check`.
+    """
+    self.check(hparams)
+    for path in (self.path, self.tensorboard, self.checkpoints, self.plots):
+      path.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(dict(hparams), indent=2, sort_keys=True) + '\n'
+    temporary = self.hparams_json.with_name('hparams.json.tmp')
+    with open(temporary, 'w', encoding='utf-8') as file:
+      file.write(text)
+      file.flush()
+      os.fsync(file.fileno())
+    os.replace(temporary, self.hparams_json)

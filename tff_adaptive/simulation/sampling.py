@@ -1,0 +1,101 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Which clients take part in a round."""
+
+from collections.abc import Callable, Sequence
+import numbers
+
+from tff_adaptive.simulation import random_streams
+
+
+def build_client_sampling(
+    client_ids: Sequence[str],
+    clients_per_round: int,
+    seed: int,
+    *,
+    replace: bool = False,
+) -> Callable[[int], tuple[str, ...]]:
+  """Builds the uniform sampling of a cohort for every round.
+
+  The cohort is a pure function of the seed and the round number: it does not
+  matter which rounds were asked for before, so that a resumed run goes on with
+  the cohorts of the interrupted one, and two algorithms meet the same clients.
+
+  Args:
+    client_ids: All clients, in a fixed order; the cohorts depend on the order.
+    clients_per_round: Clients in a cohort, a positive integer, at most the
+      number of clients unless `replace` is set.
+    seed: The seed of the experiment, a non-negative integer.
+    replace: Whether a client may be in a cohort more than once. Defaults to
+      False, as in all papers that this library follows.
+
+  Returns:
+    A function from a round number (a non-negative integer) to the ids of that
+    round's cohort, in random order.
+
+  Raises:
+    TypeError: If `clients_per_round` or `seed` is not an integer.
+    ValueError: If there is no client, an id occurs twice, `clients_per_round`
+      is not positive, or is larger than the number of clients while `replace`
+      is False; from the returned function, if the round number is negative.
+
+  Example:
+
+    >>> cohort_fn = build_client_sampling(['a', 'b', 'c'], 2, seed=1)
+    >>> cohort_fn(7) == cohort_fn(7)
+    True
+    >>> len(cohort_fn(0))
+    2
+
+  References:
+    `tff.simulation.build_uniform_sampling_fn` has the same interface; its seed
+    is mixed with the round number alone, ours also with the use of the numbers.
+  """
+  ids = tuple(client_ids)
+  random_streams.check_seed(seed)
+  _check_sizes(ids, clients_per_round, replace)
+
+  def sample(round_num: int) -> tuple[str, ...]:
+    if round_num < 0:
+      raise ValueError(f'`round_num` must not be negative, found {round_num}.')
+    generator = random_streams.stream(seed, random_streams.SAMPLING, round_num)
+    chosen = generator.choice(len(ids), clients_per_round, replace=replace)
+    return tuple(ids[i] for i in chosen)
+
+  return sample
+
+
+def _check_sizes(
+    ids: tuple[str, ...], clients_per_round: int, replace: bool
+) -> None:
+  """Raises if a cohort of this size cannot be drawn from these clients."""
+  if not ids:
+    raise ValueError('`client_ids` must name a client or more, found none.')
+  if len(set(ids)) != len(ids):
+    raise ValueError('`client_ids` must not name a client twice.')
+  if isinstance(clients_per_round, bool) or not isinstance(
+      clients_per_round, numbers.Integral
+  ):
+    raise TypeError(
+        f'`clients_per_round` must be an integer, found {clients_per_round!r}.'
+    )
+  if clients_per_round <= 0:
+    raise ValueError(
+        f'`clients_per_round` must be positive, found {clients_per_round}.'
+    )
+  if clients_per_round > len(ids) and not replace:
+    raise ValueError(
+        f'`clients_per_round` must be at most {len(ids)}, the number of '
+        f'clients, found {clients_per_round}.'
+    )

@@ -1,0 +1,114 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Names and leaves of nested structures.
+
+The states and metrics of learning processes are nests of attrs classes, named
+tuples, mappings, sequences and `tff.structure.Struct`. Checkpoints and metrics
+files both need every leaf with a stable, readable name.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+import tensorflow_federated as tff
+
+
+def _children(value):
+  """Returns the (name, child) pairs of a container, or None for a leaf."""
+  if value is None:
+    return []
+  if isinstance(value, tff.structure.Struct):
+    return [
+        (str(i) if name is None else name, child)
+        for i, (name, child) in enumerate(tff.structure.to_elements(value))
+    ]
+  if attrs.has(type(value)):
+    fields = attrs.fields(type(value))
+    return [(field.name, getattr(value, field.name)) for field in fields]
+  if isinstance(value, tuple) and hasattr(value, '_fields'):
+    return list(zip(value._fields, value))
+  if isinstance(value, Mapping):
+    return [(str(key), child) for key, child in value.items()]
+  if isinstance(value, (list, tuple)):
+    return [(str(i), child) for i, child in enumerate(value)]
+  return None
+
+
+def _with_children(value, children):
+  """Returns a container like `value` that holds `children`."""
+  if value is None:
+    return None
+  if isinstance(value, tff.structure.Struct):
+    names = [name for name, _ in tff.structure.to_elements(value)]
+    return tff.structure.Struct(list(zip(names, children)))
+  if attrs.has(type(value)):
+    names = [field.name for field in attrs.fields(type(value))]
+    return attrs.evolve(
+        value,
+        **{name.lstrip('_'): child for name, child in zip(names, children)},
+    )
+  if isinstance(value, tuple) and hasattr(value, '_fields'):
+    return type(value)(*children)
+  if isinstance(value, Mapping):
+    return type(value)(zip(value, children))
+  return type(value)(children)
+
+
+def map_with_path(
+    fn: Callable[[tuple[str, ...], Any], Any],
+    structure: Any,
+    path: tuple[str, ...] = (),
+) -> Any:
+  """Applies `fn(path, leaf)` to every leaf and keeps the structure.
+
+  Args:
+    fn: Takes the names on the way to a leaf and the leaf.
+    structure: A nest of attrs classes, named tuples, mappings, lists, tuples
+      and `tff.structure.Struct`; everything else is a leaf, but None, which
+      holds nothing.
+    path: The names on the way to `structure` itself.
+
+  Returns:
+    A structure of the same containers that holds what `fn` returned.
+
+  Example:
+    >>> map_with_path(lambda path, leaf: '/'.join(path), {'a': [1, 2]})
+    {'a': ['a/0', 'a/1']}
+  """
+  children = _children(structure)
+  if children is None:
+    return fn(path, structure)
+  return _with_children(
+      structure,
+      [map_with_path(fn, child, (*path, name)) for name, child in children],
+  )
+
+
+def flatten_with_path(structure: Any) -> list[tuple[tuple[str, ...], Any]]:
+  """Returns (path, leaf) of every leaf, in the order of the structure.
+
+  Args:
+    structure: As in `map_with_path`.
+
+  Returns:
+    A list of pairs; mappings keep the order in which they were filled.
+
+  Example:
+    >>> flatten_with_path({'b': 1, 'a': (2,)})
+    [(('b',), 1), (('a', '0'), 2)]
+  """
+  leaves = []
+  map_with_path(lambda path, leaf: leaves.append((path, leaf)), structure)
+  return leaves

@@ -1,0 +1,259 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""A learning task: clients, models and the protocol of training on them."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Optional
+
+import attrs
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive.simulation import batching
+from tff_adaptive.simulation import client_data
+from tff_adaptive.simulation import client_data_conversion
+from tff_adaptive.simulation import feature_arrays
+
+_EVALUATION_BATCH_SIZE = 256
+_SHUFFLE_BUFFER = 10_000
+
+
+@attrs.frozen
+class Protocol:
+  """The numbers of a training run that belong to a task's publication.
+
+  They are what a run uses where its flags say nothing else.
+
+  Attributes:
+    client_batch_size: Examples in a batch of local training.
+    client_epochs: Passes over a client's examples in a round.
+    clients_per_round: Clients in a cohort.
+    total_rounds: Rounds of training.
+    max_examples: How many examples of a client count, the first ones in stored
+      order; None (the default) for all.
+
+  Raises:
+    TypeError: If a number is not an integer.
+    ValueError: If a number is not positive.
+
+  Example:
+
+    >>> protocol = Protocol(64, 1, clients_per_round=10, total_rounds=500)
+    >>> protocol.batch_plan().batch_size
+    64
+  """
+
+  client_batch_size: int = attrs.field(validator=batching.positive_integer)
+  client_epochs: int = attrs.field(validator=batching.positive_integer)
+  clients_per_round: int = attrs.field(validator=batching.positive_integer)
+  total_rounds: int = attrs.field(validator=batching.positive_integer)
+  max_examples: Optional[int] = attrs.field(
+      default=None,
+      validator=attrs.validators.optional(batching.positive_integer),
+  )
+
+  def batch_plan(self) -> batching.BatchPlan:
+    """Returns how a client walks over its examples in a round."""
+    return batching.BatchPlan(
+        batch_size=self.client_batch_size,
+        num_epochs=self.client_epochs,
+        max_examples=self.max_examples,
+    )
+
+
+def _optional_functional_model(instance, attribute, value):
+  del instance, attribute  # Unused.
+  if value is not None and not isinstance(
+      value, tff.learning.models.FunctionalModel
+  ):
+    raise TypeError(
+        '`functional_model` must be a tff.learning.models.FunctionalModel or '
+        f'None, found {type(value).__name__}.'
+    )
+
+
+def _central_examples(value: Any) -> feature_arrays.Examples:
+  return feature_arrays.as_examples(value, 'The central test data')
+
+
+@attrs.frozen(eq=False)
+class Task:
+  """Everything that a simulation needs to know about what is learned.
+
+  That data and model fit together is checked at construction, before anything
+  is traced.
+
+  Attributes:
+    name: The name of the task, as in `--task`.
+    functional_model: The model in functional form, or None where there is none
+      (batch normalization).
+    variable_model_fn: Returns the model as a new
+      `tff.learning.models.VariableModel`, with the same initial weights.
+    train_data: The clients to train on.
+    central_test: The whole test set, arrays of shape [num_examples, ...] with
+      the features of the clients.
+    protocol: The numbers of training.
+    test_data: Clients to evaluate on, or None (the default).
+    num_classes: Labels lie in [0, num_classes); None (the default) for tasks
+      without classes. What `data_checks.check_clients` takes.
+
+  Raises:
+    TypeError: If a part has the wrong type, or the model's `input_spec` is not
+      a mapping (elements of clients are mappings).
+    ValueError: If the features of the data and the model's `input_spec` differ;
+      names the field, what was found and what is expected. Also if
+      `clients_per_round` exceeds the number of clients.
+
+  Example: see `tasks.digits`.
+  """
+
+  name: str = attrs.field(validator=attrs.validators.instance_of(str))
+  functional_model: Optional[tff.learning.models.FunctionalModel] = attrs.field(
+      validator=_optional_functional_model
+  )
+  variable_model_fn: Callable[[], tff.learning.models.VariableModel] = (
+      attrs.field(validator=attrs.validators.is_callable())
+  )
+  train_data: client_data.ClientArrays = attrs.field(
+      validator=attrs.validators.instance_of(client_data.ClientArrays)
+  )
+  central_test: feature_arrays.Examples = attrs.field(
+      converter=_central_examples
+  )
+  protocol: Protocol = attrs.field(
+      validator=attrs.validators.instance_of(Protocol)
+  )
+  test_data: Optional[client_data.ClientArrays] = attrs.field(
+      default=None,
+      validator=attrs.validators.optional(
+          attrs.validators.instance_of(client_data.ClientArrays)
+      ),
+  )
+  num_classes: Optional[int] = attrs.field(
+      default=None,
+      validator=attrs.validators.optional(batching.positive_integer),
+  )
+
+  def __attrs_post_init__(self):
+    input_spec = self.input_spec
+    check_input_spec(self.train_data.element_spec, input_spec, '`train_data`')
+    central_spec = feature_arrays.spec_of(self.central_test)
+    check_input_spec(central_spec, input_spec, '`central_test`')
+    if self.test_data is not None:
+      check_input_spec(self.test_data.element_spec, input_spec, '`test_data`')
+    num_clients = len(self.train_data.client_ids)
+    if self.protocol.clients_per_round > num_clients:
+      raise ValueError(
+          f'`clients_per_round` must be at most {num_clients}, the number of '
+          f'clients, found {self.protocol.clients_per_round}.'
+      )
+
+  @property
+  def input_spec(self) -> Any:
+    """The model's specification of a batch, batch dimension included."""
+    if self.functional_model is not None:
+      return self.functional_model.input_spec
+    # In a graph, so that no variable of this model outlives it.
+    with tf.Graph().as_default():
+      return self.variable_model_fn().input_spec
+
+  def to_baseline_task(self) -> tff.simulation.baselines.BaselineTask:
+    """Returns the task in the form of TFF's own baselines.
+
+    Returns:
+      A `tff.simulation.baselines.BaselineTask` whose preprocessing takes,
+      shuffles, repeats and batches as `protocol` says (with TFF's unseeded
+      shuffling), and whose test data are the central ones. Its model is
+      `variable_model_fn`.
+
+    Raises:
+      ValueError: If the model leaves a dimension open that the data fix, which
+        TFF's baselines do not allow.
+    """
+    datasets = tff.simulation.baselines.BaselineTaskDatasets(
+        train_data=client_data_conversion.to_client_data(self.train_data),
+        test_data=tf.data.Dataset.from_tensor_slices(self.central_test),
+        train_preprocess_fn=_preprocess_fn(self.protocol),
+        eval_preprocess_fn=lambda data: data.batch(_EVALUATION_BATCH_SIZE),
+    )
+    return tff.simulation.baselines.BaselineTask(
+        datasets, self.variable_model_fn
+    )
+
+
+def check_input_spec(
+    element_spec: Mapping[str, tf.TensorSpec], input_spec: Any, owner: str
+) -> None:
+  """Raises unless batches of these elements fit a model.
+
+  Args:
+    element_spec: Feature names and specifications of one example, in order.
+    input_spec: The specification of a batch that the model was built with.
+    owner: What the elements belong to, for the error's sentence.
+
+  Raises:
+    TypeError: If `input_spec` is not a mapping.
+    ValueError: If names, order, types or shapes differ. A dimension that the
+      model leaves open fits any.
+
+  Example:
+
+    >>> spec = {'x': tf.TensorSpec([None, 3], tf.float32)}
+    >>> check_input_spec({'x': tf.TensorSpec([3], tf.float32)}, spec, 'Data')
+  """
+  if not isinstance(input_spec, Mapping):
+    raise TypeError(
+        "The model's `input_spec` must be a mapping from feature names to "
+        f'tf.TensorSpec, found {input_spec}.'
+    )
+  if list(element_spec) != list(input_spec):
+    raise ValueError(
+        f'The features of {owner} must be {list(input_spec)}, in this order, '
+        f"to fit the model's `input_spec`, found {list(element_spec)}."
+    )
+  for name, expected in input_spec.items():
+    spec = element_spec[name]
+    found = tf.TensorSpec([None] + spec.shape.as_list(), spec.dtype)
+    if found.dtype != expected.dtype or not _fits(found.shape, expected.shape):
+      raise ValueError(
+          f'Field {name!r} of {owner} must have batches of type '
+          f'{expected.dtype.name} and shape {expected.shape} to fit the '
+          f"model's `input_spec`, found {found.dtype.name} and {found.shape}."
+      )
+
+
+def _fits(found: tf.TensorShape, expected: tf.TensorShape) -> bool:
+  """Returns whether every dimension is the expected one, or left open."""
+  if expected.rank is None:
+    return True
+  return found.rank == expected.rank and all(
+      wanted is None or size == wanted for size, wanted in zip(found, expected)
+  )
+
+
+def _preprocess_fn(
+    protocol: Protocol,
+) -> Callable[[tf.data.Dataset], tf.data.Dataset]:
+  """Returns a client's preprocessing in `tf.data`; the order of `BatchPlan`."""
+
+  def preprocess(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    if protocol.max_examples is not None:
+      dataset = dataset.take(protocol.max_examples)
+    # Repeating whole epochs of batches keeps batches within an epoch.
+    epoch = dataset.shuffle(_SHUFFLE_BUFFER, reshuffle_each_iteration=True)
+    return epoch.batch(protocol.client_batch_size).repeat(
+        protocol.client_epochs
+    )
+
+  return preprocess

@@ -1,0 +1,307 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The training loop: rounds, evaluation, metrics, checkpoints, resume."""
+
+import collections
+from collections.abc import Callable, Mapping, Sequence
+import functools
+import time
+from typing import Any, Optional
+
+import attrs
+import numpy as np
+import tensorflow_federated as tff
+
+from tff_adaptive.simulation import callbacks as callbacks_lib
+from tff_adaptive.simulation import checkpoints as checkpoints_lib
+from tff_adaptive.simulation import interrupts
+from tff_adaptive.simulation import metrics_writers
+from tff_adaptive.simulation import progress as progress_lib
+
+
+class TrainingInterrupted(KeyboardInterrupt):
+  """Ctrl-C or SIGTERM ended a run; its text says how to go on."""
+
+
+@attrs.frozen
+class TrainingResult:
+  """What a run ends with.
+
+  Attributes:
+    state: The final state of the learning process.
+    round_num: The number of finished rounds.
+    num_new_rounds: How many of them this call has trained.
+    evaluation: The central evaluation of the final weights, or None without
+      an evaluation function.
+  """
+
+  state: Any
+  round_num: int
+  num_new_rounds: int
+  evaluation: Optional[Mapping[str, float]]
+
+
+@attrs.frozen(kw_only=True)
+class _Plan:
+  """The arguments of `run_training`."""
+
+  process: tff.learning.templates.LearningProcess
+  cohort_fn: Callable[[int], Any]
+  total_rounds: int
+  evaluate_fn: Optional[Callable[[Any], Mapping[str, float]]]
+  rounds_per_evaluation: int
+  rounds_per_checkpoint: int
+  checkpoints: Optional[checkpoints_lib.CheckpointManager]
+  writers: Sequence[metrics_writers.MetricsWriter]
+  callbacks: Sequence[callbacks_lib.Callback]
+  get_weights: Callable[[Any], Any]
+
+  def __attrs_post_init__(self):
+    for name in (
+        'total_rounds',
+        'rounds_per_evaluation',
+        'rounds_per_checkpoint',
+    ):
+      if getattr(self, name) < 1:
+        raise ValueError(
+            f'`{name}` must be positive, found {getattr(self, name)}.'
+        )
+
+
+class _Run:
+  """A run between two rounds: its state, and how to advance and record it."""
+
+  def __init__(self, plan: _Plan):
+    self._plan = plan
+    self._saved_round = 0
+    self.round_num = 0
+    self.stopped = False
+    self.evaluation = None
+    self.state = plan.process.initialize()
+    for callback in plan.callbacks:
+      callback.on_training_start(self.state)
+
+  def _snapshot(self):
+    """Returns everything that a resumed run needs, as one structure."""
+    return collections.OrderedDict(
+        process=self.state,
+        callbacks=[callback.get_state() for callback in self._plan.callbacks],
+        stopped=np.bool_(self.stopped),
+    )
+
+  def restore(self):
+    """Goes back to the newest checkpoint, or to the start without one."""
+    checkpoints = self._plan.checkpoints
+    loaded = checkpoints and checkpoints.load_latest(self._snapshot())
+    if loaded:
+      self.round_num, snapshot = loaded
+      self._saved_round = self.round_num
+      self.state = snapshot['process']
+      self.stopped = bool(snapshot['stopped'])
+      for callback, state in zip(self._plan.callbacks, snapshot['callbacks']):
+        callback.set_state(state)
+
+  @property
+  def finished(self) -> bool:
+    return self.stopped or self.round_num >= self._plan.total_rounds
+
+  def evaluate(self, state):
+    """Returns the central evaluation of a state, or None."""
+    if self._plan.evaluate_fn is None:
+      return None
+    return self._plan.evaluate_fn(self._plan.get_weights(state))
+
+  def train_one_round(self):
+    """Returns the output of the next round, its evaluation and its seconds.
+
+    Nothing of the run changes here, so it may be interrupted at any point.
+    """
+    start = time.perf_counter()
+    cohort = self._plan.cohort_fn(self.round_num)
+    output = self._plan.process.next(self.state, cohort)
+    seconds = time.perf_counter() - start
+    round_num = self.round_num + 1
+    is_due = round_num % self._plan.rounds_per_evaluation == 0
+    evaluation = None
+    if is_due or round_num == self._plan.total_rounds:
+      evaluation = self.evaluate(output.state)
+    return output, evaluation, seconds
+
+  def record(self, output, evaluation, seconds):
+    """Makes the output of a round the state of the run, and returns its row."""
+    self.state = output.state
+    self.round_num += 1
+    self.evaluation = evaluation
+    row = metrics_writers.flatten_metrics(output.metrics, evaluation)
+    self._call_callbacks(row)
+    if self.stopped and self.evaluation is None:
+      self.evaluation = self.evaluate(self.state)
+      row = metrics_writers.flatten_metrics(output.metrics, self.evaluation)
+    row[metrics_writers.SECONDS_KEY] = round(seconds, 6)
+    for writer in self._plan.writers:
+      writer.write(self.round_num, row)
+    is_due = self.round_num % self._plan.rounds_per_checkpoint == 0
+    if is_due or self.finished:
+      self.save()
+    return row
+
+  def _call_callbacks(self, row):
+    """Shows the round to every callback."""
+    round_end = callbacks_lib.RoundEnd(
+        round_num=self.round_num,
+        state=self.state,
+        get_weights=functools.partial(self._plan.get_weights, self.state),
+        metrics=row,
+        evaluation=self.evaluation,
+    )
+    # A list, so that a callback that stops keeps no other from its turn.
+    stops = [
+        callback.on_round_end(round_end) for callback in self._plan.callbacks
+    ]
+    self.stopped = any(stops)
+
+  def save(self):
+    """Saves a checkpoint, after the metrics that it vouches for."""
+    if self._plan.checkpoints is None or self._saved_round == self.round_num:
+      return
+    for writer in self._plan.writers:
+      writer.flush()
+    self._plan.checkpoints.save(self.round_num, self._snapshot())
+    self._saved_round = self.round_num
+
+  def describe_interruption(self) -> str:
+    """Returns one sentence on where the run stands and how to go on."""
+    done = f'Interrupted after round {self.round_num} of'
+    if self._plan.checkpoints is None:
+      return f'{done} {self._plan.total_rounds}; no checkpoints are kept.'
+    return (
+        f'{done} {self._plan.total_rounds}; run the same command again to go '
+        'on from there.'
+    )
+
+
+def _train(run: _Run, plan: _Plan):
+  """Trains until the run is finished, or raises `TrainingInterrupted`."""
+  for writer in plan.writers:
+    writer.resume(run.round_num)
+  progress = progress_lib.Progress(plan.total_rounds, run.round_num)
+  with interrupts.InterruptGuard() as guard:
+    try:
+      while not run.finished:
+        start = time.perf_counter()
+        outcome = run.train_one_round()
+        with guard.shielded():
+          row = run.record(*outcome)
+          progress.update(run.round_num, row, time.perf_counter() - start)
+    except KeyboardInterrupt:
+      with guard.shielded(raise_at_end=False):
+        progress.close()
+        run.save()
+      raise TrainingInterrupted(run.describe_interruption()) from None
+    finally:
+      progress.close()
+
+
+def run_training(
+    process: tff.learning.templates.LearningProcess,
+    *,
+    cohort_fn: Callable[[int], Any],
+    total_rounds: int,
+    evaluate_fn: Optional[Callable[[Any], Mapping[str, float]]] = None,
+    rounds_per_evaluation: int = 1,
+    rounds_per_checkpoint: int = 10,
+    checkpoints: Optional[checkpoints_lib.CheckpointManager] = None,
+    writers: Sequence[metrics_writers.MetricsWriter] = (),
+    callbacks: Sequence[callbacks_lib.Callback] = (),
+    get_weights: Optional[Callable[[Any], Any]] = None,
+) -> TrainingResult:
+  """Trains a learning process, from its newest checkpoint on.
+
+  Every finished round is a row of every writer. Rows are on the disk before the
+  checkpoint of their round, and rows beyond the newest checkpoint are dropped
+  on resume: killed at any instant and started again with the same arguments, a
+  run ends with the state and the metrics of an uninterrupted one, provided that
+  `cohort_fn` and `process` are deterministic.
+
+  Ctrl-C and SIGTERM end the run with a checkpoint of the last finished round; a
+  round that is under way is given up.
+
+  Args:
+    process: The learning process to train.
+    cohort_fn: From the number of finished rounds (0 for the first round) to the
+      client data of the next one, for `process.next`. It must be a pure
+      function, or a resumed run will differ.
+    total_rounds: How many rounds the whole run has, at least 1.
+    evaluate_fn: From the global model weights to named metrics.
+    rounds_per_evaluation: Evaluate after every this many rounds, and after the
+      last one.
+    rounds_per_checkpoint: Save after every this many rounds, and after the last
+      one.
+    checkpoints: Where checkpoints are kept; None keeps none.
+    writers: Where the metrics of a round go.
+    callbacks: See `Callback`; called in their order.
+    get_weights: From the state of the process to its global model weights, by
+      default `process.get_model_weights`.
+
+  Returns:
+    A `TrainingResult`. A run that had been finished before is only evaluated.
+
+  Raises:
+    ValueError: If a number of rounds is not positive.
+    TrainingInterrupted: After Ctrl-C or SIGTERM; a KeyboardInterrupt.
+    CheckpointError: If a checkpoint does not fit the process.
+    OSError: If a file cannot be written.
+    MetricsFileError: If a metrics file lacks rounds of the checkpoint.
+
+  Example:
+    >>> result = run_training(
+    ...     process,
+    ...     cohort_fn=lambda round_index: client_data(sample(round_index)),
+    ...     total_rounds=100,
+    ...     evaluate_fn=build_central_evaluation(model, test_arrays),
+    ...     checkpoints=CheckpointManager('run/checkpoints'),
+    ...     writers=[CSVMetricsWriter('run/metrics.csv')],
+    ... )
+    >>> result.evaluation['accuracy']
+    0.96
+  """
+  plan = _Plan(
+      process=process,
+      cohort_fn=cohort_fn,
+      total_rounds=total_rounds,
+      evaluate_fn=evaluate_fn,
+      rounds_per_evaluation=rounds_per_evaluation,
+      rounds_per_checkpoint=rounds_per_checkpoint,
+      checkpoints=checkpoints,
+      writers=writers,
+      callbacks=callbacks,
+      get_weights=get_weights or process.get_model_weights,
+  )
+  run = _Run(plan)
+  run.restore()
+  initial_round = run.round_num
+  try:
+    if run.finished:
+      run.evaluation = run.evaluate(run.state)
+    else:
+      _train(run, plan)
+  finally:
+    for writer in writers:
+      writer.close()
+  return TrainingResult(
+      state=run.state,
+      round_num=run.round_num,
+      num_new_rounds=run.round_num - initial_round,
+      evaluation=run.evaluation,
+  )
