@@ -26,16 +26,15 @@ last line `N passed, M failed`. The exit code is 1 if any run failed, or asks
 for what is not known.
 """
 
+import inspect
 import json
 import os
 import sys
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional, Union
 
-from absl import app
 from absl import flags
 
-# Before TensorFlow is imported: its start-up messages hide the table.
-os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
+from experiments import command_line
 
 _GOLDENS = flags.DEFINE_string(
     'goldens', None, 'The file of reference numbers.', required=True
@@ -113,9 +112,34 @@ def _take(
   return {renames[k]: v for k, v in config.items() if k != 'name'}
 
 
+def _call(build: Any, arguments: dict[str, Any], config: dict[str, Any]) -> Any:
+  """Calls a builder; an argument that it lacks is an unknown configuration."""
+  unknown = sorted(set(arguments) - set(inspect.signature(build).parameters))
+  if unknown:
+    raise UnknownConfigurationError(
+        f'{config["name"]!r} has no argument {unknown[0]!r}'
+    )
+  return build(**arguments)
+
+
+_ADAPTIVE_KEYS = {
+    'lr': 'learning_rate',
+    'beta1': 'beta_1',
+    'beta2': 'beta_2',
+    'eps': 'epsilon',
+    'tau': 'epsilon',
+    'v0': 'initial_second_moment',
+    'second_moment_of': 'second_moment_of',
+    'bias_correction': 'bias_correction',
+}
+
+
 def _build_client_optimizer(config: dict[str, Any]) -> Any:
   from tff_adaptive import optimizers
 
+  if config['name'] in ('adam', 'adagrad', 'yogi'):
+    build = getattr(optimizers, f'build_{config["name"]}')
+    return _call(build, _take(config, 'client', _ADAPTIVE_KEYS), config)
   if config['name'] == 'sgd':
     return optimizers.build_sgd(
         **_take(
@@ -147,6 +171,12 @@ def _build_client_optimizer(config: dict[str, Any]) -> Any:
 def _build_server_optimizer(config: dict[str, Any]) -> Any:
   from tff_adaptive import optimizers
 
+  if config['name'] in ('fedadagrad', 'fedadam', 'fedyogi'):
+    build = getattr(optimizers, f'build_{config["name"]}')
+    arguments = _take(config, 'server', _ADAPTIVE_KEYS)
+    if config['name'] == 'fedadagrad':
+      arguments.pop('beta_2', None)  # Adagrad forgets nothing.
+    return _call(build, arguments, config)
   if config['name'] == 'sgd':
     return optimizers.build_sgd(
         **_take(
@@ -222,10 +252,15 @@ def _server_fields(state: Any) -> dict[str, Any]:
   fields = {
       'x': golden_problems.flatten_weights(state.global_model_weights.trainable)
   }
-  if isinstance(state.finalizer, dict) and 'accumulator' in state.finalizer:
-    # A server optimizer descends along minus the mean change.
-    fields['buf'] = -golden_problems.flatten_weights(
-        state.finalizer['accumulator']
+  optimizer_state = state.finalizer
+  if 'accumulator' in optimizer_state:
+    # A server optimizer descends along minus the mean change. The file calls
+    # the momentum of gradient descent `buf` and that of adaptive rules `m`.
+    momentum = -golden_problems.flatten_weights(optimizer_state['accumulator'])
+    fields['m'] = fields['buf'] = momentum
+  if 'preconditioner' in optimizer_state:
+    fields['v'] = golden_problems.flatten_weights(
+        optimizer_state['preconditioner']
     )
   return fields
 
@@ -287,7 +322,9 @@ def replay(run: dict[str, Any], problem: dict[str, Any], model: Any = None):
   return result._replace(max_error=max_error)
 
 
-def read_goldens(path: str) -> tuple[list[Any], dict[str, Any]]:
+def read_goldens(
+    path: Union[str, os.PathLike],
+) -> tuple[list[Any], dict[str, Any]]:
   """Reads a file of reference numbers: its runs, and its problems by name."""
   with open(path, encoding='utf-8') as file:
     goldens = json.load(file)
@@ -295,13 +332,16 @@ def read_goldens(path: str) -> tuple[list[Any], dict[str, Any]]:
   return goldens['runs'], problems
 
 
-def main(argv) -> None:
+def main() -> None:
   """Replays every run of the file and exits with 1 if one failed."""
-  if len(argv) > 1:
-    raise app.UsageError(f'Unexpected arguments: {argv[1:]}')
+  command_line.silence_libraries()
+  with command_line.errors_as(
+      command_line.UserError, OSError, json.JSONDecodeError, KeyError
+  ):
+    runs, problems = read_goldens(_GOLDENS.value)
+
   from tff_adaptive import runtime
 
-  runs, problems = read_goldens(_GOLDENS.value)
   num_passed = 0
   with runtime.native_context():
     for run in runs:
@@ -313,4 +353,4 @@ def main(argv) -> None:
 
 
 if __name__ == '__main__':
-  app.run(main)
+  command_line.run(main)

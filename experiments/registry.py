@@ -189,6 +189,57 @@ _ALGORITHMS = (
     ),
 )
 
+
+def _beta(index: int, default: float, what: str) -> Argument:
+  return Argument(f'beta_{index}', float, default, what, minimum=0.0)
+
+
+def _epsilon(default: float, what: str = 'Added to the root.') -> Argument:
+  return Argument('epsilon', float, default, what, minimum=0.0)
+
+
+_AVERAGE = 'Share of the average of gradients that is kept.'
+_SQUARES = 'Share of the accumulator of squares that is kept.'
+
+
+def _server_rule(
+    name: str, *arguments: Argument, beta_1: float, bias_correction: bool
+) -> Row:
+  """The row of an adaptive server rule."""
+  correction = Argument(
+      'bias_correction',
+      bool,
+      False,
+      'Whether both moments are corrected for their start.',
+  )
+  return Row(
+      name,
+      f'tff_adaptive.optimizers:build_{name}',
+      (
+          _server_learning_rate(0.1, 'Step size of the adaptive step.'),
+          _beta(1, beta_1, _AVERAGE),
+          *arguments,
+          _epsilon(1e-3, 'tau of the paper, added to the root.'),
+          Argument(
+              'initial_second_moment',
+              float,
+              None,
+              'Start of the accumulator of squares; unset, the square of '
+              'epsilon.',
+              minimum=0.0,
+          ),
+          Argument(
+              'second_moment_of',
+              str,
+              'update',
+              'Whose square is accumulated.',
+              choices=('update', 'momentum'),
+          ),
+          *([correction] if bias_correction else []),
+      ),
+  )
+
+
 _CLIENT_OPTIMIZERS = (
     Row(
         'sgd',
@@ -200,6 +251,38 @@ _CLIENT_OPTIMIZERS = (
                 float,
                 0.0,
                 'Decay of the sum of past gradients; 0 is plain SGD.',
+                minimum=0.0,
+            ),
+        ),
+    ),
+    Row(
+        'adam',
+        'tff_adaptive.optimizers:build_adam',
+        (
+            _client_learning_rate(0.001, 'Step size.'),
+            _beta(1, 0.9, _AVERAGE),
+            _beta(2, 0.999, _SQUARES),
+            _epsilon(1e-8),
+        ),
+    ),
+    Row(
+        'adagrad',
+        'tff_adaptive.optimizers:build_adagrad',
+        (_client_learning_rate(0.01, 'Step size.'), _epsilon(1e-10)),
+    ),
+    Row(
+        'yogi',
+        'tff_adaptive.optimizers:build_yogi',
+        (
+            _client_learning_rate(0.01, 'Step size.'),
+            _beta(1, 0.9, _AVERAGE),
+            _beta(2, 0.999, 'Slows the changes of the accumulator.'),
+            _epsilon(1e-3),
+            Argument(
+                'initial_second_moment',
+                float,
+                1e-6,
+                'Start of the accumulator of squares.',
                 minimum=0.0,
             ),
         ),
@@ -257,6 +340,30 @@ _SERVER_OPTIMIZERS = (
                 1.0, "Step size on the mean of the clients' changes."
             ),
         ),
+    ),
+    Row(
+        'fedavgm',
+        'tff_adaptive.optimizers:build_fedavgm',
+        (
+            _server_learning_rate(1.0, 'Step size.'),
+            Argument(
+                'momentum',
+                float,
+                0.9,
+                'Decay of the sum of past changes.',
+                minimum=0.0,
+            ),
+        ),
+    ),
+    _server_rule('fedadagrad', beta_1=0.0, bias_correction=False),
+    _server_rule(
+        'fedadam', _beta(2, 0.99, _SQUARES), beta_1=0.9, bias_correction=True
+    ),
+    _server_rule(
+        'fedyogi',
+        _beta(2, 0.99, 'Slows the changes of the accumulator.'),
+        beta_1=0.9,
+        bias_correction=True,
     ),
 )
 

@@ -96,7 +96,9 @@ class ReadmeTest(absltest.TestCase):
       if command in _RUN_ELSEWHERE:
         self.assertTrue((_ROOT / _RUN_ELSEWHERE[command]).is_file(), command)
         continue
-      matches = [t for start, t in _RUN_HERE.items() if command.startswith(start)]
+      matches = [
+          t for start, t in _RUN_HERE.items() if command.startswith(start)
+      ]
       self.assertLen(matches, 1, f'No test runs {command!r}.')
       self.assertTrue(hasattr(self, matches[0]))
 
@@ -109,12 +111,14 @@ class ReadmeTest(absltest.TestCase):
   def test_python_block_runs(self):
     """Runs the block with a small model and counts its rounds."""
     (block,) = _blocks('python')
-    program = '\n'.join([
-        'from tests.tff_adaptive import testing',
-        'model = testing.functional_model()',
-        'client_datasets = [testing.client(8, seed=s) for s in range(2)]',
-        block,
-    ])
+    program = '\n'.join(
+        [
+            'from tests.tff_adaptive import testing',
+            'model = testing.functional_model()',
+            'client_datasets = [testing.client(8, seed=s) for s in range(2)]',
+            block,
+        ]
+    )
     result = _run([sys.executable, '-c', program], _ROOT)
     self.assertEqual(result.returncode, 0, result.stderr)
     steps = [float(line) for line in result.stdout.split()]

@@ -106,7 +106,8 @@ class HparamFlagsTest(parameterized.TestCase):
       (
           'server_optimizer',
           '--server_optimizer=xyz',
-          '--server_optimizer=xyz names no server optimizer; there are fedavg',
+          '--server_optimizer=xyz names no server optimizer; there are fedavg, '
+          'fedavgm, fedadagrad, fedadam, fedyogi',
       ),
       (
           'algorithm',

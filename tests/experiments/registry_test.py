@@ -46,7 +46,8 @@ class RegistryTest(parameterized.TestCase):
   def test_row_is_complete(self, kind, row):
     for argument in row.arguments:
       self.assertIn(argument.type, (float, int, bool, str))
-      self.assertIsInstance(argument.default, argument.type)
+      if argument.default is not None:
+        self.assertIsInstance(argument.default, argument.type)
       self.assertEndsWith(argument.help, '.')
       if argument.references:
         self.assertLen(argument.references, len(argument.choices))

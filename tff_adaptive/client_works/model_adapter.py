@@ -45,7 +45,8 @@ class Evaluation(NamedTuple):
   Attributes:
     loss: The mean loss of the batch, with the loss term; a scalar.
     gradients: The gradients of `loss`, a tuple with one entry a trainable
-      weight: a tensor, `tf.IndexedSlices` or `None`.
+      weight: a tensor, `tf.IndexedSlices` or `None`; empty where none were
+      asked for.
     predictions: What the model predicts for the batch.
     num_examples: The number of examples in the batch, an int64 scalar.
   """
@@ -68,6 +69,13 @@ class LocalModel(abc.ABC):
       self, trainable: Weights, batch: Any, training: bool
   ) -> tff.learning.models.BatchOutput:
     """Loss and predictions at `trainable`; a variable model counts them."""
+
+  def evaluate(self, trainable: Weights, batch: Any) -> Evaluation:
+    """The loss at `trainable` as a model in use has it: without dropout."""
+    output = self.forward(trainable, batch, training=False)
+    return Evaluation(
+        output.loss, (), output.predictions, _num_examples(output)
+    )
 
   @abc.abstractmethod
   def value_and_grad(
@@ -119,6 +127,22 @@ class ModelAdapter(abc.ABC):
   def build_local_model(self) -> LocalModel:
     """The model, made in the current graph."""
 
+  def finalize_metrics(self, unfinalized: Any) -> Mapping[str, Any]:
+    """The metrics' values, in the current graph, from unfinalized ones."""
+    if callable(self.metric_finalizers):
+      return self.metric_finalizers(unfinalized)
+    return {
+        name: self.metric_finalizers[name](values)
+        for name, values in unfinalized.items()
+    }
+
+
+def _num_examples(output: tff.learning.models.BatchOutput) -> tf.Tensor:
+  num_examples = output.num_examples
+  if num_examples is None:
+    num_examples = tf.shape(tf.nest.flatten(output.predictions)[0])[0]
+  return tf.cast(num_examples, tf.int64)
+
 
 def _differentiate(
     forward: Callable[[], tff.learning.models.BatchOutput],
@@ -131,15 +155,8 @@ def _differentiate(
     tape.watch([s for s in sources if not isinstance(s, tf.Variable)])
     output = forward()
     loss = output.loss + tf.cast(loss_term(), output.loss.dtype)
-  num_examples = output.num_examples
-  if num_examples is None:
-    num_examples = tf.shape(tf.nest.flatten(output.predictions)[0])[0]
-  return Evaluation(
-      loss,
-      tuple(tape.gradient(loss, sources)),
-      output.predictions,
-      tf.cast(num_examples, tf.int64),
-  )
+  gradients = tuple(tape.gradient(loss, sources))
+  return Evaluation(loss, gradients, output.predictions, _num_examples(output))
 
 
 @contextlib.contextmanager
@@ -163,6 +180,7 @@ class _LocalFunctionalModel(LocalModel):
 
   def __init__(self, model: tff.learning.models.FunctionalModel):
     self._model = model
+    self._trainable_structure = model.initial_weights[0]
     self._non_trainable = ()
 
   def start(self, weights):
@@ -171,10 +189,12 @@ class _LocalFunctionalModel(LocalModel):
 
   def forward(self, trainable, batch, training):
     x, y = features_and_labels(batch)
+    weights = (
+        tf.nest.pack_sequence_as(self._trainable_structure, trainable),
+        self._non_trainable,
+    )
     with _inference_by_default():
-      predictions = self._model.predict_on_batch(
-          (trainable, self._non_trainable), x, training=training
-      )
+      predictions = self._model.predict_on_batch(weights, x, training=training)
     return tff.learning.models.BatchOutput(
         loss=self._model.loss(output=predictions, label=y),
         predictions=predictions,
@@ -269,29 +289,33 @@ class _LocalVariableModel(LocalModel):
     return self._model.report_local_unfinalized_metrics()
 
 
+def _map_initial_weights(
+    fn: Callable[[Any], Any], model: tff.learning.models.FunctionalModel
+) -> tff.learning.models.ModelWeights:
+  """Maps a functional model's initial weights; its lists become tuples."""
+  return tff.learning.models.ModelWeights(
+      *(
+          tf.nest.map_structure(
+              fn, tuple(weights) if isinstance(weights, list) else weights
+          )
+          for weights in model.initial_weights
+      )
+  )
+
+
 class _FunctionalModelAdapter(ModelAdapter):
   """The adapter of a `tff.learning.models.FunctionalModel`."""
 
   def __init__(self, model: tff.learning.models.FunctionalModel):
     self._model = model
     self.weights_type = _compat.tensorflow_to_type(
-        tff.learning.models.ModelWeights(
-            *(
-                tuple(tf.TensorSpec(w.shape, w.dtype) for w in weights)
-                for weights in model.initial_weights
-            )
-        )
+        _map_initial_weights(lambda w: tf.TensorSpec(w.shape, w.dtype), model)
     )
     self.element_type = _compat.tensorflow_to_type(model.input_spec)
     self.metric_finalizers = model.finalize_metrics
 
   def initial_weights(self):
-    return tff.learning.models.ModelWeights(
-        *(
-            tuple(tf.convert_to_tensor(w) for w in weights)
-            for weights in self._model.initial_weights
-        )
-    )
+    return _map_initial_weights(tf.convert_to_tensor, self._model)
 
   def build_local_model(self):
     return _LocalFunctionalModel(self._model)

@@ -30,7 +30,8 @@ def build_adam(
 
   ```
   m = beta_1 m + (1 - beta_1) g         v = beta_2 v + (1 - beta_2) g^2
-  x = x - learning_rate * (m / (1 - beta_1^s)) / (sqrt(v / (1 - beta_2^s)) + epsilon)
+  x = x - learning_rate * (m / (1 - beta_1^s))
+                        / (sqrt(v / (1 - beta_2^s)) + epsilon)
   ```
 
   On a client m, v and s start at zero in every round.

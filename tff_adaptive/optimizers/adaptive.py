@@ -27,6 +27,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import vectors
 
 _LEARNING_RATE_KEY = tff.learning.optimizers.LEARNING_RATE_KEY
 _BETA_1_KEY = 'beta_1'
@@ -198,26 +199,34 @@ class _Adaptive(tff.learning.optimizers.Optimizer):
       m: tf.Tensor,
       v: tf.Tensor,
       g: tf.Tensor,
-  ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+  ) -> tuple[tf.Tensor, ...]:
     """The new weights, average and accumulator of one tensor."""
     rule = self._rule
-    learning_rate, beta_1, beta_2, epsilon = (
-        tf.cast(state[key], w.dtype) if key in state else None
-        for key in (_LEARNING_RATE_KEY, _BETA_1_KEY, _BETA_2_KEY, _EPSILON_KEY)
-    )
-    new_m = beta_1 * m + (1.0 - beta_1) * g if rule.has_momentum else g
+    dtype = w.dtype
+    # In half precision most shares round to 1, and nothing would be averaged.
+    step_dtype = vectors.step_dtype(w)
+    w, m, v, g = (tf.cast(t, step_dtype) for t in (w, m, v, g))
+    hparams = {
+        key: tf.cast(state[key], step_dtype) for key in rule.hparams_keys
+    }
+    beta_1 = hparams.get(_BETA_1_KEY)
+    beta_2 = hparams.get(_BETA_2_KEY)
+    new_m = g if beta_1 is None else beta_1 * m + (1.0 - beta_1) * g
     squared = new_m if rule.second_moment_of == MOMENTUM else g
     new_v = rule.accumulate(v, tf.square(squared), beta_2)
     numerator, second_moment = new_m, new_v
     if rule.bias_correction:
-      num_steps = tf.cast(state[_NUM_STEPS_KEY], w.dtype)
+      num_steps = tf.cast(state[_NUM_STEPS_KEY], step_dtype)
       if beta_1 is not None:
         numerator = new_m / (1.0 - tf.pow(beta_1, num_steps))
       if beta_2 is not None:
         second_moment = new_v / (1.0 - tf.pow(beta_2, num_steps))
     # A coordinate without any gradient yet does not move: 0 / (0 + 0) is 0.
-    step = tf.math.divide_no_nan(numerator, tf.sqrt(second_moment) + epsilon)
-    return w - learning_rate * step, new_m, new_v
+    step = tf.math.divide_no_nan(
+        numerator, tf.sqrt(second_moment) + hparams[_EPSILON_KEY]
+    )
+    new_w = w - hparams[_LEARNING_RATE_KEY] * step
+    return tuple(tf.cast(t, dtype) for t in (new_w, new_m, new_v))
 
   def get_hparams(self, state: State) -> Hparams:
     return collections.OrderedDict(

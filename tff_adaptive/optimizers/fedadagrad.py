@@ -38,8 +38,8 @@ def build_fedadagrad(
   x_{t+1} = x_t + learning_rate * m_t / (sqrt(v_t) + epsilon)
   ```
 
-  This is not `tff.learning.optimizers.build_adagrad`, which starts v at 0.1 and adds
-  its epsilon under the root.
+  This is not `tff.learning.optimizers.build_adagrad`, which starts v at 0.1 and
+  adds its epsilon under the root.
 
   Args:
     learning_rate: The server's step size, per round, not negative. It depends

@@ -41,16 +41,15 @@ def build_fedyogi(
   x_{t+1} = x_t + learning_rate * m_t / (sqrt(v_t) + epsilon)
   ```
 
-  sign(0) is 0. This is not `tff.learning.optimizers.build_yogi`, which corrects the
-  bias and starts v elsewhere.
+  sign(0) is 0. This is not `tff.learning.optimizers.build_yogi`, which corrects
+  the bias and starts v elsewhere.
 
   Args:
     learning_rate: The server's step size, per round, not negative. It depends
       on the task: Reddi et al. tune it over nine values from 1e-3 to 10.
       Default 0.1.
     beta_1: The share of m that is kept, in [0, 1). Default 0.9, section 5.
-    beta_2: Slows v's changes, in [0, 1). Default 0.99,
-      section 5.
+    beta_2: Slows v's changes, in [0, 1). Default 0.99, section 5.
     epsilon: tau of the paper, its degree of adaptivity: added to the root, not
       negative. Default 1e-3, section 5.
     initial_second_moment: v_{-1}, not negative. Default `None`: the square of
@@ -64,9 +63,9 @@ def build_fedyogi(
 
   Returns:
     A `tff.learning.optimizers.Optimizer` with the hyperparameters
-    `learning_rate`, `beta_1` if it is above 0, `beta_2` and
-    `epsilon`. TFF hands it
-    `-D_t`, so the state's `accumulator` is `-m_t`; `preconditioner` is v_t.
+    `learning_rate`, `beta_1` if it is above 0, `beta_2` and `epsilon`. TFF
+    hands it `-D_t`, so the state's `accumulator` is `-m_t`; `preconditioner` is
+    v_t.
 
   Raises:
     ValueError: If an argument is out of its range.

@@ -18,6 +18,9 @@ module `partition`, seeded random numbers in `random_streams`.
 """
 
 from tff_adaptive.simulation.batching import BatchPlan
+from tff_adaptive.simulation.callbacks import Callback
+from tff_adaptive.simulation.callbacks import RoundEnd
+from tff_adaptive.simulation.checkpoints import CheckpointManager
 from tff_adaptive.simulation.client_data import ClientArrays
 from tff_adaptive.simulation.client_data import LazyClientArrays
 from tff_adaptive.simulation.client_data import PackedClientArrays
@@ -26,6 +29,14 @@ from tff_adaptive.simulation.client_data_conversion import to_client_data
 from tff_adaptive.simulation.cohort import Cohort
 from tff_adaptive.simulation.data_checks import check_central_examples
 from tff_adaptive.simulation.data_checks import check_clients
+from tff_adaptive.simulation.evaluation import build_central_evaluation
+from tff_adaptive.simulation.metrics_writers import CSVMetricsWriter
+from tff_adaptive.simulation.metrics_writers import MetricsWriter
+from tff_adaptive.simulation.metrics_writers import TensorBoardMetricsWriter
+from tff_adaptive.simulation.run_directory import RunDirectory
 from tff_adaptive.simulation.sampling import build_client_sampling
 from tff_adaptive.simulation.task import Protocol
 from tff_adaptive.simulation.task import Task
+from tff_adaptive.simulation.training_loop import TrainingInterrupted
+from tff_adaptive.simulation.training_loop import TrainingResult
+from tff_adaptive.simulation.training_loop import run_training

@@ -137,14 +137,15 @@ def batch_indices(
     >>> [batch.tolist() for batch in batch_indices(plan, num_examples=3)]
     [[0, 1], [2], [0, 1], [2]]
   """
-  if plan.shuffle and generator is None:
+  shuffler = generator if plan.shuffle else None
+  if plan.shuffle and shuffler is None:
     raise ValueError('A plan with `shuffle=True` needs a `generator`.')
   used = _num_used(plan, num_examples)
   end = used - used % plan.batch_size if plan.drop_remainder else used
-  batches = []
+  batches: list[np.ndarray] = []
   for _ in range(plan.num_epochs):
-    if plan.shuffle:
-      order = generator.permutation(used).astype(np.int64, copy=False)
+    if shuffler is not None:
+      order = shuffler.permutation(used).astype(np.int64, copy=False)
     else:
       order = np.arange(used, dtype=np.int64)
     batches.extend(

@@ -24,7 +24,7 @@ import collections
 from collections.abc import Callable, Iterable, Mapping
 import difflib
 import threading
-from typing import Optional
+from typing import Any, Optional
 
 import numpy as np
 
@@ -371,7 +371,7 @@ class LazyClientArrays(ClientArrays):
     self._load_fn = load_fn
     self._cache_bytes = cache_bytes
     self._sizes = dict(client_sizes or {})
-    self._cache = collections.OrderedDict()
+    self._cache: collections.OrderedDict[str, Any] = collections.OrderedDict()
     self._cached_bytes = 0
     self._lock = threading.Lock()
 

@@ -15,6 +15,7 @@
 
 import collections
 from collections.abc import Callable, Mapping
+import functools
 from typing import Any, Optional
 
 import numpy as np
@@ -112,6 +113,29 @@ def to_client_data(
   return _ArraysClientData(source)
 
 
+def _dataset_from_constants(
+    source: client_data.PackedClientArrays, client_id: Any
+) -> tf.data.Dataset:
+  """Looks a client up inside a graph that holds all arrays."""
+  is_client = tf.equal(tf.constant(source.client_ids), client_id)
+  known = tf.debugging.Assert(
+      tf.reduce_any(is_client), ['There is no client', client_id]
+  )
+  # In eager mode the assertion has raised by now, and returned nothing.
+  with tf.control_dependencies([] if known is None else [known]):
+    position = tf.argmax(is_client)
+  offsets = tf.constant(source.offsets)
+  rows = tf.range(offsets[position], offsets[position + 1])
+  if source.indices is not None:
+    rows = tf.gather(tf.constant(source.indices), rows)
+  return tf.data.Dataset.from_tensor_slices(
+      collections.OrderedDict(
+          (name, tf.gather(tf.constant(array), rows))
+          for name, array in source.values.items()
+      )
+  )
+
+
 class _ArraysClientData(tff.simulation.datasets.ClientData):
   """A `ClientData` over arrays; see `to_client_data`."""
 
@@ -129,7 +153,7 @@ class _ArraysClientData(tff.simulation.datasets.ClientData):
   @property
   def serializable_dataset_fn(self) -> Callable[[Any], tf.data.Dataset]:
     if isinstance(self._source, client_data.PackedClientArrays):
-      return self._dataset_from_constants
+      return functools.partial(_dataset_from_constants, self._source)
     return self._dataset_from_python
 
   def create_tf_dataset_for_client(self, client_id: str) -> tf.data.Dataset:
@@ -138,27 +162,6 @@ class _ArraysClientData(tff.simulation.datasets.ClientData):
     except KeyError as e:  # TFF's interface promises a ValueError.
       raise ValueError(e.args[0]) from e
     return tf.data.Dataset.from_tensor_slices(examples)
-
-  def _dataset_from_constants(self, client_id: Any) -> tf.data.Dataset:
-    """Looks a client up inside a graph that holds all arrays."""
-    source = self._source
-    is_client = tf.equal(tf.constant(source.client_ids), client_id)
-    known = tf.debugging.Assert(
-        tf.reduce_any(is_client), ['There is no client', client_id]
-    )
-    # In eager mode the assertion has raised by now, and returned nothing.
-    with tf.control_dependencies([] if known is None else [known]):
-      position = tf.argmax(is_client)
-    offsets = tf.constant(source.offsets)
-    rows = tf.range(offsets[position], offsets[position + 1])
-    if source.indices is not None:
-      rows = tf.gather(tf.constant(source.indices), rows)
-    return tf.data.Dataset.from_tensor_slices(
-        collections.OrderedDict(
-            (name, tf.gather(tf.constant(array), rows))
-            for name, array in source.values.items()
-        )
-    )
 
   def _dataset_from_python(self, client_id: Any) -> tf.data.Dataset:
     """Calls back into Python for the arrays of a client."""

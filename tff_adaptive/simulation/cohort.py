@@ -14,7 +14,7 @@
 """The clients of one round, as the argument that TFF's computations take."""
 
 from collections.abc import Sequence
-from typing import Union
+from typing import Any, Union
 
 import attrs
 import numpy as np
@@ -96,7 +96,8 @@ class Cohort(Sequence):
   ) -> Union[tf.data.Dataset, 'Cohort']:
     """Returns a client's batches, or for a slice a cohort of its clients."""
     if isinstance(index, slice):
-      return attrs.evolve(self, client_ids=self.client_ids[index])
+      ids: Any = self.client_ids[index]
+      return attrs.evolve(self, client_ids=ids)
     # Batching by tf.data needs no traced function, so no memory is left behind.
     dataset = None
     for positions in self._epochs(index):

@@ -20,16 +20,17 @@ models and TFF's metric finalizers work only where nothing is executed eagerly.
 
 import collections
 from collections.abc import Callable, Mapping
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive.client_works import model_adapter
+
 _DEFAULT_BATCH_SIZE = 256
 _LOSS_KEY = 'loss'
 
-_ModelFn = Callable[[], tff.learning.models.VariableModel]
 _Evaluation = collections.OrderedDict
 
 
@@ -37,79 +38,10 @@ def _new_variable(value):
   return tf.Variable(value, trainable=False)
 
 
-class _FunctionalModelInGraph:
-  """A `FunctionalModel` with weights and metrics in variables of the graph."""
-
-  def __init__(self, model: tff.learning.models.FunctionalModel):
-    self._model = model
-    self._weights = tf.nest.map_structure(
-        _new_variable, tuple(model.initial_weights)
-    )
-    self._metrics = tf.nest.map_structure(
-        _new_variable, model.initialize_metrics_state()
-    )
-    self.weight_variables = tf.nest.flatten(self._weights)
-
-  def update(self, x, y):
-    """Counts a batch in the metrics; returns its mean loss and its size."""
-    weights = tf.nest.map_structure(tf.convert_to_tensor, self._weights)
-    output = self._model.predict_on_batch(weights, x, training=False)
-    loss = self._model.loss(output, y)
-    predictions = tf.nest.flatten(output)[0]
-    num_examples = tf.shape(predictions)[0]
-    batch_output = tff.learning.models.BatchOutput(
-        loss=loss, predictions=predictions, num_examples=num_examples
-    )
-    metrics = self._model.update_metrics_state(
-        tf.nest.map_structure(tf.convert_to_tensor, self._metrics),
-        y,
-        batch_output,
-    )
-    tf.nest.map_structure(lambda v, t: v.assign(t), self._metrics, metrics)
-    return loss, num_examples
-
-  def finalize(self):
-    """Returns the metrics of all batches."""
-    return self._model.finalize_metrics(
-        tf.nest.map_structure(tf.convert_to_tensor, self._metrics)
-    )
-
-
-class _VariableModelInGraph:
-  """A `VariableModel` made in the graph."""
-
-  def __init__(self, model_fn: _ModelFn):
-    self._model = model_fn()
-    self.weight_variables = [
-        *self._model.trainable_variables,
-        *self._model.non_trainable_variables,
-    ]
-
-  def update(self, x, y):
-    """Counts a batch in the metrics; returns its mean loss and its size."""
-    if isinstance(self._model.input_spec, Mapping):
-      batch = collections.OrderedDict(x=x, y=y)
-    else:
-      batch = (x, y)
-    output = self._model.forward_pass(batch, training=False)
-    num_examples = output.num_examples
-    if num_examples is None:
-      num_examples = tf.shape(tf.nest.flatten(output.predictions)[0])[0]
-    return output.loss, num_examples
-
-  def finalize(self):
-    """Returns the metrics of all batches."""
-    finalizers = self._model.metric_finalizers()
-    unfinalized = self._model.report_local_unfinalized_metrics()
-    return collections.OrderedDict(
-        (name, finalizers[name](values)) for name, values in unfinalized.items()
-    )
-
-
 class _Graph:
   """The graph of an evaluation, and a session with its variables."""
 
-  def __init__(self, build_model: Callable[[], Any], x: Any, y: Any):
+  def __init__(self, adapter: model_adapter.ModelAdapter, x: Any, y: Any):
     # Keras puts the variables of metrics into no collection of the graph.
     self._variables: list[tf.Variable] = []
 
@@ -120,34 +52,76 @@ class _Graph:
     graph = tf.Graph()
     with graph.as_default(), tf.variable_creator_scope(record_variable):
       self._inputs = tf.nest.map_structure(_placeholder, (x, y))
-      model = build_model()
-      self._add_step(model)
-      self._add_result(model)
-      self._add_assignments(model.weight_variables)
+      self._model = adapter.build_local_model()
+      self._weights = tf.nest.map_structure(
+          _new_variable, adapter.initial_weights()
+      )
+      self._add_start()
+      self._add_step(adapter)
+      self._add_result(adapter)
     graph.finalize()
     config = tf.compat.v1.ConfigProto()
     config.gpu_options.allow_growth = True
     self._session = tf.compat.v1.Session(graph=graph, config=config)
+    self._session.run([variable.initializer for variable in self._variables])
 
-  def _add_step(self, model):
-    """Adds what a batch does: one function, so that its effects are ordered."""
+  def _add_start(self):
+    """Adds what starts an evaluation: weights from outside, empty metrics."""
+    self._new_weights = tf.nest.map_structure(
+        lambda v: tf.compat.v1.placeholder(v.dtype, v.shape), self._weights
+    )
     self._loss_sum = _new_variable(np.float64(0))
     self._num_examples = _new_variable(np.int64(0))
+    self._metrics = tf.nest.map_structure(
+        _new_variable, self._model.start(self._weights)
+    )
+
+    @tf.function
+    def start(weights):
+      tf.nest.map_structure(lambda v, t: v.assign(t), self._weights, weights)
+      metrics = self._model.start(weights)
+      tf.nest.map_structure(lambda v, t: v.assign(t), self._metrics, metrics)
+      self._loss_sum.assign(0)
+      self._num_examples.assign(0)
+      return tf.constant(0)
+
+    self._start = start(self._new_weights)
+
+  def _add_step(self, adapter):
+    """Adds what a batch does: one function, so that its effects are ordered."""
 
     @tf.function
     def step(x, y):
-      loss, num_examples = model.update(x, y)
-      self._num_examples.assign_add(tf.cast(num_examples, tf.int64))
+      is_pair = adapter.element_type.python_container is tuple
+      batch = (x, y) if is_pair else collections.OrderedDict(x=x, y=y)
+      trainable = tuple(
+          v.read_value() for v in tf.nest.flatten(self._weights.trainable)
+      )
+      evaluation = self._model.evaluate(trainable, batch)
+      metrics = self._model.update_metrics(
+          tf.nest.map_structure(tf.convert_to_tensor, self._metrics),
+          batch,
+          evaluation,
+      )
+      tf.nest.map_structure(lambda v, t: v.assign(t), self._metrics, metrics)
+      self._num_examples.assign_add(evaluation.num_examples)
       self._loss_sum.assign_add(
-          tf.cast(loss, tf.float64) * tf.cast(num_examples, tf.float64)
+          tf.cast(evaluation.loss, tf.float64)
+          * tf.cast(evaluation.num_examples, tf.float64)
       )
       return tf.constant(0)
 
     self._step = step(*self._inputs)
 
-  def _add_result(self, model):
+  def _add_result(self, adapter):
     """Adds the metrics of all batches; the loss stands first."""
-    metrics = model.finalize()
+
+    @tf.function
+    def report():
+      metrics = tf.nest.map_structure(tf.convert_to_tensor, self._metrics)
+      return self._model.report_metrics(metrics, tf.constant(True))
+
+    metrics = adapter.finalize_metrics(report())
     self._result = collections.OrderedDict(
         [
             (
@@ -161,33 +135,14 @@ class _Graph:
       if name != _LOSS_KEY and is_scalar:
         self._result[name] = value
 
-  def _add_assignments(self, variables):
-    """Adds what starts an evaluation: empty metrics, weights from outside."""
-    self._new_weights = [
-        tf.compat.v1.placeholder(variable.dtype, variable.shape)
-        for variable in variables
-    ]
-    self._assign = tf.group(
-        *[
-            variable.assign(value)
-            for variable, value in zip(variables, self._new_weights)
-        ]
-    )
-    weights = {variable.ref() for variable in variables}
-    self._reset = tf.group(
-        *[
-            variable.initializer
-            for variable in self._variables
-            if variable.ref() not in weights
-        ]
-    )
-
   def evaluate(self, weights, batches) -> _Evaluation:
     """Returns the loss and the metrics of all batches as floats."""
     run = self._session.run
     leaves = tf.nest.flatten((weights.trainable, weights.non_trainable))
-    leaves = [np.asarray(leaf) for leaf in leaves]
-    run([self._reset, self._assign], dict(zip(self._new_weights, leaves)))
+    placeholders = tf.nest.flatten(
+        (self._new_weights.trainable, self._new_weights.non_trainable)
+    )
+    run(self._start, dict(zip(placeholders, map(np.asarray, leaves))))
     inputs = tf.nest.flatten(self._inputs)
     for batch in batches:
       run(self._step, dict(zip(inputs, tf.nest.flatten(batch))))
@@ -217,7 +172,7 @@ def _split_arrays(arrays):
 
 
 def build_central_evaluation(
-    model: Union[tff.learning.models.FunctionalModel, _ModelFn],
+    model: model_adapter.Model,
     arrays: Any,
     batch_size: int = _DEFAULT_BATCH_SIZE,
 ) -> Callable[[tff.learning.models.ModelWeights], _Evaluation]:
@@ -252,10 +207,7 @@ def build_central_evaluation(
   if batch_size < 1:
     raise ValueError(f'`batch_size` must be positive, found {batch_size}.')
   x, y, num_examples = _split_arrays(arrays)
-  if isinstance(model, tff.learning.models.FunctionalModel):
-    graph = _Graph(lambda: _FunctionalModelInGraph(model), x, y)
-  else:
-    graph = _Graph(lambda: _VariableModelInGraph(model), x, y)
+  graph = _Graph(model_adapter.build_model_adapter(model), x, y)
 
   def take(start):
     cut = slice(start, start + batch_size)

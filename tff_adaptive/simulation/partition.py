@@ -22,7 +22,7 @@ their arguments; random numbers come from `random_streams`.
 import collections
 from collections.abc import Sequence
 import numbers
-from typing import Optional, Union
+from typing import Any, Optional, Union
 
 import numpy as np
 
@@ -221,10 +221,8 @@ def _client_sizes(
   if examples_per_client is None:
     each, rest = divmod(num_examples, num_clients)
     return [each + (i < rest) for i in range(num_clients)]
-  if np.ndim(examples_per_client) == 0:
-    sizes = [examples_per_client] * num_clients
-  else:
-    sizes = list(examples_per_client)
+  given: Any = examples_per_client
+  sizes = [given] * num_clients if np.ndim(given) == 0 else list(given)
   if len(sizes) != num_clients:
     raise ValueError(
         '`examples_per_client` must have an entry for each of the '

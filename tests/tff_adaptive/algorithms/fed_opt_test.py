@@ -13,6 +13,8 @@
 # limitations under the License.
 """Tests of generalized federated averaging, on TFF's native runtime."""
 
+import collections
+
 from absl.testing import parameterized
 import numpy as np
 import pytest
@@ -83,6 +85,36 @@ class FedOptTest(tf.test.TestCase, parameterized.TestCase):
         testing.trainable(_round(process, _clients()).state),
     ):
       self.assertAllEqual(w, v)
+
+  def test_takes_functional_models_with_named_weights_and_pairs(self):
+    @tf.function
+    def predict(weights, x, training):
+      del training  # Unused.
+      return tf.linalg.matvec(x, weights[0]['w']) + weights[0]['b']
+
+    def loss(output, label, sample_weight=None):
+      del sample_weight  # Unused.
+      return tf.reduce_mean(tf.square(output - label))
+
+    model = tff.learning.models.FunctionalModel(
+        initial_weights=(
+            collections.OrderedDict(
+                w=np.zeros([2], np.float32), b=np.float32(0.0)
+            ),
+            (),
+        ),
+        predict_on_batch_fn=predict,
+        loss_fn=loss,
+        input_spec=(
+            tf.TensorSpec([None, 2], tf.float32),
+            tf.TensorSpec([None], tf.float32),
+        ),
+    )
+    process = algorithms.build_fed_opt(model, optimizers.build_sgd(0.5))
+    batch = (np.array([[1.0, 0.0]], np.float32), np.array([1.0], np.float32))
+    weights = process.get_model_weights(_round(process, [[batch]]).state)
+    self.assertAllClose(weights.trainable['w'], [1.0, 0.0])
+    self.assertAllClose(weights.trainable['b'], 1.0)
 
   @parameterized.product(
       kind=['functional', 'variable'], weighting=[_UNIFORM, _BY_EXAMPLES]

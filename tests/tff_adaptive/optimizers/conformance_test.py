@@ -14,6 +14,7 @@
 """One table of optimizers, one row each, run through every generic property."""
 
 import collections
+from typing import Any
 
 from absl.testing import parameterized
 import numpy as np
@@ -24,7 +25,7 @@ from tff_adaptive import optimizers
 from tff_adaptive.optimizers import optimizer as optimizer_lib
 
 # Name, builder, two sets of arguments with the same structure of state.
-_OPTIMIZERS = (
+_OPTIMIZERS: tuple[tuple[str, Any, dict[str, Any], dict[str, Any]], ...] = (
     ('sgd', optimizers.build_sgd, dict(learning_rate=0.1), {}),
     (
         'sgdm',
@@ -44,7 +45,49 @@ _OPTIMIZERS = (
         dict(learning_rate=0.1, previous_gradient='reuse'),
         dict(gamma=1.0, previous_gradient='reuse'),
     ),
+    (
+        'adam',
+        optimizers.build_adam,
+        dict(learning_rate=0.05),
+        dict(beta_1=0.5, beta_2=0.9, epsilon=0.1),
+    ),
+    (
+        'adagrad',
+        optimizers.build_adagrad,
+        dict(learning_rate=0.5),
+        dict(epsilon=0.1),
+    ),
+    (
+        'yogi',
+        optimizers.build_yogi,
+        dict(learning_rate=0.05),
+        dict(beta_1=0.5, beta_2=0.9, epsilon=0.1),
+    ),
     ('fedavg', optimizers.build_fedavg, dict(learning_rate=0.7), {}),
+    (
+        'fedavgm',
+        optimizers.build_fedavgm,
+        dict(learning_rate=0.1),
+        dict(momentum=0.5),
+    ),
+    (
+        'fedadagrad',
+        optimizers.build_fedadagrad,
+        dict(learning_rate=0.5),
+        dict(learning_rate=0.1),
+    ),
+    (
+        'fedadam',
+        optimizers.build_fedadam,
+        dict(learning_rate=0.05),
+        dict(beta_1=0.5, beta_2=0.9),
+    ),
+    (
+        'fedyogi',
+        optimizers.build_fedyogi,
+        dict(learning_rate=0.05),
+        dict(beta_1=0.5, beta_2=0.9),
+    ),
 )
 _STRUCTURES = (
     ('scalar', np.array(2.0)),
@@ -212,7 +255,9 @@ class OptimizerConformanceTest(tf.test.TestCase, parameterized.TestCase):
   def test_state_of_other_weights_raises_by_name(self, build, arguments, _):
     optimizer = build(**arguments)
     state = optimizer.initialize(tf.TensorSpec([3], tf.float32))
-    with self.assertRaisesRegex(ValueError, 'accumulator|previous_weights'):
+    with self.assertRaisesRegex(
+        ValueError, 'accumulator|previous_weights|preconditioner'
+    ):
       _next(optimizer, state, tf.ones([2]), _twice)
 
   @parameterized.named_parameters(*_OPTIMIZERS)

@@ -37,7 +37,8 @@ import tensorflow_federated as tff
 from tff_adaptive import runtime
 
 with runtime.native_context():
-  assert tff.federated_computation(lambda: tff.federated_value(1, tff.SERVER))() == 1
+  one = tff.federated_computation(lambda: tff.federated_value(1, tff.SERVER))
+  assert one() == 1
   print('running', flush=True)
   how = sys.argv[1]
   if how == 'exception':
