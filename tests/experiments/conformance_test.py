@@ -11,171 +11,104 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Tests of the replay of reference trajectories."""
+"""Tests of the conformance binary, as it is called."""
 
 import json
 import os
 import pathlib
+import subprocess
+import sys
+import tempfile
 
-from absl.testing import parameterized
-import pytest
-import tensorflow as tf
-import tensorflow_federated as tff
-
-from experiments import conformance
-from tasks import golden_problems
+from absl.testing import absltest
 
 _ROOT = pathlib.Path(__file__).parents[2]
-_GOLDENS = pathlib.Path(
-    os.environ.get(
-        'TFF_ADAPTIVE_GOLDENS', _ROOT.parent / 'shared/spec/goldens.json'
-    )
-)
-_RUNS, _PROBLEMS = (
-    conformance.read_goldens(_GOLDENS) if _GOLDENS.is_file() else ([], {})
-)
-# What needs a rule that does not exist yet is listed by name: when it comes,
-# the run passes and this list must shrink.
-_NOT_YET = frozenset(
-    {
-        'delta_sgd_moon',  # The loss term MOON.
-    }
-)
-_PREFIXES = (
-    'fedavg',
-    'sgdm_client',
-    'delta_sgd',
-    'adam_client',
-    'adagrad_client',
-    'fedadagrad',
-    'fedadam',
-    'fedyogi',
-)
 
 
-def _selected():
-  return [
-      (f'{r["config"]["name"]}_{r["config"]["problem"]}', r)
-      for r in _RUNS
-      if r['config']['name'].startswith(_PREFIXES)
-  ]
-
-
-def _tiny_run(**config):
-  """A run on one weight's worth of data; its reference is made by hand.
-
-  x = (0, 0, 0, 0), one example X = (1, 0, 0, 0), y = 1: the gradient is x - y
-  in the first coordinate, so SGD with 0.5 moves to 0.5, then to 0.75.
-  """
-  problem = {
-      'name': 'quadratic',
-      'x0': [0.0] * 4,
-      'clients': [{'X': [[1.0, 0, 0, 0]], 'y': [1.0]}],
-  }
+def _run(goldens, name):
+  """A run of the binary on one run with the given server."""
   run = {
       'config': {
-          'name': 'tiny',
+          'name': name,
           'client': {'name': 'sgd', 'lr': 0.5},
-          'server': {'name': 'sgd', 'lr': 1.0},
+          'server': {'name': name, 'lr': 1.0},
           'weighting': 'uniform',
-          'rounds': 2,
+          'rounds': 1,
           'problem': 'quadratic',
           'batch_size': 1,
           'epochs': 1,
-          **config,
       },
       'float32_error': 0.0,
       'trajectory': [
           {
               'clients': [{'id': 0, 'etas': [0.5]}],
-              'server': {'x': [x, 0.0, 0.0, 0.0]},
+              # The gradient of 1/2 (x - 1)^2 at 0 is -1.
+              'server': {'x': [0.5, 0.0, 0.0, 0.0]},
           }
-          for x in (0.5, 0.75)
       ],
   }
-  return run, problem
+  problem = {
+      'name': 'quadratic',
+      'x0': [0.0] * 4,
+      'clients': [{'X': [[1.0, 0, 0, 0]], 'y': [1.0]}],
+  }
+  goldens['problems'] = [problem]
+  goldens.setdefault('runs', []).append(run)
 
 
-@pytest.mark.usefixtures('native_runtime')
-class ConformanceTest(tf.test.TestCase, parameterized.TestCase):
+class ConformanceTest(absltest.TestCase):
 
-  def test_right_numbers_pass(self):
-    result = conformance.replay(*_tiny_run())
-    self.assertTrue(result.passed)
-    self.assertEqual(str(result), 'tiny quadratic 0 2e-05 ok')
+  def _call(self, text):
+    with tempfile.TemporaryDirectory() as folder:
+      path = pathlib.Path(folder) / 'goldens.json'
+      if text is not None:
+        path.write_text(text)
+      return subprocess.run(
+          [
+              sys.executable,
+              '-m',
+              'experiments.conformance',
+              f'--goldens={path}',
+          ],
+          cwd=_ROOT,
+          check=False,
+          capture_output=True,
+          text=True,
+          env={**os.environ, 'TF_CPP_MIN_LOG_LEVEL': '3'},
+      )
 
-  @parameterized.named_parameters(
-      (
-          'weights',
-          lambda run: run['trajectory'][1]['server'].update(x=[0.7, 0, 0, 0]),
-          0.05,
-      ),
-      (
-          'step_sizes',
-          lambda run: run['trajectory'][0]['clients'][0].update(etas=[0.4]),
-          0.1,
-      ),
-  )
-  def test_wrong_numbers_fail(self, spoil, expected_error):
-    run, problem = _tiny_run()
-    spoil(run)
-    result = conformance.replay(run, problem)
-    self.assertFalse(result.passed)
-    self.assertAllClose(result.max_error, expected_error, atol=1e-6)
-    self.assertEndsWith(str(result), 'FAIL')
-
-  @parameterized.named_parameters(
-      ('key', dict(compression='top_k'), "unknown key 'compression'"),
-      ('client', dict(client={'name': 'newton'}), "unknown client 'newton'"),
-      (
-          'client_key',
-          dict(client={'name': 'sgd', 'lr': 0.5, 'nesterov': True}),
-          "unknown client key 'nesterov'",
-      ),
-      ('server', dict(server={'name': 'lion'}), "unknown server 'lion'"),
-      ('loss', dict(loss={'name': 'feddyn'}), "unknown loss 'feddyn'"),
-      ('weighting', dict(weighting='loss'), "unknown weighting 'loss'"),
-  )
-  def test_unknown_configuration_fails(self, config, reason):
-    result = conformance.replay(*_tiny_run(**config))
-    self.assertFalse(result.passed)
-    self.assertIn(reason, str(result))
-
-  @pytest.mark.skipif(not _RUNS, reason=f'There is no {_GOLDENS}.')
-  @parameterized.named_parameters(*_selected())
-  def test_reference_numbers(self, run):
-    name = run['config']['name']
-    result = conformance.replay(run, _PROBLEMS[run['config']['problem']])
-    if name in _NOT_YET:
-      self.assertStartsWith(result.reason, 'unknown')
-    else:
-      self.assertTrue(result.passed, str(result))
-
-  @pytest.mark.skipif(not _RUNS, reason=f'There is no {_GOLDENS}.')
-  @parameterized.parameters('fedavg_examples', 'delta_sgd', 'delta_sgd_fedprox')
-  def test_reference_numbers_with_variable_models(self, name):
-    run = next(
-        r
-        for r in _RUNS
-        if r['config']['name'] == name and r['config']['problem'] == 'softmax'
+  def test_prints_a_line_a_run_and_counts(self):
+    goldens = {}
+    _run(goldens, 'sgd')
+    result = self._call(json.dumps(goldens))
+    self.assertEqual(result.returncode, 0, result.stderr)
+    self.assertEqual(
+        result.stdout.splitlines(),
+        ['sgd quadratic 0 2e-05 ok', '1 passed, 0 failed'],
     )
-    problem = _PROBLEMS['softmax']
-    functional = golden_problems.create_functional_model(problem)
-    result = conformance.replay(
-        run,
-        problem,
-        lambda: tff.learning.models.model_from_functional(functional),
+    _run(goldens, 'lion')
+    result = self._call(json.dumps(goldens))
+    self.assertEqual(result.returncode, 1, result.stderr)
+    self.assertEqual(
+        result.stdout.splitlines()[1:],
+        [
+            "lion quadratic - 2e-05 FAIL (unknown server 'lion')",
+            '1 passed, 1 failed',
+        ],
     )
-    self.assertTrue(result.passed, str(result))
 
-  def test_reads_files(self):
-    run, problem = _tiny_run()
-    path = pathlib.Path(self.get_temp_dir()) / 'goldens.json'
-    path.write_text(json.dumps({'problems': [problem], 'runs': [run]}))
-    runs, problems = conformance.read_goldens(path)
-    self.assertEqual(runs, [run])
-    self.assertEqual(problems, {'quadratic': problem})
+  def test_missing_and_broken_files_are_one_sentence(self):
+    for text, found in (
+        (None, 'No such file'),
+        ('{', 'is not a JSON file'),
+        ('{"runs": []}', "no 'problems'"),
+    ):
+      result = self._call(text)
+      self.assertEqual(result.returncode, 2)
+      self.assertLen(result.stderr.splitlines(), 1)
+      self.assertStartsWith(result.stderr, 'error: ')
+      self.assertIn(found, result.stderr)
 
 
 if __name__ == '__main__':
-  tf.test.main()
+  absltest.main()

@@ -23,13 +23,16 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive import _compat
+from tff_adaptive import _scheduling
 from tff_adaptive.aggregators import healthy_rounds
 from tff_adaptive.client_works import client_work
+from tff_adaptive.client_works import gradients
 from tff_adaptive.client_works import local_training
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.finalizers import measured_update
 from tff_adaptive.optimizers import fedavg
 from tff_adaptive.optimizers import optimizer as optimizer_lib
+from tff_adaptive.optimizers import schedules
 
 _Aggregator = Union[
     tff.aggregators.WeightedAggregationFactory,
@@ -88,6 +91,10 @@ def build_fed_opt(
         tff.learning.metrics.MetricsAggregatorType
     ] = None,
     loss_term: Optional[local_training.LossTerm] = None,
+    client_schedule: Optional[schedules.Schedule] = None,
+    server_schedule: Optional[schedules.Schedule] = None,
+    clip_norm: Optional[float] = None,
+    weight_decay: float = 0.0,
     loop_implementation: tff.learning.LoopImplementation = (
         tff.learning.LoopImplementation.DATASET_REDUCE
     ),
@@ -141,6 +148,16 @@ def build_fed_opt(
     metrics_aggregator: As in `tff.learning.algorithms.build_weighted_fed_avg`.
     loss_term: A function of (weights, received weights, batch) that is added to
       the loss of each batch, see `tff_adaptive.client_works.build_fedprox`.
+    client_schedule: Maps the number of finished rounds to a factor of the
+      client optimizer's learning rate, see
+      `tff_adaptive.optimizers.schedules`. With one, the state of the client
+      work also counts rounds. Default `None`: the rate is constant.
+    server_schedule: The same for the server optimizer.
+    clip_norm: The largest norm of a local gradient, over all weights, above
+      zero; larger ones are scaled down to it before the client optimizer sees
+      them. Default `None`: no clipping.
+    weight_decay: Adds this times the weights to each local gradient, after
+      clipping; not negative. Default 0.
     loop_implementation: See `tff.learning.LoopImplementation`.
 
   Returns:
@@ -152,8 +169,9 @@ def build_fed_opt(
 
   Raises:
     TypeError: If an argument has not the documented type.
-    ValueError: If an unweighted aggregator meets `NUM_EXAMPLES`, or the server
-      optimizer needs batches.
+    ValueError: If an unweighted aggregator meets `NUM_EXAMPLES`, the server
+      optimizer needs batches, a schedule meets an optimizer without a learning
+      rate, or a number is out of its range.
 
   Example:
 
@@ -182,10 +200,28 @@ def build_fed_opt(
       client_weighting,
       metrics_aggregator=metrics_aggregator,
       loss_term=loss_term,
+      gradient_options=gradients.GradientOptions(clip_norm, weight_decay),
       loop_implementation=loop_implementation,
   )
   adapter = model_adapter.build_model_adapter(model)
   weights_type = adapter.weights_type
+  finalizer = measured_update.build_measured_update_finalizer(
+      server_optimizer, weights_type
+  )
+  if client_schedule is not None:
+    work = _scheduling.schedule_process(
+        work,
+        client_schedule,
+        'client optimizer',
+        tff.learning.templates.ClientWorkProcess,
+    )
+  if server_schedule is not None:
+    finalizer = _scheduling.schedule_process(
+        finalizer,
+        server_schedule,
+        'server optimizer',
+        tff.learning.templates.FinalizerProcess,
+    )
 
   @tff.tensorflow.computation
   def initial_weights():
@@ -201,7 +237,5 @@ def build_fed_opt(
       aggregator.create(
           weights_type.trainable, _compat.TensorType(tf.float32.as_numpy_dtype)
       ),
-      measured_update.build_measured_update_finalizer(
-          server_optimizer, weights_type
-      ),
+      finalizer,
   )

@@ -21,6 +21,7 @@ import tensorflow_federated as tff
 
 from tff_adaptive import _compat
 from tff_adaptive.aggregators import statistics
+from tff_adaptive.client_works import gradients
 from tff_adaptive.client_works import local_training
 from tff_adaptive.client_works import model_adapter
 
@@ -109,6 +110,7 @@ def build_local_training_client_work(
         tff.learning.metrics.MetricsAggregatorType
     ] = None,
     loss_term: Optional[local_training.LossTerm] = None,
+    gradient_options: gradients.GradientOptions = gradients.GradientOptions(),
     loop_implementation: tff.learning.LoopImplementation = (
         tff.learning.LoopImplementation.DATASET_REDUCE
     ),
@@ -148,6 +150,7 @@ def build_local_training_client_work(
     metrics_aggregator: As in `tff.learning.algorithms.build_weighted_fed_avg`;
       defaults to `tff.learning.metrics.sum_then_finalize`.
     loss_term: A term that is added to the loss of each batch, or `None`.
+    gradient_options: What happens to a gradient before the optimizer sees it.
     loop_implementation: See `tff.learning.LoopImplementation`.
 
   Returns:
@@ -184,6 +187,7 @@ def build_local_training_client_work(
       client_weighting,
       hparams_type,
       loss_term=loss_term,
+      gradient_options=gradient_options,
       loop_implementation=loop_implementation,
   )
   result_type, statistics_type, _ = client_update.type_signature.result

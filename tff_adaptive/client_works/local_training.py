@@ -26,6 +26,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive import _stateless_random
+from tff_adaptive.client_works import gradients as gradients_lib
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.optimizers import optimizer as optimizer_lib
 
@@ -161,6 +162,7 @@ def _take_step(
     model: model_adapter.LocalModel,
     optimizer: tff.learning.optimizers.Optimizer,
     loss_term: Optional[model_adapter.BatchLossTerm],
+    gradient_options: gradients_lib.GradientOptions,
     weights: model_adapter.Weights,
     optimizer_state: Any,
     batch: Any,
@@ -169,7 +171,9 @@ def _take_step(
   if not optimizer_lib.takes_extra_args(optimizer):
     evaluation = model.value_and_grad(weights, batch, loss_term)
     new_state, new_weights = optimizer.next(
-        optimizer_state, weights, evaluation.gradients
+        optimizer_state,
+        weights,
+        gradient_options.apply(weights, evaluation.gradients),
     )
     return evaluation, new_state, new_weights
 
@@ -186,13 +190,13 @@ def _take_step(
       repeated = _stateless_random.call_with_seed(
           model.value_and_grad_again, seed, point, batch, loss_term
       )
-      return repeated.loss, repeated.gradients
+      return repeated.loss, gradient_options.apply(point, repeated.gradients)
 
   evaluation = evaluate(weights, batch, loss_term)
   new_state, new_weights = optimizer.next(
       optimizer_state,
       weights,
-      evaluation.gradients,
+      gradient_options.apply(weights, evaluation.gradients),
       value=evaluation.loss,
       value_and_grad_fn=again,
   )
@@ -203,6 +207,9 @@ def build_local_training(
     model: model_adapter.LocalModel,
     optimizer: tff.learning.optimizers.Optimizer,
     loss_term: Optional[LossTerm] = None,
+    gradient_options: gradients_lib.GradientOptions = (
+        gradients_lib.GradientOptions()
+    ),
     loop_implementation: tff.learning.LoopImplementation = (
         tff.learning.LoopImplementation.DATASET_REDUCE
     ),
@@ -218,6 +225,7 @@ def build_local_training(
     optimizer: A plain TFF optimizer or an `ExtraArgsOptimizer`; its state is
       made anew for every call.
     loss_term: A term that is added to the loss of each batch, or `None`.
+    gradient_options: What happens to a gradient before the optimizer sees it.
     loop_implementation: How the loop runs over the batches, see
       `tff.learning.LoopImplementation`.
 
@@ -252,7 +260,13 @@ def build_local_training(
     def step(state, batch):
       point, optimizer_state, metrics, totals = state
       evaluation, optimizer_state, point = _take_step(
-          model, optimizer, batch_term, point, optimizer_state, batch
+          model,
+          optimizer,
+          batch_term,
+          gradient_options,
+          point,
+          optimizer_state,
+          batch,
       )
       metrics = model.update_metrics(metrics, batch, evaluation)
       totals = _add_step(

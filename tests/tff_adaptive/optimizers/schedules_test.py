@@ -1,0 +1,76 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the schedules."""
+
+import math
+
+from absl.testing import parameterized
+import tensorflow as tf
+
+from tff_adaptive.optimizers import schedules
+
+
+def _factors(schedule, rounds):
+  return [float(schedule(tf.constant(t))) for t in rounds]
+
+
+class SchedulesTest(tf.test.TestCase, parameterized.TestCase):
+
+  def test_constant(self):
+    self.assertEqual(_factors(schedules.build_constant(), [0, 9]), [1.0, 1.0])
+
+  @parameterized.parameters(8, 7, 4, 1, 2000)
+  def test_step_decay(self, total):
+    schedule = schedules.build_step_decay(total)
+    rounds = sorted({0, total // 2 - 1, total // 2, 3 * total // 4, total - 1})
+    expected = [
+        0.1 ** ((t >= total // 2) + (t >= 3 * total // 4)) for t in rounds
+    ]
+    self.assertAllClose(_factors(schedule, rounds), expected)
+
+  def test_exp_decay_of_emnist(self):
+    schedule = schedules.build_exp_decay()
+    self.assertAllClose(
+        _factors(schedule, [0, 499, 500, 999, 1000, 1499]),
+        [1.0, 1.0, 0.1, 0.1, 0.01, 0.01],
+    )
+
+  def test_inverse_sqrt(self):
+    self.assertAllClose(
+        _factors(schedules.build_inverse_sqrt(), [0, 1, 99]),
+        [1.0, 1 / math.sqrt(2), 0.1],
+    )
+
+  def test_table(self):
+    schedule = schedules.build_table({10: 0.5, 0: 2.0, 20: 0.0})
+    self.assertEqual(
+        _factors(schedule, [0, 9, 10, 19, 20, 500]), [2, 2, 0.5, 0.5, 0, 0]
+    )
+
+  @parameterized.named_parameters(
+      ('rounds', lambda: schedules.build_step_decay(0), 'total_rounds.*0'),
+      ('part', lambda: schedules.build_step_decay(2.5), 'total_rounds.*2.5'),
+      ('rate', lambda: schedules.build_exp_decay(-0.1), 'decay_rate.*-0.1'),
+      ('steps', lambda: schedules.build_exp_decay(0.1, 0), 'rounds_per_decay'),
+      ('start', lambda: schedules.build_table({1: 1.0}), r'round 0.*\[1\]'),
+      ('empty', lambda: schedules.build_table({}), 'round 0'),
+      ('factor', lambda: schedules.build_table({0: -1.0}), 'factors.*-1'),
+  )
+  def test_bad_arguments_raise_by_name(self, build, message):
+    with self.assertRaisesRegex(ValueError, message):
+      build()
+
+
+if __name__ == '__main__':
+  tf.test.main()

@@ -1,0 +1,187 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Schedules: factors of a learning rate that depend on the round.
+
+A schedule maps the number of finished rounds, t = 0, 1, ... (an int32 scalar
+tensor), to the factor (a float32 scalar tensor) that multiplies the learning
+rate of round t. `tff_adaptive.algorithms.build_fed_opt` takes one for the
+clients and one for the server.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import tensorflow as tf
+
+Schedule = Callable[[tf.Tensor], tf.Tensor]
+
+
+def _check_positive_integer(name: str, value: Any) -> None:
+  if isinstance(value, bool) or int(value) != value or value < 1:
+    raise ValueError(f'`{name}` must be a positive integer, found {value}.')
+
+
+def _check_factor(name: str, value: Any) -> None:
+  if not 0.0 <= value < float('inf'):
+    raise ValueError(
+        f'`{name}` must be finite and not negative, found {value}.'
+    )
+
+
+def build_constant() -> Schedule:
+  """Builds the schedule that leaves the rate alone: its factor is always 1.
+
+  Returns:
+    A schedule.
+
+  Example:
+
+    >>> float(build_constant()(tf.constant(7)))
+    1.0
+  """
+  return lambda round_num: tf.ones_like(round_num, tf.float32)
+
+
+def build_step_decay(total_rounds: int, decay_rate: float = 0.1) -> Schedule:
+  """Builds the schedule that decays after a half and three quarters of a run.
+
+  ```
+  factor(t) = decay_rate^([t >= floor(T / 2)] + [t >= floor(3 T / 4)])
+  ```
+
+  Args:
+    total_rounds: T, the number of rounds of the whole run, positive.
+    decay_rate: What each of the two steps multiplies, not negative. Default
+      0.1, section 4 of the paper.
+
+  Returns:
+    A schedule.
+
+  Raises:
+    ValueError: If an argument is out of its range.
+
+  Example:
+
+    >>> schedule = build_step_decay(total_rounds=8)
+    >>> [round(float(schedule(tf.constant(t))), 4) for t in (3, 4, 5, 6)]
+    [1.0, 0.1, 0.1, 0.01]
+
+  References:
+    Kim et al., Adaptive Federated Learning with Auto-Tuned Clients, ICLR 2024,
+    https://arxiv.org/abs/2306.11201, section 4 ("after 50%, and then again
+    after 75% of the total rounds"). Deviation: the published code decays one
+    round later.
+  """
+  _check_positive_integer('total_rounds', total_rounds)
+  _check_factor('decay_rate', decay_rate)
+  boundaries = (total_rounds // 2, 3 * total_rounds // 4)
+
+  def schedule(round_num):
+    passed = [tf.cast(round_num >= b, tf.float32) for b in boundaries]
+    return tf.pow(tf.constant(decay_rate, tf.float32), tf.add_n(passed))
+
+  return schedule
+
+
+def build_exp_decay(
+    decay_rate: float = 0.1, rounds_per_decay: int = 500
+) -> Schedule:
+  """Builds the staircase that decays again and again.
+
+  ```
+  factor(t) = decay_rate^floor(t / rounds_per_decay)
+  ```
+
+  Args:
+    decay_rate: What each step multiplies, not negative. Default 0.1.
+    rounds_per_decay: The rounds between two steps, positive. Default 500.
+
+  Returns:
+    A schedule.
+
+  Raises:
+    ValueError: If an argument is out of its range.
+
+  Example:
+
+    >>> schedule = build_exp_decay(decay_rate=0.5, rounds_per_decay=2)
+    >>> [float(schedule(tf.constant(t))) for t in range(5)]
+    [1.0, 1.0, 0.5, 0.5, 0.25]
+
+  References:
+    Reddi et al., Adaptive Federated Optimization, ICLR 2021,
+    https://arxiv.org/abs/2003.00295, section 5.4 (ExpDecay), the source of the
+    defaults.
+  """
+  _check_positive_integer('rounds_per_decay', rounds_per_decay)
+  _check_factor('decay_rate', decay_rate)
+
+  def schedule(round_num):
+    num_steps = tf.cast(round_num // rounds_per_decay, tf.float32)
+    return tf.pow(tf.constant(decay_rate, tf.float32), num_steps)
+
+  return schedule
+
+
+def build_inverse_sqrt() -> Schedule:
+  """Builds the schedule of the theorems: its factor is 1 / sqrt(t + 1).
+
+  Returns:
+    A schedule.
+
+  Example:
+
+    >>> float(build_inverse_sqrt()(tf.constant(3)))
+    0.5
+  """
+  return lambda round_num: tf.math.rsqrt(tf.cast(round_num, tf.float32) + 1.0)
+
+
+def build_table(factors: Mapping[int, float]) -> Schedule:
+  """Builds a schedule from a table.
+
+  Args:
+    factors: From a round to the factor that holds from it on, not negative. It
+      must have an entry for round 0.
+
+  Returns:
+    A schedule.
+
+  Raises:
+    ValueError: If there is no entry for round 0, or one for a negative round,
+      or a factor is negative or not finite.
+
+  Example:
+
+    >>> schedule = build_table({0: 1.0, 10: 0.5})
+    >>> [float(schedule(tf.constant(t))) for t in (0, 9, 10, 99)]
+    [1.0, 1.0, 0.5, 0.5]
+  """
+  rounds = sorted(factors)
+  if not rounds or rounds[0] != 0:
+    raise ValueError(
+        '`factors` must begin with an entry for round 0, found rounds '
+        f'{rounds}.'
+    )
+  for factor in factors.values():
+    _check_factor('factors', factor)
+  values = [float(factors[r]) for r in rounds]
+
+  def schedule(round_num):
+    num_begun = tf.reduce_sum(
+        tf.cast(tf.constant(rounds) <= round_num, tf.int32)
+    )
+    return tf.gather(tf.constant(values, tf.float32), num_begun - 1)
+
+  return schedule
