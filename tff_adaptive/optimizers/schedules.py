@@ -148,6 +148,33 @@ def build_inverse_sqrt() -> Schedule:
   return lambda round_num: tf.math.rsqrt(tf.cast(round_num, tf.float32) + 1.0)
 
 
+def parse_table(text: str) -> dict[int, float]:
+  """Reads the table of `build_table` from text, as on a command line.
+
+  Args:
+    text: Pairs of a round and a factor, such as '0:1,100:0.5'.
+
+  Returns:
+    From rounds to factors.
+
+  Raises:
+    ValueError: If the text has another form.
+
+  Example:
+
+    >>> parse_table('0:1,100:0.5')
+    {0: 1.0, 100: 0.5}
+  """
+  try:
+    pairs = [pair.split(':') for pair in text.split(',')]
+    return {int(round_num): float(factor) for round_num, factor in pairs}
+  except ValueError as error:
+    raise ValueError(
+        'A table of factors reads like 0:1,100:0.5 (round:factor), found '
+        f'{text!r}.'
+    ) from error
+
+
 def build_table(factors: Mapping[int, float]) -> Schedule:
   """Builds a schedule from a table.
 

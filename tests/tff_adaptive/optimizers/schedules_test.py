@@ -58,6 +58,12 @@ class SchedulesTest(tf.test.TestCase, parameterized.TestCase):
         _factors(schedule, [0, 9, 10, 19, 20, 500]), [2, 2, 0.5, 0.5, 0, 0]
     )
 
+  def test_parses_tables(self):
+    self.assertEqual(schedules.parse_table('0:1, 100:0.5'), {0: 1.0, 100: 0.5})
+    for text in ('', '0', '0:1:2', 'a:1', '0:b'):
+      with self.assertRaisesRegex(ValueError, f"0:1,100:0.5.*found '{text}'"):
+        schedules.parse_table(text)
+
   @parameterized.named_parameters(
       ('rounds', lambda: schedules.build_step_decay(0), 'total_rounds.*0'),
       ('part', lambda: schedules.build_step_decay(2.5), 'total_rounds.*2.5'),
