@@ -32,7 +32,17 @@ _DEFAULTS = {
     registry.ALGORITHM: 'fed_opt',
     registry.CLIENT_OPTIMIZER: 'delta_sgd',
     registry.SERVER_OPTIMIZER: 'fedavg',
+    registry.LOSS_TERM: 'none',
+    registry.CLIENT_SCHEDULE: 'constant',
+    registry.SERVER_SCHEDULE: 'constant',
 }
+# What the default name of a run is made of.
+_NAMING_KINDS = (
+    registry.TASK,
+    registry.ALGORITHM,
+    registry.CLIENT_OPTIMIZER,
+    registry.SERVER_OPTIMIZER,
+)
 # Flags that say where things are and how often they are saved, and so are not
 # part of what is compared on resume.
 _NOT_HPARAMS = (
@@ -41,6 +51,7 @@ _NOT_HPARAMS = (
     'output_dir',
     'experiment_name',
 )
+_DEFAULT_METRIC = 'evaluation/accuracy'
 
 
 class HparamError(flags.Error):
@@ -63,11 +74,19 @@ class Choice:
     """Calls the builder, which is imported now.
 
     Args:
-      **supplied: The arguments that have no flag.
+      **supplied: The arguments that have no flag; those that the row does not
+        take are left out.
 
     Returns:
-      What the builder returns.
+      What the builder returns; None for a choice that stands for nothing.
     """
+    if self.row.builder is None:
+      return None
+    supplied = {
+        name: value
+        for name, value in supplied.items()
+        if name in self.row.supplied
+    }
     arguments = {
         argument.name: argument.to_builder_value(self.given[argument.name])
         for argument in self.row.arguments
@@ -82,6 +101,7 @@ class Choice:
             argument.name, argument.default
         )
         for argument in self.row.arguments
+        if argument.is_hparam
     }
 
 
@@ -98,6 +118,12 @@ class Settings:
   seed: int
   runtime: str
   bad_clients: str
+  early_stopping_patience: Optional[int]
+  keep_best: bool
+  monitored_metric: Optional[str]
+  monitored_mode: Optional[str]
+  weights_average_decay: Optional[float]
+  weights_average_rounds: Optional[int]
   data_dir: Optional[str]
   output_dir: str
   experiment_name: str
@@ -193,6 +219,57 @@ def _define_protocol(flag_values):
   )
 
 
+def _define_callbacks(flag_values):
+  """Defines the flags of what watches a run; all of it is off by default."""
+  flags.DEFINE_integer(
+      'early_stopping_patience',
+      None,
+      'End the training after this many evaluations in a row without a better '
+      '--monitored_metric. Default: train all rounds.',
+      lower_bound=1,
+      flag_values=flag_values,
+  )
+  flags.DEFINE_boolean(
+      'keep_best',
+      False,
+      'Keep the weights of the round with the best --monitored_metric in '
+      'checkpoints/best.npz.',
+      flag_values=flag_values,
+  )
+  flags.DEFINE_string(
+      'monitored_metric',
+      None,
+      'The column of metrics.csv that --early_stopping_patience and '
+      f'--keep_best watch. Default: {_DEFAULT_METRIC}.',
+      flag_values=flag_values,
+  )
+  flags.DEFINE_enum(
+      'monitored_mode',
+      None,
+      ['max', 'min'],
+      'Whether the largest or the smallest value is the best. Default: min '
+      'for a loss, max for others.',
+      flag_values=flag_values,
+  )
+  flags.DEFINE_float(
+      'weights_average_decay',
+      None,
+      'Evaluate also the moving average of the global weights over rounds, '
+      'with this decay; 1 is the mean of all rounds. Default: no average.',
+      lower_bound=0.0,
+      upper_bound=1.0,
+      flag_values=flag_values,
+  )
+  flags.DEFINE_integer(
+      'weights_average_rounds',
+      None,
+      'Evaluate also the mean of the global weights of this many last rounds. '
+      'Default: no average.',
+      lower_bound=1,
+      flag_values=flag_values,
+  )
+
+
 def _define_environment(flag_values):
   """Defines the flags of what a run uses and where it writes."""
   flags.DEFINE_enum(
@@ -236,6 +313,7 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
   """
   _define_choices(flag_values)
   _define_protocol(flag_values)
+  _define_callbacks(flag_values)
   _define_environment(flag_values)
 
 
@@ -288,7 +366,8 @@ def read_choices(
     flag_values: The parsed flags.
 
   Returns:
-    A `Choice` each for the task, the algorithm and both optimizers.
+    A `Choice` by kind: the task, the algorithm, both optimizers, the loss term
+    and both schedules.
 
   Raises:
     HparamError: If a name is unknown, a flag belongs to a row that was not
@@ -309,7 +388,37 @@ def read_choices(
       if row is chosen[kind]:
         _check_number(flag, argument, value)
         given[kind][argument.name] = value
+  for kind, row in chosen.items():
+    for argument in row.arguments:
+      if argument.is_required and argument.name not in given[kind]:
+        raise HparamError(
+            f'--{kind}={row.name} needs --{row.flag_name(argument)}'
+        )
   return {kind: Choice(row, given[kind]) for kind, row in chosen.items()}
+
+
+def _complete_callbacks(values: dict[str, Any]):
+  """Fills in what is watched, or raises if two flags do not fit."""
+  if None not in (
+      values['weights_average_decay'],
+      values['weights_average_rounds'],
+  ):
+    raise HparamError(
+        '--weights_average_decay and --weights_average_rounds are two averages '
+        'of the same name, give one of them'
+    )
+  if values['early_stopping_patience'] is None and not values['keep_best']:
+    for name in ('monitored_metric', 'monitored_mode'):
+      if values[name] is not None:
+        raise HparamError(
+            f'--{name} needs --early_stopping_patience or --keep_best'
+        )
+    return
+  if values['monitored_metric'] is None:
+    values['monitored_metric'] = _DEFAULT_METRIC
+  if values['monitored_mode'] is None:
+    is_loss = values['monitored_metric'].rpartition('/')[2] == 'loss'
+    values['monitored_mode'] = 'min' if is_loss else 'max'
 
 
 def read_settings(
@@ -325,15 +434,23 @@ def read_settings(
     The `Settings`.
 
   Raises:
-    HparamError: If the name of the experiment leaves the output folder.
+    HparamError: If the name of the experiment leaves the output folder, the
+      task reads files and no folder of data was given, or two flags of what
+      watches the run do not fit.
   """
   values = {
       field.name: flag_values[field.name].value
       for field in dataclasses.fields(Settings)
   }
+  task = choices[registry.TASK].row
+  if 'data_dir' in task.supplied and not values['data_dir']:
+    raise HparamError(
+        f'--task={task.name} needs --data_dir, the folder of the data sets'
+    )
+  _complete_callbacks(values)
   if values['experiment_name'] is None:
     values['experiment_name'] = '.'.join(
-        choice.row.name for choice in choices.values()
+        choices[kind].row.name for kind in _NAMING_KINDS
     )
   parts = values['experiment_name'].split('/')
   if not all(parts) or any(part in ('.', '..') for part in parts):

@@ -26,6 +26,9 @@ TASK = 'task'
 ALGORITHM = 'algorithm'
 CLIENT_OPTIMIZER = 'client_optimizer'
 SERVER_OPTIMIZER = 'server_optimizer'
+LOSS_TERM = 'loss_term'
+CLIENT_SCHEDULE = 'client_schedule'
+SERVER_SCHEDULE = 'server_schedule'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,6 +46,11 @@ class Argument:
       'module:attribute', in the order of `choices`.
     minimum: The smallest value of a number, if there is one.
     may_be_infinite: Whether infinity is a value of a number.
+    parser: Where the function is found that makes the builder's value of the
+      flag's text, as 'module:function'.
+    is_required: Whether the builder has no default.
+    is_hparam: Whether a run with another value is another run; not so where the
+      flag says how to come by something.
   """
 
   name: str
@@ -54,9 +62,14 @@ class Argument:
   references: tuple[str, ...] = ()
   minimum: Optional[float] = None
   may_be_infinite: bool = False
+  parser: Optional[str] = None
+  is_required: bool = False
+  is_hparam: bool = True
 
   def to_builder_value(self, value: Any) -> Any:
     """Returns what the builder takes for a value of the flag."""
+    if self.parser is not None:
+      return resolve(self.parser)(value)
     if not self.references:
       return value
     return resolve(self.references[self.choices.index(value)])
@@ -68,7 +81,8 @@ class Row:
 
   Attributes:
     name: The name on the command line.
-    builder: The function that builds it, as 'module:function'.
+    builder: The function that builds it, as 'module:function'; None for a
+      choice that stands for nothing.
     arguments: The arguments that get a flag.
     supplied: The arguments that the binary gives, or leaves alone; they have no
       flag.
@@ -77,7 +91,7 @@ class Row:
   """
 
   name: str
-  builder: str
+  builder: Optional[str]
   arguments: tuple[Argument, ...] = ()
   supplied: tuple[str, ...] = ()
   protocol: Optional[str] = None
@@ -118,6 +132,14 @@ def _server_learning_rate(default: float, what: str) -> Argument:
   )
 
 
+_PARTITIONS = (
+    'dirichlet_with_replacement',
+    'dirichlet_without_replacement',
+    'dirichlet_per_class',
+    'shards',
+    'iid',
+)
+
 _TASKS = (
     Row(
         'digits',
@@ -155,6 +177,83 @@ _TASKS = (
         supplied=('seed', 'protocol'),
         protocol='tasks.digits.digits_tasks:DEFAULT_PROTOCOL',
     ),
+    Row(
+        'mnist',
+        'tasks.mnist:create_mnist_task',
+        (
+            Argument(
+                'num_clients',
+                int,
+                100,
+                'How many clients there are.',
+                minimum=1,
+            ),
+            Argument(
+                'alpha',
+                float,
+                0.1,
+                "How alike the clients' labels are: the concentration of the "
+                'Dirichlet partitions.',
+                minimum=0.0,
+            ),
+            Argument(
+                'partition',
+                str,
+                'dirichlet_with_replacement',
+                'How the training images are split.',
+                choices=_PARTITIONS,
+            ),
+            Argument(
+                'examples_per_client',
+                str,
+                None,
+                'Images of a client: 500, or drawn from a range: 100-500; '
+                'unset, 500, or all where the partition divides all.',
+            ),
+            Argument(
+                'shards_per_client',
+                int,
+                2,
+                'Of shards: how many a client gets.',
+                minimum=1,
+            ),
+            Argument(
+                'min_size',
+                int,
+                1,
+                'Of dirichlet_per_class: images that a client has at least.',
+                minimum=0,
+            ),
+            Argument(
+                'cap',
+                bool,
+                False,
+                'Of dirichlet_per_class: whether a client with its even part '
+                'of the images gets nothing of further classes.',
+            ),
+            Argument(
+                'model_id',
+                str,
+                'cnn',
+                'The model to train.',
+                flag='mnist_model',
+                choices=('cnn', 'logistic'),
+                references=(
+                    'tasks.mnist:ModelID.CNN',
+                    'tasks.mnist:ModelID.LOGISTIC',
+                ),
+            ),
+            Argument(
+                'download',
+                bool,
+                False,
+                'Whether the data are downloaded if --data_dir has none.',
+                is_hparam=False,
+            ),
+        ),
+        supplied=('data_dir', 'seed', 'protocol'),
+        protocol='tasks.mnist.mnist_tasks:DEFAULT_PROTOCOL',
+    ),
 )
 
 _ALGORITHMS = (
@@ -176,6 +275,22 @@ _ALGORITHMS = (
                     'tensorflow_federated:learning.ClientWeighting.UNIFORM',
                 ),
             ),
+            Argument(
+                'clip_norm',
+                float,
+                None,
+                'The largest norm of a local gradient; unset, no clipping.',
+                flag='client_clip_norm',
+                minimum=0.0,
+            ),
+            Argument(
+                'weight_decay',
+                float,
+                0.0,
+                'Times the weights, added to each local gradient.',
+                flag='client_weight_decay',
+                minimum=0.0,
+            ),
         ),
         supplied=(
             'model',
@@ -184,6 +299,8 @@ _ALGORITHMS = (
             'model_aggregator',
             'metrics_aggregator',
             'loss_term',
+            'client_schedule',
+            'server_schedule',
             'loop_implementation',
         ),
     ),
@@ -367,6 +484,77 @@ _SERVER_OPTIMIZERS = (
     ),
 )
 
+_LOSS_TERMS = (
+    Row('none', None),
+    Row(
+        'fedprox',
+        'tff_adaptive.client_works:build_fedprox',
+        (
+            Argument(
+                'mu',
+                float,
+                0.01,
+                'Strength of the pull to the received model.',
+                minimum=0.0,
+            ),
+        ),
+    ),
+)
+
+
+def _schedules(kind: str) -> tuple[Row, ...]:
+  """The rows of the schedules of a placement's learning rate."""
+  module = 'tff_adaptive.optimizers.schedules'
+  decay_rate = Argument(
+      'decay_rate',
+      float,
+      0.1,
+      'What each step multiplies.',
+      flag=f'{kind}_decay_rate',
+      minimum=0.0,
+  )
+  return (
+      Row('constant', None),
+      Row(
+          'step_decay',
+          f'{module}:build_step_decay',
+          (decay_rate,),
+          supplied=('total_rounds',),
+      ),
+      Row(
+          'exp_decay',
+          f'{module}:build_exp_decay',
+          (
+              decay_rate,
+              Argument(
+                  'rounds_per_decay',
+                  int,
+                  500,
+                  'Rounds between two steps.',
+                  flag=f'{kind}_rounds_per_decay',
+                  minimum=1,
+              ),
+          ),
+      ),
+      Row('inverse_sqrt', f'{module}:build_inverse_sqrt'),
+      Row(
+          'table',
+          f'{module}:build_table',
+          (
+              Argument(
+                  'factors',
+                  str,
+                  None,
+                  'Factors by the round from which they hold, as 0:1,100:0.5.',
+                  flag=f'{kind}_table',
+                  parser=f'{module}:parse_table',
+                  is_required=True,
+              ),
+          ),
+      ),
+  )
+
+
 ROWS = {
     kind: {row.name: row for row in rows}
     for kind, rows in (
@@ -374,6 +562,9 @@ ROWS = {
         (ALGORITHM, _ALGORITHMS),
         (CLIENT_OPTIMIZER, _CLIENT_OPTIMIZERS),
         (SERVER_OPTIMIZER, _SERVER_OPTIMIZERS),
+        (LOSS_TERM, _LOSS_TERMS),
+        (CLIENT_SCHEDULE, _schedules(CLIENT_SCHEDULE)),
+        (SERVER_SCHEDULE, _schedules(SERVER_SCHEDULE)),
     )
 }
 

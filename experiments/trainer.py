@@ -24,6 +24,8 @@ from experiments import command_line
 from experiments import hparam_flags
 from experiments import registry
 from tff_adaptive.analysis import curves
+from tff_adaptive.analysis import partition_plot
+from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import cohort
 from tff_adaptive.simulation import data_checks
@@ -135,6 +137,11 @@ def build_process(
       model=task.functional_model or task.variable_model_fn,
       client_optimizer=choices[registry.CLIENT_OPTIMIZER].build(),
       server_optimizer=choices[registry.SERVER_OPTIMIZER].build(),
+      loss_term=choices[registry.LOSS_TERM].build(),
+      **{
+          kind: choices[kind].build(total_rounds=task.protocol.total_rounds)
+          for kind in (registry.CLIENT_SCHEDULE, registry.SERVER_SCHEDULE)
+      },
   )
 
 
@@ -165,6 +172,41 @@ def build_cohort_fn(task: task_lib.Task, seed: int) -> Callable[[int], Any]:
     )
 
   return cohort_fn
+
+
+def build_callbacks(
+    settings: hparam_flags.Settings, directory: run_directory.RunDirectory
+) -> list[callbacks.Callback]:
+  """Builds what watches the run; averages first, so that all can watch them.
+
+  Args:
+    settings: The flags that belong to no row.
+    directory: The folder of the run.
+
+  Returns:
+    The callbacks that the flags turn on.
+
+  Raises:
+    ValueError: If a flag has a value that cannot be.
+  """
+  watched: dict[str, Any] = {
+      'metric': settings.monitored_metric,
+      'mode': settings.monitored_mode,
+  }
+  found: list[callbacks.Callback] = []
+  if settings.weights_average_decay is not None:
+    found.append(callbacks.WeightsMovingAverage(settings.weights_average_decay))
+  if settings.weights_average_rounds is not None:
+    found.append(callbacks.LastWeightsAverage(settings.weights_average_rounds))
+  if settings.keep_best:
+    found.append(callbacks.BestCheckpoint(directory.checkpoints, **watched))
+  if settings.early_stopping_patience is not None:
+    found.append(
+        callbacks.EarlyStopping(
+            patience=settings.early_stopping_patience, **watched
+        )
+    )
+  return found
 
 
 def collect_hparams(
@@ -206,16 +248,26 @@ def train(choices: _Choices, settings: hparam_flags.Settings):
       settings.output_dir, settings.experiment_name
   )
   tf.keras.utils.set_random_seed(settings.seed)
-  with command_line.errors_as(
-      command_line.UserError,
-      TypeError,
-      ValueError,
-      FileNotFoundError,
-      run_directory.RunDirectoryError,
+  with (
+      command_line.errors_as(command_line.EnvironmentalError, OSError),
+      command_line.errors_as(
+          command_line.UserError,
+          TypeError,
+          ValueError,
+          FileNotFoundError,
+          run_directory.RunDirectoryError,
+      ),
   ):
     protocol = build_protocol(choices, settings)
     hparams = collect_hparams(choices, settings, protocol)
-    directory.check(hparams)
+    # Kinds of rows that are built from the number of rounds: schedules.
+    uses_total_rounds = [
+        kind
+        for kind, choice in choices.items()
+        if 'total_rounds' in choice.row.supplied
+    ]
+    directory.check(hparams, uses_total_rounds)
+    run_callbacks = build_callbacks(settings, directory)
     task = build_task(choices, settings, protocol)
     cohort_fn = build_cohort_fn(task, settings.seed)
     process = build_process(choices, task)
@@ -229,11 +281,13 @@ def train(choices: _Choices, settings: hparam_flags.Settings):
       command_line.errors_as(command_line.EnvironmentalError, OSError),
       command_line.errors_as(
           command_line.UserError,
+          callbacks.UnknownMetricError,
           checkpoints.CheckpointError,
           metrics_writers.MetricsFileError,
       ),
   ):
-    directory.open(hparams)
+    directory.open(hparams, uses_total_rounds)
+    draw_partition(task, directory)
     with runtime():
       result = training_loop.run_training(
           process,
@@ -247,8 +301,26 @@ def train(choices: _Choices, settings: hparam_flags.Settings):
               metrics_writers.CSVMetricsWriter(directory.metrics_csv),
               metrics_writers.TensorBoardMetricsWriter(directory.tensorboard),
           ],
+          callbacks=run_callbacks,
       )
     report(result, directory, describe(choices))
+
+
+def draw_partition(task: task_lib.Task, directory: run_directory.RunDirectory):
+  """Draws the clients by their classes, if the task has classes.
+
+  Args:
+    task: What is trained on.
+    directory: The folder of the run.
+  """
+  picture = directory.plots / 'partition.png'
+  if picture.exists() or task.num_classes is None:
+    return
+  if partition_plot.has_class_labels(task.train_data):
+    partition_plot.plot_client_labels(
+        task.train_data, task.num_classes, picture, f'clients of {task.name}'
+    )
+    print(f'partition: {picture}', flush=True)
 
 
 def report(
@@ -265,7 +337,12 @@ def report(
   """
   curve = directory.plots / 'training.png'
   curves.plot_training_curve(directory.metrics_csv, curve, title)
-  if result.num_new_rounds == 0:
+  if result.stopped:
+    print(
+        f'Training ended after round {result.round_num}: the metric that is '
+        'watched has not become better any more.'
+    )
+  elif result.num_new_rounds == 0:
     print(
         f'This run is finished: all {result.round_num} rounds were trained '
         'before; a larger --total_rounds goes on from here.'

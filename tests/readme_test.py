@@ -21,6 +21,7 @@ import sys
 import tempfile
 
 from absl.testing import absltest
+import numpy as np
 import pytest
 
 _ROOT = pathlib.Path(__file__).parents[1]
@@ -48,7 +49,7 @@ _RUN_ELSEWHERE = {
 _RUN_HERE = {
     'make demo': 'test_demo',
     'make check': 'test_check',
-    '.venv/bin/python -m experiments.train': 'test_experiment',
+    '.venv/bin/python -m experiments.train': 'test_experiments',
 }
 
 
@@ -145,13 +146,31 @@ class ReadmeTest(absltest.TestCase):
     self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
 
   @pytest.mark.slow
-  def test_experiment(self):
-    (command,) = [c for c in _commands() if 'experiments.train' in c]
+  def test_experiments(self):
+    """Runs the training commands; that on MNIST briefly, on made-up images."""
+    digits, mnist = [c for c in _commands() if 'experiments.train' in c]
     copy = self._copy_project()
-    result = _run(command, copy)
-    self.assertEqual(result.returncode, 0, result.stderr)
-    rows = (copy / 'runs/sgd/metrics.csv').read_text().splitlines()
-    self.assertLen(rows, 1 + 20)
+    (copy / 'data').mkdir()
+    generator = np.random.default_rng(0)
+    np.savez(
+        copy / 'data/mnist.npz',
+        **{
+            f'{part}_{split}': generator.integers(0, high, shape, np.uint8)
+            for split, size in (('train', 1000), ('test', 100))
+            for part, high, shape in (
+                ('x', 256, (size, 28, 28)),
+                ('y', 10, (size,)),
+            )
+        },
+    )
+    for command, num_rounds, folder in (
+        (digits, 20, 'sgd'),
+        (f'{mnist} --total_rounds=2', 2, 'mnist.fed_opt.delta_sgd.fedavg'),
+    ):
+      result = _run(command, copy)
+      self.assertEqual(result.returncode, 0, result.stderr)
+      rows = (copy / 'runs' / folder / 'metrics.csv').read_text().splitlines()
+      self.assertLen(rows, 1 + num_rounds)
 
 
 if __name__ == '__main__':

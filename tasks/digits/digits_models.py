@@ -21,6 +21,7 @@ from typing import Union
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tasks import keras_classification
 from tasks.digits import digits_preprocessing
 from tff_adaptive.simulation import random_streams
 
@@ -64,7 +65,7 @@ def build_keras_model(
     >>> build_keras_model(ModelID.LOGISTIC, seed=1).count_params()
     650
   """
-  model_id = _as_model_id(model_id)
+  model_id = keras_classification.to_model_id(ModelID, model_id)
 
   def kernel(layer: str) -> tf.keras.initializers.Initializer:
     return tf.keras.initializers.GlorotUniform(
@@ -125,11 +126,8 @@ def build_functional_model(
     >>> [weight.shape for weight in model.initial_weights[0]]
     [(64, 10), (10,)]
   """
-  return tff.learning.models.functional_model_from_keras(
-      build_keras_model(model_id, seed),
-      loss_fn=_loss(),
-      input_spec=input_spec(),
-      metrics_constructor=lambda: collections.OrderedDict(accuracy=_accuracy()),
+  return keras_classification.to_functional_model(
+      build_keras_model(model_id, seed), input_spec()
   )
 
 
@@ -156,32 +154,7 @@ def build_variable_model_fn(
     >>> len(model.trainable_variables)
     2
   """
-  model_id = _as_model_id(model_id)
-
-  def model_fn() -> tff.learning.models.VariableModel:
-    return tff.learning.models.from_keras_model(
-        build_keras_model(model_id, seed),
-        loss=_loss(),
-        input_spec=input_spec(),
-        metrics=[_accuracy()],
-    )
-
-  return model_fn
-
-
-def _as_model_id(model_id: Union[ModelID, str]) -> ModelID:
-  try:
-    return ModelID(model_id)
-  except ValueError:
-    known = [member.value for member in ModelID]
-    raise ValueError(
-        f'`model_id` must be one of {known}, found {model_id!r}.'
-    ) from None
-
-
-def _loss() -> tf.keras.losses.Loss:
-  return tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-
-
-def _accuracy() -> tf.keras.metrics.Metric:
-  return tf.keras.metrics.SparseCategoricalAccuracy(name='accuracy')
+  model_id = keras_classification.to_model_id(ModelID, model_id)
+  return keras_classification.to_variable_model_fn(
+      lambda: build_keras_model(model_id, seed), input_spec()
+  )

@@ -23,6 +23,8 @@ from absl.testing import parameterized
 from experiments import hparam_flags
 from experiments import registry
 
+_ACCURACY = 'evaluation/accuracy'
+
 
 def _parse(*arguments):
   values = flags.FlagValues()
@@ -86,10 +88,29 @@ class HparamFlagsTest(parameterized.TestCase):
             ),
             registry.Argument('b', int, 1, 'Help.'),
         ),
+        supplied=('c',),
     )
     choice = hparam_flags.Choice(row, {'a': 'y'})
-    self.assertEqual(choice.build(c=3), {'a': 2.718281828459045, 'c': 3})
+    self.assertEqual(
+        choice.build(c=3, unknown_to_it=4), {'a': 2.718281828459045, 'c': 3}
+    )
     self.assertEqual(choice.hparams(), {'row_a': 'y', 'row_b': 1})
+
+  def test_choice_of_nothing_builds_none(self):
+    row = registry.ROWS[registry.LOSS_TERM]['none']
+    self.assertIsNone(hparam_flags.Choice(row, {}).build(total_rounds=3))
+
+  def test_required_argument_must_be_given(self):
+    values = flags.FlagValues()
+    hparam_flags.define(values)
+    values(['program', '--client_schedule=table'])
+    with self.assertRaisesRegex(
+        flags.Error, '--client_schedule=table needs --client_schedule_table'
+    ):
+      hparam_flags.read_choices(values)
+    values['client_schedule_table'].value = '0:1,5:0.5'
+    choice = hparam_flags.read_choices(values)[registry.CLIENT_SCHEDULE]
+    self.assertEqual(float(choice.build()(6)), 0.5)
 
   @parameterized.named_parameters(
       (
@@ -162,11 +183,29 @@ class HparamFlagsTest(parameterized.TestCase):
       '--client_weighting=some',
       '--delta_sgd_gama=2',
       '--clients_per_round=-3',
+      '--early_stopping_patience=0',
+      '--monitored_mode=best',
+      '--weights_average_decay=1.5',
+      '--weights_average_rounds=0',
   )
   def test_absl_refuses(self, argument):
     name = argument.partition('=')[0].lstrip('-')
     with self.assertRaisesRegex(flags.Error, name):
       _parse(argument)
+
+  def test_task_that_reads_files_needs_their_folder(self):
+    values = _parse('--task=mnist')
+    with self.assertRaisesRegex(
+        hparam_flags.HparamError, '^--task=mnist needs --data_dir, the folder'
+    ):
+      hparam_flags.read_settings(hparam_flags.read_choices(values), values)
+
+  def test_download_makes_no_other_run(self):
+    hparams = _choices('--task=mnist', '--mnist_download')[
+        registry.TASK
+    ].hparams()
+    self.assertEqual(hparams['mnist_num_clients'], 100)
+    self.assertNotIn('mnist_download', hparams)
 
   def test_settings(self):
     values = _parse('--total_rounds=7', '--data_dir=somewhere')
@@ -189,6 +228,58 @@ class HparamFlagsTest(parameterized.TestCase):
             'rounds_per_checkpoint',
         ],
     )
+
+  @parameterized.named_parameters(
+      ('off', [], None, None),
+      ('patience', ['--early_stopping_patience=3'], _ACCURACY, 'max'),
+      ('keep_best', ['--keep_best'], _ACCURACY, 'max'),
+      (
+          'loss',
+          ['--keep_best', '--monitored_metric=evaluation/loss'],
+          'evaluation/loss',
+          'min',
+      ),
+      (
+          'mode',
+          ['--keep_best', '--monitored_metric=loss', '--monitored_mode=max'],
+          'loss',
+          'max',
+      ),
+  )
+  def test_what_is_monitored_is_filled_in(self, arguments, metric, mode):
+    values = _parse(*arguments)
+    settings = hparam_flags.read_settings(
+        hparam_flags.read_choices(values), values
+    )
+    hparams = settings.hparams()
+    self.assertEqual(hparams['monitored_metric'], metric)
+    self.assertEqual(hparams['monitored_mode'], mode)
+    self.assertEqual(hparams['keep_best'], '--keep_best' in arguments)
+    self.assertIsNone(hparams['weights_average_decay'])
+
+  @parameterized.named_parameters(
+      (
+          'metric',
+          ['--monitored_metric=loss'],
+          '--monitored_metric needs --early_stopping_patience or --keep_best',
+      ),
+      (
+          'mode',
+          ['--monitored_mode=min'],
+          '--monitored_mode needs --early_stopping_patience or --keep_best',
+      ),
+      (
+          'averages',
+          ['--weights_average_decay=0.9', '--weights_average_rounds=2'],
+          '--weights_average_decay and --weights_average_rounds are two '
+          'averages of the same name, give one of them',
+      ),
+  )
+  def test_flags_that_do_not_fit_are_one_sentence(self, arguments, sentence):
+    values = _parse(*arguments)
+    with self.assertRaises(hparam_flags.HparamError) as caught:
+      hparam_flags.read_settings(hparam_flags.read_choices(values), values)
+    self.assertEqual(str(caught.exception), sentence)
 
   @parameterized.parameters('', '..', 'a/../../b', '/root', 'a//b')
   def test_experiment_name_stays_in_the_output_folder(self, name):

@@ -19,6 +19,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiments import registry
+from tff_adaptive.simulation import partition
 
 _ROWS = [
     (f'{kind}_{row.name}', kind, row)
@@ -31,11 +32,17 @@ class RegistryTest(parameterized.TestCase):
 
   @parameterized.named_parameters(*_ROWS)
   def test_row_has_the_signature_of_its_builder(self, kind, row):
+    if row.builder is None:
+      self.assertEmpty(row.arguments)
+      return
     builder = registry.resolve(row.builder)
     parameters = inspect.signature(builder).parameters
     flagged = {argument.name: argument for argument in row.arguments}
     self.assertCountEqual([*flagged, *row.supplied], parameters)
     for name, argument in flagged.items():
+      if argument.is_required:
+        self.assertIs(parameters[name].default, inspect.Parameter.empty)
+        continue
       self.assertEqual(
           argument.to_builder_value(argument.default),
           parameters[name].default,
@@ -56,6 +63,17 @@ class RegistryTest(parameterized.TestCase):
       if argument.choices:
         self.assertIn(argument.default, argument.choices)
     self.assertEqual(kind == registry.TASK, row.protocol is not None)
+
+  def test_partitions_are_those_that_there_are(self):
+    arguments = [
+        argument
+        for row in registry.ROWS[registry.TASK].values()
+        for argument in row.arguments
+        if argument.name == 'partition'
+    ]
+    self.assertNotEmpty(arguments)
+    for argument in arguments:
+      self.assertEqual(argument.choices, partition.SCHEMES)
 
   def test_protocols_and_runtimes_are_there(self):
     for row in registry.ROWS[registry.TASK].values():

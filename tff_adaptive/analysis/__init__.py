@@ -14,3 +14,6 @@
 """Figures and tables of runs, from the files that they wrote."""
 
 from tff_adaptive.analysis.curves import plot_training_curve
+from tff_adaptive.analysis.partition_plot import count_labels
+from tff_adaptive.analysis.partition_plot import plot_client_labels
+from tff_adaptive.analysis.partition_plot import plot_partition

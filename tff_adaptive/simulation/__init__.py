@@ -18,8 +18,16 @@ module `partition`, seeded random numbers in `random_streams`.
 """
 
 from tff_adaptive.simulation.batching import BatchPlan
+from tff_adaptive.simulation.callbacks import BestCheckpoint
+from tff_adaptive.simulation.callbacks import BestWeights
 from tff_adaptive.simulation.callbacks import Callback
+from tff_adaptive.simulation.callbacks import EarlyStopping
+from tff_adaptive.simulation.callbacks import LastWeightsAverage
+from tff_adaptive.simulation.callbacks import load_best
 from tff_adaptive.simulation.callbacks import RoundEnd
+from tff_adaptive.simulation.callbacks import TrainingStart
+from tff_adaptive.simulation.callbacks import UnknownMetricError
+from tff_adaptive.simulation.callbacks import WeightsMovingAverage
 from tff_adaptive.simulation.checkpoints import CheckpointManager
 from tff_adaptive.simulation.client_data import ClientArrays
 from tff_adaptive.simulation.client_data import LazyClientArrays
@@ -37,6 +45,6 @@ from tff_adaptive.simulation.run_directory import RunDirectory
 from tff_adaptive.simulation.sampling import build_client_sampling
 from tff_adaptive.simulation.task import Protocol
 from tff_adaptive.simulation.task import Task
+from tff_adaptive.simulation.training_loop import run_training
 from tff_adaptive.simulation.training_loop import TrainingInterrupted
 from tff_adaptive.simulation.training_loop import TrainingResult
-from tff_adaptive.simulation.training_loop import run_training

@@ -158,6 +158,73 @@ def _read(path: pathlib.Path) -> tuple[list[dict[str, Any]], list[np.ndarray]]:
   return rows, arrays
 
 
+def write_structure(path: pathlib.Path, round_num: int, state: Any):
+  """Writes a structure as one file that is at all times absent or whole.
+
+  Args:
+    path: The file; its folder is made.
+    round_num: The number of finished rounds, not negative.
+    state: A nested structure of arrays and scalars.
+
+  Raises:
+    TypeError: If a leaf is neither array nor scalar.
+    ValueError: If two leaves have the same name.
+    CheckpointWriteError: If the file cannot be written, for example because the
+      disk is full; an OSError. What was there before is kept.
+  """
+  rows: list[dict[str, Any]] = []
+  arrays = []
+  for leaf_path, leaf in structures.flatten_with_path(state):
+    name = '/'.join(leaf_path)
+    array, dtype = _encode(name, leaf)
+    rows.append({'name': name, 'dtype': dtype, 'shape': list(array.shape)})
+    arrays.append(array)
+  _check_distinct([row['name'] for row in rows])
+  manifest = json.dumps(
+      {
+          'format': _FORMAT,
+          'round_num': round_num,
+          'leaves': rows,
+          'digest': _digest([row['name'] for row in rows], arrays),
+      }
+  )
+  members = {_MANIFEST_KEY: np.frombuffer(manifest.encode(), np.uint8)}
+  members.update((f'leaf_{i}', array) for i, array in enumerate(arrays))
+  try:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _write_atomically(path, members)
+  except OSError as error:
+    raise CheckpointWriteError(
+        f'could not write {path}: {error.strerror}; the checkpoints before it '
+        'are kept'
+    ) from error
+
+
+def read_structure(path: pathlib.Path, template: Any) -> Any:
+  """Reads what `write_structure` wrote.
+
+  Args:
+    path: The file.
+    template: A structure like the saved one; its leaves give the shapes and
+      dtypes that are expected.
+
+  Returns:
+    The structure.
+
+  Raises:
+    FileNotFoundError: If there is no such file.
+    CheckpointError: If the file is damaged, or if the names, shapes or dtypes
+      differ from those of `template`.
+  """
+  if not path.exists():
+    raise FileNotFoundError(f'there is no {path}')
+  try:
+    rows, arrays = _read(path)
+  except _CorruptError as error:
+    raise CheckpointError(f'{path} is damaged ({error})') from error
+  return _restore(path, rows, arrays, template)
+
+
 class CheckpointManager:
   """Saves the states of a run, and loads the newest that is whole.
 
@@ -210,32 +277,7 @@ class CheckpointManager:
       CheckpointWriteError: If the file cannot be written, for example because
         the disk is full; an OSError. The checkpoints before are kept.
     """
-    rows: list[dict[str, Any]] = []
-    arrays = []
-    for path, leaf in structures.flatten_with_path(state):
-      name = '/'.join(path)
-      array, dtype = _encode(name, leaf)
-      rows.append({'name': name, 'dtype': dtype, 'shape': list(array.shape)})
-      arrays.append(array)
-    _check_distinct([row['name'] for row in rows])
-    manifest = json.dumps(
-        {
-            'format': _FORMAT,
-            'round_num': round_num,
-            'leaves': rows,
-            'digest': _digest([row['name'] for row in rows], arrays),
-        }
-    )
-    members = {_MANIFEST_KEY: np.frombuffer(manifest.encode(), np.uint8)}
-    members.update((f'leaf_{i}', array) for i, array in enumerate(arrays))
-    try:
-      self._directory.mkdir(parents=True, exist_ok=True)
-      _write_atomically(self._path(round_num), members)
-    except OSError as error:
-      raise CheckpointWriteError(
-          f'could not write {self._path(round_num)}: {error.strerror}; the '
-          'checkpoints before it are kept'
-      ) from error
+    write_structure(self._path(round_num), round_num, state)
     self._drop_old()
 
   def _drop_old(self):

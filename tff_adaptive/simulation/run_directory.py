@@ -13,7 +13,7 @@
 # limitations under the License.
 """The folder of one run, and the check that it belongs to one configuration."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import json
 import os
 import pathlib
@@ -30,14 +30,28 @@ def _show(value: Any) -> str:
   return 'nothing' if value is None else json.dumps(value)
 
 
-def _check_same(path: pathlib.Path, found: Mapping[str, Any], given):
+def _check_same(
+    path: pathlib.Path,
+    found: Mapping[str, Any],
+    given: Any,
+    uses_total_rounds: Sequence[str],
+):
   """Raises unless two configurations agree, but for more rounds."""
   # In the order of the caller, who puts first what explains the rest.
   for name in dict.fromkeys([*given, *found]):
     old, new = found.get(name), given.get(name)
     may_grow = name == _TOTAL_ROUNDS_KEY and None not in (old, new)
-    if old == new or (may_grow and new >= old):
+    grows = may_grow and new >= old
+    if old == new or (grows and not uses_total_rounds):
       continue
+    if grows:
+      user = uses_total_rounds[0]
+      raise RunDirectoryError(
+          f'{path} holds a run with --{name}={_show(old)}, but --{name}='
+          f'{_show(new)} was given, and with --{user}={_show(given.get(user))} '
+          'the rounds that are finished would have been others; choose another '
+          '--experiment_name, or give the value that was found'
+      )
     raise RunDirectoryError(
         f'{path} holds a run with --{name}={_show(old)}, but --{name}='
         f'{_show(new)} was given; choose another --experiment_name, or give '
@@ -92,16 +106,22 @@ class RunDirectory:
     """The folder of the figures."""
     return self.path / 'plots'
 
-  def check(self, hparams: Mapping[str, Any]):
+  def check(
+      self, hparams: Mapping[str, Any], uses_total_rounds: Sequence[str] = ()
+  ):
     """Checks that the folder is new or belongs to these hyperparameters.
 
     Args:
       hparams: The hyperparameters of the run, by flag name; values that JSON
         can hold. Of several differences the first one is named.
+      uses_total_rounds: The names of those on whose account every round depends
+        on `total_rounds`, such as a schedule with steps at shares of it; with
+        any, `total_rounds` must not change either.
 
     Raises:
       RunDirectoryError: If the folder holds a run with other hyperparameters
-        (a larger `total_rounds` is fine), or anything else than a run.
+        (a larger `total_rounds` is fine, unless something uses it), or anything
+        else than a run.
     """
     if self.path.exists() and not self.path.is_dir():
       raise RunDirectoryError(f'{self.path} is a file, not the folder of a run')
@@ -120,18 +140,26 @@ class RunDirectory:
           'another --experiment_name'
       ) from error
     # Through JSON, so that tuples and lists, 1 and 1.0 compare as written.
-    _check_same(self.path, found, json.loads(json.dumps(dict(hparams))))
+    _check_same(
+        self.path,
+        found,
+        json.loads(json.dumps(dict(hparams))),
+        uses_total_rounds,
+    )
 
-  def open(self, hparams: Mapping[str, Any]):
+  def open(
+      self, hparams: Mapping[str, Any], uses_total_rounds: Sequence[str] = ()
+  ):
     """Checks the folder as `check` does, then makes it and `hparams.json`.
 
     Args:
       hparams: As for `check`.
+      uses_total_rounds: As for `check`.
 
     Raises:
       RunDirectoryError: As `check`.
     """
-    self.check(hparams)
+    self.check(hparams, uses_total_rounds)
     for path in (self.path, self.tensorboard, self.checkpoints, self.plots):
       path.mkdir(parents=True, exist_ok=True)
     text = json.dumps(dict(hparams), indent=2, sort_keys=True) + '\n'

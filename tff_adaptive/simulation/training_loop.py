@@ -44,12 +44,14 @@ class TrainingResult:
     num_new_rounds: How many of them this call has trained.
     evaluation: The central evaluation of the final weights, or None without
       an evaluation function.
+    stopped: Whether a callback has ended the run.
   """
 
   state: Any
   round_num: int
   num_new_rounds: int
   evaluation: Optional[Mapping[str, float]]
+  stopped: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -89,8 +91,15 @@ class _Run:
     self.stopped = False
     self.evaluation = None
     self.state = plan.process.initialize()
+    start = callbacks_lib.TrainingStart(
+        state=self.state,
+        get_weights=functools.partial(plan.get_weights, self.state),
+        get_evaluation=functools.lru_cache(
+            functools.partial(self.evaluate, self.state)
+        ),
+    )
     for callback in plan.callbacks:
-      callback.on_training_start(self.state)
+      callback.on_training_start(start)
 
   def _snapshot(self):
     """Returns everything that a resumed run needs, as one structure."""
@@ -143,11 +152,7 @@ class _Run:
     self.state = output.state
     self.round_num += 1
     self.evaluation = evaluation
-    row = metrics_writers.flatten_metrics(output.metrics, evaluation)
-    self._call_callbacks(row)
-    if self.stopped and self.evaluation is None:
-      self.evaluation = self.evaluate(self.state)
-      row = metrics_writers.flatten_metrics(output.metrics, self.evaluation)
+    row = self._call_callbacks(output)
     row[metrics_writers.SECONDS_KEY] = round(seconds, 6)
     for writer in self._plan.writers:
       writer.write(self.round_num, row)
@@ -156,20 +161,34 @@ class _Run:
       self.save()
     return row
 
-  def _call_callbacks(self, row):
-    """Shows the round to every callback."""
-    round_end = callbacks_lib.RoundEnd(
+  def _call_callbacks(self, output):
+    """Shows the round to every callback, and returns its row."""
+    round_end = self._new_round_end(output)
+    stops = []
+    # All of them: a callback that stops keeps no other from its turn.
+    for callback in self._plan.callbacks:
+      stops.append(callback.on_round_end(round_end))
+      _measure(callback, round_end)
+    self.stopped = any(stops)
+    if self.stopped and self.evaluation is None:
+      self.evaluation = self.evaluate(self.state)
+      round_end = self._new_round_end(output)
+      for callback in self._plan.callbacks:
+        _measure(callback, round_end)
+    return round_end.metrics
+
+  def _new_round_end(self, output):
+    """Returns what callbacks see of the newest round."""
+    return callbacks_lib.RoundEnd(
         round_num=self.round_num,
         state=self.state,
         get_weights=functools.partial(self._plan.get_weights, self.state),
-        metrics=row,
+        metrics=metrics_writers.flatten_metrics(
+            output.metrics, self.evaluation
+        ),
         evaluation=self.evaluation,
+        evaluate=self._plan.evaluate_fn,
     )
-    # A list, so that a callback that stops keeps no other from its turn.
-    stops = [
-        callback.on_round_end(round_end) for callback in self._plan.callbacks
-    ]
-    self.stopped = any(stops)
 
   def save(self):
     """Saves a checkpoint, after the metrics that it vouches for."""
@@ -189,6 +208,17 @@ class _Run:
         f'{done} {self._plan.total_rounds}; run the same command again to go '
         'on from there.'
     )
+
+
+def _measure(callback, round_end):
+  """Adds to the row of a round what a callback measures."""
+  for name, value in callback.measure(round_end).items():
+    if name in round_end.metrics:
+      raise ValueError(
+          f'{type(callback).__name__} measures {name!r}, a name that the round '
+          'already has; give it another name.'
+      )
+    round_end.metrics[name] = value
 
 
 def _train(run: _Run, plan: _Plan):
@@ -258,7 +288,9 @@ def run_training(
     A `TrainingResult`. A run that had been finished before is only evaluated.
 
   Raises:
-    ValueError: If a number of rounds is not positive.
+    ValueError: If a number of rounds is not positive, or a callback measures
+      under a name that the round already has.
+    UnknownMetricError: If a callback is to watch a metric that there is not.
     TrainingInterrupted: After Ctrl-C or SIGTERM; a KeyboardInterrupt.
     CheckpointError: If a checkpoint does not fit the process.
     OSError: If a file cannot be written.
@@ -304,4 +336,5 @@ def run_training(
       round_num=run.round_num,
       num_new_rounds=run.round_num - initial_round,
       evaluation=run.evaluation,
+      stopped=run.stopped,
   )

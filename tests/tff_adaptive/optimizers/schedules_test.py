@@ -66,7 +66,7 @@ class SchedulesTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.named_parameters(
       ('rounds', lambda: schedules.build_step_decay(0), 'total_rounds.*0'),
-      ('part', lambda: schedules.build_step_decay(2.5), 'total_rounds.*2.5'),
+      ('part', lambda: schedules.build_step_decay(2.5), 'rounds.*2.5'),  # type: ignore[arg-type]
       ('rate', lambda: schedules.build_exp_decay(-0.1), 'decay_rate.*-0.1'),
       ('steps', lambda: schedules.build_exp_decay(0.1, 0), 'rounds_per_decay'),
       ('start', lambda: schedules.build_table({1: 1.0}), r'round 0.*\[1\]'),

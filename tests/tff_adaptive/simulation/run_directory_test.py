@@ -63,6 +63,25 @@ class RunDirectoryTest(parameterized.TestCase):
     found = json.loads(self.directory.hparams_json.read_text())
     self.assertEqual(found, _HPARAMS)
 
+  def test_more_rounds_are_refused_where_a_schedule_uses_their_number(self):
+    hparams = {**_HPARAMS, 'client_schedule': 'step_decay'}
+    self.directory.open(hparams, ['client_schedule'])
+    self.directory.open(hparams, ['client_schedule'])
+    for method in (self.directory.check, self.directory.open):
+      with self.assertRaisesRegex(
+          run_directory.RunDirectoryError,
+          '--total_rounds=10, but --total_rounds=20 was given, and with '
+          '--client_schedule="step_decay" the rounds that are finished would '
+          'have been others; choose another --experiment_name',
+      ):
+        method({**hparams, 'total_rounds': 20}, ['client_schedule'])
+    # Fewer rounds, and a run that has no such number, are refused as ever.
+    with self.assertRaisesRegex(
+        run_directory.RunDirectoryError, '--total_rounds=9 was given; choose'
+    ):
+      self.directory.check({**hparams, 'total_rounds': 9}, ['client_schedule'])
+    self.directory.open({**hparams, 'total_rounds': 20})
+
   def test_foreign_folders_are_refused(self):
     self.directory.path.mkdir(parents=True)
     self.directory.open(_HPARAMS)

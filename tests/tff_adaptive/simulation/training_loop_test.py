@@ -11,54 +11,21 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Tests of the training loop, its progress, interrupts and callbacks."""
+"""Tests of the training loop."""
 
-import collections
-import io
 import os
-import pathlib
 import signal
-import tempfile
-import threading
-import types
 from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
+from tests.tff_adaptive.simulation import loop_testing
 from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import checkpoints
-from tff_adaptive.simulation import interrupts
 from tff_adaptive.simulation import metrics_writers
-from tff_adaptive.simulation import progress
 from tff_adaptive.simulation import training_loop
-
-_Output = collections.namedtuple('_Output', ['state', 'metrics'])
-
-
-class _Process:
-  """Adds the sum of a cohort to its state; looks like a learning process."""
-
-  def __init__(self, on_next=lambda state: None):
-    self._on_next = on_next
-
-  def initialize(self):
-    return {'weights': np.float32(0), 'rounds': np.int32(0)}
-
-  def next(self, state, cohort):
-    self._on_next(state)
-    weights = np.float32(state['weights'] + np.float32(0.1) * sum(cohort))
-    clients = collections.OrderedDict(loss=1 / (1 + weights), num=len(cohort))
-    return _Output(
-        {'weights': weights, 'rounds': state['rounds'] + np.int32(1)},
-        collections.OrderedDict(
-            client_work=collections.OrderedDict(clients=clients)
-        ),
-    )
-
-  def get_model_weights(self, state):
-    return state['weights']
 
 
 class _Average(callbacks.Callback):
@@ -69,8 +36,8 @@ class _Average(callbacks.Callback):
     self.seen = []
     self._stop_at = stop_at
 
-  def on_training_start(self, state):
-    self.initial = state
+  def on_training_start(self, start):
+    self.initial = start.state
 
   def on_round_end(self, round_end):
     self.total = self.total + np.float64(round_end.get_weights())
@@ -84,37 +51,7 @@ class _Average(callbacks.Callback):
     self.total = state['total']
 
 
-class _LoopTestCase(parameterized.TestCase):
-
-  def setUp(self):
-    super().setUp()
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    self.folder = pathlib.Path(folder)
-    self.stderr = io.StringIO()
-    self.enter_context(mock.patch('sys.stderr', self.stderr))
-
-  def run_loop(self, name='run', process=None, **kwargs):
-    folder = self.folder / name
-    folder.mkdir(exist_ok=True)
-    arguments = dict(
-        cohort_fn=lambda round_index: [round_index, 1],
-        total_rounds=10,
-        evaluate_fn=lambda weights: {'accuracy': float(weights) / 100},
-        rounds_per_evaluation=4,
-        rounds_per_checkpoint=3,
-        checkpoints=checkpoints.CheckpointManager(folder / 'checkpoints'),
-        writers=[metrics_writers.CSVMetricsWriter(folder / 'metrics.csv')],
-    )
-    arguments.update(kwargs)
-    return training_loop.run_training(process or _Process(), **arguments)
-
-  def rows(self, name='run'):
-    """The lines of metrics.csv without their last column, the seconds."""
-    text = (self.folder / name / 'metrics.csv').read_text()
-    return [line.rpartition(',')[0] for line in text.splitlines()]
-
-
-class TrainingLoopTest(_LoopTestCase):
+class TrainingLoopTest(loop_testing.LoopTestCase):
 
   def test_trains_evaluates_and_records(self):
     result = self.run_loop()
@@ -142,7 +79,7 @@ class TrainingLoopTest(_LoopTestCase):
 
   def test_needs_neither_evaluation_nor_checkpoints(self):
     result = training_loop.run_training(
-        _Process(), cohort_fn=lambda _: [1], total_rounds=2
+        loop_testing.Process(), cohort_fn=lambda _: [1], total_rounds=2
     )
     self.assertEqual(result.round_num, 2)
     self.assertIsNone(result.evaluation)
@@ -159,7 +96,7 @@ class TrainingLoopTest(_LoopTestCase):
         raise error
 
     with self.assertRaises(error):
-      self.run_loop(process=_Process(fail), callbacks=[_Average()])
+      self.run_loop(process=loop_testing.Process(fail), callbacks=[_Average()])
     average = _Average()
     result = self.run_loop(callbacks=[average])
     self.assertEqual(result.state, whole.state)
@@ -178,7 +115,7 @@ class TrainingLoopTest(_LoopTestCase):
         os.kill(os.getpid(), signal.SIGTERM)
 
     with self.assertRaises(training_loop.TrainingInterrupted) as caught:
-      self.run_loop(process=_Process(interrupt))
+      self.run_loop(process=loop_testing.Process(interrupt))
     self.assertEqual(
         str(caught.exception),
         'Interrupted after round 4 of 10; run the same command again to go on '
@@ -187,7 +124,9 @@ class TrainingLoopTest(_LoopTestCase):
     with self.assertRaisesRegex(
         KeyboardInterrupt, 'after round 4 of 10; no checkpoints are kept'
     ):
-      self.run_loop('other', process=_Process(interrupt), checkpoints=None)
+      self.run_loop(
+          'other', process=loop_testing.Process(interrupt), checkpoints=None
+      )
 
   def test_a_finished_run_is_only_evaluated(self):
     first = self.run_loop()
@@ -248,78 +187,6 @@ class TrainingLoopTest(_LoopTestCase):
     self.assertEqual(events, ['flush', 'save'] * 2)
     writer.resume.assert_called_once_with(0)
     writer.close.assert_called()
-
-
-class InterruptGuardTest(absltest.TestCase):
-
-  def test_a_shielded_block_is_finished_first(self):
-    done = []
-    before = signal.getsignal(signal.SIGTERM)
-    with self.assertRaises(KeyboardInterrupt):
-      with interrupts.InterruptGuard() as guard:
-        with guard.shielded():
-          os.kill(os.getpid(), signal.SIGINT)
-          done.append('inside')
-        done.append('outside')
-    self.assertEqual(done, ['inside'])
-    self.assertIs(signal.getsignal(signal.SIGTERM), before)
-
-  def test_a_signal_can_be_dropped(self):
-    with interrupts.InterruptGuard() as guard:
-      with guard.shielded(raise_at_end=False):
-        os.kill(os.getpid(), signal.SIGINT)
-
-  def test_does_nothing_in_other_threads(self):
-    before = signal.getsignal(signal.SIGINT)
-    seen = []
-
-    def use():
-      with interrupts.InterruptGuard() as guard:
-        with guard.shielded():
-          seen.append(signal.getsignal(signal.SIGINT))
-
-    thread = threading.Thread(target=use)
-    thread.start()
-    thread.join()
-    self.assertEqual(seen, [before])
-
-
-class ProgressTest(absltest.TestCase):
-
-  def _show(self, stream, clock):
-    row = {'clients/loss': 1.5, 'evaluation/loss': 9.0}
-    shown = progress.Progress(100, 10, stream)
-    with mock.patch.object(progress, 'time', clock):
-      for round_num in range(11, 101):
-        extra = {'evaluation/accuracy': 0.5} if round_num == 20 else {}
-        shown.update(round_num, {**row, **extra}, seconds=2.0)
-    shown.close()
-
-  def test_plain_lines_at_intervals(self):
-    stream = io.StringIO()
-    seconds = iter(range(1000))
-    self._show(stream, types.SimpleNamespace(monotonic=lambda: next(seconds)))
-    lines = stream.getvalue().splitlines()
-    self.assertEqual(
-        lines[0], 'round  11/100  loss 1.5000  2.00 s/round  0:02:58 left'
-    )
-    self.assertEqual(
-        lines[-1],
-        'round 100/100  loss 1.5000  test accuracy 0.5000  2.00 s/round  '
-        '0:00:00 left',
-    )
-    self.assertBetween(len(lines), 10, 30)
-
-  def test_one_bar_in_a_terminal(self):
-    stream = io.StringIO()
-    stream.isatty = lambda: True
-    self._show(stream, types.SimpleNamespace(monotonic=lambda: 0))
-    text = stream.getvalue()
-    self.assertIn('100/100 rounds', text)
-    self.assertIn('loss=1.5000', text)
-    self.assertIn('test accuracy=0.5000', text)
-    self.assertIn('s/round', text)
-    self.assertIn('left', text)
 
 
 if __name__ == '__main__':

@@ -11,67 +11,16 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Splitting a central data set among clients.
+"""Partitions whose mixes of classes are drawn from a Dirichlet distribution."""
 
-Every function returns an ordered mapping from client ids, 'client_000' and so
-on, to the rows that the client holds, which
-`PackedClientArrays.from_partition` takes as it is. All are pure functions of
-their arguments; random numbers come from `random_streams`.
-"""
-
-import collections
-from collections.abc import Sequence
-import numbers
-from typing import Any, Optional, Union
+from typing import Optional
 
 import numpy as np
 
 from tff_adaptive.simulation import random_streams
+from tff_adaptive.simulation.partition import _common
 
-ClientIndices = collections.OrderedDict[str, np.ndarray]
-# One number for all clients, or one for each.
-Sizes = Union[int, Sequence[int], np.ndarray]
-
-
-def iid(
-    num_examples: int,
-    num_clients: int,
-    seed: int,
-    *,
-    examples_per_client: Optional[Sizes] = None,
-) -> ClientIndices:
-  """Splits a data set uniformly at random, without replacement.
-
-  Args:
-    num_examples: Rows of the data set, a positive integer.
-    num_clients: Number of clients, a positive integer.
-    seed: The seed of the partition, a non-negative integer.
-    examples_per_client: How many rows a client gets: one number for all, or one
-      for each. Together at most `num_examples`; rows left over are in no
-      client. None (the default) for all rows, as evenly as possible.
-
-  Returns:
-    For every client id its rows, int64 of shape [examples of the client].
-
-  Raises:
-    TypeError: If a number is not an integer.
-    ValueError: If a number is out of range.
-
-  Example:
-
-    >>> parts = iid(10, 3, seed=1)
-    >>> [len(rows) for rows in parts.values()]
-    [4, 3, 3]
-  """
-  _check_positive('num_examples', num_examples)
-  sizes = _client_sizes(num_examples, num_clients, examples_per_client)
-  _check_enough(sizes, num_examples)
-  generator = random_streams.stream(seed, random_streams.PARTITION, 'iid')
-  order = generator.permutation(num_examples).astype(np.int64, copy=False)
-  ends = np.cumsum(sizes)
-  return _name_clients(
-      [order[end - size : end] for size, end in zip(sizes, ends)]
-  )
+_MAX_TRIES = 1000
 
 
 def dirichlet_per_client(
@@ -80,9 +29,9 @@ def dirichlet_per_client(
     alpha: float,
     seed: int,
     *,
-    examples_per_client: Optional[Sizes] = None,
+    examples_per_client: Optional[_common.Sizes] = None,
     with_replacement: bool = False,
-) -> ClientIndices:
+) -> _common.ClientIndices:
   """Gives every client a mix of classes of its own, drawn from a Dirichlet.
 
   ```
@@ -139,12 +88,11 @@ def dirichlet_per_client(
     again when a class runs out, which comes to the same, and does not say what
     happens when nothing of a mix is left.
   """
-  labels = _check_labels(labels)
-  if not (alpha > 0 and np.isfinite(alpha)):
-    raise ValueError(f'`alpha` must be positive and finite, found {alpha}.')
-  sizes = _client_sizes(len(labels), num_clients, examples_per_client)
+  labels = _common.check_labels(labels)
+  alpha = _common.check_alpha(alpha)
+  sizes = _common.client_sizes(len(labels), num_clients, examples_per_client)
   if not with_replacement:
-    _check_enough(sizes, len(labels))
+    _common.check_enough(sizes, len(labels))
   classes = [np.flatnonzero(labels == label) for label in np.unique(labels)]
   take = _draw_with_replacement if with_replacement else _draw_from_pools
   if not with_replacement:
@@ -154,9 +102,9 @@ def dirichlet_per_client(
     generator = random_streams.stream(
         seed, random_streams.PARTITION, 'dirichlet_per_client', i
     )
-    rows = np.concatenate(take(classes, size, float(alpha), generator))
+    rows = np.concatenate(take(classes, size, alpha, generator))
     clients.append(generator.permutation(rows).astype(np.int64, copy=False))
-  return _name_clients(clients)
+  return _common.name_clients(clients)
 
 
 def _draw_with_replacement(
@@ -213,55 +161,127 @@ def _shuffled_pools(classes: list[np.ndarray], seed: int) -> list[np.ndarray]:
   ]
 
 
-def _client_sizes(
-    num_examples: int, num_clients: int, examples_per_client: Optional[Sizes]
-) -> list[int]:
-  """Returns how many rows every client is to get."""
-  _check_positive('num_clients', num_clients)
-  if examples_per_client is None:
-    each, rest = divmod(num_examples, num_clients)
-    return [each + (i < rest) for i in range(num_clients)]
-  given: Any = examples_per_client
-  sizes = [given] * num_clients if np.ndim(given) == 0 else list(given)
-  if len(sizes) != num_clients:
+def dirichlet_per_class(
+    labels: np.ndarray,
+    num_clients: int,
+    alpha: float,
+    seed: int,
+    *,
+    min_size: int = 0,
+    cap: bool = False,
+    max_tries: int = _MAX_TRIES,
+) -> _common.ClientIndices:
+  """Divides every class among the clients, in shares drawn from a Dirichlet.
+
+  ```
+  p_c ~ Dirichlet(alpha * ones(num_clients))     for every class c
+  ```
+
+  Client i gets the share p_c[i] of the rows of class c, in random order; the
+  shares are cut at round-down(cumulative sum of p_c * rows of c). This is a
+  true partition of all rows, in which clients differ in size as well as in
+  their classes.
+
+  Args:
+    labels: The class of every row, integers of shape [num_rows]. The classes
+      are the values that occur, and are divided in ascending order.
+    num_clients: M, the number of clients, a positive integer.
+    alpha: Concentration, positive; small gives a class to few clients, large to
+      all of them evenly.
+    seed: The seed of the partition, a non-negative integer.
+    min_size: How many rows every client has at least, from 0. All shares are
+      drawn again until this holds. Defaults to 0, where clients may be empty.
+    cap: Whether a client that has num_rows / M rows or more gets nothing of the
+      classes that are left, the shares of the others being normalized again.
+      Defaults to False.
+    max_tries: How often shares are drawn before giving up, a positive integer.
+      Defaults to 1000.
+
+  Returns:
+    For every client id its rows in random order, int64 of shape [n_i].
+
+  Raises:
+    TypeError: If `labels` or a number is not an integer.
+    ValueError: If `labels` is empty or not a vector, a number is out of range,
+      or a client has less than `min_size` rows in each of the tries.
+
+  Example:
+
+    >>> parts = dirichlet_per_class([0, 0, 1, 1, 2], 2, 1.0, seed=1, min_size=1)
+    >>> sorted(np.concatenate(list(parts.values())).tolist())
+    [0, 1, 2, 3, 4]
+
+  References:
+    Yurochkin et al., Bayesian Nonparametric Federated Learning of Neural
+    Networks, ICML 2019, https://arxiv.org/abs/1905.12022, Section 4; its
+    published code and FedML's partition "hetero" set `cap=True` and
+    `min_size=10`, and draw for ever. Where every client that is not full has
+    the share 0, they divide by 0; here the shares of these are drawn again.
+  """
+  labels = _common.check_labels(labels)
+  alpha = _common.check_alpha(alpha)
+  _common.check_positive('num_clients', num_clients)
+  _common.check_not_negative('min_size', min_size)
+  _common.check_positive('max_tries', max_tries)
+  if min_size * num_clients > len(labels):
     raise ValueError(
-        '`examples_per_client` must have an entry for each of the '
-        f'{num_clients} clients, found {len(sizes)}.'
+        f'`min_size` must be at most {len(labels) // num_clients} for '
+        f'{len(labels)} rows and {num_clients} clients, found {min_size}.'
     )
-  for size in sizes:
-    _check_positive('examples_per_client', size)
-  return [int(size) for size in sizes]
-
-
-def _check_labels(labels: np.ndarray) -> np.ndarray:
-  labels = np.asarray(labels)
-  if labels.ndim != 1 or not labels.size:
-    raise ValueError(
-        f'`labels` must be a vector of classes, found shape {labels.shape}.'
+  classes = [np.flatnonzero(labels == label) for label in np.unique(labels)]
+  class_sizes = [len(rows) for rows in classes]
+  limit = len(labels) / num_clients if cap else np.inf
+  for i in range(max_tries):
+    generator = random_streams.stream(
+        seed, random_streams.PARTITION, 'dirichlet_per_class', i
     )
-  if not np.issubdtype(labels.dtype, np.integer):
-    raise TypeError(f'`labels` must be integers, found {labels.dtype}.')
-  return labels
-
-
-def _check_positive(name: str, value: int) -> None:
-  if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-    raise TypeError(f'`{name}` must be an integer, found {value!r}.')
-  if value <= 0:
-    raise ValueError(f'`{name}` must be positive, found {value}.')
-
-
-def _check_enough(sizes: list[int], num_examples: int) -> None:
-  if sum(sizes) > num_examples:
-    raise ValueError(
-        f'{len(sizes)} clients would need {sum(sizes)} examples without '
-        f'replacement, found {num_examples}.'
+    counts = _draw_class_counts(
+        class_sizes, num_clients, alpha, limit, generator
     )
-
-
-def _name_clients(clients: list[np.ndarray]) -> ClientIndices:
-  """Names clients by number, so that ids sort in order."""
-  width = max(3, len(str(len(clients) - 1)))
-  return collections.OrderedDict(
-      (f'client_{i:0{width}d}', rows) for i, rows in enumerate(clients)
+    if counts.sum(axis=0).min() >= min_size:
+      return _deal_classes(classes, counts, generator)
+  raise ValueError(
+      f'No partition with `min_size`={min_size} rows for each client was found '
+      f'for `num_clients`={num_clients} and `alpha`={alpha:g} in `max_tries`='
+      f'{max_tries} tries; decrease `min_size` or `num_clients`, or increase '
+      '`alpha`.'
   )
+
+
+def _draw_class_counts(
+    class_sizes: list[int],
+    num_clients: int,
+    alpha: float,
+    limit: float,
+    generator: np.random.Generator,
+) -> np.ndarray:
+  """Returns how many rows a client gets of a class, [classes, clients]."""
+  counts = np.zeros([len(class_sizes), num_clients], np.int64)
+  concentration = np.full(num_clients, alpha, np.float64)
+  for i, size in enumerate(class_sizes):
+    is_open = counts.sum(axis=0) < limit
+    shares = np.where(is_open, generator.dirichlet(concentration), 0.0)
+    if shares.sum() <= 0.0:
+      shares[is_open] = generator.dirichlet(concentration[is_open])
+    ends = (np.cumsum(shares / shares.sum()) * size).astype(np.int64)
+    # The last of those who may get something takes what rounding leaves.
+    ends[np.flatnonzero(shares)[-1] :] = size
+    counts[i] = np.diff(ends, prepend=0)
+  return counts
+
+
+def _deal_classes(
+    classes: list[np.ndarray],
+    counts: np.ndarray,
+    generator: np.random.Generator,
+) -> _common.ClientIndices:
+  """Deals the rows of every class at random, as many as `counts` says."""
+  parts = [
+      np.split(generator.permutation(rows), np.cumsum(row_counts)[:-1])
+      for rows, row_counts in zip(classes, counts)
+  ]
+  clients = [
+      generator.permutation(np.concatenate(rows)).astype(np.int64, copy=False)
+      for rows in zip(*parts)
+  ]
+  return _common.name_clients(clients)

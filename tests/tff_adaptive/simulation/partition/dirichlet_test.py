@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Tests of `partition`."""
+"""Tests of the partitions by a Dirichlet distribution."""
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -29,44 +29,6 @@ def _lists(parts):
 
 def _class_counts(rows):
   return np.bincount(_LABELS[rows], minlength=10)
-
-
-class IidTest(parameterized.TestCase):
-
-  def test_literal_partition_so_that_no_release_changes_a_run(self):
-    self.assertEqual(
-        _lists(partition.iid(7, 3, seed=1)),
-        {
-            'client_000': [5, 4, 2],
-            'client_001': [3, 0],
-            'client_002': [1, 6],
-        },
-    )
-
-  @parameterized.parameters((100, 7), (5, 5), (3, 1), (2, 4))
-  def test_every_example_is_in_exactly_one_client(self, size, num_clients):
-    parts = partition.iid(size, num_clients, seed=2)
-    self.assertLen(parts, num_clients)
-    np.testing.assert_array_equal(
-        np.sort(np.concatenate(list(parts.values()))), np.arange(size)
-    )
-    sizes = [len(rows) for rows in parts.values()]
-    self.assertLessEqual(max(sizes) - min(sizes), 1)
-
-  def test_sizes_of_the_callers(self):
-    parts = partition.iid(10, 3, seed=1, examples_per_client=[4, 1, 2])
-    self.assertEqual([len(rows) for rows in parts.values()], [4, 1, 2])
-    self.assertLen(set(np.concatenate(list(parts.values()))), 7)
-
-  def test_too_many_examples_raises(self):
-    with self.assertRaisesRegex(ValueError, 'need 12 examples.*found 10'):
-      partition.iid(10, 3, seed=1, examples_per_client=4)
-
-  def test_bad_number_raises(self):
-    with self.assertRaisesRegex(ValueError, '`num_examples`.* 0'):
-      partition.iid(0, 3, seed=1)
-    with self.assertRaisesRegex(TypeError, '`num_clients`.*3.0'):
-      partition.iid(10, 3.0, seed=1)
 
 
 class DirichletPerClientTest(parameterized.TestCase):
@@ -235,6 +197,121 @@ class DirichletPerClientTest(parameterized.TestCase):
     arguments = dict(labels=[0, 1, 0, 1], num_clients=2, alpha=1.0, seed=1)
     with self.assertRaisesRegex(error, message):
       partition.dirichlet_per_client(**{**arguments, **change})
+
+
+class DirichletPerClassTest(parameterized.TestCase):
+
+  def test_literal_partition_so_that_no_release_changes_a_run(self):
+    labels = np.repeat([0, 1, 2], 4)
+    self.assertEqual(
+        _lists(partition.dirichlet_per_class(labels, 3, 0.5, seed=1)),
+        {
+            'client_000': [3, 2],
+            'client_001': [1, 9, 11, 10],
+            'client_002': [7, 4, 0, 8, 5, 6],
+        },
+    )
+
+  @parameterized.product(
+      num_clients=[1, 7, 300], alpha=[1e-3, 0.1, 1e4], cap=[True, False]
+  )
+  def test_every_row_is_in_exactly_one_client(self, num_clients, alpha, cap):
+    parts = partition.dirichlet_per_class(
+        _LABELS, num_clients, alpha, seed=3, cap=cap
+    )
+    self.assertLen(parts, num_clients)
+    np.testing.assert_array_equal(
+        np.sort(np.concatenate(list(parts.values()))), np.arange(1000)
+    )
+
+  def test_small_alpha_gives_a_class_to_few_clients_and_large_to_all(self):
+    def counts(alpha):
+      parts = partition.dirichlet_per_class(_LABELS, 20, alpha, seed=1)
+      return np.stack([_class_counts(rows) for rows in parts.values()])
+
+    holders = (counts(0.01) > 0).sum(axis=0)
+    self.assertLess(holders.mean(), 4.0)
+    np.testing.assert_allclose(counts(1e7), 5, atol=1)
+
+  def test_counts_are_cut_at_the_cumulative_shares(self):
+    parts = partition.dirichlet_per_class(_LABELS, 4, 1.0, seed=5)
+    counts = np.stack([_class_counts(rows) for rows in parts.values()])
+    generator = random_streams.stream(
+        5, random_streams.PARTITION, 'dirichlet_per_class', 0
+    )
+    for i in range(10):
+      shares = generator.dirichlet(np.ones(4))
+      cuts = np.floor(100 * np.cumsum(shares)[:-1])
+      np.testing.assert_array_equal(np.cumsum(counts[:, i])[:-1], cuts)
+
+  def test_min_size_holds_and_sizes_still_differ(self):
+    sizes = [
+        len(rows)
+        for rows in partition.dirichlet_per_class(
+            _LABELS, 20, 0.3, seed=2, min_size=10
+        ).values()
+    ]
+    self.assertGreaterEqual(min(sizes), 10)
+    self.assertGreater(max(sizes), 2 * min(sizes))
+
+  def test_min_size_changes_nothing_where_it_holds_by_itself(self):
+    first = partition.dirichlet_per_class(_LABELS, 5, 5.0, seed=2)
+    again = partition.dirichlet_per_class(_LABELS, 5, 5.0, seed=2, min_size=5)
+    self.assertEqual(_lists(first), _lists(again))
+
+  def test_cap_gives_nothing_more_to_a_client_that_has_its_part(self):
+    parts = partition.dirichlet_per_class(_LABELS, 5, 0.05, seed=4, cap=True)
+    for rows in parts.values():
+      before = np.cumsum(_class_counts(rows))[:-1]
+      further = _class_counts(rows)[1:]
+      self.assertEqual(further[before >= 200].sum(), 0)
+    sizes = [len(rows) for rows in parts.values()]
+    # The class that filled a client is its last: at most 100 beyond its part.
+    self.assertLess(max(sizes), 300)
+    uncapped = partition.dirichlet_per_class(_LABELS, 5, 0.05, seed=4)
+    self.assertGreater(max(len(rows) for rows in uncapped.values()), 300)
+
+  def test_rows_of_a_client_are_not_sorted_by_class(self):
+    parts = partition.dirichlet_per_class(_LABELS, 2, 1e3, seed=1)
+    labels = _LABELS[parts['client_000']]
+    self.assertGreater(np.count_nonzero(np.diff(labels)), 300)
+
+  def test_seed_decides(self):
+    first, again, other = (
+        _lists(partition.dirichlet_per_class(_LABELS, 5, 0.5, seed=seed))
+        for seed in (1, 1, 2)
+    )
+    self.assertEqual(first, again)
+    self.assertNotEqual(first, other)
+
+  def test_gives_up_naming_the_arguments(self):
+    with self.assertRaisesRegex(
+        ValueError,
+        '`min_size`=40 .*`num_clients`=20 and `alpha`=0.01 in `max_tries`=3',
+    ):
+      partition.dirichlet_per_class(
+          _LABELS, 20, 0.01, seed=1, min_size=40, max_tries=3
+      )
+
+  @parameterized.named_parameters(
+      ('alpha', dict(alpha=-1.0), ValueError, '`alpha`.* -1.0'),
+      ('labels', dict(labels=[]), ValueError, '`labels`'),
+      ('clients', dict(num_clients=0), ValueError, '`num_clients`.* 0'),
+      ('min_size', dict(min_size=-1), ValueError, '`min_size`.* -1'),
+      ('float_size', dict(min_size=1.0), TypeError, '`min_size`.*1.0'),
+      ('max_tries', dict(max_tries=0), ValueError, '`max_tries`.* 0'),
+      (
+          'too_large',
+          dict(min_size=3),
+          ValueError,
+          '`min_size` must be at most 2 for 4 rows and 2 clients, found 3',
+      ),
+      ('seed', dict(seed=-1), ValueError, '`seed`'),
+  )
+  def test_bad_argument_raises(self, change, error, message):
+    arguments = dict(labels=[0, 1, 0, 1], num_clients=2, alpha=1.0, seed=1)
+    with self.assertRaisesRegex(error, message):
+      partition.dirichlet_per_class(**{**arguments, **change})
 
 
 if __name__ == '__main__':

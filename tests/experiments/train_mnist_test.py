@@ -1,0 +1,102 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the training binary on files: MNIST, there, damaged or missing."""
+
+import csv
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from absl.testing import absltest
+import numpy as np
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+class TrainMnistTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.folder = pathlib.Path(
+        self.enter_context(tempfile.TemporaryDirectory())
+    )
+    self.npz = self.folder / 'data' / 'mnist.npz'
+    self.npz.parent.mkdir()
+
+  def _write(self):
+    generator = np.random.default_rng(1)
+    np.savez(
+        self.npz,
+        x_train=generator.integers(0, 256, [300, 28, 28]).astype(np.uint8),
+        y_train=(np.arange(300) % 10).astype(np.uint8),
+        x_test=generator.integers(0, 256, [30, 28, 28]).astype(np.uint8),
+        y_test=(np.arange(30) % 10).astype(np.uint8),
+    )
+
+  def _run(self, *arguments):
+    return subprocess.run(
+        [
+            sys.executable,
+            '-m',
+            'experiments.train',
+            '--task=mnist',
+            f'--data_dir={self.npz.parent}',
+            f'--output_dir={self.folder}',
+            '--experiment_name=run',
+            *arguments,
+        ],
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+  def _assert_refused(self, done, code, sentence):
+    self.assertEqual(done.returncode, code, done.stderr)
+    self.assertRegex(done.stderr, f'^error: .*{sentence}.*\\.\n$')
+    self.assertEqual(done.stderr.count('\n'), 1)
+    self.assertFalse((self.folder / 'run').exists())
+
+  def test_missing_file_is_one_sentence(self):
+    self._assert_refused(self._run(), 2, f'put mnist.npz .* at {self.npz}')
+
+  def test_damaged_file_is_one_sentence(self):
+    self._write()
+    self.npz.write_bytes(self.npz.read_bytes()[:9999])
+    self._assert_refused(self._run(), 2, f'{self.npz} is damaged')
+
+  def test_trains_and_draws_the_partition(self):
+    self._write()
+    done = self._run(
+        '--mnist_num_clients=6',
+        '--mnist_examples_per_client=20-40',
+        '--clients_per_round=2',
+        '--client_batch_size=16',
+        '--total_rounds=2',
+    )
+    self.assertEqual(done.returncode, 0, done.stderr)
+    run = self.folder / 'run'
+    self.assertIn(f'partition: {run / "plots" / "partition.png"}', done.stdout)
+    self.assertGreater((run / 'plots' / 'partition.png').stat().st_size, 5000)
+    with open(run / 'metrics.csv', encoding='utf-8') as file:
+      rows = list(csv.DictReader(file))
+    self.assertLen(rows, 2)
+    self.assertBetween(float(rows[-1]['evaluation/accuracy']), 0.0, 1.0)
+    self.assertBetween(int(rows[0]['clients/num_examples']), 40, 88)
+
+
+if __name__ == '__main__':
+  absltest.main()

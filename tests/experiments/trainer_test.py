@@ -1,0 +1,176 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of what watches a run, from the flags to the files."""
+
+import contextlib
+import csv
+import io
+import json
+import pathlib
+import tempfile
+from unittest import mock
+
+from absl import flags
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+
+from experiments import command_line
+from experiments import hparam_flags
+from experiments import trainer
+from tff_adaptive.client_works import model_adapter
+from tff_adaptive.simulation import callbacks
+from tff_adaptive.simulation import run_directory
+from tff_adaptive.simulation import training_loop
+
+_SMALL = (
+    '--digits_model=logistic',
+    '--digits_num_clients=20',
+    '--clients_per_round=3',
+    '--client_epochs=1',
+    '--total_rounds=4',
+    '--rounds_per_evaluation=2',
+    '--experiment_name=run',
+)
+
+
+def _read(*arguments):
+  values = flags.FlagValues()
+  hparam_flags.define(values)
+  values(['train', *_SMALL, *arguments])
+  choices = hparam_flags.read_choices(values)
+  return choices, hparam_flags.read_settings(choices, values)
+
+
+class TrainerTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.output_dir = pathlib.Path(
+        self.enter_context(tempfile.TemporaryDirectory())
+    )
+    # It would stay for other tests.
+    self.enter_context(
+        mock.patch('tensorflow.config.experimental.enable_op_determinism')
+    )
+    self.enter_context(contextlib.redirect_stderr(io.StringIO()))
+
+  def train(self, *arguments):
+    """Trains; returns what was printed."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+      trainer.train(*_read(f'--output_dir={self.output_dir}', *arguments))
+    return out.getvalue()
+
+  @parameterized.named_parameters(
+      ('none', [], []),
+      (
+          'decay',
+          ['--weights_average_decay=0.9'],
+          [callbacks.WeightsMovingAverage],
+      ),
+      (
+          # The average comes first, so that the others can watch it.
+          'all',
+          [
+              '--early_stopping_patience=2',
+              '--keep_best',
+              '--weights_average_rounds=2',
+          ],
+          [
+              callbacks.LastWeightsAverage,
+              callbacks.BestCheckpoint,
+              callbacks.EarlyStopping,
+          ],
+      ),
+  )
+  def test_flags_turn_callbacks_on(self, arguments, expected):
+    found = trainer.build_callbacks(
+        _read(*arguments)[1],
+        run_directory.RunDirectory(self.output_dir, 'run'),
+    )
+    self.assertEqual([type(callback) for callback in found], expected)
+
+  def test_a_watched_run_keeps_its_best_weights_and_their_average(self):
+    arguments = (
+        '--early_stopping_patience=1',
+        '--keep_best',
+        # Better is worse here, so that the second evaluation ends the run.
+        '--monitored_metric=evaluation_average/accuracy',
+        '--monitored_mode=min',
+        '--weights_average_decay=0.5',
+        '--total_rounds=20',
+    )
+    out = self.train(*arguments)
+    run = self.output_dir / 'run'
+    with open(run / 'metrics.csv', encoding='utf-8', newline='') as file:
+      rows = list(csv.DictReader(file))
+    self.assertLess(len(rows), 20)
+    self.assertIn(f'Training ended after round {len(rows)}: the metric', out)
+    values = [row['evaluation_average/accuracy'] for row in rows]
+    self.assertEqual([bool(v) for v in values[:4]], [False, True] * 2)
+    hparams = json.loads((run / 'hparams.json').read_text())
+    self.assertEqual(hparams['early_stopping_patience'], 1)
+    self.assertEqual(hparams['weights_average_decay'], 0.5)
+    self.assertTrue(hparams['keep_best'])
+
+    choices, settings = _read(f'--output_dir={self.output_dir}', *arguments)
+    task = trainer.build_task(
+        choices, settings, trainer.build_protocol(choices, settings)
+    )
+    adapter = model_adapter.build_model_adapter(task.functional_model)
+    best = callbacks.load_best(run / 'checkpoints', adapter.initial_weights())
+    self.assertEqual(best.value, min(float(v) for v in values if v))
+    self.assertEqual(values[best.round_num - 1], repr(best.value))
+    self.assertTrue(np.all(np.isfinite(best.weights.trainable[0])))
+
+    # The same command again trains no more, and says the same.
+    again = self.train(*arguments)
+    self.assertIn(f'Training ended after round {len(rows)}: the metric', again)
+
+  def test_an_unknown_metric_is_one_sentence_before_the_first_round(self):
+    with self.assertRaisesRegex(
+        command_line.UserError,
+        "^there is no metric 'evaluation/acc' to watch; there are "
+        'evaluation/loss, evaluation/accuracy$',
+    ):
+      self.train('--keep_best', '--monitored_metric=evaluation/acc')
+    self.assertFalse((self.output_dir / 'run' / 'metrics.csv').exists())
+
+  def test_more_rounds_are_refused_where_a_schedule_uses_their_number(self):
+    # Nothing is to train: the loop is not what is tested.
+    interrupted = training_loop.TrainingInterrupted('Stop.')
+    with mock.patch.object(
+        training_loop, 'run_training', side_effect=interrupted
+    ):
+      for schedule in ('step_decay', 'constant'):
+        arguments = (
+            f'--client_schedule={schedule}',
+            f'--experiment_name={schedule}',
+        )
+        with self.assertRaises(training_loop.TrainingInterrupted):
+          self.train(*arguments)
+        expected = (
+            training_loop.TrainingInterrupted
+            if schedule == 'constant'
+            else command_line.UserError
+        )
+        with self.assertRaisesRegex(
+            expected, 'Stop|--client_schedule="step_decay" the rounds'
+        ):
+          self.train(*arguments, '--total_rounds=8')
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,173 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the picture of a partition."""
+
+import pathlib
+import tempfile
+
+from absl.testing import absltest
+from absl.testing import parameterized
+from matplotlib import figure
+from matplotlib import image
+import numpy as np
+
+from tff_adaptive.analysis import partition_plot
+from tff_adaptive.simulation import client_data
+from tff_adaptive.simulation import partition
+
+
+def _examples(labels):
+  return {
+      'x': np.zeros([len(labels), 2], np.float32),
+      'y': np.array(labels, np.int32),
+  }
+
+
+class CountLabelsTest(parameterized.TestCase):
+
+  def test_counts(self):
+    parts = {'a': [0, 1, 4], 'b': [], 'c': [2, 2, 2]}
+    counts = partition_plot.count_labels([0, 2, 1, 0, 0], parts)
+    self.assertEqual(counts.tolist(), [[2, 0, 1], [0, 0, 0], [0, 3, 0]])
+    self.assertEqual(counts.dtype, np.int64)
+
+  def test_more_classes_than_occur(self):
+    counts = partition_plot.count_labels([0, 1], {'a': [1]}, num_classes=4)
+    self.assertEqual(counts.tolist(), [[0, 1, 0, 0]])
+
+  def test_true_partition_counts_every_row(self):
+    labels = np.arange(500) % 7
+    parts = partition.dirichlet_per_class(labels, 9, 0.3, seed=1)
+    counts = partition_plot.count_labels(labels, parts)
+    np.testing.assert_array_equal(counts.sum(axis=0), np.bincount(labels))
+
+  @parameterized.named_parameters(
+      ('large', [0, 5], 3, 'from 0 to 2, found 5'),
+      ('negative', [0, -1], None, 'from 0 to 0, found -1'),
+  )
+  def test_bad_label_raises(self, labels, num_classes, message):
+    with self.assertRaisesRegex(ValueError, message):
+      partition_plot.count_labels(labels, {'a': [0, 1]}, num_classes)
+
+  def test_no_client_raises(self):
+    with self.assertRaisesRegex(ValueError, 'a client or more'):
+      partition_plot.count_labels([0], {})
+
+
+class PlotTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    folder = self.enter_context(tempfile.TemporaryDirectory())
+    self.png = pathlib.Path(folder) / 'plots' / 'partition.png'
+
+  def _draw(self, plot, *args, **kwargs):
+    """Draws and returns the figure, which is caught when it is saved."""
+    saved = []
+    original = figure.Figure.savefig
+
+    def savefig(drawing, *args, **kwargs):
+      saved.append(drawing)
+      original(drawing, *args, **kwargs)
+
+    with absltest.mock.patch.object(figure.Figure, 'savefig', savefig):
+      plot(*args, **kwargs)
+    self.assertGreater(np.std(image.imread(self.png)), 0.02)
+    return saved[0]
+
+  @parameterized.parameters((1, 1), (10, 10), (100, 10), (30, 62))
+  def test_draws_every_number_of_clients(self, num_clients, num_classes):
+    labels = np.arange(num_classes * 40) % num_classes
+    parts = partition.dirichlet_per_client(labels, num_clients, 0.3, seed=1)
+    drawing = self._draw(
+        partition_plot.plot_partition, labels, parts, self.png, title='A title'
+    )
+    sizes, bubbles = drawing.axes
+    self.assertEqual(drawing.get_suptitle(), 'A title')
+    self.assertEqual(sizes.get_ylabel(), 'examples')
+    self.assertEqual(bubbles.get_xlabel(), 'client')
+    self.assertEqual(bubbles.get_ylabel(), 'class')
+    self.assertLen(sizes.patches, num_clients)
+
+  def test_areas_are_in_proportion_to_the_counts(self):
+    labels = np.repeat([0, 1], 100)
+    parts = {'a': np.arange(100), 'b': np.arange(75, 125)}
+    drawing = self._draw(partition_plot.plot_partition, labels, parts, self.png)
+    points = drawing.axes[1].collections[0]
+    np.testing.assert_array_equal(
+        points.get_offsets(), [[0, 0], [1, 0], [1, 1]]
+    )
+    areas = points.get_sizes()
+    np.testing.assert_allclose(areas / areas[0], [1, 0.25, 0.25])
+    bars = [bar.get_height() for bar in drawing.axes[0].patches]
+    self.assertEqual(bars, [100, 50])
+
+  def test_of_many_clients_the_first_are_drawn_and_it_says_so(self):
+    labels = np.zeros([500], np.int32)
+    parts = partition.iid(500, 250, seed=1)
+    drawing = self._draw(
+        partition_plot.plot_partition, labels, parts, self.png, max_clients=40
+    )
+    self.assertLen(drawing.axes[0].patches, 40)
+    self.assertEqual(
+        drawing.axes[1].get_xlabel(), 'client (the first 40 of 250)'
+    )
+
+  @parameterized.parameters(
+      (1, ['1']),
+      (3, ['1', '2', '3']),
+      (50, ['5', '25', '50']),
+      (497, ['40', '200', '400']),
+      (6742, ['600', '3,000', '6,000']),
+  )
+  def test_legend(self, largest, expected):
+    drawing = self._draw(
+        partition_plot.plot_partition,
+        np.zeros([largest], np.int32),
+        {'a': np.arange(largest)},
+        self.png,
+    )
+    texts = drawing.axes[1].get_legend().get_texts()
+    self.assertEqual([text.get_text() for text in texts], expected)
+
+  @parameterized.parameters('packed', 'shared', 'lazy')
+  def test_draws_clients_that_exist(self, kind):
+    clients = {'a': _examples([0, 0, 2]), 'b': _examples([])}
+    if kind == 'packed':
+      source = client_data.PackedClientArrays.from_clients(clients)
+    elif kind == 'shared':
+      source = client_data.PackedClientArrays.from_partition(
+          _examples([2, 0]), {'a': [1, 1, 0], 'b': []}
+      )
+    else:
+      spec = client_data.PackedClientArrays.from_clients(clients).element_spec
+      source = client_data.LazyClientArrays(clients, clients.get, spec)
+    drawing = self._draw(partition_plot.plot_client_labels, source, 5, self.png)
+    points = drawing.axes[1].collections[0].get_offsets()
+    np.testing.assert_array_equal(points, [[0, 0], [0, 2]])
+
+  @parameterized.named_parameters(
+      ('no_label', {'x': np.zeros([3], np.float32)}),
+      ('float', {'y': np.zeros([3], np.float32)}),
+      ('many', {'y': np.zeros([3, 5], np.int32)}),
+  )
+  def test_clients_without_classes_raise(self, examples):
+    source = client_data.PackedClientArrays.from_clients({'a': examples})
+    self.assertFalse(partition_plot.has_class_labels(source))
+    with self.assertRaisesRegex(ValueError, "feature 'y' with one integer"):
+      partition_plot.plot_client_labels(source, 5, self.png)
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,81 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the guard against interrupts."""
+
+import os
+import signal
+import threading
+
+from absl.testing import absltest
+from absl.testing import parameterized
+
+from tff_adaptive.simulation import interrupts
+
+
+class InterruptGuardTest(parameterized.TestCase):
+
+  @parameterized.parameters(signal.SIGINT, signal.SIGTERM)
+  def test_a_signal_is_raised_at_once_outside_shielded_blocks(self, number):
+    before = signal.getsignal(number)
+    done = []
+    with self.assertRaises(KeyboardInterrupt):
+      with interrupts.InterruptGuard():
+        os.kill(os.getpid(), number)
+        done.append('after the signal')
+    self.assertEmpty(done)
+    self.assertIs(signal.getsignal(number), before)
+
+  def test_a_shielded_block_is_finished_first(self):
+    done = []
+    before = signal.getsignal(signal.SIGTERM)
+    with self.assertRaises(KeyboardInterrupt):
+      with interrupts.InterruptGuard() as guard:
+        with guard.shielded():
+          os.kill(os.getpid(), signal.SIGINT)
+          done.append('inside')
+        done.append('outside')
+    self.assertEqual(done, ['inside'])
+    self.assertIs(signal.getsignal(signal.SIGTERM), before)
+
+  def test_a_signal_can_be_dropped(self):
+    with interrupts.InterruptGuard() as guard:
+      with guard.shielded(raise_at_end=False):
+        os.kill(os.getpid(), signal.SIGINT)
+      with guard.shielded():
+        pass
+
+  def test_an_error_in_a_shielded_block_comes_first(self):
+    with self.assertRaisesRegex(ValueError, 'a bug'):
+      with interrupts.InterruptGuard() as guard:
+        with guard.shielded():
+          os.kill(os.getpid(), signal.SIGINT)
+          raise ValueError('a bug')
+
+  def test_does_nothing_in_other_threads(self):
+    before = signal.getsignal(signal.SIGINT)
+    seen = []
+
+    def use():
+      with interrupts.InterruptGuard() as guard:
+        with guard.shielded():
+          seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    thread.join()
+    self.assertEqual(seen, [before])
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,121 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""A process that is quickly trained, and a test case that trains it."""
+
+import collections
+import io
+import pathlib
+import tempfile
+from unittest import mock
+
+from absl.testing import parameterized
+import numpy as np
+
+from tff_adaptive.simulation import checkpoints
+from tff_adaptive.simulation import metrics_writers
+from tff_adaptive.simulation import training_loop
+
+_Output = collections.namedtuple('_Output', ['state', 'metrics'])
+
+
+class Process:
+  """Adds the sum of a cohort to its state; looks like a learning process."""
+
+  def __init__(self, on_next=lambda state: None):
+    self._on_next = on_next
+
+  def initialize(self):
+    return {'weights': np.float32(0), 'rounds': np.int32(0)}
+
+  def next(self, state, cohort):
+    self._on_next(state)
+    weights = np.float32(state['weights'] + np.float32(0.1) * sum(cohort))
+    clients = collections.OrderedDict(loss=1 / (1 + weights), num=len(cohort))
+    return _Output(
+        {'weights': weights, 'rounds': state['rounds'] + np.int32(1)},
+        collections.OrderedDict(
+            client_work=collections.OrderedDict(clients=clients)
+        ),
+    )
+
+  def get_model_weights(self, state):
+    return state['weights']
+
+
+class LoopTestCase(parameterized.TestCase):
+  """Runs the loop in a temporary folder, ten rounds unless told."""
+
+  def setUp(self):
+    super().setUp()
+    folder = self.enter_context(tempfile.TemporaryDirectory())
+    self.folder = pathlib.Path(folder)
+    self.stderr = io.StringIO()
+    self.enter_context(mock.patch('sys.stderr', self.stderr))
+
+  def run_loop(self, name='run', process=None, **kwargs):
+    folder = self.folder / name
+    folder.mkdir(exist_ok=True)
+    arguments = dict(
+        cohort_fn=lambda round_index: [round_index, 1],
+        total_rounds=10,
+        evaluate_fn=lambda weights: {'accuracy': float(weights) / 100},
+        rounds_per_evaluation=4,
+        rounds_per_checkpoint=3,
+        checkpoints=checkpoints.CheckpointManager(folder / 'checkpoints'),
+        writers=[metrics_writers.CSVMetricsWriter(folder / 'metrics.csv')],
+    )
+    arguments.update(kwargs)
+    return training_loop.run_training(process or Process(), **arguments)
+
+  def rows(self, name='run'):
+    """The lines of metrics.csv without their last column, the seconds."""
+    text = (self.folder / name / 'metrics.csv').read_text()
+    return [line.rpartition(',')[0] for line in text.splitlines()]
+
+  def run_in_two_parts(self, name, killed_in, make_callbacks, **kwargs):
+    """Runs until round `killed_in` fails, and then to the end.
+
+    Args:
+      name: The folder of the run.
+      killed_in: The round that fails.
+      make_callbacks: Returns new callbacks, from the folder of the run.
+      **kwargs: As for `run_loop`.
+
+    Returns:
+      The result and the callbacks of the second part.
+    """
+
+    def fail(state):
+      if state['rounds'] == killed_in - 1:
+        raise RuntimeError('killed')
+
+    folder = self.folder / name
+    with self.assertRaisesRegex(RuntimeError, 'killed'):
+      self.run_loop(
+          name, Process(fail), callbacks=make_callbacks(folder), **kwargs
+      )
+    callbacks = make_callbacks(folder)
+    return self.run_loop(name, callbacks=callbacks, **kwargs), callbacks
+
+  def assert_same_run(self, name, other):
+    """Asserts that metrics, but seconds, and files are the same bytes."""
+    self.assertEqual(self.rows(name), self.rows(other))
+    paths = sorted((self.folder / name).glob('*/*'))
+    self.assertEqual(
+        [path.name for path in paths],
+        [path.name for path in sorted((self.folder / other).glob('*/*'))],
+    )
+    for path in paths:
+      twin = self.folder / other / path.parent.name / path.name
+      self.assertEqual(path.read_bytes(), twin.read_bytes(), path.name)

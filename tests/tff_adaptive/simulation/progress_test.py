@@ -1,0 +1,81 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the progress of a training run."""
+
+import io
+import types
+from unittest import mock
+
+from absl.testing import absltest
+
+from tff_adaptive.simulation import progress
+
+
+class ProgressTest(absltest.TestCase):
+
+  def _show(self, stream, clock):
+    row = {'clients/loss': 1.5, 'evaluation/loss': 9.0}
+    shown = progress.Progress(100, 10, stream)
+    with mock.patch.object(progress, 'time', clock):
+      for round_num in range(11, 101):
+        extra = {'evaluation/accuracy': 0.5} if round_num == 20 else {}
+        shown.update(round_num, {**row, **extra}, seconds=2.0)
+    shown.close()
+
+  def test_plain_lines_at_intervals(self):
+    stream = io.StringIO()
+    seconds = iter(range(1000))
+    self._show(stream, types.SimpleNamespace(monotonic=lambda: next(seconds)))
+    lines = stream.getvalue().splitlines()
+    self.assertEqual(
+        lines[0], 'round  11/100  loss 1.5000  2.00 s/round  0:02:58 left'
+    )
+    self.assertEqual(
+        lines[-1],
+        'round 100/100  loss 1.5000  test accuracy 0.5000  2.00 s/round  '
+        '0:00:00 left',
+    )
+    self.assertBetween(len(lines), 10, 30)
+
+  def test_one_bar_in_a_terminal(self):
+    stream = io.StringIO()
+    stream.isatty = lambda: True
+    self._show(stream, types.SimpleNamespace(monotonic=lambda: 0))
+    text = stream.getvalue()
+    self.assertIn('100/100 rounds', text)
+    self.assertIn('loss=1.5000', text)
+    self.assertIn('test accuracy=0.5000', text)
+    self.assertIn('s/round', text)
+    self.assertIn('left', text)
+
+  def test_closing_twice_is_fine(self):
+    stream = io.StringIO()
+    stream.isatty = lambda: True
+    shown = progress.Progress(2, stream=stream)
+    shown.close()
+    written = stream.getvalue()
+    shown.close()
+    self.assertEqual(stream.getvalue(), written)
+
+  def test_a_process_may_report_no_loss(self):
+    stream = io.StringIO()
+    shown = progress.Progress(1, stream=stream)
+    shown.update(1, {'evaluation_average/accuracy': 0.5}, seconds=1.0)
+    self.assertEqual(
+        stream.getvalue(), 'round 1/1  1.00 s/round  0:00:00 left\n'
+    )
+
+
+if __name__ == '__main__':
+  absltest.main()

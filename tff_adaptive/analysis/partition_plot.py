@@ -1,0 +1,310 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""A picture of how a data set is split: clients by classes."""
+
+from collections.abc import Mapping, Sequence
+import os
+import pathlib
+from typing import Optional, Union
+
+from matplotlib import figure
+from matplotlib import ticker
+from matplotlib.backends import backend_agg
+import numpy as np
+
+from tff_adaptive.simulation import client_data
+
+# Dark on white, and size says everything: the colour-blind and a grey printer
+# lose nothing.
+_BLUE = '#0072B2'
+_GREY = '#555555'
+_GRID = '#E4E4E4'
+_LABEL_FEATURE = 'y'
+
+_DPI = 150
+_MIN_WIDTH = 7.0
+_MAX_WIDTH = 13.0
+_MARGIN_WIDTH = 2.0  # Of labels and legend, in inches.
+_MARGIN_HEIGHT = 1.9  # Of labels, title and the panel of sizes.
+_MAX_PITCH = 0.34  # Between two clients or two classes, in inches.
+_MIN_PITCH = 0.08
+_MAX_HEIGHT = 12.0
+_POINTS_PER_INCH = 72.0
+# A bubble that stands for the largest count, in pitches of the classes; wider
+# than the pitch of many clients, of whom few have bubbles as large.
+_LARGEST_BUBBLE = 0.95
+_LARGEST_OVERLAP = 1.9
+_SMALLEST_AREA = 0.8  # A dot that can still be seen, in square points.
+_FONT_SIZE = 9
+_STEPS = [1, 2, 5, 10]
+
+
+def count_labels(
+    labels: np.ndarray,
+    client_indices: Mapping[str, np.ndarray],
+    num_classes: Optional[int] = None,
+) -> np.ndarray:
+  """Counts what every client holds of every class.
+
+  Args:
+    labels: The class of every row, integers from 0 of shape [num_rows].
+    client_indices: For every client id its rows; what the functions of
+      `partition` return. A row that is held twice counts twice.
+    num_classes: The number of classes. None (the default) for the largest label
+      and one.
+
+  Returns:
+    The counts, int64 of shape [num_clients, num_classes].
+
+  Raises:
+    ValueError: If there is no client, or a label is not in [0, num_classes).
+
+  Example:
+
+    >>> count_labels([0, 1, 1], {'a': [0, 1], 'b': [2, 2]}).tolist()
+    [[1, 1], [0, 2]]
+  """
+  labels = np.asarray(labels)
+  if num_classes is None:
+    num_classes = int(labels.max(initial=0)) + 1
+  return _count(
+      [labels[np.asarray(rows, np.int64)] for rows in client_indices.values()],
+      num_classes,
+  )
+
+
+def plot_partition(
+    labels: np.ndarray,
+    client_indices: Mapping[str, np.ndarray],
+    path_png: Union[str, os.PathLike],
+    title: str = '',
+    max_clients: int = 100,
+):
+  """Draws clients by classes: the area of a bubble is the number of examples.
+
+  Above them stand the sizes of the clients. The figure uses no global state of
+  matplotlib.
+
+  Args:
+    labels: The class of every row, integers from 0 of shape [num_rows].
+    client_indices: For every client id its rows; what the functions of
+      `partition` return.
+    path_png: The picture to write; its folder is made.
+    title: What was split, and how.
+    max_clients: Of more clients, only so many are drawn, the first ones; the
+      picture says so. Defaults to 100.
+
+  Raises:
+    ValueError: If there is no client or no label, or a label is negative.
+
+  Example:
+
+    >>> plot_partition(
+    ...     labels, partition.dirichlet_per_client(labels, 100, 0.1, seed=1),
+    ...     'plots/partition.png', title='MNIST, Dirichlet 0.1')
+
+  References:
+    Kim et al., Adaptive Federated Learning with Auto-Tuned Clients, ICLR 2024,
+    https://arxiv.org/abs/2306.11201, Figure 8. Its colours of clients are left
+    out, since they repeat what the axis says.
+  """
+  labels = np.asarray(labels)
+  num_classes = int(labels.max(initial=0)) + 1
+  shown = dict(list(client_indices.items())[:max_clients])
+  counts = count_labels(labels, shown, num_classes)
+  _draw(counts, len(client_indices), path_png, title)
+
+
+def plot_client_labels(
+    source: client_data.ClientArrays,
+    num_classes: int,
+    path_png: Union[str, os.PathLike],
+    title: str = '',
+    max_clients: int = 100,
+):
+  """Draws the same for clients that exist, such as a task's `train_data`.
+
+  Args:
+    source: The clients; the feature 'y' is the class of an example.
+    num_classes: The number of classes.
+    path_png: As for `plot_partition`.
+    title: As for `plot_partition`.
+    max_clients: As for `plot_partition`; no other clients are read.
+
+  Raises:
+    ValueError: If the clients have no feature 'y' with one integer an example,
+      or a label is not in [0, num_classes).
+
+  Example:
+
+    >>> plot_client_labels(task.train_data, 10, 'plots/partition.png')
+  """
+  if not has_class_labels(source):
+    raise ValueError(
+        "The clients must have a feature 'y' with one integer an example, "
+        f'found {dict(source.element_spec)}.'
+    )
+  labels = [
+      _labels_of(source, name) for name in source.client_ids[:max_clients]
+  ]
+  counts = _count(labels, num_classes)
+  _draw(counts, len(source.client_ids), path_png, title)
+
+
+def has_class_labels(source: client_data.ClientArrays) -> bool:
+  """Returns whether `plot_client_labels` can draw these clients."""
+  spec = source.element_spec.get(_LABEL_FEATURE)
+  return spec is not None and spec.shape.rank == 0 and spec.dtype.is_integer
+
+
+def _labels_of(source: client_data.ClientArrays, client_id: str) -> np.ndarray:
+  if isinstance(source, client_data.PackedClientArrays):
+    # Of shared arrays the labels alone: images need not be gathered.
+    return source.values[_LABEL_FEATURE][source.rows(client_id)]
+  return source.examples(client_id)[_LABEL_FEATURE]
+
+
+def _count(labels: Sequence[np.ndarray], num_classes: int) -> np.ndarray:
+  """Returns the counts of classes by client."""
+  if not labels:
+    raise ValueError('There must be a client or more, found none.')
+  for client_labels in labels:
+    is_bad = (client_labels < 0) | (client_labels >= num_classes)
+    if np.any(is_bad):
+      raise ValueError(
+          f'`labels` must be from 0 to {num_classes - 1}, found '
+          f'{client_labels[np.argmax(is_bad)]}.'
+      )
+  return np.stack(
+      [np.bincount(part, minlength=num_classes) for part in labels]
+  ).astype(np.int64, copy=False)
+
+
+def _draw(
+    counts: np.ndarray,
+    num_clients: int,
+    path_png: Union[str, os.PathLike],
+    title: str,
+) -> None:
+  """Draws counts of shape [clients that are shown, classes]."""
+  num_shown, num_classes = counts.shape
+  width = np.clip(
+      num_shown * _MAX_PITCH + _MARGIN_WIDTH, _MIN_WIDTH, _MAX_WIDTH
+  )
+  pitch_x = (width - _MARGIN_WIDTH) / num_shown
+  pitch_y = np.clip(
+      (_MAX_HEIGHT - _MARGIN_HEIGHT) / num_classes, _MIN_PITCH, _MAX_PITCH
+  )
+  drawing = figure.Figure(
+      figsize=(width, num_classes * pitch_y + _MARGIN_HEIGHT),
+      layout='constrained',
+  )
+  backend_agg.FigureCanvasAgg(drawing)
+  sizes, bubbles = drawing.subplots(
+      2,
+      1,
+      sharex=True,
+      height_ratios=[0.75, max(num_classes * pitch_y, 0.5)],
+  )
+  diameter = _POINTS_PER_INCH * min(
+      _LARGEST_BUBBLE * pitch_y, _LARGEST_OVERLAP * pitch_x
+  )
+  _draw_sizes(sizes, counts.sum(axis=1))
+  _draw_bubbles(bubbles, counts, diameter)
+  label = 'client'
+  if num_shown < num_clients:
+    label += f' (the first {num_shown} of {num_clients})'
+  bubbles.set_xlabel(label)
+  if title:
+    drawing.suptitle(title, x=0.02, ha='left', fontweight='bold', fontsize=11)
+  pathlib.Path(path_png).parent.mkdir(parents=True, exist_ok=True)
+  drawing.savefig(path_png, dpi=_DPI)
+
+
+def _draw_sizes(axes, sizes: np.ndarray) -> None:
+  """Draws a bar for every client."""
+  axes.bar(np.arange(len(sizes)), sizes, width=0.7, color=_GREY, linewidth=0)
+  axes.set_ylabel('examples')
+  axes.set_ylim(0, 1.1 * max(sizes.max(), 1))
+  axes.yaxis.set_major_locator(
+      ticker.MaxNLocator(3, integer=True, steps=_STEPS)
+  )
+  axes.yaxis.set_major_formatter(ticker.StrMethodFormatter('{x:,.0f}'))
+  axes.tick_params(axis='x', length=0)
+  _style(axes)
+
+
+def _draw_bubbles(axes, counts: np.ndarray, diameter: float) -> None:
+  """Draws a bubble for every class of every client, and explains three."""
+  num_shown, num_classes = counts.shape
+  largest = max(int(counts.max()), 1)
+
+  def scatter(x, y, shown_counts, **kwargs):
+    areas = diameter**2 * np.asarray(shown_counts) / largest
+    axes.scatter(
+        x,
+        y,
+        s=np.maximum(areas, _SMALLEST_AREA),
+        color=_BLUE,
+        alpha=0.85,
+        linewidths=0,
+        clip_on=False,
+        zorder=3,
+        **kwargs,
+    )
+
+  clients, classes = np.nonzero(counts)
+  scatter(clients, classes, counts[clients, classes])
+  for count in _legend_counts(largest):
+    scatter([], [], [count], label=f'{count:,}')
+  axes.legend(
+      title='examples',
+      frameon=False,
+      loc='upper left',
+      bbox_to_anchor=(1.0, 1.0),
+      labelspacing=max(0.9, diameter / _FONT_SIZE - 0.7),
+      handletextpad=max(0.8, 0.5 * diameter / _FONT_SIZE - 0.5),
+      borderaxespad=0.2,
+      fontsize=_FONT_SIZE,
+      title_fontsize=_FONT_SIZE,
+  )
+  axes.set_ylabel('class')
+  axes.set_xlim(-1.0, num_shown)
+  axes.set_ylim(-0.7, num_classes - 0.3)
+  for axis, count in ((axes.xaxis, num_shown), (axes.yaxis, num_classes)):
+    if count <= 20:
+      axis.set_major_locator(ticker.FixedLocator(range(count)))
+    else:
+      axis.set_major_locator(ticker.MaxNLocator(10, integer=True, steps=_STEPS))
+  axes.grid(True, color=_GRID, linewidth=0.6)
+  _style(axes)
+
+
+def _legend_counts(largest: int) -> list[int]:
+  """Returns up to three counts, the largest and rounder ones below it."""
+  if largest < 4:
+    return list(range(1, largest + 1))
+  digits = 10 ** (len(str(largest)) - 1)
+  top = largest // digits * digits
+  return sorted({max(top // 10, 1), max(top // 2, 1), top})
+
+
+def _style(axes) -> None:
+  """Gives a panel its frame."""
+  axes.set_axisbelow(True)
+  for side in ('top', 'right'):
+    axes.spines[side].set_visible(False)
+  for side in ('left', 'bottom'):
+    axes.spines[side].set_color(_GREY)
+  axes.tick_params(colors=_GREY, labelcolor='black')

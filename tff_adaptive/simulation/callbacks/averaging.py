@@ -1,0 +1,208 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Averages of the global model weights over rounds, evaluated beside them."""
+
+import abc
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tff_adaptive.simulation import metrics_writers
+from tff_adaptive.simulation.callbacks import callback
+
+_DEFAULT_NAME = 'average'
+
+
+def _is_floating(array: np.ndarray) -> bool:
+  return tf.as_dtype(array.dtype).is_floating
+
+
+def _to_array(leaf: Any) -> np.ndarray:
+  """Returns the array of a leaf, 16-bit numbers as float32."""
+  array = np.asarray(leaf)
+  if _is_floating(array) and array.dtype.itemsize < 4:
+    return array.astype(np.float32)
+  return array
+
+
+class _WeightsAverage(callback.Callback, abc.ABC):
+  """What the averages have in common: how one is measured."""
+
+  def __init__(self, name: str):
+    if not name or '/' in name:
+      raise ValueError(
+          f'`name` must be text without a slash, not empty, found {name!r}.'
+      )
+    self._prefix = f'{metrics_writers.EVALUATION_PREFIX}_{name}'
+
+  @abc.abstractmethod
+  def get_weights(self) -> Any:
+    """Returns the average, as model weights."""
+
+  def measure(self, round_end: callback.RoundEnd):
+    if round_end.evaluation is None or round_end.evaluate is None:
+      return {}
+    evaluation = round_end.evaluate(self.get_weights())
+    return {
+        f'{self._prefix}/{name}': value for name, value in evaluation.items()
+    }
+
+
+class WeightsMovingAverage(_WeightsAverage):
+  """Exponential moving average of the global model weights over rounds.
+
+  After round t the average is
+
+  ```
+  average_t = sum_i(decay**(t - i) * weights_i) / sum_i(decay**(t - i))
+  ```
+
+  over the rounds i = 1, ..., t: the initial weights do not count, and nothing
+  is left of the zero at which the sums start. It is computed as
+  `average += (weights - average) / sum`, in the dtype of the weights, or in
+  float32 for 16-bit weights. Of integer weights the newest are kept.
+
+  The training does not see the average. In every round with central evaluation
+  it is evaluated, too; the columns of `metrics.csv` are `evaluation_average/`
+  and the name of the metric.
+
+  Example:
+    >>> average = WeightsMovingAverage(0.9)
+    >>> result = run_training(process, callbacks=[average], ...)
+    >>> average.get_weights()
+    ModelWeights(trainable=(...), non_trainable=())
+  """
+
+  def __init__(self, decay: float, name: str = _DEFAULT_NAME):
+    """Initializes the callback.
+
+    Args:
+      decay: How much of the weights of a round is left in the sum one round
+        later, from 0 (the current weights) to 1 (the mean of all rounds).
+      name: What the columns are called: `evaluation_{name}/`.
+
+    Raises:
+      ValueError: If an argument is not as above.
+    """
+    super().__init__(name)
+    if not 0.0 <= decay <= 1.0:
+      raise ValueError(f'`decay` must be from 0 to 1, found {decay}.')
+    self._decay = np.float64(decay)
+    self._sum = np.float64(0)
+    self._average: Any = None
+    self._template: Any = None
+
+  def on_training_start(self, start: callback.TrainingStart):
+    self._template = tf.nest.map_structure(np.asarray, start.get_weights())
+    self._sum = np.float64(0)
+    self._average = tf.nest.map_structure(
+        lambda leaf: np.zeros_like(_to_array(leaf)), self._template
+    )
+
+  def on_round_end(self, round_end: callback.RoundEnd):
+    self._sum = self._decay * self._sum + np.float64(1)
+
+    def update(average, leaf):
+      array = _to_array(leaf)
+      if not _is_floating(array):
+        return array
+      step = array.dtype.type(1 / self._sum)
+      return np.asarray(average + (array - average) * step)
+
+    self._average = tf.nest.map_structure(
+        update, self._average, round_end.get_weights()
+    )
+
+  def get_weights(self) -> Any:
+    """Returns the average, or the initial weights before the first round."""
+    if self._sum == 0:
+      return self._template
+    return tf.nest.map_structure(
+        lambda average, leaf: average.astype(leaf.dtype),
+        self._average,
+        self._template,
+    )
+
+  def get_state(self):
+    return {'sum': self._sum, 'average': self._average}
+
+  def set_state(self, state):
+    self._sum = state['sum']
+    self._average = state['average']
+
+
+class LastWeightsAverage(_WeightsAverage):
+  """The mean of the global model weights of the last rounds.
+
+  Evaluated as `WeightsMovingAverage` is. It keeps the weights of so many
+  rounds, also in the checkpoints. With two rounds it is what FedExP evaluates
+  in its experiments. Of integer weights the newest are kept.
+
+  References:
+    Divyansh Jhunjhunwala, Shiqiang Wang, Gauri Joshi: FedExP: Speeding Up
+    Federated Averaging via Extrapolation. ICLR 2023,
+    https://arxiv.org/abs/2301.09604
+
+  Example:
+    >>> last_two = LastWeightsAverage(2)
+    >>> result = run_training(process, callbacks=[last_two], ...)
+  """
+
+  def __init__(self, num_rounds: int, name: str = _DEFAULT_NAME):
+    """Initializes the callback.
+
+    Args:
+      num_rounds: How many rounds are averaged, a positive integer. The initial
+        weights do not count: before that many rounds, it is the mean of all.
+      name: What the columns are called: `evaluation_{name}/`.
+
+    Raises:
+      ValueError: If an argument is not as above.
+    """
+    super().__init__(name)
+    if num_rounds < 1:
+      raise ValueError(f'`num_rounds` must be positive, found {num_rounds}.')
+    self._num_rounds = num_rounds
+    self._num_filled = np.int64(0)
+    self._newest_first: list[Any] = []
+
+  def on_training_start(self, start: callback.TrainingStart):
+    weights = tf.nest.map_structure(np.asarray, start.get_weights())
+    self._num_filled = np.int64(0)
+    self._newest_first = [weights] * self._num_rounds
+
+  def on_round_end(self, round_end: callback.RoundEnd):
+    weights = tf.nest.map_structure(np.asarray, round_end.get_weights())
+    self._newest_first = [weights, *self._newest_first[:-1]]
+    self._num_filled = np.int64(min(self._num_filled + 1, self._num_rounds))
+
+  def get_weights(self) -> Any:
+    """Returns the mean, or the initial weights before the first round."""
+
+    def mean(*leaves):
+      if not _is_floating(leaves[0]):
+        return leaves[0]
+      total = sum(leaf.astype(np.float64) for leaf in leaves)
+      return np.asarray(total / len(leaves)).astype(leaves[0].dtype)
+
+    num_used = max(self._num_filled, 1)
+    return tf.nest.map_structure(mean, *self._newest_first[:num_used])
+
+  def get_state(self):
+    return {'num_filled': self._num_filled, 'newest_first': self._newest_first}
+
+  def set_state(self, state):
+    self._num_filled = state['num_filled']
+    self._newest_first = state['newest_first']
