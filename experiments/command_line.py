@@ -86,6 +86,13 @@ def _parse_flags(argv: Sequence[str]) -> list[str]:
   """Parses flags; absl ends `--help` with 1, but help is no failure."""
   try:
     arguments = flags.FLAGS(list(argv))
+  except flags.CantOpenFlagFileError as error:
+    reason = str(error).replace('ERROR:: Unable to open flagfile: ', '')
+    _exit(
+        _EXIT_USER,
+        f'error: the --flagfile cannot be read ({reason}); it is a text file '
+        'with one flag a line.',
+    )
   except flags.Error as error:
     _exit(_EXIT_USER, _sentence(error))
   except SystemExit:
@@ -127,7 +134,7 @@ def run(main: Callable[[], Any]):
   except KeyboardInterrupt as interrupt:
     _exit(
         _EXIT_INTERRUPTED,
-        str(interrupt) or 'Interrupted before the first round.',
+        str(interrupt) or 'Interrupted; run the same command again to go on.',
     )
 
 

@@ -64,7 +64,7 @@ def main():
   num_passed = 0
   with registry.resolve(registry.RUNTIMES[flags.FLAGS.runtime])():
     for run in runs:
-      result = replayer.replay(run, problems[run['config']['problem']])
+      result = replayer.replay(run, problems)
       num_passed += result.passed
       print(result, flush=True)
   print(f'{num_passed} passed, {len(runs) - num_passed} failed')

@@ -213,7 +213,7 @@ def _define_protocol(flag_values):
   flags.DEFINE_integer(
       'seed',
       0,
-      'Fixes initial weights, partition, sampling, shuffling and dropout.',
+      'Fixes initial weights, partition, sampling and shuffling.',
       lower_bound=0,
       flag_values=flag_values,
   )
@@ -283,8 +283,8 @@ def _define_environment(flag_values):
       'bad_clients',
       'error',
       ['error', 'reject'],
-      'What to do about clients that are empty or hold NaN or impossible '
-      'labels: stop before training, or leave them out.',
+      'What to do about clients that are empty or hold NaN: stop before '
+      'training, or leave them out. Labels out of range always stop.',
       flag_values=flag_values,
   )
   flags.DEFINE_string(

@@ -181,6 +181,8 @@ def _build_loss_term(config: Optional[dict[str, Any]]) -> Any:
 
 def _build_schedule(config: dict[str, Any]) -> Any:
   name = config.get('schedule', 'constant')
+  if 'decay_every' in config and name != 'exp_decay':
+    raise UnknownConfigurationError(f"'decay_every' of the schedule {name!r}")
   if name == 'constant':
     return None
   if name == 'step_decay':
@@ -274,25 +276,12 @@ def _compare_round(reference: dict[str, Any], output: Any) -> float:
   return float('nan') if np.isnan(differences).any() else max(differences)
 
 
-def replay(run: dict[str, Any], problem: dict[str, Any], model: Any = None):
-  """Trains one run and compares it.
-
-  Args:
-    run: An entry of `runs`: `config`, `float32_error` and `trajectory`.
-    problem: The entry of `problems` that it names.
-    model: The model; by default the functional model of the problem.
-
-  Returns:
-    A `Result`.
-  """
+def _replay(run: dict[str, Any], problem: dict[str, Any], model: Any) -> float:
+  """The largest difference of a run's rounds; see `replay`."""
   config = run['config']
-  tolerance = max(_TOLERANCE, _ROUNDING_FACTOR * run['float32_error'])
-  result = Result(config['name'], config['problem'], None, tolerance, '')
-  try:
-    model = model or golden_problems.create_functional_model(problem)
-    process = build_process(config, model)
-  except UnknownConfigurationError as error:
-    return result._replace(reason=str(error))
+  process = build_process(
+      config, model or golden_problems.create_functional_model(problem)
+  )
   clients = golden_problems.create_client_batches(
       problem, config['batch_size'], config['epochs']
   )
@@ -304,6 +293,40 @@ def replay(run: dict[str, Any], problem: dict[str, Any], model: Any = None):
     state = output.state
     # `fmax` would drop a NaN; `maximum` keeps it.
     max_error = float(np.maximum(max_error, _compare_round(reference, output)))
+  return max_error
+
+
+def replay(
+    run: dict[str, Any], problems: dict[str, Any], model: Any = None
+) -> Result:
+  """Trains one run and compares it.
+
+  Args:
+    run: An entry of `runs`: `config`, `float32_error` and `trajectory`.
+    problems: The entries of `problems`, by name.
+    model: The model; by default the functional model of the problem.
+
+  Returns:
+    A `Result`. Whatever keeps a run from being trained is a failure of that run
+    alone, and its reason.
+  """
+  config = run.get('config', {})
+  name, problem_name = (
+      str(config.get(key, '?')) for key in ('name', 'problem')
+  )
+  result = Result(name, problem_name, None, _TOLERANCE, '')
+  try:
+    if problem_name not in problems:
+      raise UnknownConfigurationError(f'unknown problem {problem_name!r}')
+    tolerance = max(_TOLERANCE, _ROUNDING_FACTOR * run['float32_error'])
+    result = result._replace(tolerance=tolerance)
+    max_error = _replay(run, problems[problem_name], model)
+  except UnknownConfigurationError as error:
+    return result._replace(reason=str(error))
+  except Exception as error:  # pylint: disable=broad-exception-caught
+    # The file is somebody else's: one odd run must not hide the others.
+    first_line = (str(error).splitlines() or [''])[0]
+    return result._replace(reason=f'{type(error).__name__}: {first_line}')
   return result._replace(max_error=max_error)
 
 

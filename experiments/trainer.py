@@ -113,11 +113,16 @@ def build_task(
   data_checks.check_central_examples(
       task.central_test, num_classes=task.num_classes
   )
-  data_checks.check_clients(
+  checked = data_checks.check_clients(
       task.train_data,
       num_classes=task.num_classes,
       bad_clients=settings.bad_clients,
   )
+  if checked.bad_clients:
+    print(
+        f'{len(checked.bad_clients)} of {len(task.train_data.client_ids)} '
+        'clients are bad and count for nothing in a round.'
+    )
   return task
 
 

@@ -103,6 +103,11 @@ class ReadmeTest(absltest.TestCase):
       self.assertLen(matches, 1, f'No test runs {command!r}.')
       self.assertTrue(hasattr(self, matches[0]))
 
+  def test_output_of_the_tests_is_a_summary(self):
+    shown = [block for block in _blocks('') if ' passed' in block]
+    self.assertLen(shown, 1)
+    self.assertRegex(shown[0], r'^=+ \d{4} passed in [\d.:() s]+ =+\n$')
+
   def test_linked_files_exist(self):
     links = re.findall(r'\]\((?!http)([^)]+)\)', _README)
     self.assertNotEmpty(links)

@@ -66,7 +66,7 @@ class _Rewriter:
     self._suffix = suffix
     self._drawing: dict[str, bool] = {}
     self._changed: dict[str, Any] = {}
-    self._num_ops = 0
+    self._num_places = 0
 
   def draws(self, nodes: Any) -> bool:
     """Whether any of the nodes draws random numbers, also within a call."""
@@ -117,23 +117,32 @@ class _Rewriter:
         if node.op in _STATELESS_OPS:
           changed.extend(self._replace(node, seed, output_name))
         else:
-          self._pass_seed(node, seed)
+          changed.extend(self._pass_seed(node, seed, output_name))
       changed.append(node)
     return changed
 
-  def _replace(self, node: Any, seed: str, output_name: str) -> list[Any]:
-    """Turns a random op into a stateless one; returns the nodes it needs."""
-    # Each op draws its own numbers: the place of the op is added to the seed.
-    self._num_ops += 1
+  def _seed_of_place(
+      self, node: Any, seed: str, output_name: str
+  ) -> tuple[Any, Any]:
+    """The nodes of a seed of its own for the op or the call `node`."""
+    self._num_places += 1
+    # Large factors spread small numbers over all bits, so that the places of a
+    # call and of an op within it do not cancel each other.
+    spread = [
+        (self._num_places * factor) % tf.int32.max
+        for factor in (0x2545F491, 0x1B873593)
+    ]
     place = tf.compat.v1.NodeDef(name=f'{node.name}/place', op='Const')
     place.attr['dtype'].type = tf.int32.as_datatype_enum
-    place.attr['value'].tensor.CopyFrom(
-        tf.make_tensor_proto([0, self._num_ops], tf.int32)
-    )
+    place.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(spread, tf.int32))
     keyed = tf.compat.v1.NodeDef(name=f'{node.name}/seed', op='BitwiseXor')
     keyed.attr['T'].type = tf.int32.as_datatype_enum
     keyed.input.extend([seed, place.name + output_name.format('output')])
+    return place, keyed
 
+  def _replace(self, node: Any, seed: str, output_name: str) -> list[Any]:
+    """Turns a random op into a stateless one; returns the nodes it needs."""
+    place, keyed = self._seed_of_place(node, seed, output_name)
     node.op = _STATELESS_OPS[node.op]
     control = [name for name in node.input if name.startswith('^')]
     data = [name for name in node.input if not name.startswith('^')]
@@ -149,8 +158,8 @@ class _Rewriter:
       node.attr['dtype'].CopyFrom(node.attr.pop('Tout'))
     return [place, keyed]
 
-  def _pass_seed(self, node: Any, seed: str) -> None:
-    """Adds the seed to the arguments of a node that calls functions."""
+  def _pass_seed(self, node: Any, seed: str, output_name: str) -> list[Any]:
+    """Adds a seed to a call's arguments; returns the nodes it needs."""
     attrs: tuple[str, ...]
     if node.op in _CALL_OPS:
       attrs = ('f',)
@@ -172,7 +181,9 @@ class _Rewriter:
     data = [name for name in node.input if not name.startswith('^')]
     control = [name for name in node.input if name.startswith('^')]
     del node.input[:]
-    node.input.extend(data + [seed] + control)
+    place, keyed = self._seed_of_place(node, seed, output_name)
+    node.input.extend(data + [keyed.name + output_name.format('z')] + control)
+    return [place, keyed]
 
   def _rewritten_function(self, name: str) -> str:
     """The name of the function's form that takes the seed as last argument."""

@@ -84,7 +84,10 @@ class RunTest(parameterized.TestCase):
     )
     self.assertEqual(
         _run(_raiser(KeyboardInterrupt())),
-        (130, 'Interrupted before the first round.\n'),
+        (
+            130,
+            'Interrupted; run the same command again to go on.\n',
+        ),
     )
 
   def test_a_bug_keeps_its_traceback(self):

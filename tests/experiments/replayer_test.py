@@ -93,7 +93,7 @@ def _tiny_run(**config):
           for x in (0.5, 0.75)
       ],
   }
-  return run, problem
+  return run, {'quadratic': problem}
 
 
 @pytest.mark.usefixtures('native_runtime')
@@ -117,9 +117,9 @@ class ReplayerTest(tf.test.TestCase, parameterized.TestCase):
       ),
   )
   def test_wrong_numbers_fail(self, spoil, expected_error):
-    run, problem = _tiny_run()
+    run, problems = _tiny_run()
     spoil(run)
-    result = replayer.replay(run, problem)
+    result = replayer.replay(run, problems)
     self.assertFalse(result.passed)
     self.assertAllClose(result.max_error, expected_error, atol=1e-6)
     self.assertEndsWith(str(result), 'FAIL')
@@ -135,17 +135,37 @@ class ReplayerTest(tf.test.TestCase, parameterized.TestCase):
       ('server', dict(server={'name': 'lion'}), "unknown server 'lion'"),
       ('loss', dict(loss={'name': 'feddyn'}), "unknown loss 'feddyn'"),
       ('weighting', dict(weighting='loss'), "unknown weighting 'loss'"),
+      ('problem', dict(problem='cubic'), "unknown problem 'cubic'"),
+      (
+          'decay',
+          dict(decay_every=2),
+          "'decay_every' of the schedule 'constant'",
+      ),
+      (
+          'bad_value',
+          dict(client={'name': 'sgd', 'lr': -1.0}),
+          'ValueError: SGD `learning_rate`',
+      ),
   )
   def test_unknown_configuration_fails(self, config, reason):
     result = replayer.replay(*_tiny_run(**config))
     self.assertFalse(result.passed)
     self.assertIn(reason, str(result))
 
+  def test_missing_keys_fail(self):
+    run, problems = _tiny_run()
+    del run['float32_error'], run['config']['batch_size']
+    result = replayer.replay(run, problems)
+    self.assertIn("KeyError: 'float32_error'", str(result))
+    run['float32_error'] = 0.0
+    result = replayer.replay(run, problems)
+    self.assertIn("KeyError: 'batch_size'", str(result))
+
   @pytest.mark.skipif(not _RUNS, reason=f'There is no {_GOLDENS}.')
   @parameterized.named_parameters(*_selected())
   def test_reference_numbers(self, run):
     name = run['config']['name']
-    result = replayer.replay(run, _PROBLEMS[run['config']['problem']])
+    result = replayer.replay(run, _PROBLEMS)
     if name in _NOT_YET:
       self.assertStartsWith(result.reason, 'unknown')
     else:
@@ -163,13 +183,14 @@ class ReplayerTest(tf.test.TestCase, parameterized.TestCase):
     functional = golden_problems.create_functional_model(problem)
     result = replayer.replay(
         run,
-        problem,
+        _PROBLEMS,
         lambda: tff.learning.models.model_from_functional(functional),
     )
     self.assertTrue(result.passed, str(result))
 
   def test_reads_files(self):
-    run, problem = _tiny_run()
+    run, by_name = _tiny_run()
+    problem = by_name['quadratic']
     path = pathlib.Path(self.get_temp_dir()) / 'goldens.json'
     path.write_text(json.dumps({'problems': [problem], 'runs': [run]}))
     runs, problems = replayer.read_goldens(path)

@@ -14,6 +14,7 @@
 """Tests of the training binary on files: MNIST, there, damaged or missing."""
 
 import csv
+import os
 import pathlib
 import subprocess
 import sys
@@ -21,8 +22,12 @@ import tempfile
 
 from absl.testing import absltest
 import numpy as np
+import pytest
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
+_DATA = pathlib.Path(
+    os.environ.get('TFF_ADAPTIVE_DATA', _ROOT.parent / 'shared' / 'data')
+)
 
 
 class TrainMnistTest(absltest.TestCase):
@@ -45,7 +50,7 @@ class TrainMnistTest(absltest.TestCase):
         y_test=(np.arange(30) % 10).astype(np.uint8),
     )
 
-  def _run(self, *arguments):
+  def _run(self, *arguments, timeout=300):
     return subprocess.run(
         [
             sys.executable,
@@ -61,7 +66,7 @@ class TrainMnistTest(absltest.TestCase):
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=timeout,
     )
 
   def _assert_refused(self, done, code, sentence):
@@ -96,6 +101,26 @@ class TrainMnistTest(absltest.TestCase):
     self.assertLen(rows, 2)
     self.assertBetween(float(rows[-1]['evaluation/accuracy']), 0.0, 1.0)
     self.assertBetween(int(rows[0]['clients/num_examples']), 40, 88)
+
+  @pytest.mark.slow
+  @pytest.mark.skipif(
+      not (_DATA / 'mnist.npz').is_file(),
+      reason=f'The real MNIST is not in {_DATA}.',
+  )
+  def test_delta_sgd_reaches_its_accuracy_in_100_rounds(self):
+    done = self._run(
+        f'--data_dir={_DATA}',
+        '--mnist_alpha=0.1',
+        '--client_optimizer=delta_sgd',
+        '--client_weighting=uniform',
+        '--total_rounds=100',
+        '--rounds_per_evaluation=100',
+        timeout=1800,
+    )
+    self.assertEqual(done.returncode, 0, done.stderr)
+    with open(self.folder / 'run/metrics.csv', encoding='utf-8') as file:
+      rows = list(csv.DictReader(file))
+    self.assertGreaterEqual(float(rows[-1]['evaluation/accuracy']), 0.955)
 
 
 if __name__ == '__main__':

@@ -101,6 +101,20 @@ class StatelessRandomTest(tf.test.TestCase, parameterized.TestCase):
     first, second = run(tf.constant([4, 5]))
     self.assertNotAllClose(first, second)
 
+  def test_each_call_of_a_function_draws_its_own_numbers(self):
+    @tf.function
+    def draw(x):
+      return x + tf.random.uniform([9])
+
+    @tf.function
+    def run(seed):
+      return _stateless_random.call_with_seed(
+          lambda x: (draw(x), draw(x)), seed, tf.zeros([9])
+      )
+
+    first, second = run(tf.constant([4, 5]))
+    self.assertNotAllClose(first, second)
+
   def test_distributions_stay(self):
     @tf.function
     def run(seed):

@@ -64,6 +64,20 @@ def _to_weighted(
   return tff.aggregators.as_weighted_aggregator(aggregator)
 
 
+def _check_dtypes(weights_type: Any) -> None:
+  """Raises if TFF's aggregators do not take the model's updates."""
+  specs = tf.nest.flatten(
+      tff.types.type_to_tf_tensor_specs(weights_type.trainable)
+  )
+  for spec in specs:
+    if spec.dtype not in (tf.float16, tf.float32, tf.float64):
+      raise TypeError(
+          f'The model has trainable weights of dtype {spec.dtype.name}, which '
+          "TFF's aggregators do not take: keep the weights in float32 and cast "
+          'within the model.'
+      )
+
+
 def _check_server_optimizer(optimizer: Any) -> None:
   if not isinstance(optimizer, tff.learning.optimizers.Optimizer):
     raise TypeError(
@@ -144,7 +158,10 @@ def build_fed_opt(
       `tff.learning.robust_aggregator()`. An unweighted one, such as
       `tff.learning.dp_aggregator(...)`, goes with `UNIFORM` alone; its
       denominator counts rejected clients, which send zeros. Defaults to
-      `tff.aggregators.MeanFactory()`.
+      `tff.aggregators.MeanFactory()`. It protects the model's change alone:
+      the clients' statistics (sums of loss, examples and steps, the smallest
+      and largest step size) and the total weight are summed in the clear
+      beside it, whatever the aggregator.
     metrics_aggregator: As in `tff.learning.algorithms.build_weighted_fed_avg`.
     loss_term: A function of (weights, received weights, batch) that is added to
       the loss of each batch, see `tff_adaptive.client_works.build_fedprox`.
@@ -168,7 +185,8 @@ def build_fed_opt(
     nothing, and `update_norm`, the norm of the aggregated change).
 
   Raises:
-    TypeError: If an argument has not the documented type.
+    TypeError: If an argument has not the documented type, or a trainable
+      weight is neither float16, float32 nor float64.
     ValueError: If an unweighted aggregator meets `NUM_EXAMPLES`, the server
       optimizer needs batches, a schedule meets an optimizer without a learning
       rate, or a number is out of its range.
@@ -176,9 +194,12 @@ def build_fed_opt(
   Example:
 
     ```python
-    process = tff_adaptive.algorithms.build_fed_opt(
+    from tff_adaptive import algorithms
+    from tff_adaptive import optimizers
+
+    process = algorithms.build_fed_opt(
         model,
-        tff_adaptive.optimizers.build_delta_sgd(),
+        optimizers.build_delta_sgd(),
         client_weighting=tff.learning.ClientWeighting.UNIFORM,
     )
     state = process.initialize()
@@ -205,6 +226,7 @@ def build_fed_opt(
   )
   adapter = model_adapter.build_model_adapter(model)
   weights_type = adapter.weights_type
+  _check_dtypes(weights_type)
   finalizer = measured_update.build_measured_update_finalizer(
       server_optimizer, weights_type
   )

@@ -138,6 +138,25 @@ class Rule:
     return keys + [_EPSILON_KEY]
 
 
+def _moment_spec(weight: Any) -> tf.TensorSpec:
+  """The spec of a moment of a weight.
+
+  Moments of weights in half precision are in float32: most shares round to 1
+  in half precision, and an average would never move.
+  """
+  return tf.TensorSpec(weight.shape, vectors.step_dtype(weight))
+
+
+def _fill(specs: Any, value: float) -> Any:
+  """Moments that hold `value`, for weights of the given specs."""
+
+  def fill(spec):
+    moment = _moment_spec(spec)
+    return tf.fill(moment.shape, tf.cast(value, moment.dtype))
+
+  return tf.nest.map_structure(fill, specs)
+
+
 class _Adaptive(tff.learning.optimizers.Optimizer):
   """An adaptive rule, see the builders."""
 
@@ -150,15 +169,8 @@ class _Adaptive(tff.learning.optimizers.Optimizer):
     if rule.bias_correction:
       state[_NUM_STEPS_KEY] = tf.zeros([], tf.int32)
     if rule.has_momentum:
-      state[MOMENTUM_KEY] = tf.nest.map_structure(
-          lambda s: tf.zeros(s.shape, s.dtype), specs
-      )
-    state[SECOND_MOMENT_KEY] = tf.nest.map_structure(
-        lambda s: tf.fill(
-            s.shape, tf.cast(rule.initial_second_moment, s.dtype)
-        ),
-        specs,
-    )
+      state[MOMENTUM_KEY] = _fill(specs, 0.0)
+    state[SECOND_MOMENT_KEY] = _fill(specs, rule.initial_second_moment)
     return state
 
   def next(
@@ -169,8 +181,9 @@ class _Adaptive(tff.learning.optimizers.Optimizer):
     )
     tff.learning.optimizers.check_weights_gradients_match(weights, gradients)
     held = [SECOND_MOMENT_KEY] + [MOMENTUM_KEY] * self._rule.has_momentum
+    moment_specs = tf.nest.map_structure(_moment_spec, weights)
     for key in held:
-      optimizer.check_weights_state_match(weights, state[key], key)
+      optimizer.check_weights_state_match(moment_specs, state[key], key)
     new_state = collections.OrderedDict(state)
     if self._rule.bias_correction:
       new_state[_NUM_STEPS_KEY] = state[_NUM_STEPS_KEY] + 1
@@ -203,9 +216,8 @@ class _Adaptive(tff.learning.optimizers.Optimizer):
     """The new weights, average and accumulator of one tensor."""
     rule = self._rule
     dtype = w.dtype
-    # In half precision most shares round to 1, and nothing would be averaged.
-    step_dtype = vectors.step_dtype(w)
-    w, m, v, g = (tf.cast(t, step_dtype) for t in (w, m, v, g))
+    step_dtype = v.dtype
+    w, m, g = (tf.cast(t, step_dtype) for t in (w, m, g))
     hparams = {
         key: tf.cast(state[key], step_dtype) for key in rule.hparams_keys
     }
@@ -226,7 +238,7 @@ class _Adaptive(tff.learning.optimizers.Optimizer):
         numerator, tf.sqrt(second_moment) + hparams[_EPSILON_KEY]
     )
     new_w = w - hparams[_LEARNING_RATE_KEY] * step
-    return tuple(tf.cast(t, dtype) for t in (new_w, new_m, new_v))
+    return tf.cast(new_w, dtype), new_m, new_v
 
   def get_hparams(self, state: State) -> Hparams:
     return collections.OrderedDict(

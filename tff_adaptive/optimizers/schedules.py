@@ -167,12 +167,15 @@ def parse_table(text: str) -> dict[int, float]:
   """
   try:
     pairs = [pair.split(':') for pair in text.split(',')]
-    return {int(round_num): float(factor) for round_num, factor in pairs}
+    table = {int(round_num): float(factor) for round_num, factor in pairs}
   except ValueError as error:
     raise ValueError(
         'A table of factors reads like 0:1,100:0.5 (round:factor), found '
         f'{text!r}.'
     ) from error
+  if len(table) < len(pairs):
+    raise ValueError(f'A table must name each round once, found {text!r}.')
+  return table
 
 
 def build_table(factors: Mapping[int, float]) -> Schedule:

@@ -202,7 +202,9 @@ def native_context(
   Example:
 
     ```python
-    with tff_adaptive.runtime.native_context():
+    from tff_adaptive import runtime
+
+    with runtime.native_context():
       state = process.initialize()
       output = process.next(state, client_data)
     ```

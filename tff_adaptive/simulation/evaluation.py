@@ -63,7 +63,9 @@ class _Graph:
     config = tf.compat.v1.ConfigProto()
     config.gpu_options.allow_growth = True
     self._session = tf.compat.v1.Session(graph=graph, config=config)
-    self._session.run([variable.initializer for variable in self._variables])
+    # One by one: a variable's initial value may be read from one before it.
+    for variable in self._variables:
+      self._session.run(variable.initializer)
 
   def _add_start(self):
     """Adds what starts an evaluation: weights from outside, empty metrics."""

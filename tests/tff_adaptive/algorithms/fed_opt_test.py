@@ -345,6 +345,27 @@ class FedOptTest(tf.test.TestCase, parameterized.TestCase):
     for w, p, d in zip(start, plain, decayed):
       self.assertAllClose(d, p - 0.5 * w, atol=1e-6)
 
+  @parameterized.named_parameters(
+      ('plain', {}),
+      (
+          'schedules',
+          dict(
+              client_schedule=schedules.build_inverse_sqrt(),
+              server_schedule=schedules.build_exp_decay(),
+          ),
+      ),
+      ('robust', dict(model_aggregator=tff.learning.robust_aggregator())),
+  )
+  def test_has_the_map_reduce_form(self, arguments):
+    # What other runtimes than TFF's own execute.
+    process = algorithms.build_fed_opt(
+        testing.functional_model(), optimizers.build_delta_sgd(), **arguments
+    )
+    form = tff.backends.mapreduce.get_map_reduce_form_for_computation(
+        process.next
+    )
+    self.assertIsInstance(form, tff.backends.mapreduce.MapReduceForm)
+
   def test_measures_bytes_and_evaluations(self):
     process = algorithms.build_fed_opt(
         testing.functional_model(), optimizers.build_delta_sgd()

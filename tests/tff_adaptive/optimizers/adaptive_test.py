@@ -202,8 +202,17 @@ class AdaptiveTest(tf.test.TestCase, parameterized.TestCase):
     optimizer = optimizers.build_adam(0.5)
     weights = tf.constant([1.0], tf.bfloat16)
     state = optimizer.initialize(tf.TensorSpec([1], tf.bfloat16))
-    _, weights = optimizer.next(state, weights, tf.ones([1], tf.bfloat16))
+    state, weights = optimizer.next(state, weights, tf.ones([1], tf.bfloat16))
     self.assertAllClose(tf.cast(weights, tf.float32), [0.5], atol=0.01)
+    # Then 200 steps without a gradient: v decays by 0.999 each.
+    before = state['preconditioner']
+    for _ in range(200):
+      state, weights = optimizer.next(
+          state, weights, tf.zeros([1], tf.bfloat16)
+      )
+    self.assertAllClose(
+        state['preconditioner'] / before, [0.999**200], rtol=1e-3
+    )
 
   @parameterized.named_parameters(
       ('beta_1', dict(beta_1=1.0), 'beta_1.*1.0'),
