@@ -13,6 +13,7 @@
 # limitations under the License.
 """Tests that the README is true: each command in it is run by a test."""
 
+import os
 import pathlib
 import re
 import shutil
@@ -54,7 +55,8 @@ _RUN_HERE = {
 
 
 def _blocks(language):
-  return re.findall(rf'^```{language}\n(.*?)^```$', _README, re.M | re.S)
+  blocks = re.findall(r'^```(\w*)\n(.*?)^```$', _README, re.M | re.S)
+  return [text for name, text in blocks if name == language]
 
 
 def _commands():
@@ -62,9 +64,16 @@ def _commands():
 
 
 def _run(command, cwd):
+  # As from a user's shell: a make within a make says where it is, for one.
+  environment = {
+      name: value
+      for name, value in os.environ.items()
+      if not name.startswith(('MAKE', 'MFLAGS'))
+  }
   return subprocess.run(
       command,
       cwd=cwd,
+      env=environment,
       check=False,
       shell=isinstance(command, str),
       capture_output=True,

@@ -36,6 +36,8 @@ import os, signal, sys, time
 import tensorflow_federated as tff
 from tff_adaptive import runtime
 
+# A shell starts what runs in its background with SIGINT ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 with runtime.native_context():
   one = tff.federated_computation(lambda: tff.federated_value(1, tff.SERVER))
   assert one() == 1
