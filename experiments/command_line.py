@@ -138,7 +138,12 @@ def run(main: Callable[[], Any]):
     )
 
 
-def silence_libraries():
-  """Silences the start-up messages of TensorFlow; call it before its import."""
+def prepare_libraries():
+  """Makes TensorFlow silent and fast; call it before its import.
+
+  What the environment says already stays.
+  """
   os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
+  # Faster convolutions, also on the CPUs where it is not TensorFlow's default.
+  os.environ.setdefault('TF_ENABLE_ONEDNN_OPTS', '1')
   warnings.filterwarnings('ignore', message='pkg_resources is deprecated')

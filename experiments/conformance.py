@@ -45,7 +45,7 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
   )
   flags.DEFINE_enum(
       'runtime',
-      'native',
+      'compiled',
       list(registry.RUNTIMES),
       'What executes the rounds.',
       flag_values=flag_values,
@@ -54,7 +54,7 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
 
 def main():
   """Replays every run of the file and exits with 1 if one failed."""
-  command_line.silence_libraries()
+  command_line.prepare_libraries()
   # TensorFlow takes seconds to import: not for --help and not for a typo.
   from experiments import replayer  # pylint: disable=import-outside-toplevel
 

@@ -35,6 +35,7 @@ _DEFAULTS = {
     registry.LOSS_TERM: 'none',
     registry.CLIENT_SCHEDULE: 'constant',
     registry.SERVER_SCHEDULE: 'constant',
+    registry.RUNTIME: 'compiled',
 }
 # What the default name of a run is made of.
 _NAMING_KINDS = (
@@ -94,6 +95,10 @@ class Choice:
     }
     return registry.resolve(self.row.builder)(**supplied, **arguments)
 
+  def with_values(self, **values: Any) -> 'Choice':
+    """Returns the choice with other values of some arguments."""
+    return dataclasses.replace(self, given={**self.given, **values})
+
   def hparams(self) -> dict[str, Any]:
     """Returns the values in force by flag, the builder's defaults included."""
     return {
@@ -116,7 +121,6 @@ class Settings:
   rounds_per_evaluation: int
   rounds_per_checkpoint: int
   seed: int
-  runtime: str
   bad_clients: str
   early_stopping_patience: Optional[int]
   keep_best: bool
@@ -272,13 +276,6 @@ def _define_callbacks(flag_values):
 
 def _define_environment(flag_values):
   """Defines the flags of what a run uses and where it writes."""
-  flags.DEFINE_enum(
-      'runtime',
-      'native',
-      list(registry.RUNTIMES),
-      'What executes the rounds.',
-      flag_values=flag_values,
-  )
   flags.DEFINE_enum(
       'bad_clients',
       'error',

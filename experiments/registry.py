@@ -29,6 +29,7 @@ SERVER_OPTIMIZER = 'server_optimizer'
 LOSS_TERM = 'loss_term'
 CLIENT_SCHEDULE = 'client_schedule'
 SERVER_SCHEDULE = 'server_schedule'
+RUNTIME = 'runtime'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -555,6 +556,41 @@ def _schedules(kind: str) -> tuple[Row, ...]:
   )
 
 
+# Their builders return context managers within which processes run.
+_RUNTIMES = (
+    Row(
+        'compiled',
+        'tff_adaptive.runtime:compiled_context',
+        (
+            Argument(
+                'devices',
+                str,
+                'auto',
+                "Where the clients' work runs: CPU, GPU or a name such as "
+                'GPU:1; auto is the first GPU, or the CPU without one.',
+                flag='devices',
+            ),
+            Argument(
+                'plan',
+                str,
+                'auto',
+                "How the clients' work runs: one client after the other "
+                '(loop), several at once (parallel), each op on many of them '
+                '(vectorized), several at once with steps that XLA compiles '
+                '(xla), or what suits device and model (auto).',
+                flag='plan',
+                choices=('auto', 'loop', 'parallel', 'vectorized', 'xla'),
+            ),
+        ),
+        supplied=('strict', 'seed'),
+    ),
+    Row(
+        'native',
+        'tff_adaptive.runtime:native_context',
+        supplied=('max_concurrent_computation_calls', 'secure_sums_in_clear'),
+    ),
+)
+
 ROWS = {
     kind: {row.name: row for row in rows}
     for kind, rows in (
@@ -565,8 +601,9 @@ ROWS = {
         (LOSS_TERM, _LOSS_TERMS),
         (CLIENT_SCHEDULE, _schedules(CLIENT_SCHEDULE)),
         (SERVER_SCHEDULE, _schedules(SERVER_SCHEDULE)),
+        (RUNTIME, _RUNTIMES),
     )
 }
 
-# Context managers within which processes run, by the name of the runtime.
-RUNTIMES = {'native': 'tff_adaptive.runtime:native_context'}
+# The builders of runtimes by name.
+RUNTIMES = {name: row.builder for name, row in ROWS[RUNTIME].items()}

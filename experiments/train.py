@@ -38,10 +38,11 @@ def main():
   """Trains as the flags say."""
   choices = hparam_flags.read_choices()
   settings = hparam_flags.read_settings(choices)
-  command_line.silence_libraries()
+  command_line.prepare_libraries()
   # TensorFlow takes seconds to import: not for --help and not for a typo.
   from experiments import trainer  # pylint: disable=import-outside-toplevel
 
+  trainer.set_threads(choices)
   print(trainer.describe(choices), flush=True)
   trainer.train(choices, settings)
   sys.stdout.flush()

@@ -14,7 +14,8 @@
 """One training run: task, process, loop and curve, wired together."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+import contextlib
+from typing import Any, Optional
 
 import attrs
 import tensorflow as tf
@@ -23,6 +24,7 @@ import tensorflow_federated as tff
 from experiments import command_line
 from experiments import hparam_flags
 from experiments import registry
+from tff_adaptive import runtime
 from tff_adaptive.analysis import curves
 from tff_adaptive.analysis import partition_plot
 from tff_adaptive.simulation import callbacks
@@ -43,7 +45,21 @@ _PROTOCOL = (
     'client_epochs',
 )
 
+_COMPILED = 'compiled'
+
 _Choices = Mapping[str, hparam_flags.Choice]
+
+
+class _Device(callbacks.Callback):
+  """Puts where clients work into the metrics: TFF's own runtime has no GPU."""
+
+  def __init__(self, choices: _Choices):
+    hparams = choices[registry.RUNTIME].hparams()
+    self._device = hparams.get('devices', 'CPU:0')
+
+  def measure(self, round_end):
+    del round_end  # Unused.
+    return {'device': self._device}
 
 
 def describe(choices: _Choices) -> str:
@@ -61,6 +77,25 @@ def describe(choices: _Choices) -> str:
       f'{names[registry.CLIENT_OPTIMIZER]} on the clients, '
       f'{names[registry.SERVER_OPTIMIZER]} on the server'
   )
+
+
+def set_threads(choices: _Choices):
+  """Sets TensorFlow's threads as the runtime needs them; to be called first.
+
+  Args:
+    choices: The chosen rows.
+
+  Raises:
+    UserError: If the runtime is to use a device that there is not.
+  """
+  choice = choices[registry.RUNTIME]
+  if choice.row.name == _COMPILED:
+    with (
+        command_line.errors_as(command_line.UserError, ValueError),
+        # Where TensorFlow runs already, its threads are its user's.
+        contextlib.suppress(RuntimeError),
+    ):
+      runtime.set_threads(**choice.hparams())
 
 
 def build_protocol(
@@ -166,14 +201,12 @@ def build_cohort_fn(task: task_lib.Task, seed: int) -> Callable[[int], Any]:
   plan = task.protocol.batch_plan()
 
   def cohort_fn(round_index):
-    return list(
-        cohort.Cohort(
-            task.train_data,
-            sample(round_index),
-            round_num=round_index,
-            seed=seed,
-            plan=plan,
-        )
+    return cohort.Cohort(
+        task.train_data,
+        sample(round_index),
+        round_num=round_index,
+        seed=seed,
+        plan=plan,
     )
 
   return cohort_fn
@@ -237,6 +270,49 @@ def collect_hparams(
   return hparams
 
 
+def keep_plan(
+    choices: _Choices, recorded: Optional[Mapping[str, Any]]
+) -> _Choices:
+  """Returns the choices with the plan of a run that is resumed.
+
+  Args:
+    choices: The chosen rows.
+    recorded: The hyperparameters of the run; None for a new one.
+
+  Returns:
+    The choices; what the flags left to us is what it was before.
+  """
+  choice = choices[registry.RUNTIME]
+  kept = {
+      name: (recorded or {})[name]
+      for name, value in choice.hparams().items()
+      if value == runtime.AUTO and name in (recorded or {})
+  }
+  return {**choices, registry.RUNTIME: choice.with_values(**kept)}
+
+
+def choose_plan(
+    choices: _Choices, process: tff.learning.templates.LearningProcess
+) -> _Choices:
+  """Returns the choices with the device and the plan that suit a process.
+
+  They go into `hparams.json`, so that the run can be resumed with the same.
+
+  Args:
+    choices: The chosen rows.
+    process: The learning process of the run.
+
+  Returns:
+    The choices; those that the flags made stay.
+  """
+  choice = choices[registry.RUNTIME]
+  if choice.row.name != _COMPILED:
+    return choices
+  plan = runtime.choose_plan(process, **choice.hparams())
+  chosen = choice.with_values(devices=plan.device, plan=plan.name)
+  return {**choices, registry.RUNTIME: chosen}
+
+
 def train(choices: _Choices, settings: hparam_flags.Settings):
   """Trains, or goes on with a run that was interrupted, and draws its curve.
 
@@ -264,6 +340,7 @@ def train(choices: _Choices, settings: hparam_flags.Settings):
       ),
   ):
     protocol = build_protocol(choices, settings)
+    choices = keep_plan(choices, directory.read_hparams())
     hparams = collect_hparams(choices, settings, protocol)
     # Kinds of rows that are built from the number of rounds: schedules.
     uses_total_rounds = [
@@ -276,12 +353,13 @@ def train(choices: _Choices, settings: hparam_flags.Settings):
     task = build_task(choices, settings, protocol)
     cohort_fn = build_cohort_fn(task, settings.seed)
     process = build_process(choices, task)
+    choices = choose_plan(choices, process)
+    hparams = collect_hparams(choices, settings, protocol)
     evaluate_fn = evaluation.build_central_evaluation(
         task.functional_model or task.variable_model_fn, task.central_test
     )
   # Only now: random operations of a model may not even be built after this.
   tf.config.experimental.enable_op_determinism()
-  runtime = registry.resolve(registry.RUNTIMES[settings.runtime])
   with (
       command_line.errors_as(command_line.EnvironmentalError, OSError),
       command_line.errors_as(
@@ -293,7 +371,7 @@ def train(choices: _Choices, settings: hparam_flags.Settings):
   ):
     directory.open(hparams, uses_total_rounds)
     draw_partition(task, directory)
-    with runtime():
+    with choices[registry.RUNTIME].build():
       result = training_loop.run_training(
           process,
           cohort_fn=cohort_fn,
@@ -306,7 +384,7 @@ def train(choices: _Choices, settings: hparam_flags.Settings):
               metrics_writers.CSVMetricsWriter(directory.metrics_csv),
               metrics_writers.TensorBoardMetricsWriter(directory.tensorboard),
           ],
-          callbacks=run_callbacks,
+          callbacks=[_Device(choices), *run_callbacks],
       )
     report(result, directory, describe(choices))
 

@@ -24,6 +24,7 @@ CLIENTS = tff.CLIENTS
 SERVER = tff.SERVER
 
 FederatedType = tff.FederatedType
+FunctionType = tff.FunctionType
 SequenceType = tff.SequenceType
 StructType = tff.StructType
 TensorType = tff.TensorType

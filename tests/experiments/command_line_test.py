@@ -150,11 +150,11 @@ class SilenceLibrariesTest(absltest.TestCase):
 
   def test_keeps_what_the_user_has_set(self):
     with mock.patch.dict(os.environ, TF_CPP_MIN_LOG_LEVEL='0'):
-      command_line.silence_libraries()
+      command_line.prepare_libraries()
       self.assertEqual(os.environ['TF_CPP_MIN_LOG_LEVEL'], '0')
     with mock.patch.dict(os.environ):
       os.environ.pop('TF_CPP_MIN_LOG_LEVEL', None)
-      command_line.silence_libraries()
+      command_line.prepare_libraries()
       self.assertEqual(os.environ['TF_CPP_MIN_LOG_LEVEL'], '3')
 
 

@@ -136,6 +136,11 @@ class HparamFlagsTest(parameterized.TestCase):
           '--algorithm=fedopt names no algorithm; did you mean fed_opt?',
       ),
       (
+          'runtime',
+          '--runtime=cloud',
+          '--runtime=cloud names no runtime; there are compiled, native',
+      ),
+      (
           'foreign',
           '--sgd_momentum=0.9',
           '--sgd_momentum belongs to --client_optimizer=sgd, but '
@@ -177,7 +182,6 @@ class HparamFlagsTest(parameterized.TestCase):
       '--total_rounds=0',
       '--total_rounds=1.5',
       '--seed=-1',
-      '--runtime=cloud',
       '--bad_clients=ignore',
       '--delta_sgd_previous_gradient=guess',
       '--client_weighting=some',

@@ -13,6 +13,7 @@
 # limitations under the License.
 """Tests of the lock files."""
 
+from importlib import metadata
 import pathlib
 import re
 
@@ -28,6 +29,7 @@ _LOCKS = (
     ('main', 'requirements'),
     ('check', 'requirements-check'),
 )
+_CUDA = 'requirements-cuda.txt'
 _PIN = re.compile(r'([a-z0-9][a-z0-9.-]*)==([^ ;]+)(?: ; [^\\]+)? \\')
 _HASH = re.compile(r'    --hash=sha256:[0-9a-f]{64}( \\)?')
 
@@ -90,6 +92,19 @@ class LockTest(parameterized.TestCase):
     pins = _pins('requirements.txt')
     for package, version in _versions.LOCKED_PACKAGES.items():
       self.assertEqual(version, pins[package], package)
+
+  def test_cuda_is_that_of_tensorflow(self):
+    wanted = {}
+    for line in metadata.requires('tensorflow'):
+      requirement = requirements.Requirement(line)
+      marker = requirement.marker
+      if marker and marker.evaluate({'extra': 'and-cuda'}):
+        if not marker.evaluate({'extra': ''}):
+          wanted[requirement.name] = str(requirement.specifier)
+    self.assertIn('nvidia-cudnn-cu11', wanted)
+    del wanted['tensorrt']  # Nothing here uses it.
+    found = {r.name: str(r.specifier) for r in _requirements(_CUDA)}
+    self.assertEqual(found, wanted)
 
   def test_python_of_the_table_is_that_of_the_set_up(self):
     script = (_ROOT / 'tools/make_venv.sh').read_text(encoding='utf-8')

@@ -59,7 +59,21 @@ def _dropout(shape):
   return tf.keras.layers.Dropout(0.5)(tf.ones(shape), training=True)
 
 
+def _loop(shape):
+  """Draws a new row in every iteration."""
+  rows = tf.TensorArray(tf.float32, 3, element_shape=[None])
+  return tf.reshape(
+      tf.while_loop(
+          lambda i, _: i < 3,
+          lambda i, rows: (i + 1, rows.write(i, tf.random.uniform([100]))),
+          (0, rows),
+      )[1].stack(),
+      tf.concat([shape[:0], [50, 6]], 0),
+  )[:, :4]
+
+
 _DRAWS = (
+    ('loop', _loop),
     ('uniform', _uniform),
     ('normal', _normal),
     ('truncated_normal', _truncated),
@@ -179,18 +193,24 @@ class StatelessRandomTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllClose(tripled, 3.0 * loss)
     self.assertAllClose(tf.reduce_sum(gradient), loss)
 
-  @parameterized.named_parameters(
-      (
-          'loop',
-          lambda: tf.while_loop(
+  def test_each_iteration_draws_its_own_numbers(self):
+    @tf.function
+    def run(seed):
+      return _stateless_random.call_with_seed(
+          lambda x: tf.while_loop(
               lambda i, _: i < 3,
-              lambda i, x: (i + 1, x + tf.random.uniform([])),
-              (0, 0.0),
+              lambda i, x: (i + 1, tf.concat([x, tf.random.uniform([1])], 0)),
+              (0, x),
+              shape_invariants=(tf.TensorShape([]), tf.TensorShape([None])),
           )[1],
-      ),
-      ('shuffle', lambda: tf.random.shuffle(tf.range(5))),
-  )
-  def test_draws_that_cannot_be_fixed_raise(self, draw):
+          seed,
+          tf.zeros([0]),
+      )
+
+    self.assertLen(set(run(tf.constant([4, 5])).numpy().tolist()), 3)
+
+  def test_draws_that_cannot_be_fixed_raise(self):
+    draw = lambda: tf.random.shuffle(tf.range(5))
     with self.assertRaisesRegex(ValueError, "previous_gradient='reuse'"):
 
       @tf.function

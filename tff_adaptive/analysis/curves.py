@@ -54,7 +54,10 @@ def _read_columns(metrics_csv: _PathLike) -> dict[str, _Series]:
     for row in csv.DictReader(file):
       round_num = int(row['round_num'])
       for name, text in row.items():
-        value = float(text) if text else math.nan
+        try:
+          value = float(text)
+        except ValueError:  # Nothing, or a word.
+          continue
         if math.isfinite(value):
           rounds, values = columns.setdefault(name, ([], []))
           rounds.append(round_num)

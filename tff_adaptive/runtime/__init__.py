@@ -13,5 +13,13 @@
 # limitations under the License.
 """Where TFF computations run."""
 
+from tff_adaptive.runtime.compiled import choose_plan
+from tff_adaptive.runtime.compiled import compiled_context
+from tff_adaptive.runtime.compiled import CompiledContext
+from tff_adaptive.runtime.compiled import create_compiled_context
+from tff_adaptive.runtime.compiled import set_compiled_context
+from tff_adaptive.runtime.compiled import UnsupportedComputationError
 from tff_adaptive.runtime.native import create_native_context
 from tff_adaptive.runtime.native import native_context
+from tff_adaptive.runtime.plans import AUTO
+from tff_adaptive.runtime.threads import set_threads

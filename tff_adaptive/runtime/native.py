@@ -34,6 +34,8 @@ import grpc
 import portpicker
 import tensorflow_federated as tff
 
+from tff_adaptive.simulation import cohort as cohort_lib
+
 # A message holds a whole model or client; gRPC's own limit is 4 MB.
 _MAX_MESSAGE_BYTES = 2 * 1000**3
 _CHANNEL_OPTIONS = [
@@ -137,6 +139,18 @@ def _compile(secure_sums_in_clear: bool) -> Callable[[Any], Any]:
   return compile_fn
 
 
+def _as_lists(argument: Any) -> Any:
+  """The argument with cohorts as lists of datasets, as TFF takes them."""
+  if isinstance(argument, cohort_lib.Cohort):
+    return list(argument)
+  if isinstance(argument, tff.structure.Struct):
+    return tff.structure.Struct(
+        (name, _as_lists(value))
+        for name, value in tff.structure.iter_elements(argument)
+    )
+  return argument
+
+
 def create_native_context(
     *,
     max_concurrent_computation_calls: int = -1,
@@ -145,7 +159,8 @@ def create_native_context(
   """Creates a context that runs computations on TFF's native runtime.
 
   The same as `tff.backends.native.create_sync_local_cpp_execution_context`, but
-  for the ownership of the worker process.
+  for the ownership of the worker process, and that clients' data may also be a
+  `tff_adaptive.simulation.Cohort`.
 
   Args:
     max_concurrent_computation_calls: How many clients run at once; no limit if
@@ -172,7 +187,7 @@ def create_native_context(
   context = tff.framework.SyncExecutionContext(
       tff.framework.ResourceManagingExecutorFactory(build_executor),
       compiler_fn=_compile(secure_sums_in_clear),
-      transform_args=tff.tensorflow.transform_args,
+      transform_args=lambda arg: tff.tensorflow.transform_args(_as_lists(arg)),
       transform_result=tff.tensorflow.transform_result,
   )
   return context, worker.close

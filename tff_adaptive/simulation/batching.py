@@ -110,6 +110,71 @@ def num_steps(plan: BatchPlan, num_examples: int) -> int:
   return plan.num_epochs * math.ceil(used / plan.batch_size)
 
 
+def batch_sizes(plan: BatchPlan, num_examples: int) -> list[int]:
+  """Returns how many examples are in which batch of a client's round.
+
+  Args:
+    plan: How examples become batches.
+    num_examples: Examples that the client holds; may be 0.
+
+  Returns:
+    The size of every batch, in the order of training.
+
+  Raises:
+    ValueError: If `num_examples` is negative.
+
+  Example:
+
+    >>> plan = BatchPlan(batch_size=2, num_epochs=2)
+    >>> batch_sizes(plan, num_examples=3)
+    [2, 1, 2, 1]
+  """
+  num_full, rest = divmod(_num_used(plan, num_examples), plan.batch_size)
+  epoch = [plan.batch_size] * num_full
+  if rest and not plan.drop_remainder:
+    epoch.append(rest)
+  return epoch * plan.num_epochs
+
+
+def example_order(
+    plan: BatchPlan,
+    num_examples: int,
+    generator: Optional[np.random.Generator] = None,
+) -> np.ndarray:
+  """Returns the examples of all batches of a client's round, one by one.
+
+  Args:
+    plan: How examples become batches.
+    num_examples: Examples that the client holds; may be 0.
+    generator: The stream that shuffles, from which one permutation an epoch is
+      drawn. Needed where `plan.shuffle` is set, unused otherwise.
+
+  Returns:
+    An int64 array of positions in [0, num_examples), of which the first
+    `batch_sizes(plan, num_examples)[0]` are the first batch and so on.
+
+  Raises:
+    ValueError: If `num_examples` is negative, or a generator is needed and not
+      given.
+
+  Example:
+
+    >>> plan = BatchPlan(batch_size=2, num_epochs=2, shuffle=False)
+    >>> example_order(plan, num_examples=3).tolist()
+    [0, 1, 2, 0, 1, 2]
+  """
+  if plan.shuffle and generator is None:
+    raise ValueError('A plan with `shuffle=True` needs a `generator`.')
+  used = _num_used(plan, num_examples)
+  end = used - used % plan.batch_size if plan.drop_remainder else used
+  if generator is not None and plan.shuffle:
+    epochs = [generator.permutation(used)[:end] for _ in range(plan.num_epochs)]
+  else:
+    epochs = [np.arange(end)] * plan.num_epochs
+  order = epochs[0] if len(epochs) == 1 else np.concatenate(epochs)
+  return order.astype(np.int64, copy=False)
+
+
 def batch_indices(
     plan: BatchPlan,
     num_examples: int,
@@ -120,8 +185,7 @@ def batch_indices(
   Args:
     plan: How examples become batches.
     num_examples: Examples that the client holds; may be 0.
-    generator: The stream that shuffles, from which one permutation an epoch is
-      drawn. Needed where `plan.shuffle` is set, unused otherwise.
+    generator: As for `example_order`.
 
   Returns:
     An int64 array of positions in [0, num_examples) for every batch, in the
@@ -137,22 +201,9 @@ def batch_indices(
     >>> [batch.tolist() for batch in batch_indices(plan, num_examples=3)]
     [[0, 1], [2], [0, 1], [2]]
   """
-  shuffler = generator if plan.shuffle else None
-  if plan.shuffle and shuffler is None:
-    raise ValueError('A plan with `shuffle=True` needs a `generator`.')
-  used = _num_used(plan, num_examples)
-  end = used - used % plan.batch_size if plan.drop_remainder else used
-  batches: list[np.ndarray] = []
-  for _ in range(plan.num_epochs):
-    if shuffler is not None:
-      order = shuffler.permutation(used).astype(np.int64, copy=False)
-    else:
-      order = np.arange(used, dtype=np.int64)
-    batches.extend(
-        order[start : min(start + plan.batch_size, end)]
-        for start in range(0, end, plan.batch_size)
-    )
-  return batches
+  order = example_order(plan, num_examples, generator)
+  ends = np.cumsum(batch_sizes(plan, num_examples), dtype=np.int64)
+  return np.split(order, ends)[:-1]
 
 
 def _num_used(plan: BatchPlan, num_examples: int) -> int:

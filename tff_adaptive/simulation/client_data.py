@@ -289,12 +289,25 @@ class PackedClientArrays(ClientArrays):
     start, end = self._bounds(client_id)
     return end - start
 
-  def rows(self, client_id: str) -> np.ndarray:
-    """Returns a client's rows of `values`, int64 of shape [num_examples]."""
+  def rows(
+      self, client_id: str, positions: Optional[np.ndarray] = None
+  ) -> np.ndarray:
+    """Returns which rows of `values` a client's examples are.
+
+    Args:
+      client_id: The client; KeyError if it is unknown.
+      positions: Which of its examples, int64 in [0, num_examples). All of them
+        by default.
+
+    Returns:
+      The row numbers, int64 of the shape of `positions`.
+    """
     start, end = self._bounds(client_id)
     if self._indices is None:
-      return np.arange(start, end, dtype=np.int64)
-    return self._indices[start:end]
+      rows = np.arange(start, end, dtype=np.int64)
+    else:
+      rows = self._indices[start:end]
+    return rows if positions is None else rows[positions]
 
   def examples(self, client_id: str) -> feature_arrays.Examples:
     """Returns a client's features, arrays of shape [num_examples, ...]."""
@@ -309,7 +322,7 @@ class PackedClientArrays(ClientArrays):
       self, client_id: str, positions: np.ndarray
   ) -> feature_arrays.Examples:
     """Returns some of a client's examples, without copying all of them."""
-    return self._rows_of_values(self.rows(client_id)[positions])
+    return self._rows_of_values(self.rows(client_id, positions))
 
   def _rows_of_values(self, rows) -> feature_arrays.Examples:
     return collections.OrderedDict(

@@ -13,8 +13,10 @@
 # limitations under the License.
 """The clients of one round, as the argument that TFF's computations take."""
 
-from collections.abc import Sequence
-from typing import Any, Union
+import collections
+from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from typing import NamedTuple, Union
 
 import attrs
 import numpy as np
@@ -26,6 +28,29 @@ from tff_adaptive.simulation import feature_arrays
 from tff_adaptive.simulation import random_streams
 
 Batch = feature_arrays.Examples
+
+
+class PackedBatches(NamedTuple):
+  """The batches of all clients of a round, as rows and numbers of rows.
+
+  Attributes:
+    rows: Feature names and arrays of shape [num_rows, ...].
+    order: The row numbers of all batches one after the other, int64 of shape
+      [num_examples].
+    offsets: Where in `order` each batch starts, int64 of shape
+      [num_batches + 1].
+    starts: The number of each client's first batch, int64 of shape
+      [num_clients + 1].
+  """
+
+  rows: Mapping[str, np.ndarray]
+  order: np.ndarray
+  offsets: np.ndarray
+  starts: np.ndarray
+
+
+def _as_ids(client_ids: Iterable[str]) -> tuple[str, ...]:
+  return tuple(client_ids)
 
 
 @attrs.frozen(eq=False)
@@ -67,7 +92,7 @@ class Cohort(Sequence):
   source: client_data.ClientArrays = attrs.field(
       validator=attrs.validators.instance_of(client_data.ClientArrays)
   )
-  client_ids: tuple[str, ...] = attrs.field(converter=tuple)
+  client_ids: tuple[str, ...] = attrs.field(converter=_as_ids)
   round_num: int
   seed: int = attrs.field(converter=random_streams.check_seed)
   plan: batching.BatchPlan = attrs.field(
@@ -96,7 +121,7 @@ class Cohort(Sequence):
   ) -> Union[tf.data.Dataset, 'Cohort']:
     """Returns a client's batches, or for a slice a cohort of its clients."""
     if isinstance(index, slice):
-      ids: Any = self.client_ids[index]
+      ids = self.client_ids[index]
       return attrs.evolve(self, client_ids=ids)
     # Batching by tf.data needs no traced function, so no memory is left behind.
     dataset = None
@@ -109,13 +134,8 @@ class Cohort(Sequence):
 
   def _epochs(self, index: int) -> list[np.ndarray]:
     """Returns the positions of every epoch, its batches joined together."""
-    batches = self.index_plan(index)
-    nothing = np.zeros([0], np.int64)
-    steps = len(batches) // self.plan.num_epochs
-    return [
-        np.concatenate([nothing] + batches[i * steps : (i + 1) * steps])
-        for i in range(self.plan.num_epochs if batches else 1)
-    ]
+    order = self._example_order(index, self._shuffling())
+    return np.split(order, self.plan.num_epochs if len(order) else 1)
 
   def num_examples(self, index: int) -> int:
     """Returns how many examples the client at a place holds, used or not."""
@@ -138,15 +158,28 @@ class Cohort(Sequence):
     Returns:
       An int64 array of positions for every batch, in the order of training.
     """
-    client_id = self.client_ids[index]
-    generator = None
-    if self.plan.shuffle:
-      generator = random_streams.stream(
-          self.seed, random_streams.SHUFFLING, self.round_num, client_id
-      )
-    return batching.batch_indices(
-        self.plan, self.source.num_examples(client_id), generator
+    order = self._example_order(index, self._shuffling())
+    ends = np.cumsum(self._batch_sizes(index), dtype=np.int64)
+    return np.split(order, ends)[:-1]
+
+  def _shuffling(self) -> random_streams.StreamFamily:
+    return random_streams.StreamFamily(
+        self.seed, random_streams.SHUFFLING, self.round_num
     )
+
+  def _example_order(
+      self, index: int, shuffling: random_streams.StreamFamily
+  ) -> np.ndarray:
+    """Returns the positions of the examples of all batches, one by one."""
+    client_id = self.client_ids[index]
+    return batching.example_order(
+        self.plan,
+        self.source.num_examples(client_id),
+        shuffling.start(client_id) if self.plan.shuffle else None,
+    )
+
+  def _batch_sizes(self, index: int) -> list[int]:
+    return batching.batch_sizes(self.plan, self.num_examples(index))
 
   def batches(self, index: int) -> list[Batch]:
     """Returns the batches of the client at a place, as arrays.
@@ -163,3 +196,59 @@ class Cohort(Sequence):
         self.source.take(client_id, positions)
         for positions in self.index_plan(index)
     ]
+
+  def pack(self) -> PackedBatches:
+    """Returns the batches of all clients together.
+
+    Returns:
+      The batches. The rows are those of all clients of the source where it is a
+      `PackedClientArrays`, and nothing is copied; else those of the cohort.
+
+    Example:
+
+      >>> source = client_data.PackedClientArrays.from_clients(
+      ...     {'a': {'x': np.array([1.0, 2.0, 3.0])}})
+      >>> plan = batching.BatchPlan(batch_size=2, shuffle=False)
+      >>> cohort = Cohort(source, ['a'], round_num=0, seed=1, plan=plan)
+      >>> packed = cohort.pack()
+      >>> packed.order.tolist(), packed.offsets.tolist()
+      ([0, 1, 2], [0, 2, 3])
+    """
+    shuffling = self._shuffling()
+    clients = range(len(self))
+    orders = [self._example_order(index, shuffling) for index in clients]
+    sizes = [self._batch_sizes(index) for index in clients]
+    if isinstance(self.source, client_data.PackedClientArrays):
+      rows = self.source.values
+      orders = list(map(self.source.rows, self.client_ids, orders))
+    else:
+      rows = self._join()
+      firsts = _offsets([self.num_examples(index) for index in clients])
+      orders = list(map(np.add, orders, firsts))
+    return PackedBatches(
+        rows,
+        np.concatenate([np.zeros(0, np.int64), *orders]),
+        _offsets(list(itertools.chain.from_iterable(sizes))),
+        _offsets(list(map(len, sizes))),
+    )
+
+  def _join(self) -> Batch:
+    """Joins the examples of all clients, one after the other."""
+    parts = [self.arrays(index) for index in range(len(self))]
+    return collections.OrderedDict(
+        (
+            name,
+            np.concatenate(
+                [
+                    np.zeros([0, *feature.shape], feature.dtype.as_numpy_dtype),
+                    *(part[name] for part in parts),
+                ]
+            ),
+        )
+        for name, feature in self.source.element_spec.items()
+    )
+
+
+def _offsets(lengths: list[int]) -> np.ndarray:
+  """Where parts of these lengths begin, and where the last one ends."""
+  return np.cumsum([0, *lengths], dtype=np.int64)

@@ -23,7 +23,7 @@ a resumed run draws what an uninterrupted one would have drawn.
 
 import hashlib
 import numbers
-from typing import Union
+from typing import Any, Union
 
 import numpy as np
 
@@ -33,11 +33,12 @@ DROPOUT = 'dropout'
 INITIAL_WEIGHTS = 'initial_weights'
 PARTITION = 'partition'
 SAMPLING = 'sampling'
+SERVER_NOISE = 'server_noise'
 SHUFFLING = 'shuffling'
 
 Key = Union[int, str]
 
-_DIGEST_BYTES = 16
+_DIGEST_BYTES = 32  # The state and the increment of PCG64.
 
 
 def check_seed(seed: int) -> int:
@@ -68,10 +69,10 @@ def check_seed(seed: int) -> int:
 def stream(seed: int, use: str, *keys: Key) -> np.random.Generator:
   """Returns the random stream of one use, at its beginning.
 
-  The stream is a PCG64 generator seeded with a BLAKE2b hash of the arguments,
-  hence equal in every process and on every machine. What a method such as
-  `Generator.permutation` makes of the bits may change with a release of NumPy,
-  which the lock of this project pins.
+  The stream is a PCG64 generator whose state is a BLAKE2b hash of the
+  arguments, hence equal in every process and on every machine. What a method
+  such as `Generator.permutation` makes of the bits may change with a release of
+  NumPy, which the lock of this project pins.
 
   Args:
     seed: The seed of the experiment, a non-negative integer.
@@ -95,8 +96,57 @@ def stream(seed: int, use: str, *keys: Key) -> np.random.Generator:
     >>> first.integers(1000) == second.integers(1000)
     True
   """
-  entropy = int.from_bytes(_digest(seed, use, keys), 'little')
-  return np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))
+  generator = np.random.Generator(np.random.PCG64(0))
+  _restart(generator, _hash(seed, use, keys).digest())
+  return generator
+
+
+class StreamFamily:
+  """The streams of one use that differ in their last key.
+
+  It gives the same numbers as `stream`, several times faster, but one stream at
+  a time.
+
+  Example:
+
+    >>> family = StreamFamily(1, SHUFFLING, 3)
+    >>> number = family.start('client_007').integers(1000)
+    >>> number == stream(1, SHUFFLING, 3, 'client_007').integers(1000)
+    True
+  """
+
+  def __init__(self, seed: int, use: str, *keys: Key):
+    """Initializes the family.
+
+    Args:
+      seed: As for `stream`.
+      use: As for `stream`.
+      *keys: All keys of a stream but the last.
+
+    Raises:
+      TypeError: If `seed` is not an integer, or a key neither integer nor
+        string.
+      ValueError: If `seed` is negative.
+    """
+    self._hash = _hash(seed, use, keys)
+    self._generator = np.random.Generator(np.random.PCG64(0))
+
+  def start(self, key: Key) -> np.random.Generator:
+    """Returns the stream of a key at its beginning; it ends the one before.
+
+    Args:
+      key: The last key.
+
+    Returns:
+      A `np.random.Generator`, the same object at every call.
+
+    Raises:
+      TypeError: If the key is neither an integer nor a string.
+    """
+    digest = self._hash.copy()
+    digest.update(_encode(key))
+    _restart(self._generator, digest.digest())
+    return self._generator
 
 
 def derived_seed(seed: int, use: str, *keys: Key) -> int:
@@ -121,21 +171,67 @@ def derived_seed(seed: int, use: str, *keys: Key) -> int:
     >>> 0 <= kernel_seed < 2**31
     True
   """
-  return int.from_bytes(_digest(seed, use, keys)[:4], 'little') % 2**31
+  return int.from_bytes(_hash(seed, use, keys).digest()[:4], 'little') % 2**31
 
 
-def _digest(seed: int, use: str, keys: tuple[Key, ...]) -> bytes:
-  """Hashes the arguments of a stream; every part carries its type and size."""
+def stateless_seed(seed: int, use: str, *keys: Key) -> np.ndarray:
+  """Returns a seed for TensorFlow's stateless random ops.
+
+  Args:
+    seed: As for `stream`.
+    use: As for `stream`.
+    *keys: As for `stream`.
+
+  Returns:
+    An int32 array of shape [2]; equal arguments give equal seeds.
+
+  Raises:
+    TypeError: If `seed` is not an integer, or a key neither integer nor string.
+    ValueError: If `seed` is negative.
+
+  Example:
+
+    >>> mask_seed = stateless_seed(1, DROPOUT, 3, 'client_007')
+    >>> mask_seed.shape, mask_seed.dtype.name
+    ((2,), 'int32')
+  """
+  return np.frombuffer(_hash(seed, use, keys).digest()[:8], '<i4').astype(
+      np.int32
+  )
+
+
+def _encode(part: Key) -> bytes:
+  """A part of a stream's key; it carries its type and size."""
+  if isinstance(part, str):
+    tag, text = b's', part.encode('utf-8')
+  elif isinstance(part, numbers.Integral) and not isinstance(part, bool):
+    tag, text = b'i', str(int(part)).encode('ascii')
+  else:
+    raise TypeError(
+        'The keys of a random stream must be integers or strings, found '
+        f'{part!r}.'
+    )
+  return tag + len(text).to_bytes(8, 'little') + text
+
+
+def _hash(seed: int, use: str, keys: tuple[Key, ...]) -> Any:
+  """Hashes the arguments of a stream."""
   digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
   for part in (check_seed(seed), use) + keys:
-    if isinstance(part, str):
-      tag, text = b's', part.encode('utf-8')
-    elif isinstance(part, numbers.Integral) and not isinstance(part, bool):
-      tag, text = b'i', str(int(part)).encode('ascii')
-    else:
-      raise TypeError(
-          'The keys of a random stream must be integers or strings, found '
-          f'{part!r}.'
-      )
-    digest.update(tag + len(text).to_bytes(8, 'little') + text)
-  return digest.digest()
+    digest.update(_encode(part))
+  return digest
+
+
+def _restart(generator: np.random.Generator, digest: bytes) -> None:
+  """Puts a PCG64 generator into the state that a digest is."""
+  half = _DIGEST_BYTES // 2
+  generator.bit_generator.state = {
+      'bit_generator': 'PCG64',
+      'state': {
+          'state': int.from_bytes(digest[:half], 'little'),
+          # The increment of a congruential generator has to be odd.
+          'inc': int.from_bytes(digest[half:], 'little') | 1,
+      },
+      'has_uint32': 0,
+      'uinteger': 0,
+  }

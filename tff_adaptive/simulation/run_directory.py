@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 import json
 import os
 import pathlib
-from typing import Any, Union
+from typing import Any, Optional, Union
 
 _TOTAL_ROUNDS_KEY = 'total_rounds'
 
@@ -106,6 +106,29 @@ class RunDirectory:
     """The folder of the figures."""
     return self.path / 'plots'
 
+  def read_hparams(self) -> Optional[dict[str, Any]]:
+    """Returns the hyperparameters of the run; None if there is none.
+
+    Raises:
+      RunDirectoryError: If the folder holds anything else than a run.
+    """
+    if self.path.exists() and not self.path.is_dir():
+      raise RunDirectoryError(f'{self.path} is a file, not the folder of a run')
+    try:
+      return json.loads(self.hparams_json.read_text(encoding='utf-8'))
+    except FileNotFoundError:
+      if self.path.is_dir() and any(self.path.iterdir()):
+        raise RunDirectoryError(
+            f'{self.path} is not empty and has no hparams.json, so it is not '
+            'the folder of a run; choose another --experiment_name'
+        ) from None
+      return None
+    except ValueError as error:
+      raise RunDirectoryError(
+          f'{self.hparams_json} is damaged ({error}); bring it back or choose '
+          'another --experiment_name'
+      ) from error
+
   def check(
       self, hparams: Mapping[str, Any], uses_total_rounds: Sequence[str] = ()
   ):
@@ -123,22 +146,9 @@ class RunDirectory:
         (a larger `total_rounds` is fine, unless something uses it), or anything
         else than a run.
     """
-    if self.path.exists() and not self.path.is_dir():
-      raise RunDirectoryError(f'{self.path} is a file, not the folder of a run')
-    try:
-      found = json.loads(self.hparams_json.read_text(encoding='utf-8'))
-    except FileNotFoundError:
-      if self.path.is_dir() and any(self.path.iterdir()):
-        raise RunDirectoryError(
-            f'{self.path} is not empty and has no hparams.json, so it is not '
-            'the folder of a run; choose another --experiment_name'
-        ) from None
+    found = self.read_hparams()
+    if found is None:
       return
-    except ValueError as error:
-      raise RunDirectoryError(
-          f'{self.hparams_json} is damaged ({error}); bring it back or choose '
-          'another --experiment_name'
-      ) from error
     # Through JSON, so that tuples and lists, 1 and 1.0 compare as written.
     _check_same(
         self.path,

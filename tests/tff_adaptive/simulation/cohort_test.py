@@ -128,7 +128,7 @@ class CohortTest(parameterized.TestCase):
   def test_literal_batches_so_that_no_release_changes_a_run(self):
     self.assertEqual(
         _values(_cohort(round_num=4, seed=2)[0]),
-        [[1.0, 2.0], [3.0], [1.0, 2.0], [3.0]],
+        [[3.0, 2.0], [1.0], [2.0, 1.0], [3.0]],
     )
 
   def test_clients_with_equal_data_are_shuffled_differently(self):

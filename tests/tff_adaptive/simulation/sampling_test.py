@@ -28,7 +28,7 @@ class SamplingTest(parameterized.TestCase):
     cohort_fn = sampling.build_client_sampling(_IDS, 3, seed=1)
     self.assertEqual(
         [cohort_fn(i) for i in range(3)],
-        [('e', 'a', 'b'), ('a', 'e', 'c'), ('a', 'b', 'e')],
+        [('b', 'a', 'c'), ('b', 'e', 'a'), ('e', 'b', 'c')],
     )
 
   def test_is_a_pure_function_of_seed_and_round(self):

@@ -30,9 +30,9 @@ class IidTest(parameterized.TestCase):
     self.assertEqual(
         _lists(partition.iid(7, 3, seed=1)),
         {
-            'client_000': [5, 4, 2],
-            'client_001': [3, 0],
-            'client_002': [1, 6],
+            'client_000': [1, 5, 0],
+            'client_001': [6, 3],
+            'client_002': [2, 4],
         },
     )
 
@@ -68,7 +68,7 @@ class ShardsTest(parameterized.TestCase):
     labels = [2, 0, 1, 0, 2, 1, 0, 1]
     self.assertEqual(
         _lists(partition.shards(labels, 2, 2, seed=1)),
-        {'client_000': [7, 6, 2, 5], 'client_001': [3, 1, 4, 0]},
+        {'client_000': [6, 7, 5, 2], 'client_001': [4, 1, 0, 3]},
     )
 
   @parameterized.parameters((100, 2), (7, 3), (1, 1), (1000, 1), (1, 1000))

@@ -1,0 +1,130 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+r"""Measures the seconds that a round takes on several runtimes, side by side.
+
+For example:
+
+  python -m experiments.benchmark --workload=tiny_many,emnist_cnn \
+    --runtimes=native,compiled --json=times.jsonl
+
+prints a table a workload and appends a line a runtime to the file. Rounds of
+the runtimes alternate; the medians are those after three rounds of warming up.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from absl import flags
+
+from experiments import command_line
+from experiments.benchmarks import reports
+from experiments.benchmarks import workloads
+
+_ALL = 'all'
+
+
+def define(flag_values: flags.FlagValues = flags.FLAGS):
+  """Defines the flags.
+
+  Args:
+    flag_values: Where to define them.
+  """
+  summaries = '; '.join(
+      f'{name}: {workload.summary}'
+      for name, workload in workloads.WORKLOADS.items()
+  )
+  for name, default, text in (
+      ('workload', ['tiny_many'], f'What to train, or all: {summaries}.'),
+      (
+          'runtimes',
+          list(workloads.RUNTIMES),
+          f'What executes the rounds: {", ".join(workloads.RUNTIMES)}. The '
+          'first is what the others are compared with.',
+      ),
+      ('peers', [], 'Files of JSON lines of others, for the tables.'),
+  ):
+    flags.DEFINE_list(name, default, text, flag_values=flag_values)
+  for name, text in (
+      ('json', 'The file that a JSON line a runtime is appended to.'),
+      ('plan', 'How the compiled runtime runs clients. Default: its choice.'),
+  ):
+    flags.DEFINE_string(name, None, text, flag_values=flag_values)
+  choice = '; 0 is what suits the plan.'
+  for name, number, minimum, text in (
+      ('rounds', 10, 1, 'Rounds whose time counts.'),
+      ('inter_op_threads', 0, 0, f'Threads for ops side by side{choice}'),
+      ('intra_op_threads', 0, 0, f'Threads within an op{choice}'),
+  ):
+    flags.DEFINE_integer(
+        name, number, text, lower_bound=minimum, flag_values=flag_values
+    )
+
+
+def _choose(flag: str, known: Mapping[str, Any]) -> list[Any]:
+  """Returns the rows that a flag names, each once, in its order."""
+  names = list(dict.fromkeys(flags.FLAGS[flag].value))
+  unknown = [name for name in names if name not in known]
+  if unknown or not names:
+    found = repr(unknown[0]) if unknown else 'nothing'
+    raise command_line.UserError(
+        f'--{flag} takes {", ".join(known)}, found {found}'
+    )
+  return [known[name] for name in names]
+
+
+def _choose_workloads() -> list[workloads.Workload]:
+  everything = list(workloads.WORKLOADS.values())
+  chosen = _choose('workload', {**workloads.WORKLOADS, _ALL: everything})
+  return everything if everything in chosen else chosen
+
+
+def _read_peers() -> list[reports.Line]:
+  """Reads the peers' files, and sees that ours can be written."""
+  with command_line.errors_as(command_line.UserError, OSError, ValueError):
+    if flags.FLAGS.json is not None:
+      reports.append(flags.FLAGS.json, [])
+    return reports.read(flags.FLAGS.peers)
+
+
+def main():
+  """Measures what the flags say."""
+  chosen = _choose_workloads()
+  runtimes = _choose('runtimes', workloads.RUNTIMES)
+  peers = _read_peers()
+  command_line.prepare_libraries()
+  # TensorFlow takes seconds to import: not for --help and not for a typo.
+  # pylint: disable-next=import-outside-toplevel
+  from experiments.benchmarks import measurement
+
+  settings = measurement.Settings(
+      flags.FLAGS.rounds,
+      flags.FLAGS.plan,
+      flags.FLAGS.inter_op_threads,
+      flags.FLAGS.intra_op_threads,
+  )
+  settings.apply()
+  for workload in chosen:
+    for clients_per_round in workload.clients_per_round:
+      able = [r for r in runtimes if r.can_run(clients_per_round)]
+      if not able:
+        continue
+      lines = measurement.measure(workload, clients_per_round, able, settings)
+      if flags.FLAGS.json is not None:
+        reports.append(flags.FLAGS.json, lines)
+      print(reports.format_table(lines, peers), end='\n\n', flush=True)
+
+
+if __name__ == '__main__':
+  define()
+  command_line.run(main)

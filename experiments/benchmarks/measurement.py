@@ -1,0 +1,305 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Runs a workload on several runtimes, in turns, and takes the time."""
+
+from collections.abc import Callable, Iterator, Sequence
+import contextlib
+import os
+import statistics
+import threading
+import time
+from typing import Any, Optional
+
+import attrs
+import numpy as np
+import psutil
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from experiments import command_line
+from experiments import registry
+from experiments.benchmarks import inputs
+from experiments.benchmarks import models
+from experiments.benchmarks import reports
+from experiments.benchmarks import workloads
+import tff_adaptive
+from tff_adaptive import runtime as runtime_lib
+from tff_adaptive.simulation import batching
+from tff_adaptive.simulation import client_data
+from tff_adaptive.simulation import cohort
+from tff_adaptive.simulation import sampling
+
+# Tracing, compilation and the growth of memory are over by then.
+_NUM_WARM_UP_ROUNDS = 3
+_SEED = 0
+_SECONDS_PER_SAMPLE = 0.1
+
+_CohortFn = Callable[[int], cohort.Cohort]
+
+
+@attrs.frozen
+class Settings:
+  """How it is measured.
+
+  Attributes:
+    num_rounds: Rounds whose time counts.
+    plan: The plan of runtimes in this process; None for their own choice.
+    inter_op_threads: Threads for ops of this process that do not wait for each
+      other; 0 for what suits the plan.
+    intra_op_threads: Threads within an op of this process, likewise.
+  """
+
+  num_rounds: int
+  plan: Optional[str] = None
+  inter_op_threads: int = 0
+  intra_op_threads: int = 0
+
+  def apply(self) -> None:
+    """Sets the threads, for which nothing must have run before.
+
+    Raises:
+      UserError: If the plan is not known.
+    """
+    with command_line.errors_as(command_line.UserError, ValueError):
+      runtime_lib.set_threads(plan=self.plan or runtime_lib.AUTO)
+    if self.inter_op_threads:
+      tf.config.threading.set_inter_op_parallelism_threads(
+          self.inter_op_threads
+      )
+    if self.intra_op_threads:
+      tf.config.threading.set_intra_op_parallelism_threads(
+          self.intra_op_threads
+      )
+
+
+class _PeakMemory:
+  """The largest resident memory of this process, or with its children."""
+
+  def __init__(self, with_children: bool):
+    self._with_children = with_children
+    self.megabytes = 0.0
+
+  @contextlib.contextmanager
+  def watch(self) -> Iterator[None]:
+    """Looks at the memory from time to time, and at the end of the block."""
+    processes = [psutil.Process()]
+    if self._with_children:
+      processes += processes[0].children(recursive=True)
+    is_over = threading.Event()
+
+    def sample():
+      while not is_over.wait(_SECONDS_PER_SAMPLE):
+        self._sample(processes)
+
+    sampler = threading.Thread(target=sample)
+    sampler.start()
+    try:
+      yield
+    finally:
+      is_over.set()
+      sampler.join()
+      self._sample(processes)
+
+  def _sample(self, processes: list[psutil.Process]) -> None:
+    num_bytes = 0
+    for process in processes:
+      with contextlib.suppress(psutil.NoSuchProcess):
+        num_bytes += process.memory_info().rss
+    self.megabytes = max(self.megabytes, num_bytes / 2**20)
+
+
+def _distance(first: Any, second: Any) -> float:
+  """The Euclidean distance of two models' weights."""
+  squares = [
+      np.sum(np.square(np.subtract(a, b, dtype=np.float64)))
+      for a, b in zip(tf.nest.flatten(first), tf.nest.flatten(second))
+  ]
+  return float(np.sqrt(np.sum(squares)))
+
+
+class _Trainer:
+  """The training of a workload on one runtime."""
+
+  def __init__(
+      self,
+      runtime: workloads.Runtime,
+      context: tff.framework.SyncContext,
+      process: tff.learning.templates.LearningProcess,
+  ):
+    self.runtime = runtime
+    self.context = context
+    self.seconds: list[float] = []
+    self.memory = _PeakMemory(with_children=not runtime.in_process)
+    self._process = process
+    with self._installed():
+      self._state = process.initialize()
+    self._first_weights = self._weights()
+
+  def _installed(self):
+    return tff.framework.get_context_stack().install(self.context)
+
+  def _weights(self) -> Any:
+    return self._state.global_model_weights.trainable
+
+  def train(self, cohort_fn: _CohortFn, round_num: int) -> None:
+    """Trains a round twice and takes the second time, batches included.
+
+    The first time is for the caches, which hold what another runtime did.
+    """
+    with self._installed(), self.memory.watch():
+      for _ in range(2):
+        start = time.perf_counter()
+        clients = cohort_fn(round_num)
+        output = self._process.next(
+            self._state, clients if self.runtime.in_process else list(clients)
+        )
+        self.seconds.append(time.perf_counter() - start)
+    self._state = output.state
+
+  @property
+  def plan(self) -> Any:
+    """How the clients work, of a runtime that has plans."""
+    return self.context.plan_of(self._process.next)
+
+  def distance(self) -> float:
+    """Returns how far the weights have come.
+
+    Raises:
+      RuntimeError: If they have not moved, or are not finite: the time of that
+        tells nothing.
+    """
+    distance = _distance(self._first_weights, self._weights())
+    if not 0 < distance < float('inf'):
+      raise RuntimeError(
+          f'The weights moved by {distance} on {self.runtime.name!r}.'
+      )
+    return distance
+
+
+def _build_cohort_fn(
+    workload: workloads.Workload, clients_per_round: int
+) -> tuple[client_data.ClientArrays, _CohortFn]:
+  """Builds the data of a workload and the cohorts of its rounds."""
+  source = inputs.build_clients(workload, _SEED)
+  sample = sampling.build_client_sampling(
+      source.client_ids, clients_per_round, _SEED
+  )
+  plan = batching.BatchPlan(batch_size=workload.batch_size)
+
+  def build_cohort(round_num: int) -> cohort.Cohort:
+    return cohort.Cohort(
+        source, sample(round_num), round_num=round_num, seed=_SEED, plan=plan
+    )
+
+  return source, build_cohort
+
+
+def _open(runtime: workloads.Runtime, settings: Settings) -> Any:
+  """Returns the context manager of a runtime."""
+  arguments = dict(runtime.arguments)
+  if runtime.in_process and settings.plan is not None:
+    arguments['plan'] = settings.plan
+  return registry.resolve(str(registry.RUNTIMES[runtime.name]))(**arguments)
+
+
+def _environment(trainer: _Trainer) -> dict[str, Any]:
+  """Returns where and how a runtime worked."""
+  if not trainer.runtime.in_process:
+    # Its worker is another process, which has TensorFlow's own choice.
+    threads, plan, device = (0, 0), None, 'CPU:0'
+  else:
+    threads = (
+        tf.config.threading.get_inter_op_parallelism_threads(),
+        tf.config.threading.get_intra_op_parallelism_threads(),
+    )
+    plan, device = trainer.plan.name, trainer.plan.device
+  return {
+      'device': device,
+      'plan': plan,
+      'threads': dict(zip(('inter_op', 'intra_op'), threads)),
+      'load': os.getloadavg()[0],
+  }
+
+
+def _report(
+    workload: workloads.Workload,
+    clients_per_round: int,
+    trainer: _Trainer,
+) -> reports.Line:
+  """Returns the line of a runtime."""
+  seconds = trainer.seconds[2 * _NUM_WARM_UP_ROUNDS + 1 :: 2]
+  median = statistics.median(seconds)
+  return {
+      'peer': 'tff_adaptive',
+      'version': tff_adaptive.__version__,
+      'workload': workload.name,
+      'runtime': trainer.runtime.name,
+      'variant': workload.form,
+      'clients_per_round': clients_per_round,
+      'rounds': len(seconds),
+      'sec_per_round_median': round(median, 6),
+      'min': round(min(seconds), 6),
+      'max': round(max(seconds), 6),
+      'first_round': round(trainer.seconds[0], 6),
+      'sec_per_client': round(median / clients_per_round, 9),
+      'peak_rss_mb': round(trainer.memory.megabytes, 1),
+      'delta': round(trainer.distance(), 6),
+      **_environment(trainer),
+  }
+
+
+def measure(
+    workload: workloads.Workload,
+    clients_per_round: int,
+    runtimes: Sequence[workloads.Runtime],
+    settings: Settings,
+) -> list[reports.Line]:
+  """Trains a workload on all runtimes, a round of each in turn.
+
+  In turns, because whatever else the machine does then falls on all of them. A
+  runtime's memory holds what this process keeps for the others: to compare
+  memory, measure one at a time.
+
+  Args:
+    workload: The workload.
+    clients_per_round: How many clients take part in a round.
+    runtimes: The runtimes, in order.
+    settings: How it is measured.
+
+  Returns:
+    A line for every runtime; `delta` is how far all rounds together have moved
+    the weights.
+
+  Raises:
+    UserError: If the plan is not known.
+    RuntimeError: If a runtime did not train.
+  """
+  with contextlib.ExitStack() as stack:
+    with command_line.errors_as(command_line.UserError, ValueError):
+      contexts = [
+          stack.enter_context(_open(runtime, settings)) for runtime in runtimes
+      ]
+    tf.keras.utils.set_random_seed(_SEED)
+    source, cohort_fn = _build_cohort_fn(workload, clients_per_round)
+    process = models.build_process(workload, source.element_spec)
+    trainers = [
+        _Trainer(runtime, context, process)
+        for runtime, context in zip(runtimes, contexts)
+    ]
+    for round_num in range(_NUM_WARM_UP_ROUNDS + settings.num_rounds):
+      for trainer in trainers:
+        trainer.train(cohort_fn, round_num)
+    return [
+        _report(workload, clients_per_round, trainer) for trainer in trainers
+    ]

@@ -1,0 +1,158 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The models of the workloads and the learning processes that train them."""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+import warnings
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from experiments.benchmarks import inputs
+from experiments.benchmarks import workloads
+
+_LSTM_SIZE = 256
+_EMBEDDING_SIZE = 8
+
+
+class Model(NamedTuple):
+  """A model and what it minimizes.
+
+  Attributes:
+    build: Makes the model anew, from a batch to logits.
+    build_loss: Makes the loss of a batch.
+  """
+
+  build: Callable[[], tf.keras.Model]
+  build_loss: Callable[..., tf.keras.losses.Loss]
+
+
+def _stack(
+    layer_input: tf.keras.Input, *layers: tf.keras.layers.Layer
+) -> tf.keras.Model:
+  """Returns the model of one layer after the other."""
+  outputs = layer_input
+  with warnings.catch_warnings():
+    # Deprecated, since TensorFlow 2 has no need of it outside of graphs.
+    warnings.simplefilter('ignore')
+    # TFF makes the model anew within the graph of the clients' work. Dropout
+    # of what is only a placeholder there would make the native runtime fail.
+    with tf.keras.backend.learning_phase_scope(0):
+      for layer in layers:
+        outputs = layer(outputs)
+  return tf.keras.Model(layer_input, outputs)
+
+
+def _build_logistic() -> tf.keras.Model:
+  return _stack(
+      tf.keras.Input([inputs.NUM_PIXELS]),
+      tf.keras.layers.Dense(inputs.NUM_DIGITS),
+  )
+
+
+def _build_cnn() -> tf.keras.Model:
+  return _stack(
+      tf.keras.Input([28, 28, 1]),
+      tf.keras.layers.Conv2D(32, 3, activation='relu'),
+      tf.keras.layers.Conv2D(64, 3, activation='relu'),
+      tf.keras.layers.MaxPool2D(2),
+      tf.keras.layers.Dropout(0.25),
+      tf.keras.layers.Flatten(),
+      tf.keras.layers.Dense(128, activation='relu'),
+      tf.keras.layers.Dropout(0.5),
+      tf.keras.layers.Dense(inputs.NUM_CHARACTERS),
+  )
+
+
+def _build_lstm() -> tf.keras.Model:
+  return _stack(
+      tf.keras.Input([inputs.SEQUENCE_LENGTH], dtype=tf.int32),
+      tf.keras.layers.Embedding(inputs.VOCABULARY_SIZE, _EMBEDDING_SIZE),
+      tf.keras.layers.LSTM(_LSTM_SIZE, return_sequences=True),
+      tf.keras.layers.LSTM(_LSTM_SIZE, return_sequences=True),
+      tf.keras.layers.Dense(inputs.VOCABULARY_SIZE),
+  )
+
+
+def _build_tags() -> tf.keras.Model:
+  return _stack(
+      tf.keras.Input([inputs.NUM_WORDS]),
+      tf.keras.layers.Dense(inputs.NUM_TAGS),
+  )
+
+
+_SOFTMAX = tf.keras.losses.SparseCategoricalCrossentropy
+
+MODELS: Mapping[str, Model] = {
+    'logistic': Model(_build_logistic, _SOFTMAX),
+    'cnn': Model(_build_cnn, _SOFTMAX),
+    # The mean over tokens as well as over examples.
+    'lstm': Model(_build_lstm, _SOFTMAX),
+    'tags': Model(_build_tags, tf.keras.losses.BinaryCrossentropy),
+}
+
+
+def _build_adam(learning_rate: float) -> tff.learning.optimizers.Optimizer:
+  return tff.learning.optimizers.build_adam(
+      learning_rate, beta_1=0.9, beta_2=0.999, epsilon=1e-5
+  )
+
+
+SERVER_OPTIMIZERS = {
+    'adam': _build_adam,
+    'adagrad': tff.learning.optimizers.build_adagrad,
+}
+
+
+def _build_model(
+    workload: workloads.Workload, element_spec: Mapping[str, tf.TensorSpec]
+):
+  """Returns what TFF takes as a model."""
+  model = MODELS[workload.model]
+  loss = model.build_loss(from_logits=True)
+  input_spec = {
+      name: tf.TensorSpec([None, *feature.shape], feature.dtype)
+      for name, feature in element_spec.items()
+  }
+  if workload.form == workloads.FUNCTIONAL:
+    # Without metrics, which the libraries to compare with have not either.
+    return tff.learning.models.functional_model_from_keras(
+        model.build, loss, input_spec
+    )
+  return lambda: tff.learning.models.from_keras_model(
+      model.build(), loss=loss, input_spec=input_spec
+  )
+
+
+def build_process(
+    workload: workloads.Workload, element_spec: Mapping[str, tf.TensorSpec]
+) -> tff.learning.templates.LearningProcess:
+  """Builds the training of a workload: federated averaging.
+
+  Args:
+    workload: The workload.
+    element_spec: Feature names and the `tf.TensorSpec` of one example.
+
+  Returns:
+    The process; SGD on the clients, which count by their examples, and the
+    workload's optimizer on the server.
+  """
+  return tff.learning.algorithms.build_weighted_fed_avg(
+      _build_model(workload, element_spec),
+      tff.learning.optimizers.build_sgdm(workload.client_learning_rate),
+      SERVER_OPTIMIZERS[workload.server_optimizer](
+          workload.server_learning_rate
+      ),
+  )

@@ -1,0 +1,146 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What was measured, as lines of JSON and as tables.
+
+No TensorFlow is imported here.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+import json
+from typing import Any
+
+# What was measured of one runtime, or of one peer: a line of a file.
+Line = dict[str, Any]
+
+_TIMES = ('sec_per_round_median', 'min', 'max', 'first_round')
+_REQUIRED = ('peer', 'workload', *_TIMES, 'peak_rss_mb')
+_HEADER = ['median', 'min', 'max', 'first', 'ratio', 's/client', 'RSS MB']
+_NUMBER_WIDTH = 10
+
+
+def append(path: str, lines: Iterable[Line]) -> None:
+  """Appends lines to a file of JSON lines, which is made if need be.
+
+  Args:
+    path: The file.
+    lines: What to append; with none, the file can be written or an error is
+      raised, and nothing else happens.
+
+  Raises:
+    OSError: If the file cannot be written.
+  """
+  with open(path, 'a', encoding='utf-8') as file:
+    file.writelines(json.dumps(line) + '\n' for line in lines)
+
+
+def _parse(text: str, place: str) -> Line:
+  """Returns a peer's line."""
+  try:
+    line = json.loads(text)
+  except json.JSONDecodeError as error:
+    raise ValueError(f'{place} is not JSON: {error}') from error
+  missing = [key for key in _REQUIRED if key not in line]
+  if missing:
+    raise ValueError(f'{place} has no {missing[0]!r}')
+  return line
+
+
+def read(paths: Iterable[str]) -> list[Line]:
+  """Reads what peers have printed.
+
+  Args:
+    paths: Files of JSON lines, one a measurement. Lines that do not begin with
+      a brace are something else that a peer had to say, and left out.
+
+  Returns:
+    The measurements, in order.
+
+  Raises:
+    OSError: If a file cannot be read.
+    ValueError: If a line is not JSON or lacks a key.
+  """
+  lines = []
+  for path in paths:
+    with open(path, encoding='utf-8', errors='replace') as file:
+      lines += [
+          _parse(text, f'{path}:{number}')
+          for number, text in enumerate(file, start=1)
+          if text.startswith('{')
+      ]
+  return lines
+
+
+def _is_comparable(line: Mapping[str, Any], peer: Mapping[str, Any]) -> bool:
+  """Returns whether a peer has done the same work."""
+  clients = line['clients_per_round']
+  return (
+      peer['workload'] == line['workload']
+      and peer.get('clients_per_round', clients) == clients
+  )
+
+
+def _name(line: Mapping[str, Any]) -> str:
+  """Returns what tells a line of a peer from the others."""
+  parts = (line.get(key) for key in ('peer', 'runtime', 'variant'))
+  return ' '.join(part for part in parts if part)
+
+
+def _cells(line: Line, first: Line) -> list[str]:
+  """Returns the numbers of a row."""
+  median = line['sec_per_round_median']
+  numbers = [line[key] for key in _TIMES]
+  numbers.append(median / first['sec_per_round_median'])
+  numbers.append(median / first['clients_per_round'])
+  return [f'{n:.3g}' for n in numbers] + [f'{line["peak_rss_mb"]:.0f}']
+
+
+def format_table(lines: Sequence[Line], peers: Iterable[Line] = ()) -> str:
+  """Puts the runtimes of a workload, and peers, side by side.
+
+  Args:
+    lines: A line for every runtime, all of the same workload and cohort.
+    peers: Lines of any workloads; those that fit are shown.
+
+  Returns:
+    The table. Times are in seconds; the ratio is that of the medians, to the
+    first runtime.
+
+  Example:
+
+    >>> line = {
+    ...     'workload': 'tiny_many', 'runtime': 'native', 'rounds': 10,
+    ...     'variant': 'functional', 'clients_per_round': 100,
+    ...     'sec_per_round_median': 0.9, 'min': 0.8, 'max': 1.1,
+    ...     'first_round': 3.0, 'peak_rss_mb': 900.0}
+    >>> print(format_table([line]).splitlines()[2].split())
+    ['native', '0.9', '0.8', '1.1', '3', '1', '0.009', '900']
+  """
+  first = lines[0]
+  rows = [('', _HEADER)]
+  rows += [(line['runtime'], _cells(line, first)) for line in lines]
+  rows += [
+      (_name(peer), _cells(peer, first))
+      for peer in peers
+      if _is_comparable(first, peer)
+  ]
+  width = max(len(name) for name, _ in rows)
+  title = (
+      f'{first["workload"]}: {first["clients_per_round"]} clients a round, '
+      f'{first["variant"]} model, rounds measured: {first["rounds"]}'
+  )
+  texts = [
+      name.ljust(width) + ''.join(cell.rjust(_NUMBER_WIDTH) for cell in cells)
+      for name, cells in rows
+  ]
+  return '\n'.join([title, *texts])

@@ -1,0 +1,183 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What is measured: one row a workload, one row a runtime.
+
+No TensorFlow is imported here.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Optional
+
+import attrs
+
+FUNCTIONAL = 'functional'
+VARIABLE = 'variable'
+
+
+@attrs.frozen
+class Workload:
+  """A federated training, in numbers.
+
+  Attributes:
+    name: The name on the command line and in the files.
+    summary: What it is, for `--help`.
+    model: The model and its kind of data, a name of `models.MODELS` and of
+      `inputs.MAKERS`.
+    num_clients: How many clients there are.
+    clients_per_round: The sizes of cohort to measure, one after the other.
+    examples_per_client: The sizes of the smallest and of the largest client;
+      the others lie evenly between them.
+    batch_size: Examples in a batch.
+    client_learning_rate: Step size of SGD on the clients.
+    server_optimizer: A name of `models.SERVER_OPTIMIZERS`.
+    server_learning_rate: Its step size.
+    form: `FUNCTIONAL` or `VARIABLE`, how TFF gets the model.
+    num_rows: How many distinct examples the clients share, where each holding
+      its own would not fit into memory; None for no sharing.
+  """
+
+  name: str
+  summary: str
+  model: str
+  num_clients: int
+  clients_per_round: tuple[int, ...]
+  examples_per_client: tuple[int, int]
+  batch_size: int
+  client_learning_rate: float
+  server_optimizer: str
+  server_learning_rate: float
+  form: str = FUNCTIONAL
+  num_rows: Optional[int] = None
+
+
+_TINY_MANY = Workload(
+    name='tiny_many',
+    summary='logistic regression 784-10, 100 clients of 1 step',
+    model='logistic',
+    num_clients=300,
+    clients_per_round=(100,),
+    examples_per_client=(20, 20),
+    batch_size=20,
+    client_learning_rate=0.1,
+    server_optimizer='adam',
+    server_learning_rate=1e-3,
+)
+
+WORKLOADS: Mapping[str, Workload] = {
+    workload.name: workload
+    for workload in (
+        _TINY_MANY,
+        Workload(
+            name='emnist_cnn',
+            summary='CNN with dropout on 28x28 images, 10 clients of 5 steps',
+            model='cnn',
+            num_clients=50,
+            clients_per_round=(10,),
+            examples_per_client=(100, 100),
+            batch_size=20,
+            client_learning_rate=0.1,
+            server_optimizer='adam',
+            server_learning_rate=1e-3,
+        ),
+        Workload(
+            name='shakespeare_lstm',
+            summary='two LSTMs of 256 on 80 tokens, 10 clients of 4 steps',
+            model='lstm',
+            num_clients=50,
+            clients_per_round=(10,),
+            examples_per_client=(16, 16),
+            batch_size=4,
+            client_learning_rate=1.0,
+            server_optimizer='adam',
+            server_learning_rate=1e-3,
+        ),
+        Workload(
+            name='so_logreg',
+            summary='500 tags from 10,000 words, 10 clients of 2 steps',
+            model='tags',
+            num_clients=20,
+            clients_per_round=(10,),
+            examples_per_client=(200, 200),
+            batch_size=100,
+            client_learning_rate=0.1,
+            server_optimizer='adagrad',
+            server_learning_rate=0.1,
+        ),
+        attrs.evolve(
+            _TINY_MANY,
+            name='scaling',
+            summary='tiny_many with 10, 100, 1,000 and 10,000 clients',
+            num_clients=10_000,
+            clients_per_round=(10, 100, 1000, 10_000),
+            num_rows=6000,
+        ),
+        attrs.evolve(
+            _TINY_MANY,
+            name='ragged',
+            summary='tiny_many with clients of 1 to 400 examples',
+            num_clients=100,
+            examples_per_client=(1, 400),
+        ),
+        attrs.evolve(
+            _TINY_MANY,
+            name='variable_model',
+            summary='tiny_many with a model that has variables',
+            form=VARIABLE,
+        ),
+    )
+}
+
+
+@attrs.frozen
+class Runtime:
+  """What executes the rounds.
+
+  Attributes:
+    name: The name on the command line, in the files and in the registry.
+    in_process: Whether it works in this process. Then it takes a cohort as it
+      is, and the flags of plan and threads are about it.
+    arguments: What it is built with, besides the plan.
+    max_clients_per_round: The largest cohort that is measured; beyond it a
+      round takes minutes.
+  """
+
+  name: str
+  in_process: bool
+  arguments: Mapping[str, Any] = attrs.field(factory=dict)
+  max_clients_per_round: Optional[int] = None
+
+  def can_run(self, clients_per_round: int) -> bool:
+    """Returns whether cohorts of this size are measured."""
+    return (
+        self.max_clients_per_round is None
+        or clients_per_round <= self.max_clients_per_round
+    )
+
+
+RUNTIMES: Mapping[str, Runtime] = {
+    runtime.name: runtime
+    for runtime in (
+        Runtime(
+            name='native',
+            in_process=False,
+            max_clients_per_round=100,
+        ),
+        Runtime(
+            name='compiled',
+            in_process=True,
+            # Time that the native runtime took over would be no time of ours.
+            arguments={'strict': True},
+        ),
+    )
+}

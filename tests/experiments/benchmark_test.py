@@ -1,0 +1,258 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the benchmark binary; none of how long anything takes."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+
+from experiments import command_line
+from experiments import registry
+from experiments.benchmarks import inputs
+from experiments.benchmarks import measurement
+from experiments.benchmarks import models
+from experiments.benchmarks import reports
+from experiments.benchmarks import workloads
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_PEER = {
+    'peer': 'loop',
+    'variant': 't1',
+    'workload': 'tiny_many',
+    'sec_per_round_median': 0.5,
+    'min': 0.4,
+    'max': 0.6,
+    'first_round': 0.7,
+    'peak_rss_mb': 321.0,
+}
+_LINE = {
+    **_PEER,
+    'runtime': 'native',
+    'variant': 'functional',
+    'clients_per_round': 100,
+    'rounds': 2,
+    'sec_per_round_median': 0.25,
+}
+
+
+def _run(*arguments):
+  return subprocess.run(
+      [sys.executable, *arguments],
+      cwd=_ROOT,
+      check=False,
+      capture_output=True,
+      text=True,
+      env={**os.environ, 'TF_CPP_MIN_LOG_LEVEL': '3'},
+  )
+
+
+def _call(*arguments):
+  return _run('-m', 'experiments.benchmark', *arguments)
+
+
+class BinaryTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    folder = self.enter_context(tempfile.TemporaryDirectory())
+    self.folder = pathlib.Path(folder)
+
+  def _write(self, text):
+    path = self.folder / 'peers.jsonl'
+    path.write_text(text)
+    return path
+
+  def test_writes_a_line_a_runtime_and_shows_peers_beside(self):
+    path = self.folder / 'times.jsonl'
+    path.write_text('{"kept": true}\n')
+    other = {**_PEER, 'peer': 'elsewhere', 'workload': 'emnist_cnn'}
+    peers = self._write(
+        f'a warning\n{json.dumps(_PEER)}\n{json.dumps(other)}\n'
+    )
+    result = _call(
+        '--workload=tiny_many',
+        '--runtimes=compiled,native',
+        '--rounds=1',
+        '--inter_op_threads=3',
+        f'--json={path}',
+        f'--peers={peers}',
+    )
+    self.assertEqual(result.returncode, 0, result.stderr)
+    kept, *lines = map(json.loads, path.read_text().splitlines())
+    self.assertEqual(kept, {'kept': True})
+    self.assertEqual(
+        [line['runtime'] for line in lines], ['compiled', 'native']
+    )
+    for line in lines:
+      self.assertContainsSubset(_LINE, line)
+      self.assertEqual(line['peer'], 'tff_adaptive')
+      self.assertEqual(line['workload'], 'tiny_many')
+      self.assertEqual(line['rounds'], 1)
+      self.assertEqual(line['min'], line['max'])
+      self.assertGreater(line['first_round'], 0)
+      self.assertGreater(line['peak_rss_mb'], 0)
+    self.assertEqual(lines[0]['threads'], {'inter_op': 3, 'intra_op': 1})
+    self.assertIsNotNone(lines[0]['plan'])
+    # The native runtime works elsewhere, where the flags do not reach.
+    self.assertEqual(lines[1]['threads'], {'inter_op': 0, 'intra_op': 0})
+    self.assertIsNone(lines[1]['plan'])
+    # Both have done the same.
+    np.testing.assert_allclose(lines[0]['delta'], lines[1]['delta'], rtol=1e-4)
+    _, _, *rows = result.stdout.splitlines()
+    names = [row.split()[0] for row in rows if row]
+    self.assertEqual(names, ['compiled', 'native', 'loop'])
+
+  @parameterized.named_parameters(
+      ('workload', '--workload=tiny_many,tiny', "ragged,.* all, found 'tiny'"),
+      ('no_workload', '--workload=', 'takes tiny_many, .*, found nothing'),
+      ('runtime', '--runtimes=nativ', "takes native, compiled, found 'nativ'"),
+      ('rounds', '--rounds=0', 'rounds=0'),
+      ('json', '--json=/nowhere/times', '/nowhere/times'),
+      ('peers', '--peers=/nowhere/peers', '/nowhere/peers'),
+  )
+  def test_unknown_names_and_files_are_one_sentence(self, argument, sentence):
+    result = _call(argument)
+    self.assertRegex(result.stderr, f'^error: .*{sentence}.*\\.\n$')
+    self.assertEqual(result.stderr.count('\n'), 1)
+    self.assertEqual(result.returncode, 2)
+
+  @parameterized.named_parameters(
+      ('key', json.dumps({**_PEER, 'min': 1.0}).replace('"max"', '"m"'), 'max'),
+      ('json', '{"peer": ', 'not JSON'),
+  )
+  def test_broken_peers_are_told_with_their_place(self, text, sentence):
+    result = _call(f'--peers={self._write(text)}')
+    self.assertRegex(result.stderr, f'^error: .*peers.jsonl:1 .*{sentence}')
+    self.assertEqual(result.stderr.count('\n'), 1)
+    self.assertEqual(result.returncode, 2)
+
+  def test_help_names_the_workloads_without_tensorflow(self):
+    result = _run(
+        '-c',
+        'import runpy, sys\n'
+        'sys.argv = ["benchmark", "--help"]\n'
+        'try:\n'
+        '  runpy.run_module("experiments.benchmark", run_name="__main__")\n'
+        'except SystemExit as end:\n'
+        '  assert end.code == 0, end.code\n'
+        'assert "tensorflow" not in sys.modules\n',
+    )
+    self.assertEqual(result.returncode, 0, result.stderr)
+    for name in (*workloads.WORKLOADS, *workloads.RUNTIMES, '--peers'):
+      self.assertIn(name, result.stdout)
+
+
+class MeasureTest(absltest.TestCase):
+
+  def test_unknown_plan_is_an_error_of_the_user(self):
+    with self.assertRaisesRegex(command_line.UserError, 'plan.*sideways'):
+      measurement.measure(
+          workloads.WORKLOADS['tiny_many'],
+          100,
+          [workloads.RUNTIMES['compiled']],
+          measurement.Settings(1, plan='sideways'),
+      )
+
+
+class TableTest(absltest.TestCase):
+
+  def test_ratios_are_to_the_first_runtime(self):
+    second = {**_LINE, 'runtime': 'compiled', 'sec_per_round_median': 0.01}
+    rows = reports.format_table([_LINE, second], [_PEER]).splitlines()
+    self.assertStartsWith(rows[0], 'tiny_many: 100 clients a round')
+    self.assertEqual(
+        [row.split() for row in rows[1:]],
+        [
+            'median min max first ratio s/client RSS MB'.split(),
+            'native 0.25 0.4 0.6 0.7 1 0.0025 321'.split(),
+            'compiled 0.01 0.4 0.6 0.7 0.04 0.0001 321'.split(),
+            'loop t1 0.5 0.4 0.6 0.7 2 0.005 321'.split(),
+        ],
+    )
+    self.assertLen(set(map(len, rows[1:])), 1)
+
+  def test_a_peer_with_other_clients_is_left_out(self):
+    ours = {**_LINE, 'peer': 'tff_adaptive'}
+    table = reports.format_table([_LINE], [{**ours, 'clients_per_round': 10}])
+    self.assertNotIn('tff_adaptive', table)
+    self.assertIn(
+        'tff_adaptive native functional', reports.format_table([_LINE], [ours])
+    )
+
+
+class WorkloadsTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      ('logistic', 7850),
+      ('cnn', 1_206_590),
+      ('lstm', 820_522),
+      ('tags', 5_000_500),
+  )
+  def test_models_have_the_known_numbers_of_weights(self, name, num_weights):
+    model = models.MODELS[name].build()
+    self.assertEqual(model.count_params(), num_weights)
+    examples = inputs.MAKERS[name](np.random.default_rng(0), 3)
+    logits = model(examples['x'])
+    loss = models.MODELS[name].build_loss(from_logits=True)
+    self.assertGreater(float(loss(examples['y'], logits)), 0)
+    self.assertEqual(examples['y'].shape[0], 3)
+
+  def test_bags_are_frequencies_and_several_tags(self):
+    examples = inputs.MAKERS['tags'](np.random.default_rng(0), 5)
+    np.testing.assert_allclose(examples['x'].sum(axis=1), 1, rtol=1e-5)
+    np.testing.assert_array_equal((examples['x'] > 0).sum(axis=1), 20)
+    np.testing.assert_array_equal(examples['y'].sum(axis=1), 2)
+
+  def test_labels_of_sequences_are_the_tokens_after(self):
+    examples = inputs.MAKERS['lstm'](np.random.default_rng(0), 5)
+    np.testing.assert_array_equal(examples['x'][:, 1:], examples['y'][:, :-1])
+    self.assertGreater(examples['x'].min(), 0)
+
+  def test_names_of_all_rows_are_known(self):
+    for workload in workloads.WORKLOADS.values():
+      self.assertIn(workload.model, inputs.MAKERS)
+      self.assertIn(workload.model, models.MODELS)
+      self.assertIn(workload.server_optimizer, models.SERVER_OPTIMIZERS)
+      for clients_per_round in workload.clients_per_round:
+        self.assertLessEqual(clients_per_round, workload.num_clients)
+    self.assertContainsSubset(workloads.RUNTIMES, registry.RUNTIMES)
+
+  def test_clients_of_a_scaling_workload_share_examples(self):
+    clients = inputs.build_clients(workloads.WORKLOADS['scaling'], seed=0)
+    self.assertLen(clients.client_ids, 10_000)
+    self.assertLen(clients.values['x'], 6000)
+    self.assertEqual(clients.total_examples, 200_000)
+
+  def test_ragged_clients_differ_in_size(self):
+    clients = inputs.build_clients(workloads.WORKLOADS['ragged'], seed=0)
+    sizes = [clients.num_examples(name) for name in clients.client_ids]
+    self.assertEqual((min(sizes), max(sizes)), (1, 400))
+    self.assertGreater(len(set(sizes)), 90)
+
+  def test_native_runs_cohorts_up_to_a_size(self):
+    native = workloads.RUNTIMES['native']
+    self.assertTrue(native.can_run(100))
+    self.assertFalse(native.can_run(1000))
+    self.assertTrue(workloads.RUNTIMES['compiled'].can_run(1000))
+
+
+if __name__ == '__main__':
+  absltest.main()

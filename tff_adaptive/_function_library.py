@@ -1,0 +1,187 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The functions that a `GraphDef` brings along."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import tensorflow as tf
+
+# The only reader of function bodies that TensorFlow has.
+from tensorflow.python.framework import function_def_to_graph
+
+
+def functions_in(node: Any) -> Iterator[Any]:
+  """The references to functions in the attributes of a node.
+
+  Args:
+    node: A `NodeDef`.
+
+  Yields:
+    `NameAttrList`s, which may be changed.
+  """
+  for attr in node.attr.values():
+    if attr.HasField('func'):
+      yield attr.func
+    yield from attr.list.func
+
+
+def called_functions(node: Any, functions: Mapping[str, Any]) -> list[str]:
+  """The names of the functions that a node calls, known ones only."""
+  names = [function.name for function in functions_in(node)]
+  # A function may also be called as if it were an op.
+  return [name for name in [*names, node.op] if name in functions]
+
+
+def all_nodes(graph_def: Any) -> Iterator[Any]:
+  """The nodes of a graph and of its functions."""
+  yield from graph_def.node
+  for function in graph_def.library.function:
+    yield from function.node_def
+
+
+def rename_functions(graph_def: Any, suffix: str) -> None:
+  """Adds a suffix to the names of all functions of a graph, in place.
+
+  Args:
+    graph_def: A `GraphDef`.
+    suffix: What no other graph of this process uses.
+  """
+  names = {f.signature.name for f in graph_def.library.function}
+  for function in graph_def.library.function:
+    function.signature.name += suffix
+    # They name functions that belong to a gradient; none is taken any more.
+    function.attr.pop('forward_function_name', None)
+    function.attr.pop('backward_function_name', None)
+  for gradient in graph_def.library.gradient:
+    gradient.function_name += suffix
+    gradient.gradient_func += suffix
+  for node in all_nodes(graph_def):
+    if node.op in names:
+      node.op += suffix
+    for function in functions_in(node):
+      if function.name in names:
+        function.name += suffix
+
+
+def node_of(tensor: str) -> str:
+  """The name of the node that an input or a tensor belongs to."""
+  return tensor.lstrip('^').split(':')[0]
+
+
+class Inliner:
+  """Puts the bodies of functions in the place of their calls, in one graph."""
+
+  def __init__(self, graph_def: Any):
+    """Initializes the inliner.
+
+    Args:
+      graph_def: A `GraphDef`; it is changed in place.
+    """
+    self._graph_def = graph_def
+    self._functions = {f.signature.name: f for f in graph_def.library.function}
+    self._scratch = tf.Graph()
+    with self._scratch.as_default():
+      # What a function calls has to be known while it is read.
+      library = tf.compat.v1.GraphDef(library=graph_def.library)
+      tf.graph_util.import_graph_def(library, name='')
+
+  def body(self, name: str) -> tuple[list[Any], list[str]]:
+    """The nodes of a function, as a graph has them, and its results.
+
+    Args:
+      name: The name of the function. Its parameters are placeholders.
+
+    Returns:
+      New `NodeDef`s and the names of the tensors that are returned.
+    """
+    function = self._functions[name]
+    with self._scratch.as_default():
+      graph_def, names = function_def_to_graph.function_def_to_graph_def(
+          function
+      )
+    results = [
+        names[function.ret[arg.name]] for arg in function.signature.output_arg
+    ]
+    return list(graph_def.node), results
+
+  def inline(self, call: Any) -> dict[str, str]:
+    """Puts the body of a function in the place of a call.
+
+    Args:
+      call: The `NodeDef` of the call, one of the graph. It stays, as an op that
+        does nothing but wait for the body, for those who wait for the call.
+
+    Returns:
+      What the outputs of the call are called now, by their former names.
+    """
+    function = self._functions[call.attr['f'].func.name]
+    nodes, results = self.body(function.signature.name)
+    data = [name for name in call.input if not name.startswith('^')]
+    control = [name for name in call.input if name.startswith('^')]
+    parameters = [arg.name for arg in function.signature.input_arg]
+    arguments = dict(zip(parameters, data))
+
+    def inlined(name):
+      if node_of(name) in arguments:
+        argument = arguments[node_of(name)]
+        return f'^{node_of(argument)}' if name.startswith('^') else argument
+      if name.startswith('^'):
+        return f'^{call.name}/{name[1:]}'
+      return f'{call.name}/{name}'
+
+    nodes = [node for node in nodes if node.name not in arguments]
+    for node in nodes:
+      node.name = f'{call.name}/{node.name}'
+      node.input[:] = [*map(inlined, node.input), *control]
+    results = list(map(inlined, results))
+    waited_for = {f'^{call.name}/{n}' for n in function.control_ret.values()}
+    waited_for.update(f'^{node_of(name)}' for name in results)
+    call.op = 'NoOp'
+    call.attr.clear()
+    call.input[:] = sorted(waited_for.union(control))
+    self._graph_def.node.extend(nodes)
+    return self.rename_outputs(call.name, results)
+
+  def rename_outputs(self, name: str, outputs: list[str]) -> dict[str, str]:
+    """Makes all who take the outputs of a node take other tensors.
+
+    Args:
+      name: The name of the node.
+      outputs: The tensors to take instead.
+
+    Returns:
+      What the outputs are called now, by their former names.
+    """
+    renamed = {f'{name}:{i}': output for i, output in enumerate(outputs)}
+    if outputs:
+      renamed[name] = outputs[0]
+    for node in self._graph_def.node:
+      node.input[:] = [renamed.get(source, source) for source in node.input]
+    return renamed
+
+
+def register_functions(library: Any) -> None:
+  """Makes functions known to the eager runtime.
+
+  An import makes them known to the graph alone, but when that graph is a
+  `tf.function` called eagerly, the runtime looks for them.
+
+  Args:
+    library: A `FunctionDefLibrary`.
+  """
+  graph_def = tf.compat.v1.GraphDef(library=library)
+  tf.compat.v1.wrap_function(
+      lambda: tf.graph_util.import_graph_def(graph_def, name=''), []
+  )

@@ -1,0 +1,276 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Random ops of a graph, replaced by stateless ones that a seed fixes.
+
+Models draw dropout masks and aggregators their noise with stateful random ops,
+which draw anew at every call. Here they are replaced, in a graph and in the
+functions that it calls, by stateless ones keyed by (seed, place of the op,
+number of the iteration if the place is in a loop).
+"""
+
+from typing import Any, Optional
+
+import tensorflow as tf
+
+from tff_adaptive import _function_library
+
+# Stateful op to the stateless one with the same distribution and outputs. Both
+# take the shape first; the stateless one takes the seed next.
+_STATELESS_OPS = {
+    'RandomUniform': 'StatelessRandomUniform',
+    'RandomUniformInt': 'StatelessRandomUniformInt',
+    'RandomStandardNormal': 'StatelessRandomNormal',
+    'TruncatedNormal': 'StatelessTruncatedNormal',
+}
+_UNSUPPORTED_OPS = frozenset(
+    {
+        'Multinomial',
+        'ParameterizedTruncatedNormal',
+        'RandomGamma',
+        'RandomPoissonV2',
+        'RandomShuffle',
+    }
+)
+_CALL_OPS = frozenset({'PartitionedCall', 'StatefulPartitionedCall'})
+_BRANCH_OPS = {
+    'If': ('then_branch', 'else_branch'),
+    'StatelessIf': ('then_branch', 'else_branch'),
+}
+_LOOP_OPS = frozenset({'While', 'StatelessWhile'})
+_REDUCE_OP = 'ReduceDataset'
+SEED_ARGUMENT = 'stateless_random_seed'
+_NEXT_SEED = 'next_stateless_random_seed'
+# The seed is the last argument of a function.
+_AT_END = None
+# Added to a seed after every iteration of a loop; odd, so that it takes on all
+# values before it comes back.
+_NEXT_ITERATION = (0x3C6EF372 | 1, 0x1FF34781)
+
+
+class UnsupportedRandomOpError(ValueError):
+  """A random op stands where it cannot be replaced."""
+
+  def __init__(self, node: Any):
+    super().__init__(f'random numbers are drawn in {node.op} ({node.name!r})')
+
+
+class RandomOpRewriter:
+  """Replaces the random ops of one graph and of the functions in it.
+
+  Attributes:
+    changed_functions: The functions that `rewrite` has made.
+  """
+
+  def __init__(self, graph_def: Any, suffix: str):
+    self._functions = {f.signature.name: f for f in graph_def.library.function}
+    self._suffix = suffix
+    self._drawing: dict[str, bool] = {}
+    self._changed: dict[str, Any] = {}
+    self._num_places = 0
+
+  def draws(self, nodes: Any) -> bool:
+    """Whether any of the nodes draws random numbers, also within a call."""
+    return any(self._node_draws(node) for node in nodes)
+
+  def _node_draws(self, node: Any) -> bool:
+    if node.op in _STATELESS_OPS or node.op in _UNSUPPORTED_OPS:
+      return True
+    return any(
+        self._function_draws(name)
+        for name in _function_library.called_functions(node, self._functions)
+    )
+
+  def _function_draws(self, name: str) -> bool:
+    if name not in self._drawing:
+      self._drawing[name] = self.draws(self._functions[name].node_def)
+    return self._drawing[name]
+
+  def rewrite(self, nodes: Any, seed: str, output_name: str) -> list[Any]:
+    """The nodes, changed; the seed is the tensor called `seed`.
+
+    Args:
+      nodes: The `NodeDef`s of a graph or of a function.
+      seed: The name of the seed's tensor.
+      output_name: How an output is written behind its node's name: ':0' in a
+        graph, ':{name}:0' in a function.
+
+    Returns:
+      A list of `NodeDef`s.
+
+    Raises:
+      UnsupportedRandomOpError: If a random op stands where it cannot be
+        replaced.
+    """
+    changed = []
+    for node in nodes:
+      node = type(node).FromString(node.SerializeToString())
+      # Constraints name nodes by their old places and break the import.
+      node.attr.pop('_class', None)
+      if self._node_draws(node):
+        if node.op in _STATELESS_OPS:
+          changed.extend(self._replace(node, seed, output_name))
+        else:
+          changed.extend(self._pass_seed(node, seed, output_name))
+      changed.append(node)
+    return changed
+
+  def _seed_of_place(
+      self, node: Any, seed: str, output_name: str
+  ) -> tuple[Any, Any]:
+    """The nodes of a seed of its own for the op or the call `node`."""
+    self._num_places += 1
+    # Large factors spread small numbers over all bits, so that the places of a
+    # call and of an op within it do not cancel each other.
+    spread = [
+        (self._num_places * factor) % tf.int32.max
+        for factor in (0x2545F491, 0x1B873593)
+    ]
+    place = _int32_constant(f'{node.name}/place', spread)
+    keyed = tf.compat.v1.NodeDef(name=f'{node.name}/seed', op='BitwiseXor')
+    keyed.attr['T'].type = tf.int32.as_datatype_enum
+    keyed.input.extend([seed, place.name + output_name.format('output')])
+    return place, keyed
+
+  def _replace(self, node: Any, seed: str, output_name: str) -> list[Any]:
+    """Turns a random op into a stateless one; returns the nodes it needs."""
+    place, keyed = self._seed_of_place(node, seed, output_name)
+    node.op = _STATELESS_OPS[node.op]
+    control = [name for name in node.input if name.startswith('^')]
+    data = [name for name in node.input if not name.startswith('^')]
+    data.insert(1, keyed.name + output_name.format('z'))
+    del node.input[:]
+    node.input.extend(data + control)
+    for name in ('seed', 'seed2'):
+      node.attr.pop(name, None)
+    node.attr['Tseed'].type = tf.int32.as_datatype_enum
+    if node.op == 'StatelessRandomUniformInt':
+      # The stateful op calls the dtype of its range 'Tout', the stateless one
+      # 'dtype'.
+      node.attr['dtype'].CopyFrom(node.attr.pop('Tout'))
+    return [place, keyed]
+
+  def _pass_seed(self, node: Any, seed: str, output_name: str) -> list[Any]:
+    """Adds a seed to a call's arguments; returns the nodes it needs."""
+    place, keyed = self._seed_of_place(node, seed, output_name)
+    data = [name for name in node.input if not name.startswith('^')]
+    control = [name for name in node.input if name.startswith('^')]
+    # Where the seed stands among the inputs, and among those of the functions.
+    position = len(data)
+    if node.op in _CALL_OPS:
+      self._rename(node, ('f',), _AT_END)
+      types = [node.attr['Tin']]
+    elif node.op in _BRANCH_OPS:
+      self._rename(node, _BRANCH_OPS[node.op], _AT_END)
+      types = [node.attr['Tin']]
+    elif node.op in _LOOP_OPS:
+      self._rename(node, ('cond',), _AT_END)
+      self._rename(node, ('body',), _AT_END, returns_seed=True)
+      types = [node.attr['T']]
+      _append_shape(node)
+    elif node.op == _REDUCE_OP:
+      # The seed is one more state; states come after the dataset.
+      num_states = len(node.attr['Tstate'].list.type)
+      position = 1 + num_states
+      self._rename(node, ('f',), num_states, returns_seed=True)
+      types = [node.attr['Tstate'], node.attr['output_types']]
+      _append_shape(node)
+    else:
+      raise UnsupportedRandomOpError(node)
+    for attr in types:
+      attr.list.type.append(tf.int32.as_datatype_enum)
+    data.insert(position, keyed.name + output_name.format('z'))
+    node.input[:] = data + control
+    return [place, keyed]
+
+  def _rename(
+      self,
+      node: Any,
+      attrs: tuple[str, ...],
+      position: Optional[int],
+      returns_seed: bool = False,
+  ) -> None:
+    """Makes a node call functions that take the seed."""
+    for attr in attrs:
+      node.attr[attr].func.name = self._rewritten_function(
+          node.attr[attr].func.name, position, returns_seed
+      )
+
+  def _rewritten_function(
+      self, name: str, position: Optional[int], returns_seed: bool
+  ) -> str:
+    """The name of the function's form that takes the seed.
+
+    Args:
+      name: The function's name.
+      position: The seed's place among the arguments; `None` for the last.
+      returns_seed: Whether the seed of the next iteration is its last result,
+        as the body of a loop needs it.
+    """
+    form = '_body' * returns_seed
+    form += '' if position is None else f'_{position}'
+    new_name = name + self._suffix + form
+    if new_name not in self._changed:
+      old = self._functions[name]
+      function = type(old).FromString(old.SerializeToString())
+      function.signature.name = new_name
+      arguments = list(function.signature.input_arg)
+      seed = type(function.signature).ArgDef(
+          name=SEED_ARGUMENT, type=tf.int32.as_datatype_enum
+      )
+      arguments.insert(len(arguments) if position is None else position, seed)
+      del function.signature.input_arg[:]
+      function.signature.input_arg.extend(arguments)
+      function.arg_attr.clear()  # They go by the place of an argument.
+      nodes = self.rewrite(old.node_def, SEED_ARGUMENT, ':{}:0')
+      if returns_seed:
+        function.signature.output_arg.add(
+            name=_NEXT_SEED, type=tf.int32.as_datatype_enum
+        )
+        function.ret[_NEXT_SEED] = f'{_NEXT_SEED}:z:0'
+        nodes.extend(_next_seed_nodes())
+      del function.node_def[:]
+      function.node_def.extend(nodes)
+      # The gradients are taken already, and the shapes of the old form do not
+      # know the new argument.
+      function.attr.pop('forward_function_name', None)
+      function.attr.pop('backward_function_name', None)
+      self._changed[new_name] = function
+    return new_name
+
+  @property
+  def changed_functions(self) -> list[Any]:
+    return list(self._changed.values())
+
+
+def _append_shape(node: Any) -> None:
+  """Tells of one more output, the seed, if a node tells of its outputs."""
+  shapes = node.attr['output_shapes'].list.shape
+  if shapes:
+    shapes.add().dim.add(size=2)
+
+
+def _int32_constant(name: str, value: Any) -> Any:
+  node = tf.compat.v1.NodeDef(name=name, op='Const')
+  node.attr['dtype'].type = tf.int32.as_datatype_enum
+  node.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(value, tf.int32))
+  return node
+
+
+def _next_seed_nodes() -> list[Any]:
+  """The nodes of a loop's body that make the seed of the next iteration."""
+  step = _int32_constant(f'{_NEXT_SEED}/step', _NEXT_ITERATION)
+  add = tf.compat.v1.NodeDef(name=_NEXT_SEED, op='AddV2')
+  add.attr['T'].type = tf.int32.as_datatype_enum
+  add.input.extend([SEED_ARGUMENT, f'{step.name}:output:0'])
+  return [step, add]

@@ -1,0 +1,188 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The data of a cohort as tensors that a compiled round takes its clients from.
+
+The argument that a computation takes at the clients is a structure of sequences
+and tensors. Each of its leaves becomes a `LeafTensors`: tensors for the whole
+cohort, out of which the graph picks a client by its number.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Union
+
+import numpy as np
+import tensorflow as tf
+
+from tff_adaptive import _compat
+from tff_adaptive.runtime import materialization
+from tff_adaptive.runtime import sequences
+from tff_adaptive.runtime import values
+from tff_adaptive.simulation import cohort as cohort_lib
+
+# How a leaf is kept.
+RAGGED = 'ragged'  # A sequence, see `sequences.RaggedSequence`.
+UNIFORM = 'uniform'  # A sequence, see `sequences.UniformSequence`.
+DATASETS = 'datasets'  # A sequence; the variants of all clients' datasets.
+STACKED = 'stacked'  # A tensor; those of all clients, stacked.
+# What may be picked for many clients at once.
+ALIKE = frozenset({UNIFORM, STACKED})
+
+
+class LeafTensors(NamedTuple):
+  """One leaf of the clients' argument, of the whole cohort.
+
+  Attributes:
+    kind: How the leaf is kept.
+    tensors: For `RAGGED` one tensor of rows a component, then `order`, `begins`
+      and `sizes` as in `sequences`, and the numbers of each client's first
+      element and of the one after its last, both [num_clients]; for `UNIFORM`
+      the rows, then the row numbers, [num_clients, num_elements, size]; for
+      `DATASETS` and `STACKED` one tensor, [num_clients, ...].
+  """
+
+  kind: str
+  tensors: tuple[tf.Tensor, ...]
+
+  def layout(self) -> tuple[Any, ...]:
+    """What a graph has to be built for: kind, dtypes and shapes of rows."""
+    specs = [
+        tf.TensorSpec([None, *tensor.shape[1:]], tensor.dtype)
+        for tensor in self.tensors
+    ]
+    if self.kind == UNIFORM:
+      specs[-1] = tf.TensorSpec([None, None, None], tf.int64)
+    return (self.kind, *specs)
+
+
+def pick(
+    leaf: LeafTensors, number: tf.Tensor
+) -> Union[tf.Tensor, sequences.Sequence]:
+  """The leaf of the client with a number, as a `GraphFunction` takes it."""
+  if leaf.kind == UNIFORM:
+    *rows, order = leaf.tensors
+    return sequences.UniformSequence(
+        tuple(rows),
+        tf.gather(order, number),
+        tf.zeros([], tf.int64),
+        tf.shape(order, tf.int64)[1],
+    )
+  if leaf.kind == RAGGED:
+    *rows, order, begins, sizes, starts, ends = leaf.tensors
+    return sequences.RaggedSequence(
+        tuple(rows),
+        order,
+        begins,
+        sizes,
+        tf.gather(starts, number),
+        tf.gather(ends, number),
+    )
+  return tf.gather(leaf.tensors[0], number)
+
+
+def _pack_rows(packed: materialization.PackedElements) -> LeafTensors:
+  """The leaf of sequences that are kept as rows."""
+  rows = tuple(map(tf.convert_to_tensor, packed.rows))
+  offsets, starts = packed.offsets, packed.starts
+  sizes, lengths = np.diff(offsets), np.diff(starts)
+  if len(sizes) and (sizes == sizes[0]).all() and (lengths == lengths[0]).all():
+    shape = (len(lengths), lengths[0], sizes[0])
+    order = tf.convert_to_tensor(packed.order.reshape(shape), tf.int64)
+    return LeafTensors(UNIFORM, (*rows, order))
+  indices = (
+      packed.order,
+      offsets[:-1, np.newaxis],
+      sizes[:, np.newaxis],
+      starts[:-1],
+      starts[1:],
+  )
+  return LeafTensors(
+      RAGGED,
+      (*rows, *(tf.convert_to_tensor(index, tf.int64) for index in indices)),
+  )
+
+
+def _stack(
+    leaf_values: list[Any], leaf_type: _compat.TensorType
+) -> LeafTensors:
+  spec = values.tensor_spec(leaf_type)
+  tensors = [tf.convert_to_tensor(value, spec.dtype) for value in leaf_values]
+  if not tensors:
+    shape = [0, *(size or 0 for size in spec.shape)]
+    return LeafTensors(STACKED, (tf.zeros(shape, spec.dtype),))
+  return LeafTensors(STACKED, (tf.stack(tensors),))
+
+
+def _stack_datasets(
+    datasets: list[Any], leaf_type: _compat.SequenceType
+) -> LeafTensors:
+  variants = [
+      tf.data.experimental.to_variant(
+          materialization.as_dataset(dataset, leaf_type)
+      )
+      for dataset in datasets
+  ]
+  if not variants:
+    return LeafTensors(DATASETS, (tf.zeros([0], tf.variant),))
+  return LeafTensors(DATASETS, (tf.stack(variants),))
+
+
+def collect(
+    clients: Sequence[Any],
+    member_type: _compat.Type,
+    cache: materialization.DatasetCache,
+    reads_tensors: bool,
+) -> list[LeafTensors]:
+  """Collects the tensors of a cohort.
+
+  Args:
+    clients: A value of `member_type` for every client, or a `Cohort`.
+    member_type: The type of one client's argument.
+    cache: Datasets that were materialised before.
+    reads_tensors: Whether the computation reads sequences from tensors.
+
+  Returns:
+    The leaves, in the order of `values.leaf_types(member_type)`. Sequences are
+    either all tensors or, where the computation does not read tensors or some
+    elements are not batches of rows, all datasets.
+
+  Raises:
+    TypeError: If a value does not fit the type.
+  """
+  leaf_types = values.leaf_types(member_type)
+  if isinstance(clients, cohort_lib.Cohort):
+    if reads_tensors and isinstance(member_type, _compat.SequenceType):
+      return [_pack_rows(cache.pack_cohort(clients, member_type))]
+    clients = list(clients)
+  by_client = list(map(values.build_flatten(member_type), clients))
+  by_leaf = [
+      [leaves[place] for leaves in by_client]
+      for place in range(len(leaf_types))
+  ]
+
+  def collect_all(collect_sequences):
+    return [
+        collect_sequences(leaf_values, leaf_type)
+        if isinstance(leaf_type, _compat.SequenceType)
+        else _stack(leaf_values, leaf_type)
+        for leaf_values, leaf_type in zip(by_leaf, leaf_types)
+    ]
+
+  if reads_tensors:
+    packed = collect_all(cache.pack)
+    if None not in packed:
+      return [
+          leaf if isinstance(leaf, LeafTensors) else _pack_rows(leaf)
+          for leaf in packed
+      ]
+  return collect_all(_stack_datasets)

@@ -1,0 +1,418 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The compiled runtime: TFF computations inside this TensorFlow process.
+
+TFF's native runtime serializes each client's data and model to another process
+and sets up a pipeline for each. Here a whole round is one TensorFlow graph of
+this process: the clients' data are tensors, and a loop over clients runs their
+work and sums up what they report.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+import contextlib
+import os
+import threading
+from typing import Any, NamedTuple, Optional
+import warnings
+import weakref
+
+from absl import logging
+import numpy as np
+import tensorflow_federated as tff
+
+from tff_adaptive import _compat
+from tff_adaptive.runtime import devices as devices_lib
+from tff_adaptive.runtime import graph_functions
+from tff_adaptive.runtime import map_reduce_forms
+from tff_adaptive.runtime import materialization
+from tff_adaptive.runtime import native
+from tff_adaptive.runtime import plans
+from tff_adaptive.runtime import rounds
+from tff_adaptive.runtime import values
+from tff_adaptive.simulation import cohort as cohort_lib
+from tff_adaptive.simulation import random_streams
+
+UnsupportedComputationError = graph_functions.UnsupportedComputationError
+
+
+class _RoundKey(NamedTuple):
+  """What random numbers of a round depend on."""
+
+  seed: int
+  round_num: int
+  client_ids: Optional[Sequence[str]]
+
+
+class _Fallback(NamedTuple):
+  """Stands for a computation that the native runtime takes over."""
+
+  reason: str
+
+
+def _is_tensorflow(computation: tff.framework.ConcreteComputation) -> bool:
+  proto = tff.framework.serialize_computation(computation)
+  return proto.WhichOneof('computation') == 'tensorflow'
+
+
+class CompiledContext(tff.framework.SyncContext):
+  """Executes TFF computations in this process; see `create_compiled_context`.
+
+  Attributes:
+    device: Where the clients' work runs, such as 'CPU:0'.
+  """
+
+  def __init__(self, device: str, plan: str, *, strict: bool, seed: int):
+    self.device = device
+    self._plan = plan
+    self._logged_plans: set[str] = set()
+    self._strict = strict
+    self._seed = seed
+    self._round: Optional[_RoundKey] = None
+    self._num_rounds = 0
+    self._cache = materialization.DatasetCache()
+    self._programs: dict[int, Any] = {}
+    self._native: Optional[tuple[Any, Callable[[], None]]] = None
+    self._warned_of_secure_sums = False
+    self._lock = threading.RLock()
+
+  def begin_round(
+      self,
+      seed: int,
+      round_num: int,
+      client_ids: Optional[Sequence[str]] = None,
+  ) -> None:
+    """Says what the random numbers of the next computations depend on.
+
+    A `tff_adaptive.simulation.Cohort` says so itself. Without either, random
+    numbers depend on the seed of the context and on how many computations over
+    clients it has run.
+
+    Args:
+      seed: The seed of the experiment, a non-negative integer.
+      round_num: The number of the round, a non-negative integer.
+      client_ids: The ids of the clients in the order of the argument; their
+        places in it by default.
+
+    Raises:
+      TypeError: If a number is not an integer.
+      ValueError: If a number is negative.
+    """
+    self._round = _RoundKey(
+        random_streams.check_seed(seed),
+        random_streams.check_seed(round_num),
+        None if client_ids is None else list(client_ids),
+    )
+
+  def invoke(self, comp: tff.framework.ConcreteComputation, arg: Any) -> Any:
+    """Runs a computation, see `tff.framework.SyncContext`.
+
+    Args:
+      comp: The computation.
+      arg: Its argument, None without one.
+
+    Returns:
+      Its result, with NumPy arrays for tensors.
+
+    Raises:
+      UnsupportedComputationError: If the context is strict and cannot compile
+        the computation.
+      TypeError: If the argument does not fit the computation.
+      ValueError: If the computation is distributed differential privacy, which
+        is about the secure sum that a simulation has not.
+    """
+    with self._lock:
+      program = self._program(comp)
+      if isinstance(program, _Fallback):
+        return self._native_context().invoke(comp, arg)
+      if isinstance(program, rounds.CompiledRound):
+        return self._run_round(program, arg)
+      key = self._round or _RoundKey(self._seed, self._num_rounds, None)
+      return program(arg, _server_seed(key))
+
+  def plan_of(
+      self, computation: tff.framework.ConcreteComputation
+  ) -> Optional[plans.Plan]:
+    """Tells how the clients of a computation work.
+
+    Args:
+      computation: A computation that ran in this context.
+
+    Returns:
+      The plan; None if it has no clients or the native runtime took it over.
+    """
+    return getattr(self._programs.get(id(computation)), 'plan', None)
+
+  def close(self) -> None:
+    """Ends the worker of the native runtime, if one was started."""
+    with self._lock:
+      if self._native is not None:
+        self._native[1]()
+        self._native = None
+
+  def _program(self, computation: tff.framework.ConcreteComputation) -> Any:
+    """The compiled form of a computation, made when it is first met."""
+    key = id(computation)
+    if key not in self._programs:
+      self._programs[key] = self._compile_or_fall_back(computation)
+      weakref.finalize(computation, self._programs.pop, key, None)
+    return self._programs[key]
+
+  def _compile_or_fall_back(
+      self, computation: tff.framework.ConcreteComputation
+  ) -> Any:
+    try:
+      return self._compile(computation)
+    except UnsupportedComputationError as e:
+      if self._strict:
+        raise
+      warnings.warn(
+          f"TFF's native runtime takes over a computation, because {e}. Its "
+          f'type is {computation.type_signature}.',
+          RuntimeWarning,
+          stacklevel=2,
+      )
+      return _Fallback(str(e))
+
+  def _compile(self, computation: tff.framework.ConcreteComputation) -> Any:
+    if _is_tensorflow(computation):
+      return rounds.CompiledFunction(computation, computation.type_signature)
+    if map_reduce_forms.takes_clients(computation.type_signature):
+      self._check_secure_sums(computation)
+      program = rounds.CompiledRound(
+          computation, self._choose_plan, self._cache
+      )
+      self._log(program.plan)
+      return program
+    if computation.type_signature.parameter is None:
+      return rounds.CompiledFunction(
+          map_reduce_forms.get_initialization(computation),
+          computation.type_signature,
+      )
+    raise UnsupportedComputationError(
+        'it is not TensorFlow alone and takes nothing at the clients'
+    )
+
+  def _choose_plan(self, num_weights: int) -> plans.Plan:
+    return plans.choose(self._plan, self.device, num_weights)
+
+  def _log(self, plan: plans.Plan) -> None:
+    """Says once how clients work."""
+    if plan.name not in self._logged_plans:
+      self._logged_plans.add(plan.name)
+      logging.info(
+          "The clients' work runs on %s, plan %s.", plan.device, plan.name
+      )
+
+  def _check_secure_sums(
+      self, computation: tff.framework.ConcreteComputation
+  ) -> None:
+    if not map_reduce_forms.uses_secure_sums(computation):
+      return
+    if map_reduce_forms.uses_secure_modular_sums(computation):
+      raise ValueError(
+          'The computation uses `tff.learning.ddp_secure_aggregator`, whose '
+          'noise and modular arithmetic are about a secure sum that a '
+          'simulation has not: use `tff.learning.dp_aggregator` instead.'
+      )
+    if not self._warned_of_secure_sums:
+      self._warned_of_secure_sums = True
+      warnings.warn(
+          'Secure sums are computed in the clear: nothing is secure in a '
+          'simulation.',
+          RuntimeWarning,
+          stacklevel=2,
+      )
+
+  def _run_round(self, program: rounds.CompiledRound, arg: Any) -> Any:
+    state, clients = (), arg
+    if isinstance(program.type_signature.parameter, _compat.StructType):
+      state, clients = arg
+    if not isinstance(clients, Sequence):
+      raise TypeError(
+          'The value at the clients must be a list with an entry for each '
+          f'client, or a `Cohort`, found {type(clients).__name__}.'
+      )
+    key = self._next_round_key(clients)
+    seeds = rounds.Seeds(
+        _server_seed(key),
+        _client_seeds(key, len(clients) if program.takes_client_seeds else 0),
+    )
+    return program(state, clients, seeds)
+
+  def _next_round_key(self, clients: Sequence[Any]) -> _RoundKey:
+    if isinstance(clients, cohort_lib.Cohort):
+      return _RoundKey(clients.seed, clients.round_num, clients.client_ids)
+    if self._round is not None:
+      ids = self._round.client_ids
+      if ids is not None and len(ids) != len(clients):
+        raise ValueError(
+            f'`begin_round` was told of {len(ids)} clients, found '
+            f'{len(clients)}.'
+        )
+      return self._round
+    self._num_rounds += 1
+    return _RoundKey(self._seed, self._num_rounds - 1, None)
+
+  def _native_context(self) -> tff.framework.SyncContext:
+    if self._native is None:
+      self._native = native.create_native_context(secure_sums_in_clear=True)
+    return self._native[0]
+
+
+def _server_seed(key: _RoundKey) -> np.ndarray:
+  return random_streams.stateless_seed(
+      key.seed, random_streams.SERVER_NOISE, key.round_num
+  )
+
+
+def _client_seeds(key: _RoundKey, num_clients: int) -> np.ndarray:
+  ids: Sequence[random_streams.Key] = key.client_ids or range(num_clients)
+  seeds = [
+      random_streams.stateless_seed(
+          key.seed, random_streams.DROPOUT, key.round_num, client_id
+      )
+      for client_id in list(ids)[:num_clients]
+  ]
+  return np.asarray(seeds, np.int32).reshape([-1, 2])
+
+
+def choose_plan(
+    process: tff.learning.templates.LearningProcess,
+    devices: devices_lib.Devices = plans.AUTO,
+    plan: str = plans.AUTO,
+) -> plans.Plan:
+  """Chooses how the clients of a process work.
+
+  Args:
+    process: The process.
+    devices: See `create_compiled_context`.
+    plan: See `create_compiled_context`.
+
+  Returns:
+    The plan that a context with the same arguments has for the process, if the
+    clients receive the weights of the model.
+
+  Raises:
+    ValueError: If a device or a plan is not known.
+  """
+  weights = process.get_model_weights.type_signature.result
+  return plans.choose(
+      plan, devices_lib.choose(devices), values.num_elements(weights)
+  )
+
+
+def create_compiled_context(
+    *,
+    devices: devices_lib.Devices = plans.AUTO,
+    plan: str = plans.AUTO,
+    strict: bool = False,
+    seed: Optional[int] = None,
+) -> CompiledContext:
+  """Creates a context that runs computations inside this process.
+
+  Results equal those of TFF's native runtime up to rounding, except where
+  random numbers are drawn: they follow the seed. Clients' data may be given as
+  TFF takes them (a list with a `tf.data.Dataset`, or a list of batches, for
+  each client) or as a `tff_adaptive.simulation.Cohort`, the fast way.
+
+  Args:
+    devices: Where the clients' work runs: `'CPU'`, `'GPU'`, or a name such as
+      `'/device:GPU:1'`. By default the first GPU that TensorFlow sees, else the
+      CPU.
+    plan: How the clients' work runs: one after the other (`'loop'`), several at
+      once (`'parallel'`), each op on many of them (`'vectorized'`), or several
+      at once with local steps that XLA compiles (`'xla'`). By default what
+      suits the device and the size of the model, see `plans.choose`.
+    strict: Whether a computation that cannot be compiled raises an error.
+      Otherwise, the default, TFF's native runtime takes it over after a warning
+      that says why.
+    seed: What random numbers depend on where neither a `Cohort` nor
+      `begin_round` says so. By default drawn anew.
+
+  Returns:
+    The context, for `tff.framework.set_default_context`.
+
+  Raises:
+    ValueError: If a device or a plan is not known.
+  """
+  device = devices_lib.choose(devices)
+  plans.choose(plan, device, num_weights=0)  # Raises if there is no such plan.
+  if seed is None:
+    seed = int.from_bytes(os.urandom(4), 'little')
+  return CompiledContext(
+      device, plan, strict=strict, seed=random_streams.check_seed(seed)
+  )
+
+
+def set_compiled_context(**kwargs: Any) -> CompiledContext:
+  """Runs TFF computations inside this process from here on.
+
+  Args:
+    **kwargs: See `create_compiled_context`.
+
+  Returns:
+    The context, which is TFF's default context now.
+
+  Example:
+
+    ```python
+    import tensorflow_federated as tff
+    from tff_adaptive import runtime
+
+    runtime.set_compiled_context()
+    process = tff.learning.algorithms.build_weighted_fed_avg(...)
+    ```
+  """
+  context = create_compiled_context(**kwargs)
+  tff.framework.set_default_context(context)
+  return context
+
+
+@contextlib.contextmanager
+def compiled_context(
+    *,
+    devices: devices_lib.Devices = plans.AUTO,
+    plan: str = plans.AUTO,
+    strict: bool = False,
+    seed: Optional[int] = None,
+) -> Iterator[CompiledContext]:
+  """Runs TFF computations inside this process within a `with` block.
+
+  Args:
+    devices: See `create_compiled_context`.
+    plan: See `create_compiled_context`.
+    strict: See `create_compiled_context`.
+    seed: See `create_compiled_context`.
+
+  Yields:
+    The context, which is installed for the calling thread.
+
+  Example:
+
+    ```python
+    from tff_adaptive import runtime
+
+    with runtime.compiled_context():
+      state = process.initialize()
+      output = process.next(state, client_data)
+    ```
+  """
+  context = create_compiled_context(
+      devices=devices, plan=plan, strict=strict, seed=seed
+  )
+  try:
+    with tff.framework.get_context_stack().install(context):
+      yield context
+  finally:
+    context.close()

@@ -1,0 +1,348 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Clients' datasets as arrays, read once.
+
+Users of TFF bring a `tf.data.Dataset` for every client. Iterating it anew in
+each round costs more than the training of a small client, so it is read into
+arrays, which are kept as long as the dataset object lives.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+import threading
+from typing import Any, NamedTuple, Optional
+import weakref
+
+import attrs
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive import _compat
+from tff_adaptive.runtime import values
+from tff_adaptive.simulation import client_data
+from tff_adaptive.simulation import cohort as cohort_lib
+
+# Sources up to this size are kept as tensors, whole; of larger ones the rows of
+# a cohort are, for its round.
+_MAX_RESIDENT_BYTES = 4 * 1024**3
+
+
+class PackedElements(NamedTuple):
+  """The sequences of several clients; see `sequences` for the first three.
+
+  Attributes:
+    rows: An array or tensor of rows for each component of an element, in the
+      order of `tf.nest`.
+    order: The row numbers of all elements, int64, [num_picks].
+    offsets: Where in `order` each element starts, int64, [num_elements + 1].
+    starts: The number of each client's first element, int64, [num_clients + 1].
+  """
+
+  rows: tuple[Any, ...]
+  order: Any
+  offsets: np.ndarray
+  starts: np.ndarray
+
+
+@attrs.frozen(eq=False)
+class _Materialized:
+  """One client's sequence: rows by component, and each element's number."""
+
+  rows: tuple[np.ndarray, ...]
+  lengths: np.ndarray
+
+
+def _element_specs(leaf_type: _compat.SequenceType) -> list[tf.TensorSpec]:
+  """The specs of an element's components, in the order of `tf.nest`."""
+  return tf.nest.flatten(tff.types.type_to_tf_tensor_specs(leaf_type.element))
+
+
+def _build_components(
+    leaf_type: _compat.SequenceType,
+) -> Callable[[Any], list[Any]]:
+  """From an element in any containers to its components, as `tf.nest` does."""
+  flatten = values.build_flatten(leaf_type.element)
+  pack = values.build_pack(leaf_type.element)
+  return lambda element: tf.nest.flatten(pack(iter(flatten(element))))
+
+
+def _check_element_spec(
+    dataset: tf.data.Dataset, leaf_type: _compat.SequenceType
+) -> None:
+  """Raises if the elements of a dataset are not those of a sequence's type."""
+  expected = _element_specs(leaf_type)
+  found = tf.nest.flatten(dataset.element_spec)
+  if len(found) != len(expected) or not all(
+      f.dtype == e.dtype and f.shape.is_compatible_with(e.shape)
+      for f, e in zip(found, expected)
+  ):
+    raise TypeError(
+        f'Expected a dataset with elements of type {leaf_type.element}, found '
+        f'{dataset.element_spec}.'
+    )
+
+
+def as_dataset(value: Any, leaf_type: _compat.SequenceType) -> tf.data.Dataset:
+  """A client's sequence as a dataset.
+
+  Args:
+    value: A `tf.data.Dataset`, or an iterable of elements of one shape.
+    leaf_type: The type of the sequence.
+
+  Returns:
+    A `tf.data.Dataset`.
+
+  Raises:
+    TypeError: If the elements are not those of the type.
+  """
+  if isinstance(value, tf.data.Dataset):
+    _check_element_spec(value, leaf_type)
+    return value
+  elements = list(map(_build_components(leaf_type), value))
+  structure = tff.types.type_to_tf_tensor_specs(leaf_type.element)
+  specs = _element_specs(leaf_type)
+  return tf.data.Dataset.from_tensor_slices(
+      tf.nest.pack_sequence_as(
+          structure,
+          [
+              np.asarray(
+                  [element[place] for element in elements],
+                  spec.dtype.as_numpy_dtype,
+              ).reshape([len(elements), *(size or 0 for size in spec.shape)])
+              if not elements
+              else np.asarray(
+                  [element[place] for element in elements],
+                  spec.dtype.as_numpy_dtype,
+              )
+              for place, spec in enumerate(specs)
+          ],
+      )
+  )
+
+
+def _reads_alike(dataset: tf.data.Dataset) -> bool:
+  """Whether a dataset gives the same elements whenever it is read.
+
+  One that shuffles, or that calls a function which draws random numbers or
+  reads what may change, does not, nor does one that cannot be looked into.
+  """
+  name = type(dataset).__name__
+  if 'Shuffle' in name or 'Random' in name or 'Generator' in name:
+    return False
+  try:
+    functions = dataset._functions()  # pylint: disable=protected-access
+    inputs = dataset._inputs()  # pylint: disable=protected-access
+  except (AttributeError, NotImplementedError):
+    return False
+  stateful = any(
+      operation.op_def is not None and operation.op_def.is_stateful
+      for function in functions
+      for operation in function.function.graph.get_operations()
+      if operation.type != 'Placeholder'
+  )
+  return not stateful and all(map(_reads_alike, inputs))
+
+
+def _materialize(
+    elements: Iterable[list[Any]], specs: list[tf.TensorSpec]
+) -> Optional[_Materialized]:
+  """Joins the rows of all elements; None if they have no rows in common."""
+  columns: list[list[np.ndarray]] = [[] for _ in specs]
+  lengths = []
+  for components in elements:
+    arrays = [
+        np.asarray(component, spec.dtype.as_numpy_dtype)
+        for component, spec in zip(components, specs)
+    ]
+    sizes = {len(array) if array.ndim else None for array in arrays}
+    if len(sizes) != 1 or None in sizes:
+      return None
+    lengths.append(sizes.pop())
+    for column, array in zip(columns, arrays):
+      column.append(array)
+  if not lengths:
+    columns = [[_no_rows(spec)] for spec in specs]
+  rows = _concatenate_all(columns)
+  return (
+      None
+      if rows is None
+      else _Materialized(rows, np.asarray(lengths, np.int64))
+  )
+
+
+def _no_rows(spec: tf.TensorSpec) -> np.ndarray:
+  shape = [size or 0 for size in spec.shape]
+  return np.zeros(shape, spec.dtype.as_numpy_dtype)
+
+
+def _concatenate_all(
+    columns: Iterable[list[np.ndarray]],
+) -> Optional[tuple[np.ndarray, ...]]:
+  """Joins rows column by column; None if their shapes differ."""
+  joined = []
+  for column in columns:
+    # What is empty says nothing about the shape of rows.
+    column = [array for array in column if len(array)] or column[:1]
+    if len({array.shape[1:] for array in column}) != 1:
+      return None
+    joined.append(column[0] if len(column) == 1 else np.concatenate(column))
+  return tuple(joined)
+
+
+def _is_rows(spec: tf.TensorSpec) -> bool:
+  return bool(spec.shape.rank) and spec.shape[0] is None
+
+
+class DatasetCache:
+  """What was read of clients' data before.
+
+  Everything is kept as long as the dataset, or the source of a cohort, lives.
+  """
+
+  def __init__(self) -> None:
+    self._datasets: dict[int, Optional[_Materialized]] = {}
+    self._sources: weakref.WeakKeyDictionary[
+        client_data.ClientArrays,
+        dict[_compat.SequenceType, Optional[tuple[tf.Tensor, ...]]],
+    ] = weakref.WeakKeyDictionary()
+    self._lock = threading.RLock()
+
+  def _read(
+      self, value: Any, leaf_type: _compat.SequenceType
+  ) -> Optional[_Materialized]:
+    specs = _element_specs(leaf_type)
+    if not isinstance(value, tf.data.Dataset):
+      return _materialize(map(_build_components(leaf_type), value), specs)
+    with self._lock:
+      key = id(value)
+      if key in self._datasets:
+        return self._datasets[key]
+      _check_element_spec(value, leaf_type)
+      read = _materialize(
+          map(tf.nest.flatten, value.as_numpy_iterator()), specs
+      )
+      if _reads_alike(value):
+        self._datasets[key] = read
+        weakref.finalize(value, self._datasets.pop, key, None)
+      return read
+
+  def pack(
+      self, sequences: list[Any], leaf_type: _compat.SequenceType
+  ) -> Optional[PackedElements]:
+    """The elements of several clients together.
+
+    Args:
+      sequences: A `tf.data.Dataset`, or an iterable of elements, a client.
+      leaf_type: The type of one client's sequence.
+
+    Returns:
+      The elements, or None if they are not batches of rows of one shape.
+
+    Raises:
+      TypeError: If the elements are not those of the type.
+    """
+    specs = _element_specs(leaf_type)
+    if not specs or not all(map(_is_rows, specs)):
+      return None
+    read = []
+    columns = [[_no_rows(spec)] for spec in specs]
+    for sequence in sequences:
+      client = self._read(sequence, leaf_type)
+      if client is None:
+        return None
+      read.append(client)
+      for column, rows_of_client in zip(columns, client.rows):
+        column.append(rows_of_client)
+    rows = _concatenate_all(columns)
+    if rows is None:
+      return None
+    lengths = [client.lengths for client in read]
+    offsets = _offsets(np.concatenate([np.zeros(0, np.int64), *lengths]))
+    return PackedElements(
+        rows,
+        np.arange(offsets[-1]),
+        offsets,
+        _offsets(np.asarray([len(part) for part in lengths], np.int64)),
+    )
+
+  def pack_cohort(
+      self, cohort: cohort_lib.Cohort, leaf_type: _compat.SequenceType
+  ) -> PackedElements:
+    """The elements of a cohort, whose rows stay where they are.
+
+    Args:
+      cohort: The clients of a round.
+      leaf_type: The type of one client's sequence.
+
+    Returns:
+      The elements.
+
+    Raises:
+      TypeError: If the elements are not those of the type.
+    """
+    packed = cohort.pack()
+    rows = self._resident_rows(cohort.source, leaf_type)
+    if rows is None:
+      _check_rows(packed.rows, leaf_type)
+      rows = tuple(tf.nest.flatten(dict(packed.rows)))
+    return PackedElements(rows, packed.order, packed.offsets, packed.starts)
+
+  def _resident_rows(
+      self, source: client_data.ClientArrays, leaf_type: _compat.SequenceType
+  ) -> Optional[tuple[tf.Tensor, ...]]:
+    """The rows of all clients of a source as tensors, if they are few."""
+    if not isinstance(source, client_data.PackedClientArrays):
+      return None
+    with self._lock:
+      by_type = self._sources.setdefault(source, {})
+      if leaf_type not in by_type:
+        _check_rows(source.values, leaf_type)
+        arrays = tf.nest.flatten(dict(source.values))
+        # Of larger ones, only what the cohort takes has to be copied.
+        is_small = sum(array.nbytes for array in arrays) <= _MAX_RESIDENT_BYTES
+        by_type[leaf_type] = (
+            tuple(map(tf.convert_to_tensor, arrays)) if is_small else None
+        )
+      return by_type[leaf_type]
+
+
+def _check_rows(
+    rows: Mapping[str, Any], leaf_type: _compat.SequenceType
+) -> None:
+  """Raises if rows by feature are not those of a sequence's type."""
+  expected = tff.types.type_to_tf_tensor_specs(leaf_type.element)
+  names = list(expected) if isinstance(expected, dict) else None
+  found = tf.nest.flatten(dict(rows))
+  specs = tf.nest.flatten(expected)
+  if (
+      (names is not None and set(names) != set(rows))
+      or len(specs) != len(found)
+      or not all(
+          tf.as_dtype(f.dtype) == e.dtype
+          and tf.TensorShape(f.shape[1:]).is_compatible_with(e.shape[1:])
+          for f, e in zip(found, specs)
+      )
+  ):
+    described = {
+        name: (tf.as_dtype(r.dtype).name, list(r.shape[1:]))
+        for name, r in rows.items()
+    }
+    raise TypeError(
+        f'Expected clients with elements of type {leaf_type.element}, found '
+        f'the features {described}.'
+    )
+
+
+def _offsets(lengths: np.ndarray) -> np.ndarray:
+  return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])

@@ -1,0 +1,285 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Clients' sequences as tensors inside a graph.
+
+A TensorFlow computation of TFF takes a sequence as the variant tensor of a
+`tf.data.Dataset`, and setting up a dataset costs milliseconds for every client.
+Here the variant holds tensors instead: the rows of all clients, and which of
+them are in which element of this client's sequence. It passes through function
+calls as before; only the ops that read a dataset are replaced, one for one.
+
+The variant is an optional (as of `tf.experimental.Optional`) of
+
+- one tensor of rows for each component of an element, [num_rows, ...];
+- `order`, the row numbers of all elements one after the other, [num_picks];
+- where in `order` each element starts, and how many rows it has, both
+  [num_elements, 1];
+- the numbers of the client's first element and of the one after its last.
+"""
+
+import abc
+from collections.abc import Callable
+from typing import Any, NamedTuple, Optional
+
+import attrs
+import tensorflow as tf
+from tensorflow.core.framework import attr_value_pb2
+
+_INDEX_SHAPES: tuple[list[Optional[int]], ...] = (
+    [None],
+    [None, 1],
+    [None, 1],
+    [],
+    [],
+)
+# What `AnonymousIteratorV3` and the variables of TensorFlow call a resource
+# that no name leads to; it lives as long as its handle.
+ANONYMOUS = 'cd2c89b7-88b7-44c8-ad83-06c2a9158347'
+
+REDUCE_OP = 'ReduceDataset'
+ITERATOR_OP = 'AnonymousIteratorV3'
+MAKE_ITERATOR_OP = 'MakeIterator'
+GET_NEXT_OP = 'IteratorGetNextAsOptional'
+# All ops on datasets and iterators that can be replaced.
+REPLACED_OPS = frozenset(
+    {REDUCE_OP, ITERATOR_OP, MAKE_ITERATOR_OP, GET_NEXT_OP}
+)
+
+
+class Sequence(abc.ABC):
+  """One client's sequence inside a graph.
+
+  Attributes:
+    rows: The rows of all clients, one tensor for each component of an element.
+    start: The number of the first element.
+    end: The number of the one after the last element.
+  """
+
+  rows: tuple[tf.Tensor, ...]
+  start: tf.Tensor
+  end: tf.Tensor
+
+  @abc.abstractmethod
+  def picks(self, number: tf.Tensor) -> tf.Tensor:
+    """The numbers of the rows that are in the element with a number."""
+
+  @abc.abstractmethod
+  def to_ragged(self) -> 'RaggedSequence':
+    """The same as a `RaggedSequence`."""
+
+  def element(self, number: tf.Tensor) -> list[tf.Tensor]:
+    """The components of the element with a number."""
+    picks = self.picks(number)
+    return [tf.gather(rows, picks) for rows in self.rows]
+
+  def to_variant(self) -> tf.Tensor:
+    """The variant tensor that stands for the sequence, see the module."""
+    ragged = self.to_ragged()
+    return tf.raw_ops.OptionalFromValue(
+        components=[
+            *ragged.rows,
+            ragged.order,
+            ragged.begins,
+            ragged.sizes,
+            ragged.start,
+            ragged.end,
+        ]
+    )
+
+
+@attrs.frozen(eq=False)
+class RaggedSequence(Sequence):
+  """A sequence whose elements differ in size."""
+
+  rows: tuple[tf.Tensor, ...]
+  order: tf.Tensor
+  begins: tf.Tensor
+  sizes: tf.Tensor
+  start: tf.Tensor
+  end: tf.Tensor
+
+  def picks(self, number):
+    return tf.slice(
+        self.order,
+        tf.gather(self.begins, number),
+        tf.gather(self.sizes, number),
+    )
+
+  def to_ragged(self):
+    return self
+
+
+@attrs.frozen(eq=False)
+class UniformSequence(Sequence):
+  """A sequence of a cohort in which all elements of all clients have one size.
+
+  Attributes:
+    order: The row numbers, [num_elements, size], of this client alone.
+  """
+
+  rows: tuple[tf.Tensor, ...]
+  order: tf.Tensor
+  start: tf.Tensor
+  end: tf.Tensor
+
+  def picks(self, number):
+    return tf.gather(self.order, number)
+
+  def to_ragged(self):
+    num_elements, size = tf.unstack(tf.shape(self.order, tf.int64))
+    begins = tf.range(num_elements) * size
+    return RaggedSequence(
+        self.rows,
+        tf.reshape(self.order, [-1]),
+        begins[:, tf.newaxis],
+        tf.fill([num_elements, 1], size),
+        self.start,
+        self.end,
+    )
+
+
+def from_variant(variant: tf.Tensor, dtypes: list[tf.DType]) -> RaggedSequence:
+  """Returns what a variant tensor of `Sequence.to_variant` holds.
+
+  Args:
+    variant: A scalar of dtype variant.
+    dtypes: The dtypes of an element's components.
+
+  Returns:
+    The sequence.
+  """
+  components = tf.raw_ops.OptionalGetValue(
+      optional=variant,
+      output_types=[*dtypes] + [tf.int64] * len(_INDEX_SHAPES),
+      output_shapes=[tf.TensorShape(None)] * len(dtypes) + list(_INDEX_SHAPES),
+  )
+  return RaggedSequence(
+      tuple(components[: len(dtypes)]), *components[len(dtypes) :]
+  )
+
+
+class ReplacedOp(NamedTuple):
+  """What stands in for an op.
+
+  Attributes:
+    function: What computes its outputs from its inputs.
+    input_dtypes: The dtypes of its inputs.
+  """
+
+  function: Any
+  input_dtypes: list[tf.DType]
+
+
+def _attr_dtypes(node: Any, name: str) -> list[tf.DType]:
+  return [tf.as_dtype(t) for t in node.attr[name].list.type]
+
+
+def build_reduction(
+    node: Any,
+    reduce_signature: Any,
+    step_fn: Optional[Callable[..., list[tf.Tensor]]] = None,
+    jit_compile: bool = False,
+) -> ReplacedOp:
+  """Returns the loop over a sequence that stands in for `ReduceDataset`.
+
+  Args:
+    node: The `NodeDef` of the op.
+    reduce_signature: The `OpDef` of the function that is applied to (state,
+      element, other arguments).
+    step_fn: That function, to be called itself; by default it is called by its
+      name, which the runtime has to know by then.
+    jit_compile: Whether XLA compiles the call by name.
+
+  Returns:
+    A function of (sequence or its variant, state, other arguments) to the final
+    state.
+  """
+  states = _attr_dtypes(node, 'Tstate')
+  others = _attr_dtypes(node, 'Targuments')
+  arguments = [tf.as_dtype(arg.type) for arg in reduce_signature.input_arg]
+  elements = arguments[len(states) : len(arguments) - len(others)]
+  shapes = [
+      tf.TensorShape(shape) for shape in node.attr['output_shapes'].list.shape
+  ]
+
+  def apply(arguments):
+    if step_fn is not None:
+      return step_fn(*arguments)
+    call = (
+        tf.raw_ops.StatefulPartitionedCall
+        if reduce_signature.is_stateful
+        else tf.raw_ops.PartitionedCall
+    )
+    results = call(args=arguments, Tout=states, f=reduce_signature.name)
+    if jit_compile and results:
+      # As `tf.function(jit_compile=True)` does it. A scope for attributes would
+      # reach the ops that bring arguments into a loop, too.
+      results[0].op._set_attr(  # pylint: disable=protected-access
+          '_XlaMustCompile', attr_value_pb2.AttrValue(b=True)
+      )
+    return results
+
+  def reduce(sequence, *arguments):
+    if not isinstance(sequence, Sequence):
+      sequence = from_variant(sequence, elements)
+    initial = arguments[: len(states)]
+    captured = arguments[len(states) :]
+
+    def step(number, *state):
+      new_state = apply([*state, *sequence.element(number), *captured])
+      for tensor, shape in zip(new_state, shapes):
+        tensor.set_shape(shape)
+      return (number + 1, *new_state)
+
+    _, *final = tf.while_loop(
+        lambda number, *_: number < sequence.end,
+        step,
+        (sequence.start, *initial),
+        shape_invariants=(tf.TensorShape([]), *shapes),
+        # A step begins when all effects of the one before it have taken place.
+        parallel_iterations=1,
+    )
+    return final
+
+  return ReplacedOp(reduce, [tf.variant, *states, *others])
+
+
+def build_get_next(node: Any) -> ReplacedOp:
+  """Returns what stands in for `IteratorGetNextAsOptional`.
+
+  Args:
+    node: The `NodeDef` of the op.
+
+  Returns:
+    A function from the handle of a variable, which holds the variant of the
+    elements to come, to an optional with the next one.
+  """
+  dtypes = _attr_dtypes(node, 'output_types')
+
+  def get_next(handle):
+    variant = tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.variant)
+    variant = tf.ensure_shape(variant, [])
+    sequence = from_variant(variant, dtypes)
+
+    def some():
+      rest = attrs.evolve(sequence, start=sequence.start + 1)
+      with tf.control_dependencies([variant]):
+        tf.raw_ops.AssignVariableOp(resource=handle, value=rest.to_variant())
+      return tf.raw_ops.OptionalFromValue(
+          components=sequence.element(sequence.start)
+      )
+
+    return tf.cond(sequence.start < sequence.end, some, tf.raw_ops.OptionalNone)
+
+  return ReplacedOp(get_next, [tf.resource])

@@ -1,0 +1,160 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Values of TFF types as flat lists of leaves, and back."""
+
+import collections
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Optional
+
+import attrs
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive import _compat
+
+
+def leaf_types(type_spec: _compat.Type) -> list[_compat.Type]:
+  """The tensors and sequences of a type, in the order of its fields.
+
+  Args:
+    type_spec: A type without functions; `None` for no value at all.
+
+  Returns:
+    A list of `tff.TensorType` and `tff.SequenceType`.
+
+  Raises:
+    TypeError: If there is anything else in the type.
+  """
+  if type_spec is None:
+    return []
+  if isinstance(type_spec, _compat.FederatedType):
+    return leaf_types(type_spec.member)
+  if isinstance(type_spec, _compat.StructType):
+    return [
+        leaf
+        for _, field in tff.structure.iter_elements(type_spec)
+        for leaf in leaf_types(field)
+    ]
+  if isinstance(type_spec, (_compat.TensorType, _compat.SequenceType)):
+    return [type_spec]
+  raise TypeError(
+      f'Expected tensors, sequences and structs, found {type_spec}.'
+  )
+
+
+def tensor_spec(type_spec: _compat.TensorType) -> tf.TensorSpec:
+  """The `tf.TensorSpec` of a `tff.TensorType`."""
+  return tff.types.type_to_tf_tensor_specs(type_spec)
+
+
+def num_elements(type_spec: _compat.Type) -> int:
+  """How many numbers a value of a type holds; unknown sizes count for nothing.
+
+  Args:
+    type_spec: A type without functions.
+
+  Returns:
+    The number of elements of all its tensors.
+  """
+  tensors = [
+      leaf
+      for leaf in leaf_types(type_spec)
+      if isinstance(leaf, _compat.TensorType)
+  ]
+  return sum(tensor_spec(leaf).shape.num_elements() or 0 for leaf in tensors)
+
+
+def build_flatten(type_spec: _compat.Type) -> Callable[[Any], list[Any]]:
+  """Builds what takes values of a type apart.
+
+  Args:
+    type_spec: A type without functions; `None` for no value at all.
+
+  Returns:
+    A function from a value of the type, in any containers that TFF takes and
+    without clients, to a list of whatever stands for its tensors and sequences,
+    in the order of `leaf_types`. It raises a `TypeError` if a container does
+    not fit.
+  """
+  if type_spec is None:
+    return lambda value: []
+  if isinstance(type_spec, _compat.FederatedType):
+    return build_flatten(type_spec.member)
+  if not isinstance(type_spec, _compat.StructType):
+    return lambda value: [value]
+  names = tff.structure.name_list_with_nones(type_spec)
+  flatten_fields = [
+      build_flatten(field)
+      for _, field in tff.structure.iter_elements(type_spec)
+  ]
+
+  def flatten(value):
+    fields = _fields(value, names)
+    if len(fields) != len(names):
+      raise TypeError(
+          f'Expected a value of type {type_spec}, found {type(value).__name__} '
+          f'with other fields: {value}.'
+      )
+    leaves = []
+    for flatten_field, field in zip(flatten_fields, fields):
+      leaves += flatten_field(field)
+    return leaves
+
+  return flatten
+
+
+def _fields(value: Any, names: list[Optional[str]]) -> list[Any]:
+  """The fields of a struct in the order of its type, as many as there are."""
+  if isinstance(value, dict):
+    return [value[name] for name in names if name in value]
+  if type(value) in (list, tuple):
+    return list(value)
+  if attrs.has(type(value)):
+    return [
+        getattr(value, str(name)) for name in names if hasattr(value, str(name))
+    ]
+  return list(tff.structure.from_container(value))
+
+
+def build_pack(type_spec: _compat.Type) -> Callable[[Iterator[Any]], Any]:
+  """Builds what makes values of a type, in the containers that it names.
+
+  Args:
+    type_spec: A type without functions.
+
+  Returns:
+    A function from an iterator over leaves, as `build_flatten` has them, to the
+    value.
+  """
+  if isinstance(type_spec, _compat.FederatedType):
+    return build_pack(type_spec.member)
+  if not isinstance(type_spec, _compat.StructType):
+    return next
+  names = tff.structure.name_list_with_nones(type_spec)
+  pack_fields = [
+      build_pack(field) for _, field in tff.structure.iter_elements(type_spec)
+  ]
+  container = getattr(type_spec, 'python_container', None)
+  if container is None:
+    container = collections.OrderedDict if any(names) else tuple
+  if container in (list, tuple):
+    return lambda leaves: container([pack(leaves) for pack in pack_fields])
+  if issubclass(container, Mapping):
+    return lambda leaves: container(
+        [(name, pack(leaves)) for name, pack in zip(names, pack_fields)]
+    )
+  # Named tuples and classes of attrs.
+  return lambda leaves: container(
+      **{str(name): pack(leaves) for name, pack in zip(names, pack_fields)}
+  )
