@@ -36,6 +36,10 @@ _RUN_ELSEWHERE = {
     '.venv/bin/python -m experiments.conformance --goldens=goldens.json': (
         'tests/experiments/conformance_test.py'
     ),
+    '.venv/bin/python -m experiments.benchmark --workload=tiny_many,'
+    'variable_model,emnist_cnn,so_logreg --json=times.jsonl': (
+        'tests/experiments/benchmark_test.py'
+    ),
     '.venv/bin/python -m tff_adaptive.doctor': (
         'tests/tff_adaptive/doctor_test.py'
     ),
@@ -123,15 +127,14 @@ class ReadmeTest(absltest.TestCase):
     for link in links:
       self.assertTrue((_ROOT / link).is_file(), link)
 
-  def test_python_block_runs(self):
-    """Runs the block with a small model and counts its rounds."""
-    (block,) = _blocks('python')
+  def test_python_blocks_run(self):
+    """Runs the blocks with a small model and counts the rounds."""
     program = '\n'.join(
         [
             'from tests.tff_adaptive import testing',
             'model = testing.functional_model()',
             'client_datasets = [testing.client(8, seed=s) for s in range(2)]',
-            block,
+            *_blocks('python'),
         ]
     )
     result = _run([sys.executable, '-c', program], _ROOT)

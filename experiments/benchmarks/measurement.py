@@ -252,6 +252,8 @@ def _report(
       'min': round(min(seconds), 6),
       'max': round(max(seconds), 6),
       'first_round': round(trainer.seconds[0], 6),
+      # Conversion, tracing and the optimization of graphs.
+      'first_call_overhead': round(trainer.seconds[0] - median, 6),
       'sec_per_client': round(median / clients_per_round, 9),
       'peak_rss_mb': round(trainer.memory.megabytes, 1),
       'delta': round(trainer.distance(), 6),

@@ -33,10 +33,12 @@ from tff_adaptive.simulation import cohort as cohort_lib
 # How a leaf is kept.
 RAGGED = 'ragged'  # A sequence, see `sequences.RaggedSequence`.
 UNIFORM = 'uniform'  # A sequence, see `sequences.UniformSequence`.
+ELEMENTS = 'elements'  # A sequence, see `sequences.ElementSequence`.
+UNIFORM_ELEMENTS = 'uniform_elements'  # The same, all of one length.
 DATASETS = 'datasets'  # A sequence; the variants of all clients' datasets.
 STACKED = 'stacked'  # A tensor; those of all clients, stacked.
 # What may be picked for many clients at once.
-ALIKE = frozenset({UNIFORM, STACKED})
+ALIKE = frozenset({UNIFORM, UNIFORM_ELEMENTS, STACKED})
 
 
 class LeafTensors(NamedTuple):
@@ -48,6 +50,8 @@ class LeafTensors(NamedTuple):
       and `sizes` as in `sequences`, and the numbers of each client's first
       element and of the one after its last, both [num_clients]; for `UNIFORM`
       the rows, then the row numbers, [num_clients, num_elements, size]; for
+      `ELEMENTS` the rows, then first and last numbers as for `RAGGED`; for
+      `UNIFORM_ELEMENTS` the rows, [num_clients, num_elements, ...]; for
       `DATASETS` and `STACKED` one tensor, [num_clients, ...].
   """
 
@@ -62,6 +66,11 @@ class LeafTensors(NamedTuple):
     ]
     if self.kind == UNIFORM:
       specs[-1] = tf.TensorSpec([None, None, None], tf.int64)
+    if self.kind == UNIFORM_ELEMENTS:
+      specs = [
+          tf.TensorSpec([None, None, *spec.shape[2:]], spec.dtype)
+          for spec in specs
+      ]
     return (self.kind, *specs)
 
 
@@ -74,8 +83,8 @@ def pick(
     return sequences.UniformSequence(
         tuple(rows),
         tf.gather(order, number),
-        tf.zeros([], tf.int64),
-        tf.shape(order, tf.int64)[1],
+        tf.zeros([], tf.int32),
+        tf.shape(order)[1],
     )
   if leaf.kind == RAGGED:
     *rows, order, begins, sizes, starts, ends = leaf.tensors
@@ -87,6 +96,17 @@ def pick(
         tf.gather(starts, number),
         tf.gather(ends, number),
     )
+  if leaf.kind == UNIFORM_ELEMENTS:
+    return sequences.ElementSequence(
+        tuple(tf.gather(rows, number) for rows in leaf.tensors),
+        tf.zeros([], tf.int32),
+        tf.shape(leaf.tensors[0])[1],
+    )
+  if leaf.kind == ELEMENTS:
+    *rows, starts, ends = leaf.tensors
+    return sequences.ElementSequence(
+        tuple(rows), tf.gather(starts, number), tf.gather(ends, number)
+    )
   return tf.gather(leaf.tensors[0], number)
 
 
@@ -95,21 +115,34 @@ def _pack_rows(packed: materialization.PackedElements) -> LeafTensors:
   rows = tuple(map(tf.convert_to_tensor, packed.rows))
   offsets, starts = packed.offsets, packed.starts
   sizes, lengths = np.diff(offsets), np.diff(starts)
+  if not packed.are_batches:
+    return _pack_elements(rows, starts, lengths)
   if len(sizes) and (sizes == sizes[0]).all() and (lengths == lengths[0]).all():
     shape = (len(lengths), lengths[0], sizes[0])
     order = tf.convert_to_tensor(packed.order.reshape(shape), tf.int64)
     return LeafTensors(UNIFORM, (*rows, order))
-  indices = (
-      packed.order,
-      offsets[:-1, np.newaxis],
-      sizes[:, np.newaxis],
-      starts[:-1],
-      starts[1:],
-  )
-  return LeafTensors(
-      RAGGED,
-      (*rows, *(tf.convert_to_tensor(index, tf.int64) for index in indices)),
-  )
+  indices = (packed.order, offsets[:-1, np.newaxis], sizes[:, np.newaxis])
+  tensors = [tf.convert_to_tensor(index, tf.int64) for index in indices]
+  return LeafTensors(RAGGED, (*rows, *tensors, *_bounds(starts)))
+
+
+def _bounds(starts: np.ndarray) -> list[tf.Tensor]:
+  """The numbers of clients' first elements, and of those after their last."""
+  bounds = (starts[:-1], starts[1:])
+  return [tf.convert_to_tensor(bound, tf.int32) for bound in bounds]
+
+
+def _pack_elements(
+    rows: tuple[tf.Tensor, ...], starts: np.ndarray, lengths: np.ndarray
+) -> LeafTensors:
+  """The leaf of sequences each of whose elements is a row."""
+  if len(lengths) and (lengths == lengths[0]).all():
+    shape = (len(lengths), lengths[0])
+    return LeafTensors(
+        UNIFORM_ELEMENTS,
+        tuple(tf.reshape(r, [*shape, *r.shape[1:]]) for r in rows),
+    )
+  return LeafTensors(ELEMENTS, (*rows, *_bounds(starts)))
 
 
 def _stack(
@@ -162,7 +195,9 @@ def collect(
   leaf_types = values.leaf_types(member_type)
   if isinstance(clients, cohort_lib.Cohort):
     if reads_tensors and isinstance(member_type, _compat.SequenceType):
-      return [_pack_rows(cache.pack_cohort(clients, member_type))]
+      cohort = cache.pack_cohort(clients, member_type)
+      if cohort is not None:
+        return [_pack_rows(cohort)]
     clients = list(clients)
   by_client = list(map(values.build_flatten(member_type), clients))
   by_leaf = [

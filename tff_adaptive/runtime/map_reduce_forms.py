@@ -33,16 +33,22 @@ def _no_optimization() -> tf.compat.v1.ConfigProto:
 
 def uses_secure_sums(computation: tff.framework.ConcreteComputation) -> bool:
   """Whether a computation asks for secure aggregation."""
-  tree = computation.to_building_block()
-  return 'federated_secure_' in tree.compact_representation()
+  return _names_intrinsic(computation, b'federated_secure_')
 
 
 def uses_secure_modular_sums(
     computation: tff.framework.ConcreteComputation,
 ) -> bool:
   """Whether a computation is about distributed differential privacy."""
-  tree = computation.to_building_block()
-  return 'federated_secure_modular_sum' in tree.compact_representation()
+  return _names_intrinsic(computation, b'federated_secure_modular_sum')
+
+
+def _names_intrinsic(
+    computation: tff.framework.ConcreteComputation, name: bytes
+) -> bool:
+  # The tree of the computation would say it too, and takes a second to print.
+  proto = tff.framework.serialize_computation(computation)
+  return name in proto.SerializeToString()
 
 
 def _is_federated(type_spec: _compat.Type, placement) -> bool:

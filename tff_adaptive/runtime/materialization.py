@@ -19,6 +19,8 @@ arrays, which are kept as long as the dataset object lives.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+import functools
+import itertools
 import threading
 from typing import Any, NamedTuple, Optional
 import weakref
@@ -42,6 +44,8 @@ class PackedElements(NamedTuple):
   """The sequences of several clients; see `sequences` for the first three.
 
   Attributes:
+    are_batches: Whether elements are batches of rows; if not, they have one
+      shape and each is a row by itself.
     rows: An array or tensor of rows for each component of an element, in the
       order of `tf.nest`.
     order: The row numbers of all elements, int64, [num_picks].
@@ -49,6 +53,7 @@ class PackedElements(NamedTuple):
     starts: The number of each client's first element, int64, [num_clients + 1].
   """
 
+  are_batches: bool
   rows: tuple[Any, ...]
   order: Any
   offsets: np.ndarray
@@ -97,7 +102,7 @@ def as_dataset(value: Any, leaf_type: _compat.SequenceType) -> tf.data.Dataset:
   """A client's sequence as a dataset.
 
   Args:
-    value: A `tf.data.Dataset`, or an iterable of elements of one shape.
+    value: A `tf.data.Dataset`, or an iterable of elements.
     leaf_type: The type of the sequence.
 
   Returns:
@@ -109,26 +114,32 @@ def as_dataset(value: Any, leaf_type: _compat.SequenceType) -> tf.data.Dataset:
   if isinstance(value, tf.data.Dataset):
     _check_element_spec(value, leaf_type)
     return value
-  elements = list(map(_build_components(leaf_type), value))
   structure = tff.types.type_to_tf_tensor_specs(leaf_type.element)
   specs = _element_specs(leaf_type)
-  return tf.data.Dataset.from_tensor_slices(
-      tf.nest.pack_sequence_as(
-          structure,
-          [
-              np.asarray(
-                  [element[place] for element in elements],
-                  spec.dtype.as_numpy_dtype,
-              ).reshape([len(elements), *(size or 0 for size in spec.shape)])
-              if not elements
-              else np.asarray(
-                  [element[place] for element in elements],
-                  spec.dtype.as_numpy_dtype,
-              )
-              for place, spec in enumerate(specs)
-          ],
-      )
-  )
+
+  def build(elements):
+    columns = zip(*elements) if elements else ([_nothing(s)] for s in specs)
+    return tf.data.Dataset.from_tensor_slices(
+        tf.nest.pack_sequence_as(structure, list(map(np.stack, columns)))
+    )
+
+  elements = [
+      [
+          np.asarray(component, spec.dtype.as_numpy_dtype)
+          for component, spec in zip(components, specs)
+      ]
+      for components in map(_build_components(leaf_type), value)
+  ]
+  if not elements:
+    return build([]).take(0)
+  runs = itertools.groupby(elements, lambda arrays: [a.shape for a in arrays])
+  datasets = [build(list(run)) for _, run in runs]
+  return functools.reduce(lambda left, right: left.concatenate(right), datasets)
+
+
+def _nothing(spec: tf.TensorSpec) -> np.ndarray:
+  shape = [size or 0 for size in spec.shape]
+  return np.zeros(shape, spec.dtype.as_numpy_dtype)
 
 
 def _reads_alike(dataset: tf.data.Dataset) -> bool:
@@ -158,6 +169,7 @@ def _materialize(
     elements: Iterable[list[Any]], specs: list[tf.TensorSpec]
 ) -> Optional[_Materialized]:
   """Joins the rows of all elements; None if they have no rows in common."""
+  are_batches = not _are_alike(specs)
   columns: list[list[np.ndarray]] = [[] for _ in specs]
   lengths = []
   for components in elements:
@@ -165,6 +177,8 @@ def _materialize(
         np.asarray(component, spec.dtype.as_numpy_dtype)
         for component, spec in zip(components, specs)
     ]
+    if not are_batches:
+      arrays = [array[np.newaxis] for array in arrays]
     sizes = {len(array) if array.ndim else None for array in arrays}
     if len(sizes) != 1 or None in sizes:
       return None
@@ -172,7 +186,7 @@ def _materialize(
     for column, array in zip(columns, arrays):
       column.append(array)
   if not lengths:
-    columns = [[_no_rows(spec)] for spec in specs]
+    columns = [[_no_rows(spec, are_batches)] for spec in specs]
   rows = _concatenate_all(columns)
   return (
       None
@@ -181,9 +195,9 @@ def _materialize(
   )
 
 
-def _no_rows(spec: tf.TensorSpec) -> np.ndarray:
-  shape = [size or 0 for size in spec.shape]
-  return np.zeros(shape, spec.dtype.as_numpy_dtype)
+def _no_rows(spec: tf.TensorSpec, are_batches: bool) -> np.ndarray:
+  nothing = _nothing(spec)
+  return nothing if are_batches else nothing[np.newaxis][:0]
 
 
 def _concatenate_all(
@@ -200,8 +214,14 @@ def _concatenate_all(
   return tuple(joined)
 
 
-def _is_rows(spec: tf.TensorSpec) -> bool:
-  return bool(spec.shape.rank) and spec.shape[0] is None
+def _are_alike(specs: list[tf.TensorSpec]) -> bool:
+  """Whether all elements have one shape."""
+  return all(spec.shape.is_fully_defined() for spec in specs)
+
+
+def _are_batches(specs: list[tf.TensorSpec]) -> bool:
+  """Whether elements are batches of any size."""
+  return all(spec.shape.rank and spec.shape[0] is None for spec in specs)
 
 
 class DatasetCache:
@@ -247,16 +267,18 @@ class DatasetCache:
       leaf_type: The type of one client's sequence.
 
     Returns:
-      The elements, or None if they are not batches of rows of one shape.
+      The elements, or None if they are neither batches of rows of one shape
+      nor of one shape themselves.
 
     Raises:
       TypeError: If the elements are not those of the type.
     """
     specs = _element_specs(leaf_type)
-    if not specs or not all(map(_is_rows, specs)):
+    are_batches = not _are_alike(specs)
+    if not specs or (are_batches and not _are_batches(specs)):
       return None
     read = []
-    columns = [[_no_rows(spec)] for spec in specs]
+    columns = [[_no_rows(spec, are_batches)] for spec in specs]
     for sequence in sequences:
       client = self._read(sequence, leaf_type)
       if client is None:
@@ -270,6 +292,7 @@ class DatasetCache:
     lengths = [client.lengths for client in read]
     offsets = _offsets(np.concatenate([np.zeros(0, np.int64), *lengths]))
     return PackedElements(
+        are_batches,
         rows,
         np.arange(offsets[-1]),
         offsets,
@@ -278,7 +301,7 @@ class DatasetCache:
 
   def pack_cohort(
       self, cohort: cohort_lib.Cohort, leaf_type: _compat.SequenceType
-  ) -> PackedElements:
+  ) -> Optional[PackedElements]:
     """The elements of a cohort, whose rows stay where they are.
 
     Args:
@@ -286,17 +309,21 @@ class DatasetCache:
       leaf_type: The type of one client's sequence.
 
     Returns:
-      The elements.
+      The elements, or None if they are not batches of any size by their type.
 
     Raises:
       TypeError: If the elements are not those of the type.
     """
+    if not _are_batches(_element_specs(leaf_type)):
+      return None
     packed = cohort.pack()
     rows = self._resident_rows(cohort.source, leaf_type)
     if rows is None:
       _check_rows(packed.rows, leaf_type)
       rows = tuple(tf.nest.flatten(dict(packed.rows)))
-    return PackedElements(rows, packed.order, packed.offsets, packed.starts)
+    return PackedElements(
+        True, rows, packed.order, packed.offsets, packed.starts
+    )
 
   def _resident_rows(
       self, source: client_data.ClientArrays, leaf_type: _compat.SequenceType

@@ -108,7 +108,7 @@ class _Fold:
       return end, _with_shapes(self.merge(*total, *chunk), self.shapes)
 
     return self._loop(
-        tf.zeros([], tf.int64),
+        tf.zeros([], tf.int32),
         num_clients,
         add_chunk,
         # Chunks run at the same time; only their sums wait for each other.
@@ -129,6 +129,8 @@ class _Fold:
     return self._loop(start, end, add_client, 1)
 
   def _loop(self, start, end, body, num_parallel):
+    # Numbers are int32: on a GPU, too, TensorFlow counts them on the CPU, where
+    # the loop is steered.
     _, total = tf.while_loop(
         lambda number, _: number < end,
         body,
@@ -245,8 +247,8 @@ class CompiledRound:
     arguments = (
         state_specs,
         [list(layout[1:]) for layout in layouts],
-        tf.TensorSpec([], tf.int64),
-        tf.TensorSpec([], tf.int64),
+        tf.TensorSpec([], tf.int32),
+        tf.TensorSpec([], tf.int32),
         tf.TensorSpec([2], tf.int32),
         tf.TensorSpec([None, 2], tf.int32),
     )
@@ -325,8 +327,8 @@ class CompiledRound:
     result = self._functions[layouts](
         *self._convert_state(state),
         *(tensor for leaf in leaves for tensor in leaf.tensors),
-        tf.constant(num_clients, tf.int64),
-        tf.constant(self.plan.chunk_size_of(num_clients), tf.int64),
+        tf.constant(num_clients),
+        tf.constant(self.plan.chunk_size_of(num_clients)),
         *map(tf.constant, seeds),
     )
     packed = self._pack(tensor.numpy() for tensor in result)

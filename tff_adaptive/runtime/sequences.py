@@ -25,7 +25,8 @@ The variant is an optional (as of `tf.experimental.Optional`) of
 - `order`, the row numbers of all elements one after the other, [num_picks];
 - where in `order` each element starts, and how many rows it has, both
   [num_elements, 1];
-- the numbers of the client's first element and of the one after its last.
+- the numbers of the client's first element and of the one after its last;
+- 1 if elements are batches of rows, 0 if each is one row without that axis.
 """
 
 import abc
@@ -36,12 +37,14 @@ import attrs
 import tensorflow as tf
 from tensorflow.core.framework import attr_value_pb2
 
-_INDEX_SHAPES: tuple[list[Optional[int]], ...] = (
-    [None],
-    [None, 1],
-    [None, 1],
-    [],
-    [],
+# Dtype and shape of what a variant holds besides rows.
+_INDICES: tuple[tuple[tf.DType, list[Optional[int]]], ...] = (
+    (tf.int64, [None]),
+    (tf.int64, [None, 1]),
+    (tf.int64, [None, 1]),
+    (tf.int32, []),
+    (tf.int32, []),
+    (tf.int32, []),
 )
 # What `AnonymousIteratorV3` and the variables of TensorFlow call a resource
 # that no name leads to; it lives as long as its handle.
@@ -71,36 +74,23 @@ class Sequence(abc.ABC):
   end: tf.Tensor
 
   @abc.abstractmethod
-  def picks(self, number: tf.Tensor) -> tf.Tensor:
-    """The numbers of the rows that are in the element with a number."""
-
-  @abc.abstractmethod
-  def to_ragged(self) -> 'RaggedSequence':
-    """The same as a `RaggedSequence`."""
-
   def element(self, number: tf.Tensor) -> list[tf.Tensor]:
     """The components of the element with a number."""
-    picks = self.picks(number)
-    return [tf.gather(rows, picks) for rows in self.rows]
 
+  @abc.abstractmethod
   def to_variant(self) -> tf.Tensor:
     """The variant tensor that stands for the sequence, see the module."""
-    ragged = self.to_ragged()
-    return tf.raw_ops.OptionalFromValue(
-        components=[
-            *ragged.rows,
-            ragged.order,
-            ragged.begins,
-            ragged.sizes,
-            ragged.start,
-            ragged.end,
-        ]
-    )
 
 
 @attrs.frozen(eq=False)
 class RaggedSequence(Sequence):
-  """A sequence whose elements differ in size."""
+  """A sequence of batches that differ in size.
+
+  Attributes:
+    order: See the module.
+    begins: See the module.
+    sizes: See the module.
+  """
 
   rows: tuple[tf.Tensor, ...]
   order: tf.Tensor
@@ -109,20 +99,25 @@ class RaggedSequence(Sequence):
   start: tf.Tensor
   end: tf.Tensor
 
-  def picks(self, number):
+  def element(self, number):
+    picks = self.picks(number)
+    return [tf.gather(rows, picks) for rows in self.rows]
+
+  def picks(self, number: tf.Tensor) -> tf.Tensor:
+    """The numbers of the rows that are in the element with a number."""
     return tf.slice(
         self.order,
         tf.gather(self.begins, number),
         tf.gather(self.sizes, number),
     )
 
-  def to_ragged(self):
-    return self
+  def to_variant(self):
+    return _to_variant(self, tf.ones([], tf.int32))
 
 
 @attrs.frozen(eq=False)
 class UniformSequence(Sequence):
-  """A sequence of a cohort in which all elements of all clients have one size.
+  """A sequence of a cohort in which all batches of all clients have one size.
 
   Attributes:
     order: The row numbers, [num_elements, size], of this client alone.
@@ -133,10 +128,11 @@ class UniformSequence(Sequence):
   start: tf.Tensor
   end: tf.Tensor
 
-  def picks(self, number):
-    return tf.gather(self.order, number)
+  def element(self, number):
+    picks = tf.gather(self.order, number)
+    return [tf.gather(rows, picks) for rows in self.rows]
 
-  def to_ragged(self):
+  def to_variant(self):
     num_elements, size = tf.unstack(tf.shape(self.order, tf.int64))
     begins = tf.range(num_elements) * size
     return RaggedSequence(
@@ -146,10 +142,69 @@ class UniformSequence(Sequence):
         tf.fill([num_elements, 1], size),
         self.start,
         self.end,
+    ).to_variant()
+
+
+@attrs.frozen(eq=False)
+class ElementSequence(Sequence):
+  """A sequence whose elements have one shape: each is a row."""
+
+  rows: tuple[tf.Tensor, ...]
+  start: tf.Tensor
+  end: tf.Tensor
+
+  def element(self, number):
+    return [tf.gather(rows, number) for rows in self.rows]
+
+  def to_variant(self):
+    order = tf.range(tf.shape(self.rows[0], tf.int64)[0])
+    begins = order[:, tf.newaxis]
+    ragged = RaggedSequence(
+        self.rows, order, begins, tf.ones_like(begins), self.start, self.end
     )
+    return _to_variant(ragged, tf.zeros([], tf.int32))
 
 
-def from_variant(variant: tf.Tensor, dtypes: list[tf.DType]) -> RaggedSequence:
+@attrs.frozen(eq=False)
+class _VariantSequence(RaggedSequence):
+  """What a variant holds.
+
+  Attributes:
+    are_batches: See the module.
+  """
+
+  are_batches: tf.Tensor
+
+  def element(self, number):
+    picks = self.picks(number)
+    batch_shape = tf.shape(picks)[: tf.cast(self.are_batches, tf.int32)]
+    return [
+        tf.reshape(
+            tf.gather(rows, picks),
+            tf.concat([batch_shape, tf.shape(rows)[1:]], 0),
+        )
+        for rows in self.rows
+    ]
+
+  def to_variant(self):
+    return _to_variant(self, self.are_batches)
+
+
+def _to_variant(ragged: RaggedSequence, are_batches: tf.Tensor) -> tf.Tensor:
+  return tf.raw_ops.OptionalFromValue(
+      components=[
+          *ragged.rows,
+          ragged.order,
+          ragged.begins,
+          ragged.sizes,
+          ragged.start,
+          ragged.end,
+          are_batches,
+      ]
+  )
+
+
+def from_variant(variant: tf.Tensor, dtypes: list[tf.DType]) -> Sequence:
   """Returns what a variant tensor of `Sequence.to_variant` holds.
 
   Args:
@@ -161,10 +216,13 @@ def from_variant(variant: tf.Tensor, dtypes: list[tf.DType]) -> RaggedSequence:
   """
   components = tf.raw_ops.OptionalGetValue(
       optional=variant,
-      output_types=[*dtypes] + [tf.int64] * len(_INDEX_SHAPES),
-      output_shapes=[tf.TensorShape(None)] * len(dtypes) + list(_INDEX_SHAPES),
+      output_types=[*dtypes, *(dtype for dtype, _ in _INDICES)],
+      output_shapes=[
+          *(tf.TensorShape(None) for _ in dtypes),
+          *(shape for _, shape in _INDICES),
+      ],
   )
-  return RaggedSequence(
+  return _VariantSequence(
       tuple(components[: len(dtypes)]), *components[len(dtypes) :]
   )
 

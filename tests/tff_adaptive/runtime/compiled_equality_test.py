@@ -889,6 +889,72 @@ class ArgumentsTest(_EqualityTest, parameterized.TestCase):
     self.assert_equals(compute, clients)
     self.assert_equals(compute, [])
 
+  def test_state_of_clients(self):
+    # State goes in as a sequence of one element beside the data, and comes out
+    # stacked at the server, with the ids of the clients beside it.
+    state_type = _Dict(w=_tensor(np.float32, 2, 3), n=np.int32)
+    member_type = tff.to_type(
+        _Dict(data=_ROWS, state=_sequence(state_type), id=np.str_)
+    )
+    stacked_type = tff.to_type(
+        _Dict(
+            id=_tensor(np.str_, None),
+            w=_tensor(np.float32, None, 2, 3),
+            n=_tensor(np.int32, None),
+        )
+    )
+
+    @tff.tensorflow.computation(member_type)
+    def work(client):
+      none = (tf.zeros([2, 3]), tf.constant(0))
+      w, n = client['state'].reduce(none, lambda _, s: (s['w'], s['n']))
+      return _Dict(id=client['id'], w=w + _digest(client['data']), n=n + 1)
+
+    @tff.tensorflow.computation
+    def zero():
+      return _Dict(
+          id=tf.zeros([0], tf.string),
+          w=tf.zeros([0, 2, 3]),
+          n=tf.zeros([0], tf.int32),
+      )
+
+    @tff.tensorflow.computation(stacked_type, work.type_signature.result)
+    def accumulate(stacked, client):
+      return _Dict(
+          (name, tf.concat([stacked[name], client[name][tf.newaxis]], 0))
+          for name in stacked
+      )
+
+    @tff.tensorflow.computation(stacked_type, stacked_type)
+    def merge(left, right):
+      return _Dict(
+          (name, tf.concat([left[name], right[name]], 0)) for name in left
+      )
+
+    @tff.tensorflow.computation(stacked_type)
+    def report(stacked):
+      return stacked
+
+    @tff.federated_computation(_at_clients(member_type))
+    def run(clients):
+      reports = tff.federated_map(work, clients)
+      return tff.federated_aggregate(reports, zero(), accumulate, merge, report)
+
+    sizes = {'a': (4, 2), 'b': (3,), 'c': (), 'd': (1, 1, 1)}
+    clients = [
+        _Dict(
+            data=_dataset(_numbers(*parts), _ROWS.element),
+            state=_dataset(
+                [_Dict(w=np.full([2, 3], place), n=place)], state_type
+            ),
+            id=name,
+        )
+        for place, (name, parts) in enumerate(sizes.items())
+    ]
+    found = self.assert_equals(run, clients)
+    self.assertEqual(found['id'].tolist(), [b'a', b'b', b'c', b'd'])
+    self.assertEqual(found['n'].tolist(), [1, 2, 3, 4])
+
   @pytest.mark.slow
   def test_preprocessing_in_the_process(self):
     example_spec = _Dict(

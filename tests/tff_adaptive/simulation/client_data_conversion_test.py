@@ -14,6 +14,7 @@
 """Tests of `client_data_conversion`."""
 
 import collections
+from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -67,6 +68,33 @@ def _labels(dataset):
 
 
 class ToClientDataTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(*_SOURCES)
+  def test_a_client_has_one_dataset(self, build):
+    data = client_data_conversion.to_client_data(build())
+    batched = data.preprocess(lambda dataset: dataset.batch(2))
+    again = batched.preprocess(lambda dataset: dataset.take(1))
+    for found in (data, batched, again):
+      ann = found.create_tf_dataset_for_client('ann')
+      self.assertIs(found.create_tf_dataset_for_client('ann'), ann)
+      self.assertIsNot(found.create_tf_dataset_for_client('bob'), ann)
+    self.assertEqual(
+        [
+            batch['y'].numpy().tolist()
+            for batch in batched.create_tf_dataset_for_client('ann')
+        ],
+        [[1, 2], [3]],
+    )
+    self.assertLen(list(again.create_tf_dataset_for_client('ann')), 1)
+
+  def test_datasets_not_used_for_longest_make_room(self):
+    # Ann has 36 bytes, Bob 12.
+    with mock.patch.object(client_data_conversion, '_KEPT_BYTES', 40):
+      data = client_data_conversion.to_client_data(_packed())
+      ann = data.create_tf_dataset_for_client('ann')
+      bob = data.create_tf_dataset_for_client('bob')
+      self.assertIs(data.create_tf_dataset_for_client('bob'), bob)
+      self.assertIsNot(data.create_tf_dataset_for_client('ann'), ann)
 
   @parameterized.named_parameters(*_SOURCES)
   def test_datasets_hold_the_examples(self, build):

@@ -1,0 +1,257 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests that models of all kinds train alike on the compiled and native runtime.
+
+float32 drifts: convolutions and products sum up in an order that depends on the
+threads of an op, and several rounds make more of it. So a single local step is
+compared closely, and several rounds with the difference that one and two
+threads in an op make on the compiled runtime itself.
+"""
+
+import collections
+import functools
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from absl.testing import parameterized
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive import runtime
+from tff_adaptive import simulation
+
+_ROOT = pathlib.Path(__file__).parents[3]
+_NUM_CLASSES = 5
+_BATCH_SIZE = 8
+# Clients of at most a batch, so that each takes one local step.
+_ONE_STEP = (8, 3, 8, 1, 5)
+_SEVERAL_STEPS = (20, 3, 33, 8, 1)
+_NUM_ROUNDS = 3
+
+
+def _images(generator, num_examples):
+  return generator.normal(size=[num_examples, 10, 10, 1]).astype(np.float32)
+
+
+def _vectors(generator, num_examples):
+  return generator.normal(size=[num_examples, 12]).astype(np.float32)
+
+
+def _tokens(generator, num_examples):
+  return generator.integers(20, size=[num_examples, 9], dtype=np.int32)
+
+
+def _build_linear():
+  layers = tf.keras.layers
+  return tf.keras.Sequential(
+      [layers.InputLayer([12]), layers.Dense(_NUM_CLASSES)]
+  )
+
+
+def _build_mlp():
+  layers = tf.keras.layers
+  return tf.keras.Sequential(
+      [
+          layers.InputLayer([12]),
+          layers.Dense(30, activation='relu'),
+          layers.Dense(_NUM_CLASSES),
+      ]
+  )
+
+
+def _build_cnn():
+  layers = tf.keras.layers
+  return tf.keras.Sequential(
+      [
+          layers.InputLayer([10, 10, 1]),
+          layers.Conv2D(8, 3, activation='relu'),
+          layers.MaxPool2D(2),
+          layers.Conv2D(16, 3, activation='relu'),
+          layers.Flatten(),
+          layers.Dense(_NUM_CLASSES),
+      ]
+  )
+
+
+def _build_lstm():
+  layers = tf.keras.layers
+  return tf.keras.Sequential(
+      [
+          layers.InputLayer([9], dtype=tf.int32),
+          layers.Embedding(20, 6),
+          layers.LSTM(10),
+          layers.Dense(_NUM_CLASSES),
+      ]
+  )
+
+
+_MODELS = {
+    'linear': (_build_linear, _vectors),
+    'mlp': (_build_mlp, _vectors),
+    'cnn': (_build_cnn, _images),
+    'lstm': (_build_lstm, _tokens),
+}
+_CASES = tuple(
+    (f'{name}_{kind}', name, kind)
+    for name in _MODELS
+    for kind in ('functional', 'variable')
+)
+
+
+@functools.cache
+def _build_process(name, kind):
+  build, features = _MODELS[name]
+  example = features(np.random.default_rng(0), 1)
+  input_spec = collections.OrderedDict(
+      x=tf.TensorSpec([None, *example.shape[1:]], example.dtype),
+      y=tf.TensorSpec([None], tf.int32),
+  )
+  loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+  tf.keras.utils.set_random_seed(1)
+  if kind == 'functional':
+    model = tff.learning.models.functional_model_from_keras(
+        build(), loss, input_spec
+    )
+  else:
+
+    def model():
+      return tff.learning.models.from_keras_model(
+          build(), loss=loss, input_spec=input_spec
+      )
+
+  return tff.learning.algorithms.build_weighted_fed_avg(
+      model,
+      tff.learning.optimizers.build_sgdm(0.1),
+      tff.learning.optimizers.build_sgdm(1.0, 0.9),
+  )
+
+
+def _cohort(name, sizes, round_num=0):
+  _, features = _MODELS[name]
+  generator = np.random.default_rng(2)
+  source = simulation.PackedClientArrays.from_clients(
+      {
+          str(place): collections.OrderedDict(
+              x=features(generator, size),
+              y=generator.integers(_NUM_CLASSES, size=size, dtype=np.int32),
+          )
+          for place, size in enumerate(sizes)
+      }
+  )
+  return simulation.Cohort(
+      source,
+      source.client_ids,
+      round_num,
+      seed=1,
+      plan=simulation.BatchPlan(_BATCH_SIZE),
+  )
+
+
+def _initial_state(name, kind):
+  """The state of the process; its weights are the same in every context."""
+  process = _build_process(name, kind)
+  state = process.initialize()
+  weights = process.get_model_weights(state)
+  generator = np.random.default_rng(3)
+  drawn = [
+      generator.normal(size=leaf.shape, scale=0.2).astype(np.float32)
+      for leaf in weights.trainable
+  ]
+  return process.set_model_weights(
+      state, tff.learning.models.ModelWeights(drawn, [])
+  )
+
+
+def _train(name, kind, sizes, num_rounds, as_lists=False):
+  """The weights after some rounds in the context that is installed."""
+  process = _build_process(name, kind)
+  state = _initial_state(name, kind)
+  for round_num in range(num_rounds):
+    cohort = _cohort(name, sizes, round_num)
+    state = process.next(state, list(cohort) if as_lists else cohort).state
+  return process.get_model_weights(state).trainable
+
+
+def save_compiled(name: str, kind: str, num_threads: int, path: str) -> None:
+  """Trains with a number of threads in an op, and saves the weights.
+
+  Args:
+    name: The model.
+    kind: 'functional' or 'variable'.
+    num_threads: Threads in an op.
+    path: The file.
+  """
+  tf.config.threading.set_intra_op_parallelism_threads(num_threads)
+  with runtime.compiled_context(strict=True):
+    np.savez(path, *_train(name, kind, _SEVERAL_STEPS, _NUM_ROUNDS))
+
+
+def _difference(left, right):
+  return max(float(np.max(np.abs(a - b))) for a, b in zip(left, right))
+
+
+@pytest.mark.usefixtures('native_runtime')
+class ModelsTest(tf.test.TestCase, parameterized.TestCase):
+
+  def _check(self, name, kind, sizes, num_rounds):
+    expected = _train(name, kind, sizes, num_rounds, as_lists=True)
+    with runtime.compiled_context(strict=True):
+      found = _train(name, kind, sizes, num_rounds)
+    self.assertAllClose(expected, found, rtol=1e-5, atol=1e-5)
+
+  def test_one_step_of_a_convolutional_model(self):
+    self._check('cnn', 'functional', _ONE_STEP, 1)
+
+  def test_several_rounds_of_a_linear_model(self):
+    self._check('linear', 'functional', _SEVERAL_STEPS, _NUM_ROUNDS)
+
+  @parameterized.named_parameters(*_CASES)
+  @pytest.mark.slow
+  def test_one_step(self, name, kind):
+    self._check(name, kind, _ONE_STEP, 1)
+
+  @parameterized.named_parameters(*_CASES)
+  @pytest.mark.slow
+  def test_several_rounds_drift_no_more_than_with_other_threads(
+      self, name, kind
+  ):
+    runs = []
+    with tempfile.TemporaryDirectory() as folder:
+      for num_threads in (1, 2):
+        path = f'{folder}/{num_threads}.npz'
+        arguments = f'{name!r}, {kind!r}, {num_threads}, {path!r}'
+        subprocess.run(
+            [
+                sys.executable,
+                '-c',
+                'from tests.tff_adaptive.runtime import compiled_models_test\n'
+                f'compiled_models_test.save_compiled({arguments})',
+            ],
+            cwd=_ROOT,
+            check=True,
+            capture_output=True,
+        )
+        runs.append(list(np.load(path).values()))
+    native = _train(name, kind, _SEVERAL_STEPS, _NUM_ROUNDS, as_lists=True)
+    # What the linear model keeps to anyway.
+    bound = max(3 * _difference(*runs), 1e-5)
+    self.assertLess(_difference(native, runs[0]), bound)
+
+
+if __name__ == '__main__':
+  tf.test.main()
