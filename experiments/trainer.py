@@ -309,6 +309,7 @@ def choose_plan(
   if choice.row.name != _COMPILED:
     return choices
   plan = runtime.choose_plan(process, **choice.hparams())
+  print(f"clients' work: {plan.device}, plan {plan.name}", flush=True)
   chosen = choice.with_values(devices=plan.device, plan=plan.name)
   return {**choices, registry.RUNTIME: chosen}
 

@@ -65,6 +65,12 @@ def _is_tensorflow(computation: tff.framework.ConcreteComputation) -> bool:
   return proto.WhichOneof('computation') == 'tensorflow'
 
 
+def _forget(context: Any, key: int) -> None:
+  """Drops the program of a computation that is gone."""
+  if context() is not None:
+    context()._programs.pop(key, None)  # pylint: disable=protected-access
+
+
 class CompiledContext(tff.framework.SyncContext):
   """Executes TFF computations in this process; see `create_compiled_context`.
 
@@ -165,7 +171,9 @@ class CompiledContext(tff.framework.SyncContext):
     key = id(computation)
     if key not in self._programs:
       self._programs[key] = self._compile_or_fall_back(computation)
-      weakref.finalize(computation, self._programs.pop, key, None)
+      # The finalizer must not keep the programs of a context that is gone.
+      context = weakref.ref(self)
+      weakref.finalize(computation, _forget, context, key)
     return self._programs[key]
 
   def _compile_or_fall_back(
@@ -177,8 +185,8 @@ class CompiledContext(tff.framework.SyncContext):
       if self._strict:
         raise
       warnings.warn(
-          f"TFF's native runtime takes over a computation, because {e}. Its "
-          f'type is {computation.type_signature}.',
+          f"TFF's native runtime takes over a computation of type "
+          f'{computation.type_signature}, because {e}',
           RuntimeWarning,
           stacklevel=2,
       )

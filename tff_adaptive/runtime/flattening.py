@@ -18,6 +18,7 @@ into functions that were imported, so calls are replaced by what they call, and
 branches by both sides and a selection.
 """
 
+from collections.abc import Collection
 from typing import Any, Optional
 
 import attrs
@@ -26,10 +27,11 @@ import tensorflow as tf
 from tff_adaptive import _function_library
 from tff_adaptive.runtime import sequences
 
+PLACEHOLDER_OP = 'Placeholder'
 CALL_OPS = ('PartitionedCall', 'StatefulPartitionedCall')
 _BRANCH_OPS = ('If', 'StatelessIf')
 # They say of themselves that they have a state, and have none that matters.
-_HARMLESS_OPS = ('Placeholder', 'NoOp', 'Assert')
+_HARMLESS_OPS = ('NoOp', 'Assert')
 
 
 @attrs.frozen(eq=False)
@@ -95,6 +97,20 @@ def _split_branch(
   return inliner.rename_outputs(node.name, outputs)
 
 
+def _prune(graph_def: Any, results: list[str]) -> None:
+  """Removes what the results do not depend on."""
+  nodes = {node.name: node for node in graph_def.node}
+  needed: set[str] = set()
+  waiting = list(map(_function_library.node_of, results))
+  while waiting:
+    name = waiting.pop()
+    if name not in needed:
+      needed.add(name)
+      waiting.extend(map(_function_library.node_of, nodes[name].input))
+  del graph_def.node[:]
+  graph_def.node.extend(node for name, node in nodes.items() if name in needed)
+
+
 def _flatten(graph_def: Any, results: list[str]) -> list[str]:
   """Flattens a graph in place; returns what its results are called then."""
   inliner = _function_library.Inliner(graph_def)
@@ -103,6 +119,7 @@ def _flatten(graph_def: Any, results: list[str]) -> list[str]:
         (n for n in graph_def.node if n.op in (*CALL_OPS, *_BRANCH_OPS)), None
     )
     if node is None:
+      _prune(graph_def, results)
       return results
     if node.op in CALL_OPS:
       renamed = inliner.inline(node)
@@ -111,11 +128,19 @@ def _flatten(graph_def: Any, results: list[str]) -> list[str]:
     results = [renamed.get(name, name) for name in results]
 
 
-def _is_pure(graph_def: Any) -> bool:
-  """Whether no op of a flat graph has a state or calls a function."""
+def _is_pure(graph_def: Any, parameters: Collection[str]) -> bool:
+  """Whether no op of a flat graph has a state or calls a function.
+
+  Nor may there be a placeholder that is no parameter. Keras leaves some in
+  branches that are never taken, but of a flat graph both sides are computed.
+  """
   registry = tf.Graph()
   for node in graph_def.node:
     if node.op in _HARMLESS_OPS or node.op == sequences.REDUCE_OP:
+      continue
+    if node.op == PLACEHOLDER_OP:
+      if node.name not in parameters:
+        return False
       continue
     if any(_function_library.functions_in(node)):
       return False
@@ -140,20 +165,25 @@ def flatten_function(name: str, library: Any) -> Optional[FlatBody]:
   graph_def.node.extend(nodes)
   (function,) = [f for f in library.function if f.signature.name == name]
   results = _flatten(graph_def, results)
-  if not _is_pure(graph_def):
+  parameters = [arg.name for arg in function.signature.input_arg]
+  if not _is_pure(graph_def, parameters):
     return None
   graph_def.ClearField('library')
-  parameters = [arg.name for arg in function.signature.input_arg]
+  # Arguments are there when the body begins, nothing has to wait for them.
+  waits = {f'^{name}' for name in parameters}
+  for node in graph_def.node:
+    node.input[:] = [name for name in node.input if name not in waits]
   return FlatBody(graph_def, parameters, results)
 
 
 def flatten_graph(
-    graph_def: Any, results: list[str]
+    graph_def: Any, parameters: list[str], results: list[str]
 ) -> Optional[tuple[Any, list[str]]]:
   """Flattens a graph, but for its reductions.
 
   Args:
     graph_def: A `GraphDef`, which is not changed.
+    parameters: The names of the tensors that it takes.
     results: The names of the tensors that it returns.
 
   Returns:
@@ -162,4 +192,5 @@ def flatten_graph(
   """
   flat = type(graph_def).FromString(graph_def.SerializeToString())
   results = _flatten(flat, list(results))
-  return (flat, results) if _is_pure(flat) else None
+  names = set(map(_function_library.node_of, parameters))
+  return (flat, results) if _is_pure(flat, names) else None

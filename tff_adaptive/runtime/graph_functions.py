@@ -494,14 +494,29 @@ class GraphFunction:
     )
     return to_import.run(self._serialized.results)
 
-  def with_compiled_steps(self) -> 'GraphFunction':
-    """The same with XLA for what happens to each element of a sequence."""
+  def with_compiled_steps(self) -> Optional['GraphFunction']:
+    """The same with XLA for what happens to each element of a sequence.
+
+    Returns:
+      The function, or None if XLA refuses placeholders in it, which Keras
+      leaves in branches that are never taken.
+    """
+    library = self._serialized.graph_def.library
+    if any(
+        node.op == flattening.PLACEHOLDER_OP
+        for function in library.function
+        for node in function.node_def
+    ):
+      return None
     return attrs.evolve(self, compiles_steps=True)
 
   def flatten(self) -> Optional['GraphFunction']:
     """The same without calls and branches, or None if that cannot be."""
     serialized = self._serialized
-    flat = flattening.flatten_graph(serialized.graph_def, serialized.results)
+    parameters = [*serialized.parameters, _SEED_NAME]
+    flat = flattening.flatten_graph(
+        serialized.graph_def, parameters, serialized.results
+    )
     if flat is None:
       return None
     graph_def, results = flat

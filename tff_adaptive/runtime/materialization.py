@@ -86,16 +86,25 @@ def _check_element_spec(
     dataset: tf.data.Dataset, leaf_type: _compat.SequenceType
 ) -> None:
   """Raises if the elements of a dataset are not those of a sequence's type."""
-  expected = _element_specs(leaf_type)
-  found = tf.nest.flatten(dataset.element_spec)
-  if len(found) != len(expected) or not all(
+  expected = tff.types.type_to_tf_tensor_specs(leaf_type.element)
+  found = dataset.element_spec
+  if not _same_names(found, expected) or not all(
       f.dtype == e.dtype and f.shape.is_compatible_with(e.shape)
-      for f, e in zip(found, expected)
+      for f, e in zip(tf.nest.flatten(found), tf.nest.flatten(expected))
   ):
     raise TypeError(
         f'Expected a dataset with elements of type {leaf_type.element}, found '
-        f'{dataset.element_spec}.'
+        f'{found}.'
     )
+
+
+def _same_names(left: Any, right: Any) -> bool:
+  """Whether two structures have as many fields, of the same names if any."""
+  if isinstance(left, Mapping) and isinstance(right, Mapping):
+    return set(left) == set(right) and all(
+        _same_names(left[name], right[name]) for name in left
+    )
+  return len(tf.nest.flatten(left)) == len(tf.nest.flatten(right))
 
 
 def as_dataset(value: Any, leaf_type: _compat.SequenceType) -> tf.data.Dataset:
@@ -166,9 +175,10 @@ def _reads_alike(dataset: tf.data.Dataset) -> bool:
 
 
 def _materialize(
-    elements: Iterable[list[Any]], specs: list[tf.TensorSpec]
+    elements: Iterable[list[Any]], leaf_type: _compat.SequenceType
 ) -> Optional[_Materialized]:
   """Joins the rows of all elements; None if they have no rows in common."""
+  specs = _element_specs(leaf_type)
   are_batches = not _are_alike(specs)
   columns: list[list[np.ndarray]] = [[] for _ in specs]
   lengths = []
@@ -179,6 +189,12 @@ def _materialize(
     ]
     if not are_batches:
       arrays = [array[np.newaxis] for array in arrays]
+    for array, spec in zip(arrays, specs):
+      if not spec.shape.is_compatible_with(array.shape[not are_batches :]):
+        raise TypeError(
+            f'Expected elements of type {leaf_type.element}, found an array of '
+            f'shape {array.shape[not are_batches:]}.'
+        )
     sizes = {len(array) if array.ndim else None for array in arrays}
     if len(sizes) != 1 or None in sizes:
       return None
@@ -224,6 +240,12 @@ def _are_batches(specs: list[tf.TensorSpec]) -> bool:
   return all(spec.shape.rank and spec.shape[0] is None for spec in specs)
 
 
+def _forget(cache: Any, key: int) -> None:
+  """Drops what was read of a dataset that is gone."""
+  if cache() is not None:
+    cache()._datasets.pop(key, None)  # pylint: disable=protected-access
+
+
 class DatasetCache:
   """What was read of clients' data before.
 
@@ -231,7 +253,9 @@ class DatasetCache:
   """
 
   def __init__(self) -> None:
-    self._datasets: dict[int, Optional[_Materialized]] = {}
+    self._datasets: dict[
+        int, dict[_compat.SequenceType, Optional[_Materialized]]
+    ] = {}
     self._sources: weakref.WeakKeyDictionary[
         client_data.ClientArrays,
         dict[_compat.SequenceType, Optional[tuple[tf.Tensor, ...]]],
@@ -241,20 +265,23 @@ class DatasetCache:
   def _read(
       self, value: Any, leaf_type: _compat.SequenceType
   ) -> Optional[_Materialized]:
-    specs = _element_specs(leaf_type)
     if not isinstance(value, tf.data.Dataset):
-      return _materialize(map(_build_components(leaf_type), value), specs)
+      components = map(_build_components(leaf_type), value)
+      return _materialize(components, leaf_type)
     with self._lock:
       key = id(value)
-      if key in self._datasets:
-        return self._datasets[key]
+      if leaf_type in self._datasets.get(key, {}):
+        return self._datasets[key][leaf_type]
       _check_element_spec(value, leaf_type)
       read = _materialize(
-          map(tf.nest.flatten, value.as_numpy_iterator()), specs
+          map(tf.nest.flatten, value.as_numpy_iterator()), leaf_type
       )
       if _reads_alike(value):
-        self._datasets[key] = read
-        weakref.finalize(value, self._datasets.pop, key, None)
+        if key not in self._datasets:
+          self._datasets[key] = {}
+          # The finalizer must not keep what a cache that is gone has read.
+          weakref.finalize(value, _forget, weakref.ref(self), key)
+        self._datasets[key][leaf_type] = read
       return read
 
   def pack(

@@ -230,7 +230,11 @@ class CompiledRound:
     if client_tensors.DATASETS in kinds:
       work = self._work_on_datasets
     elif self.plan.name == plans.XLA:
-      work = work.with_compiled_steps()
+      compiled_work = work.with_compiled_steps()
+      if compiled_work is None:
+        logging.info("The clients' work is not compiled by XLA.")
+      else:
+        work = compiled_work
     return self._build_for(layouts, work, vectorize=False)
 
   def _build_for(

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Tests that models of all kinds train alike on the compiled and native runtime.
+"""Tests that models of all kinds train alike on compiled and native runtime.
 
 float32 drifts: convolutions and products sum up in an order that depends on the
 threads of an op, and several rounds make more of it. So a single local step is

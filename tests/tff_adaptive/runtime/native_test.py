@@ -11,47 +11,16 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Tests of the native runtime: above all, that nothing of it stays behind."""
+"""Tests of the native runtime; `processes_test` has how its programs end."""
 
 import os
-import pathlib
-import signal
-import subprocess
-import sys
-import time
 
-from absl.testing import parameterized
 import numpy as np
 import psutil
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive import runtime
-
-_ROOT = pathlib.Path(__file__).parents[3]
-
-# Starts a worker, says so, and then ends in the way that is asked for.
-_PROGRAM = """
-import os, signal, sys, time
-import tensorflow_federated as tff
-from tff_adaptive import runtime
-
-# A shell starts what runs in its background with SIGINT ignored.
-signal.signal(signal.SIGINT, signal.default_int_handler)
-with runtime.native_context():
-  one = tff.federated_computation(lambda: tff.federated_value(1, tff.SERVER))
-  assert one() == 1
-  print('running', flush=True)
-  how = sys.argv[1]
-  if how == 'exception':
-    raise ValueError('as asked for')
-  elif how == 'sys_exit':
-    sys.exit(3)
-  elif how == 'os_exit':
-    os._exit(4)
-  elif how != 'return':
-    time.sleep(600)
-"""
 
 
 def _workers_of(pid):
@@ -69,7 +38,7 @@ def _is_alive(process):
     return False
 
 
-class NativeTest(tf.test.TestCase, parameterized.TestCase):
+class NativeTest(tf.test.TestCase):
 
   def test_computes_and_ends_its_worker(self):
     @tff.federated_computation(tff.FederatedType(np.int32, tff.CLIENTS))
@@ -88,33 +57,6 @@ class NativeTest(tf.test.TestCase, parameterized.TestCase):
     with runtime.native_context() as context:
       self.assertIs(tff.framework.get_context_stack().current, context)
     self.assertIs(tff.framework.get_context_stack().current, before)
-
-  @parameterized.parameters(
-      'return', 'exception', 'sys_exit', 'os_exit', 'SIGINT', 'SIGKILL'
-  )
-  def test_no_worker_outlives_the_program(self, how):
-    # Through a pipe, as in `python x.py | tail`: the pipe must close.
-    with subprocess.Popen(
-        [sys.executable, '-c', _PROGRAM, how],
-        cwd=_ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={**os.environ, 'TF_CPP_MIN_LOG_LEVEL': '3'},
-    ) as program:
-      while 'running' not in program.stdout.readline():
-        self.assertIsNone(program.poll())
-      workers = _workers_of(program.pid)
-      if how.startswith('SIG'):
-        self.assertLen(workers, 1)
-        program.send_signal(getattr(signal, how))
-      output, _ = program.communicate(timeout=60)
-    if how == 'exception':
-      self.assertIn('as asked for', output)
-    deadline = time.monotonic() + 30
-    while any(_is_alive(worker) for worker in workers):
-      self.assertLess(time.monotonic(), deadline, f'{workers} stayed.')
-      time.sleep(0.05)
 
 
 if __name__ == '__main__':

@@ -1,0 +1,159 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests that no process of a runtime stays behind, however a program ends."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+from absl.testing import parameterized
+import psutil
+import pytest
+import tensorflow as tf
+
+_ROOT = pathlib.Path(__file__).parents[3]
+
+# Computes with a runtime, says so, waits to be told to end, and ends in the way
+# that is asked for.
+_PROGRAM = """
+import contextlib, os, signal, sys, warnings
+import numpy as np
+import tensorflow_federated as tff
+from tff_adaptive import runtime
+
+# A shell starts what runs in its background with SIGINT ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+kind, how = sys.argv[1:]
+clients = tff.FederatedType(np.int32, tff.CLIENTS)
+add_up = tff.federated_computation(tff.federated_sum, clients)
+double = tff.tensorflow.computation(lambda x: 2 * x, np.int32)
+# No sum, so that the compiled runtime hands it on.
+double_all = tff.federated_computation(
+    lambda values: tff.federated_map(double, values), clients
+)
+with contextlib.ExitStack() as stack:
+  if kind == 'native':
+    context = stack.enter_context(runtime.native_context())
+    # The default context that TFF makes when it is imported fails, and says so,
+    # if it lives until the interpreter ends.
+    tff.framework.set_default_context(context)
+  else:
+    # Nothing closes it.
+    runtime.set_compiled_context()
+  assert add_up([1, 2]) == 3
+  if kind == 'fallback':
+    warnings.simplefilter('ignore')
+    assert double_all([1, 2]) == [2, 4]
+  print('running', flush=True)
+  sys.stdin.readline()
+  if how == 'exception':
+    raise ValueError('as asked for')
+  elif how == 'sys_exit':
+    sys.exit(3)
+  elif how == 'os_exit':
+    os._exit(4)
+"""
+
+# The ways to end, and the codes that the program has then.
+_ENDS = {
+    'return': 0,
+    'exception': 1,
+    'sys_exit': 3,
+    'os_exit': 4,
+    'SIGINT': -signal.SIGINT,
+    'SIGKILL': -signal.SIGKILL,
+}
+_NUM_WORKERS = {'compiled': 0, 'native': 1, 'fallback': 1}
+
+# Every runtime, one closed by a block, one by nothing, and a death without
+# last words.
+_SAMPLE = (
+    ('native', 'SIGINT'),
+    ('compiled', 'SIGINT'),
+    ('fallback', 'exception'),
+    ('fallback', 'SIGKILL'),
+)
+_OTHERS = tuple(
+    (kind, how)
+    for kind in _NUM_WORKERS
+    for how in _ENDS
+    if (kind, how) not in _SAMPLE
+)
+
+
+def _named(cases):
+  return [(f'{kind}_{how}', kind, how) for kind, how in cases]
+
+
+def _is_alive(process):
+  try:
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+  except psutil.NoSuchProcess:
+    return False
+
+
+class ProcessesTest(tf.test.TestCase, parameterized.TestCase):
+
+  def _check(self, kind, how):
+    # Through pipes, as in `python x.py | tail`: they must close.
+    with subprocess.Popen(
+        [sys.executable, '-W', 'ignore', '-c', _PROGRAM, kind, how],
+        cwd=_ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, 'TF_CPP_MIN_LOG_LEVEL': '3'},
+    ) as program:
+      self.addCleanup(program.kill)
+      self.assertEqual(program.stdout.readline(), 'running\n')
+      children = psutil.Process(program.pid).children(recursive=True)
+      workers = [child for child in children if 'worker' in child.name()]
+      self.assertLen(workers, _NUM_WORKERS[kind])
+      if how.startswith('SIG'):
+        program.send_signal(getattr(signal, how))
+        told = None
+      else:
+        told = '\n'
+      # It returns when all who could write into the pipes have closed them.
+      output, errors = program.communicate(told, timeout=60)
+    if kind == 'compiled':
+      self.assertEmpty(children)
+    self.assertEqual(output, '')
+    self.assertEqual(program.returncode, _ENDS[how], errors)
+    if how == 'exception':
+      self.assertIn('as asked for', errors)
+    elif how != 'SIGINT':
+      self.assertNotIn('Traceback', errors)
+      self.assertNotIn('Exception ignored', errors)
+    deadline = time.monotonic() + 30
+    while any(map(_is_alive, children)):
+      self.assertLess(time.monotonic(), deadline, f'{children} stayed.')
+      time.sleep(0.05)
+
+  @parameterized.named_parameters(*_named(_SAMPLE))
+  def test_none_outlives_the_program(self, kind, how):
+    self._check(kind, how)
+
+  @parameterized.named_parameters(*_named(_OTHERS))
+  @pytest.mark.slow
+  def test_none_outlives_the_program_either(self, kind, how):
+    self._check(kind, how)
+
+
+if __name__ == '__main__':
+  tf.test.main()
