@@ -119,7 +119,9 @@ class ReadmeTest(absltest.TestCase):
   def test_output_of_the_tests_is_a_summary(self):
     shown = [block for block in _blocks('') if ' passed' in block]
     self.assertLen(shown, 1)
-    self.assertRegex(shown[0], r'^=+ \d{4} passed, 1 skipped in [\d.:() s]+ =+\n$')
+    self.assertRegex(
+        shown[0], r'^=+ \d{4} passed, 1 skipped in [\d.:() s]+ =+\n$'
+    )
 
   def test_linked_files_exist(self):
     links = re.findall(r'\]\((?!http)([^)]+)\)', _README)
