@@ -110,6 +110,9 @@ _CASES = tuple(
     (f'{name}_{kind}', name, kind)
     for name in _MODELS
     for kind in ('functional', 'variable')
+    # TFF's native runtime fails on recurrent layers in a functional model: it
+    # runs the dead branch of the learning phase, which reads a placeholder.
+    if (name, kind) != ('lstm', 'functional')
 )
 
 
