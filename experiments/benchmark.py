@@ -18,8 +18,9 @@ For example:
   python -m experiments.benchmark --workload=tiny_many,emnist_cnn \
     --runtimes=native,compiled --json=times.jsonl
 
-prints a table a workload and appends a line a runtime to the file. Rounds of
-the runtimes alternate; the medians are those after three rounds of warming up.
+prints a table a workload and appends a line a runtime to the file. Runtimes
+take turns of two rounds, of which the second counts; the medians are those
+after three turns of warming up.
 """
 
 from collections.abc import Mapping

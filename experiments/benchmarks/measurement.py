@@ -41,7 +41,7 @@ from tff_adaptive.simulation import cohort
 from tff_adaptive.simulation import sampling
 
 # Tracing, compilation and the growth of memory are over by then.
-_NUM_WARM_UP_ROUNDS = 3
+_NUM_WARM_UP_TURNS = 3
 _SEED = 0
 _SECONDS_PER_SAMPLE = 0.1
 
@@ -152,20 +152,21 @@ class _Trainer:
   def _weights(self) -> Any:
     return self._state.global_model_weights.trainable
 
-  def train(self, cohort_fn: _CohortFn, round_num: int) -> None:
-    """Trains a round twice and takes the second time, batches included.
+  def take_turn(self, cohort_fn: _CohortFn, turn: int) -> None:
+    """Trains two rounds, of other clients each, and takes their times.
 
-    The first time is for the caches, which hold what another runtime did.
+    Only the second counts: before the first, the caches and the clock of the
+    processor are those of another runtime.
     """
     with self._installed(), self.memory.watch():
-      for _ in range(2):
+      for round_num in (2 * turn, 2 * turn + 1):
         start = time.perf_counter()
         clients = cohort_fn(round_num)
         output = self._process.next(
             self._state, clients if self.runtime.in_process else list(clients)
         )
         self.seconds.append(time.perf_counter() - start)
-    self._state = output.state
+        self._state = output.state
 
   @property
   def plan(self) -> Any:
@@ -238,7 +239,7 @@ def _report(
     trainer: _Trainer,
 ) -> reports.Line:
   """Returns the line of a runtime."""
-  seconds = trainer.seconds[2 * _NUM_WARM_UP_ROUNDS + 1 :: 2]
+  seconds = trainer.seconds[2 * _NUM_WARM_UP_TURNS + 1 :: 2]
   median = statistics.median(seconds)
   return {
       'peer': 'tff_adaptive',
@@ -267,7 +268,7 @@ def measure(
     runtimes: Sequence[workloads.Runtime],
     settings: Settings,
 ) -> list[reports.Line]:
-  """Trains a workload on all runtimes, a round of each in turn.
+  """Trains a workload on all runtimes, two rounds of each in turn.
 
   In turns, because whatever else the machine does then falls on all of them. A
   runtime's memory holds what this process keeps for the others: to compare
@@ -299,9 +300,9 @@ def measure(
         _Trainer(runtime, context, process)
         for runtime, context in zip(runtimes, contexts)
     ]
-    for round_num in range(_NUM_WARM_UP_ROUNDS + settings.num_rounds):
+    for turn in range(_NUM_WARM_UP_TURNS + settings.num_rounds):
       for trainer in trainers:
-        trainer.train(cohort_fn, round_num)
+        trainer.take_turn(cohort_fn, turn)
     return [
         _report(workload, clients_per_round, trainer) for trainer in trainers
     ]
