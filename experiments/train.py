@@ -28,6 +28,7 @@ from absl import flags
 
 from experiments import command_line
 from experiments import hparam_flags
+from experiments import hparams
 
 hparam_flags.define()
 flags.adopt_module_key_flags(hparam_flags)
@@ -36,8 +37,8 @@ flags.declare_key_flag('flagfile')
 
 def main():
   """Trains as the flags say."""
-  choices = hparam_flags.read_choices()
-  settings = hparam_flags.read_settings(choices)
+  choices = hparams.read_choices()
+  settings = hparams.read_settings(choices)
   command_line.prepare_libraries()
   # TensorFlow takes seconds to import: not for --help and not for a typo.
   from experiments import trainer  # pylint: disable=import-outside-toplevel

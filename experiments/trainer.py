@@ -22,7 +22,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from experiments import command_line
-from experiments import hparam_flags
+from experiments import hparams
 from experiments import registry
 from tff_adaptive import runtime
 from tff_adaptive.analysis import curves
@@ -47,15 +47,15 @@ _PROTOCOL = (
 
 _COMPILED = 'compiled'
 
-_Choices = Mapping[str, hparam_flags.Choice]
+_Choices = Mapping[str, hparams.Choice]
 
 
 class _Device(callbacks.Callback):
   """Puts where clients work into the metrics: TFF's own runtime has no GPU."""
 
   def __init__(self, choices: _Choices):
-    hparams = choices[registry.RUNTIME].hparams()
-    self._device = hparams.get('devices', 'CPU:0')
+    values = choices[registry.RUNTIME].hparams()
+    self._device = values.get('devices', 'CPU:0')
 
   def measure(self, round_end):
     del round_end  # Unused.
@@ -99,7 +99,7 @@ def set_threads(choices: _Choices):
 
 
 def build_protocol(
-    choices: _Choices, settings: hparam_flags.Settings
+    choices: _Choices, settings: hparams.Settings
 ) -> task_lib.Protocol:
   """Returns the protocol of the task, with what the flags say instead.
 
@@ -121,7 +121,7 @@ def build_protocol(
 
 def build_task(
     choices: _Choices,
-    settings: hparam_flags.Settings,
+    settings: hparams.Settings,
     protocol: task_lib.Protocol,
 ) -> task_lib.Task:
   """Builds the task and checks its data.
@@ -213,7 +213,7 @@ def build_cohort_fn(task: task_lib.Task, seed: int) -> Callable[[int], Any]:
 
 
 def build_callbacks(
-    settings: hparam_flags.Settings, directory: run_directory.RunDirectory
+    settings: hparams.Settings, directory: run_directory.RunDirectory
 ) -> list[callbacks.Callback]:
   """Builds what watches the run; averages first, so that all can watch them.
 
@@ -249,7 +249,7 @@ def build_callbacks(
 
 def collect_hparams(
     choices: _Choices,
-    settings: hparam_flags.Settings,
+    settings: hparams.Settings,
     protocol: task_lib.Protocol,
 ) -> dict[str, Any]:
   """Returns every hyperparameter in force by flag, defaults filled in.
@@ -262,12 +262,12 @@ def collect_hparams(
   Returns:
     What goes into `hparams.json`.
   """
-  hparams = {kind: choice.row.name for kind, choice in choices.items()}
+  values = {kind: choice.row.name for kind, choice in choices.items()}
   for choice in choices.values():
-    hparams.update(choice.hparams())
-  hparams.update(settings.hparams())
-  hparams.update({name: getattr(protocol, name) for name in _PROTOCOL})
-  return hparams
+    values.update(choice.hparams())
+  values.update(settings.hparams())
+  values.update({name: getattr(protocol, name) for name in _PROTOCOL})
+  return values
 
 
 def keep_plan(
@@ -314,7 +314,7 @@ def choose_plan(
   return {**choices, registry.RUNTIME: chosen}
 
 
-def train(choices: _Choices, settings: hparam_flags.Settings):
+def train(choices: _Choices, settings: hparams.Settings):
   """Trains, or goes on with a run that was interrupted, and draws its curve.
 
   Args:
@@ -342,20 +342,20 @@ def train(choices: _Choices, settings: hparam_flags.Settings):
   ):
     protocol = build_protocol(choices, settings)
     choices = keep_plan(choices, directory.read_hparams())
-    hparams = collect_hparams(choices, settings, protocol)
+    values = collect_hparams(choices, settings, protocol)
     # Kinds of rows that are built from the number of rounds: schedules.
     uses_total_rounds = [
         kind
         for kind, choice in choices.items()
         if 'total_rounds' in choice.row.supplied
     ]
-    directory.check(hparams, uses_total_rounds)
+    directory.check(values, uses_total_rounds)
     run_callbacks = build_callbacks(settings, directory)
     task = build_task(choices, settings, protocol)
     cohort_fn = build_cohort_fn(task, settings.seed)
     process = build_process(choices, task)
     choices = choose_plan(choices, process)
-    hparams = collect_hparams(choices, settings, protocol)
+    values = collect_hparams(choices, settings, protocol)
     evaluate_fn = evaluation.build_central_evaluation(
         task.functional_model or task.variable_model_fn, task.central_test
     )
@@ -370,7 +370,7 @@ def train(choices: _Choices, settings: hparam_flags.Settings):
           metrics_writers.MetricsFileError,
       ),
   ):
-    directory.open(hparams, uses_total_rounds)
+    directory.open(values, uses_total_rounds)
     draw_partition(task, directory)
     with choices[registry.RUNTIME].build():
       result = training_loop.run_training(

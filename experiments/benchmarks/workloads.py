@@ -101,6 +101,8 @@ WORKLOADS: Mapping[str, Workload] = {
             client_learning_rate=1.0,
             server_optimizer='adam',
             server_learning_rate=1e-3,
+            # TFF's native runtime cannot run Keras' LSTM in a functional model.
+            form=VARIABLE,
         ),
         Workload(
             name='so_logreg',

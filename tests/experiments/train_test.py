@@ -314,11 +314,12 @@ class TrainTest(absltest.TestCase):
       with self.subTest(preset.name):
         values = flags.FlagValues()
         from experiments import hparam_flags
+        from experiments import hparams
 
         hparam_flags.define(values)
         values(['train', f'--flagfile={preset}'])
-        choices = hparam_flags.read_choices(values)
-        hparam_flags.read_settings(choices, values)
+        choices = hparams.read_choices(values)
+        hparams.read_settings(choices, values)
 
 
 if __name__ == '__main__':

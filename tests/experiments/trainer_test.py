@@ -28,8 +28,10 @@ import numpy as np
 
 from experiments import command_line
 from experiments import hparam_flags
+from experiments import hparams
 from experiments import trainer
 from tff_adaptive.client_works import model_adapter
+from tff_adaptive.runtime import plans
 from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import run_directory
 from tff_adaptive.simulation import training_loop
@@ -49,8 +51,8 @@ def _read(*arguments):
   values = flags.FlagValues()
   hparam_flags.define(values)
   values(['train', *_SMALL, *arguments])
-  choices = hparam_flags.read_choices(values)
-  return choices, hparam_flags.read_settings(choices, values)
+  choices = hparams.read_choices(values)
+  return choices, hparams.read_settings(choices, values)
 
 
 class TrainerTest(parameterized.TestCase):
@@ -120,10 +122,10 @@ class TrainerTest(parameterized.TestCase):
     self.assertIn(f'Training ended after round {len(rows)}: the metric', out)
     values = [row['evaluation_average/accuracy'] for row in rows]
     self.assertEqual([bool(v) for v in values[:4]], [False, True] * 2)
-    hparams = json.loads((run / 'hparams.json').read_text())
-    self.assertEqual(hparams['early_stopping_patience'], 1)
-    self.assertEqual(hparams['weights_average_decay'], 0.5)
-    self.assertTrue(hparams['keep_best'])
+    recorded = json.loads((run / 'hparams.json').read_text())
+    self.assertEqual(recorded['early_stopping_patience'], 1)
+    self.assertEqual(recorded['weights_average_decay'], 0.5)
+    self.assertTrue(recorded['keep_best'])
 
     choices, settings = _read(f'--output_dir={self.output_dir}', *arguments)
     task = trainer.build_task(
@@ -138,6 +140,30 @@ class TrainerTest(parameterized.TestCase):
     # The same command again trains no more, and says the same.
     again = self.train(*arguments)
     self.assertIn(f'Training ended after round {len(rows)}: the metric', again)
+
+  def test_plan_and_device_are_recorded_and_kept(self):
+    run = self.output_dir / 'run'
+    out = self.train()
+    self.assertIn("clients' work: CPU:0, plan vectorized\n", out)
+    recorded = json.loads((run / 'hparams.json').read_text())
+    self.assertEqual(recorded['plan'], 'vectorized')
+    self.assertEqual(recorded['devices'], 'CPU:0')
+    # Another version, or another machine, would choose otherwise.
+    with mock.patch.object(plans, '_MAX_VECTORIZED_WEIGHTS', 0):
+      out = self.train('--experiment_name=other')
+      self.assertIn("clients' work: CPU:0, plan parallel\n", out)
+      out = self.train('--total_rounds=6')
+    self.assertIn("clients' work: CPU:0, plan vectorized\n", out)
+    resumed = json.loads((run / 'hparams.json').read_text())
+    self.assertEqual(resumed, {**recorded, 'total_rounds': 6})
+    with open(run / 'metrics.csv', encoding='utf-8', newline='') as file:
+      devices = [row['device'] for row in csv.DictReader(file)]
+    self.assertEqual(devices, ['CPU:0'] * 6)
+
+  def test_another_plan_than_the_recorded_one_is_refused(self):
+    self.train('--plan=loop', '--total_rounds=1')
+    with self.assertRaisesRegex(command_line.UserError, '--plan'):
+      self.train('--plan=parallel', '--total_rounds=2')
 
   def test_an_unknown_metric_is_one_sentence_before_the_first_round(self):
     with self.assertRaisesRegex(

@@ -11,9 +11,10 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Small models and clients that the tests share."""
+"""Small models, clients and their types that the tests share."""
 
 import collections
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,44 @@ def either_model(kind: str, **kwargs) -> Any:
   return variable_model_fn(**kwargs)
 
 
+def least_squares_model(
+    dtype: Any, num_outputs: int
+) -> tff.learning.models.FunctionalModel:
+  """Least squares of pairs of 3 features and labels, without help of Keras."""
+  generator = np.random.default_rng(1)
+  weights = generator.normal(size=[3, num_outputs]).astype(dtype)
+
+  @tf.function
+  def predict(model_weights, x, training):
+    del training  # Unused.
+    (kernel, bias), _ = model_weights
+    return tf.matmul(x, kernel) + bias
+
+  def loss(output, label, sample_weight=None):
+    del sample_weight  # Unused.
+    return tf.reduce_mean(tf.square(output - label))
+
+  return tff.learning.models.FunctionalModel(
+      initial_weights=((weights, np.zeros([num_outputs], dtype)), ()),
+      predict_on_batch_fn=predict,
+      loss_fn=loss,
+      input_spec=(
+          tf.TensorSpec([None, 3], dtype),
+          tf.TensorSpec([None, num_outputs], dtype),
+      ),
+  )
+
+
+def least_squares_dataset(
+    num_examples: int, dtype: Any, num_outputs: int = 1, seed: int = 0
+) -> tf.data.Dataset:
+  """A client of the least squares, in batches of 4."""
+  generator = np.random.default_rng(seed)
+  x = generator.normal(size=[num_examples, 3]).astype(dtype)
+  y = generator.normal(size=[num_examples, num_outputs]).astype(dtype)
+  return tf.data.Dataset.from_tensor_slices((x, y)).batch(4)
+
+
 def client(num_examples: int, seed: int, batch_size: int = 4) -> list[Any]:
   """A client as a list of batches, the last one short."""
   generator = np.random.default_rng(seed)
@@ -86,6 +125,21 @@ def client(num_examples: int, seed: int, batch_size: int = 4) -> list[Any]:
       collections.OrderedDict(x=x[i : i + batch_size], y=y[i : i + batch_size])
       for i in range(0, num_examples, batch_size)
   ]
+
+
+def clients(sizes: Sequence[int]) -> list[list[Any]]:
+  """Clients of these numbers of examples, as lists of batches."""
+  return [client(size, seed) for seed, size in enumerate(sizes)]
+
+
+def dataset(num_examples: int, seed: int = 0) -> tf.data.Dataset:
+  """A client as a new dataset."""
+  batches = client(num_examples, seed)
+  examples = collections.OrderedDict(
+      (name, np.concatenate([batch[name] for batch in batches]))
+      for name in INPUT_SPEC
+  )
+  return tf.data.Dataset.from_tensor_slices(examples).batch(4)
 
 
 def unhealthy_client() -> list[Any]:
@@ -98,3 +152,13 @@ def unhealthy_client() -> list[Any]:
 def trainable(state: Any) -> list[np.ndarray]:
   """The trainable weights of a learning process' state."""
   return [np.asarray(w) for w in state.global_model_weights.trainable]
+
+
+def at_clients(member_type: Any = np.float32) -> tff.FederatedType:
+  """The type of a value of each client."""
+  return tff.FederatedType(member_type, tff.CLIENTS)
+
+
+def at_server(member_type: Any = np.float32) -> tff.FederatedType:
+  """The type of a value of the server."""
+  return tff.FederatedType(member_type, tff.SERVER)

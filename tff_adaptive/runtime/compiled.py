@@ -22,6 +22,7 @@ work and sums up what they report.
 from collections.abc import Callable, Iterator, Sequence
 import contextlib
 import os
+import sys
 import threading
 from typing import Any, NamedTuple, Optional
 import warnings
@@ -54,15 +55,22 @@ class _RoundKey(NamedTuple):
   client_ids: Optional[Sequence[str]]
 
 
-class _Fallback(NamedTuple):
-  """Stands for a computation that the native runtime takes over."""
-
-  reason: str
-
-
 def _is_tensorflow(computation: tff.framework.ConcreteComputation) -> bool:
   proto = tff.framework.serialize_computation(computation)
   return proto.WhichOneof('computation') == 'tensorflow'
+
+
+def _warn(message: str) -> None:
+  """Warns of the line that called a computation."""
+  frame, stacklevel = sys._getframe(), 1  # pylint: disable=protected-access
+  while frame.f_back and _is_library(frame.f_globals.get('__name__', '')):
+    frame, stacklevel = frame.f_back, stacklevel + 1
+  warnings.warn(message, RuntimeWarning, stacklevel=stacklevel)
+
+
+def _is_library(module: str) -> bool:
+  """Whether a module is of this library or of TFF."""
+  return module.partition('.')[0] in ('tff_adaptive', 'tensorflow_federated')
 
 
 def _forget(context: Any, key: int) -> None:
@@ -139,7 +147,7 @@ class CompiledContext(tff.framework.SyncContext):
     """
     with self._lock:
       program = self._program(comp)
-      if isinstance(program, _Fallback):
+      if program is None:
         return self._native_context().invoke(comp, arg)
       if isinstance(program, rounds.CompiledRound):
         return self._run_round(program, arg)
@@ -167,7 +175,10 @@ class CompiledContext(tff.framework.SyncContext):
         self._native = None
 
   def _program(self, computation: tff.framework.ConcreteComputation) -> Any:
-    """The compiled form of a computation, made when it is first met."""
+    """The compiled form of a computation, made when it is first met.
+
+    None if the native runtime takes it over.
+    """
     key = id(computation)
     if key not in self._programs:
       self._programs[key] = self._compile_or_fall_back(computation)
@@ -184,13 +195,11 @@ class CompiledContext(tff.framework.SyncContext):
     except UnsupportedComputationError as e:
       if self._strict:
         raise
-      warnings.warn(
-          f"TFF's native runtime takes over a computation of type "
-          f'{computation.type_signature}, because {e}',
-          RuntimeWarning,
-          stacklevel=2,
+      _warn(
+          "TFF's native runtime takes over a computation of type "
+          f'{computation.type_signature}, because {e}'
       )
-      return _Fallback(str(e))
+      return None
 
   def _compile(self, computation: tff.framework.ConcreteComputation) -> Any:
     if _is_tensorflow(computation):
@@ -229,17 +238,16 @@ class CompiledContext(tff.framework.SyncContext):
       return
     if map_reduce_forms.uses_secure_modular_sums(computation):
       raise ValueError(
-          'The computation uses `tff.learning.ddp_secure_aggregator`, whose '
-          'noise and modular arithmetic are about a secure sum that a '
-          'simulation has not: use `tff.learning.dp_aggregator` instead.'
+          'The computation uses secure modular sums, as '
+          '`tff.learning.ddp_secure_aggregator` does, whose noise and modular '
+          'arithmetic are about a secure sum that a simulation has not: use '
+          '`tff.learning.dp_aggregator` instead.'
       )
     if not self._warned_of_secure_sums:
       self._warned_of_secure_sums = True
-      warnings.warn(
+      _warn(
           'Secure sums are computed in the clear: nothing is secure in a '
-          'simulation.',
-          RuntimeWarning,
-          stacklevel=2,
+          'simulation.'
       )
 
   def _run_round(self, program: rounds.CompiledRound, arg: Any) -> Any:

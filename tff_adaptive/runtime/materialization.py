@@ -18,7 +18,7 @@ each round costs more than the training of a small client, so it is read into
 arrays, which are kept as long as the dataset object lives.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 import functools
 import itertools
 import threading
@@ -41,7 +41,7 @@ _MAX_RESIDENT_BYTES = 4 * 1024**3
 
 
 class PackedElements(NamedTuple):
-  """The sequences of several clients; see `sequences` for the first three.
+  """The sequences of several clients, see `sequences`.
 
   Attributes:
     are_batches: Whether elements are batches of rows; if not, they have one
@@ -73,13 +73,19 @@ def _element_specs(leaf_type: _compat.SequenceType) -> list[tf.TensorSpec]:
   return tf.nest.flatten(tff.types.type_to_tf_tensor_specs(leaf_type.element))
 
 
-def _build_components(
-    leaf_type: _compat.SequenceType,
-) -> Callable[[Any], list[Any]]:
-  """From an element in any containers to its components, as `tf.nest` does."""
+def _iterate(
+    value: Any, leaf_type: _compat.SequenceType
+) -> Iterator[list[Any]]:
+  """The components of each element, in the order of `tf.nest`."""
+  if not isinstance(value, Iterable):
+    raise TypeError(
+        'Expected a `tf.data.Dataset`, or a list of elements of type '
+        f'{leaf_type.element}, for each client, found {type(value).__name__}.'
+    )
   flatten = values.build_flatten(leaf_type.element)
   pack = values.build_pack(leaf_type.element)
-  return lambda element: tf.nest.flatten(pack(iter(flatten(element))))
+  for element in value:
+    yield tf.nest.flatten(pack(iter(flatten(element))))
 
 
 def _check_element_spec(
@@ -127,9 +133,9 @@ def as_dataset(value: Any, leaf_type: _compat.SequenceType) -> tf.data.Dataset:
   specs = _element_specs(leaf_type)
 
   def build(elements):
-    columns = zip(*elements) if elements else ([_nothing(s)] for s in specs)
+    columns = [np.stack(column) for column in zip(*elements)]
     return tf.data.Dataset.from_tensor_slices(
-        tf.nest.pack_sequence_as(structure, list(map(np.stack, columns)))
+        tf.nest.pack_sequence_as(structure, columns)
     )
 
   elements = [
@@ -137,10 +143,10 @@ def as_dataset(value: Any, leaf_type: _compat.SequenceType) -> tf.data.Dataset:
           np.asarray(component, spec.dtype.as_numpy_dtype)
           for component, spec in zip(components, specs)
       ]
-      for components in map(_build_components(leaf_type), value)
+      for components in _iterate(value, leaf_type)
   ]
   if not elements:
-    return build([]).take(0)
+    return build([list(map(_nothing, specs))]).take(0)
   runs = itertools.groupby(elements, lambda arrays: [a.shape for a in arrays])
   datasets = [build(list(run)) for _, run in runs]
   return functools.reduce(lambda left, right: left.concatenate(right), datasets)
@@ -266,8 +272,7 @@ class DatasetCache:
       self, value: Any, leaf_type: _compat.SequenceType
   ) -> Optional[_Materialized]:
     if not isinstance(value, tf.data.Dataset):
-      components = map(_build_components(leaf_type), value)
-      return _materialize(components, leaf_type)
+      return _materialize(_iterate(value, leaf_type), leaf_type)
     with self._lock:
       key = id(value)
       if leaf_type in self._datasets.get(key, {}):

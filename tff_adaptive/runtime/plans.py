@@ -15,7 +15,6 @@
 
 import math
 import os
-from typing import Optional
 
 import attrs
 
@@ -46,19 +45,14 @@ class Plan:
       each size of batch.
     num_parallel_clients: How many clients are worked on at once.
     device: Where the clients' work runs, such as `'CPU:0'`.
-    chunk_size: How many clients make a chunk, or `None` for a size that depends
-      on the number of clients alone.
   """
 
   name: str
   num_parallel_clients: int
   device: str
-  chunk_size: Optional[int] = None
 
   def chunk_size_of(self, num_clients: int) -> int:
     """The number of clients in a chunk, of a cohort of `num_clients`."""
-    if self.chunk_size is not None:
-      return self.chunk_size
     num_chunks = _NUM_CHUNKS
     if self.name == VECTORIZED:
       num_chunks = 2 * math.ceil(num_clients / (2 * _MAX_VECTORIZED_CLIENTS))

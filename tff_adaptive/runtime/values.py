@@ -117,6 +117,8 @@ def build_flatten(type_spec: _compat.Type) -> Callable[[Any], list[Any]]:
 def _fields(value: Any, names: list[Optional[str]]) -> list[Any]:
   """The fields of a struct in the order of its type, as many as there are."""
   if isinstance(value, dict):
+    if len(value) != len(names):
+      return list(value.values())
     return [value[name] for name in names if name in value]
   if type(value) in (list, tuple):
     return list(value)

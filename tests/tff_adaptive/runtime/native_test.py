@@ -13,29 +13,12 @@
 # limitations under the License.
 """Tests of the native runtime; `processes_test` has how its programs end."""
 
-import os
-
 import numpy as np
-import psutil
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests.tff_adaptive.runtime import worker_testing
 from tff_adaptive import runtime
-
-
-def _workers_of(pid):
-  try:
-    children = psutil.Process(pid).children(recursive=True)
-  except psutil.NoSuchProcess:
-    return []
-  return [child for child in children if 'worker' in child.name()]
-
-
-def _is_alive(process):
-  try:
-    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-  except psutil.NoSuchProcess:
-    return False
 
 
 class NativeTest(tf.test.TestCase):
@@ -45,12 +28,12 @@ class NativeTest(tf.test.TestCase):
     def add_up(values):
       return tff.federated_sum(values)
 
-    before = set(_workers_of(os.getpid()))
+    before = worker_testing.workers()
     with runtime.native_context():
       self.assertEqual(add_up([1, 2, 3]), 6)
-      started = set(_workers_of(os.getpid())) - before
+      started = worker_testing.workers() - before
       self.assertLen(started, 1)
-    self.assertFalse(any(_is_alive(worker) for worker in started))
+    self.assertFalse(any(worker_testing.is_alive(worker) for worker in started))
 
   def test_context_before_is_back(self):
     before = tff.framework.get_context_stack().current

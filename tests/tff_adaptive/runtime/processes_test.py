@@ -25,6 +25,8 @@ import psutil
 import pytest
 import tensorflow as tf
 
+from tests.tff_adaptive.runtime import worker_testing
+
 _ROOT = pathlib.Path(__file__).parents[3]
 
 # Computes with a runtime, says so, waits to be told to end, and ends in the way
@@ -99,13 +101,6 @@ def _named(cases):
   return [(f'{kind}_{how}', kind, how) for kind, how in cases]
 
 
-def _is_alive(process):
-  try:
-    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-  except psutil.NoSuchProcess:
-    return False
-
-
 class ProcessesTest(tf.test.TestCase, parameterized.TestCase):
 
   def _check(self, kind, how):
@@ -122,8 +117,7 @@ class ProcessesTest(tf.test.TestCase, parameterized.TestCase):
       self.addCleanup(program.kill)
       self.assertEqual(program.stdout.readline(), 'running\n')
       children = psutil.Process(program.pid).children(recursive=True)
-      workers = [child for child in children if 'worker' in child.name()]
-      self.assertLen(workers, _NUM_WORKERS[kind])
+      self.assertLen(worker_testing.workers(program.pid), _NUM_WORKERS[kind])
       if how.startswith('SIG'):
         program.send_signal(getattr(signal, how))
         told = None
@@ -141,7 +135,7 @@ class ProcessesTest(tf.test.TestCase, parameterized.TestCase):
       self.assertNotIn('Traceback', errors)
       self.assertNotIn('Exception ignored', errors)
     deadline = time.monotonic() + 30
-    while any(map(_is_alive, children)):
+    while any(map(worker_testing.is_alive, children)):
       self.assertLess(time.monotonic(), deadline, f'{children} stayed.')
       time.sleep(0.05)
 

@@ -242,8 +242,8 @@ class ModelsTest(tf.test.TestCase, parameterized.TestCase):
             [
                 sys.executable,
                 '-c',
-                'from tests.tff_adaptive.runtime import compiled_models_test\n'
-                f'compiled_models_test.save_compiled({arguments})',
+                'from tests.tff_adaptive.runtime import equality_models_test\n'
+                f'equality_models_test.save_compiled({arguments})',
             ],
             cwd=_ROOT,
             check=True,

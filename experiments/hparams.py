@@ -1,0 +1,277 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The hyperparameters of a training run, read from its flags and checked.
+
+No TensorFlow is imported here.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+import difflib
+import math
+from typing import Any, Optional
+
+from absl import flags
+
+from experiments import hparam_flags
+from experiments import registry
+
+# What the default name of a run is made of.
+_NAMING_KINDS = (
+    registry.TASK,
+    registry.ALGORITHM,
+    registry.CLIENT_OPTIMIZER,
+    registry.SERVER_OPTIMIZER,
+)
+# Flags that say where things are and how often they are saved, and so are not
+# part of what is compared on resume.
+_NOT_HPARAMS = (
+    'rounds_per_checkpoint',
+    'data_dir',
+    'output_dir',
+    'experiment_name',
+)
+
+
+class HparamError(flags.Error):
+  """A flag has a value that cannot be; the text is one sentence."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+  """A row of the registry with the values given for its arguments.
+
+  Attributes:
+    row: The row that was chosen.
+    given: The values from the command line, by the builder's argument.
+  """
+
+  row: registry.Row
+  given: Mapping[str, Any]
+
+  def build(self, **supplied: Any) -> Any:
+    """Calls the builder, which is imported now.
+
+    Args:
+      **supplied: The arguments that have no flag; those that the row does not
+        take are left out.
+
+    Returns:
+      What the builder returns; None for a choice that stands for nothing.
+    """
+    if self.row.builder is None:
+      return None
+    supplied = {
+        name: value
+        for name, value in supplied.items()
+        if name in self.row.supplied
+    }
+    arguments = {
+        argument.name: argument.to_builder_value(self.given[argument.name])
+        for argument in self.row.arguments
+        if argument.name in self.given
+    }
+    return registry.resolve(self.row.builder)(**supplied, **arguments)
+
+  def with_values(self, **values: Any) -> 'Choice':
+    """Returns the choice with other values of some arguments."""
+    return dataclasses.replace(self, given={**self.given, **values})
+
+  def hparams(self) -> dict[str, Any]:
+    """Returns the values in force by flag, the builder's defaults included."""
+    return {
+        self.row.flag_name(argument): self.given.get(
+            argument.name, argument.default
+        )
+        for argument in self.row.arguments
+        if argument.is_hparam
+    }
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+  """The flags of a run that belong to no row; None is the task's default."""
+
+  total_rounds: Optional[int]
+  clients_per_round: Optional[int]
+  client_batch_size: Optional[int]
+  client_epochs: Optional[int]
+  rounds_per_evaluation: int
+  rounds_per_checkpoint: int
+  seed: int
+  bad_clients: str
+  early_stopping_patience: Optional[int]
+  keep_best: bool
+  monitored_metric: Optional[str]
+  monitored_mode: Optional[str]
+  weights_average_decay: Optional[float]
+  weights_average_rounds: Optional[int]
+  data_dir: Optional[str]
+  output_dir: str
+  experiment_name: str
+
+  def hparams(self) -> dict[str, Any]:
+    """Returns what a resumed run must have in common with the first one."""
+    values = dataclasses.asdict(self)
+    return {
+        name: value
+        for name, value in values.items()
+        if name not in _NOT_HPARAMS
+    }
+
+
+def _choose(kind: str, name: str) -> registry.Row:
+  """Returns a row by name, or raises with the names nearest to it."""
+  rows = registry.ROWS[kind]
+  if name in rows:
+    return rows[name]
+  near = difflib.get_close_matches(name, rows, cutoff=0.5)
+  advice = (
+      f'did you mean {" or ".join(near)}?'
+      if near
+      else f'there are {", ".join(rows)}'
+  )
+  raise HparamError(
+      f'--{kind}={name} names no {kind.replace("_", " ")}; {advice}'
+  )
+
+
+def _check_belongs(flag, uses, chosen):
+  """Raises if a flag that was given belongs to no row that was chosen."""
+  kind = uses[0][0]
+  owners = [row.name for _, row, _ in uses]
+  if any(row is chosen[use_kind] for use_kind, row, _ in uses):
+    return
+  raise HparamError(
+      f'--{flag} belongs to --{kind}={" or ".join(owners)}, but '
+      f'--{kind}={chosen[kind].name} was chosen'
+  )
+
+
+def _check_number(flag: str, argument: registry.Argument, value: Any):
+  """Raises if a number is not finite or too small."""
+  if argument.type not in (int, float):
+    return
+  if math.isnan(value) or (math.isinf(value) and not argument.may_be_infinite):
+    raise HparamError(f'--{flag} must be a finite number, found {value}')
+  if argument.minimum is not None and value < argument.minimum:
+    raise HparamError(
+        f'--{flag} must be at least {argument.minimum:g}, found {value:g}'
+    )
+
+
+def read_choices(
+    flag_values: flags.FlagValues = flags.FLAGS,
+) -> dict[str, Choice]:
+  """Returns the chosen row of every kind with its arguments, checked.
+
+  Args:
+    flag_values: The parsed flags.
+
+  Returns:
+    A `Choice` by kind: the task, the algorithm, both optimizers, the loss term
+    and both schedules.
+
+  Raises:
+    HparamError: If a name is unknown, a flag belongs to a row that was not
+      chosen, or a number is impossible.
+
+  Example:
+    >>> choices = read_choices()
+    >>> choices['client_optimizer'].build()
+  """
+  chosen = {
+      kind: _choose(kind, flag_values[kind].value) for kind in registry.ROWS
+  }
+  given: dict[str, dict[str, Any]] = {kind: {} for kind in chosen}
+  for flag, uses in hparam_flags.flags_of_rows().items():
+    value = flag_values[flag].value
+    if value is None:
+      continue
+    _check_belongs(flag, uses, chosen)
+    for kind, row, argument in uses:
+      if row is chosen[kind]:
+        _check_number(flag, argument, value)
+        given[kind][argument.name] = value
+  for kind, row in chosen.items():
+    for argument in row.arguments:
+      if argument.is_required and argument.name not in given[kind]:
+        raise HparamError(
+            f'--{kind}={row.name} needs --{row.flag_name(argument)}'
+        )
+  return {kind: Choice(row, given[kind]) for kind, row in chosen.items()}
+
+
+def _complete_callbacks(values: dict[str, Any]):
+  """Fills in what is watched, or raises if two flags do not fit."""
+  if None not in (
+      values['weights_average_decay'],
+      values['weights_average_rounds'],
+  ):
+    raise HparamError(
+        '--weights_average_decay and --weights_average_rounds are two averages '
+        'of the same name, give one of them'
+    )
+  if values['early_stopping_patience'] is None and not values['keep_best']:
+    for name in ('monitored_metric', 'monitored_mode'):
+      if values[name] is not None:
+        raise HparamError(
+            f'--{name} needs --early_stopping_patience or --keep_best'
+        )
+    return
+  if values['monitored_metric'] is None:
+    values['monitored_metric'] = hparam_flags.DEFAULT_METRIC
+  if values['monitored_mode'] is None:
+    is_loss = values['monitored_metric'].rpartition('/')[2] == 'loss'
+    values['monitored_mode'] = 'min' if is_loss else 'max'
+
+
+def read_settings(
+    choices: Mapping[str, Choice], flag_values: flags.FlagValues = flags.FLAGS
+) -> Settings:
+  """Returns the flags that belong to no row.
+
+  Args:
+    choices: What `read_choices` returned; the default name is made of it.
+    flag_values: The parsed flags.
+
+  Returns:
+    The `Settings`.
+
+  Raises:
+    HparamError: If the name of the experiment leaves the output folder, the
+      task reads files and no folder of data was given, or two flags of what
+      watches the run do not fit.
+  """
+  values = {
+      field.name: flag_values[field.name].value
+      for field in dataclasses.fields(Settings)
+  }
+  task = choices[registry.TASK].row
+  if 'data_dir' in task.supplied and not values['data_dir']:
+    raise HparamError(
+        f'--task={task.name} needs --data_dir, the folder of the data sets'
+    )
+  _complete_callbacks(values)
+  if values['experiment_name'] is None:
+    values['experiment_name'] = '.'.join(
+        choices[kind].row.name for kind in _NAMING_KINDS
+    )
+  parts = values['experiment_name'].split('/')
+  if not all(parts) or any(part in ('.', '..') for part in parts):
+    raise HparamError(
+        '--experiment_name must name a folder in --output_dir, found '
+        f'{values["experiment_name"]!r}'
+    )
+  return Settings(**values)

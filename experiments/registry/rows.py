@@ -1,0 +1,97 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What a row is: the builder that a flag chooses, with the flags it takes."""
+
+import dataclasses
+import importlib
+from typing import Any, Optional
+
+
+@dataclasses.dataclass(frozen=True)
+class Argument:
+  """An argument of a builder that has a flag.
+
+  Attributes:
+    name: The builder's name of the argument.
+    type: One of float, int, bool and str.
+    default: The builder's default, as the flag shows it.
+    help: One sentence for `--help`, without the default.
+    flag: The flag's name; by default `{row}_{argument}`.
+    choices: The values that a str may take; all, if empty.
+    references: For choices that stand for an object: where it is found, as
+      'module:attribute', in the order of `choices`.
+    minimum: The smallest value of a number, if there is one.
+    may_be_infinite: Whether infinity is a value of a number.
+    parser: Where the function is found that makes the builder's value of the
+      flag's text, as 'module:function'.
+    is_required: Whether the builder has no default.
+    is_hparam: Whether a run with another value is another run; not so where the
+      flag says how to come by something.
+  """
+
+  name: str
+  type: type
+  default: Any
+  help: str
+  flag: Optional[str] = None
+  choices: tuple[str, ...] = ()
+  references: tuple[str, ...] = ()
+  minimum: Optional[float] = None
+  may_be_infinite: bool = False
+  parser: Optional[str] = None
+  is_required: bool = False
+  is_hparam: bool = True
+
+  def to_builder_value(self, value: Any) -> Any:
+    """Returns what the builder takes for a value of the flag."""
+    if self.parser is not None:
+      return resolve(self.parser)(value)
+    if not self.references:
+      return value
+    return resolve(self.references[self.choices.index(value)])
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+  """Something that a flag chooses by name.
+
+  Attributes:
+    name: The name on the command line.
+    builder: The function that builds it, as 'module:function'; None for a
+      choice that stands for nothing.
+    arguments: The arguments that get a flag.
+    supplied: The arguments that the binary gives, or leaves alone; they have no
+      flag.
+    protocol: Of a task: where its default protocol is found, as
+      'module:attribute'.
+  """
+
+  name: str
+  builder: Optional[str]
+  arguments: tuple[Argument, ...] = ()
+  supplied: tuple[str, ...] = ()
+  protocol: Optional[str] = None
+
+  def flag_name(self, argument: Argument) -> str:
+    """Returns the name of an argument's flag."""
+    return argument.flag or f'{self.name}_{argument.name}'
+
+
+def resolve(reference: str) -> Any:
+  """Returns the object at 'module:attribute', attributes joined by dots."""
+  module_name, _, path = reference.partition(':')
+  value = importlib.import_module(module_name)
+  for name in path.split('.'):
+    value = getattr(value, name)
+  return value

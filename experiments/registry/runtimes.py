@@ -1,0 +1,51 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The runtimes: where the computations of a run take place."""
+
+from experiments.registry import rows
+
+# Their builders return context managers within which processes run.
+RUNTIMES = (
+    rows.Row(
+        'compiled',
+        'tff_adaptive.runtime:compiled_context',
+        (
+            rows.Argument(
+                'devices',
+                str,
+                'auto',
+                "Where the clients' work runs: CPU, GPU or a name such as "
+                'GPU:1; auto is the first GPU, or the CPU without one.',
+                flag='devices',
+            ),
+            rows.Argument(
+                'plan',
+                str,
+                'auto',
+                "How the clients' work runs: one client after the other "
+                '(loop), several at once (parallel), each op on many of them '
+                '(vectorized), several at once with steps that XLA compiles '
+                '(xla), or what suits device and model (auto).',
+                flag='plan',
+                choices=('auto', 'loop', 'parallel', 'vectorized', 'xla'),
+            ),
+        ),
+        supplied=('strict', 'seed'),
+    ),
+    rows.Row(
+        'native',
+        'tff_adaptive.runtime:native_context',
+        supplied=('max_concurrent_computation_calls', 'secure_sums_in_clear'),
+    ),
+)

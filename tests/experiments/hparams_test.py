@@ -1,0 +1,272 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of reading and checking the hyperparameters of a training run."""
+
+from absl import flags
+from absl.testing import absltest
+from absl.testing import parameterized
+
+from experiments import hparam_flags
+from experiments import hparams
+from experiments import registry
+
+_ACCURACY = 'evaluation/accuracy'
+
+
+def _parse(*arguments):
+  values = flags.FlagValues()
+  hparam_flags.define(values)
+  values(['train', *arguments])
+  return values
+
+
+def _choices(*arguments):
+  return hparams.read_choices(_parse(*arguments))
+
+
+class HparamsTest(parameterized.TestCase):
+
+  def test_defaults_are_those_of_the_builders(self):
+    choices = _choices()
+    self.assertEqual(
+        choices[registry.CLIENT_OPTIMIZER].hparams(),
+        {
+            'client_learning_rate': 0.2,
+            'delta_sgd_theta': 1.0,
+            'delta_sgd_gamma': 2.0,
+            'delta_sgd_delta': 0.1,
+            'delta_sgd_previous_gradient': 'recompute',
+            'delta_sgd_amplify_first': False,
+        },
+    )
+    for choice in choices.values():
+      self.assertEmpty(choice.given)
+
+  def test_flags_reach_the_chosen_builder_alone(self):
+    choices = _choices(
+        '--client_optimizer=sgd',
+        '--client_learning_rate=0.5',
+        '--sgd_momentum=0.9',
+        '--digits_alpha=inf',
+        '--digits_model=logistic',
+    )
+    self.assertEqual(
+        choices[registry.CLIENT_OPTIMIZER].given,
+        {'learning_rate': 0.5, 'momentum': 0.9},
+    )
+    self.assertEqual(
+        choices[registry.TASK].given,
+        {'alpha': float('inf'), 'model_id': 'logistic'},
+    )
+    self.assertEmpty(choices[registry.SERVER_OPTIMIZER].given)
+
+  def test_build_calls_the_builder(self):
+    row = registry.Row(
+        'row',
+        'builtins:dict',
+        (
+            registry.Argument(
+                'a',
+                str,
+                'x',
+                'Help.',
+                choices=('x', 'y'),
+                references=('math:pi', 'math:e'),
+            ),
+            registry.Argument('b', int, 1, 'Help.'),
+        ),
+        supplied=('c',),
+    )
+    choice = hparams.Choice(row, {'a': 'y'})
+    self.assertEqual(
+        choice.build(c=3, unknown_to_it=4), {'a': 2.718281828459045, 'c': 3}
+    )
+    self.assertEqual(choice.hparams(), {'row_a': 'y', 'row_b': 1})
+
+  def test_choice_of_nothing_builds_none(self):
+    row = registry.ROWS[registry.LOSS_TERM]['none']
+    self.assertIsNone(hparams.Choice(row, {}).build(total_rounds=3))
+
+  def test_required_argument_must_be_given(self):
+    values = flags.FlagValues()
+    hparam_flags.define(values)
+    values(['program', '--client_schedule=table'])
+    with self.assertRaisesRegex(
+        flags.Error, '--client_schedule=table needs --client_schedule_table'
+    ):
+      hparams.read_choices(values)
+    values['client_schedule_table'].value = '0:1,5:0.5'
+    choice = hparams.read_choices(values)[registry.CLIENT_SCHEDULE]
+    self.assertEqual(float(choice.build()(6)), 0.5)
+
+  @parameterized.named_parameters(
+      (
+          'task',
+          '--task=digit',
+          '--task=digit names no task; did you mean digits?',
+      ),
+      (
+          'client_optimizer',
+          '--client_optimizer=delta-sgd',
+          '--client_optimizer=delta-sgd names no client optimizer; did you '
+          'mean delta_sgd or sgd?',
+      ),
+      (
+          'server_optimizer',
+          '--server_optimizer=xyz',
+          '--server_optimizer=xyz names no server optimizer; there are fedavg, '
+          'fedavgm, fedadagrad, fedadam, fedyogi',
+      ),
+      (
+          'algorithm',
+          '--algorithm=fedopt',
+          '--algorithm=fedopt names no algorithm; did you mean fed_opt?',
+      ),
+      (
+          'runtime',
+          '--runtime=cloud',
+          '--runtime=cloud names no runtime; there are compiled, native',
+      ),
+      (
+          'foreign',
+          '--sgd_momentum=0.9',
+          '--sgd_momentum belongs to --client_optimizer=sgd, but '
+          '--client_optimizer=delta_sgd was chosen',
+      ),
+      (
+          'negative_client_rate',
+          '--client_learning_rate=-0.1',
+          '--client_learning_rate must be at least 0, found -0.1',
+      ),
+      (
+          'negative_server_rate',
+          '--server_learning_rate=-1',
+          '--server_learning_rate must be at least 0, found -1',
+      ),
+      (
+          'nan',
+          '--delta_sgd_gamma=nan',
+          '--delta_sgd_gamma must be a finite number, found nan',
+      ),
+      (
+          'infinite',
+          '--client_learning_rate=inf',
+          '--client_learning_rate must be a finite number, found inf',
+      ),
+      (
+          'no_client',
+          '--digits_num_clients=0',
+          '--digits_num_clients must be at least 1, found 0',
+      ),
+  )
+  def test_bad_values_are_one_sentence(self, argument, sentence):
+    with self.assertRaises(hparams.HparamError) as caught:
+      _choices(argument)
+    self.assertEqual(str(caught.exception), sentence)
+
+  def test_task_that_reads_files_needs_their_folder(self):
+    values = _parse('--task=mnist')
+    with self.assertRaisesRegex(
+        hparams.HparamError, '^--task=mnist needs --data_dir, the folder'
+    ):
+      hparams.read_settings(hparams.read_choices(values), values)
+
+  def test_download_makes_no_other_run(self):
+    recorded = _choices('--task=mnist', '--mnist_download')[
+        registry.TASK
+    ].hparams()
+    self.assertEqual(recorded['mnist_num_clients'], 100)
+    self.assertNotIn('mnist_download', recorded)
+
+  def test_settings(self):
+    values = _parse('--total_rounds=7', '--data_dir=somewhere')
+    settings = hparams.read_settings(hparams.read_choices(values), values)
+    self.assertEqual(settings.total_rounds, 7)
+    self.assertIsNone(settings.client_epochs)
+    self.assertEqual(
+        settings.experiment_name, 'digits.fed_opt.delta_sgd.fedavg'
+    )
+    recorded = settings.hparams()
+    self.assertEqual(recorded['seed'], 0)
+    self.assertNoCommonElements(
+        recorded,
+        [
+            'data_dir',
+            'output_dir',
+            'experiment_name',
+            'rounds_per_checkpoint',
+        ],
+    )
+
+  @parameterized.named_parameters(
+      ('off', [], None, None),
+      ('patience', ['--early_stopping_patience=3'], _ACCURACY, 'max'),
+      ('keep_best', ['--keep_best'], _ACCURACY, 'max'),
+      (
+          'loss',
+          ['--keep_best', '--monitored_metric=evaluation/loss'],
+          'evaluation/loss',
+          'min',
+      ),
+      (
+          'mode',
+          ['--keep_best', '--monitored_metric=loss', '--monitored_mode=max'],
+          'loss',
+          'max',
+      ),
+  )
+  def test_what_is_monitored_is_filled_in(self, arguments, metric, mode):
+    values = _parse(*arguments)
+    settings = hparams.read_settings(hparams.read_choices(values), values)
+    recorded = settings.hparams()
+    self.assertEqual(recorded['monitored_metric'], metric)
+    self.assertEqual(recorded['monitored_mode'], mode)
+    self.assertEqual(recorded['keep_best'], '--keep_best' in arguments)
+    self.assertIsNone(recorded['weights_average_decay'])
+
+  @parameterized.named_parameters(
+      (
+          'metric',
+          ['--monitored_metric=loss'],
+          '--monitored_metric needs --early_stopping_patience or --keep_best',
+      ),
+      (
+          'mode',
+          ['--monitored_mode=min'],
+          '--monitored_mode needs --early_stopping_patience or --keep_best',
+      ),
+      (
+          'averages',
+          ['--weights_average_decay=0.9', '--weights_average_rounds=2'],
+          '--weights_average_decay and --weights_average_rounds are two '
+          'averages of the same name, give one of them',
+      ),
+  )
+  def test_flags_that_do_not_fit_are_one_sentence(self, arguments, sentence):
+    values = _parse(*arguments)
+    with self.assertRaises(hparams.HparamError) as caught:
+      hparams.read_settings(hparams.read_choices(values), values)
+    self.assertEqual(str(caught.exception), sentence)
+
+  @parameterized.parameters('', '..', 'a/../../b', '/root', 'a//b')
+  def test_experiment_name_stays_in_the_output_folder(self, name):
+    values = _parse(f'--experiment_name={name}')
+    with self.assertRaisesRegex(
+        hparams.HparamError, '--experiment_name must name a folder'
+    ):
+      hparams.read_settings(hparams.read_choices(values), values)
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,134 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of what the compiled runtime's errors say of wrong arguments."""
+
+import collections
+from typing import Any
+
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.tff_adaptive import testing
+from tests.tff_adaptive.runtime import compiled_testing
+from tff_adaptive import simulation
+
+_Dict = collections.OrderedDict
+
+
+class ArgumentsTest(compiled_testing.TestCase):
+
+  def _assert_refused(self, clients: Any, *words: str) -> None:
+    process = compiled_testing.process()
+    with compiled_testing.installed():
+      state = process.initialize()
+      with self.assertRaises(TypeError) as caught:
+        process.next(state, clients)
+    for word in words:
+      self.assertIn(word, str(caught.exception))
+
+  @parameterized.parameters(3, 2.5, None)
+  def test_no_list_of_clients(self, clients):
+    self._assert_refused(
+        clients, 'must be a list', f'found {type(clients).__name__}'
+    )
+
+  def test_dataset_in_place_of_a_list_of_them(self):
+    dataset = testing.dataset(5)
+    self._assert_refused(
+        dataset, 'must be a list', f'found {type(dataset).__name__}'
+    )
+
+  def test_dataset_of_other_shapes(self):
+    dataset = tf.data.Dataset.from_tensor_slices(
+        _Dict(x=np.zeros([3, 7], np.float32), y=np.zeros([3], np.int32))
+    )
+    self._assert_refused(
+        [dataset.batch(2)], 'float32[?,5]', 'shape=(None, 7)', 'found'
+    )
+
+  def test_dataset_of_other_dtypes(self):
+    dataset = testing.dataset(5).map(
+        lambda b: _Dict(x=b['x'], y=tf.cast(b['y'], tf.int64))
+    )
+    self._assert_refused([testing.dataset(5), dataset], 'int32[?]', 'tf.int64')
+
+  def test_dataset_of_other_names(self):
+    dataset = testing.dataset(5).map(lambda b: _Dict(a=b['x'], b=b['y']))
+    self._assert_refused([dataset], 'x=float32[?,5]', "'a'")
+
+  def test_dataset_that_another_computation_has_read(self):
+    element = _Dict(x=tff.TensorType(np.float32, [None]))
+    read = tff.tensorflow.computation(
+        lambda dataset: dataset.reduce(
+            0.0, lambda total, e: total + tf.reduce_sum(e['x'])
+        ),
+        tff.SequenceType(element),
+    )
+
+    @tff.federated_computation(testing.at_clients(tff.SequenceType(element)))
+    def add_up(clients):
+      return tff.federated_sum(tff.federated_map(read, clients))
+
+    dataset = tf.data.Dataset.from_tensor_slices(
+        _Dict(x=np.ones([3], np.float32))
+    ).batch(2)
+    with compiled_testing.installed():
+      self.assertEqual(add_up([dataset]), 3.0)
+    self._assert_refused([dataset], 'x=float32[?,5]', 'shape=(None,)')
+
+  def test_batches_of_other_shapes(self):
+    batch = _Dict(x=np.zeros([2, 7], np.float32), y=np.zeros([2], np.int32))
+    self._assert_refused([[batch]], 'x=float32[?,5]', '7')
+
+  def test_batches_without_a_feature(self):
+    self._assert_refused(
+        [[_Dict(x=np.zeros([2, 5], np.float32))]],
+        'x=float32[?,5],y=int32[?]',
+        'found OrderedDict with other fields',
+    )
+
+  def test_batches_with_a_feature_more(self):
+    batch = _Dict(
+        x=np.zeros([2, 5], np.float32),
+        y=np.zeros([2], np.int32),
+        z=np.zeros([2], np.int32),
+    )
+    self._assert_refused([[batch]], 'x=float32[?,5],y=int32[?]', "'z'")
+
+  def test_client_that_is_no_sequence(self):
+    self._assert_refused(
+        [3], 'a list of elements of type <x=float32[?,5]', 'found int'
+    )
+
+  def test_cohort_of_other_features(self):
+    source = simulation.PackedClientArrays.from_clients(
+        {'a': {'x': np.zeros([3, 5], np.float32)}}
+    )
+    cohort = simulation.Cohort(source, ['a'], 0, 1, simulation.BatchPlan(2))
+    self._assert_refused(cohort, 'x=float32[?,5],y=int32[?]', "{'x': (")
+
+  def test_context_goes_on_after_an_error(self):
+    process, clients = compiled_testing.process(), testing.clients([5, 9])
+    with compiled_testing.installed():
+      before = compiled_testing.train(process, clients)
+      with self.assertRaises(TypeError):
+        process.next(process.initialize(), 3)
+      after = compiled_testing.train(process, clients)
+    self.assert_same_bits(before, after)
+
+
+if __name__ == '__main__':
+  tf.test.main()

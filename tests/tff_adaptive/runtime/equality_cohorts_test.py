@@ -1,0 +1,143 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests that clients' data of all forms give what they give natively."""
+
+import collections
+import functools
+
+import attrs
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.tff_adaptive import testing
+from tests.tff_adaptive.runtime import equality_testing
+from tests.tff_adaptive.runtime import sequence_testing
+from tff_adaptive import algorithms
+from tff_adaptive import optimizers
+from tff_adaptive import simulation
+
+
+@functools.cache
+def _process() -> tff.learning.templates.LearningProcess:
+  return algorithms.build_fed_opt(
+      testing.functional_model(), optimizers.build_sgd(0.1)
+  )
+
+
+@pytest.mark.usefixtures('native_runtime')
+class CohortsTest(equality_testing.TestCase):
+
+  def test_all_forms_of_a_cohort(self):
+    process = _process()
+    state = process.initialize()
+    source = equality_testing.source()
+    lazy = simulation.LazyClientArrays(
+        source.client_ids, source.examples, source.element_spec
+    )
+    for plan in (
+        simulation.BatchPlan(4),
+        simulation.BatchPlan(4, num_epochs=2),
+        simulation.BatchPlan(
+            3, num_epochs=2, shuffle=False, drop_remainder=True
+        ),
+        simulation.BatchPlan(100, max_examples=7),
+    ):
+      cohort = simulation.Cohort(source, equality_testing.ROUNDS[0], 3, 1, plan)
+      batches = [cohort.batches(i) for i in range(len(cohort))]
+      forms = {
+          'cohort': cohort,
+          'slice': cohort[:],
+          'not packed': attrs.evolve(cohort, source=lazy),
+          'datasets': list(cohort),
+          'tuple': tuple(cohort),
+          'batches': batches,
+          'names not in order': [
+              [dict(y=batch['y'], x=batch['x']) for batch in client]
+              for client in batches
+          ],
+      }
+      expected = process.next(state, list(cohort))
+      for name, clients in forms.items():
+        with equality_testing.compiled():
+          found = process.next(state, clients)
+        self.assert_same(expected, found, 1e-5, f'{name}, {plan}')
+
+  def test_client_that_occurs_twice(self):
+    process = _process()
+    state = process.initialize()
+    source, plan = equality_testing.source(), simulation.BatchPlan(4)
+    cohort = simulation.Cohort(source, ['nine', 'one', 'nine'], 0, 1, plan)
+    expected = process.next(state, list(cohort))
+    with equality_testing.compiled():
+      self.assert_same(expected, process.next(state, cohort), 1e-5)
+
+  def test_no_clients(self):
+    process = _process()
+    state = process.initialize()
+    nobody = equality_testing.cohort()[:0]
+    self.assertEmpty(nobody)
+    expected = process.next(state, [])
+    with equality_testing.compiled():
+      for clients in ([], nobody):
+        self.assert_same(expected, process.next(state, clients), 1e-5)
+
+  @pytest.mark.slow
+  def test_preprocessing_in_the_process(self):
+    example_spec = collections.OrderedDict(
+        x=tff.TensorType(np.float32, [testing.NUM_FEATURES]), y=np.int32
+    )
+
+    @tff.tensorflow.computation(tff.SequenceType(example_spec))
+    def preprocess(dataset):
+      return dataset.take(7).repeat(2).batch(4)
+
+    process = _process()
+    source = equality_testing.source()
+    datasets = [
+        tf.data.Dataset.from_tensor_slices(source.examples(name))
+        for name in equality_testing.ROUNDS[0]
+    ]
+    for compose in (
+        tff.simulation.compose_dataset_computation_with_learning_process,
+        tff.simulation.compose_dataset_computation_with_iterative_process,
+    ):
+      composed = compose(preprocess, process)
+      results = []
+      stack = tff.framework.get_context_stack()
+      for context in (stack.current, equality_testing.context()):
+        with stack.install(context):
+          output = composed.next(composed.initialize(), datasets)
+          results.append((output, composed.next(output.state, datasets[:2])))
+      self.assert_same(*results, 1e-5)
+
+  def test_data_made_of_client_ids(self):
+    @tff.tensorflow.computation(np.str_)
+    def make(client_id):
+      size = tf.strings.to_number(client_id, tf.int64)
+      numbers = tf.data.Dataset.range(size)
+      return numbers.map(lambda x: tf.cast(x, tf.float32)).batch(2)
+
+    digest = sequence_testing.over_clients(
+        sequence_testing.digest, sequence_testing.ROWS
+    )
+    composed = tff.simulation.compose_dataset_computation_with_computation(
+        make, digest
+    )
+    self.assert_equals(composed, ['3', '0', '10'])
+
+
+if __name__ == '__main__':
+  tf.test.main()

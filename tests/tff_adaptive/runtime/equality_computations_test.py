@@ -1,0 +1,164 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests that computations that are no learning process give the same, too."""
+
+import collections
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.tff_adaptive import testing
+from tests.tff_adaptive.runtime import equality_testing
+from tests.tff_adaptive.runtime import sequence_testing
+
+_Dict = collections.OrderedDict
+
+
+@tff.tensorflow.computation(np.float32, np.float32)
+def _add(left, right):
+  return left + right
+
+
+@tff.tensorflow.computation
+def _constants():
+  return _Dict(b=(tf.constant([1.0, 2.0]), tf.constant('text')), a=[3, True])
+
+
+@pytest.mark.usefixtures('native_runtime')
+class ComputationsTest(equality_testing.TestCase):
+
+  def test_sums_and_means(self):
+    @tff.federated_computation(testing.at_clients())
+    def add_up(values):
+      return tff.federated_sum(values)
+
+    @tff.federated_computation(testing.at_clients())
+    def average(values):
+      return tff.federated_mean(values)
+
+    @tff.federated_computation(
+        testing.at_clients(_Dict(x=np.float32, w=np.float32))
+    )
+    def weighted(values):
+      return _Dict(
+          mean=tff.federated_mean(values.x, values.w),
+          total=tff.federated_sum(values.w),
+      )
+
+    for computation in (add_up, average):
+      for values in ([1.0, 2.0, 3.5], [4.0], []):
+        self.assert_equals(computation, values)
+    self.assert_equals(weighted, [_Dict(x=1.0, w=2.0), _Dict(x=2.0, w=3.0)])
+
+  def test_structures_of_sums(self):
+    @tff.federated_computation(
+        testing.at_clients(
+            _Dict(
+                b=tff.TensorType(np.int64, [2]),
+                a=(np.float64, _Dict(c=np.int32)),
+            )
+        )
+    )
+    def add_up(values):
+      return tff.federated_sum(values)
+
+    self.assert_equals(
+        add_up,
+        [_Dict(b=[i, 2 * i], a=(0.5 * i, _Dict(c=i))) for i in range(20)],
+    )
+
+  def test_server_and_clients_to_one_value(self):
+    @tff.federated_computation(testing.at_server(), testing.at_clients())
+    def add_to(start, values):
+      return tff.federated_map(_add, (start, tff.federated_sum(values)))
+
+    @tff.federated_computation(testing.at_server(), testing.at_clients())
+    def broadcast(start, values):
+      sums = tff.federated_map(_add, (tff.federated_broadcast(start), values))
+      return tff.federated_mean(sums)
+
+    self.assert_equals(add_to, 10.0, [1.0, 2.0])
+    self.assert_equals(broadcast, 10.0, [1.0, 2.0])
+
+  def test_server_and_clients_to_two_values(self):
+    @tff.federated_computation(testing.at_server(), testing.at_clients())
+    def both(start, values):
+      total = tff.federated_sum(values)
+      return tff.federated_map(_add, (start, total)), total
+
+    @tff.federated_computation(
+        testing.at_server(np.int32), testing.at_clients()
+    )
+    def neither_is_the_state(start, values):
+      return tff.federated_sum(values), start
+
+    self.assert_equals(both, 10.0, [1.0, 2.0])
+    self.assert_equals(neither_is_the_state, np.int32(10), [1.0, 2.0])
+
+  def test_server_alone(self):
+    @tff.federated_computation
+    def one_value():
+      return tff.federated_value(3, tff.SERVER)
+
+    @tff.federated_computation
+    def computed():
+      return tff.federated_eval(_constants, tff.SERVER)
+
+    @tff.federated_computation
+    def zipped():
+      return tff.federated_zip(
+          _Dict(
+              b=tff.federated_value(3, tff.SERVER),
+              a=tff.federated_eval(_constants, tff.SERVER),
+          )
+      )
+
+    for computation in (one_value, computed, zipped, _constants):
+      self.assert_equals(computation)
+
+  def test_tensorflow_alone(self):
+    @tff.tensorflow.computation(np.float32, sequence_testing.ROWS)
+    def scale(factor, dataset):
+      result = factor * sequence_testing.digest(dataset)
+      return _Dict(result=result, text=tf.constant('a'))
+
+    self.assert_equals(_add, 1.0, 2.0)
+    dataset = sequence_testing.dataset(
+        sequence_testing.numbers(3, 1), sequence_testing.ROWS.element
+    )
+    self.assert_equals(scale, 2.0, dataset)
+
+  def test_containers_of_python(self):
+    @attrs.define
+    class Pair:
+      left: Any
+      right: Any
+
+    @tff.tensorflow.computation
+    def make():
+      return Pair([1, (2.0,)], _Dict(z=tf.constant(3), a=()))
+
+    @tff.tensorflow.computation(make.type_signature.result)
+    def pass_on(pair):
+      return pair
+
+    self.assert_equals(pass_on, self.assert_equals(make))
+
+
+if __name__ == '__main__':
+  tf.test.main()

@@ -1,0 +1,251 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests that what clients have, of any type, is the same on both runtimes."""
+
+import collections
+from typing import Any
+
+from absl.testing import parameterized
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.tff_adaptive import testing
+from tests.tff_adaptive.runtime import equality_testing
+from tests.tff_adaptive.runtime import sequence_testing
+
+_Dict = collections.OrderedDict
+_ROWS = sequence_testing.ROWS
+_dataset = sequence_testing.dataset
+_digest = sequence_testing.digest
+_numbers = sequence_testing.numbers
+_over_clients = sequence_testing.over_clients
+
+
+def _tensor(dtype: Any, *shape: Any) -> tff.TensorType:
+  return tff.TensorType(dtype, shape)
+
+
+# Elements of all kinds: their type, and two clients with lists of them.
+_ELEMENTS = {
+    'numbers': (np.float32, [[1.0, 2.0, 3.0], [4.0]]),
+    'integers': (np.int64, [[1, 2, 3], [4]]),
+    'vectors': (
+        _tensor(np.float32, 2),
+        [[np.float32([1, 2]), np.float32([3, 4])], [np.float32([5, 6])]],
+    ),
+    'rows': (_tensor(np.float32, None), [_numbers(4, 4, 1), _numbers(2)]),
+    'rows_and_an_empty_client': (
+        _tensor(np.float32, None),
+        [_numbers(3), [], []],
+    ),
+    'matrices': (
+        _tensor(np.float32, None, 2),
+        [[np.ones([3, 2], np.float32)], [np.ones([1, 2], np.float32)]],
+    ),
+    'rows_of_any_size': (
+        _tensor(np.float32, None, None),
+        [[np.ones([3, 2], np.float32)], [np.ones([1, 4], np.float32)]],
+    ),
+    'rows_and_a_number': (
+        _Dict(x=_tensor(np.float32, None), w=np.float32),
+        [
+            [_Dict(x=np.float32([1, 2]), w=np.float32(3))],
+            [_Dict(x=np.float32([4]), w=np.float32(5))],
+        ],
+    ),
+    'rows_of_two_lengths': (
+        _Dict(x=_tensor(np.float32, None), y=_tensor(np.float32, None)),
+        [[_Dict(x=np.float32([1, 2]), y=np.float32([3]))]],
+    ),
+    # `tf.data` sorts names, types keep them as they are.
+    'names_not_in_order': (
+        _Dict(b=_tensor(np.float32, None), a=_tensor(np.float32, None)),
+        [[_Dict(b=np.float32([1, 2]), a=np.float32([3, 4]))]],
+    ),
+    'pairs': (
+        (_tensor(np.float32, None), _tensor(np.int32, None)),
+        [[(np.float32([1, 2]), np.int32([3, 4]))]],
+    ),
+    'structures': (
+        _Dict(
+            x=(_tensor(np.float32, None), _tensor(np.float32, None, 2)),
+            y=_tensor(np.int64, None),
+        ),
+        [
+            [
+                _Dict(
+                    x=(np.float32([1, 2]), np.ones([2, 2], np.float32)),
+                    y=np.int64([3, 4]),
+                )
+            ]
+        ],
+    ),
+    'strings': (
+        _tensor(np.str_, None),
+        [[np.array(['a', 'bc'], object)], [np.array(['def'], object)]],
+    ),
+    'other_dtypes': (
+        (
+            _tensor(np.float16, None),
+            _tensor(np.bool_, None),
+            _tensor(np.uint8, None),
+            _tensor(np.float64, None),
+        ),
+        [
+            [
+                (
+                    np.float16([1, 2]),
+                    np.array([True, False]),
+                    np.uint8([3, 4]),
+                    np.float64([5, 6]),
+                )
+            ]
+        ],
+    ),
+}
+
+
+@pytest.mark.usefixtures('native_runtime')
+class ElementsTest(equality_testing.TestCase):
+
+  def test_elements(self):
+    # All kinds at once: each is a field of what a client has.
+    member_type = tff.StructType(
+        [
+            (name, tff.SequenceType(kind))
+            for name, (kind, _) in _ELEMENTS.items()
+        ]
+    )
+    digests = _over_clients(
+        lambda value: _Dict((name, _digest(value[name])) for name in _ELEMENTS),
+        member_type,
+    )
+    clients = [
+        _Dict(
+            (name, _dataset(lists[i] if i < len(lists) else [], kind))
+            for name, (kind, lists) in _ELEMENTS.items()
+        )
+        for i in range(3)
+    ]
+    self.assert_equals(digests, clients)
+
+  @parameterized.named_parameters(
+      (name, *case) for name, case in _ELEMENTS.items()
+  )
+  @pytest.mark.slow
+  def test_elements_alone(self, element_type, clients):
+    self.assert_equals(
+        _over_clients(_digest, tff.SequenceType(element_type)),
+        [_dataset(client, element_type) for client in clients],
+    )
+
+  @parameterized.named_parameters(
+      (name, element_type, clients)
+      for name, (element_type, clients) in _ELEMENTS.items()
+      # TFF's runtime takes no lists of arrays.
+      if name not in ('vectors',)
+  )
+  @pytest.mark.slow
+  def test_lists_of_elements(self, element_type, clients):
+    digest = _over_clients(_digest, tff.SequenceType(element_type))
+    expected = digest([_dataset(client, element_type) for client in clients])
+    with equality_testing.compiled():
+      self.assert_same(expected, digest(clients), 1e-6)
+
+  def test_several_fields(self):
+    # What a client has need not be a sequence alone.
+    fields = tff.StructType(
+        [('a', _ROWS), ('b', _tensor(np.float32, 2)), ('c', _ROWS)]
+    )
+    compute = _over_clients(
+        lambda v: _digest(v['a']) + v['b'] * _digest(v['c']), fields
+    )
+    clients = [
+        _Dict(a=_numbers(2, 1), b=np.float32([3, 4]), c=_numbers(5)),
+        _Dict(a=[], b=np.float32([5, 6]), c=_numbers(1, 1)),
+    ]
+    self.assert_equals(compute, clients)
+    self.assert_equals(compute, [])
+
+  def test_state_of_clients(self):
+    # State goes in as a sequence of one element beside the data, and comes out
+    # stacked at the server, with the ids of the clients beside it.
+    state_type = _Dict(w=_tensor(np.float32, 2, 3), n=np.int32)
+    member_type = tff.to_type(
+        _Dict(data=_ROWS, state=tff.SequenceType(state_type), id=np.str_)
+    )
+    stacked_type = tff.to_type(
+        _Dict(
+            id=_tensor(np.str_, None),
+            w=_tensor(np.float32, None, 2, 3),
+            n=_tensor(np.int32, None),
+        )
+    )
+
+    @tff.tensorflow.computation(member_type)
+    def work(client):
+      none = (tf.zeros([2, 3]), tf.constant(0))
+      w, n = client['state'].reduce(none, lambda _, s: (s['w'], s['n']))
+      return _Dict(id=client['id'], w=w + _digest(client['data']), n=n + 1)
+
+    @tff.tensorflow.computation
+    def zero():
+      return _Dict(
+          id=tf.zeros([0], tf.string),
+          w=tf.zeros([0, 2, 3]),
+          n=tf.zeros([0], tf.int32),
+      )
+
+    @tff.tensorflow.computation(stacked_type, work.type_signature.result)
+    def accumulate(stacked, client):
+      return _Dict(
+          (name, tf.concat([stacked[name], client[name][tf.newaxis]], 0))
+          for name in stacked
+      )
+
+    @tff.tensorflow.computation(stacked_type, stacked_type)
+    def merge(left, right):
+      return _Dict(
+          (name, tf.concat([left[name], right[name]], 0)) for name in left
+      )
+
+    @tff.tensorflow.computation(stacked_type)
+    def report(stacked):
+      return stacked
+
+    @tff.federated_computation(testing.at_clients(member_type))
+    def run(clients):
+      reports = tff.federated_map(work, clients)
+      return tff.federated_aggregate(reports, zero(), accumulate, merge, report)
+
+    sizes = {'a': (4, 2), 'b': (3,), 'c': (), 'd': (1, 1, 1)}
+    clients = [
+        _Dict(
+            data=_dataset(_numbers(*parts), _ROWS.element),
+            state=_dataset(
+                [_Dict(w=np.full([2, 3], place), n=place)], state_type
+            ),
+            id=name,
+        )
+        for place, (name, parts) in enumerate(sizes.items())
+    ]
+    found = self.assert_equals(run, clients)
+    self.assertEqual(found['id'].tolist(), [b'a', b'b', b'c', b'd'])
+    self.assertEqual(found['n'].tolist(), [1, 2, 3, 4])
+
+
+if __name__ == '__main__':
+  tf.test.main()

@@ -1,0 +1,147 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests that clients may use sequences in all ways that they may natively."""
+
+import collections
+
+from absl.testing import parameterized
+import pytest
+import tensorflow as tf
+
+from tests.tff_adaptive.runtime import equality_testing
+from tests.tff_adaptive.runtime import sequence_testing
+
+_ROWS = sequence_testing.ROWS
+_digest = sequence_testing.digest
+_over_clients = sequence_testing.over_clients
+_weigh = sequence_testing.weigh
+
+
+@tf.function
+def _digest_by_loop(dataset):
+  state = 0.0
+  for element in dataset:
+    state = 0.7 * state + _weigh(element)
+  return state
+
+
+@tf.function
+def _digest_by_iterator(dataset):
+  state = 0.0
+  for element in iter(dataset):
+    state = 0.7 * state + _weigh(element)
+  return state
+
+
+@tf.function
+def _digest_until_large(dataset):
+  state = 0.0
+  for element in iter(dataset):
+    state = 0.7 * state + _weigh(element)
+    if state > 20.0:
+      break
+  return state
+
+
+def _digest_twice(dataset):
+  once = _digest(dataset)
+  return dataset.reduce(once, lambda state, e: 0.7 * state * _weigh(e))
+
+
+def _digest_in_branch(dataset):
+  size = _digest(dataset)
+  return tf.cond(size > 10.0, lambda: _digest(dataset), lambda: -size)
+
+
+def _digest_in_digest(dataset):
+  return dataset.reduce(
+      0.0, lambda state, e: state + _weigh(e) * _digest(dataset)
+  )
+
+
+def _digest_of_variable(dataset):
+  variable = tf.Variable(1.0)
+
+  @tf.function
+  def run():
+    variable.assign(1.0)
+
+    def step(state, element):
+      variable.assign_add(_weigh(element))
+      return state + variable
+
+    return dataset.reduce(0.0, step) + variable
+
+  return run()
+
+
+# How a client may read its dataset, and how it may make a new one of it.
+_READ = {
+    'reduction': _digest,
+    'loop': _digest_by_loop,
+    'iterator': _digest_by_iterator,
+    'break': _digest_until_large,
+    'two_reductions': _digest_twice,
+    'branch': _digest_in_branch,
+    'reduction_in_reduction': _digest_in_digest,
+    'variable': _digest_of_variable,
+    'nothing': lambda dataset: tf.constant(1.0),
+}
+_CHANGE = {
+    'map': lambda dataset: _digest(dataset.map(lambda x: 2.0 * x)),
+    'batch': lambda dataset: _digest(dataset.unbatch().batch(2)),
+    'filter': lambda dataset: _digest(dataset.filter(lambda x: x[0] > 1.0)),
+    'repeat': lambda dataset: _digest(dataset.take(2).repeat(2)),
+    'enumerate': lambda dataset: _digest(
+        dataset.enumerate().map(lambda i, x: tf.cast(i, tf.float32) * x)
+    ),
+    'cardinality': lambda dataset: tf.cast(dataset.cardinality(), tf.float32),
+}
+
+
+@pytest.mark.usefixtures('native_runtime')
+class SequencesTest(equality_testing.TestCase):
+
+  def _ranges(self):
+    return [
+        tf.data.Dataset.range(size)
+        .map(lambda x: tf.cast(x, tf.float32) + 0.5)
+        .batch(4)
+        for size in (1, 9, 4, 0, 13)
+    ]
+
+  @parameterized.named_parameters(('reading', _READ), ('changing', _CHANGE))
+  def test_uses(self, uses):
+    def run(dataset):
+      return collections.OrderedDict(
+          (name, use(dataset)) for name, use in uses.items()
+      )
+
+    self.assert_equals(_over_clients(run, _ROWS), self._ranges())
+
+  @parameterized.named_parameters(*_READ.items(), *_CHANGE.items())
+  @pytest.mark.slow
+  def test_uses_alone(self, use):
+    self.assert_equals(_over_clients(use, _ROWS), self._ranges())
+
+  @parameterized.named_parameters(*_READ.items(), *_CHANGE.items())
+  @pytest.mark.slow
+  def test_uses_of_lists(self, use):
+    use = _over_clients(use, _ROWS)
+    lists = [sequence_testing.numbers(4, 4, 1), [], sequence_testing.numbers(3)]
+    self.assert_equals(use, lists)
+
+
+if __name__ == '__main__':
+  tf.test.main()

@@ -1,0 +1,195 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests that the compiled runtime says what it cannot do as it is asked.
+
+It warns of what the native runtime takes over, and of secure sums in the clear,
+or refuses them.
+"""
+
+from collections.abc import Iterator
+import contextlib
+import warnings
+
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.tff_adaptive import testing
+from tests.tff_adaptive.runtime import compiled_testing
+from tests.tff_adaptive.runtime import worker_testing
+from tff_adaptive import runtime
+
+
+@contextlib.contextmanager
+def _recorded_warnings() -> Iterator[list[str]]:
+  """The texts of the runtime's warnings, all of them, in place of errors."""
+  texts: list[str] = []
+  with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter('always')
+    yield texts
+  texts += [
+      str(warning.message)
+      for warning in caught
+      if issubclass(warning.category, RuntimeWarning)
+  ]
+
+
+@tff.tensorflow.computation(np.float32)
+def _double(value):
+  return 2 * value
+
+
+@tff.tensorflow.computation(np.float32, np.float32, np.float32)
+def _add_three(first, second, third):
+  return first + second + third
+
+
+@tff.federated_computation(testing.at_clients())
+def _double_at_clients(values):
+  return tff.federated_map(_double, values)
+
+
+@tff.federated_computation(
+    testing.at_server(), testing.at_server(), testing.at_clients()
+)
+def _take_three(first, second, values):
+  return tff.federated_map(
+      _add_three, (first, second, tff.federated_sum(values))
+  )
+
+
+# Computations that are no round, their arguments and results, and why not.
+_NOT_COMPILED = (
+    (
+        'result_at_the_clients',
+        _double_at_clients,
+        ([1.0, 2.5],),
+        [2.0, 5.0],
+        'it has not the shape of a MapReduce round',
+    ),
+    (
+        'three_arguments',
+        _take_three,
+        (1.0, 2.0, [3.0, 4.0]),
+        10.0,
+        'it takes neither a value at the server and one at the clients, nor',
+    ),
+)
+
+
+class FallbackTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.named_parameters(*_NOT_COMPILED)
+  def test_runs_natively_after_one_warning(
+      self, computation, arguments, expected, reason
+  ):
+    before = worker_testing.workers()
+    with runtime.compiled_context() as context:
+      with _recorded_warnings() as texts:
+        found = computation(*arguments)
+        again = computation(*arguments)
+      self.assertLen(worker_testing.workers() - before, 1)
+      self.assertIsNone(context.plan_of(computation))
+    self.assertAllEqual(found, expected)
+    self.assertAllEqual(again, expected)
+    (text,) = texts
+    self.assertIn(f'because {reason}', text)
+    self.assertIn(str(computation.type_signature), text)
+    self.assertEmpty(worker_testing.workers() - before)
+
+  def test_each_computation_warns_and_all_share_a_worker(self):
+    before = worker_testing.workers()
+    with runtime.compiled_context():
+      with _recorded_warnings() as texts:
+        for _, computation, arguments, _, _ in _NOT_COMPILED:
+          computation(*arguments)
+      self.assertLen(worker_testing.workers() - before, 1)
+    self.assertLen(texts, len(_NOT_COMPILED))
+
+  def test_close_ends_the_worker_and_may_be_repeated(self):
+    before = worker_testing.workers()
+    context = runtime.create_compiled_context()
+    stack = tff.framework.get_context_stack()
+    with stack.install(context), _recorded_warnings():
+      _double_at_clients([1.0])
+    started = worker_testing.workers() - before
+    self.assertLen(started, 1)
+    context.close()
+    self.assertFalse(any(worker.is_running() for worker in started))
+    context.close()
+
+  @parameterized.named_parameters(*_NOT_COMPILED)
+  def test_strict_context_raises(self, computation, arguments, _, reason):
+    before = worker_testing.workers()
+    with runtime.compiled_context(strict=True):
+      for _ in range(2):
+        with self.assertRaisesRegex(
+            runtime.UnsupportedComputationError, reason
+        ):
+          computation(*arguments)
+      self.assertEqual(worker_testing.workers(), before)
+
+  def test_warning_names_the_line_of_the_caller(self):
+    with runtime.compiled_context():
+      with self.assertWarns(RuntimeWarning) as caught:
+        _double_at_clients([1.0])
+    self.assertEqual(caught.filename, __file__)
+
+  def test_starts_no_worker_without_need(self):
+    before = worker_testing.workers()
+    with runtime.compiled_context():
+      with _recorded_warnings() as texts:
+        self.assertEqual(compiled_testing.build_sum()([1.0, 2.0]), 3.0)
+      self.assertEqual(worker_testing.workers(), before)
+    self.assertEmpty(texts)
+
+
+def _build_secure_sum(bitwidth: int) -> tff.framework.ConcreteComputation:
+  @tff.federated_computation(testing.at_clients(np.int32))
+  def add_up(values):
+    return tff.federated_secure_sum_bitwidth(values, bitwidth)
+
+  return add_up
+
+
+class SecureSumsTest(tf.test.TestCase, parameterized.TestCase):
+
+  def test_warn_once_in_each_context(self):
+    with _recorded_warnings() as texts:
+      for _ in range(2):
+        with runtime.compiled_context(strict=True):
+          for add_up in (_build_secure_sum(4), _build_secure_sum(8)):
+            self.assertEqual(add_up([1, 2]), 3)
+            self.assertEqual(add_up([3]), 3)
+    self.assertLen(texts, 2)
+    for text in texts:
+      self.assertIn('Secure sums are computed in the clear', text)
+
+  @parameterized.parameters(False, True)
+  def test_modular_ones_are_refused(self, strict):
+    # The aggregator itself cannot be built with the dependencies that the lock
+    # names; this is what it is made of.
+    @tff.federated_computation(testing.at_clients(np.int32))
+    def add_up(values):
+      return tff.backends.mapreduce.federated_secure_modular_sum(values, 8)
+
+    with runtime.compiled_context(strict=strict):
+      for _ in range(2):
+        with self.assertRaisesRegex(ValueError, 'ddp_secure_aggregator'):
+          add_up([1, 2])
+
+
+if __name__ == '__main__':
+  tf.test.main()

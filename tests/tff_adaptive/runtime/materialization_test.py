@@ -1,0 +1,136 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests that datasets are read once, where they are always the same."""
+
+import collections
+from collections.abc import Iterator
+import contextlib
+import functools
+import gc
+from typing import Any
+from unittest import mock
+import weakref
+
+from absl.testing import parameterized
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.tff_adaptive import testing
+from tff_adaptive import runtime
+
+_BATCH_TYPE = tff.types.tensorflow_to_type(testing.INPUT_SPEC)
+
+
+@functools.cache
+def _weigh() -> tff.framework.ConcreteComputation:
+  """A computation whose result depends on the order of what clients have."""
+
+  @tff.tensorflow.computation(tff.SequenceType(_BATCH_TYPE))
+  def weigh(dataset):
+    return dataset.reduce(
+        0.0, lambda total, b: 0.7 * total + tf.reduce_sum(b['x'])
+    )
+
+  @tff.federated_computation(testing.at_clients(tff.SequenceType(_BATCH_TYPE)))
+  def add_up(clients):
+    return tff.federated_sum(tff.federated_map(weigh, clients))
+
+  return add_up
+
+
+def _draw(batch: Any) -> Any:
+  noise = tf.random.uniform(tf.shape(batch['x']))
+  return collections.OrderedDict(x=batch['x'] + noise, y=batch['y'])
+
+
+def _scale(batch: Any) -> Any:
+  return collections.OrderedDict(x=2.0 * batch['x'], y=batch['y'])
+
+
+class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
+
+  @contextlib.contextmanager
+  def _count_reads(self) -> Iterator[mock.Mock]:
+    with mock.patch.object(
+        tf.data.Dataset,
+        'as_numpy_iterator',
+        autospec=True,
+        side_effect=tf.data.Dataset.as_numpy_iterator,
+    ) as read:
+      yield read
+
+  @parameterized.named_parameters(
+      ('plain', lambda dataset: dataset),
+      ('mapped', lambda dataset: dataset.map(_scale)),
+      ('repeated', lambda dataset: dataset.unbatch().repeat(2).batch(3)),
+      ('prefetched', lambda dataset: dataset.prefetch(tf.data.AUTOTUNE)),
+  )
+  def test_are_read_once(self, change):
+    datasets = [change(testing.dataset(9)), change(testing.dataset(3))]
+    with runtime.compiled_context(strict=True) as context:
+      with self._count_reads() as read:
+        for clients in (datasets, datasets[:1], datasets[::-1]):
+          _weigh()(clients)
+        self.assertEqual(read.call_count, 2)
+      # The mock knows what it was called with.
+      del clients, datasets, read
+      gc.collect()
+      self.assertEmpty(context._cache._datasets)
+
+  @parameterized.named_parameters(
+      ('shuffled', lambda dataset: dataset.shuffle(9)),
+      (
+          'shuffled_before',
+          lambda dataset: dataset.unbatch().shuffle(9).batch(4).map(_scale),
+      ),
+      ('drawing', lambda dataset: dataset.map(_draw)),
+      (
+          'from_python',
+          lambda dataset: tf.data.Dataset.from_generator(
+              dataset.as_numpy_iterator, output_signature=dataset.element_spec
+          ),
+      ),
+  )
+  def test_are_read_anew_if_they_change(self, change):
+    dataset = change(testing.dataset(9))
+    with runtime.compiled_context(strict=True) as context:
+      with self._count_reads() as read:
+        for _ in range(3):
+          _weigh()([dataset])
+      reads = [call for call in read.call_args_list if call.args[0] is dataset]
+      self.assertLen(reads, 3)
+      self.assertEmpty(context._cache._datasets)
+
+  def test_shuffles_are_new_in_each_round(self):
+    dataset = testing.dataset(90).unbatch().shuffle(90).batch(4)
+    with runtime.compiled_context(strict=True):
+      found = [float(_weigh()([dataset])) for _ in range(4)]
+    self.assertLen(set(found), 4)
+
+  def test_vanish_with_their_context(self):
+    dataset = testing.dataset(9)
+    with runtime.compiled_context(strict=True) as context:
+      _weigh()([dataset])
+      (rows,) = [
+          weakref.ref(read)
+          for by_type in context._cache._datasets.values()
+          for read in by_type.values()
+      ]
+    del context
+    gc.collect()
+    self.assertIsNone(rows())
+
+
+if __name__ == '__main__':
+  tf.test.main()

@@ -1,0 +1,129 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests that the memory does not grow with the rounds."""
+
+import collections
+from collections.abc import Iterator
+import ctypes
+import functools
+import gc
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.tff_adaptive.runtime import compiled_testing
+from tff_adaptive import simulation
+
+_Dict = collections.OrderedDict
+
+# Rounds before which the memory is not yet what it will stay at, and after.
+_WARM_UP, _NUM_ROUNDS = 20, 60
+# As many of them have a line of their own.
+_BLOCK = 10
+_NUM_WIDE = 500
+_MAX_GROWTH_KB = 100
+
+
+@functools.cache
+def _wide_process() -> Any:
+  """A small model of long rows, so that data that stays would be noticed."""
+  keras_model = tf.keras.Sequential(
+      [tf.keras.layers.Dense(1, input_shape=(_NUM_WIDE,))]
+  )
+  spec = _Dict(
+      x=tf.TensorSpec([None, _NUM_WIDE], tf.float32),
+      y=tf.TensorSpec([None, 1], tf.float32),
+  )
+  model = tff.learning.models.functional_model_from_keras(
+      keras_model, tf.keras.losses.MeanSquaredError(), spec
+  )
+  return tff.learning.algorithms.build_weighted_fed_avg(
+      model,
+      tff.learning.optimizers.build_sgdm(1e-4),
+      tff.learning.optimizers.build_sgdm(1.0),
+  )
+
+
+def _wide_cohorts() -> Iterator[simulation.Cohort]:
+  """Each round other clients and another number of them."""
+  generator = np.random.default_rng(0)
+  source = simulation.PackedClientArrays.from_clients(
+      {
+          str(size): _Dict(
+              x=np.ones([size, _NUM_WIDE], np.float32),
+              y=np.ones([size, 1], np.float32),
+          )
+          for size in range(1, 60)
+      }
+  )
+  plan = simulation.BatchPlan(16)
+  for round_num in range(_WARM_UP + _NUM_ROUNDS):
+    num_clients = generator.integers(1, 15)
+    sizes = generator.integers(1, 60, size=num_clients)
+    if round_num == 0:
+      # The largest comes first: what the allocator takes for it, it keeps.
+      sizes = np.full([15], 59)
+    yield simulation.Cohort(source, map(str, sizes), round_num, 1, plan)
+
+
+def _give_free_memory_back() -> None:
+  """Gives back what tests before have left, so that it does not hide growth."""
+  gc.collect()
+  ctypes.CDLL(None).malloc_trim(0)
+
+
+class MemoryTest(tf.test.TestCase):
+
+  def _check(self, form):
+    process = _wide_process()
+    _give_free_memory_back()
+    # What there is already need not be looked at in every round.
+    gc.freeze()
+    self.addCleanup(gc.unfreeze)
+    resident = []
+    with compiled_testing.installed():
+      state = process.initialize()
+      for cohort in _wide_cohorts():
+        state = process.next(state, form(cohort)).state
+        gc.collect()
+        resident.append(psutil.Process().memory_info().rss / 1024)
+    # Now and then the allocator takes some MB at once, and a line through all
+    # rounds would rise; growth with the rounds is in all blocks of them.
+    blocks = np.reshape(resident[_WARM_UP:], [-1, _BLOCK])
+    slopes, _ = np.polyfit(np.arange(_BLOCK), blocks.T, 1)
+    growth = np.median(slopes)
+    # A function that is built again, or the rows of the seven clients of a
+    # round if they stayed, would be more than 300 KB a round. TensorFlow itself
+    # loses some 100 bytes of every batch that is read of a dataset, of which
+    # there are twenty here.
+    self.assertLess(growth, _MAX_GROWTH_KB)
+
+  def test_does_not_grow_with_cohorts(self):
+    self._check(lambda cohort: cohort)
+
+  @pytest.mark.slow
+  def test_does_not_grow_with_batches(self):
+    self._check(lambda cohort: [cohort.batches(i) for i in range(len(cohort))])
+
+  @pytest.mark.slow
+  def test_does_not_grow_with_new_datasets(self):
+    self._check(list)
+
+
+if __name__ == '__main__':
+  tf.test.main()

@@ -1,0 +1,236 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests that the compiled runtime's random numbers follow the seed."""
+
+import collections
+import functools
+from typing import Any
+
+from absl.testing import parameterized
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.tff_adaptive import testing
+from tests.tff_adaptive.runtime import compiled_testing
+from tff_adaptive import runtime
+from tff_adaptive import simulation
+
+_NUM_INPUTS = 64
+
+
+@functools.cache
+def _dropout_process(kind: str) -> Any:
+  """A process that shows its masks.
+
+  The inputs are ones, the label is out of reach and the loss is the absolute
+  error, so that a step adds the mask, which is 0 or 2, to the weights. The
+  weights after a round are the mean of the sums of the clients' masks.
+
+  Args:
+    kind: Of the model, 'functional' or 'variable'.
+
+  Returns:
+    The learning process.
+  """
+  spec = collections.OrderedDict(
+      x=tf.TensorSpec([None, _NUM_INPUTS], tf.float32),
+      y=tf.TensorSpec([None, 1], tf.float32),
+  )
+
+  def keras_model():
+    return tf.keras.Sequential(
+        [
+            tf.keras.layers.InputLayer((_NUM_INPUTS,)),
+            tf.keras.layers.Dropout(0.5),
+            tf.keras.layers.Dense(
+                1, use_bias=False, kernel_initializer='zeros'
+            ),
+        ]
+    )
+
+  loss = tf.keras.losses.MeanAbsoluteError()
+  if kind == 'functional':
+    model = tff.learning.models.functional_model_from_keras(
+        keras_model(), loss, spec
+    )
+  else:
+    model = lambda: tff.learning.models.from_keras_model(
+        keras_model(), loss=loss, input_spec=spec
+    )
+  sgd = tff.learning.optimizers.build_sgdm(1.0)
+  return tff.learning.algorithms.build_unweighted_fed_avg(model, sgd, sgd)
+
+
+def _ones(num_examples: int) -> Any:
+  return collections.OrderedDict(
+      x=np.ones([num_examples, _NUM_INPUTS], np.float32),
+      y=np.full([num_examples, 1], 1e6, np.float32),
+  )
+
+
+def _cohort_of_ones(
+    seed: int, round_num: int, client_ids: str, num_steps: int = 2
+) -> simulation.Cohort:
+  """Clients of one example a batch; a letter is an id."""
+  source = simulation.PackedClientArrays.from_clients(
+      {client_id: _ones(num_steps) for client_id in 'abcd'}
+  )
+  plan = simulation.BatchPlan(1, shuffle=False)
+  return simulation.Cohort(source, client_ids, round_num, seed, plan)
+
+
+def _build_noise() -> tff.framework.ConcreteComputation:
+  """A new computation that adds up what clients draw."""
+
+  @tff.tensorflow.computation(np.float32)
+  def draw(value):
+    return value + tf.random.uniform([8])
+
+  @tff.federated_computation(testing.at_clients())
+  def add_up(values):
+    return tff.federated_sum(tff.federated_map(draw, values))
+
+  return add_up
+
+
+class RandomNumbersTest(compiled_testing.TestCase):
+
+  def _masks(self, clients: Any, kind: str = 'functional') -> np.ndarray:
+    (weights,) = compiled_testing.train(_dropout_process(kind), clients)
+    return weights.reshape([-1])
+
+  def _check_dependence(self, kind):
+    with compiled_testing.installed():
+      first = self._masks(_cohort_of_ones(1, 0, 'ab'), kind)
+      others = {
+          'seed': self._masks(_cohort_of_ones(2, 0, 'ab'), kind),
+          'round': self._masks(_cohort_of_ones(1, 1, 'ab'), kind),
+          'clients': self._masks(_cohort_of_ones(1, 0, 'ac'), kind),
+      }
+    with runtime.compiled_context(strict=True, seed=5, plan='loop'):
+      again = self._masks(_cohort_of_ones(1, 0, 'ab'), kind)
+    self.assertAllEqual(first, again)
+    for name, other in others.items():
+      self.assertNotAllEqual(first, other, name)
+
+  def test_depend_on_seed_round_and_client_alone(self):
+    self._check_dependence('functional')
+
+  def test_of_a_client_do_not_depend_on_the_others(self):
+    self._check_independence('functional')
+
+  def test_of_two_steps_are_not_the_same(self):
+    self._check_steps('functional')
+
+  @pytest.mark.slow
+  def test_of_variable_models_do_all_that_too(self):
+    self._check_dependence('variable')
+    self._check_independence('variable')
+    self._check_steps('variable')
+
+  @parameterized.parameters('vectorized', 'xla')
+  def test_do_not_depend_on_the_plan(self, plan):
+    cohort = _cohort_of_ones(1, 0, 'abc')
+    with compiled_testing.installed():
+      expected = self._masks(cohort)
+    with runtime.compiled_context(strict=True, plan=plan):
+      self.assertAllClose(self._masks(cohort), expected, atol=1e-6)
+
+  def _check_independence(self, kind):
+    with compiled_testing.installed():
+      alone = [self._masks(_cohort_of_ones(1, 0, c), kind) for c in 'abc']
+      for client_ids in ('abc', 'cab', 'ca'):
+        # The mean over clients tells each of them: masks are whole numbers.
+        masks = [alone['abc'.index(client_id)] for client_id in client_ids]
+        together = self._masks(_cohort_of_ones(1, 0, client_ids), kind)
+        self.assertAllClose(together, np.mean(masks, axis=0), atol=1e-6)
+
+  def _check_steps(self, kind):
+    with compiled_testing.installed():
+      once = self._masks(_cohort_of_ones(1, 0, 'a', num_steps=1), kind)
+      twice = self._masks(_cohort_of_ones(1, 0, 'a', num_steps=2), kind)
+    self.assertCountEqual(np.unique(once), [0, 2])
+    # Two equal masks would add up to 0 and 4 alone.
+    self.assertCountEqual(np.unique(twice), [0, 2, 4])
+    # The first step is the same, however many follow.
+    self.assertAllInSet(twice - once, [0.0, 2.0])
+
+  def test_of_begin_round_are_those_of_a_cohort(self):
+    cohort = _cohort_of_ones(3, 4, 'dbd')
+    batches = [cohort.batches(place) for place in range(len(cohort))]
+    with runtime.compiled_context(strict=True, plan='loop') as context:
+      expected = self._masks(cohort)
+      context.begin_round(3, 4, ['d', 'b', 'd'])
+      for clients in (list(cohort), batches):
+        self.assertAllEqual(self._masks(clients), expected)
+      # What a cohort says of itself counts for more.
+      context.begin_round(9, 9, ['a', 'b', 'c'])
+      self.assertAllEqual(self._masks(cohort), expected)
+      self.assertNotAllEqual(self._masks(batches), expected)
+
+  def test_of_begin_round_without_ids_depend_on_places(self):
+    draw = _build_noise()
+    with runtime.compiled_context(strict=True) as context:
+      context.begin_round(1, 0)
+      one, again, two = map(draw, ([0.0], [0.0], [0.0, 0.0]))
+      context.begin_round(1, 0, ['a'])
+      by_id = draw([0.0])
+    self.assertAllEqual(one, again)
+    # With the second client's, which are others.
+    self.assertAllInRange(two - one, 0.0, 1.0)
+    self.assertNotAllClose(two - one, one)
+    self.assertNotAllEqual(by_id, one)
+
+  def test_without_begin_round_differ_and_repeat_with_the_seed(self):
+    draw = _build_noise()
+    runs = []
+    for seed in (7, 7, 8, None, None):
+      with runtime.compiled_context(strict=True, seed=seed):
+        runs.append([draw([0.0, 0.0]) for _ in range(3)])
+    seven, again, *others = runs
+    self.assert_same_bits(seven, again)
+    different = [*seven, *(numbers for run in others for numbers in run)]
+    for place, numbers in enumerate(different):
+      for other in different[:place]:
+        self.assertNotAllClose(numbers, other)
+
+  def test_wrong_number_of_ids(self):
+    draw = _build_noise()
+    with runtime.compiled_context(strict=True) as context:
+      context.begin_round(1, 0, ['a', 'b'])
+      with self.assertRaisesRegex(ValueError, 'told of 2 clients, found 1'):
+        draw([0.0])
+
+  @parameterized.parameters(
+      (-1, 0, ValueError),
+      (0, -1, ValueError),
+      (1.5, 0, TypeError),
+      (0, '1', TypeError),
+      (None, 0, TypeError),
+      (True, 0, TypeError),
+  )
+  def test_numbers_that_are_no_seed(self, seed, round_num, error):
+    with self.assertRaisesRegex(error, '`seed` must'):
+      compiled_testing.context().begin_round(seed, round_num)
+
+  @parameterized.parameters((-1, ValueError), (1.5, TypeError))
+  def test_context_with_what_is_no_seed(self, seed, error):
+    with self.assertRaisesRegex(error, '`seed` must'):
+      runtime.create_compiled_context(seed=seed)
+
+
+if __name__ == '__main__':
+  tf.test.main()

@@ -1,0 +1,83 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Sequences of clients, and numbers that depend on all that is in them."""
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.tff_adaptive import testing
+
+ROWS = tff.SequenceType(tff.TensorType(np.float32, [None]))
+
+
+def over_clients(fn: Any, member_type: Any) -> Any:
+  """A computation that sums `fn` of what clients have over clients."""
+  work = tff.tensorflow.computation(fn, member_type)
+
+  @tff.federated_computation(testing.at_clients(member_type))
+  def run(clients):
+    return tff.federated_sum(tff.federated_map(work, clients))
+
+  return run
+
+
+def weigh(value: Any) -> tf.Tensor:
+  """A number that depends on all components of an element and their order."""
+  total = tf.constant(0.0)
+  for place, tensor in enumerate(tf.nest.flatten(value)):
+    if tensor.dtype == tf.string:
+      tensor = tf.strings.length(tensor)
+    tensor = tf.reshape(tf.cast(tensor, tf.float32), [-1])
+    factors = tf.range(1.0, tf.cast(tf.size(tensor), tf.float32) + 1.0)
+    total += (place + 1.0) * tf.reduce_sum(factors * tensor) + 0.1
+  return total
+
+
+def digest(dataset: tf.data.Dataset) -> tf.Tensor:
+  """A number that depends on all elements of a dataset and their order."""
+  return dataset.reduce(0.0, lambda state, e: 0.7 * state + weigh(e))
+
+
+def numbers(*sizes: int) -> list[np.ndarray]:
+  """Batches of numbers, all different."""
+  ends = np.cumsum(sizes)
+  row = np.arange(sum(sizes), dtype=np.float32) + 0.5
+  return [part for part in np.split(row, ends)[:-1]]
+
+
+def dataset(elements: list[Any], element_type: Any) -> tf.data.Dataset:
+  """A dataset of elements of any sizes, without a function of Python."""
+  spec = tff.types.type_to_tf_tensor_specs(tff.to_type(element_type))
+
+  def one(element):
+    return tf.data.Dataset.from_tensors(
+        tf.nest.map_structure(
+            lambda s, leaf: np.asarray(leaf, s.dtype.as_numpy_dtype),
+            spec,
+            element,
+        )
+    )
+
+  if not elements:
+    zeros = tf.nest.map_structure(
+        lambda s: np.zeros([size or 0 for size in s.shape]), spec
+    )
+    return one(zeros).take(0)
+  whole = one(elements[0])
+  for element in elements[1:]:
+    whole = whole.concatenate(one(element))
+  return whole
