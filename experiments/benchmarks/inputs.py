@@ -29,7 +29,7 @@ VOCABULARY_SIZE = 90
 SEQUENCE_LENGTH = 80
 NUM_WORDS = 10_000
 NUM_TAGS = 500
-_WORDS_PER_EXAMPLE = 20
+WORDS_PER_EXAMPLE = 20
 _TAGS_PER_EXAMPLE = 2
 
 _Features = dict[str, np.ndarray]
@@ -63,20 +63,35 @@ def _make_sequences(rng: np.random.Generator, num_rows: int) -> _Features:
 
 def _make_bags(rng: np.random.Generator, num_rows: int) -> _Features:
   """Makes questions as frequencies of words, and their tags."""
-  words = _choose_columns(rng, num_rows, NUM_WORDS, _WORDS_PER_EXAMPLE)
+  examples = _make_words(rng, num_rows)
+  words = _mark(examples['x'], NUM_WORDS)
+  return {**examples, 'x': words / np.float32(WORDS_PER_EXAMPLE)}
+
+
+def _make_words(rng: np.random.Generator, num_rows: int) -> _Features:
+  """Makes the same questions as the numbers of their words."""
+  tags = _choose(rng, num_rows, NUM_TAGS, _TAGS_PER_EXAMPLE)
   return {
-      'x': words / np.float32(_WORDS_PER_EXAMPLE),
-      'y': _choose_columns(rng, num_rows, NUM_TAGS, _TAGS_PER_EXAMPLE),
+      'x': _choose(rng, num_rows, NUM_WORDS, WORDS_PER_EXAMPLE),
+      'y': _mark(tags, NUM_TAGS),
   }
 
 
-def _choose_columns(
-    rng: np.random.Generator, num_rows: int, num_columns: int, num_ones: int
+def _choose(
+    rng: np.random.Generator, num_rows: int, num_columns: int, num_chosen: int
 ) -> np.ndarray:
-  """Returns rows of zeros with some ones each, at random places."""
-  rows = np.zeros((num_rows, num_columns), np.float32)
-  for row in rows:
-    row[rng.choice(num_columns, num_ones, replace=False)] = 1
+  """Returns rows of different numbers of columns."""
+  rows = [
+      rng.choice(num_columns, num_chosen, replace=False)
+      for _ in range(num_rows)
+  ]
+  return np.stack(rows).astype(np.int32)
+
+
+def _mark(chosen: np.ndarray, num_columns: int) -> np.ndarray:
+  """Returns rows of zeros with ones in the columns that were chosen."""
+  rows = np.zeros((len(chosen), num_columns), np.float32)
+  np.put_along_axis(rows, chosen, 1, axis=1)
   return rows
 
 
@@ -86,6 +101,7 @@ MAKERS = {
     'cnn': _make_images,
     'lstm': _make_sequences,
     'tags': _make_bags,
+    'word_tags': _make_words,
 }
 
 

@@ -135,15 +135,19 @@ class _Trainer:
       self,
       runtime: workloads.Runtime,
       context: tff.framework.SyncContext,
-      process: tff.learning.templates.LearningProcess,
+      workload: workloads.Workload,
+      element_spec: Any,
   ):
     self.runtime = runtime
     self.context = context
+    self.workload = workload
     self.seconds: list[float] = []
     self.memory = _PeakMemory(with_children=not runtime.in_process)
-    self._process = process
+    # Every runtime begins with the same weights.
+    tf.keras.utils.set_random_seed(_SEED)
+    self._process = models.build_process(workload, element_spec)
     with self._installed():
-      self._state = process.initialize()
+      self._state = self._process.initialize()
     self._first_weights = self._weights()
 
   def _installed(self):
@@ -233,20 +237,18 @@ def _environment(trainer: _Trainer) -> dict[str, Any]:
   }
 
 
-def _report(
-    workload: workloads.Workload,
-    clients_per_round: int,
-    trainer: _Trainer,
-) -> reports.Line:
+def _report(clients_per_round: int, trainer: _Trainer) -> reports.Line:
   """Returns the line of a runtime."""
+  workload = trainer.workload
   seconds = trainer.seconds[2 * _NUM_WARM_UP_TURNS + 1 :: 2]
   median = statistics.median(seconds)
   return {
       'peer': 'tff_adaptive',
       'version': tff_adaptive.__version__,
       'workload': workload.name,
+      'peer_name': workload.peer_name,
       'runtime': trainer.runtime.name,
-      'variant': workload.form,
+      'variant': f'{workload.model} {workload.form}',
       'clients_per_round': clients_per_round,
       'rounds': len(seconds),
       'sec_per_round_median': round(median, 6),
@@ -293,16 +295,17 @@ def measure(
       contexts = [
           stack.enter_context(_open(runtime, settings)) for runtime in runtimes
       ]
-    tf.keras.utils.set_random_seed(_SEED)
     source, cohort_fn = _build_cohort_fn(workload, clients_per_round)
-    process = models.build_process(workload, source.element_spec)
     trainers = [
-        _Trainer(runtime, context, process)
+        _Trainer(
+            runtime,
+            context,
+            workload if runtime.in_process else workload.on_native(),
+            source.element_spec,
+        )
         for runtime, context in zip(runtimes, contexts)
     ]
     for turn in range(_NUM_WARM_UP_TURNS + settings.num_rounds):
       for trainer in trainers:
         trainer.take_turn(cohort_fn, turn)
-    return [
-        _report(workload, clients_per_round, trainer) for trainer in trainers
-    ]
+    return [_report(clients_per_round, trainer) for trainer in trainers]

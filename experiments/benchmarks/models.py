@@ -14,6 +14,7 @@
 """The models of the workloads and the learning processes that train them."""
 
 from collections.abc import Callable, Mapping
+import functools
 from typing import NamedTuple
 import warnings
 
@@ -22,6 +23,8 @@ import tensorflow_federated as tff
 
 from experiments.benchmarks import inputs
 from experiments.benchmarks import workloads
+from tff_adaptive import layers as fast_layers
+from tff_adaptive import optimizers
 
 _LSTM_SIZE = 256
 _EMBEDDING_SIZE = 8
@@ -76,12 +79,14 @@ def _build_cnn() -> tf.keras.Model:
   )
 
 
-def _build_lstm() -> tf.keras.Model:
+def _build_lstm(
+    lstm: Callable[..., tf.keras.layers.Layer] = fast_layers.LSTM,
+) -> tf.keras.Model:
   return _stack(
       tf.keras.Input([inputs.SEQUENCE_LENGTH], dtype=tf.int32),
       tf.keras.layers.Embedding(inputs.VOCABULARY_SIZE, _EMBEDDING_SIZE),
-      tf.keras.layers.LSTM(_LSTM_SIZE, return_sequences=True),
-      tf.keras.layers.LSTM(_LSTM_SIZE, return_sequences=True),
+      lstm(_LSTM_SIZE, return_sequences=True),
+      lstm(_LSTM_SIZE, return_sequences=True),
       tf.keras.layers.Dense(inputs.VOCABULARY_SIZE),
   )
 
@@ -93,6 +98,13 @@ def _build_tags() -> tf.keras.Model:
   )
 
 
+def _build_word_tags() -> tf.keras.Model:
+  return _stack(
+      tf.keras.Input([inputs.WORDS_PER_EXAMPLE], dtype=tf.int32),
+      fast_layers.BagOfWordsDense(inputs.NUM_TAGS, inputs.NUM_WORDS),
+  )
+
+
 _SOFTMAX = tf.keras.losses.SparseCategoricalCrossentropy
 
 MODELS: Mapping[str, Model] = {
@@ -100,7 +112,17 @@ MODELS: Mapping[str, Model] = {
     'cnn': Model(_build_cnn, _SOFTMAX),
     # The mean over tokens as well as over examples.
     'lstm': Model(_build_lstm, _SOFTMAX),
+    'keras_lstm': Model(
+        functools.partial(_build_lstm, tf.keras.layers.LSTM), _SOFTMAX
+    ),
     'tags': Model(_build_tags, tf.keras.losses.BinaryCrossentropy),
+    'word_tags': Model(_build_word_tags, tf.keras.losses.BinaryCrossentropy),
+}
+
+
+CLIENT_OPTIMIZERS = {
+    'sgd': optimizers.build_sgd,
+    'tff_sgdm': tff.learning.optimizers.build_sgdm,
 }
 
 
@@ -151,7 +173,9 @@ def build_process(
   """
   return tff.learning.algorithms.build_weighted_fed_avg(
       _build_model(workload, element_spec),
-      tff.learning.optimizers.build_sgdm(workload.client_learning_rate),
+      CLIENT_OPTIMIZERS[workload.client_optimizer](
+          workload.client_learning_rate
+      ),
       SERVER_OPTIMIZERS[workload.server_optimizer](
           workload.server_learning_rate
       ),

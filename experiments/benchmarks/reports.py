@@ -85,7 +85,7 @@ def _is_comparable(line: Mapping[str, Any], peer: Mapping[str, Any]) -> bool:
   """Returns whether a peer has done the same work."""
   clients = line['clients_per_round']
   return (
-      peer['workload'] == line['workload']
+      peer['workload'] in (line['workload'], line.get('peer_name'))
       and peer.get('clients_per_round', clients) == clients
   )
 
@@ -120,15 +120,18 @@ def format_table(lines: Sequence[Line], peers: Iterable[Line] = ()) -> str:
 
     >>> line = {
     ...     'workload': 'tiny_many', 'runtime': 'native', 'rounds': 10,
-    ...     'variant': 'functional', 'clients_per_round': 100,
+    ...     'variant': 'logistic functional', 'clients_per_round': 100,
     ...     'sec_per_round_median': 0.9, 'min': 0.8, 'max': 1.1,
     ...     'first_round': 3.0, 'peak_rss_mb': 900.0}
     >>> print(format_table([line]).splitlines()[2].split())
-    ['native', '0.9', '0.8', '1.1', '3', '1', '0.009', '900']
+    ['native', 'logistic', 'functional', '0.9', '0.8', '1.1', '3', '1', '0.009', '900']
   """
   first = lines[0]
   rows = [('', _HEADER)]
-  rows += [(line['runtime'], _cells(line, first)) for line in lines]
+  rows += [
+      (f'{line["runtime"]} {line["variant"]}', _cells(line, first))
+      for line in lines
+  ]
   rows += [
       (_name(peer), _cells(peer, first))
       for peer in peers
@@ -137,7 +140,7 @@ def format_table(lines: Sequence[Line], peers: Iterable[Line] = ()) -> str:
   width = max(len(name) for name, _ in rows)
   title = (
       f'{first["workload"]}: {first["clients_per_round"]} clients a round, '
-      f'{first["variant"]} model, rounds measured: {first["rounds"]}'
+      f'rounds measured: {first["rounds"]}'
   )
   texts = [
       name.ljust(width) + ''.join(cell.rjust(_NUMBER_WIDTH) for cell in cells)

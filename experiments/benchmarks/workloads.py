@@ -43,6 +43,12 @@ class Workload:
     server_optimizer: A name of `models.SERVER_OPTIMIZERS`.
     server_learning_rate: Its step size.
     form: `FUNCTIONAL` or `VARIABLE`, how TFF gets the model.
+    client_optimizer: A name of `models.CLIENT_OPTIMIZERS`.
+    native_model: What TFF's native runtime trains instead, as a variable model,
+      where its users have another with the same weights and numbers: a name of
+      `models.MODELS`; None for the same.
+    peer_name: The name of the workload in the files of others; by default that
+      of this one.
     num_rows: How many distinct examples the clients share, where each holding
       its own would not fit into memory; None for no sharing.
   """
@@ -58,9 +64,33 @@ class Workload:
   server_optimizer: str
   server_learning_rate: float
   form: str = FUNCTIONAL
+  client_optimizer: str = 'tff_sgdm'
+  native_model: Optional[str] = None
+  peer_name: str = attrs.field(
+      default=attrs.Factory(lambda self: self.name, takes_self=True)
+  )
   num_rows: Optional[int] = None
 
+  def on_native(self) -> 'Workload':
+    """Returns the workload as the native runtime has it."""
+    if self.native_model is None:
+      return self
+    return attrs.evolve(self, model=self.native_model, form=VARIABLE)
 
+
+_SO_LOGREG = Workload(
+    name='so_logreg',
+    summary='500 tags from the frequencies of 10,000 words, 10 clients of 2 '
+    'steps',
+    model='tags',
+    num_clients=20,
+    clients_per_round=(10,),
+    examples_per_client=(200, 200),
+    batch_size=100,
+    client_learning_rate=0.1,
+    server_optimizer='adagrad',
+    server_learning_rate=0.1,
+)
 _TINY_MANY = Workload(
     name='tiny_many',
     summary='logistic regression 784-10, 100 clients of 1 step',
@@ -101,24 +131,22 @@ WORKLOADS: Mapping[str, Workload] = {
             client_learning_rate=1.0,
             server_optimizer='adam',
             server_learning_rate=1e-3,
-            # TFF's native runtime cannot run Keras' LSTM in a functional model.
-            form=VARIABLE,
+            # Keras' layer, which in a functional model it cannot run.
+            native_model='keras_lstm',
         ),
-        Workload(
-            name='so_logreg',
-            summary='500 tags from 10,000 words, 10 clients of 2 steps',
-            model='tags',
-            num_clients=20,
-            clients_per_round=(10,),
-            examples_per_client=(200, 200),
-            batch_size=100,
-            client_learning_rate=0.1,
-            server_optimizer='adagrad',
-            server_learning_rate=0.1,
+        _SO_LOGREG,
+        attrs.evolve(
+            _SO_LOGREG,
+            name='so_logreg_words',
+            summary='so_logreg from the words, by gathered rows',
+            model='word_tags',
+            # Of TFF's and ours, the one that keeps gradients sparse.
+            client_optimizer='sgd',
         ),
         attrs.evolve(
             _TINY_MANY,
             name='scaling',
+            peer_name='scaling',
             summary='tiny_many with 10, 100, 1,000 and 10,000 clients',
             num_clients=10_000,
             clients_per_round=(10, 100, 1000, 10_000),
@@ -127,6 +155,7 @@ WORKLOADS: Mapping[str, Workload] = {
         attrs.evolve(
             _TINY_MANY,
             name='ragged',
+            peer_name='ragged',
             summary='tiny_many with clients of 1 to 400 examples',
             num_clients=100,
             examples_per_client=(1, 400),

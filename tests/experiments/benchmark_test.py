@@ -23,6 +23,7 @@ import tempfile
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
+import tensorflow as tf
 
 from experiments import command_line
 from experiments import registry
@@ -46,7 +47,7 @@ _PEER = {
 _LINE = {
     **_PEER,
     'runtime': 'native',
-    'variant': 'functional',
+    'variant': 'logistic functional',
     'clients_per_round': 100,
     'rounds': 2,
     'sec_per_round_median': 0.25,
@@ -182,8 +183,9 @@ class TableTest(absltest.TestCase):
         [row.split() for row in rows[1:]],
         [
             'median min max first ratio s/client RSS MB'.split(),
-            'native 0.25 0.4 0.6 0.7 1 0.0025 321'.split(),
-            'compiled 0.01 0.4 0.6 0.7 0.04 0.0001 321'.split(),
+            'native logistic functional 0.25 0.4 0.6 0.7 1 0.0025 321'.split(),
+            'compiled logistic functional 0.01 0.4 0.6 0.7 0.04 0.0001 '
+            '321'.split(),
             'loop t1 0.5 0.4 0.6 0.7 2 0.005 321'.split(),
         ],
     )
@@ -194,7 +196,8 @@ class TableTest(absltest.TestCase):
     table = reports.format_table([_LINE], [{**ours, 'clients_per_round': 10}])
     self.assertNotIn('tff_adaptive', table)
     self.assertIn(
-        'tff_adaptive native functional', reports.format_table([_LINE], [ours])
+        'tff_adaptive native logistic functional',
+        reports.format_table([_LINE], [ours]),
     )
 
 
@@ -204,12 +207,15 @@ class WorkloadsTest(parameterized.TestCase):
       ('logistic', 7850),
       ('cnn', 1_206_590),
       ('lstm', 820_522),
+      ('keras_lstm', 820_522),
       ('tags', 5_000_500),
+      ('word_tags', 5_000_500),
   )
   def test_models_have_the_known_numbers_of_weights(self, name, num_weights):
     model = models.MODELS[name].build()
     self.assertEqual(model.count_params(), num_weights)
-    examples = inputs.MAKERS[name](np.random.default_rng(0), 3)
+    kind = name.removeprefix('keras_')
+    examples = inputs.MAKERS[kind](np.random.default_rng(0), 3)
     logits = model(examples['x'])
     loss = models.MODELS[name].build_loss(from_logits=True)
     self.assertGreater(float(loss(examples['y'], logits)), 0)
@@ -221,6 +227,31 @@ class WorkloadsTest(parameterized.TestCase):
     np.testing.assert_array_equal((examples['x'] > 0).sum(axis=1), 20)
     np.testing.assert_array_equal(examples['y'].sum(axis=1), 2)
 
+  def test_words_are_those_of_the_bags(self):
+    bags, words = (
+        inputs.MAKERS[name](np.random.default_rng(0), 5)
+        for name in ('tags', 'word_tags')
+    )
+    for bag, numbers in zip(bags['x'], words['x']):
+      self.assertCountEqual(np.flatnonzero(bag), numbers)
+    np.testing.assert_array_equal(bags['y'], words['y'])
+
+  def test_native_runtime_has_keras_layer_with_the_same_weights(self):
+    workload = workloads.WORKLOADS['shakespeare_lstm']
+    native = workload.on_native()
+    self.assertEqual(native.form, workloads.VARIABLE)
+    built = []
+    for each in (workload, native):
+      tf.keras.utils.set_random_seed(3)
+      built.append(models.MODELS[each.model].build())
+    tokens = np.arange(80, dtype=np.int32)[np.newaxis]
+    ours, keras = (model(tokens) for model in built)
+    np.testing.assert_allclose(ours, keras, rtol=0, atol=1e-6)
+    self.assertIs(
+        workloads.WORKLOADS['ragged'].on_native(),
+        workloads.WORKLOADS['ragged'],
+    )
+
   def test_labels_of_sequences_are_the_tokens_after(self):
     examples = inputs.MAKERS['lstm'](np.random.default_rng(0), 5)
     np.testing.assert_array_equal(examples['x'][:, 1:], examples['y'][:, :-1])
@@ -230,6 +261,8 @@ class WorkloadsTest(parameterized.TestCase):
     for workload in workloads.WORKLOADS.values():
       self.assertIn(workload.model, inputs.MAKERS)
       self.assertIn(workload.model, models.MODELS)
+      self.assertIn(workload.on_native().model, models.MODELS)
+      self.assertIn(workload.client_optimizer, models.CLIENT_OPTIMIZERS)
       self.assertIn(workload.server_optimizer, models.SERVER_OPTIMIZERS)
       for clients_per_round in workload.clients_per_round:
         self.assertLessEqual(clients_per_round, workload.num_clients)

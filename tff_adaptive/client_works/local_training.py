@@ -288,8 +288,12 @@ def build_local_training(
     update = tuple(r - t for r, t in zip(received, trained))
     is_healthy = (totals.num_examples > 0) & _all_finite((update, totals[3:5]))
     return LocalResult(
-        # Selected, not multiplied by zero: 0 * NaN is NaN.
-        tuple(tf.where(is_healthy, u, tf.zeros_like(u)) for u in update),
+        # Chosen, not multiplied by zero: 0 * NaN is NaN.
+        tf.cond(
+            is_healthy,
+            lambda: update,
+            lambda: tuple(map(tf.zeros_like, update)),
+        ),
         tf.where(is_healthy, totals.num_examples, 0),
         _statistics(totals, is_healthy),
         model.report_metrics(metrics, is_healthy),

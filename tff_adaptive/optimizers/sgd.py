@@ -56,14 +56,15 @@ class _SGD(tff.learning.optimizers.Optimizer):
   def next(
       self, state: State, weights: Any, gradients: Any
   ) -> tuple[State, Any]:
-    gradients = tff.learning.optimizers.handle_indexed_slices_gradients(
-        gradients
-    )
     tff.learning.optimizers.check_weights_gradients_match(weights, gradients)
     if not self._has_momentum:
+      # Slices stay slices: only the rows that have a gradient are touched.
       return state, vectors.descend(
           weights, gradients, state[_LEARNING_RATE_KEY]
       )
+    gradients = tff.learning.optimizers.handle_indexed_slices_gradients(
+        gradients
+    )
     accumulator = state[_ACCUMULATOR_KEY]
     optimizer.check_weights_state_match(weights, accumulator, _ACCUMULATOR_KEY)
 
@@ -105,6 +106,9 @@ def build_sgd(
   dampening and no Nesterov correction. The numbers are those of
   `tff.learning.optimizers.build_sgdm`, which raises on float64 and bfloat16
   weights when it has momentum; this one computes in the weights' dtype.
+
+  Without momentum, gradients that are `tf.IndexedSlices` (of embeddings and of
+  `tff_adaptive.layers.BagOfWordsDense`) change their rows and touch no other.
 
   On a client the accumulator `u` starts at zero in every round.
 

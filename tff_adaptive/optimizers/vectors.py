@@ -44,11 +44,26 @@ def norm(tensors: Iterable[tf.Tensor], dtype: tf.DType) -> tf.Tensor:
 
 
 def descend(weights: Any, gradients: Any, step_size: tf.Tensor) -> Any:
-  """`weights - step_size * gradients`; a `None` gradient leaves its weight."""
+  """`weights - step_size * gradients`, with the rows of slices only.
+
+  Args:
+    weights: A structure of tensors.
+    gradients: A structure like it, of tensors, `tf.IndexedSlices` and `None`,
+      which leaves its weight as it is.
+    step_size: A scalar.
+
+  Returns:
+    The new weights.
+  """
 
   def step(weight, gradient):
     if gradient is None:
       return weight
-    return weight - tf.cast(step_size, weight.dtype) * gradient
+    factor = tf.cast(step_size, weight.dtype)
+    if isinstance(gradient, tf.IndexedSlices):
+      return tf.tensor_scatter_nd_sub(
+          weight, gradient.indices[:, tf.newaxis], factor * gradient.values
+      )
+    return weight - factor * gradient
 
   return tf.nest.map_structure(step, weights, gradients)

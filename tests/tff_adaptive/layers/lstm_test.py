@@ -1,0 +1,253 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests that the fast LSTM has the numbers of Keras'."""
+
+import collections
+from typing import Any
+from unittest import mock
+
+from absl.testing import parameterized
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.tff_adaptive import testing
+from tff_adaptive import algorithms
+from tff_adaptive import layers
+from tff_adaptive import optimizers
+from tff_adaptive import runtime
+from tff_adaptive.layers import _lstm_recurrence
+
+_UNITS, _SIZE, _TIME = 6, 3, 7
+# Of the largest entry: what rounding makes of sums in another order.
+_TOLERANCE = {tf.float32: 1e-6, tf.float64: 1e-14}
+
+
+def _inputs(batch_size: int, dtype: tf.DType = tf.float32) -> tf.Tensor:
+  generator = np.random.default_rng(0)
+  shape = [batch_size, _TIME, _SIZE]
+  return tf.constant(generator.normal(size=shape), dtype)
+
+
+def _build(layer_class: Any, dtype: tf.DType, **kwargs: Any) -> Any:
+  """A layer whose weights are all other than zero."""
+  layer = layer_class(_UNITS, dtype=dtype, **kwargs)
+  layer(tf.zeros([1, _TIME, _SIZE], dtype))
+  generator = np.random.default_rng(1)
+  layer.set_weights(
+      [generator.normal(size=w.shape) for w in layer.get_weights()]
+  )
+  return layer
+
+
+def _weigh(outputs: tf.Tensor) -> tf.Tensor:
+  places = tf.range(tf.size(outputs))
+  factors = tf.sin(tf.cast(tf.reshape(places, outputs.shape), outputs.dtype))
+  return factors * outputs
+
+
+def _differentiate(layer: Any, inputs: tf.Tensor, **kwargs: Any) -> Any:
+  """All outputs of a layer, and the gradients of all that goes in."""
+
+  @tf.function
+  def run(inputs, states):
+    with tf.GradientTape() as tape:
+      tape.watch([inputs, *states])
+      if states:
+        kwargs['initial_state'] = states
+      outputs = tf.nest.flatten(layer(inputs, **kwargs))
+      # Every entry counts differently.
+      loss = tf.add_n([tf.reduce_sum(_weigh(o)) for o in outputs])
+    sources = [inputs, *states, *layer.trainable_weights]
+    return outputs, tape.gradient(loss, sources)
+
+  return run(inputs, kwargs.pop('states', []))
+
+
+class LSTMTest(tf.test.TestCase, parameterized.TestCase):
+
+  def assert_same(self, found: Any, expected: Any, dtype: Any = tf.float32):
+    found, expected = map(tf.nest.flatten, (found, expected))
+    self.assertLen(found, len(expected))
+    for f, e in zip(found, expected):
+      scale = float(tf.reduce_max(tf.abs(e))) if tf.size(e) else 0.0
+      self.assertAllClose(f, e, rtol=0, atol=_TOLERANCE[dtype] * scale)
+
+  def compare(self, inputs: tf.Tensor, layer_kwargs: Any, **kwargs: Any):
+    with mock.patch.object(
+        _lstm_recurrence, 'lstm', wraps=_lstm_recurrence.lstm
+    ) as lstm:
+      found = _differentiate(
+          _build(layers.LSTM, inputs.dtype, **layer_kwargs), inputs, **kwargs
+      )
+    lstm.assert_called()
+    expected = _differentiate(
+        _build(tf.keras.layers.LSTM, inputs.dtype, **layer_kwargs),
+        inputs,
+        **kwargs,
+    )
+    self.assert_same(found, expected, inputs.dtype)
+
+  @parameterized.product(
+      return_sequences=[False, True],
+      return_state=[False, True],
+      dtype=[tf.float32, tf.float64],
+  )
+  def test_outputs_and_gradients(self, return_sequences, return_state, dtype):
+    self.compare(
+        _inputs(4, dtype),
+        dict(return_sequences=return_sequences, return_state=return_state),
+    )
+
+  @parameterized.parameters(1, 5)
+  def test_sizes_of_batch(self, batch_size):
+    self.compare(_inputs(batch_size), dict(return_sequences=True))
+
+  def test_initial_state(self):
+    states = [_inputs(4)[:, 0, :1] * np.ones(_UNITS, np.float32)] * 2
+    self.compare(
+        _inputs(4),
+        dict(return_sequences=True, return_state=True),
+        states=states,
+    )
+
+  @parameterized.parameters(False, True)
+  def test_mask(self, return_sequences):
+    # At the end, at the start, in the middle, everywhere and nowhere.
+    mask = np.ones([5, _TIME], bool)
+    mask[0, 4:] = mask[1, :3] = mask[2, 2:4] = mask[3] = False
+    self.compare(
+        _inputs(5),
+        dict(return_sequences=return_sequences, return_state=True),
+        mask=tf.constant(mask),
+    )
+
+  @parameterized.parameters(
+      dict(activation='relu'),
+      dict(recurrent_activation='hard_sigmoid'),
+      dict(use_bias=False),
+      dict(go_backwards=True),
+      dict(unroll=True),
+  )
+  def test_others_are_keras(self, **kwargs):
+    with mock.patch.object(_lstm_recurrence, 'lstm') as lstm:
+      found, expected = (
+          _differentiate(_build(cls, tf.float32, **kwargs), _inputs(4))
+          for cls in (layers.LSTM, tf.keras.layers.LSTM)
+      )
+    lstm.assert_not_called()
+    self.assert_same(found, expected)
+
+  def test_dropout_is_keras_while_training_only(self):
+    layer = _build(layers.LSTM, tf.float32, dropout=0.5)
+    with mock.patch.object(
+        _lstm_recurrence, 'lstm', wraps=_lstm_recurrence.lstm
+    ) as lstm:
+      layer(_inputs(4), training=True)
+      lstm.assert_not_called()
+      layer(_inputs(4), training=False)
+      lstm.assert_called_once()
+
+  def test_gpu_has_the_kernel_of_keras(self):
+    layer = _build(layers.LSTM, tf.float32)
+    with (
+        mock.patch.object(
+            tf.config, 'list_physical_devices', return_value=['a GPU']
+        ),
+        mock.patch.object(_lstm_recurrence, 'lstm') as lstm,
+    ):
+      layer(_inputs(4))
+    lstm.assert_not_called()
+
+  def test_weights_that_are_not_trained(self):
+    layer = _build(layers.LSTM, tf.float32)
+    layer.trainable = False
+    expected = _build(tf.keras.layers.LSTM, tf.float32)
+    self.assert_same(layer(_inputs(4)), expected(_inputs(4)))
+
+  def test_configuration_and_weights_are_those_of_keras(self):
+    layer = _build(layers.LSTM, tf.float32, return_sequences=True)
+    keras = tf.keras.layers.LSTM.from_config(layer.get_config())
+    keras(_inputs(1))
+    self.assertEqual(
+        [w.shape for w in keras.weights], [w.shape for w in layer.weights]
+    )
+    keras.set_weights(layer.get_weights())
+    self.assert_same(layer(_inputs(2)), keras(_inputs(2)))
+
+
+_VOCABULARY = 11
+
+
+def _functional_model() -> tff.learning.models.FunctionalModel:
+  """A model of the next token."""
+
+  def build():
+    tf.keras.utils.set_random_seed(2)
+    return tf.keras.Sequential(
+        [
+            tf.keras.layers.InputLayer([_TIME], dtype=tf.int32),
+            tf.keras.layers.Embedding(_VOCABULARY, 4, mask_zero=True),
+            layers.LSTM(_UNITS, return_sequences=True),
+            layers.LSTM(_UNITS, return_sequences=True),
+            tf.keras.layers.Dense(_VOCABULARY),
+        ]
+    )
+
+  spec = tf.TensorSpec([None, _TIME], tf.int32)
+  return tff.learning.models.functional_model_from_keras(
+      build,
+      tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+      collections.OrderedDict(x=spec, y=spec),
+  )
+
+
+def _client(num_examples: int) -> list[Any]:
+  generator = np.random.default_rng(num_examples)
+  tokens = generator.integers(
+      0, _VOCABULARY, [num_examples, _TIME + 1], np.int32
+  )
+  return [
+      collections.OrderedDict(x=tokens[i : i + 4, :-1], y=tokens[i : i + 4, 1:])
+      for i in range(0, num_examples, 4)
+  ]
+
+
+@pytest.mark.usefixtures('native_runtime')
+class RuntimesTest(tf.test.TestCase):
+
+  def test_trains_on_both_with_the_same_result(self):
+    process = algorithms.build_fed_opt(
+        _functional_model(),
+        client_optimizer=optimizers.build_delta_sgd(),
+        server_optimizer=optimizers.build_fedavg(),
+    )
+    clients = [_client(8), _client(3)]
+
+    def train():
+      state = process.initialize()
+      for _ in range(2):
+        state = process.next(state, clients).state
+      return testing.trainable(state)
+
+    expected = train()
+    with runtime.compiled_context(devices='CPU', strict=True):
+      found = train()
+    for f, e in zip(found, expected):
+      self.assertAllClose(f, e, rtol=0, atol=1e-5)
+
+
+if __name__ == '__main__':
+  tf.test.main()

@@ -1,0 +1,240 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The recurrence of an LSTM and its gradient, written for a CPU.
+
+Keras' LSTM takes some thirty small ops a time step, and sums the gradients of
+its weights step by step. Here all that does not depend on the step before is
+computed for all steps at once, outside of the loops: the projections of the
+inputs, the factors of the gradients, and the gradients of the weights. A step
+is then one product and a few elementwise ops, and the loop over steps is one
+kernel that XLA compiles, once for each size of batch.
+
+Time comes first in all tensors here. Inside, gates are in the order in which
+one sigmoid serves three of them: input, forget, output, then the candidate.
+"""
+
+from typing import NamedTuple, Optional
+
+import tensorflow as tf
+
+
+class _Kept(NamedTuple):
+  """What a step leaves for the gradient.
+
+  Attributes:
+    gates: Input, forget and output gate, [..., batch, 3 units].
+    candidate: What may enter the cell, [..., batch, units].
+    old_cell: The state of the cell before the step, [..., batch, units].
+    tanh_cell: The tanh of the new one, [..., batch, units].
+  """
+
+  gates: tf.Tensor
+  candidate: tf.Tensor
+  old_cell: tf.Tensor
+  tanh_cell: tf.Tensor
+
+
+def _from_keras(weights: tf.Tensor) -> tf.Tensor:
+  """From Keras' order of gates (input, forget, candidate, output) to ours."""
+  i, f, g, o = tf.split(weights, 4, axis=-1)
+  return tf.concat([i, f, o, g], axis=-1)
+
+
+def _to_keras(weights: tf.Tensor) -> tf.Tensor:
+  i, f, o, g = tf.split(weights, 4, axis=-1)
+  return tf.concat([i, f, g, o], axis=-1)
+
+
+def _at(step: tf.Tensor, tensor: Optional[tf.Tensor]) -> Optional[tf.Tensor]:
+  return None if tensor is None else tensor[step]
+
+
+def _select(
+    mask: Optional[tf.Tensor], there: tf.Tensor, absent: tf.Tensor
+) -> tf.Tensor:
+  """One tensor for examples that have the step, another for the others."""
+  return there if mask is None else tf.where(mask, there, absent)
+
+
+def _array(like: tf.Tensor) -> tf.TensorArray:
+  """An array for as many steps as `like` has."""
+  return tf.TensorArray(like.dtype, tf.shape(like)[0])
+
+
+@tf.function(jit_compile=True)
+def _run(projected, recurrent_kernel, hidden, cell, mask):
+  """Runs all steps.
+
+  Args:
+    projected: The inputs times the kernel, plus the bias, [time, batch, 4 u].
+    recurrent_kernel: [u, 4 u].
+    hidden: The initial output, [batch, u].
+    cell: The initial state of the cell, [batch, u].
+    mask: Which steps there are, [time, batch, 1], or None for all.
+
+  Returns:
+    The outputs, [time, batch, u], the last state of the cell, and `_Kept`.
+  """
+  units = recurrent_kernel.shape[0]
+
+  def advance(step, hidden, cell, outputs, kept):
+    sums = projected[step] + tf.matmul(hidden, recurrent_kernel)
+    gates, candidate = tf.split(sums, [3 * units, units], axis=1)
+    gates, candidate = tf.sigmoid(gates), tf.tanh(candidate)
+    i, f, o = tf.split(gates, 3, axis=1)
+    new_cell = f * cell + i * candidate
+    tanh_cell = tf.tanh(new_cell)
+    m = _at(step, mask)
+    new_hidden = _select(m, o * tanh_cell, hidden)
+    of_step = _Kept(gates, candidate, cell, tanh_cell)
+    kept = tf.nest.map_structure(lambda a, x: a.write(step, x), kept, of_step)
+    outputs = outputs.write(step, new_hidden)
+    return step + 1, new_hidden, _select(m, new_cell, cell), outputs, kept
+
+  _, _, cell, outputs, kept = tf.while_loop(
+      lambda step, *_: step < tf.shape(projected)[0],
+      advance,
+      (
+          0,
+          hidden,
+          cell,
+          _array(projected),
+          _Kept(*(_array(projected) for _ in _Kept._fields)),
+      ),
+      parallel_iterations=1,
+      maximum_iterations=tf.shape(projected)[0],
+  )
+  kept = tf.nest.map_structure(lambda array: array.stack(), kept)
+  return outputs.stack(), cell, kept
+
+
+@tf.function(jit_compile=True)
+def _run_back(d_outputs, d_cell, kept, transposed_kernel, mask):
+  """Runs the gradient back over all steps.
+
+  Args:
+    d_outputs: The gradient of the outputs of `_run`.
+    d_cell: The gradient of the last state of the cell.
+    kept: What `_run` has kept.
+    transposed_kernel: The recurrent kernel transposed, [4 u, u].
+    mask: As of `_run`.
+
+  Returns:
+    The gradients of `projected`, `hidden` and `cell` of `_run`.
+  """
+  i, f, o = tf.split(kept.gates, 3, axis=2)
+  # What gradients are multiplied by on their way, for all steps at once: that
+  # of the output to the cell, and those of cell and output to the four sums.
+  to_cell = o * (1 - tf.square(kept.tanh_cell))
+  to_sums = tf.concat(
+      [
+          kept.candidate * i * (1 - i),
+          kept.old_cell * f * (1 - f),
+          kept.tanh_cell * o * (1 - o),
+          i * (1 - tf.square(kept.candidate)),
+      ],
+      axis=2,
+  )
+
+  def go_back(step, d_hidden, d_cell, d_projected):
+    m = _at(step, mask)
+    nothing = tf.zeros_like(d_cell)
+    d_hidden += d_outputs[step]
+    d_new_hidden = _select(m, d_hidden, nothing)
+    d_new_cell = _select(m, d_cell, nothing) + d_new_hidden * to_cell[step]
+    d_sums = to_sums[step] * tf.concat(
+        [d_new_cell, d_new_cell, d_new_hidden, d_new_cell], axis=1
+    )
+    d_old_hidden = tf.matmul(d_sums, transposed_kernel)
+    d_old_cell = d_new_cell * f[step]
+    if m is not None:
+      # What was skipped hands on the gradient as it is.
+      d_old_hidden += tf.where(m, nothing, d_hidden)
+      d_old_cell += tf.where(m, nothing, d_cell)
+    return step - 1, d_old_hidden, d_old_cell, d_projected.write(step, d_sums)
+
+  num_steps = tf.shape(d_outputs)[0]
+  _, d_hidden, d_cell, d_projected = tf.while_loop(
+      lambda step, *_: step >= 0,
+      go_back,
+      (num_steps - 1, tf.zeros_like(d_cell), d_cell, _array(d_outputs)),
+      parallel_iterations=1,
+      maximum_iterations=num_steps,
+  )
+  return d_projected.stack(), d_hidden, d_cell
+
+
+def _flat(tensor: tf.Tensor) -> tf.Tensor:
+  """[time, batch, size] as [time * batch, size]."""
+  return tf.reshape(tensor, [-1, tensor.shape[-1]])
+
+
+def lstm(
+    inputs: tf.Tensor,
+    hidden: tf.Tensor,
+    cell: tf.Tensor,
+    weights: tuple[tf.Tensor, tf.Tensor, tf.Tensor],
+    mask: Optional[tf.Tensor] = None,
+) -> tuple[tf.Tensor, tf.Tensor]:
+  """Runs an LSTM with tanh and sigmoid over sequences.
+
+  Args:
+    inputs: [time, batch, size].
+    hidden: The initial output, [batch, units].
+    cell: The initial state of the cell, [batch, units].
+    weights: Kernel, [size, 4 units], recurrent kernel, [units, 4 units], and
+      bias, [4 units], in Keras' order of gates.
+    mask: Which steps there are, boolean, [time, batch, 1]; None for all. One
+      that there is not leaves output and state as they were.
+
+  Returns:
+    The outputs, [time, batch, units], and the last state of the cell.
+  """
+
+  @tf.custom_gradient
+  def run(inputs, hidden, cell, *weights):
+    kernel, recurrent_kernel, bias = map(_from_keras, weights)
+    projected = tf.reshape(
+        tf.matmul(_flat(inputs), kernel) + bias,
+        tf.concat([tf.shape(inputs)[:2], tf.shape(bias)], axis=0),
+    )
+    outputs, last_cell, kept = _run(
+        projected, recurrent_kernel, hidden, cell, mask
+    )
+
+    def run_back(d_outputs, d_last_cell):
+      d_projected, d_hidden, d_cell = _run_back(
+          d_outputs, d_last_cell, kept, tf.transpose(recurrent_kernel), mask
+      )
+      d_sums = _flat(d_projected)
+      old_hidden = tf.concat([hidden[tf.newaxis], outputs[:-1]], axis=0)
+      d_inputs = tf.matmul(d_sums, kernel, transpose_b=True)
+      d_weights = (
+          tf.matmul(_flat(inputs), d_sums, transpose_a=True),
+          tf.matmul(_flat(old_hidden), d_sums, transpose_a=True),
+          tf.reduce_sum(d_sums, axis=0),
+      )
+      return (
+          tf.reshape(d_inputs, tf.shape(inputs)),
+          d_hidden,
+          d_cell,
+          *map(_to_keras, d_weights),
+      )
+
+    return (outputs, last_cell), run_back
+
+  outputs, last_cell = run(inputs, hidden, cell, *weights)
+  # The loop does not tell how many steps it takes.
+  outputs.set_shape([*inputs.shape[:2], *cell.shape[1:]])
+  return outputs, last_cell
