@@ -136,7 +136,8 @@ class CompiledContext(tff.framework.SyncContext):
       arg: Its argument, None without one.
 
     Returns:
-      Its result, with NumPy arrays for tensors.
+      Its result, with NumPy arrays for tensors. They share the memory of the
+      tensors and cannot be written to, but for copies of them.
 
     Raises:
       UnsupportedComputationError: If the context is strict and cannot compile

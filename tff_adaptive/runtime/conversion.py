@@ -20,6 +20,7 @@ import tensorflow as tf
 
 from tff_adaptive import _compat
 from tff_adaptive.runtime import materialization
+from tff_adaptive.runtime import shared_arrays
 from tff_adaptive.runtime import values
 
 
@@ -31,7 +32,7 @@ def _build_leaf(leaf_type: _compat.Type) -> Callable[[Any], tf.Tensor]:
   spec = values.tensor_spec(leaf_type)
 
   def convert(value):
-    tensor = tf.convert_to_tensor(value, spec.dtype)
+    tensor = shared_arrays.to_tensor(value, spec.dtype)
     if not spec.shape.is_compatible_with(tensor.shape):
       raise TypeError(
           f'Expected a value of type {leaf_type}, found one of shape '

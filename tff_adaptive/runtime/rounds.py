@@ -31,6 +31,7 @@ from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import map_reduce_forms
 from tff_adaptive.runtime import materialization
 from tff_adaptive.runtime import plans
+from tff_adaptive.runtime import shared_arrays
 from tff_adaptive.runtime import values
 
 _SERVER_PARTS = ('prepare', 'zero', 'accumulate', 'merge', 'report', 'update')
@@ -335,7 +336,7 @@ class CompiledRound:
         tf.constant(self.plan.chunk_size_of(num_clients)),
         *map(tf.constant, seeds),
     )
-    packed = self._pack(tensor.numpy() for tensor in result)
+    packed = self._pack(map(shared_arrays.to_array, result))
     return packed if self._form.returns_state else packed[1]
 
 
@@ -383,4 +384,4 @@ class CompiledFunction:
       What the computation returns, with NumPy arrays for tensors.
     """
     result = self._function(*self._convert(argument), tf.constant(seed))
-    return self._pack(tensor.numpy() for tensor in result)
+    return self._pack(map(shared_arrays.to_array, result))

@@ -1,0 +1,78 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests that arrays of tensors become the same tensors again."""
+
+import gc
+
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+
+from tff_adaptive.runtime import shared_arrays
+
+
+class SharedArraysTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.parameters(tf.float32, tf.float64, tf.int32, tf.int64, tf.bool)
+  def test_array_shares_the_memory_of_its_tensor(self, dtype):
+    tensor = tf.cast([[1, 0, 3]], dtype)
+    array = shared_arrays.to_array(tensor)
+    self.assertAllEqual(array, tensor)
+    self.assertEqual(array.dtype, dtype.as_numpy_dtype)
+    self.assertIs(shared_arrays.to_tensor(array, dtype), tensor)
+    with self.assertRaisesRegex(ValueError, 'read-only'):
+      array[0, 0] = 1
+    copy = array.copy()
+    copy[0, 0] = 0
+    self.assertAllEqual(shared_arrays.to_tensor(copy, dtype), copy)
+
+  @parameterized.parameters(
+      (tf.constant(3.5), np.float32),
+      (tf.constant(True), np.bool_),
+      (tf.constant('a'), bytes),
+      (tf.constant(['a']), np.ndarray),
+      (tf.constant([1.5], tf.bfloat16), np.ndarray),
+      (tf.constant([1.5], tf.float16), np.ndarray),
+  )
+  def test_others_are_copied(self, tensor, expected_type):
+    value = shared_arrays.to_array(tensor)
+    self.assertIsInstance(value, expected_type)
+    again = shared_arrays.to_tensor(value, tensor.dtype)
+    self.assertIsNot(again, tensor)
+    self.assertAllEqual(again, tensor)
+
+  def test_another_dtype_is_another_tensor(self):
+    array = shared_arrays.to_array(tf.constant([1.5]))
+    tensor = shared_arrays.to_tensor(array, tf.float64)
+    self.assertEqual(tensor.dtype, tf.float64)
+    self.assertAllEqual(tensor, [1.5])
+
+  def test_other_arrays_and_numbers_are_converted(self):
+    shared_arrays.to_array(tf.constant([1.5]))
+    for value in (np.array([2.5]), [2.5], 2.5):
+      tensor = shared_arrays.to_tensor(value, tf.float32)
+      self.assertEqual(tensor.dtype, tf.float32)
+      self.assertAllEqual(tensor, value)
+
+  def test_nothing_is_kept_of_an_array_that_is_gone(self):
+    before = len(shared_arrays._tensors)
+    array = shared_arrays.to_array(tf.constant([1.5]))
+    self.assertLen(shared_arrays._tensors, before + 1)
+    del array
+    gc.collect()
+    self.assertLen(shared_arrays._tensors, before)
+
+
+if __name__ == '__main__':
+  tf.test.main()
