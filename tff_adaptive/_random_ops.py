@@ -19,6 +19,7 @@ functions that it calls, by stateless ones keyed by (seed, place of the op,
 number of the iteration if the place is in a loop).
 """
 
+import itertools
 from typing import Any, Optional
 
 import tensorflow as tf
@@ -82,6 +83,24 @@ class RandomOpRewriter:
   def draws(self, nodes: Any) -> bool:
     """Whether any of the nodes draws random numbers, also within a call."""
     return any(self._node_draws(node) for node in nodes)
+
+  def draws_in_loops(self, nodes: Any) -> bool:
+    """Whether any of the nodes is a loop that draws, also within a call."""
+    return any(
+        (
+            node.op in (*_LOOP_OPS, _REDUCE_OP)
+            or self.draws_in_loops(
+                itertools.chain.from_iterable(
+                    self._functions[name].node_def
+                    for name in _function_library.called_functions(
+                        node, self._functions
+                    )
+                )
+            )
+        )
+        for node in nodes
+        if self._node_draws(node)
+    )
 
   def _node_draws(self, node: Any) -> bool:
     if node.op in _STATELESS_OPS or node.op in _UNSUPPORTED_OPS:

@@ -46,6 +46,10 @@ RUNTIMES = (
     rows.Row(
         'native',
         'tff_adaptive.runtime:native_context',
-        supplied=('max_concurrent_computation_calls', 'secure_sums_in_clear'),
+        supplied=(
+            'max_concurrent_computation_calls',
+            'secure_sums_in_clear',
+            'seeded_clients',
+        ),
     ),
 )

@@ -33,7 +33,7 @@ class BagOfWordsDense(tf.keras.layers.Layer):
 
   A number below zero is padding. One of `vocabulary_size` or above stands for a
   word out of the vocabulary: it counts for the length of the text and has no
-  row, as in `tff.simulation.baselines.stackoverflow.create_tag_prediction_task`.
+  row, as in TFF's `baselines.stackoverflow.create_tag_prediction_task`.
 
   Input shape: [batch, length] of any length, an integer dtype.
   Output shape: [batch, units].
@@ -98,7 +98,8 @@ class BagOfWordsDense(tf.keras.layers.Layer):
     if not words.dtype.is_integer:
       raise TypeError(
           '`BagOfWordsDense` takes the numbers of words, an integer dtype, '
-          f'found {words.dtype.name}; `tf.keras.layers.Dense` takes frequencies.'
+          f'found {words.dtype.name}; frequencies are for '
+          '`tf.keras.layers.Dense`.'
       )
     shares = _shares(words, self.vocabulary_size, self.compute_dtype)
     rows = tf.gather(self.kernel, _rows(words, self.vocabulary_size))

@@ -60,8 +60,18 @@ class _Serialized:
   initialize_op: str
 
 
-def _binding_names(binding: Any) -> list[str]:
-  """The tensor names of a binding, in the order of the type's leaves."""
+def binding_names(binding: Any) -> list[str]:
+  """The tensor names of a binding, in the order of the type's leaves.
+
+  Args:
+    binding: The parameter or the result of serialized TensorFlow.
+
+  Returns:
+    The names; that of the variant tensor for a sequence.
+
+  Raises:
+    UnsupportedComputationError: If a sequence has no variant tensor.
+  """
   kind = binding.WhichOneof('binding')
   if kind is None:
     return []
@@ -69,7 +79,7 @@ def _binding_names(binding: Any) -> list[str]:
     return [
         name
         for element in binding.struct.element
-        for name in _binding_names(element)
+        for name in binding_names(element)
     ]
   if kind == 'tensor':
     return [binding.tensor.tensor_name]
@@ -91,11 +101,11 @@ def _read(computation: tff.framework.ConcreteComputation) -> _Serialized:
   proto.tensorflow.graph_def.Unpack(graph_def)
   parameters: list[str] = []
   if proto.tensorflow.HasField('parameter'):
-    parameters = _binding_names(proto.tensorflow.parameter)
+    parameters = binding_names(proto.tensorflow.parameter)
   return _Serialized(
       graph_def,
       parameters,
-      _binding_names(proto.tensorflow.result),
+      binding_names(proto.tensorflow.result),
       proto.tensorflow.initialize_op,
   )
 

@@ -34,6 +34,7 @@ import grpc
 import portpicker
 import tensorflow_federated as tff
 
+from tff_adaptive.runtime import native_seeds
 from tff_adaptive.simulation import cohort as cohort_lib
 
 # A message holds a whole model or client; gRPC's own limit is 4 MB.
@@ -126,7 +127,9 @@ def _close_all_workers() -> None:
 atexit.register(_close_all_workers)
 
 
-def _compile(secure_sums_in_clear: bool) -> Callable[[Any], Any]:
+def _compile(
+    secure_sums_in_clear: bool, seeded_clients: bool
+) -> Callable[[Any], Any]:
   """The compiler of computations, see `native_context`."""
 
   def compile_fn(computation):
@@ -134,7 +137,12 @@ def _compile(secure_sums_in_clear: bool) -> Callable[[Any], Any]:
       computation = tff.backends.test.replace_secure_intrinsics_with_bodies(
           computation
       )
-    return tff.backends.native.desugar_and_transform_to_native(computation)
+    computation = tff.backends.native.desugar_and_transform_to_native(
+        computation
+    )
+    return (
+        native_seeds.with_seeds(computation) if seeded_clients else computation
+    )
 
   return compile_fn
 
@@ -155,6 +163,7 @@ def create_native_context(
     *,
     max_concurrent_computation_calls: int = -1,
     secure_sums_in_clear: bool = False,
+    seeded_clients: bool = False,
 ) -> tuple[tff.framework.SyncContext, Callable[[], None]]:
   """Creates a context that runs computations on TFF's native runtime.
 
@@ -167,6 +176,10 @@ def create_native_context(
       not positive, which is the default and TFF's.
     secure_sums_in_clear: Whether secure sums are computed in the clear, as
       TFF's test context does; the native runtime refuses them otherwise.
+    seeded_clients: Whether what clients draw in their training (dropout)
+      depends on their data and on what they received, so that a round that is
+      run again gives the same; drawn anew by default, as TFF does. It costs
+      another pass over the data where there is dropout.
 
   Returns:
     The context, for `tff.framework.set_default_context`, and a function without
@@ -186,7 +199,7 @@ def create_native_context(
 
   context = tff.framework.SyncExecutionContext(
       tff.framework.ResourceManagingExecutorFactory(build_executor),
-      compiler_fn=_compile(secure_sums_in_clear),
+      compiler_fn=_compile(secure_sums_in_clear, seeded_clients),
       transform_args=lambda arg: tff.tensorflow.transform_args(_as_lists(arg)),
       transform_result=tff.tensorflow.transform_result,
   )
@@ -198,6 +211,7 @@ def native_context(
     *,
     max_concurrent_computation_calls: int = -1,
     secure_sums_in_clear: bool = False,
+    seeded_clients: bool = False,
 ) -> Iterator[tff.framework.SyncContext]:
   """Runs TFF computations natively within a `with` block.
 
@@ -207,6 +221,7 @@ def native_context(
   Args:
     max_concurrent_computation_calls: See `create_native_context`.
     secure_sums_in_clear: See `create_native_context`.
+    seeded_clients: See `create_native_context`.
 
   Yields:
     The context, which is installed for the calling thread.
@@ -227,6 +242,7 @@ def native_context(
   context, close = create_native_context(
       max_concurrent_computation_calls=max_concurrent_computation_calls,
       secure_sums_in_clear=secure_sums_in_clear,
+      seeded_clients=seeded_clients,
   )
   try:
     with tff.framework.get_context_stack().install(context):

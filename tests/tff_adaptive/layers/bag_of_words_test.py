@@ -95,7 +95,9 @@ class BagOfWordsDenseTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllEqual(again(_WORDS), layer(_WORDS))
 
   def test_frequencies_are_refused(self):
-    with self.assertRaisesRegex(TypeError, 'found float32.*Dense'):
+    with self.assertRaisesRegex(
+        TypeError, 'found float32; frequencies are for .*Dense'
+    ):
       _layers()[0](_FREQUENCIES)
 
   @parameterized.parameters(

@@ -13,8 +13,6 @@
 # limitations under the License.
 """Tests that the compiled runtime's random numbers follow the seed."""
 
-import collections
-import functools
 from typing import Any
 
 from absl.testing import parameterized
@@ -25,60 +23,9 @@ import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import compiled_testing
+from tests.tff_adaptive.runtime import dropout_testing
 from tff_adaptive import runtime
 from tff_adaptive import simulation
-
-_NUM_INPUTS = 64
-
-
-@functools.cache
-def _dropout_process(kind: str) -> Any:
-  """A process that shows its masks.
-
-  The inputs are ones, the label is out of reach and the loss is the absolute
-  error, so that a step adds the mask, which is 0 or 2, to the weights. The
-  weights after a round are the mean of the sums of the clients' masks.
-
-  Args:
-    kind: Of the model, 'functional' or 'variable'.
-
-  Returns:
-    The learning process.
-  """
-  spec = collections.OrderedDict(
-      x=tf.TensorSpec([None, _NUM_INPUTS], tf.float32),
-      y=tf.TensorSpec([None, 1], tf.float32),
-  )
-
-  def keras_model():
-    return tf.keras.Sequential(
-        [
-            tf.keras.layers.InputLayer((_NUM_INPUTS,)),
-            tf.keras.layers.Dropout(0.5),
-            tf.keras.layers.Dense(
-                1, use_bias=False, kernel_initializer='zeros'
-            ),
-        ]
-    )
-
-  loss = tf.keras.losses.MeanAbsoluteError()
-  if kind == 'functional':
-    model = tff.learning.models.functional_model_from_keras(
-        keras_model(), loss, spec
-    )
-  else:
-    model = lambda: tff.learning.models.from_keras_model(
-        keras_model(), loss=loss, input_spec=spec
-    )
-  sgd = tff.learning.optimizers.build_sgdm(1.0)
-  return tff.learning.algorithms.build_unweighted_fed_avg(model, sgd, sgd)
-
-
-def _ones(num_examples: int) -> Any:
-  return collections.OrderedDict(
-      x=np.ones([num_examples, _NUM_INPUTS], np.float32),
-      y=np.full([num_examples, 1], 1e6, np.float32),
-  )
 
 
 def _cohort_of_ones(
@@ -86,7 +33,7 @@ def _cohort_of_ones(
 ) -> simulation.Cohort:
   """Clients of one example a batch; a letter is an id."""
   source = simulation.PackedClientArrays.from_clients(
-      {client_id: _ones(num_steps) for client_id in 'abcd'}
+      {client_id: dropout_testing.ones(num_steps) for client_id in 'abcd'}
   )
   plan = simulation.BatchPlan(1, shuffle=False)
   return simulation.Cohort(source, client_ids, round_num, seed, plan)
@@ -109,7 +56,9 @@ def _build_noise() -> tff.framework.ConcreteComputation:
 class RandomNumbersTest(compiled_testing.TestCase):
 
   def _masks(self, clients: Any, kind: str = 'functional') -> np.ndarray:
-    (weights,) = compiled_testing.train(_dropout_process(kind), clients)
+    (weights,) = compiled_testing.train(
+        dropout_testing.build_process(kind), clients
+    )
     return weights.reshape([-1])
 
   def _check_dependence(self, kind):
