@@ -31,9 +31,8 @@ class BagOfWordsDense(tf.keras.layers.Layer):
   `tff_adaptive.optimizers.build_sgd` without momentum applies as it is; other
   optimizers make it dense.
 
-  A number below zero is padding. One of `vocabulary_size` or above stands for a
-  word out of the vocabulary: it counts for the length of the text and has no
-  row, as in TFF's `baselines.stackoverflow.create_tag_prediction_task`.
+  Numbers that are no row (padding, words out of the vocabulary) count for
+  nothing, as in TFF's `baselines.stackoverflow.create_tag_prediction_task`.
 
   Input shape: [batch, length] of any length, an integer dtype.
   Output shape: [batch, units].
@@ -136,10 +135,11 @@ def _rows(words: tf.Tensor, vocabulary_size: int) -> tf.Tensor:
 def _shares(
     words: tf.Tensor, vocabulary_size: int, dtype: Any = tf.float32
 ) -> tf.Tensor:
-  """What each word of a text counts: one of its length; zero without a row."""
-  length = tf.reduce_sum(tf.cast(words >= 0, dtype), axis=1, keepdims=True)
+  """What each word of a text counts: one of all that have a row, or zero."""
   counts = tf.cast(_is_known(words, vocabulary_size), dtype)
-  return tf.math.divide_no_nan(counts, length)
+  return tf.math.divide_no_nan(
+      counts, tf.reduce_sum(counts, axis=1, keepdims=True)
+  )
 
 
 def to_frequencies(words: tf.Tensor, vocabulary_size: int) -> tf.Tensor:
@@ -151,7 +151,7 @@ def to_frequencies(words: tf.Tensor, vocabulary_size: int) -> tf.Tensor:
 
   Returns:
     A float32 tensor, [batch, vocabulary_size]: how often each word occurs,
-    over the length of the text; zeros for a text without words.
+    over that of all words that have a row; zeros for a text without any.
   """
   shares = _shares(words, vocabulary_size)
   texts = tf.broadcast_to(

@@ -58,11 +58,13 @@ class LSTM(tf.keras.layers.LSTM):
       return super().call(inputs, mask, training, initial_state)
     if initial_state is None:
       initial_state = self.get_initial_state(inputs)
+    hidden, cell = initial_state
     if mask is not None:
       mask = tf.transpose(mask)[..., tf.newaxis]
     outputs, cell = _lstm_recurrence.lstm(
         tf.transpose(inputs, [1, 0, 2]),
-        *initial_state,
+        hidden,
+        cell,
         tuple(
             tf.convert_to_tensor(weight)
             for weight in (

@@ -63,7 +63,8 @@ def to_tensor(value: Any, dtype: tf.DType) -> tf.Tensor:
     TypeError: If the value cannot be of the dtype.
     ValueError: Likewise.
   """
-  reference, tensor = _tensors.get(id(value), (None, None))
-  if reference is not None and reference() is value and tensor.dtype == dtype:
-    return tensor
+  if id(value) in _tensors:
+    reference, tensor = _tensors[id(value)]
+    if reference() is value and tensor.dtype == dtype:
+      return tensor
   return tf.convert_to_tensor(value, dtype)

@@ -188,6 +188,29 @@ class LSTMTest(tf.test.TestCase, parameterized.TestCase):
     self.assert_same(layer(_inputs(2)), keras(_inputs(2)))
 
 
+class FullSizeTest(tf.test.TestCase):
+  """Two layers of 256 units over 80 steps, as texts are trained on."""
+
+  @pytest.mark.slow
+  def test_gradients_are_within_a_millionth(self):
+    generator = np.random.default_rng(0)
+    inputs = tf.constant(generator.normal(size=[4, 80, 8]), tf.float32)
+    gradients = []
+    for layer_class in (layers.LSTM, tf.keras.layers.LSTM):
+      tf.keras.utils.set_random_seed(1)
+      model = tf.keras.Sequential(
+          [layer_class(256, return_sequences=True) for _ in range(2)]
+      )
+      with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        loss = tf.reduce_mean(tf.square(model(inputs) - 0.5))
+      sources = [inputs, *model.trainable_weights]
+      gradients.append(tape.gradient(loss, sources))
+    for found, expected in zip(*gradients):
+      self.assertGreater(float(tf.reduce_max(tf.abs(expected))), 1e-6)
+      self.assertAllClose(found, expected, rtol=0, atol=1e-6)
+
+
 _VOCABULARY = 11
 
 
