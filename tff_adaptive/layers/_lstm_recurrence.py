@@ -217,7 +217,9 @@ def lstm(
   """
 
   @tf.custom_gradient
-  def run(inputs, hidden, cell, *weights):
+  def run(*arguments):
+    # Outside of graphs, a tape would otherwise follow what is in here, too.
+    inputs, hidden, cell, *weights = map(tf.stop_gradient, arguments)
     kernel, recurrent_kernel, bias = map(_pad, weights)
     projected = tf.reshape(
         tf.matmul(_flat(inputs), kernel) + bias,
