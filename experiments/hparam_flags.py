@@ -108,6 +108,12 @@ def _define_protocol(flag_values):
           10,
           'Save after every this many rounds, and after the last.',
       ),
+      (
+          'checkpoints_to_keep',
+          3,
+          'How many of the newest checkpoints stay; they are of about the size '
+          'of the model.',
+      ),
   ):
     flags.DEFINE_integer(
         name, default, text, lower_bound=1, flag_values=flag_values
@@ -117,6 +123,14 @@ def _define_protocol(flag_values):
       0,
       'Fixes initial weights, partition, sampling and shuffling.',
       lower_bound=0,
+      flag_values=flag_values,
+  )
+  flags.DEFINE_string(
+      'initial_weights',
+      None,
+      'Begin with the weights of this file: one of experiments.export, a '
+      'checkpoint or best.npz of a run; or with those of the newest checkpoint '
+      "in this folder of a run. Default: the task's own, from --seed.",
       flag_values=flag_values,
   )
 

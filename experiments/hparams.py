@@ -19,6 +19,7 @@ No TensorFlow is imported here.
 from collections.abc import Mapping
 import dataclasses
 import difflib
+import inspect
 import math
 from typing import Any, Optional
 
@@ -38,6 +39,7 @@ _NAMING_KINDS = (
 # part of what is compared on resume.
 _NOT_HPARAMS = (
     'rounds_per_checkpoint',
+    'checkpoints_to_keep',
     'data_dir',
     'output_dir',
     'experiment_name',
@@ -77,12 +79,33 @@ class Choice:
         for name, value in supplied.items()
         if name in self.row.supplied
     }
-    arguments = {
+    return registry.resolve(self.row.builder)(**supplied, **self._arguments())
+
+  def build_keras_model(self, seed: int) -> Any:
+    """Builds the Keras model of a task, for which no data are read.
+
+    Args:
+      seed: The seed of the initial weights.
+
+    Returns:
+      The model.
+    """
+    builder = registry.resolve(str(self.row.keras_model))
+    wanted = inspect.signature(builder).parameters
+    values = {
+        argument.name: argument.to_builder_value(argument.default)
+        for argument in self.row.arguments
+    }
+    values.update(self._arguments(), seed=seed)
+    return builder(**{name: values[name] for name in wanted})
+
+  def _arguments(self) -> dict[str, Any]:
+    """Returns the builder's values of what was given."""
+    return {
         argument.name: argument.to_builder_value(self.given[argument.name])
         for argument in self.row.arguments
         if argument.name in self.given
     }
-    return registry.resolve(self.row.builder)(**supplied, **arguments)
 
   def with_values(self, **values: Any) -> 'Choice':
     """Returns the choice with other values of some arguments."""
@@ -109,7 +132,9 @@ class Settings:
   client_epochs: Optional[int]
   rounds_per_evaluation: int
   rounds_per_checkpoint: int
+  checkpoints_to_keep: int
   seed: int
+  initial_weights: Optional[str]
   bad_clients: str
   early_stopping_patience: Optional[int]
   keep_best: bool
@@ -211,6 +236,34 @@ def read_choices(
             f'--{kind}={row.name} needs --{row.flag_name(argument)}'
         )
   return {kind: Choice(row, given[kind]) for kind, row in chosen.items()}
+
+
+def recorded_choice(kind: str, recorded: Mapping[str, Any]) -> Choice:
+  """Returns a choice that `hparams.json` has recorded.
+
+  Args:
+    kind: The kind of its row.
+    recorded: The hyperparameters of the run.
+
+  Returns:
+    The choice, with the values that were in force.
+
+  Raises:
+    HparamError: If there is no such row, or it does not take a value.
+  """
+  row = _choose(kind, str(recorded.get(kind)))
+  given = {}
+  for argument in row.arguments:
+    flag = row.flag_name(argument)
+    if flag not in recorded:
+      continue
+    given[argument.name] = recorded[flag]
+    if argument.choices and recorded[flag] not in argument.choices:
+      raise HparamError(
+          f'--{flag} takes {", ".join(argument.choices)}, found '
+          f'{recorded[flag]!r}'
+      )
+  return Choice(row, given)
 
 
 def _complete_callbacks(values: dict[str, Any]):

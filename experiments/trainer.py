@@ -24,6 +24,7 @@ import tensorflow_federated as tff
 from experiments import command_line
 from experiments import hparams
 from experiments import registry
+from experiments import warm_start
 from tff_adaptive import runtime
 from tff_adaptive.analysis import curves
 from tff_adaptive.analysis import partition_plot
@@ -251,6 +252,7 @@ def collect_hparams(
     choices: _Choices,
     settings: hparams.Settings,
     protocol: task_lib.Protocol,
+    start: warm_start.WarmStart,
 ) -> dict[str, Any]:
   """Returns every hyperparameter in force by flag, defaults filled in.
 
@@ -258,6 +260,7 @@ def collect_hparams(
     choices: The chosen rows.
     settings: The other flags.
     protocol: The numbers of training.
+    start: The weights that the run begins with.
 
   Returns:
     What goes into `hparams.json`.
@@ -267,6 +270,7 @@ def collect_hparams(
     values.update(choice.hparams())
   values.update(settings.hparams())
   values.update({name: getattr(protocol, name) for name in _PROTOCOL})
+  values.update(start.hparams())
   return values
 
 
@@ -341,8 +345,10 @@ def train(choices: _Choices, settings: hparams.Settings):
       ),
   ):
     protocol = build_protocol(choices, settings)
-    choices = keep_plan(choices, directory.read_hparams())
-    values = collect_hparams(choices, settings, protocol)
+    recorded = directory.read_hparams()
+    choices = keep_plan(choices, recorded)
+    start = warm_start.read(settings.initial_weights, recorded, directory.path)
+    values = collect_hparams(choices, settings, protocol, start)
     # Kinds of rows that are built from the number of rounds: schedules.
     uses_total_rounds = [
         kind
@@ -354,8 +360,9 @@ def train(choices: _Choices, settings: hparams.Settings):
     task = build_task(choices, settings, protocol)
     cohort_fn = build_cohort_fn(task, settings.seed)
     process = build_process(choices, task)
+    initial_state_fn = start.initial_state_fn(process, task)
     choices = choose_plan(choices, process)
-    values = collect_hparams(choices, settings, protocol)
+    values = collect_hparams(choices, settings, protocol, start)
     evaluate_fn = evaluation.build_central_evaluation(
         task.functional_model or task.variable_model_fn, task.central_test
     )
@@ -372,7 +379,8 @@ def train(choices: _Choices, settings: hparams.Settings):
   ):
     directory.open(values, uses_total_rounds)
     draw_partition(task, directory)
-    with choices[registry.RUNTIME].build():
+    # So that a resumed run on the native runtime draws the same numbers.
+    with choices[registry.RUNTIME].build(seeded_clients=True):
       result = training_loop.run_training(
           process,
           cohort_fn=cohort_fn,
@@ -380,12 +388,15 @@ def train(choices: _Choices, settings: hparams.Settings):
           evaluate_fn=evaluate_fn,
           rounds_per_evaluation=settings.rounds_per_evaluation,
           rounds_per_checkpoint=settings.rounds_per_checkpoint,
-          checkpoints=checkpoints.CheckpointManager(directory.checkpoints),
+          checkpoints=checkpoints.CheckpointManager(
+              directory.checkpoints, keep_total=settings.checkpoints_to_keep
+          ),
           writers=[
               metrics_writers.CSVMetricsWriter(directory.metrics_csv),
               metrics_writers.TensorBoardMetricsWriter(directory.tensorboard),
           ],
           callbacks=[_Device(choices), *run_callbacks],
+          initial_state_fn=initial_state_fn,
       )
     report(result, directory, describe(choices))
 

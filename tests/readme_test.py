@@ -55,6 +55,7 @@ _RUN_HERE = {
     'make demo': 'test_demo',
     'make check': 'test_check',
     '.venv/bin/python -m experiments.train': 'test_experiments',
+    '.venv/bin/python -m experiments.export': 'test_experiments',
 }
 
 
@@ -167,7 +168,8 @@ class ReadmeTest(absltest.TestCase):
   @pytest.mark.slow
   def test_experiments(self):
     """Runs the training commands; that on MNIST briefly, on made-up images."""
-    digits, mnist = [c for c in _commands() if 'experiments.train' in c]
+    digits, warm, mnist = [c for c in _commands() if 'experiments.train' in c]
+    exports = [c for c in _commands() if 'experiments.export' in c]
     copy = self._copy_project()
     (copy / 'data').mkdir()
     generator = np.random.default_rng(0)
@@ -184,12 +186,16 @@ class ReadmeTest(absltest.TestCase):
     )
     for command, num_rounds, folder in (
         (digits, 20, 'sgd'),
+        # The other commands are about that run.
+        (' && '.join([*exports, warm]), 20, 'warm'),
         (f'{mnist} --total_rounds=2', 2, 'mnist.fed_opt.delta_sgd.fedavg'),
     ):
       result = _run(command, copy)
       self.assertEqual(result.returncode, 0, result.stderr)
       rows = (copy / 'runs' / folder / 'metrics.csv').read_text().splitlines()
       self.assertLen(rows, 1 + num_rounds)
+    for name in ('digits.keras', 'digits.npz'):
+      self.assertTrue((copy / name).is_file(), name)
 
 
 if __name__ == '__main__':

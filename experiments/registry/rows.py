@@ -75,6 +75,9 @@ class Row:
       flag.
     protocol: Of a task: where its default protocol is found, as
       'module:attribute'.
+    keras_model: Of a task: where the function is found that builds its Keras
+      model without data, as 'module:function'; it takes some of the arguments
+      of the builder, by their names, and the seed.
   """
 
   name: str
@@ -82,6 +85,7 @@ class Row:
   arguments: tuple[Argument, ...] = ()
   supplied: tuple[str, ...] = ()
   protocol: Optional[str] = None
+  keras_model: Optional[str] = None
 
   def flag_name(self, argument: Argument) -> str:
     """Returns the name of an argument's flag."""

@@ -59,6 +59,7 @@ TASKS = (
         ),
         supplied=('seed', 'protocol'),
         protocol='tasks.digits.digits_tasks:DEFAULT_PROTOCOL',
+        keras_model='tasks.digits:build_keras_model',
     ),
     rows.Row(
         'mnist',
@@ -136,5 +137,6 @@ TASKS = (
         ),
         supplied=('data_dir', 'seed', 'protocol'),
         protocol='tasks.mnist.mnist_tasks:DEFAULT_PROTOCOL',
+        keras_model='tasks.mnist:build_keras_model',
     ),
 )

@@ -14,6 +14,7 @@
 """scikit-learn's handwritten digits: a real task that needs no download."""
 
 from tasks.digits.digits_models import build_functional_model
+from tasks.digits.digits_models import build_keras_model
 from tasks.digits.digits_models import build_variable_model_fn
 from tasks.digits.digits_models import ModelID
 from tasks.digits.digits_preprocessing import load_digits

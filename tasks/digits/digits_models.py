@@ -75,7 +75,9 @@ def build_keras_model(
     )
 
   logits = tf.keras.layers.Dense(
-      digits_preprocessing.NUM_CLASSES, kernel_initializer=kernel('logits')
+      digits_preprocessing.NUM_CLASSES,
+      kernel_initializer=kernel('logits'),
+      name='logits',
   )
   if model_id is ModelID.LOGISTIC:
     layers = [tf.keras.layers.Flatten(), logits]
@@ -87,14 +89,22 @@ def build_keras_model(
             activation='relu',
             padding='same',
             kernel_initializer=kernel('conv_1'),
+            name='conv_1',
         ),
         tf.keras.layers.Conv2D(
-            32, 3, activation='relu', kernel_initializer=kernel('conv_2')
+            32,
+            3,
+            activation='relu',
+            kernel_initializer=kernel('conv_2'),
+            name='conv_2',
         ),
         tf.keras.layers.MaxPool2D(2),
         tf.keras.layers.Flatten(),
         tf.keras.layers.Dense(
-            64, activation='relu', kernel_initializer=kernel('dense')
+            64,
+            activation='relu',
+            kernel_initializer=kernel('dense'),
+            name='dense',
         ),
         logits,
     ]

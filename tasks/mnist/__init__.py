@@ -14,6 +14,7 @@
 """MNIST, split among clients as in the publications."""
 
 from tasks.mnist.mnist_models import build_functional_model
+from tasks.mnist.mnist_models import build_keras_model
 from tasks.mnist.mnist_models import build_variable_model_fn
 from tasks.mnist.mnist_models import ModelID
 from tasks.mnist.mnist_preprocessing import load_mnist

@@ -108,14 +108,14 @@ def _convolution(
     name: str, num_inputs: int, num_outputs: int, seed: int
 ) -> tf.keras.layers.Layer:
   initializers = _initializers(name, 5 * 5 * num_inputs, seed)
-  return tf.keras.layers.Conv2D(num_outputs, 5, **initializers)
+  return tf.keras.layers.Conv2D(num_outputs, 5, name=name, **initializers)
 
 
 def _dense(
     name: str, num_inputs: int, num_outputs: int, seed: int
 ) -> tf.keras.layers.Layer:
   initializers = _initializers(name, num_inputs, seed)
-  return tf.keras.layers.Dense(num_outputs, **initializers)
+  return tf.keras.layers.Dense(num_outputs, name=name, **initializers)
 
 
 def _initializers(layer: str, fan_in: int, seed: int) -> dict[str, Any]:

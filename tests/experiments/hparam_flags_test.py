@@ -42,6 +42,7 @@ class HparamFlagsTest(parameterized.TestCase):
       '--client_weighting=some',
       '--delta_sgd_gama=2',
       '--clients_per_round=-3',
+      '--checkpoints_to_keep=0',
       '--early_stopping_patience=0',
       '--monitored_mode=best',
       '--weights_average_decay=1.5',

@@ -94,6 +94,44 @@ class HparamsTest(parameterized.TestCase):
     )
     self.assertEqual(choice.hparams(), {'row_a': 'y', 'row_b': 1})
 
+  @parameterized.parameters(
+      ('digits', 'cnn', 23946),
+      ('digits', 'logistic', 650),
+      ('mnist', 'cnn', 21840),
+      ('mnist', 'logistic', 7850),
+  )
+  def test_what_was_recorded_builds_the_model_without_data(
+      self, task, model, num_weights
+  ):
+    chosen = _choices(f'--task={task}', f'--{task}_model={model}')
+    recorded = {'task': task, **chosen[registry.TASK].hparams()}
+    choice = hparams.recorded_choice(registry.TASK, recorded)
+    self.assertEqual(choice.hparams(), chosen[registry.TASK].hparams())
+    built = choice.build_keras_model(seed=1)
+    self.assertEqual(built.count_params(), num_weights)
+    # Names that do not depend on what was built before.
+    names = [variable.name for variable in built.variables]
+    self.assertEqual(names[-2:], ['logits/kernel:0', 'logits/bias:0'])
+    self.assertLen(set(names), len(names))
+
+  def test_what_is_not_recorded_has_its_default(self):
+    choice = hparams.recorded_choice(registry.TASK, {'task': 'digits'})
+    self.assertEmpty(choice.given)
+    self.assertEqual(choice.build_keras_model(seed=1).count_params(), 23946)
+
+  @parameterized.parameters(
+      ({'task': 'digit'}, '--task=digit names no task; did you mean digits?'),
+      ({}, '--task=None names no task; there are digits, mnist'),
+      (
+          {'task': 'digits', 'digits_model': 'mlp'},
+          "--digits_model takes cnn, logistic, found 'mlp'",
+      ),
+  )
+  def test_unknown_records_are_one_sentence(self, recorded, sentence):
+    with self.assertRaises(hparams.HparamError) as caught:
+      hparams.recorded_choice(registry.TASK, recorded)
+    self.assertEqual(str(caught.exception), sentence)
+
   def test_choice_of_nothing_builds_none(self):
     row = registry.ROWS[registry.LOSS_TERM]['none']
     self.assertIsNone(hparams.Choice(row, {}).build(total_rounds=3))
@@ -206,6 +244,7 @@ class HparamsTest(parameterized.TestCase):
             'output_dir',
             'experiment_name',
             'rounds_per_checkpoint',
+            'checkpoints_to_keep',
         ],
     )
 

@@ -63,6 +63,7 @@ class RegistryTest(parameterized.TestCase):
       if argument.choices:
         self.assertIn(argument.default, argument.choices)
     self.assertEqual(kind == registry.TASK, row.protocol is not None)
+    self.assertEqual(kind == registry.TASK, row.keras_model is not None)
 
   def test_partitions_are_those_that_there_are(self):
     arguments = [
@@ -80,6 +81,14 @@ class RegistryTest(parameterized.TestCase):
       self.assertGreater(registry.resolve(row.protocol).total_rounds, 0)
     for reference in registry.RUNTIMES.values():
       self.assertTrue(callable(registry.resolve(reference)))
+
+  def test_keras_models_are_built_from_arguments_of_the_task(self):
+    for row in registry.ROWS[registry.TASK].values():
+      builder = registry.resolve(row.keras_model)
+      names = {argument.name for argument in row.arguments}
+      self.assertContainsSubset(
+          inspect.signature(builder).parameters, {'seed', *names}
+      )
 
   def test_a_flag_means_one_type_and_one_kind(self):
     uses = {}

@@ -16,12 +16,13 @@
 import csv
 import math
 import os
-import pathlib
 from typing import Optional, Union
 
 from matplotlib import figure
 from matplotlib import ticker
 from matplotlib.backends import backend_agg
+
+from tff_adaptive import _atomic_files
 
 # Okabe and Ito's colours: distinct for the colour-blind, and with markers and
 # dashes also in grey.
@@ -179,10 +180,11 @@ def plot_training_curve(
 
   Args:
     metrics_csv: The file that `CSVMetricsWriter` wrote.
-    path_png: The picture to write; its folder is made.
+    path_png: The picture to write, atomically; its folder is made.
     title: What was trained: method and task.
 
   Raises:
+    OSError: If the picture cannot be written; names it.
     ValueError: If the file has no column that could be drawn.
 
   Example:
@@ -210,5 +212,5 @@ def plot_training_curve(
   last.set_xlim(0, max(rounds) + 1)
   if title:
     drawing.suptitle(title, x=0.02, ha='left', fontweight='bold', fontsize=11)
-  pathlib.Path(path_png).parent.mkdir(parents=True, exist_ok=True)
-  drawing.savefig(path_png, dpi=_DPI)
+  with _atomic_files.replacing(path_png) as file:
+    drawing.savefig(file, format='png', dpi=_DPI)

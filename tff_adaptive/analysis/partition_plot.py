@@ -15,7 +15,6 @@
 
 from collections.abc import Mapping, Sequence
 import os
-import pathlib
 from typing import Optional, Union
 
 from matplotlib import figure
@@ -23,6 +22,7 @@ from matplotlib import ticker
 from matplotlib.backends import backend_agg
 import numpy as np
 
+from tff_adaptive import _atomic_files
 from tff_adaptive.simulation import client_data
 
 # Dark on white, and size says everything: the colour-blind and a grey printer
@@ -100,13 +100,14 @@ def plot_partition(
     labels: The class of every row, integers from 0 of shape [num_rows].
     client_indices: For every client id its rows; what the functions of
       `partition` return.
-    path_png: The picture to write; its folder is made.
+    path_png: The picture to write, atomically; its folder is made.
     title: What was split, and how.
     max_clients: Of more clients, only so many are drawn, the first ones; the
       picture says so. Defaults to 100.
 
   Raises:
     ValueError: If there is no client or no label, or a label is negative.
+    OSError: If the picture cannot be written; names it.
 
   Example:
 
@@ -145,6 +146,7 @@ def plot_client_labels(
   Raises:
     ValueError: If the clients have no feature 'y' with one integer an example,
       or a label is not in [0, num_classes).
+    OSError: If the picture cannot be written; names it.
 
   Example:
 
@@ -228,8 +230,8 @@ def _draw(
   bubbles.set_xlabel(label)
   if title:
     drawing.suptitle(title, x=0.02, ha='left', fontweight='bold', fontsize=11)
-  pathlib.Path(path_png).parent.mkdir(parents=True, exist_ok=True)
-  drawing.savefig(path_png, dpi=_DPI)
+  with _atomic_files.replacing(path_png) as file:
+    drawing.savefig(file, format='png', dpi=_DPI)
 
 
 def _draw_sizes(axes, sizes: np.ndarray) -> None:

@@ -147,16 +147,18 @@ def _compile(
   return compile_fn
 
 
-def _as_lists(argument: Any) -> Any:
-  """The argument with cohorts as lists of datasets, as TFF takes them."""
-  if isinstance(argument, cohort_lib.Cohort):
-    return list(argument)
-  if isinstance(argument, tff.structure.Struct):
-    return tff.structure.Struct(
-        (name, _as_lists(value))
-        for name, value in tff.structure.iter_elements(argument)
-    )
-  return argument
+def _as_lists(arguments: Any) -> Any:
+  """The argument or arguments with cohorts as the lists that TFF takes."""
+
+  def as_list(value):
+    return list(value) if isinstance(value, cohort_lib.Cohort) else value
+
+  # TFF hands over all positional arguments at once, then all named ones.
+  if isinstance(arguments, list):
+    return list(map(as_list, arguments))
+  if isinstance(arguments, dict):
+    return {name: as_list(value) for name, value in arguments.items()}
+  return as_list(arguments)
 
 
 def create_native_context(

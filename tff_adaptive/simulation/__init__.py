@@ -48,3 +48,6 @@ from tff_adaptive.simulation.task import Task
 from tff_adaptive.simulation.training_loop import run_training
 from tff_adaptive.simulation.training_loop import TrainingInterrupted
 from tff_adaptive.simulation.training_loop import TrainingResult
+from tff_adaptive.simulation.weights_files import read_weights
+from tff_adaptive.simulation.weights_files import StoredWeights
+from tff_adaptive.simulation.weights_files import write_weights

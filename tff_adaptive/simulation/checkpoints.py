@@ -19,24 +19,24 @@ all of them. Nothing is pickled.
 """
 
 import collections
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import hashlib
 import json
 import os
 import pathlib
 import re
-from typing import Any, Optional, Union
+from typing import Any, BinaryIO, Optional, Union
 import zipfile
 
 from absl import logging
 import numpy as np
 
+from tff_adaptive import _atomic_files
 from tff_adaptive.simulation import structures
 
 _FORMAT = 'tff_adaptive checkpoint 1'
 _MANIFEST_KEY = 'manifest'
 _FILE_PATTERN = re.compile(r'^checkpoint_(\d{8})\.npz$')
-_TEMPORARY_SUFFIX = '.tmp'
 # Kinds of dtypes that a npy file describes: booleans, integers, floats,
 # complex numbers, bytes and strings.
 _PLAIN_KINDS = 'biufcSU'
@@ -105,27 +105,20 @@ def _decode(name: str, array: np.ndarray, dtype: str, template: Any) -> Any:
   return array
 
 
-def _sync_directory(directory: pathlib.Path):
-  descriptor = os.open(directory, os.O_RDONLY)
-  try:
-    os.fsync(descriptor)
-  finally:
-    os.close(descriptor)
+def write_npz(file: BinaryIO, arrays: Mapping[str, np.ndarray]):
+  """Writes what `np.savez` does, which leaves a file open when it fails.
 
+  Args:
+    file: The open file.
+    arrays: The arrays by name; none of objects.
 
-def _write_atomically(path: pathlib.Path, arrays: dict[str, np.ndarray]):
-  """Writes a npz file so that `path` is at all times absent or whole."""
-  temporary = path.with_name(path.name + _TEMPORARY_SUFFIX)
-  try:
-    with open(temporary, 'wb') as file:
-      np.savez(file, **arrays)
-      file.flush()
-      os.fsync(file.fileno())
-    os.replace(temporary, path)
-  except BaseException:
-    temporary.unlink(missing_ok=True)
-    raise
-  _sync_directory(path.parent)
+  Raises:
+    OSError: If it cannot be written.
+  """
+  with zipfile.ZipFile(file, 'w') as archive:
+    for name, array in arrays.items():
+      with archive.open(f'{name}.npy', 'w', force_zip64=True) as member:
+        np.lib.format.write_array(member, array, allow_pickle=False)
 
 
 def _read(path: pathlib.Path) -> tuple[list[dict[str, Any]], list[np.ndarray]]:
@@ -191,12 +184,11 @@ def write_structure(path: pathlib.Path, round_num: int, state: Any):
   members = {_MANIFEST_KEY: np.frombuffer(manifest.encode(), np.uint8)}
   members.update((f'leaf_{i}', array) for i, array in enumerate(arrays))
   try:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    _write_atomically(path, members)
-  except OSError as error:
+    with _atomic_files.replacing(path) as file:
+      write_npz(file, members)
+  except _atomic_files.WriteError as error:
     raise CheckpointWriteError(
-        f'could not write {path}: {error.strerror}; the checkpoints before it '
-        'are kept'
+        f'{error}; the checkpoints before it are kept'
     ) from error
 
 
@@ -216,13 +208,55 @@ def read_structure(path: pathlib.Path, template: Any) -> Any:
     CheckpointError: If the file is damaged, or if the names, shapes or dtypes
       differ from those of `template`.
   """
+  rows, arrays = _read_whole(path)
+  return _restore(path, rows, arrays, template)
+
+
+def is_checkpoint(path: pathlib.Path) -> bool:
+  """Returns whether a file is like what `write_structure` writes."""
+  try:
+    with zipfile.ZipFile(path) as archive:
+      return f'{_MANIFEST_KEY}.npy' in archive.namelist()
+  except (OSError, zipfile.BadZipFile):
+    return False
+
+
+def read_leaves(path: pathlib.Path) -> dict[str, np.ndarray]:
+  """Reads what `write_structure` wrote, without knowing its structure.
+
+  Args:
+    path: The file.
+
+  Returns:
+    The leaves as arrays, by the names on the way to them, joined by slashes.
+
+  Raises:
+    FileNotFoundError: If there is no such file.
+    CheckpointError: If the file is damaged.
+  """
+  return _to_leaves(*_read_whole(path))
+
+
+def _to_leaves(rows, arrays):
+  """Returns the arrays by name, with the dtypes that they were saved with."""
+  return {
+      row['name']: (
+          array
+          if array.dtype.name == row['dtype']
+          else array.view(row['dtype'])
+      )
+      for row, array in zip(rows, arrays)
+  }
+
+
+def _read_whole(path):
+  """Returns what `_read` does; raises errors that tell the user."""
   if not path.exists():
     raise FileNotFoundError(f'there is no {path}')
   try:
-    rows, arrays = _read(path)
+    return _read(path)
   except _CorruptError as error:
     raise CheckpointError(f'{path} is damaged ({error})') from error
-  return _restore(path, rows, arrays, template)
 
 
 class CheckpointManager:
@@ -252,7 +286,8 @@ class CheckpointManager:
     self._directory = pathlib.Path(directory)
     self._keep_total = keep_total
 
-  def _path(self, round_num: int) -> pathlib.Path:
+  def path(self, round_num: int) -> pathlib.Path:
+    """Returns the file of a round, which there may or may not be."""
     return self._directory / f'checkpoint_{round_num:08d}.npz'
 
   def round_nums(self) -> list[int]:
@@ -265,7 +300,10 @@ class CheckpointManager:
     return sorted(int(match.group(1)) for match in matches if match)
 
   def save(self, round_num: int, state: Any):
-    """Saves `state` as the checkpoint of `round_num` and drops old ones.
+    """Saves `state` as the newest checkpoint and drops old ones.
+
+    Files of later rounds are dropped as well: they are damaged, or the run has
+    gone back to before them.
 
     Args:
       round_num: The number of finished rounds, not negative.
@@ -277,15 +315,23 @@ class CheckpointManager:
       CheckpointWriteError: If the file cannot be written, for example because
         the disk is full; an OSError. The checkpoints before are kept.
     """
-    write_structure(self._path(round_num), round_num, state)
-    self._drop_old()
+    write_structure(self.path(round_num), round_num, state)
+    for other in self.round_nums():
+      if other > round_num:
+        self.path(other).unlink(missing_ok=True)
+    self.drop_old(round_num)
 
-  def _drop_old(self):
-    """Removes what is beyond `keep_total` and what a killed run left."""
-    for round_num in self.round_nums()[: -self._keep_total]:
-      self._path(round_num).unlink(missing_ok=True)
-    for temporary in self._directory.glob(f'*{_TEMPORARY_SUFFIX}'):
-      temporary.unlink(missing_ok=True)
+  def drop_old(self, newest: int):
+    """Drops what is not kept, once the checkpoint of a round is known whole.
+
+    Args:
+      newest: That round; it is one of the `keep_total` that stay. Files beyond
+        it stay, too. What a killed run left unfinished goes.
+    """
+    kept = [number for number in self.round_nums() if number <= newest]
+    for round_num in kept[: -self._keep_total]:
+      self.path(round_num).unlink(missing_ok=True)
+    _atomic_files.remove_temporaries(self._directory)
 
   def load_latest(self, template: Any) -> Optional[tuple[int, Any]]:
     """Loads the newest whole checkpoint.
@@ -302,15 +348,37 @@ class CheckpointManager:
       CheckpointError: If the names, shapes or dtypes differ from those of
         `template`, or if there are checkpoints but none is whole.
     """
+    newest = self._read_newest()
+    if newest is None:
+      return None
+    round_num, rows, arrays = newest
+    return round_num, _restore(self.path(round_num), rows, arrays, template)
+
+  def load_latest_leaves(self) -> Optional[tuple[int, dict[str, np.ndarray]]]:
+    """Loads the newest whole checkpoint without knowing its structure.
+
+    Returns:
+      The round number and the leaves by name, as `read_leaves` returns them, or
+      None if there is no checkpoint.
+
+    Raises:
+      CheckpointError: If there are checkpoints but none is whole.
+    """
+    newest = self._read_newest()
+    if newest is None:
+      return None
+    round_num, rows, arrays = newest
+    return round_num, _to_leaves(rows, arrays)
+
+  def _read_newest(self):
+    """Returns round number, rows and arrays of the newest whole checkpoint."""
     round_nums = self.round_nums()
     for round_num in reversed(round_nums):
-      path = self._path(round_num)
+      path = self.path(round_num)
       try:
-        rows, arrays = _read(path)
+        return round_num, *_read(path)
       except _CorruptError as error:
         logging.warning('Skipping the damaged checkpoint %s (%s).', path, error)
-        continue
-      return round_num, _restore(path, rows, arrays, template)
     if round_nums:
       raise CheckpointError(
           f'every checkpoint in {self._directory} is damaged; remove the '

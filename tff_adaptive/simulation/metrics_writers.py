@@ -21,18 +21,22 @@ checkpoint decides how far a run has come.
 import abc
 import collections
 from collections.abc import Mapping, Sequence
+import contextlib
 import csv
 import io
+import itertools
 import os
 import pathlib
+import socket
 import time
-from typing import Any, Optional, TextIO, Union
+from typing import Any, Optional, Union
 
 import numpy as np
 from tensorboard.compat.proto import event_pb2
 from tensorboard.compat.proto import summary_pb2
-from tensorboard.summary.writer import event_file_writer
+from tensorboard.summary.writer import record_writer
 
+from tff_adaptive import _atomic_files
 from tff_adaptive.simulation import structures
 
 ROUND_NUM_KEY = 'round_num'
@@ -41,7 +45,8 @@ EVALUATION_PREFIX = 'evaluation'
 
 _PROCESS_PARTS = ('distributor', 'client_work', 'aggregator', 'finalizer')
 
-_SECONDS_PER_EVENT_FLUSH = 10
+_EVENT_FILE_VERSION = 'brain.Event:2'
+_event_file_numbers = itertools.count()
 
 _PathLike = Union[str, os.PathLike]
 
@@ -108,7 +113,15 @@ class MetricsWriter(abc.ABC):
 
   @abc.abstractmethod
   def write(self, round_num: int, row: Mapping[str, Any]):
-    """Adds the row of the `round_num`-th finished round, counted from 1."""
+    """Adds the row of the `round_num`-th finished round, counted from 1.
+
+    Args:
+      round_num: The number of the round.
+      row: Its scalars by name.
+
+    Raises:
+      OSError: If the row cannot be written; names the file.
+    """
 
   def flush(self):
     """Returns when all rows written are safe on the disk."""
@@ -131,6 +144,40 @@ def _format(value: Any) -> str:
   if array.dtype.kind == 'S':
     return array.item().decode()
   return repr(float(array))
+
+
+class _LogFile:
+  """A file to which whole pieces are added; errors are sentences.
+
+  Every piece is handed to the system at once: a killed process loses none.
+  """
+
+  def __init__(self, path: pathlib.Path):
+    self._path = path
+    with _atomic_files.write_errors_of(path):
+      self._file = open(path, 'ab', buffering=0)
+      self._size = self._file.seek(0, os.SEEK_END)
+
+  def write(self, data: bytes):
+    """Adds a piece, or nothing if it raises."""
+    with _atomic_files.write_errors_of(self._path):
+      try:
+        rest = memoryview(data)
+        while rest:
+          rest = rest[self._file.write(rest) :]
+      except OSError:
+        with contextlib.suppress(OSError):
+          self._file.truncate(self._size)
+        raise
+    self._size += len(data)
+
+  def sync(self):
+    """Returns when everything is on the disk."""
+    with _atomic_files.write_errors_of(self._path):
+      os.fsync(self._file.fileno())
+
+  def close(self):
+    self._file.close()
 
 
 def _to_line(values: Sequence[str]) -> str:
@@ -161,7 +208,7 @@ class CSVMetricsWriter(MetricsWriter):
     """
     self._path = pathlib.Path(path)
     self._columns: list[str] = []
-    self._file: Optional[TextIO] = None
+    self._file: Optional[_LogFile] = None
 
   def resume(self, round_num: int):
     """Keeps the header and the rows up to `round_num`.
@@ -171,6 +218,7 @@ class CSVMetricsWriter(MetricsWriter):
 
     Raises:
       MetricsFileError: If a row up to `round_num` is missing.
+      OSError: If the file cannot be written; names it.
     """
     self.close()
     if round_num == 0:
@@ -195,17 +243,14 @@ class CSVMetricsWriter(MetricsWriter):
     if new:
       self._add_columns(new)
     if self._file is None:
-      self._file = open(self._path, 'a', encoding='utf-8', newline='')
-    self._file.write(
-        _to_line(
-            [
-                _format(values[name]) if name in values else ''
-                for name in self._columns
-            ]
-        )
+      self._file = _LogFile(self._path)
+    line = _to_line(
+        [
+            _format(values[name]) if name in values else ''
+            for name in self._columns
+        ]
     )
-    # Handed to the system: a killed process loses nothing of it.
-    self._file.flush()
+    self._file.write(line.encode())
 
   def _add_columns(self, names: Sequence[str]):
     """Puts new columns before `seconds` and rewrites the rows there are."""
@@ -221,17 +266,13 @@ class CSVMetricsWriter(MetricsWriter):
 
   def _rewrite(self, rows: Sequence[Sequence[str]]):
     """Replaces the file by the header and `rows`, atomically."""
-    temporary = self._path.with_name(self._path.name + '.tmp')
-    with open(temporary, 'w', encoding='utf-8', newline='') as file:
-      file.writelines(_to_line(row) for row in [self._columns, *rows])
-      file.flush()
-      os.fsync(file.fileno())
-    os.replace(temporary, self._path)
+    with _atomic_files.replacing(self._path) as file:
+      file.writelines(_to_line(row).encode() for row in [self._columns, *rows])
 
   def flush(self):
     """Waits until the rows are on the disk."""
     if self._file is not None:
-      os.fsync(self._file.fileno())
+      self._file.sync()
 
   def close(self):
     """Closes the file."""
@@ -271,7 +312,7 @@ class TensorBoardMetricsWriter(MetricsWriter):
       directory: The folder of the event files.
     """
     self._directory = pathlib.Path(directory)
-    self._writer: Any = None
+    self._file: Optional[_LogFile] = None
 
   def resume(self, round_num: int):
     """Starts an event file that hides older events beyond `round_num`."""
@@ -280,16 +321,17 @@ class TensorBoardMetricsWriter(MetricsWriter):
       for path in self._directory.glob('events.out.tfevents.*'):
         path.unlink()
     self._directory.mkdir(parents=True, exist_ok=True)
-    self._writer = event_file_writer.EventFileWriter(
-        str(self._directory), flush_secs=_SECONDS_PER_EVENT_FLUSH
+    # TensorBoard takes the files of a folder in the order of their names. Not
+    # its own writer, whose thread prints a traceback when the disk is full.
+    name = (
+        f'events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.'
+        f'{os.getpid()}.{next(_event_file_numbers)}'
     )
+    self._file = _LogFile(self._directory / name)
+    self._add(file_version=_EVENT_FILE_VERSION)
     if round_num > 0:
       start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
-      self._writer.add_event(
-          event_pb2.Event(
-              step=round_num + 1, session_log=start, wall_time=time.time()
-          )
-      )
+      self._add(step=round_num + 1, session_log=start)
 
   def write(self, round_num: int, row: Mapping[str, Any]):
     """Adds the numbers of a row as scalars at step `round_num`."""
@@ -298,18 +340,23 @@ class TensorBoardMetricsWriter(MetricsWriter):
         for name, value in row.items()
         if not isinstance(value, (str, bytes))
     ]
-    summary = summary_pb2.Summary(value=values)
-    self._writer.add_event(
-        event_pb2.Event(step=round_num, summary=summary, wall_time=time.time())
-    )
+    self._add(step=round_num, summary=summary_pb2.Summary(value=values))
+
+  def _add(self, **fields: Any):
+    """Adds one event."""
+    event = event_pb2.Event(wall_time=time.time(), **fields)
+    record = io.BytesIO()
+    record_writer.RecordWriter(record).write(event.SerializeToString())
+    assert self._file is not None, '`resume` has to come first.'
+    self._file.write(record.getvalue())
 
   def flush(self):
-    """Waits until the events are written."""
-    if self._writer is not None:
-      self._writer.flush()
+    """Waits until the events are on the disk."""
+    if self._file is not None:
+      self._file.sync()
 
   def close(self):
     """Closes the event file."""
-    if self._writer is not None:
-      self._writer.close()
-      self._writer = None
+    if self._file is not None:
+      self._file.close()
+      self._file = None

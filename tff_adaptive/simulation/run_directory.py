@@ -19,6 +19,8 @@ import os
 import pathlib
 from typing import Any, Optional, Union
 
+from tff_adaptive import _atomic_files
+
 _TOTAL_ROUNDS_KEY = 'total_rounds'
 
 
@@ -106,6 +108,15 @@ class RunDirectory:
     """The folder of the figures."""
     return self.path / 'plots'
 
+  def _is_new(self, folder: pathlib.Path) -> bool:
+    """Returns whether a folder has no file, but for one of a killed start."""
+    if folder.is_symlink() or not folder.is_dir():
+      return not folder.exists()
+    unfinished = _atomic_files.temporary_path(self.hparams_json)
+    return all(
+        path == unfinished or self._is_new(path) for path in folder.iterdir()
+    )
+
   def read_hparams(self) -> Optional[dict[str, Any]]:
     """Returns the hyperparameters of the run; None if there is none.
 
@@ -117,7 +128,7 @@ class RunDirectory:
     try:
       return json.loads(self.hparams_json.read_text(encoding='utf-8'))
     except FileNotFoundError:
-      if self.path.is_dir() and any(self.path.iterdir()):
+      if not self._is_new(self.path):
         raise RunDirectoryError(
             f'{self.path} is not empty and has no hparams.json, so it is not '
             'the folder of a run; choose another --experiment_name'
@@ -162,20 +173,23 @@ class RunDirectory:
   ):
     """Checks the folder as `check` does, then makes it and `hparams.json`.
 
+    Files that a killed run left unfinished are removed.
+
     Args:
       hparams: As for `check`.
       uses_total_rounds: As for `check`.
 
     Raises:
       RunDirectoryError: As `check`.
+      OSError: If a file or folder cannot be written; names it.
     """
     self.check(hparams, uses_total_rounds)
-    for path in (self.path, self.tensorboard, self.checkpoints, self.plots):
-      path.mkdir(parents=True, exist_ok=True)
     text = json.dumps(dict(hparams), indent=2, sort_keys=True) + '\n'
-    temporary = self.hparams_json.with_name('hparams.json.tmp')
-    with open(temporary, 'w', encoding='utf-8') as file:
-      file.write(text)
-      file.flush()
-      os.fsync(file.fileno())
-    os.replace(temporary, self.hparams_json)
+    # The first file of a run: it says whose the folder is.
+    with _atomic_files.replacing(self.hparams_json) as file:
+      file.write(text.encode())
+    for path in (self.tensorboard, self.checkpoints, self.plots):
+      with _atomic_files.write_errors_of(path):
+        path.mkdir(exist_ok=True)
+    for path in (self.path, self.tensorboard, self.checkpoints, self.plots):
+      _atomic_files.remove_temporaries(path)

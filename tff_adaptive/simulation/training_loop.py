@@ -15,6 +15,7 @@
 
 import collections
 from collections.abc import Callable, Mapping, Sequence
+import contextlib
 import functools
 import time
 from typing import Any, Optional
@@ -68,6 +69,7 @@ class _Plan:
   writers: Sequence[metrics_writers.MetricsWriter]
   callbacks: Sequence[callbacks_lib.Callback]
   get_weights: Callable[[Any], Any]
+  initial_state_fn: Callable[[], Any]
 
   def __attrs_post_init__(self):
     for name in (
@@ -90,7 +92,7 @@ class _Run:
     self.round_num = 0
     self.stopped = False
     self.evaluation = None
-    self.state = plan.process.initialize()
+    self.state = plan.initial_state_fn()
     start = callbacks_lib.TrainingStart(
         state=self.state,
         get_weights=functools.partial(plan.get_weights, self.state),
@@ -120,6 +122,8 @@ class _Run:
       self.stopped = bool(snapshot['stopped'])
       for callback, state in zip(self._plan.callbacks, snapshot['callbacks']):
         callback.set_state(state)
+      # A run that was killed right after its newest checkpoint did not.
+      checkpoints.drop_old(self.round_num)
 
   @property
   def finished(self) -> bool:
@@ -255,6 +259,7 @@ def run_training(
     writers: Sequence[metrics_writers.MetricsWriter] = (),
     callbacks: Sequence[callbacks_lib.Callback] = (),
     get_weights: Optional[Callable[[Any], Any]] = None,
+    initial_state_fn: Optional[Callable[[], Any]] = None,
 ) -> TrainingResult:
   """Trains a learning process, from its newest checkpoint on.
 
@@ -283,6 +288,8 @@ def run_training(
     callbacks: See `Callback`; called in their order.
     get_weights: From the state of the process to its global model weights, by
       default `process.get_model_weights`.
+    initial_state_fn: Returns the state that the first round begins with, by
+      default `process.initialize`.
 
   Returns:
     A `TrainingResult`. A run that had been finished before is only evaluated.
@@ -319,18 +326,18 @@ def run_training(
       writers=writers,
       callbacks=callbacks,
       get_weights=get_weights or process.get_model_weights,
+      initial_state_fn=initial_state_fn or process.initialize,
   )
   run = _Run(plan)
   run.restore()
   initial_round = run.round_num
-  try:
+  with contextlib.ExitStack() as stack:
+    for writer in writers:
+      stack.callback(writer.close)
     if run.finished:
       run.evaluation = run.evaluate(run.state)
     else:
       _train(run, plan)
-  finally:
-    for writer in writers:
-      writer.close()
   return TrainingResult(
       state=run.state,
       round_num=run.round_num,

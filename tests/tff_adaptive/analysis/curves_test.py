@@ -23,6 +23,7 @@ from matplotlib import figure
 from matplotlib import image
 import numpy as np
 
+from tests.tff_adaptive import file_testing
 from tff_adaptive.analysis import curves
 
 _STEP_SIZES = {
@@ -115,6 +116,17 @@ class CurvesTest(parameterized.TestCase):
     self._write({'clients/loss': 1.0})
     self._draw()
     self.assertEqual(matplotlib.rcParams._get('backend'), backend)  # pylint: disable=protected-access
+
+  def test_a_full_disk_keeps_the_picture_that_was(self):
+    self._write({'clients/loss': 1.0})
+    self._draw()
+    before = file_testing.read_files(self.png.parent)
+    with file_testing.max_file_size(5000):
+      with self.assertRaisesRegex(
+          OSError, f'^could not write {self.png}: File too large$'
+      ):
+        self._draw('Another title')
+    self.assertEqual(file_testing.read_files(self.png.parent), before)
 
   def test_nothing_to_draw_is_an_error(self):
     self._write({'seconds': 1.0})

@@ -18,7 +18,9 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.tff_adaptive.runtime import worker_testing
+from tff_adaptive import _compat
 from tff_adaptive import runtime
+from tff_adaptive import simulation
 
 
 class NativeTest(tf.test.TestCase):
@@ -34,6 +36,39 @@ class NativeTest(tf.test.TestCase):
       started = worker_testing.workers() - before
       self.assertLen(started, 1)
     self.assertFalse(any(worker_testing.is_alive(worker) for worker in started))
+
+  def test_takes_cohorts_in_any_position(self):
+    source = simulation.PackedClientArrays.from_clients(
+        {name: {'x': np.float32([size])} for name, size in (('a', 1), ('b', 2))}
+    )
+    cohort = simulation.Cohort(
+        source, ['a', 'b'], 0, 1, simulation.BatchPlan(1)
+    )
+
+    @tff.tensorflow.computation(
+        tff.SequenceType(_compat.tensorflow_to_type(cohort[0].element_spec))
+    )
+    def add_up(batches):
+      return batches.reduce(0.0, lambda x, batch: x + tf.reduce_sum(batch['x']))
+
+    clients_type = tff.FederatedType(
+        add_up.type_signature.parameter, tff.CLIENTS
+    )
+
+    @tff.federated_computation(clients_type)
+    def add_up_clients(clients):
+      return tff.federated_sum(tff.federated_map(add_up, clients))
+
+    @tff.federated_computation(
+        tff.FederatedType(np.float32, tff.SERVER), clients_type
+    )
+    def pass_on(state, clients):
+      return state, add_up_clients(clients)
+
+    with runtime.native_context():
+      self.assertEqual(add_up_clients(cohort), 3.0)
+      self.assertEqual(pass_on(5.0, cohort)[1], 3.0)
+      self.assertEqual(pass_on(5.0, clients=cohort)[1], 3.0)
 
   def test_context_before_is_back(self):
     before = tff.framework.get_context_stack().current

@@ -15,8 +15,11 @@
 
 import collections
 import errno
+import gc
 import os
 import pathlib
+import pickle
+import sys
 import tempfile
 from unittest import mock
 
@@ -26,6 +29,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests.tff_adaptive import file_testing
 from tff_adaptive.simulation import checkpoints
 
 
@@ -91,6 +95,41 @@ class CheckpointsTest(parameterized.TestCase):
     _, state = self.manager.load_latest({'w': tf.zeros([2])})
     self.assertEqual(state['w'].tolist(), [1.0, 2.0])
 
+  def test_leaves_are_read_without_a_template(self):
+    self.assertIsNone(self.manager.load_latest_leaves())
+    bfloat16 = tf.bfloat16.as_numpy_dtype
+    state = {'a': [np.float32(1.5), np.ones([2], bfloat16)], 'b': 'text'}
+    self.manager.save(3, state)
+    leaves = checkpoints.read_leaves(self.manager.path(3))
+    self.assertEqual(
+        {
+            name: (leaf.dtype.name, leaf.tolist())
+            for name, leaf in leaves.items()
+        },
+        {
+            'a/0': ('float32', 1.5),
+            'a/1': ('bfloat16', [1.0, 1.0]),
+            'b': ('str128', 'text'),
+        },
+    )
+    self.manager.save(4, {'a': np.int64(4)})
+    self.assertEqual(self.manager.load_latest_leaves(), (4, {'a': np.int64(4)}))
+    self._path(4).write_bytes(b'damaged')
+    with self.assertRaisesRegex(
+        checkpoints.CheckpointError, '00000004.npz is damaged'
+    ):
+      checkpoints.read_leaves(self._path(4))
+    with self.assertLogs(level='WARNING'):
+      self.assertEqual(self.manager.load_latest_leaves()[0], 3)
+
+  def test_files_that_are_checkpoints(self):
+    self.manager.save(3, _state())
+    self.assertTrue(checkpoints.is_checkpoint(self._path(3)))
+    np.savez(self._path(4), a=np.ones(2))
+    self._path(5).write_bytes(b'text')
+    for round_num in (4, 5, 6):
+      self.assertFalse(checkpoints.is_checkpoint(self._path(round_num)))
+
   def test_pickles_nothing(self):
     self.manager.save(1, _state())
     with np.load(self._path(1), allow_pickle=False) as file:
@@ -109,6 +148,31 @@ class CheckpointsTest(parameterized.TestCase):
       self.manager.save(round_num, _state())
     self.assertEqual(self.manager.round_nums(), [2, 3, 4])
     self.assertLen(os.listdir(self.directory), 3)
+
+  def test_old_ones_of_a_run_killed_before_it_dropped_them(self):
+    for round_num in range(1, 6):
+      checkpoints.CheckpointManager(self.directory, 9).save(round_num, _state())
+    (self.directory / 'best.npz.tmp').write_bytes(b'half')
+    self.manager.drop_old(4)
+    self.assertEqual(self.manager.round_nums(), [2, 3, 4, 5])
+    self.assertLen(os.listdir(self.directory), 4)
+
+  def test_damaged_files_of_later_rounds_displace_no_whole_one(self):
+    manager = checkpoints.CheckpointManager(self.directory, keep_total=1)
+    manager.save(5, _state())
+    manager.save(9, _state())
+    self._path(9).write_bytes(b'damaged')
+    # Other rounds are due than before.
+    manager.save(6, _state())
+    self.assertEqual(manager.round_nums(), [6])
+    self.assertEqual(manager.load_latest(_state())[0], 6)
+
+  @parameterized.parameters(1, 2, 7)
+  def test_keeps_as_many_as_told(self, keep_total):
+    manager = checkpoints.CheckpointManager(self.directory, keep_total)
+    for round_num in range(1, 6):
+      manager.save(round_num, _state())
+    self.assertEqual(manager.round_nums(), [1, 2, 3, 4, 5][-keep_total:])
 
   @parameterized.parameters(0, 1, 20, 200, 0.5, 0.9, 0.999)
   def test_skips_a_file_that_is_cut_short(self, length):
@@ -135,6 +199,23 @@ class CheckpointsTest(parameterized.TestCase):
       round_num, state = self.manager.load_latest(_state())
       # A byte that nothing reads, such as a date, may differ.
       self.assertEqual(_leaves(state), _leaves(_state(float(round_num))))
+
+  def test_unpickles_nothing(self):
+    class Harmful:
+
+      def __reduce__(self):
+        return os.mkdir, (str(harm),)
+
+    harm = self.directory.parent / 'harm'
+    self.manager.save(1, _state())
+    np.savez(self._path(2), manifest=np.array([Harmful()]))
+    self._path(3).write_bytes(pickle.dumps(Harmful()))
+    with self.assertLogs(level='WARNING') as logs:
+      self.assertEqual(self.manager.load_latest(_state())[0], 1)
+    self.assertLen(logs.output, 2)
+    self.assertFalse(harm.exists())
+    pickle.loads(self._path(3).read_bytes())
+    self.assertTrue(harm.exists())
 
   def test_raises_if_every_file_is_damaged(self):
     self.manager.save(1, _state())
@@ -179,6 +260,27 @@ class CheckpointsTest(parameterized.TestCase):
           self.manager.save(2, _state())
       self.assertLen(os.listdir(self.directory), 1)
     self.assertEqual(self.manager.load_latest(_state())[0], 1)
+
+  @parameterized.parameters(0, 1, 100, 2000, 9000, 40000)
+  def test_a_limit_of_the_system_keeps_the_last_checkpoint(self, max_size):
+    # Larger than the buffer of a file.
+    state = {'a': np.zeros(2000), 'b': np.arange(4000.0)}
+    self.manager.save(1, state)
+    before = file_testing.read_files(self.directory)
+    messages = []
+    with mock.patch.object(sys, 'unraisablehook', messages.append):
+      with file_testing.max_file_size(max_size):
+        with self.assertRaisesRegex(
+            checkpoints.CheckpointWriteError,
+            f'^could not write {self._path(2)}: File too large; the '
+            'checkpoints before it are kept$',
+        ):
+          self.manager.save(2, state)
+      gc.collect()
+    self.assertEmpty(messages)
+    self.assertEqual(file_testing.read_files(self.directory), before)
+    self.manager.save(2, state)
+    self.assertEqual(self.manager.load_latest(state)[0], 2)
 
   def test_refuses_another_format(self):
     with mock.patch.object(checkpoints, '_FORMAT', 'something else'):

@@ -24,6 +24,7 @@ import numpy as np
 from tensorboard.backend.event_processing import event_accumulator
 import tensorflow as tf
 
+from tests.tff_adaptive import file_testing
 from tff_adaptive.simulation import metrics_writers
 
 
@@ -109,6 +110,55 @@ class CSVMetricsWriterTest(parameterized.TestCase):
       file.write('5,1.66')
     self.assertEqual(self._write(round_num, 5), whole)
 
+  @parameterized.parameters('ab', 'ba')
+  def test_columns_that_appear_later_keep_their_order(self, order):
+    """Two columns begin in the rounds 3 and 6."""
+    first = {order[0]: 3, order[1]: 6}
+
+    def run(path, *parts):
+      for begin, end in parts:
+        writer = metrics_writers.CSVMetricsWriter(path)
+        writer.resume(begin)
+        for i in range(begin + 1, end + 1):
+          names = ['x', *(n for n in 'ab' if i % first[n] == 0), 'seconds']
+          writer.write(i, {name: float(i) for name in names})
+        writer.close()
+      return path.read_bytes()
+
+    whole = run(self.path.with_name('whole.csv'), (0, 8))
+    self.assertStartsWith(
+        whole.decode(), f'round_num,x,{",".join(order)},seconds\n'
+    )
+    for killed_after in range(9):
+      for resumed in range(killed_after + 1):
+        parts = run(self.path, (0, killed_after), (resumed, 8))
+        self.assertEqual(parts, whole)
+
+  @parameterized.parameters(0, 1)
+  def test_a_full_disk_is_a_sentence_and_leaves_whole_rows(self, resumed):
+    whole = self._write(0, 5)
+    # The header is rewritten in round 2, and round 4 does not fit.
+    with file_testing.max_file_size(whole.index('\n4,') + 3):
+      with self.assertRaisesRegex(
+          OSError, f'^could not write {self.path}: File too large$'
+      ):
+        self._write(resumed, 5)
+    self.assertEqual(self.path.read_text(), whole[: whole.index('\n4,') + 1])
+    self.assertEqual(self._write(3, 5), whole)
+
+  def test_a_full_disk_keeps_the_header_that_was(self):
+    before = self._write(0, 1)
+    writer = metrics_writers.CSVMetricsWriter(self.path)
+    writer.resume(1)
+    with file_testing.max_file_size(len(before) + 3):
+      with self.assertRaisesRegex(OSError, 'metrics.csv: File too large$'):
+        writer.write(2, _row(2, evaluated=True))
+    writer.close()
+    self.assertEqual(
+        file_testing.read_files(self.path.parent),
+        {'metrics.csv': before.encode()},
+    )
+
   def test_rows_are_seen_at_once(self):
     writer = metrics_writers.CSVMetricsWriter(self.path)
     writer.resume(0)
@@ -170,6 +220,14 @@ class TensorBoardMetricsWriterTest(absltest.TestCase):
     accumulator.Reload()
     return [(e.step, e.value) for e in accumulator.Scalars('loss')]
 
+  def _write(self, directory, resumed, total):
+    writer = metrics_writers.TensorBoardMetricsWriter(directory)
+    writer.resume(resumed)
+    for round_num in range(resumed + 1, total + 1):
+      writer.write(round_num, {'loss': float(round_num)})
+    writer.flush()
+    writer.close()
+
   def test_resume_hides_later_rounds(self):
     directory = self.enter_context(tempfile.TemporaryDirectory())
     writer = metrics_writers.TensorBoardMetricsWriter(directory)
@@ -184,6 +242,34 @@ class TensorBoardMetricsWriterTest(absltest.TestCase):
     writer.flush()
     writer.close()
     self.assertEqual(self._read(directory), [(1, 1.0), (2, 2.0)])
+
+  def test_a_run_killed_at_any_byte_goes_on(self):
+    whole = self.enter_context(tempfile.TemporaryDirectory())
+    self._write(whole, 0, 4)
+    (data,) = file_testing.read_files(pathlib.Path(whole)).values()
+    for size in range(0, len(data), 7):
+      for round_num in (0, 1):
+        folder = self.enter_context(tempfile.TemporaryDirectory())
+        killed = pathlib.Path(folder) / 'events.out.tfevents.0000000001.a.1.0'
+        killed.write_bytes(data[:size])
+        self._write(folder, round_num, 4)
+        seen = self._read(folder)
+        # What was cut off before its first round is not there.
+        self.assertEqual(seen, self._read(whole)[-len(seen) :])
+        self.assertGreaterEqual(len(seen), 4 - round_num)
+
+  def test_a_full_disk_is_a_sentence(self):
+    directory = self.enter_context(tempfile.TemporaryDirectory())
+    writer = metrics_writers.TensorBoardMetricsWriter(directory)
+    writer.resume(0)
+    writer.write(1, {'loss': 1.0})
+    with file_testing.max_file_size(100):
+      with self.assertRaisesRegex(
+          OSError, f'^could not write {directory}/events.*: File too large$'
+      ):
+        writer.write(2, {'loss': 1.0})
+    writer.close()
+    self.assertEqual(self._read(directory), [(1, 1.0)])
 
   def test_a_fresh_start_removes_old_events(self):
     directory = self.enter_context(tempfile.TemporaryDirectory())

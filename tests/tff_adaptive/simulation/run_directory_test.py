@@ -14,12 +14,15 @@
 """Tests of the folder of a run."""
 
 import json
+import os
 import pathlib
 import tempfile
+from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
 
+from tests.tff_adaptive import file_testing
 from tff_adaptive.simulation import run_directory
 
 _HPARAMS = {'total_rounds': 10, 'seed': 1, 'client_learning_rate': 0.1}
@@ -88,12 +91,84 @@ class RunDirectoryTest(parameterized.TestCase):
     self.directory.hparams_json.write_text('{')
     with self.assertRaisesRegex(run_directory.RunDirectoryError, 'damaged'):
       self.directory.check(_HPARAMS)
-    self.directory.hparams_json.unlink()
-    with self.assertRaisesRegex(run_directory.RunDirectoryError, 'not empty'):
-      self.directory.check(_HPARAMS)
     (self.output_dir / 'file').write_text('')
     with self.assertRaisesRegex(run_directory.RunDirectoryError, 'is a file'):
       run_directory.RunDirectory(self.output_dir, 'file').check(_HPARAMS)
+
+  @parameterized.parameters(
+      'metrics.csv',
+      'metrics.csv.tmp',
+      'checkpoints/checkpoint_00000001.npz',
+      'checkpoints/hparams.json.tmp',
+      'other/file',
+  )
+  def test_files_without_hparams_are_no_run(self, name):
+    path = self.directory.path / name
+    path.parent.mkdir(parents=True)
+    path.write_text('')
+    with self.assertRaisesRegex(run_directory.RunDirectoryError, 'not empty'):
+      self.directory.open(_HPARAMS)
+    self.assertEqual(list(file_testing.read_files(self.directory.path)), [name])
+
+  def test_a_start_that_was_killed_is_no_run_yet(self):
+    for made in ('', 'plots', 'checkpoints', 'tensorboard', 'hparams.json.tmp'):
+      path = self.directory.path / made
+      if made.endswith('.tmp'):
+        path.write_text('{"see')
+      else:
+        path.mkdir(parents=True)
+      self.assertIsNone(self.directory.read_hparams())
+      self.directory.check(_HPARAMS)
+    self.directory.open(_HPARAMS)
+    self.assertEqual(
+        list(file_testing.read_files(self.directory.path)), ['hparams.json']
+    )
+
+  def test_hparams_are_the_first_file(self):
+    def killed(path, *unused_args, **unused_kwargs):
+      raise KeyboardInterrupt(path)
+
+    with mock.patch.object(os, 'replace', killed):
+      with self.assertRaises(KeyboardInterrupt):
+        self.directory.open(_HPARAMS)
+    self.assertEmpty(list(self.directory.path.iterdir()))
+    self.directory.open(_HPARAMS)
+
+  def test_open_removes_what_a_killed_run_left(self):
+    self.directory.open(_HPARAMS)
+    for name in (
+        'hparams.json.tmp',
+        'metrics.csv.tmp',
+        'checkpoints/best.npz.tmp',
+        'plots/training.png.tmp',
+        'tensorboard/x.tmp',
+        # The file of another run.
+        'nested/checkpoints/best.npz.tmp',
+    ):
+      path = self.directory.path / name
+      path.parent.mkdir(parents=True, exist_ok=True)
+      path.write_text('half')
+    # Nothing is touched before it is known whose the folder is.
+    with self.assertRaises(run_directory.RunDirectoryError):
+      self.directory.open({**_HPARAMS, 'seed': 2})
+    self.assertLen(file_testing.read_files(self.directory.path), 7)
+    self.directory.open(_HPARAMS)
+    self.assertEqual(
+        list(file_testing.read_files(self.directory.path)),
+        ['hparams.json', 'nested/checkpoints/best.npz.tmp'],
+    )
+
+  def test_a_full_disk_keeps_the_hparams(self):
+    self.directory.open(_HPARAMS)
+    before = self.directory.hparams_json.read_bytes()
+    with file_testing.max_file_size(10):
+      with self.assertRaisesRegex(
+          OSError, f'^could not write {self.directory.hparams_json}: File too'
+      ):
+        self.directory.open({**_HPARAMS, 'total_rounds': 20})
+    self.assertEqual(
+        file_testing.read_files(self.directory.path), {'hparams.json': before}
+    )
 
 
 if __name__ == '__main__':

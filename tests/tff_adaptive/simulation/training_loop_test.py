@@ -21,6 +21,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
+from tests.tff_adaptive import file_testing
 from tests.tff_adaptive.simulation import loop_testing
 from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import checkpoints
@@ -76,6 +77,24 @@ class TrainingLoopTest(loop_testing.LoopTestCase):
         ).round_nums(),
         [6, 9, 10],
     )
+
+  def test_begins_with_another_state(self):
+    def initial_state_fn():
+      return {'weights': np.float32(100), 'rounds': np.int32(0)}
+
+    average = _Average()
+    result = self.run_loop(
+        'other', initial_state_fn=initial_state_fn, callbacks=[average]
+    )
+    self.assertEqual(average.initial, initial_state_fn())
+    self.assertAlmostEqual(result.state['weights'], 105.5, places=4)
+    self.run_in_two_parts(
+        'killed',
+        8,
+        lambda folder: [_Average()],
+        initial_state_fn=initial_state_fn,
+    )
+    self.assert_same_run('killed', 'other')
 
   def test_needs_neither_evaluation_nor_checkpoints(self):
     result = training_loop.run_training(
@@ -175,6 +194,33 @@ class TrainingLoopTest(loop_testing.LoopTestCase):
     (self.folder / 'run' / 'metrics.csv').unlink()
     with self.assertRaises(metrics_writers.MetricsFileError):
       self.run_loop()
+
+  def test_a_finished_run_drops_old_checkpoints(self):
+    folder = self.folder / 'run' / 'checkpoints'
+    self.run_loop()
+    for keep_total, kept in ((2, [9, 10]), (1, [10]), (3, [10])):
+      manager = checkpoints.CheckpointManager(folder, keep_total)
+      self.run_loop(checkpoints=manager)
+      self.assertEqual(manager.round_nums(), kept)
+
+  def test_a_full_disk_keeps_the_last_state(self):
+    self.run_loop('whole')
+    whole = file_testing.read_files(self.folder / 'whole')
+    size = len(whole['checkpoints/checkpoint_00000009.npz'])
+    with file_testing.max_file_size(size - 1):
+      with self.assertRaisesRegex(
+          OSError, 'checkpoint_00000003.npz: File too large; the checkpoints'
+      ):
+        self.run_loop()
+    for round_num in range(3, 10):
+      # Rows are smaller than the checkpoint: what the file holds does not fit.
+      lines = whole['metrics.csv'].splitlines(keepends=True)
+      limit = len(b''.join(lines[: round_num + 1])) + 5
+      with file_testing.max_file_size(limit):
+        with self.assertRaisesRegex(OSError, 'metrics.csv: File too large$'):
+          self.run_loop(checkpoints=None)
+    self.run_loop()
+    self.assert_same_run('run', 'whole')
 
   def test_rows_are_on_the_disk_before_their_checkpoint(self):
     events = []

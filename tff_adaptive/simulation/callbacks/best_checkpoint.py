@@ -128,14 +128,17 @@ class BestCheckpoint(callback.Callback):
       state: The structure from the checkpoint.
 
     Raises:
-      CheckpointError: If the file of the best round is not there any more.
+      CheckpointError: If the file of the best round is not there any more, or
+        damaged.
     """
-    if state['round_num'] > 0 and not self.path.exists():
-      raise checkpoints.CheckpointError(
-          f'{self.path} is missing, which held the weights of round '
-          f'{state["round_num"]}, the best one; bring the file back or remove '
-          'the folder of the run'
-      )
+    if state['round_num'] > 0:
+      try:
+        checkpoints.read_leaves(self.path)
+      except (FileNotFoundError, checkpoints.CheckpointError) as error:
+        raise checkpoints.CheckpointError(
+            f'{error}, which held the weights of round {state["round_num"]}, '
+            'the best one; bring the file back or remove the folder of the run'
+        ) from error
     self._best = state['best']
     self._round_num = state['round_num']
 

@@ -118,11 +118,20 @@ class BestCheckpointTest(loop_testing.LoopTestCase):
     self.run_loop(
         total_rounds=6, callbacks=_make(self.folder / 'run'), **_KWARGS
     )
-    (self.folder / 'run' / 'checkpoints' / 'best.npz').unlink()
+    path = self.folder / 'run' / 'checkpoints' / 'best.npz'
+    data = path.read_bytes()
+    path.write_bytes(data[:-100])
     with self.assertRaisesRegex(
-        checkpoints.CheckpointError, 'best.npz is missing.* round 4'
+        checkpoints.CheckpointError, 'best.npz is damaged .* of round 4, the'
     ):
       self.run_loop(callbacks=_make(self.folder / 'run'), **_KWARGS)
+    path.unlink()
+    with self.assertRaisesRegex(
+        checkpoints.CheckpointError, 'there is no .*best.npz, .* of round 4'
+    ):
+      self.run_loop(callbacks=_make(self.folder / 'run'), **_KWARGS)
+    path.write_bytes(data)
+    self.run_loop(callbacks=_make(self.folder / 'run'), **_KWARGS)
 
   def test_reading_says_what_is_wrong(self):
     with self.assertRaisesRegex(FileNotFoundError, 'there is no .*best.npz'):

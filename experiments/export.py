@@ -1,0 +1,107 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+r"""Writes the global model of a run to a file that others can load.
+
+For example:
+
+  python -m experiments.export --run=runs/demo --checkpoint=best \
+    --format=keras --output=digits.keras
+
+npz is a NumPy archive with an array a weight, which --initial_weights of
+experiments.train takes, keras a file of `tf.keras.Model.save`, saved_model the
+folder of a SavedModel. The data of the task are not needed.
+"""
+
+import os
+import pathlib
+
+from absl import flags
+
+from experiments import command_line
+
+# The formats, and how the names of their files end.
+_SUFFIXES = {'npz': '.npz', 'keras': '.keras', 'saved_model': ''}
+_CHECKPOINTS = ('latest', 'best', 'average')
+
+
+def define(flag_values: flags.FlagValues = flags.FLAGS):
+  """Defines the flags.
+
+  Args:
+    flag_values: Where to define them.
+  """
+  for name, default, text in (
+      ('run', None, 'The folder of a run of experiments.train.'),
+      (
+          'checkpoint',
+          'latest',
+          'Which weights: latest, those of the newest checkpoint; best, those '
+          'that --keep_best has kept; average, what --weights_average_decay or '
+          '--weights_average_rounds has made until the newest checkpoint; or '
+          'the number of a round that has a checkpoint.',
+      ),
+      ('output', None, 'The file or the folder to write, a new one.'),
+  ):
+    flags.DEFINE_string(
+        name, default, text, required=default is None, flag_values=flag_values
+    )
+  flags.DEFINE_enum(
+      'format',
+      'npz',
+      list(_SUFFIXES),
+      'What to write.',
+      flag_values=flag_values,
+  )
+
+
+def _check(run: pathlib.Path, checkpoint: str, form: str, output: pathlib.Path):
+  """Raises if the flags cannot be; the files are looked into later."""
+  if not (run / 'hparams.json').is_file():
+    raise command_line.UserError(
+        f'--run={run} is not the folder of a run: it has no hparams.json'
+    )
+  if checkpoint not in _CHECKPOINTS and not checkpoint.isdecimal():
+    raise command_line.UserError(
+        f'--checkpoint takes {", ".join(_CHECKPOINTS)} or the number of a '
+        f'round, found {checkpoint!r}'
+    )
+  if not output.name.endswith(_SUFFIXES[form]):
+    raise command_line.UserError(
+        f'--output must end in {_SUFFIXES[form]} with --format={form}, found '
+        f'{output}'
+    )
+  if os.path.lexists(output):
+    raise command_line.UserError(
+        f'--output={output} is already there; remove it, or choose another name'
+    )
+
+
+def main(flag_values: flags.FlagValues = flags.FLAGS):
+  """Writes what the flags say.
+
+  Args:
+    flag_values: The parsed flags.
+  """
+  run, output = pathlib.Path(flag_values.run), pathlib.Path(flag_values.output)
+  _check(run, flag_values.checkpoint, flag_values.format, output)
+  command_line.prepare_libraries()
+  # TensorFlow takes seconds to import: not for --help and not for a typo.
+  from experiments import exporter  # pylint: disable=import-outside-toplevel
+
+  exporter.export(run, flag_values.checkpoint, flag_values.format, output)
+
+
+if __name__ == '__main__':
+  define()
+  command_line.run(main)

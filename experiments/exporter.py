@@ -1,0 +1,233 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Exports the global model of a run: weights from its files, into a new one."""
+
+from collections.abc import Iterator, Mapping
+import contextlib
+import logging
+import os
+import pathlib
+import tempfile
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from experiments import command_line
+from experiments import hparams
+from experiments import registry
+from tff_adaptive.simulation import callbacks
+from tff_adaptive.simulation import checkpoints
+from tff_adaptive.simulation import run_directory
+from tff_adaptive.simulation import structures
+from tff_adaptive.simulation import weights_files
+
+_HOW_TO_LOAD = {
+    'npz': "np.load('{0}'), or train on with --initial_weights={0}",
+    'keras': "tf.keras.models.load_model('{0}')",
+    'saved_model': "tf.saved_model.load('{0}')",
+}
+
+
+def _read_hparams(directory: run_directory.RunDirectory) -> dict[str, Any]:
+  """Returns the hyperparameters of a run that is there."""
+  try:
+    return directory.read_hparams() or {}
+  except run_directory.RunDirectoryError as error:
+    raise command_line.UserError(
+        f'{directory.hparams_json} is damaged, and without it the model of the '
+        'run is not known'
+    ) from error
+
+
+def _build_keras_model(
+    directory: run_directory.RunDirectory, recorded: Mapping[str, Any]
+) -> tf.keras.Model:
+  """Returns the model of a run, with initial weights."""
+  try:
+    choice = hparams.recorded_choice(registry.TASK, recorded)
+    return choice.build_keras_model(seed=recorded['seed'])
+  except (hparams.HparamError, KeyError) as error:
+    raise command_line.UserError(
+        f'{directory.hparams_json} describes no model that this version knows '
+        f'({error})'
+    ) from error
+
+
+def _new_average(
+    directory: run_directory.RunDirectory, recorded: Mapping[str, Any]
+) -> Any:
+  """Returns a callback like that which has averaged the weights of a run."""
+  decay = recorded.get('weights_average_decay')
+  if decay is not None:
+    return callbacks.WeightsMovingAverage(decay)
+  num_rounds = recorded.get('weights_average_rounds')
+  if num_rounds is not None:
+    return callbacks.LastWeightsAverage(num_rounds)
+  raise command_line.UserError(
+      f'{directory.path} has no average of its weights: it was trained without '
+      '--weights_average_decay and --weights_average_rounds'
+  )
+
+
+def _read_average(
+    directory: run_directory.RunDirectory,
+    recorded: Mapping[str, Any],
+    template: tff.learning.models.ModelWeights,
+) -> weights_files.StoredWeights:
+  """Returns the average of the weights in the newest checkpoint of a run."""
+  average = _new_average(directory, recorded)
+  start = callbacks.TrainingStart(
+      state=None, get_weights=lambda: template, get_evaluation=lambda: None
+  )
+  average.on_training_start(start)
+  path, leaves = weights_files.read_newest_checkpoint(directory)
+  # Where its state is depends on the callbacks before it.
+  state = average.get_state()
+  first_name = '/'.join(structures.flatten_with_path(state)[0][0])
+  prefix = next(
+      name[: -len(first_name)]
+      for name in leaves
+      if name.startswith('callbacks/') and name.endswith(f'/{first_name}')
+  )
+  average.set_state(
+      structures.map_with_path(
+          lambda leaf_path, _: leaves[prefix + '/'.join(leaf_path)][()], state
+      )
+  )
+  arrays = structures.flatten_with_path(average.get_weights())
+  return weights_files.StoredWeights(
+      path, {'/'.join(leaf_path): array for leaf_path, array in arrays}
+  )
+
+
+def _read_weights(
+    directory: run_directory.RunDirectory,
+    checkpoint: str,
+    recorded: Mapping[str, Any],
+    template: tff.learning.models.ModelWeights,
+) -> weights_files.StoredWeights:
+  """Returns the weights that `checkpoint` names, from the files of a run."""
+  if checkpoint == 'latest':
+    return weights_files.read_weights(directory.path)
+  if checkpoint == 'average':
+    return _read_average(directory, recorded, template)
+  if checkpoint == 'best':
+    path = callbacks.BestCheckpoint(directory.checkpoints).path
+    if not path.exists():
+      raise command_line.UserError(
+          f'{directory.path} has no best checkpoint, which only --keep_best '
+          'keeps'
+      )
+    return weights_files.read_weights(path)
+  manager = checkpoints.CheckpointManager(directory.checkpoints)
+  round_nums = manager.round_nums()
+  if int(checkpoint) not in round_nums:
+    raise command_line.UserError(
+        f'{directory.path} has no checkpoint of round {checkpoint}; there are '
+        f'those of {", ".join(map(str, round_nums)) or "no round"}'
+    )
+  return weights_files.read_weights(manager.path(int(checkpoint)))
+
+
+@contextlib.contextmanager
+def _making(output: pathlib.Path) -> Iterator[pathlib.Path]:
+  """Yields where to write what becomes `output` at the end, in one step."""
+  output.parent.mkdir(parents=True, exist_ok=True)
+  with tempfile.TemporaryDirectory(
+      prefix=f'.{output.name}.', dir=output.parent
+  ) as folder:
+    temporary = pathlib.Path(folder) / output.name
+    yield temporary
+    for path in (temporary, *temporary.rglob('*')):
+      if path.is_file():
+        with open(path, 'rb') as file:
+          os.fsync(file.fileno())
+    os.rename(temporary, output)
+
+
+@contextlib.contextmanager
+def _without_warnings() -> Iterator[None]:
+  """Keeps Keras from warning that a model was never compiled."""
+  logger = tf.get_logger()
+  level = logger.level
+  logger.setLevel(logging.ERROR)
+  try:
+    yield
+  finally:
+    logger.setLevel(level)
+
+
+def _write(
+    model: tf.keras.Model,
+    weights: tff.learning.models.ModelWeights,
+    form: str,
+    path: pathlib.Path,
+):
+  """Writes a model, or weights of its, in one of the formats."""
+  variables = tff.learning.models.ModelWeights.from_model(model)
+  if form == 'npz':
+    names = structures.map_with_path(
+        lambda _, variable: variable.name.partition(':')[0], variables
+    )
+    weights_files.write_weights(path, weights, names)
+    return
+  tf.nest.map_structure(lambda v, value: v.assign(value), variables, weights)
+  with _without_warnings():
+    model.save(path, save_format='tf' if form == 'saved_model' else 'keras')
+
+
+def _size(path: pathlib.Path) -> str:
+  """Returns how large a file is, or all files of a folder."""
+  files = path.rglob('*') if path.is_dir() else [path]
+  size = sum(file.stat().st_size for file in files if file.is_file())
+  return f'{size / 1e6:.2f} MB' if size >= 1e6 else f'{size / 1e3:.1f} kB'
+
+
+def export(run: pathlib.Path, checkpoint: str, form: str, output: pathlib.Path):
+  """Writes the global model of a run and prints how to load it.
+
+  Args:
+    run: The folder of the run.
+    checkpoint: 'latest', 'best', 'average' or the number of a round.
+    form: 'npz', 'keras' or 'saved_model'.
+    output: The file or folder to write, which is not there yet.
+
+  Raises:
+    UserError: If the folder is not that of a run, or has no such weights, or
+      they are damaged.
+    EnvironmentalError: If a file could not be read or written.
+  """
+  directory = run_directory.RunDirectory(run.parent, run.name)
+  with (
+      command_line.errors_as(
+          command_line.EnvironmentalError, OSError, tf.errors.OpError
+      ),
+      command_line.errors_as(
+          command_line.UserError,
+          FileNotFoundError,
+          checkpoints.CheckpointError,
+          weights_files.WeightsFileError,
+      ),
+  ):
+    recorded = _read_hparams(directory)
+    model = _build_keras_model(directory, recorded)
+    template = tff.learning.models.ModelWeights.from_model(model)
+    stored = _read_weights(directory, checkpoint, recorded, template)
+    weights = stored.to_model_weights(template)
+    with _making(output) as temporary:
+      _write(model, weights, form, temporary)
+  which = 'average in ' if checkpoint == 'average' else ''
+  print(f'weights: {which}{stored.path}')
+  print(f'{output} ({_size(output)}): {_HOW_TO_LOAD[form].format(output)}')

@@ -1,0 +1,295 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of exporting the global model of a run."""
+
+import contextlib
+import io
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+from unittest import mock
+
+from absl import flags
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+
+from experiments import command_line
+from experiments import export
+from tests.experiments import trainer_testing
+from tff_adaptive.simulation import weights_files
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_IMAGES = np.random.default_rng(0).random([5, 8, 8, 1], np.float32)
+
+
+def _call(*arguments):
+  """Runs the binary in this process; returns what it prints."""
+  values = flags.FlagValues()
+  export.define(values)
+  values(['export', *map(str, arguments)])
+  out, err = io.StringIO(), io.StringIO()
+  with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    export.main(values)
+  assert not err.getvalue(), err.getvalue()
+  return out.getvalue()
+
+
+def _predict(weights):
+  """The logits of logistic regression, by NumPy."""
+  kernel, bias = weights
+  return _IMAGES.reshape([5, 64]) @ kernel + bias
+
+
+class ExportTest(parameterized.TestCase):
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    cls.output_dir = pathlib.Path(
+        cls.enter_context(tempfile.TemporaryDirectory())
+    )
+    result, _ = trainer_testing.train(
+        cls.output_dir,
+        '--keep_best',
+        '--weights_average_decay=0.5',
+        # An average, too, so that its state has to be looked for.
+        '--early_stopping_patience=9',
+    )
+    cls.trained = cls.output_dir / 'run'
+    cls.weights = list(result.state.global_model_weights.trainable)
+
+  def setUp(self):
+    super().setUp()
+    self.folder = pathlib.Path(
+        self.enter_context(tempfile.TemporaryDirectory())
+    )
+
+  def _copy_run(self):
+    return shutil.copytree(self.trained, self.folder / 'run')
+
+  def _load(self, checkpoint, run=None):
+    """The weights of a checkpoint by way of a npz file."""
+    path = self.folder / f'{checkpoint}.npz'
+    run = run or self.trained
+    _call(f'--run={run}', f'--checkpoint={checkpoint}', f'--output={path}')
+    with np.load(path, allow_pickle=False) as file:
+      return list(file.values())
+
+  def _assert_equal(self, found, expected):
+    self.assertLen(found, len(expected))
+    for array, wanted in zip(found, expected):
+      np.testing.assert_array_equal(array, wanted)
+
+  def _assert_refused(self, sentence, *arguments, run=None):
+    output = self.folder / 'new.npz'
+    with self.assertRaisesRegex(command_line.UserError, sentence) as caught:
+      _call(f'--run={run or self.trained}', f'--output={output}', *arguments)
+    self.assertNotIn('\n', str(caught.exception))
+    self.assertFalse(output.exists())
+
+  def test_npz_has_the_weights_of_the_final_state(self):
+    path = self.folder / 'deep' / 'model.npz'
+    out = _call(f'--run={self.trained}', f'--output={path}')
+    with np.load(path, allow_pickle=False) as file:
+      self.assertEqual(
+          file.files, ['trainable/0/logits/kernel', 'trainable/1/logits/bias']
+      )
+      self._assert_equal(list(file.values()), self.weights)
+    size = f'{path.stat().st_size / 1000:.1f} kB'
+    self.assertEqual(
+        out,
+        f'weights: {self.trained}/checkpoints/checkpoint_00000002.npz\n'
+        f"{path} ({size}): np.load('{path}'), or train on with "
+        f'--initial_weights={path}\n',
+    )
+    self.assertEqual(os.listdir(path.parent), ['model.npz'])
+
+  def test_keras_file_predicts_what_the_final_state_does(self):
+    path = self.folder / 'model.keras'
+    out = _call(f'--run={self.trained}', '--format=keras', f'--output={path}')
+    self.assertIn(f"tf.keras.models.load_model('{path}')", out)
+    model = tf.keras.models.load_model(path)
+    self._assert_equal(model.get_weights(), self.weights)
+    np.testing.assert_allclose(
+        model(_IMAGES), _predict(self.weights), rtol=1e-5, atol=1e-6
+    )
+
+  def test_saved_model_predicts_what_the_final_state_does(self):
+    path = self.folder / 'model'
+    out = _call(
+        f'--run={self.trained}', '--format=saved_model', f'--output={path}'
+    )
+    self.assertIn(f"tf.saved_model.load('{path}')", out)
+    model = tf.saved_model.load(path)
+    for predict in (
+        model,
+        lambda x: next(iter(model.signatures['serving_default'](x).values())),
+    ):
+      np.testing.assert_allclose(
+          predict(tf.constant(_IMAGES)),
+          _predict(self.weights),
+          rtol=1e-5,
+          atol=1e-6,
+      )
+
+  def test_other_checkpoints(self):
+    first, last = self._load('1'), self._load('2')
+    self._assert_equal(last, self.weights)
+    self.assertTrue(np.any(first[0] != last[0]))
+    # A half of the first round's weights is left in the average.
+    expected = [(0.5 * a + b) / 1.5 for a, b in zip(first, last)]
+    for array, wanted in zip(self._load('average'), expected):
+      np.testing.assert_allclose(array, wanted, rtol=1e-5, atol=1e-7)
+    with np.load(self.trained / 'checkpoints/best.npz') as file:
+      manifest = json.loads(file['manifest'].tobytes())
+    self._assert_equal(
+        self._load('best'), {1: first, 2: last}[manifest['round_num']]
+    )
+
+  def test_average_of_the_last_rounds(self):
+    trainer_testing.train(
+        self.folder, '--weights_average_rounds=2', '--total_rounds=3'
+    )
+    run = self.folder / 'run'
+    second, third, average = (self._load(c, run) for c in ('2', '3', 'average'))
+    for array, a, b in zip(average, second, third):
+      np.testing.assert_allclose(array, (a + b) / 2, rtol=1e-5, atol=1e-7)
+    self._assert_refused(
+        'has no best checkpoint, which only --keep_best keeps$',
+        '--checkpoint=best',
+        run=run,
+    )
+
+  def test_files_that_are_missing_or_damaged_are_named(self):
+    run = self._copy_run()
+    checkpoints = run / 'checkpoints'
+    self._assert_refused(
+        'run has no checkpoint of round 7; there are those of 1, 2$',
+        '--checkpoint=7',
+        run=run,
+    )
+    for name, checkpoint in (
+        ('best.npz', 'best'),
+        ('checkpoint_00000002.npz', '2'),
+    ):
+      (checkpoints / name).write_bytes(b'damaged')
+      self._assert_refused(
+          f'{name} is no whole npz file',
+          f'--checkpoint={checkpoint}',
+          run=run,
+      )
+    # The newest one that is whole.
+    self._assert_equal(self._load('latest', run), self._load('1'))
+    (checkpoints / 'checkpoint_00000001.npz').write_bytes(b'damaged')
+    for checkpoint in ('latest', 'average'):
+      self._assert_refused(
+          'every checkpoint in .*/run/checkpoints is damaged',
+          f'--checkpoint={checkpoint}',
+          run=run,
+      )
+    shutil.rmtree(checkpoints)
+    self._assert_refused('there is no checkpoint in .*/run/check', run=run)
+
+  def test_models_that_are_not_known_are_named(self):
+    run = self._copy_run()
+    recorded = json.loads((run / 'hparams.json').read_text())
+    for changes, arguments, sentence in (
+        ({'task': 'digit'}, [], r'hparams.json describes no model .*\(--task='),
+        ({'digits_model': 'mlp'}, [], "digits_model takes cnn, .* found 'mlp'"),
+        (
+            {'digits_model': 'cnn'},
+            [],
+            'does not fit the model: found were 2 weights, expected are 8',
+        ),
+        (
+            {'weights_average_decay': None},
+            ['--checkpoint=average'],
+            'run has no average of its weights: it was trained without',
+        ),
+    ):
+      (run / 'hparams.json').write_text(json.dumps({**recorded, **changes}))
+      self._assert_refused(sentence, *arguments, run=run)
+    (run / 'hparams.json').write_text('{')
+    self._assert_refused('/run/hparams.json is damaged, and', run=run)
+
+  @parameterized.named_parameters(
+      ('checkpoint', ['--checkpoint=newest'], "or the .* found 'newest'$"),
+      ('suffix', ['--output=a.h5', '--format=keras'], 'end in .keras .*a.h5$'),
+      ('no_run', ['--run=/nowhere'], '/nowhere is not the folder of a run'),
+  )
+  def test_flags(self, arguments, sentence):
+    self._assert_refused(sentence, *arguments)
+
+  def test_what_is_there_stays(self):
+    for output, form in ((self.folder, 'saved_model'), ('a.npz', 'npz')):
+      output = self.folder / output
+      if form == 'npz':
+        output.symlink_to('nowhere')
+      self._assert_refused(
+          f'^--output={output} is already there; remove it',
+          f'--output={output}',
+          f'--format={form}',
+      )
+
+  @parameterized.parameters('npz', 'keras')
+  def test_a_failure_leaves_nothing(self, form):
+    failing = (
+        (weights_files, 'write_weights')
+        if form == 'npz'
+        else (tf.keras.Model, 'save')
+    )
+    with mock.patch.object(*failing, side_effect=OSError('disk full')):
+      with self.assertRaisesRegex(command_line.EnvironmentalError, 'disk full'):
+        _call(
+            f'--run={self.trained}',
+            f'--format={form}',
+            f'--output={self.folder}/model.{form}',
+        )
+    self.assertEmpty(os.listdir(self.folder))
+
+  def test_help_and_typos_need_no_tensorflow(self):
+    code = (
+        'import runpy, sys\n'
+        'sys.argv = ["export", *sys.argv[1:]]\n'
+        'try:\n'
+        '  runpy.run_module("experiments.export", run_name="__main__")\n'
+        'finally:\n'
+        '  assert "tensorflow" not in sys.modules\n'
+        '  assert "numpy" not in sys.modules\n'
+    )
+    for arguments, code_of_exit, text in (
+        (['--help'], 0, '--checkpoint: Which weights: latest'),
+        (['--run=/nowhere', '--output=a.npz'], 2, 'error: --run=/nowhere is'),
+        (['--run=/nowhere'], 2, 'output'),
+    ):
+      done = subprocess.run(
+          [sys.executable, '-c', code, *arguments],
+          cwd=_ROOT,
+          check=False,
+          capture_output=True,
+          text=True,
+      )
+      self.assertEqual(done.returncode, code_of_exit, done.stderr)
+      self.assertIn(text, done.stdout + done.stderr)
+      self.assertNotIn('Traceback', done.stderr)
+
+
+if __name__ == '__main__':
+  absltest.main()

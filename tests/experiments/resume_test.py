@@ -1,0 +1,302 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests that a training that was killed ends with the bytes of another one.
+
+The model drops units, the rate follows a schedule, weights are averaged or the
+best ones kept.
+"""
+
+import json
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from typing import Any
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import pytest
+from sklearn import datasets
+
+from tests.tff_adaptive import file_testing
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_KILLED = -signal.SIGKILL
+_TIMEOUT_SECONDS = 300
+
+_ROUNDS = (
+    '--clients_per_round=4',
+    '--client_batch_size=16',
+    '--client_epochs=1',
+    '--total_rounds=8',
+    '--rounds_per_evaluation=3',
+    '--rounds_per_checkpoint=3',
+    '--checkpoints_to_keep=2',
+)
+_DROPOUT = (
+    *_ROUNDS,
+    '--task=mnist',
+    '--mnist_num_clients=12',
+    '--mnist_examples_per_client=20-40',
+)
+_FEDAVG = (
+    *_DROPOUT,
+    '--client_optimizer=sgd',
+    '--client_learning_rate=0.05',
+    '--client_schedule=step_decay',
+    '--keep_best',
+)
+_DELTA_SGD = (
+    *_DROPOUT,
+    '--client_optimizer=delta_sgd',
+    '--client_schedule=inverse_sqrt',
+    '--weights_average_decay=0.9',
+)
+_NATIVE = (
+    *_ROUNDS,
+    '--task=digits',
+    '--digits_num_clients=20',
+    '--runtime=native',
+    '--client_schedule=inverse_sqrt',
+    '--keep_best',
+)
+
+
+def _write_mnist(path):
+  """Writes scikit-learn's digits, three times as large, as MNIST."""
+  digits = datasets.load_digits()
+  images = (digits.images * (255 / 16)).astype(np.uint8)
+  images = np.kron(images, np.ones([1, 3, 3], np.uint8))
+  images = np.pad(images, [(0, 0), (2, 2), (2, 2)])
+  labels = digits.target.astype(np.uint8)
+  np.savez(
+      path,
+      x_train=images[:600],
+      y_train=labels[:600],
+      x_test=images[600:700],
+      y_test=labels[600:700],
+  )
+
+
+def _without_seconds(metrics_csv: bytes) -> list[bytes]:
+  header, *rows = metrics_csv.splitlines()
+  assert header.endswith(b',seconds'), header
+  return [row.rpartition(b',')[0] for row in (header, *rows)]
+
+
+class ResumeTest(parameterized.TestCase):
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    cls.folder = pathlib.Path(cls.enter_context(tempfile.TemporaryDirectory()))
+    _write_mnist(cls.folder / 'mnist.npz')
+    cls._errors = cls.enter_context(
+        open(cls.folder / 'driver.txt', 'w+', encoding='utf-8')
+    )
+    cls._driver = subprocess.Popen(
+        [sys.executable, '-m', 'tests.experiments.resume_driver'],
+        cwd=_ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=cls._errors,
+        text=True,
+    )
+    cls._whole: dict[tuple[str, ...], Any] = {}
+
+  @classmethod
+  def tearDownClass(cls):
+    cls._driver.communicate(timeout=_TIMEOUT_SECONDS)
+    super().tearDownClass()
+
+  def _arguments(self, name, case):
+    return [
+        *case,
+        f'--data_dir={self.folder}',
+        f'--output_dir={self.folder}',
+        f'--experiment_name={name}',
+    ]
+
+  def _train(
+      self, name, case, *, kill_at=0, kill_after=None, max_file_size=None
+  ):
+    """Trains in a fork of the driver.
+
+    Args:
+      name: The name of the experiment.
+      case: Its other flags.
+      kill_at: The number of the instant of `kill_testing.Instants` to kill at.
+      kill_after: The seconds after which to kill, from the time when the
+        training begins with its folder.
+      max_file_size: What the system lets a file have, in bytes.
+
+    Returns:
+      The exit code, the seconds from the same time on, and the names of all
+      instants if the training came to its end.
+    """
+    request = {
+        'arguments': self._arguments(name, case),
+        'folder': str(self.folder / name),
+        'stdout': str(self.folder / 'stdout.txt'),
+        'stderr': str(self.folder / 'stderr.txt'),
+        'kill_at': kill_at,
+        'kill_after': kill_after,
+        'max_file_size': max_file_size,
+    }
+    self._driver.stdin.write(json.dumps(request) + '\n')
+    self._driver.stdin.flush()
+    line = self._driver.stdout.readline()
+    if not line:
+      self._errors.seek(0)
+      self.fail(f'The driver ended: {self._errors.read()}')
+    return json.loads(line)
+
+  def _stderr(self):
+    return (self.folder / 'stderr.txt').read_text()
+
+  def _finish(self, name, case):
+    answer = self._train(name, case)
+    self.assertEqual(answer['code'], 0, self._stderr())
+    return answer
+
+  def _contents(self, name):
+    """Returns what must be equal: rows without seconds, and other files."""
+    files = file_testing.read_files(self.folder / name)
+    rows = _without_seconds(files.pop('metrics.csv'))
+    return rows, {
+        path: data
+        for path, data in files.items()
+        if not path.startswith('tensorboard/')
+    }
+
+  def _uninterrupted(self, case):
+    """Trains once; returns what that left and what the driver answered."""
+    if case not in self._whole:
+      name = f'whole_{len(self._whole)}'
+      answer = self._finish(name, case)
+      self._whole[case] = (self._contents(name), answer)
+    return self._whole[case]
+
+  def _assert_same(self, name, case):
+    rows, files = self._contents(name)
+    expected_rows, expected_files = self._uninterrupted(case)[0]
+    self.assertEqual(rows, expected_rows)
+    self.assertEqual(list(files), list(expected_files))
+    for path, data in files.items():
+      self.assertEqual(data, expected_files[path], path)
+
+  def _kill_at_random(self, name, case, num_kills, seed):
+    """Kills runs until enough were killed, restarting them until they end."""
+    _, whole = self._uninterrupted(case)
+    generator = random.Random(seed)
+    num_killed = num_runs = 0
+    while num_killed < num_kills:
+      run = f'{name}_{num_runs}'
+      num_runs += 1
+      code = _KILLED
+      while code == _KILLED and num_killed < num_kills:
+        if generator.random() < 0.5:
+          kill = {'kill_at': generator.randint(1, len(whole['instants']))}
+        else:
+          kill = {'kill_after': generator.uniform(0, whole['seconds'])}
+        code = self._train(run, case, **kill)['code']
+        self.assertIn(code, (0, _KILLED), self._stderr())
+        num_killed += code == _KILLED
+      if code == _KILLED:
+        self._finish(run, case)
+      self._assert_same(run, case)
+
+  def test_fedavg_killed_with_a_damaged_checkpoint_and_a_full_disk(self):
+    _, whole = self._uninterrupted(_FEDAVG)
+    saved = {
+        round_num: self.folder / f'fedavg/checkpoints/checkpoint_{round_num:08}'
+        for round_num in (3, 6, 8)
+    }
+    # Killed while the last checkpoint is written.
+    instant = 'before replace checkpoint_00000008.npz.tmp'
+    kill_at = whole['instants'].index(instant) + 1
+    answer = self._train('fedavg', _FEDAVG, kill_at=kill_at)
+    self.assertEqual(answer['code'], _KILLED, self._stderr())
+    self.assertTrue(saved[8].with_suffix('.npz.tmp').exists())
+    self.assertFalse(saved[8].with_suffix('.npz').exists())
+    # The one before is damaged by others, and the disk is full.
+    cut, good = (saved[i].with_suffix('.npz') for i in (6, 3))
+    cut.write_bytes(cut.read_bytes()[:-1000])
+    before = good.read_bytes()
+    answer = self._train('fedavg', _FEDAVG, max_file_size=len(before) - 1)
+    self.assertEqual(answer['code'], 1)
+    stderr = self._stderr()
+    self.assertIn(f'Skipping the damaged checkpoint {cut}', stderr)
+    self.assertEndsWith(
+        stderr,
+        f'\nerror: could not write {cut}: File too large; the checkpoints '
+        'before it are kept.\n',
+    )
+    self.assertNotIn('Traceback', stderr)
+    self.assertNotIn('ignored', stderr)
+    self.assertEqual(good.read_bytes(), before)
+    # Killed at some time.
+    seconds = random.Random(1).uniform(0, 0.5 * whole['seconds'])
+    case = (*_FEDAVG, '--checkpoints_to_keep=3')
+    answer = self._train('fedavg', case, kill_after=seconds)
+    self.assertEqual(answer['code'], _KILLED, self._stderr())
+    self._finish('fedavg', _FEDAVG)
+    self._assert_same('fedavg', _FEDAVG)
+    self.assertLen(list(good.parent.glob('checkpoint_*')), 2)
+
+  def test_delta_sgd_killed_as_a_process_of_its_own(self):
+    metrics = self.folder / 'delta_sgd' / 'metrics.csv'
+    with open(self.folder / 'process.txt', 'w+', encoding='utf-8') as output:
+      process = subprocess.Popen(
+          [
+              sys.executable,
+              '-m',
+              'experiments.train',
+              *self._arguments('delta_sgd', _DELTA_SGD),
+          ],
+          cwd=_ROOT,
+          stdin=subprocess.DEVNULL,
+          stdout=output,
+          stderr=output,
+      )
+      deadline = time.monotonic() + _TIMEOUT_SECONDS
+      # Beyond the first checkpoint.
+      while not metrics.exists() or metrics.read_text().count('\n') < 6:
+        if process.poll() is not None or time.monotonic() > deadline:
+          output.seek(0)
+          self.fail(output.read())
+        time.sleep(0.005)
+      process.kill()
+      self.assertEqual(process.wait(), _KILLED)
+    self._finish('delta_sgd', _DELTA_SGD)
+    self._assert_same('delta_sgd', _DELTA_SGD)
+
+  @parameterized.named_parameters(
+      ('fedavg', _FEDAVG), ('delta_sgd', _DELTA_SGD)
+  )
+  @pytest.mark.slow
+  def test_killed_at_random_instants(self, case):
+    self._kill_at_random(self.id().rpartition('.')[2], case, 20, seed=7)
+
+  @pytest.mark.slow
+  def test_native_runtime_killed_at_random_instants(self):
+    self._kill_at_random('native', _NATIVE, 5, seed=8)
+
+
+if __name__ == '__main__':
+  absltest.main()

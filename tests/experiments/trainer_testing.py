@@ -1,0 +1,76 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Trains small runs in this process, for the tests of what uses runs."""
+
+import contextlib
+import io
+import pathlib
+from unittest import mock
+
+from absl import flags
+
+from experiments import hparam_flags
+from experiments import hparams
+from experiments import trainer
+from tff_adaptive.simulation import training_loop
+
+_SMALL = (
+    '--digits_model=logistic',
+    '--digits_num_clients=20',
+    '--clients_per_round=3',
+    '--client_epochs=1',
+    '--total_rounds=2',
+    '--rounds_per_evaluation=1',
+    '--rounds_per_checkpoint=1',
+    '--experiment_name=run',
+)
+
+
+def train(
+    output_dir: pathlib.Path, *arguments: str
+) -> tuple[training_loop.TrainingResult, str]:
+  """Trains two rounds of logistic regression on digits, unless told.
+
+  Args:
+    output_dir: The folder of all runs; the run is 'run'.
+    *arguments: Flags.
+
+  Returns:
+    What the training ended with, and what was printed.
+  """
+  values = flags.FlagValues()
+  hparam_flags.define(values)
+  values(['train', *_SMALL, f'--output_dir={output_dir}', *arguments])
+  choices = hparams.read_choices(values)
+  settings = hparams.read_settings(choices, values)
+  results = []
+  run_training = training_loop.run_training
+
+  def record(*args, **kwargs):
+    results.append(run_training(*args, **kwargs))
+    return results[0]
+
+  out = io.StringIO()
+  with contextlib.ExitStack() as stack:
+    # It would stay for other tests.
+    stack.enter_context(
+        mock.patch('tensorflow.config.experimental.enable_op_determinism')
+    )
+    stack.enter_context(
+        mock.patch.object(training_loop, 'run_training', record)
+    )
+    stack.enter_context(contextlib.redirect_stdout(out))
+    stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
+    trainer.train(choices, settings)
+  return results[0], out.getvalue()

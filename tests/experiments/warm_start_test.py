@@ -1,0 +1,225 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of runs that begin with the weights of a file."""
+
+import collections
+import contextlib
+import io
+import json
+import pathlib
+import shutil
+import tempfile
+from unittest import mock
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from experiments import command_line
+from experiments import exporter
+from experiments import warm_start
+from tasks import keras_classification
+from tests.experiments import trainer_testing
+from tff_adaptive import algorithms
+from tff_adaptive import optimizers
+from tff_adaptive import runtime
+from tff_adaptive.simulation import weights_files
+
+
+def _arrays(weights):
+  return [leaf.tolist() for leaf in weights.trainable]
+
+
+class WarmStartTest(parameterized.TestCase):
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    folder = cls.enter_context(tempfile.TemporaryDirectory())
+    cls.folder = pathlib.Path(folder)
+    result, _ = trainer_testing.train(
+        cls.folder, '--experiment_name=first', '--keep_best'
+    )
+    cls.weights = _arrays(result.state.global_model_weights)
+    cls.npz = cls.folder / 'first.npz'
+    exporter.export(cls.folder / 'first', 'latest', 'npz', cls.npz)
+    cls.other_npz = cls.folder / 'other.npz'
+    exporter.export(cls.folder / 'first', '1', 'npz', cls.other_npz)
+
+  def setUp(self):
+    super().setUp()
+    self.output_dir = pathlib.Path(
+        self.enter_context(tempfile.TemporaryDirectory())
+    )
+
+  def train(self, path, *arguments):
+    flags = [] if path is None else [f'--initial_weights={path}']
+    return trainer_testing.train(self.output_dir, *flags, *arguments)
+
+  def recorded(self):
+    return json.loads((self.output_dir / 'run/hparams.json').read_text())
+
+  def _assert_begins_with_the_weights(self, runtime):
+    # The server has a state and takes no step: the weights stay as they begin.
+    arguments = (
+        f'--runtime={runtime}',
+        '--server_optimizer=fedadam',
+        '--server_learning_rate=0',
+    )
+    result, out = self.train(self.npz, '--total_rounds=1', *arguments)
+    self.assertEqual(_arrays(result.state.global_model_weights), self.weights)
+    self.assertIn(f'initial weights: {self.npz}\n', out)
+    return arguments
+
+  def test_native_run_begins_with_the_weights(self):
+    self._assert_begins_with_the_weights('native')
+
+  def test_run_begins_with_the_weights_and_goes_on_with_the_same_alone(self):
+    arguments = self._assert_begins_with_the_weights('compiled')
+    recorded = self.recorded()
+    self.assertEqual(recorded['initial_weights'], str(self.npz))
+    self.assertEqual(
+        recorded['initial_weights_sha256'],
+        weights_files.read_weights(self.npz).digest(),
+    )
+    copy = self.output_dir / 'moved.npz'
+    shutil.copy(self.npz, copy)
+    resumed, _ = self.train(copy, *arguments)
+    self.assertEqual((resumed.num_new_rounds, resumed.round_num), (1, 2))
+    self.assertEqual(_arrays(resumed.state.global_model_weights), self.weights)
+    # Of the path that which tells how the run began.
+    self.assertEqual(self.recorded(), {**recorded, 'total_rounds': 2})
+    for path, sentence in (
+        (
+            self.other_npz,
+            f'/run holds a run with --initial_weights="{self.npz}", but '
+            f'--initial_weights="{self.other_npz}" was given; choose another',
+        ),
+        (None, f'="{self.npz}", but --initial_weights=nothing was given'),
+        ('/gone.npz', '^--initial_weights: there is no /gone.npz$'),
+    ):
+      with self.assertRaisesRegex(command_line.UserError, sentence):
+        self.train(path, *arguments)
+
+  @parameterized.named_parameters(
+      ('run', 'first'),
+      ('checkpoint', 'first/checkpoints/checkpoint_00000002.npz'),
+      ('export', 'first.npz'),
+  )
+  def test_sources(self, path):
+    start = warm_start.read(str(self.folder / path), None, self.output_dir)
+    self.assertEqual(
+        [array.tolist() for array in start.stored.arrays.values()],
+        self.weights,
+    )
+
+  def test_best_round_is_a_source(self):
+    path = self.folder / 'first/checkpoints/best.npz'
+    start = warm_start.read(str(path), None, self.output_dir)
+    rounds = [
+        weights_files.read_weights(p).digest()
+        for p in (self.npz, self.other_npz)
+    ]
+    self.assertIn(start.stored.digest(), rounds)
+
+  def test_a_file_that_has_changed_is_refused(self):
+    path = str(self.output_dir / 'start.npz')
+    shutil.copy(self.npz, path)
+    recorded = warm_start.read(path, None, self.output_dir).hparams()
+    shutil.copy(self.other_npz, path)
+    with self.assertRaises(command_line.UserError) as caught:
+      warm_start.read(path, recorded, self.output_dir)
+    self.assertEqual(
+        str(caught.exception),
+        f'{self.output_dir} holds a run that began with other weights than '
+        f'--initial_weights={path} has now; choose another --experiment_name, '
+        'or bring the file back',
+    )
+
+  def test_a_run_without_the_flag_goes_on_without_it(self):
+    recorded = json.loads((self.folder / 'first/hparams.json').read_text())
+    self.assertIsNone(recorded['initial_weights'])
+    self.assertNotIn('initial_weights_sha256', recorded)
+    with self.assertRaisesRegex(
+        command_line.UserError,
+        f'--initial_weights=nothing, but --initial_weights="{self.npz}"',
+    ):
+      self.train(
+          self.npz,
+          f'--output_dir={self.folder}',
+          '--experiment_name=first',
+          '--keep_best',
+      )
+
+  def test_models_with_variables_that_are_not_trained(self):
+    def build_keras_model():
+      return tf.keras.Sequential(
+          [
+              tf.keras.layers.BatchNormalization(input_shape=[2]),
+              tf.keras.layers.Dense(1),
+          ]
+      )
+
+    model_fn = keras_classification.to_variable_model_fn(
+        build_keras_model,
+        collections.OrderedDict(
+            x=tf.TensorSpec([None, 2], tf.float32),
+            y=tf.TensorSpec([None], tf.int32),
+        ),
+    )
+    process = algorithms.build_fed_opt(
+        model_fn,
+        client_optimizer=optimizers.build_sgd(0.1),
+        server_optimizer=optimizers.build_fedyogi(0.1),
+    )
+    weights = tff.learning.models.ModelWeights.from_model(build_keras_model())
+    weights = tf.nest.map_structure(lambda leaf: leaf.numpy() + 3, weights)
+    self.assertLen(weights.non_trainable, 2)
+    path = self.output_dir / 'start.npz'
+    names = tf.nest.map_structure(lambda _: 'name', weights)
+    weights_files.write_weights(path, weights, names)
+    start = warm_start.read(path, None, self.output_dir)
+    task = mock.Mock(functional_model=None, variable_model_fn=model_fn)
+    with runtime.compiled_context(), contextlib.redirect_stdout(io.StringIO()):
+      state = start.initial_state_fn(process, task)()
+    found = state.global_model_weights
+    self.assertEqual(_arrays(found), _arrays(weights))
+    for array, wanted in zip(found.non_trainable, weights.non_trainable):
+      np.testing.assert_array_equal(array, wanted)
+
+    weights.non_trainable[1][0] = np.nan
+    weights_files.write_weights(path, weights, names)
+    start = warm_start.read(path, None, self.output_dir)
+    with self.assertRaisesRegex(
+        command_line.UserError,
+        f'^--initial_weights: `non_trainable/1/name` in {path} is not finite',
+    ):
+      start.initial_state_fn(process, task)
+
+  def test_weights_of_another_model_are_one_sentence_before_training(self):
+    with self.assertRaises(command_line.UserError) as caught:
+      self.train(self.npz, '--digits_model=cnn')
+    self.assertEqual(
+        str(caught.exception),
+        f'--initial_weights: {self.npz} does not fit the model: found were 2 '
+        'weights, expected are 8, and no `trainable/2`',
+    )
+    # No folder that a better command would then be refused for.
+    self.assertFalse((self.output_dir / 'run').exists())
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,48 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""A full disk, and what a folder holds."""
+
+from collections.abc import Iterator
+import contextlib
+import pathlib
+import resource
+
+
+@contextlib.contextmanager
+def max_file_size(size: int) -> Iterator[None]:
+  """Lets the system refuse to write beyond a size, in any file.
+
+  As on a full disk, a write may end early, and the next one fails.
+
+  Args:
+    size: The size in bytes.
+
+  Yields:
+    Nothing.
+  """
+  soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+  resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+  try:
+    yield
+  finally:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def read_files(folder: pathlib.Path) -> dict[str, bytes]:
+  """Returns the bytes of all files in a folder, by their path in it."""
+  return {
+      path.relative_to(folder).as_posix(): path.read_bytes()
+      for path in sorted(folder.rglob('*'))
+      if path.is_file()
+  }

@@ -1,0 +1,146 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests that a loop killed at any instant ends as one that was not."""
+
+import json
+import os
+
+from absl.testing import absltest
+import pytest
+from tensorboard.backend.event_processing import event_accumulator
+
+from tests.tff_adaptive import file_testing
+from tests.tff_adaptive import kill_testing
+from tests.tff_adaptive.simulation import loop_testing
+from tff_adaptive.simulation import callbacks
+from tff_adaptive.simulation import checkpoints
+from tff_adaptive.simulation import metrics_writers
+from tff_adaptive.simulation import run_directory
+
+_HPARAMS = {'total_rounds': 7, 'seed': 1}
+_KILLED = -9
+
+
+class ResumeTest(loop_testing.LoopTestCase):
+  """Every run is in a fork of this process, which runs no TensorFlow."""
+
+  def _run(self, name):
+    """Runs a small loop as `experiments.train` does."""
+    directory = run_directory.RunDirectory(self.folder, name)
+    directory.open(_HPARAMS)
+    self.run_loop(
+        name,
+        total_rounds=7,
+        rounds_per_evaluation=2,
+        # The best round comes before, with and after a checkpoint.
+        evaluate_fn=lambda weights: {'accuracy': float(weights) % 0.4},
+        checkpoints=checkpoints.CheckpointManager(
+            directory.checkpoints, keep_total=2
+        ),
+        writers=[
+            metrics_writers.CSVMetricsWriter(directory.metrics_csv),
+            metrics_writers.TensorBoardMetricsWriter(directory.tensorboard),
+        ],
+        callbacks=[
+            callbacks.WeightsMovingAverage(0.5),
+            callbacks.BestCheckpoint(directory.checkpoints),
+        ],
+    )
+
+  def _train(self, name, kill_at=0):
+    """Runs in a fork; returns its exit code and the instants it has seen."""
+    instants = kill_testing.Instants(self.folder / name, kill_at)
+    seen = self.folder / f'{name}.json'
+
+    def run():
+      # A killed process leaves what it has written to the system.
+      os.fsync = lambda file: None
+      with instants.watched():
+        self._run(name)
+      seen.write_text(json.dumps(instants.names))
+
+    code = kill_testing.wait(kill_testing.fork(run))
+    return code, json.loads(seen.read_text()) if code == 0 else None
+
+  def _contents(self, name):
+    """Returns what must be equal: rows, other files, TensorBoard's scalars."""
+    files = file_testing.read_files(self.folder / name)
+    del files['metrics.csv']
+    for path in [path for path in files if path.startswith('tensorboard/')]:
+      del files[path]
+    events = event_accumulator.EventAccumulator(
+        str(self.folder / name / 'tensorboard'), purge_orphaned_data=True
+    )
+    events.Reload()
+    scalars = {
+        tag: [(event.step, event.value) for event in events.Scalars(tag)]
+        for tag in events.Tags()['scalars']
+        if tag != metrics_writers.SECONDS_KEY
+    }
+    return self.rows(name), files, scalars
+
+  def _check(self, step):
+    """Kills runs at every so many instants, and finishes them."""
+    code, instants = self._train('whole')
+    self.assertEqual(code, 0)
+    whole = self._contents('whole')
+    self.assertEqual(
+        list(whole[1]),
+        [
+            'checkpoints/best.npz',
+            'checkpoints/checkpoint_00000006.npz',
+            'checkpoints/checkpoint_00000007.npz',
+            'hparams.json',
+        ],
+    )
+    self.assertEqual(
+        [step for step, _ in whole[2]['evaluation_average/accuracy']],
+        [2, 4, 6, 7],
+    )
+    for name in (
+        'before replace best.npz.tmp',
+        'after replace checkpoint_00000003.npz.tmp',
+        'within a checkpoint',
+        'within a row',
+    ):
+      self.assertIn(name, instants)
+    for number in range(1, len(instants) + 1, step):
+      with self.subTest(f'{number}: {instants[number - 1]}'):
+        name = f'killed_{number}'
+        self.assertEqual(self._train(name, number)[0], _KILLED)
+        self.assertEqual(self._train(name)[0], 0)
+        self.assertEqual(self._contents(name), whole)
+
+  def test_killed_at_some_instants(self):
+    self._check(5)
+
+  @pytest.mark.slow
+  def test_killed_at_every_instant(self):
+    self._check(1)
+
+  def test_killed_again_and_again(self):
+    self.assertEqual(self._train('whole')[0], 0)
+    whole = self._contents('whole')
+    for step in (3, 17):
+      name = f'step_{step}'
+      num_killed = 0
+      # A later instant each time: some are far enough for a checkpoint.
+      while self._train(name, 1 + step * num_killed)[0] == _KILLED:
+        num_killed += 1
+      self.assertGreater(num_killed, 2)
+      self.assertEqual(self._contents(name), whole)
+
+
+if __name__ == '__main__':
+  absltest.main()

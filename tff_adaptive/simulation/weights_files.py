@@ -1,0 +1,247 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Global model weights in files: npz files of them alone, and those of runs.
+
+A weights file is a npz file with an array a weight. Its name is that of the
+weight in `tff.learning.models.ModelWeights`, after which that of a variable may
+stand: `trainable/0/logits/kernel`. Nothing is pickled.
+"""
+
+from collections.abc import Mapping
+import hashlib
+import os
+import pathlib
+from typing import Any, Union
+import zipfile
+
+import attrs
+import numpy as np
+
+from tff_adaptive import _atomic_files
+from tff_adaptive.simulation import checkpoints
+from tff_adaptive.simulation import run_directory
+from tff_adaptive.simulation import structures
+
+# Where the weights are in the checkpoints of `run_training` with a learning
+# process, and in the file of `BestCheckpoint`.
+_PARTS = ('process/global_model_weights', 'weights')
+
+_PathLike = Union[str, os.PathLike]
+
+
+class WeightsFileError(Exception):
+  """A file holds no weights, or those of another model."""
+
+
+@attrs.frozen(eq=False)
+class StoredWeights:
+  """The weights in a file, not yet compared with a model.
+
+  Attributes:
+    path: The file.
+    arrays: The arrays in their order, by the names of a weights file.
+  """
+
+  path: pathlib.Path
+  arrays: Mapping[str, np.ndarray]
+
+  def digest(self) -> str:
+    """Returns a SHA-256 digest of the weights, whatever file they are in."""
+    digest = hashlib.sha256()
+    for name, array in self.arrays.items():
+      kind = name.partition('/')[0]
+      digest.update(f'{kind}\0{array.shape}\0'.encode())
+      digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+  def to_model_weights(self, template: Any) -> Any:
+    """Returns the weights in the structure of a model's.
+
+    Args:
+      template: Model weights whose leaves have the shapes and dtypes that are
+        expected: arrays, tensors, variables or specs.
+
+    Returns:
+      A structure like `template`, of arrays.
+
+    Raises:
+      WeightsFileError: If number, shapes or dtypes differ from those of
+        `template`; names the weight, what was found and what is expected.
+    """
+    by_name = {name: self._find(name) for name in _names(template)}
+    lacking = [name for name, found in by_name.items() if found is None]
+    extra = [name for name in self.arrays if name not in by_name.values()]
+    if lacking or extra:
+      detail = (
+          f'no `{lacking[0]}`' if lacking else f'`{extra[0]}` is one too many'
+      )
+      raise WeightsFileError(
+          f'{self.path} does not fit the model: found were {len(self.arrays)} '
+          f'weights, expected are {len(by_name)}, and {detail}'
+      )
+
+    def check(leaf_path, leaf):
+      name = by_name['/'.join(leaf_path)]
+      array = _with_dtype(self.arrays[name], leaf.dtype.name)
+      found, expected = _show(array), _show(leaf)
+      if found != expected:
+        raise WeightsFileError(
+            f'{self.path} does not fit the model: `{name}` is {found}, but '
+            f'{expected} is expected'
+        )
+      return array
+
+    return structures.map_with_path(check, template)
+
+  def _find(self, wanted):
+    """Returns the name of a weight in the file, or None."""
+    for name in self.arrays:
+      if name == wanted or name.startswith(f'{wanted}/'):
+        return name
+    return None
+
+
+def _names(structure):
+  """Returns the names of all leaves."""
+  return [
+      '/'.join(leaf_path)
+      for leaf_path, _ in structures.flatten_with_path(structure)
+  ]
+
+
+def _with_dtype(array, dtype):
+  """Returns an array with the dtype that npy files lose: bfloat16, say."""
+  wanted = np.dtype(dtype)
+  if array.dtype.kind == 'V' and array.dtype.itemsize == wanted.itemsize:
+    return array.view(wanted)
+  return array
+
+
+def _show(leaf):
+  return f'{leaf.dtype.name}{list(leaf.shape)}'
+
+
+def write_weights(path: _PathLike, weights: Any, variable_names: Any):
+  """Writes a weights file.
+
+  Args:
+    path: The file.
+    weights: Model weights of arrays.
+    variable_names: A text for each weight, in the same structure, that tells
+      the reader what it is: the name of the model's variable.
+
+  Raises:
+    OSError: If the file cannot be written; what was there before is kept.
+
+  Example:
+    >>> weights = tff.learning.models.ModelWeights((kernel,), ())
+    >>> names = tff.learning.models.ModelWeights(('logits/kernel',), ())
+    >>> write_weights('model.npz', weights, names)
+    >>> list(np.load('model.npz'))
+    ['trainable/0/logits/kernel']
+  """
+  members = {}
+  for (leaf_path, leaf), (_, variable_name) in zip(
+      structures.flatten_with_path(weights),
+      structures.flatten_with_path(variable_names),
+  ):
+    members['/'.join((*leaf_path, variable_name))] = np.asarray(leaf)
+  with _atomic_files.replacing(path) as file:
+    checkpoints.write_npz(file, members)
+
+
+def read_weights(path: _PathLike) -> StoredWeights:
+  """Reads the weights that a file has.
+
+  Args:
+    path: A weights file, a checkpoint, the file of the best round, or the
+      folder of a run, whose newest whole checkpoint is read.
+
+  Returns:
+    The weights, not yet compared with a model.
+
+  Raises:
+    FileNotFoundError: If there is no such file, or no checkpoint in the folder.
+    CheckpointError: If a checkpoint is damaged.
+    WeightsFileError: If another file is damaged, or holds no weights.
+
+  Example:
+    >>> stored = read_weights('runs/demo/checkpoints/best.npz')
+    >>> weights = stored.to_model_weights(process.get_model_weights(state))
+    >>> state = process.set_model_weights(state, weights)
+  """
+  path = pathlib.Path(path)
+  if path.is_dir():
+    directory = run_directory.RunDirectory(path.parent, path.name)
+    return _of_checkpoint(*read_newest_checkpoint(directory))
+  if not path.exists():
+    raise FileNotFoundError(f'there is no {path}')
+  if checkpoints.is_checkpoint(path):
+    return _of_checkpoint(path, checkpoints.read_leaves(path))
+  return StoredWeights(path, _read_arrays(path))
+
+
+def read_newest_checkpoint(
+    directory: run_directory.RunDirectory,
+) -> tuple[pathlib.Path, dict[str, np.ndarray]]:
+  """Reads the newest whole checkpoint of a run.
+
+  Args:
+    directory: The folder of the run.
+
+  Returns:
+    The file, and its leaves by name.
+
+  Raises:
+    FileNotFoundError: If there is no checkpoint.
+    CheckpointError: If none is whole.
+  """
+  manager = checkpoints.CheckpointManager(directory.checkpoints)
+  newest = manager.load_latest_leaves()
+  if newest is None:
+    raise FileNotFoundError(
+        f'there is no checkpoint in {directory.checkpoints}'
+    )
+  round_num, leaves = newest
+  return manager.path(round_num), leaves
+
+
+def _of_checkpoint(path, leaves):
+  """Returns the weights among the leaves of a checkpoint."""
+  for part in _PARTS:
+    found = {
+        name[len(part) + 1 :]: array
+        for name, array in leaves.items()
+        if name.startswith(f'{part}/')
+    }
+    if found:
+      return StoredWeights(path, found)
+  raise WeightsFileError(f'{path} holds no weights of a learning process')
+
+
+def _read_arrays(path):
+  """Returns the arrays of a npz file by name."""
+  try:
+    # `np.load` takes a file that is no archive for one array, or a pickle.
+    with open(path, 'rb') as file, zipfile.ZipFile(file):
+      file.seek(0)
+      with np.load(file, allow_pickle=False) as arrays:
+        return {name: arrays[name] for name in arrays.files}
+  except (PermissionError, MemoryError):
+    raise
+  except Exception as error:  # pylint: disable=broad-exception-caught
+    # Of zipfile, zlib, tokenize and NumPy, depending on the byte that is wrong.
+    raise WeightsFileError(
+        f'{path} is no whole npz file ({str(error).rstrip(".")})'
+    ) from error
