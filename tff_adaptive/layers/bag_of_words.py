@@ -20,6 +20,7 @@ import tensorflow as tf
 _Initializer = Any
 
 
+@tf.keras.utils.register_keras_serializable('tff_adaptive')
 class BagOfWordsDense(tf.keras.layers.Layer):
   """The dense layer on the frequencies of words, from the words themselves.
 

@@ -20,6 +20,7 @@ import tensorflow as tf
 from tff_adaptive.layers import _lstm_recurrence
 
 
+@tf.keras.utils.register_keras_serializable('tff_adaptive')
 class LSTM(tf.keras.layers.LSTM):
   """`tf.keras.layers.LSTM` with another implementation for the CPU.
 
@@ -80,6 +81,10 @@ class LSTM(tf.keras.layers.LSTM):
         tf.transpose(outputs, [1, 0, 2]) if self.return_sequences else hidden
     )
     return [result, hidden, cell] if self.return_state else result
+
+  def build_from_config(self, config: dict[str, Any]) -> None:
+    # From a file it is a list, which Keras takes for several inputs.
+    self.build(tf.TensorShape(config['input_shape']))
 
   def _is_fast(self, inputs: Any, training: Any) -> bool:
     """Whether the recurrence of this package is that of the layer."""

@@ -14,6 +14,8 @@
 """Tests that gathered rows give the numbers of a dense layer."""
 
 import collections
+import os
+import tempfile
 
 from absl.testing import parameterized
 import numpy as np
@@ -93,6 +95,19 @@ class BagOfWordsDenseTest(tf.test.TestCase, parameterized.TestCase):
     again.build([None, 4])
     again.set_weights(layer.get_weights())
     self.assertAllEqual(again(_WORDS), layer(_WORDS))
+
+  def test_saved_model_is_loaded_without_custom_objects(self):
+    model = tf.keras.Sequential(
+        [
+            tf.keras.Input([4], dtype=tf.int32),
+            layers.BagOfWordsDense(_UNITS, _VOCABULARY),
+        ]
+    )
+    folder = self.enter_context(tempfile.TemporaryDirectory())
+    path = os.path.join(folder, 'model.keras')
+    model.save(path)
+    loaded = tf.keras.models.load_model(path)
+    self.assertAllEqual(loaded(_WORDS), model(_WORDS))
 
   def test_frequencies_are_refused(self):
     with self.assertRaisesRegex(

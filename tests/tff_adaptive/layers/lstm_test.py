@@ -14,6 +14,8 @@
 """Tests that the fast LSTM has the numbers of Keras'."""
 
 import collections
+import os
+import tempfile
 from typing import Any
 from unittest import mock
 
@@ -186,6 +188,17 @@ class LSTMTest(tf.test.TestCase, parameterized.TestCase):
     )
     keras.set_weights(layer.get_weights())
     self.assert_same(layer(_inputs(2)), keras(_inputs(2)))
+
+  def test_saved_model_is_loaded_without_custom_objects(self):
+    model = tf.keras.Sequential(
+        [tf.keras.Input([_TIME, _SIZE]), layers.LSTM(_UNITS)]
+    )
+    folder = self.enter_context(tempfile.TemporaryDirectory())
+    path = os.path.join(folder, 'model.keras')
+    model.save(path)
+    loaded = tf.keras.models.load_model(path)
+    self.assertIsInstance(loaded.layers[-1], layers.LSTM)
+    self.assert_same(loaded(_inputs(2)), model(_inputs(2)))
 
 
 class FullSizeTest(tf.test.TestCase):
