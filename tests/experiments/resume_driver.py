@@ -50,7 +50,7 @@ def _redirect(request: _Json):
       (1, request['stdout'], os.O_WRONLY | os.O_CREAT | os.O_TRUNC),
       (2, request['stderr'], os.O_WRONLY | os.O_CREAT | os.O_TRUNC),
   ):
-    os.dup2(os.open(path, mode), number)
+    os.dup2(os.open(path, mode, 0o644), number)
 
 
 def _train(request: _Json, pipe: int):

@@ -56,15 +56,18 @@ class _SGD(tff.learning.optimizers.Optimizer):
   def next(
       self, state: State, weights: Any, gradients: Any
   ) -> tuple[State, Any]:
-    tff.learning.optimizers.check_weights_gradients_match(weights, gradients)
     if not self._has_momentum:
       # Slices stay slices: only the rows that have a gradient are touched.
+      tff.learning.optimizers.check_weights_gradients_match(
+          weights, vectors.without_slices(gradients)
+      )
       return state, vectors.descend(
           weights, gradients, state[_LEARNING_RATE_KEY]
       )
     gradients = tff.learning.optimizers.handle_indexed_slices_gradients(
         gradients
     )
+    tff.learning.optimizers.check_weights_gradients_match(weights, gradients)
     accumulator = state[_ACCUMULATOR_KEY]
     optimizer.check_weights_state_match(weights, accumulator, _ACCUMULATOR_KEY)
 

@@ -43,6 +43,13 @@ def norm(tensors: Iterable[tf.Tensor], dtype: tf.DType) -> tf.Tensor:
   return tf.sqrt(tf.add_n(squares)) if squares else tf.zeros([], dtype)
 
 
+def without_slices(gradients: Any) -> Any:
+  """The gradients with `None` in the place of `tf.IndexedSlices`."""
+  return tf.nest.map_structure(
+      lambda g: None if isinstance(g, tf.IndexedSlices) else g, gradients
+  )
+
+
 def descend(weights: Any, gradients: Any, step_size: tf.Tensor) -> Any:
   """`weights - step_size * gradients`, with the rows of slices only.
 
