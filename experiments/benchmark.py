@@ -20,7 +20,13 @@ For example:
 
 prints a table a workload and appends a line a runtime to the file. Runtimes
 take turns of two rounds, of which the second counts; the medians are those
-after three turns of warming up.
+after three turns of warming up. Likewise
+
+  python -m experiments.benchmark --workload=algorithms --rounds=3
+
+compares algorithms, after one turn of warming up: beside the ratio of an
+algorithm's time to that of the first stands the ratio that its evaluations of
+gradients and losses explain.
 """
 
 from collections.abc import Mapping
@@ -29,6 +35,7 @@ from typing import Any
 from absl import flags
 
 from experiments import command_line
+from experiments.benchmarks import algorithms
 from experiments.benchmarks import reports
 from experiments.benchmarks import workloads
 
@@ -52,6 +59,13 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
           list(workloads.RUNTIMES),
           f'What executes the rounds: {", ".join(workloads.RUNTIMES)}. The '
           'first is what the others are compared with.',
+      ),
+      (
+          'algorithms',
+          list(algorithms.ALGORITHMS),
+          'What the workload algorithms compares, on the compiled runtime: '
+          f'{", ".join(algorithms.ALGORITHMS)}. The first is what the others '
+          'are compared with.',
       ),
       ('peers', [], 'Files of JSON lines of others, for the tables.'),
   ):
@@ -102,11 +116,14 @@ def main():
   """Measures what the flags say."""
   chosen = _choose_workloads()
   runtimes = _choose('runtimes', workloads.RUNTIMES)
+  chosen_algorithms = _choose('algorithms', algorithms.ALGORITHMS)
   peers = _read_peers()
   command_line.prepare_libraries()
   # TensorFlow takes seconds to import: not for --help and not for a typo.
-  # pylint: disable-next=import-outside-toplevel
+  # pylint: disable=import-outside-toplevel
+  from experiments.benchmarks import algorithm_measurement
   from experiments.benchmarks import measurement
+  # pylint: enable=import-outside-toplevel
 
   settings = measurement.Settings(
       flags.FLAGS.rounds,
@@ -118,9 +135,14 @@ def main():
   for workload in chosen:
     for clients_per_round in workload.clients_per_round:
       able = [r for r in runtimes if r.can_run(clients_per_round)]
-      if not able:
+      if workload.compares_algorithms:
+        lines = algorithm_measurement.measure(
+            workload, clients_per_round, chosen_algorithms, settings
+        )
+      elif able:
+        lines = measurement.measure(workload, clients_per_round, able, settings)
+      else:
         continue
-      lines = measurement.measure(workload, clients_per_round, able, settings)
       if flags.FLAGS.json is not None:
         reports.append(flags.FLAGS.json, lines)
       print(reports.format_table(lines, peers), end='\n\n', flush=True)

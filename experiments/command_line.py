@@ -19,6 +19,7 @@ No TensorFlow is imported here.
 from collections.abc import Callable, Iterator, Sequence
 import contextlib
 import os
+import pathlib
 import sys
 import traceback
 from typing import Any
@@ -135,6 +136,21 @@ def run(main: Callable[[], Any]):
     _exit(
         _EXIT_INTERRUPTED,
         str(interrupt) or 'Interrupted; run the same command again to go on.',
+    )
+
+
+def check_run(run: pathlib.Path):
+  """Raises unless a folder is that of a run; its files are looked into later.
+
+  Args:
+    run: The value of --run.
+
+  Raises:
+    UserError: If it has no hparams.json.
+  """
+  if not (run / 'hparams.json').is_file():
+    raise UserError(
+        f'--run={run} is not the folder of a run: it has no hparams.json'
     )
 
 

@@ -67,10 +67,7 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
 
 def _check(run: pathlib.Path, checkpoint: str, form: str, output: pathlib.Path):
   """Raises if the flags cannot be; the files are looked into later."""
-  if not (run / 'hparams.json').is_file():
-    raise command_line.UserError(
-        f'--run={run} is not the folder of a run: it has no hparams.json'
-    )
+  command_line.check_run(run)
   if checkpoint not in _CHECKPOINTS and not checkpoint.isdecimal():
     raise command_line.UserError(
         f'--checkpoint takes {", ".join(_CHECKPOINTS)} or the number of a '

@@ -23,7 +23,8 @@ from absl import flags
 
 from experiments import registry
 
-_DEFAULTS = {
+# The rows that are chosen where nothing is said; an algorithm may bring others.
+DEFAULT_ROWS = {
     registry.TASK: 'digits',
     registry.ALGORITHM: 'fed_opt',
     registry.CLIENT_OPTIMIZER: 'delta_sgd',
@@ -58,10 +59,12 @@ def _show(value: Any) -> str:
 
 def _define_argument(name, uses, flag_values):
   """Defines the flag of an argument, which several rows may share."""
-  texts = [
-      f'{row.name}: {argument.help} Default {_show(argument.default)}.'
-      for _, row, argument in uses
-  ]
+  # Of the rows that say the same, it is shown once.
+  owners: dict[str, list[str]] = {}
+  for _, row, argument in uses:
+    text = f'{argument.help} Default {_show(argument.default)}.'
+    owners.setdefault(text, []).append(row.name)
+  texts = [f'{", ".join(names)}: {text}' for text, names in owners.items()]
   argument = uses[0][2]
   if argument.choices:
     flags.DEFINE_enum(
@@ -77,11 +80,22 @@ def _define_argument(name, uses, flag_values):
   define(name, None, ' '.join(texts), flag_values=flag_values)
 
 
+def _kinds_of_parts() -> set[str]:
+  """Returns the kinds of rows that an algorithm may bring."""
+  algorithms = registry.ROWS[registry.ALGORITHM].values()
+  return {part.kind for row in algorithms for part in row.parts}
+
+
 def _define_choices(flag_values):
   """Defines the flags that choose rows, and those of their arguments."""
+  kinds_of_parts = _kinds_of_parts()
   for kind, rows in registry.ROWS.items():
     text = f'The {kind.replace("_", " ")}: {", ".join(rows)}.'
-    flags.DEFINE_string(kind, _DEFAULTS[kind], text, flag_values=flag_values)
+    default = DEFAULT_ROWS[kind]
+    if kind in kinds_of_parts:
+      text += f" Default: the algorithm's; {default} where it has none."
+      default = None
+    flags.DEFINE_string(kind, default, text, flag_values=flag_values)
   for name, uses in flags_of_rows().items():
     _define_argument(name, uses, flag_values)
 
@@ -200,6 +214,14 @@ def _define_environment(flag_values):
       'data_dir',
       None,
       'The folder of the data sets; digits needs none.',
+      flag_values=flag_values,
+  )
+  flags.DEFINE_integer(
+      'client_states_memory_mb',
+      1024,
+      'MiB of memory for what clients keep across rounds (scaffold, moon); '
+      'what does not fit is in files of the run.',
+      lower_bound=0,
       flag_values=flag_values,
   )
   flags.DEFINE_string(

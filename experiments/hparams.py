@@ -40,6 +40,7 @@ _NAMING_KINDS = (
 _NOT_HPARAMS = (
     'rounds_per_checkpoint',
     'checkpoints_to_keep',
+    'client_states_memory_mb',
     'data_dir',
     'output_dir',
     'experiment_name',
@@ -142,6 +143,7 @@ class Settings:
   monitored_mode: Optional[str]
   weights_average_decay: Optional[float]
   weights_average_rounds: Optional[int]
+  client_states_memory_mb: int
   data_dir: Optional[str]
   output_dir: str
   experiment_name: str
@@ -170,6 +172,27 @@ def _choose(kind: str, name: str) -> registry.Row:
   raise HparamError(
       f'--{kind}={name} names no {kind.replace("_", " ")}; {advice}'
   )
+
+
+def _choose_all(flag_values: flags.FlagValues) -> dict[str, registry.Row]:
+  """Returns the chosen row of every kind; an algorithm brings its parts."""
+  algorithm = _choose(registry.ALGORITHM, flag_values[registry.ALGORITHM].value)
+  names = {
+      **hparam_flags.DEFAULT_ROWS,
+      **{part.kind: part.name for part in algorithm.parts},
+  }
+  for kind in names:
+    if flag_values[kind].value is not None:
+      names[kind] = flag_values[kind].value
+  chosen = {kind: _choose(kind, name) for kind, name in names.items()}
+  for part in algorithm.parts:
+    found = chosen[part.kind].name
+    if part.is_fixed and found != part.name:
+      raise HparamError(
+          f'--{registry.ALGORITHM}={algorithm.name} comes with '
+          f'--{part.kind}={part.name}, found {found}'
+      )
+  return chosen
 
 
 def _check_belongs(flag, uses, chosen):
@@ -209,16 +232,15 @@ def read_choices(
     and both schedules.
 
   Raises:
-    HparamError: If a name is unknown, a flag belongs to a row that was not
-      chosen, or a number is impossible.
+    HparamError: If a name is unknown, the algorithm does not go with an
+      optimizer, a flag belongs to a row that was not chosen, or a number is
+      impossible.
 
   Example:
     >>> choices = read_choices()
     >>> choices['client_optimizer'].build()
   """
-  chosen = {
-      kind: _choose(kind, flag_values[kind].value) for kind in registry.ROWS
-  }
+  chosen = _choose_all(flag_values)
   given: dict[str, dict[str, Any]] = {kind: {} for kind in chosen}
   for flag, uses in hparam_flags.flags_of_rows().items():
     value = flag_values[flag].value

@@ -18,28 +18,23 @@ server state are known to ten digits. It is trained again with the process that
 the library builds for its configuration, and compared round by round.
 """
 
-import inspect
+import collections
+from collections.abc import Mapping
 import json
 import os
 from typing import Any, NamedTuple, Optional, Union
 
 import numpy as np
-import tensorflow_federated as tff
 
+from experiments import golden_processes
 from tasks import golden_problems
-from tff_adaptive import algorithms
-from tff_adaptive import client_works
-from tff_adaptive import optimizers
-from tff_adaptive.optimizers import schedules
+from tff_adaptive import simulation
+from tff_adaptive.simulation import client_states
 
 # A float32 run may be off by this much, or by this many times what rounding the
 # reference itself to float32 has cost.
 _TOLERANCE = 2e-5
 _ROUNDING_FACTOR = 50.0
-
-
-class UnknownConfigurationError(ValueError):
-  """A run asks for something that the library does not have."""
 
 
 class Result(NamedTuple):
@@ -48,7 +43,8 @@ class Result(NamedTuple):
   Attributes:
     name: The run's name.
     problem: The problem's name.
-    max_error: The largest absolute difference, `None` if it could not run.
+    max_error: The largest absolute difference, `None` if it could not run;
+      relative where a step size or the like is above one.
     tolerance: The largest difference that passes.
     reason: Why it could not run, or an empty string.
   """
@@ -76,186 +72,61 @@ class Result(NamedTuple):
     )
 
 
-def _take(
-    config: dict[str, Any], what: str, renames: dict[str, str]
-) -> dict[str, Any]:
-  """The builder's arguments for a part of a configuration.
-
-  Args:
-    config: The part, such as the client's, with its `name`.
-    what: The part's name, for messages.
-    renames: The file's keys to the builder's arguments; the file's values are
-      the builder's.
-
-  Returns:
-    The arguments.
-
-  Raises:
-    UnknownConfigurationError: If the part has another key.
-  """
-  unknown = sorted(set(config) - set(renames) - {'name'})
-  if unknown:
-    raise UnknownConfigurationError(
-        f'unknown {what} key {unknown[0]!r} of {config["name"]!r}'
-    )
-  return {renames[k]: v for k, v in config.items() if k != 'name'}
-
-
-def _call(build: Any, arguments: dict[str, Any], config: dict[str, Any]) -> Any:
-  """Calls a builder; an argument that it lacks is an unknown configuration."""
-  unknown = sorted(set(arguments) - set(inspect.signature(build).parameters))
-  if unknown:
-    raise UnknownConfigurationError(
-        f'{config["name"]!r} has no argument {unknown[0]!r}'
-    )
-  return build(**arguments)
-
-
-_ADAPTIVE_KEYS = {
-    'lr': 'learning_rate',
-    'beta1': 'beta_1',
-    'beta2': 'beta_2',
-    'eps': 'epsilon',
-    'tau': 'epsilon',
-    'v0': 'initial_second_moment',
-    'second_moment_of': 'second_moment_of',
-    'bias_correction': 'bias_correction',
-}
-
-
-def _build_client_optimizer(config: dict[str, Any]) -> Any:
-  if config['name'] in ('adam', 'adagrad', 'yogi'):
-    build = getattr(optimizers, f'build_{config["name"]}')
-    return _call(build, _take(config, 'client', _ADAPTIVE_KEYS), config)
-  if config['name'] == 'sgd':
-    return optimizers.build_sgd(
-        **_take(
-            config, 'client', {'lr': 'learning_rate', 'momentum': 'momentum'}
-        )
-    )
-  if config['name'] == 'delta_sgd':
-    config = dict(config)
-    batch = config.pop('batch', 'same')
-    if batch not in ('same', 'different'):
-      raise UnknownConfigurationError(f'unknown delta_sgd batch {batch!r}')
-    return optimizers.build_delta_sgd(
-        previous_gradient='recompute' if batch == 'same' else 'reuse',
-        **_take(
-            config,
-            'client',
-            {
-                'eta0': 'learning_rate',
-                'theta0': 'theta',
-                'gamma': 'gamma',
-                'delta': 'delta',
-                'amplify_first': 'amplify_first',
-            },
-        ),
-    )
-  raise UnknownConfigurationError(f'unknown client {config["name"]!r}')
-
-
-def _build_server_optimizer(config: dict[str, Any]) -> Any:
-  if config['name'] in ('fedadagrad', 'fedadam', 'fedyogi'):
-    build = getattr(optimizers, f'build_{config["name"]}')
-    arguments = _take(config, 'server', _ADAPTIVE_KEYS)
-    if config['name'] == 'fedadagrad':
-      arguments.pop('beta_2', None)  # Adagrad forgets nothing.
-    return _call(build, arguments, config)
-  if config['name'] == 'sgd':
-    return optimizers.build_sgd(
-        **_take(
-            config, 'server', {'lr': 'learning_rate', 'momentum': 'momentum'}
-        )
-    )
-  raise UnknownConfigurationError(f'unknown server {config["name"]!r}')
-
-
-def _build_loss_term(config: Optional[dict[str, Any]]) -> Any:
-  if config is None:
-    return None
-  if config['name'] == 'fedprox':
-    return client_works.build_fedprox(**_take(config, 'loss', {'mu': 'mu'}))
-  raise UnknownConfigurationError(f'unknown loss {config["name"]!r}')
-
-
-def _build_schedule(config: dict[str, Any]) -> Any:
-  name = config.get('schedule', 'constant')
-  if 'decay_every' in config and name != 'exp_decay':
-    raise UnknownConfigurationError(f"'decay_every' of the schedule {name!r}")
-  if name == 'constant':
-    return None
-  if name == 'step_decay':
-    return schedules.build_step_decay(config['rounds'])
-  if name == 'exp_decay':
-    return schedules.build_exp_decay(rounds_per_decay=config['decay_every'])
-  raise UnknownConfigurationError(f'unknown schedule {name!r}')
-
-
-def build_process(config: dict[str, Any], model: Any) -> Any:
-  """Builds the learning process of a run.
-
-  Args:
-    config: The run's configuration, a mapping as it stands in the file.
-    model: The problem's model.
-
-  Returns:
-    A `tff.learning.templates.LearningProcess`.
-
-  Raises:
-    UnknownConfigurationError: If a name or a key is not known.
-  """
-  known = {
-      'name',
-      'client',
-      'server',
-      'loss',
-      'weighting',
-      'rounds',
-      'participants',
-      'problem',
-      'batch_size',
-      'epochs',
-      'schedule',
-      'decay_every',
-  }  # pyformat: disable
-  unknown = sorted(set(config) - known)
-  if unknown:
-    raise UnknownConfigurationError(f'unknown key {unknown[0]!r}')
-  weightings = {
-      'uniform': tff.learning.ClientWeighting.UNIFORM,
-      'examples': tff.learning.ClientWeighting.NUM_EXAMPLES,
+def _shared_fields(client_work: Any) -> dict[str, Any]:
+  """What the server shares with the clients, under the names of the file."""
+  if not isinstance(client_work, Mapping) or 'shared' not in client_work:
+    return {}
+  shared = client_work['shared']
+  names = {
+      'first_moment': 'agg_m',
+      'momentum': 'agg_m',
+      'second_moment': 'agg_v',
+      'control': 'c',
   }
-  if config['weighting'] not in weightings:
-    raise UnknownConfigurationError(
-        f'unknown weighting {config["weighting"]!r}'
-    )
-  return algorithms.build_fed_opt(
-      model,
-      _build_client_optimizer(config['client']),
-      _build_server_optimizer(config['server']),
-      client_weighting=weightings[config['weighting']],
-      loss_term=_build_loss_term(config.get('loss')),
-      client_schedule=_build_schedule(config),
-  )
+  return {
+      name: golden_problems.flatten_weights(shared[key])
+      for key, name in names.items()
+      if key in shared
+  }
 
 
 def _server_fields(state: Any) -> dict[str, Any]:
-  """The server's state under the names of the file, as flat vectors."""
+  """The server's state under the file's names, flat vectors and scalars."""
   fields = {
-      'x': golden_problems.flatten_weights(state.global_model_weights.trainable)
+      'x': golden_problems.flatten_weights(
+          state.global_model_weights.trainable
+      ),
+      **_shared_fields(state.client_work),
   }
-  optimizer_state = state.finalizer
-  if 'accumulator' in optimizer_state:
+  held = state.finalizer
+  if 'accumulator' in held:
     # A server optimizer descends along minus the mean change. The file calls
     # the momentum of gradient descent `buf` and that of adaptive rules `m`.
-    momentum = -golden_problems.flatten_weights(optimizer_state['accumulator'])
+    momentum = -golden_problems.flatten_weights(held['accumulator'])
     fields['m'] = fields['buf'] = momentum
-  if 'preconditioner' in optimizer_state:
-    fields['v'] = golden_problems.flatten_weights(
-        optimizer_state['preconditioner']
-    )
+  for key, name in (
+      ('preconditioner', 'v'),
+      ('max_preconditioner', 'vhat'),
+      ('velocity', 'z'),
+  ):
+    if key in held:
+      fields[name] = golden_problems.flatten_weights(held[key])
+  for key, name in (
+      ('server_step_size', 'eta_g'),
+      ('gamma', 'gamma'),
+      ('objective', 'fbar'),
+  ):
+    if key in held:
+      fields[name] = held[key]
   return fields
+
+
+def _scalar_difference(found: Any, expected: Any) -> float:
+  """The difference of two step sizes or the like, relative above one.
+
+  Some rules take steps of 50 and more, of which float32 keeps seven digits.
+  """
+  return abs(found - expected) / max(1.0, abs(expected))
 
 
 def _compare_round(reference: dict[str, Any], output: Any) -> float:
@@ -264,33 +135,78 @@ def _compare_round(reference: dict[str, Any], output: Any) -> float:
   held = _server_fields(output.state)
   for name in set(held) & set(reference['server']):
     expected = np.asarray(reference['server'][name])
-    differences.append(np.max(np.abs(held[name] - expected)))
+    if expected.ndim:
+      differences.append(np.max(np.abs(held[name] - expected)))
+    else:
+      differences.append(_scalar_difference(held[name], expected))
   reported = output.metrics['client_work']['clients']
-  for key, name in (('etas', 'step_size'), ('thetas', 'theta')):
+  for key, name in (
+      ('etas', 'step_size'),
+      ('thetas', 'theta'),
+      ('backtracks', 'backtracks'),
+  ):
     values = [v for c in reference['clients'] for v in c.get(key, ())]
     if values and f'{name}_mean' in reported:
       for reduction in ('mean', 'min', 'max'):
         expected = getattr(np, reduction)(values)
-        differences.append(abs(reported[f'{name}_{reduction}'] - expected))
+        found = reported[f'{name}_{reduction}']
+        differences.append(_scalar_difference(found, expected))
   # A NaN must not hide behind a smaller number.
   return float('nan') if np.isnan(differences).any() else max(differences)
+
+
+class _Clients:
+  """The clients of a problem, with their states if the process keeps any."""
+
+  def __init__(self, batches: list[list[Any]], process: Any):
+    self._batches = batches
+    spec = client_states.get_state_spec(process)
+    self._store = None if spec is None else simulation.ClientStateStore()
+
+  def cohort(self, reference: dict[str, Any]) -> list[Any]:
+    """What the clients of a round bring."""
+    ids = [client['id'] for client in reference['clients']]
+    return [self._bring(client_id) for client_id in ids]
+
+  def _bring(self, client_id: int) -> Any:
+    batches = self._batches[client_id]
+    if self._store is None:
+      return batches
+    state = self._store.get(str(client_id))
+    return collections.OrderedDict(
+        data=batches,
+        client_id=[str(client_id)],
+        client_state=[] if state is None else [state],
+    )
+
+  def keep(self, round_num: int, metrics: Any):
+    """Takes the states of clients out of the metrics of a round."""
+    if self._store is None:
+      return
+    states = metrics['client_work']['client_states']
+    ids = [client_id.decode() for client_id in states['client_id']]
+    self._store.update(round_num, ids, states['client_state'])
 
 
 def _replay(run: dict[str, Any], problem: dict[str, Any], model: Any) -> float:
   """The largest difference of a run's rounds; see `replay`."""
   config = run['config']
-  process = build_process(
-      config, model or golden_problems.create_functional_model(problem)
+  process = golden_processes.build_process(
+      config,
+      model or golden_problems.create_functional_model(problem),
+      golden_problems.create_representation_fn(problem),
+      len(problem['clients']),
   )
-  clients = golden_problems.create_client_batches(
+  batches = golden_problems.create_client_batches(
       problem, config['batch_size'], config['epochs']
   )
+  clients = _Clients(batches, process)
   state = process.initialize()
   max_error = 0.0
-  for reference in run['trajectory']:
-    cohort = [clients[client['id']] for client in reference['clients']]
-    output = process.next(state, cohort)
+  for round_num, reference in enumerate(run['trajectory'], start=1):
+    output = process.next(state, clients.cohort(reference))
     state = output.state
+    clients.keep(round_num, output.metrics)
     # `fmax` would drop a NaN; `maximum` keeps it.
     max_error = float(np.maximum(max_error, _compare_round(reference, output)))
   return max_error
@@ -317,11 +233,13 @@ def replay(
   result = Result(name, problem_name, None, _TOLERANCE, '')
   try:
     if problem_name not in problems:
-      raise UnknownConfigurationError(f'unknown problem {problem_name!r}')
+      raise golden_processes.UnknownConfigurationError(
+          f'unknown problem {problem_name!r}'
+      )
     tolerance = max(_TOLERANCE, _ROUNDING_FACTOR * run['float32_error'])
     result = result._replace(tolerance=tolerance)
     max_error = _replay(run, problems[problem_name], model)
-  except UnknownConfigurationError as error:
+  except golden_processes.UnknownConfigurationError as error:
     return result._replace(reason=str(error))
   except Exception as error:  # pylint: disable=broad-exception-caught
     # The file is somebody else's: one odd run must not hide the others.

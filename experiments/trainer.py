@@ -11,40 +11,30 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""One training run: task, process, loop and curve, wired together."""
+"""One training run: its parts, the loop and the curve, wired together."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 import contextlib
 from typing import Any, Optional
 
-import attrs
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from experiments import command_line
 from experiments import hparams
 from experiments import registry
+from experiments import run_parts
 from experiments import warm_start
 from tff_adaptive import runtime
 from tff_adaptive.analysis import curves
 from tff_adaptive.analysis import partition_plot
 from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import checkpoints
-from tff_adaptive.simulation import cohort
-from tff_adaptive.simulation import data_checks
 from tff_adaptive.simulation import evaluation
 from tff_adaptive.simulation import metrics_writers
 from tff_adaptive.simulation import run_directory
-from tff_adaptive.simulation import sampling
 from tff_adaptive.simulation import task as task_lib
 from tff_adaptive.simulation import training_loop
-
-_PROTOCOL = (
-    'total_rounds',
-    'clients_per_round',
-    'client_batch_size',
-    'client_epochs',
-)
 
 _COMPILED = 'compiled'
 
@@ -99,155 +89,6 @@ def set_threads(choices: _Choices):
       runtime.set_threads(**choice.hparams())
 
 
-def build_protocol(
-    choices: _Choices, settings: hparams.Settings
-) -> task_lib.Protocol:
-  """Returns the protocol of the task, with what the flags say instead.
-
-  Args:
-    choices: The chosen rows.
-    settings: The other flags.
-
-  Returns:
-    The numbers of training in force.
-  """
-  row = choices[registry.TASK].row
-  default = registry.resolve(str(row.protocol))
-  given = {name: getattr(settings, name) for name in _PROTOCOL}
-  return attrs.evolve(
-      default,
-      **{name: value for name, value in given.items() if value is not None},
-  )
-
-
-def build_task(
-    choices: _Choices,
-    settings: hparams.Settings,
-    protocol: task_lib.Protocol,
-) -> task_lib.Task:
-  """Builds the task and checks its data.
-
-  Args:
-    choices: The chosen rows.
-    settings: The other flags.
-    protocol: The numbers of training.
-
-  Returns:
-    The task; bad clients that are to be rejected are still in it, and local
-    training leaves them out.
-
-  Raises:
-    ValueError: If the data cannot be trained on.
-  """
-  choice = choices[registry.TASK]
-  supplied = {
-      'data_dir': settings.data_dir,
-      'protocol': protocol,
-      'seed': settings.seed,
-  }
-  task = choice.build(**{name: supplied[name] for name in choice.row.supplied})
-  data_checks.check_central_examples(
-      task.central_test, num_classes=task.num_classes
-  )
-  checked = data_checks.check_clients(
-      task.train_data,
-      num_classes=task.num_classes,
-      bad_clients=settings.bad_clients,
-  )
-  if checked.bad_clients:
-    print(
-        f'{len(checked.bad_clients)} of {len(task.train_data.client_ids)} '
-        'clients are bad and count for nothing in a round.'
-    )
-  return task
-
-
-def build_process(
-    choices: _Choices, task: task_lib.Task
-) -> tff.learning.templates.LearningProcess:
-  """Builds the learning process of a run.
-
-  Args:
-    choices: The chosen rows.
-    task: What to train on.
-
-  Returns:
-    The process of the chosen algorithm.
-  """
-  return choices[registry.ALGORITHM].build(
-      model=task.functional_model or task.variable_model_fn,
-      client_optimizer=choices[registry.CLIENT_OPTIMIZER].build(),
-      server_optimizer=choices[registry.SERVER_OPTIMIZER].build(),
-      loss_term=choices[registry.LOSS_TERM].build(),
-      **{
-          kind: choices[kind].build(total_rounds=task.protocol.total_rounds)
-          for kind in (registry.CLIENT_SCHEDULE, registry.SERVER_SCHEDULE)
-      },
-  )
-
-
-def build_cohort_fn(task: task_lib.Task, seed: int) -> Callable[[int], Any]:
-  """Builds the function from a round to its client data.
-
-  Args:
-    task: What to train on.
-    seed: The seed of the run.
-
-  Returns:
-    A pure function of the number of finished rounds.
-  """
-  sample = sampling.build_client_sampling(
-      task.train_data.client_ids, task.protocol.clients_per_round, seed
-  )
-  plan = task.protocol.batch_plan()
-
-  def cohort_fn(round_index):
-    return cohort.Cohort(
-        task.train_data,
-        sample(round_index),
-        round_num=round_index,
-        seed=seed,
-        plan=plan,
-    )
-
-  return cohort_fn
-
-
-def build_callbacks(
-    settings: hparams.Settings, directory: run_directory.RunDirectory
-) -> list[callbacks.Callback]:
-  """Builds what watches the run; averages first, so that all can watch them.
-
-  Args:
-    settings: The flags that belong to no row.
-    directory: The folder of the run.
-
-  Returns:
-    The callbacks that the flags turn on.
-
-  Raises:
-    ValueError: If a flag has a value that cannot be.
-  """
-  watched: dict[str, Any] = {
-      'metric': settings.monitored_metric,
-      'mode': settings.monitored_mode,
-  }
-  found: list[callbacks.Callback] = []
-  if settings.weights_average_decay is not None:
-    found.append(callbacks.WeightsMovingAverage(settings.weights_average_decay))
-  if settings.weights_average_rounds is not None:
-    found.append(callbacks.LastWeightsAverage(settings.weights_average_rounds))
-  if settings.keep_best:
-    found.append(callbacks.BestCheckpoint(directory.checkpoints, **watched))
-  if settings.early_stopping_patience is not None:
-    found.append(
-        callbacks.EarlyStopping(
-            patience=settings.early_stopping_patience, **watched
-        )
-    )
-  return found
-
-
 def collect_hparams(
     choices: _Choices,
     settings: hparams.Settings,
@@ -269,7 +110,7 @@ def collect_hparams(
   for choice in choices.values():
     values.update(choice.hparams())
   values.update(settings.hparams())
-  values.update({name: getattr(protocol, name) for name in _PROTOCOL})
+  values.update({name: getattr(protocol, name) for name in run_parts.PROTOCOL})
   values.update(start.hparams())
   return values
 
@@ -344,7 +185,7 @@ def train(choices: _Choices, settings: hparams.Settings):
           run_directory.RunDirectoryError,
       ),
   ):
-    protocol = build_protocol(choices, settings)
+    protocol = run_parts.build_protocol(choices, settings)
     recorded = directory.read_hparams()
     choices = keep_plan(choices, recorded)
     start = warm_start.read(settings.initial_weights, recorded, directory.path)
@@ -356,10 +197,11 @@ def train(choices: _Choices, settings: hparams.Settings):
         if 'total_rounds' in choice.row.supplied
     ]
     directory.check(values, uses_total_rounds)
-    run_callbacks = build_callbacks(settings, directory)
-    task = build_task(choices, settings, protocol)
-    cohort_fn = build_cohort_fn(task, settings.seed)
-    process = build_process(choices, task)
+    run_callbacks = run_parts.build_callbacks(settings, directory)
+    task = run_parts.build_task(choices, settings, protocol)
+    cohort_fn = run_parts.build_cohort_fn(task, settings.seed)
+    process = run_parts.build_process(choices, task)
+    client_store = run_parts.build_client_store(process, settings, directory)
     initial_state_fn = start.initial_state_fn(process, task)
     choices = choose_plan(choices, process)
     values = collect_hparams(choices, settings, protocol, start)
@@ -397,6 +239,7 @@ def train(choices: _Choices, settings: hparams.Settings):
           ],
           callbacks=[_Device(choices), *run_callbacks],
           initial_state_fn=initial_state_fn,
+          client_store=client_store,
       )
     report(result, directory, describe(choices))
 

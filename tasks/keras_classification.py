@@ -16,10 +16,13 @@
 import collections
 from collections.abc import Callable, Mapping
 import enum
-from typing import Type, TypeVar, Union
+from typing import Optional, Type, TypeVar, Union
 
 import tensorflow as tf
 import tensorflow_federated as tff
+
+from tff_adaptive.client_works import keras_representation
+from tff_adaptive.client_works import moon
 
 _ModelID = TypeVar('_ModelID', bound=enum.Enum)
 
@@ -101,3 +104,24 @@ def to_variable_model_fn(
     )
 
   return model_fn
+
+
+def to_representation_fn(
+    keras_model: tf.keras.Model, input_spec: Mapping[str, tf.TensorSpec]
+) -> Optional[moon.RepresentationFn]:
+  """The features that a classifier decides by, as a function of its weights.
+
+  Args:
+    keras_model: A model from a batch to logits, whose last layer has weights.
+    input_spec: The specs of a batch's `x` and integer labels `y`.
+
+  Returns:
+    A function of (trainable weights, batch) to what goes into the last layer;
+    None if no layer before that has weights, as in logistic regression.
+  """
+  last = keras_model.layers[-1]
+  if len(keras_model.trainable_weights) == len(last.trainable_weights):
+    return None
+  return keras_representation.build_keras_representation(
+      keras_model, input_spec
+  )

@@ -11,8 +11,9 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Tests that the README is true: each command in it is run by a test."""
+"""Tests that README and docs are true: each command and block is run."""
 
+import itertools
 import os
 import pathlib
 import re
@@ -22,11 +23,16 @@ import sys
 import tempfile
 
 from absl.testing import absltest
+from absl.testing import parameterized
 import numpy as np
 import pytest
 
+from experiments import registry
+
 _ROOT = pathlib.Path(__file__).parents[1]
 _README = (_ROOT / 'README.md').read_text(encoding='utf-8')
+_WRITE_YOUR_OWN = (_ROOT / 'docs/write_your_own.md').read_text(encoding='utf-8')
+_ALGORITHMS = (_ROOT / 'docs/algorithms.md').read_text(encoding='utf-8')
 
 # The commands that are run elsewhere, and where: the test must exist.
 _RUN_ELSEWHERE = {
@@ -39,6 +45,9 @@ _RUN_ELSEWHERE = {
     '.venv/bin/python -m experiments.benchmark --workload=tiny_many,'
     'variable_model,emnist_cnn,so_logreg --json=times.jsonl': (
         'tests/experiments/benchmark_test.py'
+    ),
+    '.venv/bin/python -m experiments.trace --run=runs/sgd --round=20': (
+        'tests/experiments/trace_test.py'
     ),
     '.venv/bin/python -m tff_adaptive.doctor': (
         'tests/tff_adaptive/doctor_test.py'
@@ -59,9 +68,24 @@ _RUN_HERE = {
 }
 
 
-def _blocks(language):
-  blocks = re.findall(r'^```(\w*)\n(.*?)^```$', _README, re.M | re.S)
+def _blocks(language, page=_README):
+  blocks = re.findall(r'^```(\w*)\n(.*?)^```$', page, re.M | re.S)
   return [text for name, text in blocks if name == language]
+
+
+def _table_rows(page, title):
+  """The cells of the rows of the table whose first column has this title."""
+  lines = page.splitlines()
+  start = next(
+      i for i, line in enumerate(lines) if line.startswith(f'| {title} |')
+  )
+  rows = itertools.takewhile(lambda x: x.startswith('|'), lines[start + 2 :])
+  return [[cell.strip() for cell in row.split('|')[1:-1]] for row in rows]
+
+
+def _names(cells):
+  """What stands in backticks, in order."""
+  return [name for cell in cells for name in re.findall('`([^`]+)`', cell)]
 
 
 def _commands():
@@ -130,20 +154,75 @@ class ReadmeTest(absltest.TestCase):
     for link in links:
       self.assertTrue((_ROOT / link).is_file(), link)
 
+  def test_table_of_methods_has_every_method_with_flags_and_builder(self):
+    missing = {
+        (kind, row.name, row.builder)
+        for kind in ('algorithm', 'client_optimizer', 'server_optimizer')
+        for row in registry.ROWS[kind].values()
+    }
+    missing |= {
+        ('loss_term', row.name, row.builder)
+        for row in registry.ROWS['loss_term'].values()
+        if row.builder is not None
+    }
+    # What comes with an algorithm is in the table by the algorithm's name.
+    missing -= {
+        (part.kind, part.name, registry.ROWS[part.kind][part.name].builder)
+        for row in registry.ROWS['algorithm'].values()
+        for part in row.parts
+        if part.is_fixed
+    }
+    missing.remove(
+        ('algorithm', 'fed_opt', 'tff_adaptive.algorithms:build_fed_opt')
+    )
+    for _, flag, builder, what, paper in _table_rows(_README, 'method'):
+      if not builder:
+        continue
+      (flag,), (builder,) = _names([flag]), _names([builder])
+      kind, _, name = flag[2:].partition('=')
+      reference = f'tff_adaptive.{builder.replace(".", ":")}'
+      missing.remove((kind, name, reference))
+      self.assertTrue(what and paper, flag)
+    self.assertEmpty(missing)
+
   def test_python_blocks_run(self):
-    """Runs the blocks with a small model and counts the rounds."""
+    """Runs the blocks of each page with a small model, counting the rounds."""
+    for page in (_README, _WRITE_YOUR_OWN):
+      self.assertNotEmpty(_blocks('python', page))
     program = '\n'.join(
         [
+            'import sys',
             'from tests.tff_adaptive import testing',
-            'model = testing.functional_model()',
-            'client_datasets = [testing.client(8, seed=s) for s in range(2)]',
-            *_blocks('python'),
+            'for page in sys.argv[1:]:',
+            '  exec(page, {',
+            '      "__name__": "page",',
+            '      "model": testing.functional_model(),',
+            '      "client_datasets": [',
+            '          testing.client(8, seed=s) for s in range(2)],',
+            '  })',
         ]
     )
-    result = _run([sys.executable, '-c', program], _ROOT)
+    pages = [
+        '\n'.join(_blocks('python', page))
+        for page in (_README, _WRITE_YOUR_OWN)
+    ]
+    result = _run([sys.executable, '-c', program, *pages], _ROOT)
     self.assertEqual(result.returncode, 0, result.stderr)
-    steps = [float(line) for line in result.stdout.split()]
-    self.assertLen(steps, 10)
+    printed = [float(line) for line in result.stdout.split()]
+    self.assertLen(printed, 10 + 3)
+    for agreement in printed[10:]:
+      self.assertBetween(agreement, 0.0, 1.001)
+
+  def test_rules_of_ones_own_are_short(self):
+    for block in _blocks('python', _WRITE_YOUR_OWN):
+      self.assertLess(sum(bool(line) for line in block.splitlines()), 30)
+
+  def test_files_that_a_new_rule_touches_exist(self):
+    named = re.findall(r'^\d\. `([^`]+)`', _WRITE_YOUR_OWN, re.M)
+    self.assertLen(named, 6)
+    for name in named:
+      if 'sign_descent' not in name:
+        self.assertTrue((_ROOT / name).is_file(), name)
 
   @pytest.mark.slow
   def test_demo(self):
@@ -196,6 +275,55 @@ class ReadmeTest(absltest.TestCase):
       self.assertLen(rows, 1 + num_rounds)
     for name in ('digits.keras', 'digits.npz'):
       self.assertTrue((copy / name).is_file(), name)
+
+
+class AlgorithmsPageTest(parameterized.TestCase):
+
+  def _assert_columns(self, cells, *states):
+    for cell, state in zip(cells, states, strict=True):
+      self.assertEqual(_names([cell]), list(state))
+
+  @parameterized.parameters(*_table_rows(_ALGORITHMS, 'server rule'))
+  def test_state_of_the_server_rule(self, rule, *cells):
+    import tensorflow as tf  # Here, so that the other tests stay quick.
+
+    (name,) = _names([rule])
+    row = registry.ROWS['server_optimizer'][name]
+    state = registry.resolve(row.builder)().initialize(tf.TensorSpec([3]))
+    tensors = [key for key, v in state.items() if tf.rank(v)]
+    scalars = [key for key in state if key not in tensors]
+    self._assert_columns(cells, scalars, tensors)
+
+  @parameterized.parameters(*_table_rows(_ALGORITHMS, 'client rule'))
+  def test_state_of_the_client_rule(self, rule, *cells):
+    import tensorflow as tf  # Here, so that the other tests stay quick.
+
+    (name,) = _names([rule])
+    row = registry.ROWS['client_optimizer'][name]
+    supplied = {argument: 10 for argument in row.supplied}
+    optimizer = registry.resolve(row.builder)(**supplied)
+    spec = tf.TensorSpec([3])
+    self._assert_columns(
+        cells,
+        optimizer.initialize_shared(spec),
+        optimizer.initialize_kept(spec),
+    )
+
+  def test_page_has_all_server_rules(self):
+    found = _names(row[0] for row in _table_rows(_ALGORITHMS, 'server rule'))
+    self.assertCountEqual(found, registry.ROWS['server_optimizer'])
+
+  def test_page_has_all_client_rules_that_share_or_keep(self):
+    algorithms = registry.ROWS['algorithm'].values()
+    parts = [part for row in algorithms for part in row.parts]
+    self.assertCountEqual(
+        _names(row[0] for row in _table_rows(_ALGORITHMS, 'client rule')),
+        [
+            part.name
+            for part in parts
+            if part.kind == 'client_optimizer' and part.is_fixed
+        ],
+    )
 
 
 if __name__ == '__main__':

@@ -27,6 +27,7 @@ FederatedType = tff.FederatedType
 FunctionType = tff.FunctionType
 SequenceType = tff.SequenceType
 StructType = tff.StructType
+StructWithPythonType = tff.StructWithPythonType
 TensorType = tff.TensorType
 Type = tff.Type
 to_type = tff.to_type

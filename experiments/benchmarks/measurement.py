@@ -15,6 +15,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 import contextlib
+import functools
 import os
 import statistics
 import threading
@@ -45,7 +46,7 @@ _NUM_WARM_UP_TURNS = 3
 _SEED = 0
 _SECONDS_PER_SAMPLE = 0.1
 
-_CohortFn = Callable[[int], cohort.Cohort]
+CohortFn = Callable[[int], cohort.Cohort]
 
 
 @attrs.frozen
@@ -128,15 +129,26 @@ def _distance(first: Any, second: Any) -> float:
   return float(np.sqrt(np.sum(squares)))
 
 
-class _Trainer:
-  """The training of a workload on one runtime."""
+class Trainer:
+  """The training of a workload on one runtime.
+
+  Attributes:
+    runtime: The runtime.
+    context: Its context.
+    workload: The workload.
+    seconds: Those of all rounds so far.
+    memory: The largest memory so far.
+    num_warm_up_turns: How many turns do not count.
+  """
+
+  num_warm_up_turns = _NUM_WARM_UP_TURNS
 
   def __init__(
       self,
       runtime: workloads.Runtime,
       context: tff.framework.SyncContext,
       workload: workloads.Workload,
-      element_spec: Any,
+      build_process: Callable[[], tff.learning.templates.LearningProcess],
   ):
     self.runtime = runtime
     self.context = context
@@ -145,7 +157,7 @@ class _Trainer:
     self.memory = _PeakMemory(with_children=not runtime.in_process)
     # Every runtime begins with the same weights.
     tf.keras.utils.set_random_seed(_SEED)
-    self._process = models.build_process(workload, element_spec)
+    self._process = build_process()
     with self._installed():
       self._state = self._process.initialize()
     self._first_weights = self._weights()
@@ -156,7 +168,15 @@ class _Trainer:
   def _weights(self) -> Any:
     return self._state.global_model_weights.trainable
 
-  def take_turn(self, cohort_fn: _CohortFn, turn: int) -> None:
+  def _train(self, round_num: int, cohort_fn: CohortFn) -> None:
+    """Trains a round."""
+    clients = cohort_fn(round_num)
+    output = self._process.next(
+        self._state, clients if self.runtime.in_process else list(clients)
+    )
+    self._state = output.state
+
+  def take_turn(self, cohort_fn: CohortFn, turn: int) -> None:
     """Trains two rounds, of other clients each, and takes their times.
 
     Only the second counts: before the first, the caches and the clock of the
@@ -165,12 +185,8 @@ class _Trainer:
     with self._installed(), self.memory.watch():
       for round_num in (2 * turn, 2 * turn + 1):
         start = time.perf_counter()
-        clients = cohort_fn(round_num)
-        output = self._process.next(
-            self._state, clients if self.runtime.in_process else list(clients)
-        )
+        self._train(round_num, cohort_fn)
         self.seconds.append(time.perf_counter() - start)
-        self._state = output.state
 
   @property
   def plan(self) -> Any:
@@ -192,10 +208,18 @@ class _Trainer:
     return distance
 
 
-def _build_cohort_fn(
+def build_cohort_fn(
     workload: workloads.Workload, clients_per_round: int
-) -> tuple[client_data.ClientArrays, _CohortFn]:
-  """Builds the data of a workload and the cohorts of its rounds."""
+) -> tuple[client_data.ClientArrays, CohortFn]:
+  """Builds the data of a workload and the cohorts of its rounds.
+
+  Args:
+    workload: The workload.
+    clients_per_round: How many clients take part in a round.
+
+  Returns:
+    The data of all clients, and the function from a round to its cohort.
+  """
   source = inputs.build_clients(workload, _SEED)
   sample = sampling.build_client_sampling(
       source.client_ids, clients_per_round, _SEED
@@ -210,15 +234,23 @@ def _build_cohort_fn(
   return source, build_cohort
 
 
-def _open(runtime: workloads.Runtime, settings: Settings) -> Any:
-  """Returns the context manager of a runtime."""
+def open_context(runtime: workloads.Runtime, settings: Settings) -> Any:
+  """Returns the context manager of a runtime.
+
+  Args:
+    runtime: The runtime.
+    settings: How it is measured.
+
+  Raises:
+    ValueError: If the plan is not known.
+  """
   arguments = dict(runtime.arguments)
   if runtime.in_process and settings.plan is not None:
     arguments['plan'] = settings.plan
   return registry.resolve(str(registry.RUNTIMES[runtime.name]))(**arguments)
 
 
-def _environment(trainer: _Trainer) -> dict[str, Any]:
+def _environment(trainer: Trainer) -> dict[str, Any]:
   """Returns where and how a runtime worked."""
   if not trainer.runtime.in_process:
     # Its worker is another process, which has TensorFlow's own choice.
@@ -237,10 +269,18 @@ def _environment(trainer: _Trainer) -> dict[str, Any]:
   }
 
 
-def _report(clients_per_round: int, trainer: _Trainer) -> reports.Line:
-  """Returns the line of a runtime."""
+def report(clients_per_round: int, trainer: Trainer) -> reports.Line:
+  """Returns the line of what was measured.
+
+  Args:
+    clients_per_round: How many clients took part in a round.
+    trainer: What has trained.
+
+  Returns:
+    The line.
+  """
   workload = trainer.workload
-  seconds = trainer.seconds[2 * _NUM_WARM_UP_TURNS + 1 :: 2]
+  seconds = trainer.seconds[2 * trainer.num_warm_up_turns + 1 :: 2]
   median = statistics.median(seconds)
   return {
       'peer': 'tff_adaptive',
@@ -264,6 +304,23 @@ def _report(clients_per_round: int, trainer: _Trainer) -> reports.Line:
   }
 
 
+def take_turns(
+    trainers: Sequence[Trainer], cohort_fn: CohortFn, settings: Settings
+) -> None:
+  """Trains two rounds with each in turn.
+
+  In turns, because whatever else the machine does then falls on all of them.
+
+  Args:
+    trainers: What trains, all with as many turns of warming up.
+    cohort_fn: The cohorts of the rounds.
+    settings: How it is measured.
+  """
+  for turn in range(trainers[0].num_warm_up_turns + settings.num_rounds):
+    for trainer in trainers:
+      trainer.take_turn(cohort_fn, turn)
+
+
 def measure(
     workload: workloads.Workload,
     clients_per_round: int,
@@ -272,8 +329,7 @@ def measure(
 ) -> list[reports.Line]:
   """Trains a workload on all runtimes, two rounds of each in turn.
 
-  In turns, because whatever else the machine does then falls on all of them. A
-  runtime's memory holds what this process keeps for the others: to compare
+  A runtime's memory holds what this process keeps for the others: to compare
   memory, measure one at a time.
 
   Args:
@@ -293,19 +349,19 @@ def measure(
   with contextlib.ExitStack() as stack:
     with command_line.errors_as(command_line.UserError, ValueError):
       contexts = [
-          stack.enter_context(_open(runtime, settings)) for runtime in runtimes
+          stack.enter_context(open_context(runtime, settings))
+          for runtime in runtimes
       ]
-    source, cohort_fn = _build_cohort_fn(workload, clients_per_round)
+    source, cohort_fn = build_cohort_fn(workload, clients_per_round)
     trainers = [
-        _Trainer(
+        Trainer(
             runtime,
             context,
-            workload if runtime.in_process else workload.on_native(),
-            source.element_spec,
+            work,
+            functools.partial(models.build_process, work, source.element_spec),
         )
         for runtime, context in zip(runtimes, contexts)
+        for work in [workload if runtime.in_process else workload.on_native()]
     ]
-    for turn in range(_NUM_WARM_UP_TURNS + settings.num_rounds):
-      for trainer in trainers:
-        trainer.take_turn(cohort_fn, turn)
-    return [_report(clients_per_round, trainer) for trainer in trainers]
+    take_turns(trainers, cohort_fn, settings)
+    return [report(clients_per_round, trainer) for trainer in trainers]

@@ -21,8 +21,10 @@ import warnings
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from experiments.benchmarks import algorithms
 from experiments.benchmarks import inputs
 from experiments.benchmarks import workloads
+from tff_adaptive import client_works
 from tff_adaptive import layers as fast_layers
 from tff_adaptive import optimizers
 
@@ -138,16 +140,23 @@ SERVER_OPTIMIZERS = {
 }
 
 
+def _input_spec(
+    element_spec: Mapping[str, tf.TensorSpec],
+) -> dict[str, tf.TensorSpec]:
+  """Returns the specs of a batch."""
+  return {
+      name: tf.TensorSpec([None, *feature.shape], feature.dtype)
+      for name, feature in element_spec.items()
+  }
+
+
 def _build_model(
     workload: workloads.Workload, element_spec: Mapping[str, tf.TensorSpec]
 ):
   """Returns what TFF takes as a model."""
   model = MODELS[workload.model]
   loss = model.build_loss(from_logits=True)
-  input_spec = {
-      name: tf.TensorSpec([None, *feature.shape], feature.dtype)
-      for name, feature in element_spec.items()
-  }
+  input_spec = _input_spec(element_spec)
   if workload.form == workloads.FUNCTIONAL:
     # Without metrics, which the libraries to compare with have not either.
     return tff.learning.models.functional_model_from_keras(
@@ -179,4 +188,32 @@ def build_process(
       SERVER_OPTIMIZERS[workload.server_optimizer](
           workload.server_learning_rate
       ),
+  )
+
+
+def build_algorithm(
+    algorithm: algorithms.Algorithm,
+    workload: workloads.Workload,
+    element_spec: Mapping[str, tf.TensorSpec],
+) -> tff.learning.templates.LearningProcess:
+  """Builds the training of a workload by another algorithm.
+
+  Args:
+    algorithm: The algorithm, which brings its optimizers.
+    workload: The workload.
+    element_spec: Feature names and the `tf.TensorSpec` of one example.
+
+  Returns:
+    The process.
+  """
+
+  def build_representation_fn():
+    return client_works.build_keras_representation(
+        MODELS[workload.model].build(), _input_spec(element_spec)
+    )
+
+  return algorithm.build(
+      _build_model(workload, element_spec),
+      workload.num_clients,
+      build_representation_fn,
   )

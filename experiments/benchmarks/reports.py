@@ -27,6 +27,12 @@ _TIMES = ('sec_per_round_median', 'min', 'max', 'first_round')
 _REQUIRED = ('peer', 'workload', *_TIMES, 'peak_rss_mb')
 _HEADER = ['median', 'min', 'max', 'first', 'ratio', 's/client', 'RSS MB']
 _NUMBER_WIDTH = 10
+# What a comparison of algorithms has besides, and what it is called.
+_COSTS = {
+    'explained_ratio': 'explained',
+    'gradients_per_step': 'gradients',
+    'trials_per_step': 'trials',
+}
 
 
 def append(path: str, lines: Iterable[Line]) -> None:
@@ -102,19 +108,21 @@ def _cells(line: Line, first: Line) -> list[str]:
   numbers = [line[key] for key in _TIMES]
   numbers.append(median / first['sec_per_round_median'])
   numbers.append(median / first['clients_per_round'])
-  return [f'{n:.3g}' for n in numbers] + [f'{line["peak_rss_mb"]:.0f}']
+  cells = [f'{n:.3g}' for n in numbers] + [f'{line["peak_rss_mb"]:.0f}']
+  return cells + [f'{line[key]:.3g}' for key in _COSTS if key in line]
 
 
 def format_table(lines: Sequence[Line], peers: Iterable[Line] = ()) -> str:
-  """Puts the runtimes of a workload, and peers, side by side.
+  """Puts the runtimes of a workload, or algorithms, and peers side by side.
 
   Args:
-    lines: A line for every runtime, all of the same workload and cohort.
+    lines: A line for each, all of the same workload and cohort.
     peers: Lines of any workloads; those that fit are shown.
 
   Returns:
     The table. Times are in seconds; the ratio is that of the medians, to the
-    first runtime.
+    first line. Of algorithms it also has the ratio that their evaluations
+    explain, and the gradients and the tried step sizes of a step.
 
   Example:
 
@@ -127,7 +135,8 @@ def format_table(lines: Sequence[Line], peers: Iterable[Line] = ()) -> str:
     ['native', 'logistic', 'functional', '0.9', '0.8']
   """
   first = lines[0]
-  rows = [('', _HEADER)]
+  costs = [name for key, name in _COSTS.items() if key in first]
+  rows = [('', _HEADER + costs)]
   rows += [
       (f'{line["runtime"]} {line["variant"]}', _cells(line, first))
       for line in lines

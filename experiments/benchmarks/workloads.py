@@ -51,6 +51,8 @@ class Workload:
       of this one.
     num_rows: How many distinct examples the clients share, where each holding
       its own would not fit into memory; None for no sharing.
+    compares_algorithms: Whether algorithms are compared on the compiled
+      runtime, each with its own optimizers, instead of runtimes.
   """
 
   name: str
@@ -70,6 +72,7 @@ class Workload:
       default=attrs.Factory(lambda self: self.name, takes_self=True)
   )
   num_rows: Optional[int] = None
+  compares_algorithms: bool = False
 
   def on_native(self) -> 'Workload':
     """Returns the workload as the native runtime has it."""
@@ -91,6 +94,18 @@ _SO_LOGREG = Workload(
     server_optimizer='adagrad',
     server_learning_rate=0.1,
 )
+_EMNIST_CNN = Workload(
+    name='emnist_cnn',
+    summary='CNN with dropout on 28x28 images, 10 clients of 5 steps',
+    model='cnn',
+    num_clients=50,
+    clients_per_round=(10,),
+    examples_per_client=(100, 100),
+    batch_size=20,
+    client_learning_rate=0.1,
+    server_optimizer='adam',
+    server_learning_rate=1e-3,
+)
 _TINY_MANY = Workload(
     name='tiny_many',
     summary='logistic regression 784-10, 100 clients of 1 step',
@@ -108,18 +123,7 @@ WORKLOADS: Mapping[str, Workload] = {
     workload.name: workload
     for workload in (
         _TINY_MANY,
-        Workload(
-            name='emnist_cnn',
-            summary='CNN with dropout on 28x28 images, 10 clients of 5 steps',
-            model='cnn',
-            num_clients=50,
-            clients_per_round=(10,),
-            examples_per_client=(100, 100),
-            batch_size=20,
-            client_learning_rate=0.1,
-            server_optimizer='adam',
-            server_learning_rate=1e-3,
-        ),
+        _EMNIST_CNN,
         Workload(
             name='shakespeare_lstm',
             summary='two LSTMs of 256 on 80 tokens, 10 clients of 4 steps',
@@ -165,6 +169,13 @@ WORKLOADS: Mapping[str, Workload] = {
             name='variable_model',
             summary='tiny_many with a model that has variables',
             form=VARIABLE,
+        ),
+        attrs.evolve(
+            _EMNIST_CNN,
+            name='algorithms',
+            peer_name='algorithms',
+            summary='emnist_cnn by every algorithm',
+            compares_algorithms=True,
         ),
     )
 }

@@ -14,35 +14,37 @@
 """What the binaries can be told by flags: one row a task, optimizer, algorithm.
 
 A row names a builder and the arguments that get a flag, with the builder's own
-defaults. Nothing here imports TensorFlow, so that `--help` is quick; a test
-compares every row with its builder's signature. A new optimizer is a new row.
+defaults; that of an algorithm also names the rows that come with it. Nothing
+here imports TensorFlow, so that `--help` is quick; a test compares every row
+with its builder's signature. A new optimizer is a new row.
 """
 
 from experiments.registry import algorithms
-from experiments.registry import optimizers
+from experiments.registry import client_optimizers
 from experiments.registry import runtimes
 from experiments.registry import schedules
+from experiments.registry import server_optimizers
 from experiments.registry import tasks
+from experiments.registry.kinds import ALGORITHM
+from experiments.registry.kinds import CLIENT_OPTIMIZER
+from experiments.registry.kinds import CLIENT_SCHEDULE
+from experiments.registry.kinds import LOSS_TERM
+from experiments.registry.kinds import RUNTIME
+from experiments.registry.kinds import SERVER_OPTIMIZER
+from experiments.registry.kinds import SERVER_SCHEDULE
+from experiments.registry.kinds import TASK
 from experiments.registry.rows import Argument
+from experiments.registry.rows import Part
 from experiments.registry.rows import resolve
 from experiments.registry.rows import Row
-
-TASK = 'task'
-ALGORITHM = 'algorithm'
-CLIENT_OPTIMIZER = 'client_optimizer'
-SERVER_OPTIMIZER = 'server_optimizer'
-LOSS_TERM = 'loss_term'
-CLIENT_SCHEDULE = 'client_schedule'
-SERVER_SCHEDULE = 'server_schedule'
-RUNTIME = 'runtime'
 
 ROWS = {
     kind: {row.name: row for row in rows_of_kind}
     for kind, rows_of_kind in (
         (TASK, tasks.TASKS),
         (ALGORITHM, algorithms.ALGORITHMS),
-        (CLIENT_OPTIMIZER, optimizers.CLIENT_OPTIMIZERS),
-        (SERVER_OPTIMIZER, optimizers.SERVER_OPTIMIZERS),
+        (CLIENT_OPTIMIZER, client_optimizers.CLIENT_OPTIMIZERS),
+        (SERVER_OPTIMIZER, server_optimizers.SERVER_OPTIMIZERS),
         (LOSS_TERM, algorithms.LOSS_TERMS),
         (CLIENT_SCHEDULE, schedules.create_rows(CLIENT_SCHEDULE)),
         (SERVER_SCHEDULE, schedules.create_rows(SERVER_SCHEDULE)),

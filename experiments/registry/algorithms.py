@@ -13,55 +13,93 @@
 # limitations under the License.
 """The algorithms, and the terms that they can add to a local loss."""
 
+from experiments.registry import arguments
+from experiments.registry import kinds
 from experiments.registry import rows
 
+
+def _algorithm(
+    name: str, *parts: rows.Part, client_weighting: str = 'examples'
+) -> rows.Row:
+  """The row of an algorithm: `build_fed_opt`, or a builder on top of it."""
+  return rows.Row(
+      name,
+      f'tff_adaptive.algorithms:build_{name}',
+      (
+          rows.Argument(
+              'client_weighting',
+              str,
+              client_weighting,
+              'Whether a client counts by its examples or all count the '
+              'same.',
+              flag='client_weighting',
+              choices=('examples', 'uniform'),
+              references=(
+                  'tensorflow_federated:learning.ClientWeighting.NUM_EXAMPLES',
+                  'tensorflow_federated:learning.ClientWeighting.UNIFORM',
+              ),
+          ),
+          rows.Argument(
+              'clip_norm',
+              float,
+              None,
+              'The largest norm of a local gradient; unset, no clipping.',
+              flag='client_clip_norm',
+              minimum=0.0,
+          ),
+          rows.Argument(
+              'weight_decay',
+              float,
+              0.0,
+              'Times the weights, added to each local gradient.',
+              flag='client_weight_decay',
+              minimum=0.0,
+          ),
+      ),
+      supplied=(
+          'model',
+          'client_optimizer',
+          'server_optimizer',
+          'model_aggregator',
+          'payload_aggregators',
+          'metrics_aggregator',
+          'loss_term',
+          'client_schedule',
+          'server_schedule',
+          'loop_implementation',
+          'trace_steps',
+      ),
+      parts=parts,
+  )
+
+
 ALGORITHMS = (
-    rows.Row(
-        'fed_opt',
-        'tff_adaptive.algorithms:build_fed_opt',
-        (
-            rows.Argument(
-                'client_weighting',
-                str,
-                'examples',
-                'Whether a client counts by its examples or all count the '
-                'same.',
-                flag='client_weighting',
-                choices=('examples', 'uniform'),
-                references=(
-                    'tensorflow_federated:'
-                    'learning.ClientWeighting.NUM_EXAMPLES',
-                    'tensorflow_federated:learning.ClientWeighting.UNIFORM',
-                ),
-            ),
-            rows.Argument(
-                'clip_norm',
-                float,
-                None,
-                'The largest norm of a local gradient; unset, no clipping.',
-                flag='client_clip_norm',
-                minimum=0.0,
-            ),
-            rows.Argument(
-                'weight_decay',
-                float,
-                0.0,
-                'Times the weights, added to each local gradient.',
-                flag='client_weight_decay',
-                minimum=0.0,
-            ),
-        ),
-        supplied=(
-            'model',
-            'client_optimizer',
-            'server_optimizer',
-            'model_aggregator',
-            'metrics_aggregator',
-            'loss_term',
-            'client_schedule',
-            'server_schedule',
-            'loop_implementation',
-        ),
+    _algorithm('fed_opt'),
+    _algorithm(
+        'fedcada',
+        rows.Part(kinds.CLIENT_OPTIMIZER, 'fedcada_adam'),
+        client_weighting='uniform',
+    ),
+    _algorithm(
+        'fedli_ls',
+        rows.Part(kinds.CLIENT_OPTIMIZER, 'armijo', is_fixed=False),
+        rows.Part(kinds.SERVER_OPTIMIZER, 'line_search_step'),
+    ),
+    _algorithm('fedli_lu', rows.Part(kinds.SERVER_OPTIMIZER, 'frank_wolfe')),
+    _algorithm(
+        'scaffold',
+        rows.Part(kinds.CLIENT_OPTIMIZER, 'scaffold_sgd'),
+        client_weighting='uniform',
+    ),
+    _algorithm(
+        'fafed',
+        rows.Part(kinds.CLIENT_OPTIMIZER, 'fafed'),
+        client_weighting='uniform',
+    ),
+    _algorithm(
+        'adaalter',
+        rows.Part(kinds.CLIENT_OPTIMIZER, 'adaalter'),
+        client_weighting='uniform',
     ),
 )
 
@@ -71,13 +109,20 @@ LOSS_TERMS = (
         'fedprox',
         'tff_adaptive.client_works:build_fedprox',
         (
-            rows.Argument(
-                'mu',
-                float,
-                0.01,
-                'Strength of the pull to the received model.',
-                minimum=0.0,
+            arguments.number(
+                'mu', 0.01, 'Strength of the pull to the received model.'
             ),
         ),
+    ),
+    rows.Row(
+        'moon',
+        'tff_adaptive.client_works:build_moon',
+        (
+            arguments.number('mu', 1.0, 'Strength of the term.'),
+            arguments.number(
+                'temperature', 0.5, 'Divides the difference of similarities.'
+            ),
+        ),
+        supplied=('representation_fn',),
     ),
 )

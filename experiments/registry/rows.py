@@ -63,6 +63,21 @@ class Argument:
 
 
 @dataclasses.dataclass(frozen=True)
+class Part:
+  """A row of another kind that an algorithm comes with.
+
+  Attributes:
+    kind: The kind of the row.
+    name: The name of the row.
+    is_fixed: Whether the algorithm goes with no other row of this kind.
+  """
+
+  kind: str
+  name: str
+  is_fixed: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
 class Row:
   """Something that a flag chooses by name.
 
@@ -78,6 +93,7 @@ class Row:
     keras_model: Of a task: where the function is found that builds its Keras
       model without data, as 'module:function'; it takes some of the arguments
       of the builder, by their names, and the seed.
+    parts: Of an algorithm: the rows that are chosen with it.
   """
 
   name: str
@@ -86,6 +102,7 @@ class Row:
   supplied: tuple[str, ...] = ()
   protocol: Optional[str] = None
   keras_model: Optional[str] = None
+  parts: tuple[Part, ...] = ()
 
   def flag_name(self, argument: Argument) -> str:
     """Returns the name of an argument's flag."""

@@ -18,6 +18,7 @@ from typing import Optional, Union
 
 import numpy as np
 
+from tasks import keras_classification
 from tasks.digits import digits_models
 from tasks.digits import digits_preprocessing
 from tff_adaptive.simulation import client_data
@@ -129,4 +130,8 @@ def create_digits_task_from_data(
       central_test=central_test,
       protocol=protocol or DEFAULT_PROTOCOL,
       num_classes=digits_preprocessing.NUM_CLASSES,
+      representation_fn=keras_classification.to_representation_fn(
+          digits_models.build_keras_model(model_id, seed),
+          digits_models.input_spec(),
+      ),
   )

@@ -15,4 +15,7 @@
 
 from tasks.golden_problems.golden_problems_models import create_client_batches
 from tasks.golden_problems.golden_problems_models import create_functional_model
+from tasks.golden_problems.golden_problems_models import (
+    create_representation_fn,
+)
 from tasks.golden_problems.golden_problems_models import flatten_weights

@@ -18,8 +18,8 @@ reference numbers are written down; the models hold it cut into tensors.
 """
 
 import collections
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Optional
 
 import numpy as np
 import tensorflow as tf
@@ -34,9 +34,12 @@ def _softmax(weights, x):
   return tf.matmul(x, weights[0]) + weights[1]
 
 
+def _mlp_hidden(weights, x):
+  return tf.tanh(tf.matmul(x, weights[0]) + weights[1])
+
+
 def _mlp(weights, x):
-  hidden = tf.tanh(tf.matmul(x, weights[0]) + weights[1])
-  return tf.matmul(hidden, weights[2]) + weights[3]
+  return tf.matmul(_mlp_hidden(weights, x), weights[2]) + weights[3]
 
 
 def _half_squared_error(output, label, sample_weight=None):
@@ -110,6 +113,23 @@ def create_functional_model(
           y=tf.TensorSpec([None], label_dtype),
       ),
   )
+
+
+def create_representation_fn(
+    problem: Mapping[str, Any],
+) -> Optional[Callable[[Any, Any], tf.Tensor]]:
+  """Creates the function from weights and a batch to representations.
+
+  Args:
+    problem: See `create_functional_model`.
+
+  Returns:
+    A function of (flat tuple of weights, batch), or `None` for a problem whose
+    model has no hidden layer.
+  """
+  if problem['name'] != 'mlp':
+    return None
+  return lambda weights, batch: _mlp_hidden(weights, batch['x'])
 
 
 def create_client_batches(

@@ -19,6 +19,7 @@ from typing import Optional, Union
 
 import numpy as np
 
+from tasks import keras_classification
 from tasks.mnist import mnist_models
 from tasks.mnist import mnist_preprocessing
 from tff_adaptive.simulation import client_data
@@ -176,4 +177,8 @@ def create_mnist_task_from_data(
       central_test=central_test,
       protocol=protocol or DEFAULT_PROTOCOL,
       num_classes=mnist_preprocessing.NUM_CLASSES,
+      representation_fn=keras_classification.to_representation_fn(
+          mnist_models.build_keras_model(model_id, seed),
+          mnist_models.input_spec(),
+      ),
   )

@@ -22,11 +22,16 @@ import tempfile
 
 from absl.testing import absltest
 from absl.testing import parameterized
+import attrs
 import numpy as np
+import pytest
 import tensorflow as tf
+import tensorflow_federated as tff
 
 from experiments import command_line
 from experiments import registry
+from experiments.benchmarks import algorithm_measurement
+from experiments.benchmarks import algorithms
 from experiments.benchmarks import inputs
 from experiments.benchmarks import measurement
 from experiments.benchmarks import models
@@ -125,6 +130,7 @@ class BinaryTest(parameterized.TestCase):
       ('workload', '--workload=tiny_many,tiny', "ragged,.* all, found 'tiny'"),
       ('no_workload', '--workload=', 'takes tiny_many, .*, found nothing'),
       ('runtime', '--runtimes=nativ', "takes native, compiled, found 'nativ'"),
+      ('algorithm', '--algorithms=sgd', "takes fedavg, .*, found 'sgd'"),
       ('rounds', '--rounds=0', 'rounds=0'),
       ('json', '--json=/nowhere/times', '/nowhere/times'),
       ('peers', '--peers=/nowhere/peers', '/nowhere/peers'),
@@ -157,7 +163,12 @@ class BinaryTest(parameterized.TestCase):
         'assert "tensorflow" not in sys.modules\n',
     )
     self.assertEqual(result.returncode, 0, result.stderr)
-    for name in (*workloads.WORKLOADS, *workloads.RUNTIMES, '--peers'):
+    for name in (
+        *workloads.WORKLOADS,
+        *workloads.RUNTIMES,
+        *algorithms.ALGORITHMS,
+        '--peers',
+    ):
       self.assertIn(name, result.stdout)
 
 
@@ -173,7 +184,86 @@ class MeasureTest(absltest.TestCase):
       )
 
 
+class AlgorithmsTest(parameterized.TestCase):
+
+  @pytest.mark.slow
+  def test_ratios_and_what_explains_them(self):
+    workload = attrs.evolve(
+        workloads.WORKLOADS['tiny_many'],
+        name='tiny',
+        num_clients=4,
+        examples_per_client=(60, 60),
+        compares_algorithms=True,
+    )
+    names = ('fedavg', 'delta_sgd', 'armijo', 'scaffold')
+    lines = algorithm_measurement.measure(
+        workload,
+        2,
+        [algorithms.ALGORITHMS[name] for name in names],
+        measurement.Settings(1, plan='loop'),
+    )
+    self.assertEqual(tuple(line['variant'] for line in lines), names)
+    by_name = dict(zip(names, lines))
+    # Three steps: two gradients from the second on.
+    self.assertAlmostEqual(by_name['delta_sgd']['gradients_per_step'], 5 / 3)
+    for name in ('fedavg', 'armijo', 'scaffold'):
+      self.assertEqual(by_name[name]['gradients_per_step'], 1)
+    self.assertGreaterEqual(by_name['armijo']['trials_per_step'], 1)
+    self.assertEqual(by_name['delta_sgd']['trials_per_step'], 0)
+    for line in lines:
+      self.assertContainsSubset(_LINE, line)
+      self.assertEqual(line['workload'], 'tiny')
+      self.assertEqual(line['runtime'], 'compiled')
+      self.assertEqual(line['rounds'], 1)
+      self.assertAlmostEqual(
+          line['ratio'],
+          line['sec_per_round_median'] / lines[0]['sec_per_round_median'],
+          delta=0.05 * line['ratio'],
+      )
+      self.assertAlmostEqual(
+          line['explained_ratio'],
+          line['gradients_per_step'] + line['trials_per_step'] / 3,
+          places=3,
+      )
+
+  def test_terms_of_the_loss_cost_as_much_as_what_they_evaluate(self):
+    moon = algorithms.ALGORITHMS['moon']
+    self.assertAlmostEqual(moon.explained_cost(1.0, 0.0), 2 + 2 / 3)
+
+  @pytest.mark.slow
+  def test_every_algorithm_can_be_built(self):
+    workload = workloads.WORKLOADS['algorithms']
+    spec = inputs.build_clients(
+        attrs.evolve(workload, num_clients=1), seed=0
+    ).element_spec
+    for algorithm in algorithms.ALGORITHMS.values():
+      process = models.build_algorithm(algorithm, workload, spec)
+      self.assertIsInstance(process, tff.learning.templates.LearningProcess)
+
+  def test_rows_are_in_the_registry(self):
+    for algorithm in algorithms.ALGORITHMS.values():
+      self.assertIn(algorithm.algorithm, registry.ROWS[registry.ALGORITHM])
+      for kind, name in algorithm.rows.items():
+        self.assertIn(name, registry.ROWS[kind])
+    # Every one of the registry is measured.
+    self.assertContainsSubset(
+        registry.ROWS[registry.ALGORITHM],
+        ['fed_opt', *algorithms.ALGORITHMS],
+    )
+
+
 class TableTest(absltest.TestCase):
+
+  def test_algorithms_have_columns_of_what_they_evaluate(self):
+    costs = {
+        'explained_ratio': 1.8,
+        'gradients_per_step': 1.8,
+        'trials_per_step': 0.0,
+    }
+    table = reports.format_table([{**_LINE, **costs}])
+    _, header, row = table.splitlines()
+    self.assertEqual(header.split()[-3:], ['explained', 'gradients', 'trials'])
+    self.assertEqual(row.split()[-3:], ['1.8', '1.8', '0'])
 
   def test_ratios_are_to_the_first_runtime(self):
     second = {**_LINE, 'runtime': 'compiled', 'sec_per_round_median': 0.01}

@@ -47,6 +47,8 @@ class HparamFlagsTest(parameterized.TestCase):
       '--monitored_mode=best',
       '--weights_average_decay=1.5',
       '--weights_average_rounds=0',
+      '--client_states_memory_mb=-1',
+      '--fedcada_adam_option=5',
   )
   def test_absl_refuses(self, argument):
     name = argument.partition('=')[0].lstrip('-')
@@ -58,6 +60,21 @@ class HparamFlagsTest(parameterized.TestCase):
     self.assertIn('Default 2.0.', values['delta_sgd_gamma'].help)
     self.assertIn('sgd: ', values['client_learning_rate'].help)
     self.assertIn('delta_sgd: ', values['client_learning_rate'].help)
+
+  def test_help_shows_what_rows_have_in_common_once(self):
+    text = _parse()['client_weighting'].help
+    self.assertIn('>: fed_opt, fedli_ls, fedli_lu: Whether ', text)
+    self.assertIn('Default examples. fedcada, scaffold, ', text)
+    self.assertEndsWith(text, 'Default uniform.')
+
+  def test_optimizers_have_no_default_but_help_tells_it(self):
+    values = _parse()
+    for side, default in (('client', 'delta_sgd'), ('server', 'fedavg')):
+      flag = values[f'{side}_optimizer']
+      self.assertIsNone(flag.value)
+      self.assertEndsWith(
+          flag.help, f"Default: the algorithm's; {default} where it has none."
+      )
 
   def test_defining_flags_imports_no_tensorflow(self):
     code = (

@@ -164,12 +164,14 @@ class HparamsTest(parameterized.TestCase):
           'server_optimizer',
           '--server_optimizer=xyz',
           '--server_optimizer=xyz names no server optimizer; there are fedavg, '
-          'fedavgm, fedadagrad, fedadam, fedyogi',
+          'fedavgm, fedadagrad, fedadam, fedyogi, fedams, fedexp, '
+          'line_search_step, frank_wolfe',
       ),
       (
           'algorithm',
           '--algorithm=fedopt',
-          '--algorithm=fedopt names no algorithm; did you mean fed_opt?',
+          '--algorithm=fedopt names no algorithm; did you mean fed_opt or '
+          'fafed?',
       ),
       (
           'runtime',
@@ -213,6 +215,88 @@ class HparamsTest(parameterized.TestCase):
       _choices(argument)
     self.assertEqual(str(caught.exception), sentence)
 
+  @parameterized.parameters(
+      ('fed_opt', 'delta_sgd', 'fedavg', 'examples'),
+      ('fedcada', 'fedcada_adam', 'fedavg', 'uniform'),
+      ('fedli_ls', 'armijo', 'line_search_step', 'examples'),
+      ('fedli_lu', 'delta_sgd', 'frank_wolfe', 'examples'),
+      ('scaffold', 'scaffold_sgd', 'fedavg', 'uniform'),
+      ('fafed', 'fafed', 'fedavg', 'uniform'),
+      ('adaalter', 'adaalter', 'fedavg', 'uniform'),
+  )
+  def test_algorithm_brings_its_parts(
+      self, algorithm, client, server, client_weighting
+  ):
+    values = _parse(f'--algorithm={algorithm}')
+    choices = hparams.read_choices(values)
+    self.assertEqual(choices[registry.CLIENT_OPTIMIZER].row.name, client)
+    self.assertEqual(choices[registry.SERVER_OPTIMIZER].row.name, server)
+    self.assertEqual(
+        choices[registry.ALGORITHM].hparams()['client_weighting'],
+        client_weighting,
+    )
+    self.assertEqual(
+        hparams.read_settings(choices, values).experiment_name,
+        f'digits.{algorithm}.{client}.{server}',
+    )
+    # What the algorithm brings may be said, too.
+    said = [f'--client_optimizer={client}', f'--server_optimizer={server}']
+    self.assertEqual(_choices(f'--algorithm={algorithm}', *said), choices)
+
+  @parameterized.parameters(
+      ('fedcada', '--server_optimizer=fedadam', '--fedadam_epsilon=0.1'),
+      ('fedli_ls', '--client_optimizer=sps', '--sps_c=1'),
+      ('fedli_lu', '--client_optimizer=sgd', '--client_learning_rate=1'),
+      ('fed_opt', '--client_optimizer=fafed', '--fafed_rho=0.1'),
+      ('fed_opt', '--server_optimizer=frank_wolfe', '--server_learning_rate=1'),
+  )
+  def test_other_parts_may_be_chosen(self, algorithm, part, argument):
+    choices = _choices(f'--algorithm={algorithm}', part, argument)
+    kind, _, name = part[2:].partition('=')
+    self.assertEqual(choices[kind].row.name, name)
+    self.assertLen(choices[kind].given, 1)
+
+  @parameterized.parameters(
+      ('fedcada', 'client_optimizer=fedcada_adam', 'client_optimizer=sgd'),
+      ('scaffold', 'client_optimizer=scaffold_sgd', 'client_optimizer=adam'),
+      ('fafed', 'client_optimizer=fafed', 'client_optimizer=adaalter'),
+      ('adaalter', 'client_optimizer=adaalter', 'client_optimizer=fafed'),
+      (
+          'fedli_ls',
+          'server_optimizer=line_search_step',
+          'server_optimizer=fedavg',
+      ),
+      ('fedli_lu', 'server_optimizer=frank_wolfe', 'server_optimizer=fedexp'),
+  )
+  def test_part_of_another_algorithm_is_one_sentence(
+      self, algorithm, part, other
+  ):
+    with self.assertRaises(hparams.HparamError) as caught:
+      _choices(f'--algorithm={algorithm}', f'--{other}')
+    found = other.partition('=')[2]
+    self.assertEqual(
+        str(caught.exception),
+        f'--algorithm={algorithm} comes with --{part}, found {found}',
+    )
+
+  @parameterized.parameters(
+      ('max', 'max'), ('unit', 'unit'), ('0.5', 0.5), ('1', 1.0)
+  )
+  def test_scale_of_the_line_search_step(self, text, expected):
+    choices = _choices(
+        '--algorithm=fedli_ls', f'--line_search_step_scale={text}'
+    )
+    row = choices[registry.SERVER_OPTIMIZER].row
+    self.assertEqual(row.arguments[0].to_builder_value(text), expected)
+    choices[registry.SERVER_OPTIMIZER].build()
+
+  def test_unknown_scale_names_the_known_ones(self):
+    choices = _choices('--algorithm=fedli_ls', '--line_search_step_scale=mean')
+    with self.assertRaisesRegex(
+        ValueError, "'max', 'unit' or a number.*'mean'"
+    ):
+      choices[registry.SERVER_OPTIMIZER].build()
+
   def test_task_that_reads_files_needs_their_folder(self):
     values = _parse('--task=mnist')
     with self.assertRaisesRegex(
@@ -245,6 +329,7 @@ class HparamsTest(parameterized.TestCase):
             'experiment_name',
             'rounds_per_checkpoint',
             'checkpoints_to_keep',
+            'client_states_memory_mb',
         ],
     )
 

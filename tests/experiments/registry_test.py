@@ -18,8 +18,28 @@ import inspect
 from absl.testing import absltest
 from absl.testing import parameterized
 
+from experiments import hparam_flags
 from experiments import registry
+from tff_adaptive import algorithms
+from tff_adaptive.finalizers import frank_wolfe
+from tff_adaptive.optimizers import fedcada
 from tff_adaptive.simulation import partition
+
+_OPTIONS = 'options'
+
+
+def _parameters(builder):
+  """The parameters of a builder, with those of `build_fed_opt` if it has any.
+
+  Builders on top of `build_fed_opt` pass further options on to it.
+  """
+  parameters = dict(inspect.signature(builder).parameters)
+  if _OPTIONS not in parameters:
+    return parameters
+  del parameters[_OPTIONS]
+  of_fed_opt = inspect.signature(algorithms.build_fed_opt).parameters
+  return {**of_fed_opt, **parameters}
+
 
 _ROWS = [
     (f'{kind}_{row.name}', kind, row)
@@ -36,7 +56,7 @@ class RegistryTest(parameterized.TestCase):
       self.assertEmpty(row.arguments)
       return
     builder = registry.resolve(row.builder)
-    parameters = inspect.signature(builder).parameters
+    parameters = _parameters(builder)
     flagged = {argument.name: argument for argument in row.arguments}
     self.assertCountEqual([*flagged, *row.supplied], parameters)
     for name, argument in flagged.items():
@@ -75,6 +95,38 @@ class RegistryTest(parameterized.TestCase):
     self.assertNotEmpty(arguments)
     for argument in arguments:
       self.assertEqual(argument.choices, partition.SCHEMES)
+
+  @parameterized.parameters(
+      (
+          registry.CLIENT_OPTIMIZER,
+          'fedcada_adam',
+          'option',
+          fedcada.CORRECTIONS,
+      ),
+      (registry.CLIENT_OPTIMIZER, 'fedcada_adam', 'time', fedcada.TIMES),
+      (
+          registry.SERVER_OPTIMIZER,
+          'frank_wolfe',
+          'objective_at',
+          frank_wolfe.OBJECTIVES,
+      ),
+  )
+  def test_choices_are_those_of_the_builder(self, kind, row, name, known):
+    arguments = registry.ROWS[kind][row].arguments
+    argument = next(a for a in arguments if a.name == name)
+    self.assertEqual(argument.choices, tuple(known))
+
+  def test_parts_of_algorithms_are_there(self):
+    for row in registry.ROWS[registry.ALGORITHM].values():
+      for part in row.parts:
+        self.assertIn(part.name, registry.ROWS[part.kind])
+      kinds = [part.kind for part in row.parts]
+      self.assertLen(set(kinds), len(kinds))
+
+  def test_default_rows_are_there(self):
+    self.assertCountEqual(hparam_flags.DEFAULT_ROWS, registry.ROWS)
+    for kind, name in hparam_flags.DEFAULT_ROWS.items():
+      self.assertIn(name, registry.ROWS[kind])
 
   def test_protocols_and_runtimes_are_there(self):
     for row in registry.ROWS[registry.TASK].values():

@@ -30,6 +30,7 @@ from absl.testing import flagsaver
 from absl.testing import parameterized
 import numpy as np
 import psutil
+import pytest
 
 from experiments import command_line
 from experiments import train
@@ -99,9 +100,30 @@ class BadInputTest(parameterized.TestCase):
           '`clients_per_round` must be at most 20, .*, found 21',
       ),
       ('alpha', '--digits_alpha=0', 'alpha'),
+      (
+          'part',
+          '--algorithm=fedcada --client_optimizer=sgd',
+          '--algorithm=fedcada comes with --client_optimizer=fedcada_adam, '
+          'found sgd',
+      ),
+      (
+          'scale',
+          '--algorithm=fedli_ls --line_search_step_scale=mean',
+          "'max', 'unit' or a number, found 'mean'",
+      ),
+      (
+          'no_step_size',
+          '--algorithm=fedli_ls --client_optimizer=adam',
+          'its steps differ from weight to weight',
+      ),
+      (
+          'no_representations',
+          '--loss_term=moon',
+          '--task=digits has none before its last layer',
+      ),
   )
-  def test_flags(self, argument, sentence):
-    self._assert_refused(self._call(argument), sentence)
+  def test_flags(self, arguments, sentence):
+    self._assert_refused(self._call(*arguments.split()), sentence)
 
   @contextlib.contextmanager
   def _changed_digits(self, change):
@@ -287,6 +309,40 @@ class TrainTest(absltest.TestCase):
     self.assertIn('all 12 rounds were trained before', out)
     self.assertEqual(out.splitlines()[-1], last)
     self.assertEqual(self._rows('cut'), rows)
+
+  @pytest.mark.slow
+  def test_states_of_clients_survive_a_resume(self):
+    def train(name, *arguments):
+      # Determinism would stay for other tests.
+      with mock.patch('tensorflow.config.experimental.enable_op_determinism'):
+        code, _, err = _call(
+            f'--output_dir={self.output_dir}',
+            f'--experiment_name={name}',
+            *_SMALL,
+            '--digits_model=cnn',
+            # All, so that the second round is one of clients with states.
+            '--clients_per_round=20',
+            '--rounds_per_evaluation=1',
+            '--algorithm=scaffold',
+            '--loss_term=moon',
+            *arguments,
+        )
+      self.assertEqual(code, 0, err)
+
+    train('whole', '--total_rounds=2')
+    train('cut', '--total_rounds=1')
+    # Nothing in memory: what is read from the files must do.
+    train('cut', '--total_rounds=2', '--client_states_memory_mb=0')
+    self.assertLen(self._rows('cut'), 3)
+    self.assertEqual(self._rows('cut'), self._rows('whole'))
+    for name in ('whole', 'cut'):
+      run = self.output_dir / name
+      self.assertNotEmpty(list((run / 'client_states').iterdir()))
+      recorded = json.loads((run / 'hparams.json').read_text())
+      self.assertEqual(recorded['client_optimizer'], 'scaffold_sgd')
+      self.assertEqual(recorded['server_optimizer'], 'fedavg')
+      self.assertEqual(recorded['client_weighting'], 'uniform')
+      self.assertNotIn('client_states_memory_mb', recorded)
 
   def test_help_is_quick_because_it_needs_no_tensorflow(self):
     code = (

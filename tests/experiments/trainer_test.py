@@ -25,15 +25,16 @@ from absl import flags
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
+import pytest
 
 from experiments import command_line
 from experiments import hparam_flags
 from experiments import hparams
+from experiments import run_parts
 from experiments import trainer
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.runtime import plans
 from tff_adaptive.simulation import callbacks
-from tff_adaptive.simulation import run_directory
 from tff_adaptive.simulation import training_loop
 
 _SMALL = (
@@ -75,35 +76,6 @@ class TrainerTest(parameterized.TestCase):
       trainer.train(*_read(f'--output_dir={self.output_dir}', *arguments))
     return out.getvalue()
 
-  @parameterized.named_parameters(
-      ('none', [], []),
-      (
-          'decay',
-          ['--weights_average_decay=0.9'],
-          [callbacks.WeightsMovingAverage],
-      ),
-      (
-          # The average comes first, so that the others can watch it.
-          'all',
-          [
-              '--early_stopping_patience=2',
-              '--keep_best',
-              '--weights_average_rounds=2',
-          ],
-          [
-              callbacks.LastWeightsAverage,
-              callbacks.BestCheckpoint,
-              callbacks.EarlyStopping,
-          ],
-      ),
-  )
-  def test_flags_turn_callbacks_on(self, arguments, expected):
-    found = trainer.build_callbacks(
-        _read(*arguments)[1],
-        run_directory.RunDirectory(self.output_dir, 'run'),
-    )
-    self.assertEqual([type(callback) for callback in found], expected)
-
   def test_a_watched_run_keeps_its_best_weights_and_their_average(self):
     arguments = (
         '--early_stopping_patience=1',
@@ -128,8 +100,8 @@ class TrainerTest(parameterized.TestCase):
     self.assertTrue(recorded['keep_best'])
 
     choices, settings = _read(f'--output_dir={self.output_dir}', *arguments)
-    task = trainer.build_task(
-        choices, settings, trainer.build_protocol(choices, settings)
+    task = run_parts.build_task(
+        choices, settings, run_parts.build_protocol(choices, settings)
     )
     adapter = model_adapter.build_model_adapter(task.functional_model)
     best = callbacks.load_best(run / 'checkpoints', adapter.initial_weights())
@@ -196,6 +168,23 @@ class TrainerTest(parameterized.TestCase):
             expected, 'Stop|--client_schedule="step_decay" the rounds'
         ):
           self.train(*arguments, '--total_rounds=8')
+
+  @parameterized.parameters(
+      (
+          '--algorithm=fedli_ls',
+          ['server_step_size', 'clients/backtracks_mean'],
+      ),
+      ('--algorithm=fedli_lu', ['gamma', 'objective']),
+      ('--server_optimizer=fedexp', ['server_step_size']),
+  )
+  @pytest.mark.slow
+  def test_what_the_server_step_was_is_in_the_metrics(self, choice, columns):
+    self.train('--total_rounds=1', choice)
+    path = self.output_dir / 'run' / 'metrics.csv'
+    with open(path, encoding='utf-8', newline='') as file:
+      (row,) = csv.DictReader(file)
+    for column in columns:
+      self.assertGreaterEqual(float(row[column]), 0.0, column)
 
 
 if __name__ == '__main__':

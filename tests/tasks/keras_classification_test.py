@@ -59,6 +59,32 @@ class KerasClassificationTest(absltest.TestCase):
     )
     self.assertEqual(functional.input_spec, _SPEC)
 
+  def test_representations_are_what_goes_into_the_last_layer(self):
+    model = tf.keras.Sequential(
+        [
+            tf.keras.layers.InputLayer((2,)),
+            tf.keras.layers.Dense(4, activation='relu'),
+            tf.keras.layers.Dropout(0.5),
+            tf.keras.layers.Dense(3),
+        ]
+    )
+    weights = tuple(model.get_weights())
+    x = np.array([[1.0, -2.0], [0.5, 3.0]], np.float32)
+    represent = keras_classification.to_representation_fn(model, _SPEC)
+    batch = {'x': x, 'y': np.zeros([2], np.int32)}
+    # TFF's functional form of a Keras model is for graphs alone.
+    with tf.Graph().as_default() as graph:
+      output = represent(tuple(map(tf.constant, weights)), batch)
+      with tf.compat.v1.Session(graph=graph) as session:
+        found = session.run(output)
+    expected = np.maximum(x @ weights[0] + weights[1], 0.0)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+  def test_logistic_regression_has_no_representations(self):
+    self.assertIsNone(
+        keras_classification.to_representation_fn(_keras_model(), _SPEC)
+    )
+
   def test_model_ids_are_members_or_values(self):
     for given in (_ModelID.LARGE, 'large'):
       self.assertIs(

@@ -14,4 +14,5 @@
 """What crosses the network besides the mean change of the model."""
 
 from tff_adaptive.aggregators.healthy_rounds import HealthyRoundsFactory
+from tff_adaptive.aggregators.stacking import stack_at_server
 from tff_adaptive.aggregators.statistics import aggregate_statistics

@@ -17,51 +17,27 @@ The generalized federated averaging of Reddi et al., Adaptive Federated
 Optimization, ICLR 2021, https://arxiv.org/abs/2003.00295, Algorithm 1.
 """
 
-from typing import Any, Optional, Union
+from collections.abc import Mapping, Sequence
+from typing import Any, Optional
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive import _compat
 from tff_adaptive import _scheduling
+from tff_adaptive.aggregators import client_reports
 from tff_adaptive.aggregators import healthy_rounds
+from tff_adaptive.aggregators import named
+from tff_adaptive.aggregators import weighting
 from tff_adaptive.client_works import client_work
 from tff_adaptive.client_works import gradients
-from tff_adaptive.client_works import local_training
+from tff_adaptive.client_works import loss_term as loss_term_lib
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.finalizers import measured_update
+from tff_adaptive.finalizers import reports_optimizer
 from tff_adaptive.optimizers import fedavg
+from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer as optimizer_lib
 from tff_adaptive.optimizers import schedules
-
-_Aggregator = Union[
-    tff.aggregators.WeightedAggregationFactory,
-    tff.aggregators.UnweightedAggregationFactory,
-]
-
-
-def _to_weighted(
-    aggregator: Optional[_Aggregator],
-    client_weighting: tff.learning.ClientWeighting,
-) -> tff.aggregators.WeightedAggregationFactory:
-  """The weighted form of what the user gave."""
-  if aggregator is None:
-    return tff.aggregators.MeanFactory()
-  if isinstance(aggregator, tff.aggregators.WeightedAggregationFactory):
-    return aggregator
-  if not isinstance(aggregator, tff.aggregators.UnweightedAggregationFactory):
-    raise TypeError(
-        '`model_aggregator` must be a `tff.aggregators` factory, found '
-        f'{type(aggregator)}.'
-    )
-  if client_weighting != tff.learning.ClientWeighting.UNIFORM:
-    raise ValueError(
-        f'`model_aggregator` is unweighted ({type(aggregator).__name__}) and '
-        'would ignore the number of examples: pass '
-        '`client_weighting=tff.learning.ClientWeighting.UNIFORM`, or a weighted'
-        ' aggregator.'
-    )
-  return tff.aggregators.as_weighted_aggregator(aggregator)
 
 
 def _check_dtypes(weights_type: Any) -> None:
@@ -90,6 +66,57 @@ def _check_server_optimizer(optimizer: Any) -> None:
         'The server optimizer evaluates batches again, and a server has none: '
         f'found {type(optimizer).__name__}. Use it as the client optimizer.'
     )
+  if isinstance(optimizer, federated_optimizer.FederatedOptimizer):
+    raise ValueError(
+        'The server optimizer is a rule of clients, whose state the server '
+        f'only averages: found {type(optimizer).__name__}. Use it as the '
+        'client optimizer.'
+    )
+
+
+def _check_client_optimizer(optimizer: Any) -> None:
+  if isinstance(optimizer, reports_optimizer.ReportsOptimizer):
+    names = [report.value for report in optimizer.client_reports]
+    raise ValueError(
+        'The client optimizer is a rule of the server, which sees what clients '
+        f'report ({", ".join(names)}): found {type(optimizer).__name__}. Use '
+        'it as the server optimizer.'
+    )
+
+
+def _payload_names(
+    client_optimizer: Any,
+    reports: Sequence[client_reports.ClientReport],
+    weights_type: Any,
+) -> list[str]:
+  """The names of what clients send besides the change of the model."""
+  names = [report.value for report in reports]
+  if isinstance(client_optimizer, federated_optimizer.FederatedOptimizer):
+    specs = tff.types.type_to_tf_tensor_specs(weights_type.trainable)
+    with tf.Graph().as_default():
+      shared = client_optimizer.initialize_shared(tuple(tf.nest.flatten(specs)))
+    names.extend(shared)
+  return names
+
+
+def _build_aggregator(
+    model_aggregator: Optional[weighting.Aggregator],
+    reports: Sequence[client_reports.ClientReport],
+    payload_aggregators: Mapping[str, weighting.Aggregator],
+    weighs_examples: bool,
+) -> tff.aggregators.WeightedAggregationFactory:
+  """What aggregates the change of the model, and the reports beside it."""
+  factory = weighting.to_weighted(
+      model_aggregator, weighs_examples, '`model_aggregator`'
+  )
+  if reports:
+    reports_factory = client_reports.build_reports_factory(
+        reports, payload_aggregators, weighs_examples
+    )
+    factory = named.NamedFactory(
+        {'change': factory, 'reports': reports_factory}
+    )
+  return healthy_rounds.HealthyRoundsFactory(factory)
 
 
 def build_fed_opt(
@@ -100,11 +127,12 @@ def build_fed_opt(
     client_weighting: tff.learning.ClientWeighting = (
         tff.learning.ClientWeighting.NUM_EXAMPLES
     ),
-    model_aggregator: Optional[_Aggregator] = None,
+    model_aggregator: Optional[weighting.Aggregator] = None,
+    payload_aggregators: Optional[Mapping[str, weighting.Aggregator]] = None,
     metrics_aggregator: Optional[
         tff.learning.metrics.MetricsAggregatorType
     ] = None,
-    loss_term: Optional[local_training.LossTerm] = None,
+    loss_term: Optional[loss_term_lib.LossTerm] = None,
     client_schedule: Optional[schedules.Schedule] = None,
     server_schedule: Optional[schedules.Schedule] = None,
     clip_norm: Optional[float] = None,
@@ -112,6 +140,7 @@ def build_fed_opt(
     loop_implementation: tff.learning.LoopImplementation = (
         tff.learning.LoopImplementation.DATASET_REDUCE
     ),
+    trace_steps: bool = False,
 ) -> tff.learning.templates.LearningProcess:
   """Builds generalized federated averaging.
 
@@ -142,6 +171,11 @@ def build_fed_opt(
   both sides and server rate 1 the numbers are those of stock
   `tff.learning.algorithms.build_weighted_fed_avg`.
 
+  With one client a round and `server_optimizer=build_fedavg(alpha)` this is
+  Lookahead: the client's steps are the fast weights, x_{t+1} = x_t + alpha
+  (x_{t,K} - x_t) (Zhang et al., NeurIPS 2019,
+  https://arxiv.org/abs/1907.08610).
+
   Args:
     model: A `tff.learning.models.FunctionalModel`, or a function without
       arguments that makes a new `tff.learning.models.VariableModel` at every
@@ -162,6 +196,11 @@ def build_fed_opt(
       the clients' statistics (sums of loss, examples and steps, the smallest
       and largest step size) and the total weight are summed in the clear
       beside it, whatever the aggregator.
+    payload_aggregators: The same for what clients send besides the change, by
+      name: what a `FederatedOptimizer` shares (see its builder) and the reports
+      that the server optimizer needs (see its builder). Default: means in the
+      clear, on which the new model depends: for a private or secure
+      `model_aggregator` give them one, too.
     metrics_aggregator: As in `tff.learning.algorithms.build_weighted_fed_avg`.
     loss_term: A function of (weights, received weights, batch) that is added to
       the loss of each batch, see `tff_adaptive.client_works.build_fedprox`.
@@ -176,6 +215,9 @@ def build_fed_opt(
     weight_decay: Adds this times the weights to each local gradient, after
       clipping; not negative. Default 0.
     loop_implementation: See `tff.learning.LoopImplementation`.
+    trace_steps: Whether the metrics hold the loss and what the client optimizer
+      reports of every local step, under `client_work` and `steps`; see
+      `tff_adaptive.analysis.trace_round`. Default False.
 
   Returns:
     A `tff.learning.templates.LearningProcess`. Its metrics are an ordered
@@ -187,9 +229,11 @@ def build_fed_opt(
   Raises:
     TypeError: If an argument has not the documented type, or a trainable
       weight is neither float16, float32 nor float64.
-    ValueError: If an unweighted aggregator meets `NUM_EXAMPLES`, the server
-      optimizer needs batches, a schedule meets an optimizer without a learning
-      rate, or a number is out of its range.
+    ValueError: If an unweighted aggregator meets `NUM_EXAMPLES`, an aggregator
+      is given for what no client sends or for a maximum, the server optimizer
+      needs batches or step sizes that the client optimizer does not have, a
+      schedule meets an optimizer without a learning rate, or a number is out of
+      its range.
 
   Example:
 
@@ -214,7 +258,21 @@ def build_fed_opt(
   """
   if server_optimizer is None:
     server_optimizer = fedavg.build_fedavg()
+  _check_client_optimizer(client_optimizer)
   _check_server_optimizer(server_optimizer)
+  reports: tuple[client_reports.ClientReport, ...] = ()
+  if isinstance(server_optimizer, reports_optimizer.ReportsOptimizer):
+    reports = tuple(server_optimizer.client_reports)
+  if payload_aggregators is None:
+    payload_aggregators = {}
+  adapter = model_adapter.build_model_adapter(model)
+  weights_type = adapter.weights_type
+  _check_dtypes(weights_type)
+  weighting.check_names(
+      payload_aggregators,
+      _payload_names(client_optimizer, reports, weights_type),
+      '`payload_aggregators`',
+  )
   work = client_work.build_local_training_client_work(
       model,
       client_optimizer,
@@ -223,10 +281,10 @@ def build_fed_opt(
       loss_term=loss_term,
       gradient_options=gradients.GradientOptions(clip_norm, weight_decay),
       loop_implementation=loop_implementation,
+      reports=reports,
+      shared_aggregators=payload_aggregators,
+      trace_steps=trace_steps,
   )
-  adapter = model_adapter.build_model_adapter(model)
-  weights_type = adapter.weights_type
-  _check_dtypes(weights_type)
   finalizer = measured_update.build_measured_update_finalizer(
       server_optimizer, weights_type
   )
@@ -249,15 +307,17 @@ def build_fed_opt(
   def initial_weights():
     return adapter.initial_weights()
 
-  aggregator = healthy_rounds.HealthyRoundsFactory(
-      _to_weighted(model_aggregator, client_weighting)
+  aggregator = _build_aggregator(
+      model_aggregator,
+      reports,
+      payload_aggregators,
+      client_weighting == tff.learning.ClientWeighting.NUM_EXAMPLES,
   )
+  result_type = work.next.type_signature.result.result.member
   return tff.learning.templates.compose_learning_process(
       initial_weights,
       tff.learning.templates.build_broadcast_process(weights_type),
       work,
-      aggregator.create(
-          weights_type.trainable, _compat.TensorType(tf.float32.as_numpy_dtype)
-      ),
+      aggregator.create(result_type.update, result_type.update_weight),
       finalizer,
   )

@@ -17,3 +17,10 @@ from tff_adaptive.analysis.curves import plot_training_curve
 from tff_adaptive.analysis.partition_plot import count_labels
 from tff_adaptive.analysis.partition_plot import plot_client_labels
 from tff_adaptive.analysis.partition_plot import plot_partition
+from tff_adaptive.analysis.round_trace import RoundTrace
+from tff_adaptive.analysis.round_trace import trace_round
+from tff_adaptive.analysis.similarity import linear_cka
+from tff_adaptive.analysis.similarity import moments_cka
+from tff_adaptive.analysis.similarity import pairwise_moments_cka
+from tff_adaptive.analysis.similarity import plot_similarity
+from tff_adaptive.analysis.trace_plot import plot_trace

@@ -14,18 +14,29 @@
 """The client work of every algorithm that sends a model change."""
 
 import collections
+from collections.abc import Mapping, Sequence
 from typing import Any, Optional
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive import _compat
+from tff_adaptive.aggregators import client_reports
+from tff_adaptive.aggregators import stacking
 from tff_adaptive.aggregators import statistics
+from tff_adaptive.aggregators import weighting
+from tff_adaptive.client_works import client_update as client_update_lib
 from tff_adaptive.client_works import gradients
-from tff_adaptive.client_works import local_training
+from tff_adaptive.client_works import loss_term as loss_term_lib
+from tff_adaptive.client_works import measurements as measurements_lib
 from tff_adaptive.client_works import model_adapter
+from tff_adaptive.client_works import shared_state
+from tff_adaptive.optimizers import optimizer as optimizer_lib
 
 _OrderedDict = collections.OrderedDict
+
+_HPARAMS_KEY = 'hparams'
 
 
 def _num_bytes(type_spec: _compat.Type) -> int:
@@ -40,125 +51,27 @@ def _initial_hparams(optimizer: tff.learning.optimizers.Optimizer) -> Any:
   return optimizer.get_hparams(optimizer.initialize(whimsy_spec))
 
 
-def _measure(
-    aggregated: Any, bytes_down: int, bytes_up: int
-) -> '_OrderedDict[str, tf.Tensor]':
-  """What a round reports of its clients, from their aggregated statistics."""
-  sums = aggregated['sum']
-  examples, steps = (
-      tf.cast(sums[key], tf.float32) for key in ('num_examples', 'num_steps')
+def _has_step_size(optimizer: tff.learning.optimizers.Optimizer) -> bool:
+  """Whether a step is one number, which is known, times a direction."""
+  state = optimizer.initialize(tf.TensorSpec([2], tf.float32))
+  report = optimizer_lib.step_report(optimizer, state)
+  if optimizer_lib.STEP_SIZE_KEY not in report:
+    return False
+  if optimizer_lib.takes_extra_args(optimizer):
+    return True
+  # What has a learning rate may still scale it weight by weight, as Adam does:
+  # then the first step is not along the gradient.
+  _, (first, second) = optimizer.next(
+      state, tf.zeros([2]), tf.constant([1.0, 2.0])
   )
-  measured = _OrderedDict(
-      [
-          ('loss', sums['loss'] / examples),
-          ('num_clients', sums['num_clients']),
-          ('num_rejected', sums['num_clients'] - sums['num_healthy']),
-          ('num_examples', sums['num_examples']),
-          ('num_steps', sums['num_steps']),
-          ('num_gradient_evaluations', sums['num_gradient_evaluations']),
-      ]
-  )
-  nothing = tf.constant(float('nan'))
-  for name in aggregated['min']:
-    measured[f'{name}_mean'] = sums[name] / steps
-    for key in ('min', 'max'):
-      value = aggregated[key][name]
-      measured[f'{name}_{key}'] = tf.where(steps > 0.0, value, nothing)
-  measured['bytes_down'] = sums['num_clients'] * bytes_down
-  measured['bytes_up'] = sums['num_clients'] * bytes_up
-  return measured
+  return np.isclose(second, 2.0 * first)
 
 
-def _build_client_update(
-    adapter: model_adapter.ModelAdapter,
-    optimizer: tff.learning.optimizers.Optimizer,
-    client_weighting: tff.learning.ClientWeighting,
-    hparams_type: _compat.Type,
-    **loop_kwargs,
-):
-  """The TFF computation that a client runs."""
-  weigh_by_examples = (
-      client_weighting == tff.learning.ClientWeighting.NUM_EXAMPLES
-  )
-
-  @tff.tensorflow.computation(
-      hparams_type,
-      adapter.weights_type,
-      _compat.SequenceType(adapter.element_type),
-  )
-  def client_update(hparams, weights, dataset):
-    train = local_training.build_local_training(
-        adapter.build_local_model(), optimizer, **loop_kwargs
-    )
-    result = train(weights, hparams, dataset)
-    weight = tf.cast(result.num_examples, tf.float32)
-    if not weigh_by_examples:
-      weight = tf.minimum(weight, 1.0)
-    update = tf.nest.pack_sequence_as(weights.trainable, result.update)
-    client_result = tff.learning.templates.ClientResult(update, weight)
-    return client_result, result.statistics, result.metrics
-
-  return client_update
-
-
-def build_local_training_client_work(
-    model: model_adapter.Model,
-    optimizer: tff.learning.optimizers.Optimizer,
-    client_weighting: tff.learning.ClientWeighting,
-    *,
-    metrics_aggregator: Optional[
-        tff.learning.metrics.MetricsAggregatorType
-    ] = None,
-    loss_term: Optional[local_training.LossTerm] = None,
-    gradient_options: gradients.GradientOptions = gradients.GradientOptions(),
-    loop_implementation: tff.learning.LoopImplementation = (
-        tff.learning.LoopImplementation.DATASET_REDUCE
-    ),
-) -> tff.learning.templates.ClientWorkProcess:
-  """Builds the work of clients that train and send the change of their model.
-
-  The process has the type signatures, with S the hyperparameters of the
-  optimizer, W the model's weights and T its trainable part:
-
-  - initialize: ( -> S@SERVER)
-  - next: (<S@SERVER, {W}@CLIENTS, {B*}@CLIENTS> -> <state=S@SERVER,
-    result={<update=T, update_weight=float32>}@CLIENTS, measurements=M@SERVER>)
-
-  The update is the received minus the trained weights, as TFF has it. Its
-  weight is the number of examples seen (every epoch counts) or 1, and 0 for a
-  client that is not healthy: one that has no example, or whose change, loss or
-  reports are not finite. Such a client sends zeros, and counts nowhere but in
-  `num_rejected`.
-
-  The measurements are an ordered dictionary of
-
-  - `train`: the finalized training metrics of the model, over healthy clients;
-  - `clients`: `loss` (mean over examples, before each step, with loss term),
-    `num_clients`, `num_rejected`, `num_examples`, `num_steps`,
-    `num_gradient_evaluations`, for each scalar that the optimizer reports
-    (`step_size`; Delta-SGD also `theta`) `_mean`, `_min` and `_max` over all
-    local steps of healthy clients, and `bytes_down` and `bytes_up`: the size of
-    what all clients of the round receive and send for the model, as its types
-    say, before any compression. With no healthy client the means are NaN.
-
-  Args:
-    model: A `tff.learning.models.FunctionalModel` or a factory of
-      `tff.learning.models.VariableModel`s.
-    optimizer: A `tff.learning.optimizers.Optimizer` or
-      `tff_adaptive.optimizers.ExtraArgsOptimizer`.
-    client_weighting: How clients are weighted.
-    metrics_aggregator: As in `tff.learning.algorithms.build_weighted_fed_avg`;
-      defaults to `tff.learning.metrics.sum_then_finalize`.
-    loss_term: A term that is added to the loss of each batch, or `None`.
-    gradient_options: What happens to a gradient before the optimizer sees it.
-    loop_implementation: See `tff.learning.LoopImplementation`.
-
-  Returns:
-    A `tff.learning.templates.ClientWorkProcess`.
-
-  Raises:
-    TypeError: If an argument has not the documented type.
-  """
+def _check_arguments(
+    optimizer: Any,
+    client_weighting: Any,
+    reports: Sequence[client_reports.ClientReport],
+) -> None:
   if not isinstance(optimizer, tff.learning.optimizers.Optimizer):
     raise TypeError(
         'The client optimizer must be a `tff.learning.optimizers.Optimizer`, '
@@ -170,63 +83,211 @@ def build_local_training_client_work(
         '`client_weighting` must be a member of `tff.learning.ClientWeighting`,'
         f' found {client_weighting!r}.'
     )
+  needs_step_size = client_reports.ClientReport.LAST_STEP_SIZE in reports
+  if needs_step_size and not _has_step_size(optimizer):
+    raise ValueError(
+        "The server rule needs the clients' step sizes, and the client "
+        f'optimizer {type(optimizer).__name__} has none: its steps differ from '
+        'weight to weight. Take one with a step size, such as '
+        '`tff_adaptive.optimizers.build_armijo()`, or a server rule that does '
+        'without.'
+    )
+
+
+def build_local_training_client_work(
+    model: model_adapter.Model,
+    optimizer: tff.learning.optimizers.Optimizer,
+    client_weighting: tff.learning.ClientWeighting,
+    *,
+    metrics_aggregator: Optional[
+        tff.learning.metrics.MetricsAggregatorType
+    ] = None,
+    loss_term: Optional[loss_term_lib.LossTerm] = None,
+    gradient_options: gradients.GradientOptions = gradients.GradientOptions(),
+    loop_implementation: tff.learning.LoopImplementation = (
+        tff.learning.LoopImplementation.DATASET_REDUCE
+    ),
+    reports: Sequence[client_reports.ClientReport] = (),
+    shared_aggregators: Optional[Mapping[str, weighting.Aggregator]] = None,
+    trace_steps: bool = False,
+) -> tff.learning.templates.ClientWorkProcess:
+  """Builds the work of clients that train and send the change of their model.
+
+  The process has the type signatures, with S its state, W the model's weights,
+  T its trainable part and I a client's input:
+
+  - initialize: ( -> S@SERVER)
+  - next: (<S@SERVER, {W}@CLIENTS, {I}@CLIENTS> -> <state=S@SERVER,
+    result={<update=U, update_weight=float32>}@CLIENTS, measurements=M@SERVER>)
+
+  The state is the hyperparameters of the optimizer. With a
+  `tff_adaptive.optimizers.FederatedOptimizer` it is an ordered dictionary of
+  `hparams`, `round_num` (the number of finished rounds, int32), `shared` (what
+  the optimizer shares, by name) and `aggregator` (the states of what averages
+  the same).
+
+  The input is a sequence of batches, B*. Where clients keep something until
+  they take part again, it is <data=B*, client_id=string*, client_state=C*>,
+  with the client's id, and its state, or no element if it has none yet; the
+  measurement `client_states` has what clients keep from now on, an ordered
+  dictionary of `client_id`, [n], and `client_state`, [n, ...], of the healthy
+  clients in any order. `tff_adaptive.simulation.run_training` moves them
+  between the process and a store.
+
+  U is T, the received minus the trained weights, as TFF has it, or
+  <change=T, reports=R> with the reports. Its weight is the number of examples
+  seen (every epoch counts) or 1, and 0 for a client that is not healthy: one
+  that has no example, or whose change, loss, reports, sent or kept parts are
+  not finite. Such a client sends zeros, and counts nowhere but in
+  `num_rejected`.
+
+  The measurements are an ordered dictionary of
+
+  - `train`: the finalized training metrics of the model, over healthy clients;
+  - `clients`: `loss` (mean over examples, before each step, with loss term),
+    `num_clients`, `num_rejected`, `num_examples`, `num_steps`,
+    `num_gradient_evaluations`, for each scalar that the optimizer reports
+    (`step_size`; Delta-SGD also `theta` and both limits of the step size)
+    `_mean`, `_min` and `_max` over all local steps of healthy clients, and
+    `bytes_down` and `bytes_up`: the size of what all clients of the round
+    receive and send for the model, as its types say, before any compression;
+    what clients keep counts as received, as a store of the server would send
+    it. With no healthy client the means are NaN.
+  - `client_states`, where clients keep something, and `steps`, if asked for:
+    `num_steps` of each client, healthy or not, and the loss and what the
+    optimizer reports of every step, one client's after the other's.
+
+  Args:
+    model: A `tff.learning.models.FunctionalModel` or a factory of
+      `tff.learning.models.VariableModel`s.
+    optimizer: A `tff.learning.optimizers.Optimizer`, an `ExtraArgsOptimizer` or
+      a `FederatedOptimizer` of `tff_adaptive.optimizers`.
+    client_weighting: How clients are weighted.
+    metrics_aggregator: As in `tff.learning.algorithms.build_weighted_fed_avg`;
+      defaults to `tff.learning.metrics.sum_then_finalize`.
+    loss_term: A term that is added to the loss of each batch, or `None`.
+    gradient_options: What happens to a gradient before the optimizer sees it.
+    loop_implementation: See `tff.learning.LoopImplementation`.
+    reports: What clients report beside the change.
+    shared_aggregators: Aggregation factories by the names of what a
+      `FederatedOptimizer` shares; the mean where there is none.
+    trace_steps: Whether every step is measured.
+
+  Returns:
+    A `tff.learning.templates.ClientWorkProcess`.
+
+  Raises:
+    TypeError: If an argument has not the documented type.
+    ValueError: If an aggregator does not fit what is sent, or the step size is
+      to be reported of an optimizer that has none.
+  """
+  _check_arguments(optimizer, client_weighting, reports)
   adapter = model_adapter.build_model_adapter(model)
-  aggregate_metrics = (
-      metrics_aggregator or tff.learning.metrics.sum_then_finalize
-  )(adapter.metric_finalizers)
-  hparams = _initial_hparams(optimizer)
-
-  @_compat.federated_computation
-  def initialize():
-    return _compat.federated_value(hparams, _compat.SERVER)
-
-  hparams_type = initialize.type_signature.result.member
-  client_update = _build_client_update(
-      adapter,
-      optimizer,
-      client_weighting,
-      hparams_type,
+  update = client_update_lib.ClientUpdate(
+      adapter=adapter,
+      optimizer=optimizer,
+      weighs_examples=(
+          client_weighting == tff.learning.ClientWeighting.NUM_EXAMPLES
+      ),
       loss_term=loss_term,
       gradient_options=gradient_options,
       loop_implementation=loop_implementation,
+      reports=tuple(reports),
+      trace_steps=trace_steps,
   )
-  result_type, statistics_type, _ = client_update.type_signature.result
-  bytes_down = _num_bytes(hparams_type) + _num_bytes(adapter.weights_type)
-  bytes_up = _num_bytes(result_type)
+  shared = None
+  if update.is_federated:
+    shared = shared_state.SharedState(update, shared_aggregators or {})
+  aggregate_metrics = (
+      metrics_aggregator or tff.learning.metrics.sum_then_finalize
+  )(adapter.metric_finalizers)
+  return _build_process(update, shared, aggregate_metrics)
 
-  @tff.tensorflow.computation(statistics_type)
-  def measure(aggregated):
-    return _measure(aggregated, bytes_down, bytes_up)
+
+def _build_process(
+    update: client_update_lib.ClientUpdate,
+    shared: Optional[shared_state.SharedState],
+    aggregate_metrics: Any,
+) -> tff.learning.templates.ClientWorkProcess:
+  """The process, from what clients do and what the server shares."""
+  hparams = _initial_hparams(update.optimizer)
+
+  @_compat.federated_computation
+  def initialize():
+    initial_hparams = _compat.federated_value(hparams, _compat.SERVER)
+    if shared is None:
+      return initial_hparams
+    round_and_shared = _compat.federated_eval(shared.initial, _compat.SERVER)
+    return _compat.federated_zip(
+        _OrderedDict(
+            [
+                (_HPARAMS_KEY, initial_hparams),
+                (shared_state.ROUND_NUM_KEY, round_and_shared[0]),
+                (shared_state.SHARED_KEY, round_and_shared[1]),
+                (shared_state.AGGREGATOR_KEY, shared.initialize_aggregator()),
+            ]
+        )
+    )
+
+  state_type = initialize.type_signature.result.member
+  hparams_type = state_type if shared is None else state_type[_HPARAMS_KEY]
+  shared_type = None if shared is None else shared.type_signature
+  client_update = update.build_computation(hparams_type, shared_type)
+  measure = _build_measure(update, client_update, hparams_type, shared_type)
 
   @_compat.federated_computation(
       initialize.type_signature.result,
-      _compat.FederatedType(adapter.weights_type, _compat.CLIENTS),
-      _compat.FederatedType(
-          _compat.SequenceType(adapter.element_type), _compat.CLIENTS
-      ),
+      _compat.FederatedType(update.adapter.weights_type, _compat.CLIENTS),
+      _compat.FederatedType(update.input_type(), _compat.CLIENTS),
   )
-  def next_fn(state, weights, client_data):
-    client_result, client_statistics, client_metrics = _compat.federated_map(
-        client_update,
-        (_compat.federated_broadcast(state), weights, client_data),
-    )
-    aggregated = statistics.aggregate_statistics(client_statistics)
+  def next_fn(state, weights, client_input):
+    broadcast = _compat.federated_broadcast
+    if shared is None:
+      arguments = (broadcast(state), weights, client_input)
+    else:
+      round_and_shared = (
+          state[shared_state.ROUND_NUM_KEY],
+          state[shared_state.SHARED_KEY],
+      )
+      arguments = (
+          broadcast(state[_HPARAMS_KEY]),
+          weights,
+          client_input,
+          broadcast(_compat.federated_zip(round_and_shared)),
+      )
+    reported = _compat.federated_map(client_update, arguments)
+    aggregated = statistics.aggregate_statistics(reported['statistics'])
     measurements = _OrderedDict(
-        train=aggregate_metrics(client_metrics),
+        train=aggregate_metrics(reported['metrics']),
         clients=_compat.federated_map(measure, aggregated),
     )
+    names = [
+        name
+        for name, _ in tff.structure.iter_elements(
+            client_update.type_signature.result
+        )
+    ]
+    if 'client_states' in names:
+      measurements['client_states'] = stacking.stack_at_server(
+          reported['client_states'], keep=reported['is_healthy']
+      )
+    if 'steps' in names:
+      measurements['steps'] = stacking.stack_at_server(reported['steps'])
+    if shared is not None:
+      state = _next_state(state, shared, reported, aggregated)
     return tff.templates.MeasuredProcessOutput(
-        state, client_result, _compat.federated_zip(measurements)
+        state, reported['result'], _compat.federated_zip(measurements)
     )
 
-  @tff.tensorflow.computation(hparams_type)
+  @tff.tensorflow.computation(state_type)
   def get_hparams(state):
-    return state
+    return state if shared is None else state[_HPARAMS_KEY]
 
-  @tff.tensorflow.computation(hparams_type, hparams_type)
-  def set_hparams(state, hparams):
-    del state  # It is nothing but the hyperparameters.
-    return hparams
+  @tff.tensorflow.computation(state_type, hparams_type)
+  def set_hparams(state, new_hparams):
+    if shared is None:
+      return new_hparams
+    return _OrderedDict(state, **{_HPARAMS_KEY: new_hparams})
 
   return tff.learning.templates.ClientWorkProcess(
       initialize,
@@ -234,3 +295,41 @@ def build_local_training_client_work(
       get_hparams_fn=get_hparams,
       set_hparams_fn=set_hparams,
   )
+
+
+def _next_state(state, shared, reported, aggregated):
+  """The state after a round, with a `FederatedOptimizer`."""
+  round_num, new_shared, aggregator_state = shared.next(
+      state, reported, aggregated['sum']['num_healthy']
+  )
+  return _compat.federated_zip(
+      _OrderedDict(
+          [
+              (_HPARAMS_KEY, state[_HPARAMS_KEY]),
+              (shared_state.ROUND_NUM_KEY, round_num),
+              (shared_state.SHARED_KEY, new_shared),
+              (shared_state.AGGREGATOR_KEY, aggregator_state),
+          ]
+      )
+  )
+
+
+def _build_measure(update, client_update, hparams_type, shared_type):
+  """The computation from aggregated statistics to what is measured."""
+  result_type = client_update.type_signature.result
+  received = [hparams_type, update.adapter.weights_type]
+  received += [t for t in (shared_type, update.kept_type()) if t is not None]
+  sent = [
+      part_type
+      for name, part_type in tff.structure.iter_elements(result_type)
+      if name in ('result', 'sent', 'sent_weight')
+  ]
+  bytes_down, bytes_up = (
+      sum(map(_num_bytes, part)) for part in (received, sent)
+  )
+
+  @tff.tensorflow.computation(result_type['statistics'])
+  def measure(aggregated):
+    return measurements_lib.measure_clients(aggregated, bytes_down, bytes_up)
+
+  return measure

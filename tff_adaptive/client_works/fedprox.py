@@ -15,11 +15,11 @@
 
 import tensorflow as tf
 
-from tff_adaptive.client_works import local_training
+from tff_adaptive.client_works import loss_term as loss_term_lib
 from tff_adaptive.optimizers import optimizer
 
 
-def build_fedprox(mu: float = 0.01) -> local_training.LossTerm:
+def build_fedprox(mu: float = 0.01) -> loss_term_lib.PlainLossTerm:
   """Builds the loss term of FedProx, for any client optimizer.
 
   ```

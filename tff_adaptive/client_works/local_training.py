@@ -14,28 +14,48 @@
 """The local training loop: one client, from the received model to its change.
 
 One loop serves every client rule, both kinds of models and every loss term.
-What a rule needs beyond the gradient it asks for through the keyword superset
-of TFF's optimizer protocol, see `tff_adaptive.optimizers.ExtraArgsOptimizer`.
+What a rule needs beyond the gradient it asks for through the supersets of TFF's
+optimizer protocol: `tff_adaptive.optimizers.ExtraArgsOptimizer` and
+`tff_adaptive.optimizers.FederatedOptimizer`.
 """
 
 import collections
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Optional
 
+import attrs
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive import _stateless_random
+from tff_adaptive.aggregators import client_reports
 from tff_adaptive.client_works import gradients as gradients_lib
+from tff_adaptive.client_works import local_step
+from tff_adaptive.client_works import loss_term as loss_term_lib
 from tff_adaptive.client_works import model_adapter
-from tff_adaptive.optimizers import optimizer as optimizer_lib
-
-# (trainable weights, weights that were received, batch) to a scalar.
-LossTerm = Callable[
-    [model_adapter.Weights, model_adapter.Weights, Any], tf.Tensor
-]
+from tff_adaptive.client_works import totals as totals_lib
+from tff_adaptive.optimizers import federated_optimizer
+from tff_adaptive.optimizers import vectors
 
 _OrderedDict = collections.OrderedDict
+
+OPTIMIZER_KEY = 'optimizer'
+PREVIOUS_MODEL_KEY = 'previous_model'
+
+
+class RoundStart(NamedTuple):
+  """What a client starts a round with, besides the model.
+
+  Attributes:
+    shared: What the server sends for a `FederatedOptimizer`.
+    kept: What the client holds: under `'optimizer'` the part of a
+      `FederatedOptimizer`, under `'previous_model'` the trainable weights that
+      its last participation ended with, a tuple of tensors.
+    round_num: The number of finished rounds, an int32 scalar.
+  """
+
+  shared: Any = _OrderedDict()
+  kept: Any = _OrderedDict()
+  round_num: Any = 0
 
 
 class LocalResult(NamedTuple):
@@ -43,260 +63,218 @@ class LocalResult(NamedTuple):
 
   Attributes:
     update: The received minus the trained weights, a tuple of tensors; zeros
-      for a client that is not healthy.
+      for a client that is not healthy, as in `sent` and `reports`.
     num_examples: How many examples were seen, every epoch counted; an int64
       scalar, 0 for a client that is not healthy.
+    sent: What the client sends for a `FederatedOptimizer`.
+    kept: What the client holds from now on, like `RoundStart.kept`.
+    reports: The `ClientReport`s, by name.
     statistics: Scalars about the training, in the form that
       `tff_adaptive.aggregators.aggregate_statistics` takes.
+    trace: Names to one number a step, if asked for.
     metrics: The model's unfinalized metrics.
+    is_healthy: Whether the client has an example, and all is finite.
   """
 
   update: model_adapter.Weights
   num_examples: tf.Tensor
-  statistics: '_OrderedDict[str, _OrderedDict[str, tf.Tensor]]'
+  sent: Any
+  kept: Any
+  reports: totals_lib.Scalars
+  statistics: Any
+  trace: totals_lib.Scalars
   metrics: Any
+  is_healthy: tf.Tensor
 
 
-class _Totals(NamedTuple):
-  """What the loop adds up, step by step; the reports as name to scalar."""
+class _LoopState(NamedTuple):
+  """What a local step changes."""
 
-  num_steps: tf.Tensor
-  num_examples: tf.Tensor
-  num_gradient_evaluations: tf.Tensor
-  loss: tf.Tensor  # Each batch's mean loss times its number of examples.
-  report_sum: '_OrderedDict[str, tf.Tensor]'
-  report_min: '_OrderedDict[str, tf.Tensor]'
-  report_max: '_OrderedDict[str, tf.Tensor]'
+  weights: model_adapter.Weights
+  optimizer_state: Any
+  metrics: Any
+  totals: totals_lib.Totals
 
 
-def _split_report(
-    optimizer: tff.learning.optimizers.Optimizer, state: Any
-) -> tuple[tf.Tensor, '_OrderedDict[str, tf.Tensor]']:
-  """The gradients that the last step cost, and what else it reports."""
-  report = optimizer_lib.step_report(optimizer, state)
-  evaluations = report.pop(optimizer_lib.GRADIENT_EVALUATIONS_KEY, 1.0)
-  return tf.cast(evaluations, tf.int64), report
+def _specs(weights: model_adapter.Weights) -> tuple[tf.TensorSpec, ...]:
+  return tuple(tf.TensorSpec(w.shape, w.dtype) for w in weights)
 
 
-def _initial_totals(report_names: list[str]) -> _Totals:
-  zero = tf.zeros([], tf.int64)
-
-  def fill(value):
-    return _OrderedDict((name, tf.constant(value)) for name in report_names)
-
-  infinity = float('inf')
-  return _Totals(
-      zero, zero, zero, tf.zeros([]), fill(0.0), fill(infinity), fill(-infinity)
-  )
-
-
-def _add_step(
-    totals: _Totals,
-    evaluation: model_adapter.Evaluation,
-    num_gradient_evaluations: tf.Tensor,
-    report: '_OrderedDict[str, tf.Tensor]',
-) -> _Totals:
-  """The totals after one more step."""
-
-  def merge(reduce_fn, accumulated):
-    return _OrderedDict(
-        (name, reduce_fn(value, report[name]))
-        for name, value in accumulated.items()
-    )
-
-  loss = tf.cast(evaluation.loss, tf.float32)
-  return _Totals(
-      totals.num_steps + 1,
-      totals.num_examples + evaluation.num_examples,
-      totals.num_gradient_evaluations + num_gradient_evaluations,
-      totals.loss + loss * tf.cast(evaluation.num_examples, tf.float32),
-      merge(tf.add, totals.report_sum),
-      merge(tf.minimum, totals.report_min),
-      merge(tf.maximum, totals.report_max),
-  )
-
-
-def _all_finite(structure: Any) -> tf.Tensor:
-  """Whether every floating point entry is finite, a boolean scalar."""
-  checks = [
-      tf.reduce_all(tf.math.is_finite(leaf))
-      for leaf in tf.nest.flatten(structure)
-      if leaf.dtype.is_floating
-  ]
-  return tf.reduce_all(checks) if checks else tf.constant(True)
-
-
-def _statistics(
-    totals: _Totals, is_healthy: tf.Tensor
-) -> '_OrderedDict[str, _OrderedDict[str, tf.Tensor]]':
-  """The totals of a client, so that one that is not healthy has no effect."""
-
-  def keep(values, neutral):
-    return _OrderedDict(
-        (name, tf.where(is_healthy, value, tf.cast(neutral, value.dtype)))
-        for name, value in values.items()
-    )
-
-  sums = _OrderedDict(
-      [
-          ('num_healthy', tf.ones([], tf.int64)),
-          ('num_examples', totals.num_examples),
-          ('num_steps', totals.num_steps),
-          ('num_gradient_evaluations', totals.num_gradient_evaluations),
-          ('loss', totals.loss),
-          *totals.report_sum.items(),
-      ]
-  )
-  sums = keep(sums, 0)
-  sums['num_clients'] = tf.ones([], tf.int64)
-  return _OrderedDict(
-      [
-          ('sum', sums),
-          ('min', keep(totals.report_min, float('inf'))),
-          ('max', keep(totals.report_max, -float('inf'))),
-      ]
-  )
-
-
-def _take_step(
-    model: model_adapter.LocalModel,
+def initial_kept(
     optimizer: tff.learning.optimizers.Optimizer,
-    loss_term: Optional[model_adapter.BatchLossTerm],
-    gradient_options: gradients_lib.GradientOptions,
-    weights: model_adapter.Weights,
-    optimizer_state: Any,
-    batch: Any,
-) -> tuple[model_adapter.Evaluation, Any, model_adapter.Weights]:
-  """One step on one batch: its evaluation, the new state, the new weights."""
-  if not optimizer_lib.takes_extra_args(optimizer):
-    evaluation = model.value_and_grad(weights, batch, loss_term)
-    new_state, new_weights = optimizer.next(
-        optimizer_state,
-        weights,
-        gradient_options.apply(weights, evaluation.gradients),
-    )
-    return evaluation, new_state, new_weights
-
-  again = None
-  evaluate = model.value_and_grad
-  if optimizer.evaluates_again:
-    # Every evaluation of a step sees the same random numbers.
-    seed = _stateless_random.draw_seed()
-
-    def evaluate(*args):
-      return _stateless_random.call_with_seed(model.value_and_grad, seed, *args)
-
-    def again(point):
-      repeated = _stateless_random.call_with_seed(
-          model.value_and_grad_again, seed, point, batch, loss_term
-      )
-      return repeated.loss, gradient_options.apply(point, repeated.gradients)
-
-  evaluation = evaluate(weights, batch, loss_term)
-  new_state, new_weights = optimizer.next(
-      optimizer_state,
-      weights,
-      gradient_options.apply(weights, evaluation.gradients),
-      value=evaluation.loss,
-      value_and_grad_fn=again,
-  )
-  return evaluation, new_state, new_weights
-
-
-def build_local_training(
-    model: model_adapter.LocalModel,
-    optimizer: tff.learning.optimizers.Optimizer,
-    loss_term: Optional[LossTerm] = None,
-    gradient_options: gradients_lib.GradientOptions = (
-        gradients_lib.GradientOptions()
-    ),
-    loop_implementation: tff.learning.LoopImplementation = (
-        tff.learning.LoopImplementation.DATASET_REDUCE
-    ),
-) -> Callable[..., LocalResult]:
-  """Builds the training of one client.
-
-  A client without an example, or whose change, loss or reports are not finite,
-  is not healthy: its update is zero, its counts are zero, its metrics are
-  empty, and it is left out of every minimum and maximum.
+    loss_term: Optional[loss_term_lib.LossTerm],
+    received: model_adapter.Weights,
+) -> Any:
+  """What a client holds that takes part for the first time.
 
   Args:
-    model: The model, in the graph that the result is called in.
-    optimizer: A plain TFF optimizer or an `ExtraArgsOptimizer`; its state is
-      made anew for every call.
+    optimizer: The client's optimizer.
+    loss_term: A loss term, or `None`.
+    received: The trainable weights that it receives.
+
+  Returns:
+    An ordered dictionary like `RoundStart.kept`, empty if nothing is kept.
+  """
+  kept: _OrderedDict[str, Any] = _OrderedDict()
+  if isinstance(optimizer, federated_optimizer.FederatedOptimizer):
+    part = optimizer.initialize_kept(_specs(received))
+    if part:
+      kept[OPTIMIZER_KEY] = part
+  if isinstance(loss_term, loss_term_lib.PreviousModelLossTerm):
+    kept[PREVIOUS_MODEL_KEY] = received
+  return kept
+
+
+@attrs.frozen(eq=False)
+class LocalTraining:
+  """The training of one client.
+
+  A client without an example, or whose change, loss, reports or sent and kept
+  parts are not finite, is not healthy: its update is zero, its counts are zero,
+  its metrics are empty, and it is left out of every minimum and maximum.
+
+  Attributes:
+    model: The model, in the graph that the training is called in.
+    optimizer: A plain TFF optimizer, an `ExtraArgsOptimizer` or a
+      `FederatedOptimizer`; its state is made anew for every call.
     loss_term: A term that is added to the loss of each batch, or `None`.
     gradient_options: What happens to a gradient before the optimizer sees it.
     loop_implementation: How the loop runs over the batches, see
       `tff.learning.LoopImplementation`.
-
-  Returns:
-    A `tf.function` that maps (received `tff.learning.models.ModelWeights`,
-    hyperparameters of the optimizer, `tf.data.Dataset` of batches) to a
-    `LocalResult`.
+    reports: What the server rule wants to know.
+    trace_steps: Whether every step is recorded.
   """
-  reduce_dataset = tff.learning.loop_builder.build_training_loop(
-      loop_implementation=loop_implementation
+
+  model: model_adapter.LocalModel
+  optimizer: tff.learning.optimizers.Optimizer
+  loss_term: Optional[loss_term_lib.LossTerm] = None
+  gradient_options: gradients_lib.GradientOptions = (
+      gradients_lib.GradientOptions()
   )
+  loop_implementation: tff.learning.LoopImplementation = (
+      tff.learning.LoopImplementation.DATASET_REDUCE
+  )
+  reports: Sequence[client_reports.ClientReport] = ()
+  trace_steps: bool = False
 
-  @tf.function
-  def train(weights, hparams, dataset):
+  def __call__(
+      self,
+      weights: tff.learning.models.ModelWeights,
+      hparams: Any,
+      dataset: tf.data.Dataset,
+      start: RoundStart = RoundStart(),
+  ) -> LocalResult:
+    """Trains, in the current graph.
+
+    Args:
+      weights: The weights that were received.
+      hparams: The hyperparameters of the optimizer.
+      dataset: The batches.
+      start: What else the round starts with.
+
+    Returns:
+      What the training gives.
+    """
     received = tuple(tf.nest.flatten(weights.trainable))
-    batch_term = None
-    if loss_term is not None:
-      batch_term = lambda point, batch: loss_term(point, received, batch)
-
-    optimizer_state = optimizer.set_hparams(
-        optimizer.initialize(
-            tuple(tf.TensorSpec(w.shape, w.dtype) for w in received)
-        ),
-        hparams,
+    local_step_fn = self._build_step(received, start)
+    optimizer_state = self._start_optimizer(received, hparams, start)
+    _, report = totals_lib.split_report(self.optimizer, optimizer_state)
+    initial = _LoopState(
+        received,
+        optimizer_state,
+        self.model.start(weights),
+        totals_lib.initial_totals(list(report), self.reports, self.trace_steps),
     )
-    optimizer_state = tf.nest.map_structure(
-        tf.convert_to_tensor, optimizer_state
-    )
-    _, report = _split_report(optimizer, optimizer_state)
-    initial_metrics = model.start(weights)
 
     def step(state, batch):
       point, optimizer_state, metrics, totals = state
-      evaluation, optimizer_state, point = _take_step(
-          model,
-          optimizer,
-          batch_term,
-          gradient_options,
-          point,
-          optimizer_state,
-          batch,
+      point, optimizer_state, taken = local_step_fn(
+          point, optimizer_state, batch
       )
-      metrics = model.update_metrics(metrics, batch, evaluation)
-      totals = _add_step(
-          totals, evaluation, *_split_report(optimizer, optimizer_state)
-      )
-      return point, optimizer_state, metrics, totals
+      metrics = self.model.update_metrics(metrics, batch, taken.evaluation)
+      totals = totals_lib.add_step(totals, taken)
+      return _LoopState(point, optimizer_state, metrics, totals)
 
-    trained, _, metrics, totals = reduce_dataset(
-        step,
-        dataset,
-        lambda: (
-            received,
-            optimizer_state,
-            initial_metrics,
-            _initial_totals(list(report)),
-        ),
+    run_loop = tff.learning.loop_builder.build_training_loop(
+        loop_implementation=self.loop_implementation
+    )
+    final = run_loop(step, dataset, lambda: initial)
+    return self._finish(received, final)
+
+  def _build_step(
+      self, received: model_adapter.Weights, start: RoundStart
+  ) -> local_step.LocalStep:
+    """The local step of this round."""
+    term: Any = self.loss_term
+    batch_term = None
+    if isinstance(term, loss_term_lib.PreviousModelLossTerm):
+      previous = start.kept[PREVIOUS_MODEL_KEY]
+      batch_term = lambda point, batch: term(
+          point, received, batch, previous_model=previous
+      )
+    elif term is not None:
+      batch_term = lambda point, batch: term(point, received, batch)
+    wants_received = (
+        client_reports.ClientReport.RECEIVED_MODEL_LOSS in self.reports
+    )
+    return local_step.LocalStep(
+        self.model,
+        self.optimizer,
+        batch_term,
+        self.gradient_options,
+        received if wants_received else None,
     )
 
-    update = tuple(r - t for r, t in zip(received, trained))
-    is_healthy = (totals.num_examples > 0) & _all_finite((update, totals[3:5]))
+  def _start_optimizer(
+      self, received: model_adapter.Weights, hparams: Any, start: RoundStart
+  ) -> Any:
+    """The optimizer's state before the first step."""
+    state = self.optimizer.set_hparams(
+        self.optimizer.initialize(_specs(received)), hparams
+    )
+    if isinstance(self.optimizer, federated_optimizer.FederatedOptimizer):
+      state = self.optimizer.start_round(
+          state,
+          start.shared,
+          start.kept.get(OPTIMIZER_KEY, _OrderedDict()),
+          tf.convert_to_tensor(start.round_num, tf.int32),
+      )
+    return tf.nest.map_structure(tf.convert_to_tensor, state)
+
+  def _finish(
+      self, received: model_adapter.Weights, final: _LoopState
+  ) -> LocalResult:
+    """What the training gives, zeros where the client is not healthy."""
+    totals = final.totals
+    update = tuple(r - t for r, t in zip(received, final.weights))
+    sent: _OrderedDict[str, Any] = _OrderedDict()
+    kept: _OrderedDict[str, Any] = _OrderedDict()
+    if isinstance(self.optimizer, federated_optimizer.FederatedOptimizer):
+      sent, part = self.optimizer.finish_round(final.optimizer_state)
+      if part:
+        kept[OPTIMIZER_KEY] = part
+    if isinstance(self.loss_term, loss_term_lib.PreviousModelLossTerm):
+      kept[PREVIOUS_MODEL_KEY] = final.weights
+    reports = totals_lib.finish_reports(totals, self.reports, update)
+    is_healthy = (totals.num_examples > 0) & vectors.all_finite(
+        (update, totals.loss, totals.report_sum, sent, kept, reports)
+    )
+    # Chosen, not multiplied by zero: 0 * NaN is NaN.
+    leaves = tf.nest.flatten((update, sent, reports))
+    leaves = tf.cond(
+        is_healthy, lambda: leaves, lambda: [tf.zeros_like(t) for t in leaves]
+    )
+    update, sent, reports = tf.nest.pack_sequence_as(
+        (update, sent, reports), leaves
+    )
     return LocalResult(
-        # Chosen, not multiplied by zero: 0 * NaN is NaN.
-        tf.cond(
-            is_healthy,
-            lambda: update,
-            lambda: tuple(map(tf.zeros_like, update)),
-        ),
+        update,
         tf.where(is_healthy, totals.num_examples, 0),
-        _statistics(totals, is_healthy),
-        model.report_metrics(metrics, is_healthy),
+        sent,
+        kept,
+        reports,
+        totals_lib.to_statistics(totals, is_healthy),
+        totals.trace,
+        self.model.report_metrics(final.metrics, is_healthy),
+        is_healthy,
     )
-
-  return train

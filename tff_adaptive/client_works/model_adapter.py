@@ -22,6 +22,7 @@ the graph of the client's work by a `ModelAdapter`, which knows the types.
 import abc
 from collections.abc import Callable, Iterator, Mapping
 import contextlib
+import threading
 from typing import Any, NamedTuple, Optional, Union
 import warnings
 
@@ -37,6 +38,8 @@ Model = Union[
 Weights = tuple[tf.Tensor, ...]
 # (trainable weights, batch) to a scalar that is added to the model's loss.
 BatchLossTerm = Callable[[Weights, Any], tf.Tensor]
+
+_WARNINGS_LOCK = threading.Lock()
 
 
 class Evaluation(NamedTuple):
@@ -160,7 +163,7 @@ def _differentiate(
 
 
 @contextlib.contextmanager
-def _inference_by_default() -> Iterator[None]:
+def inference_by_default() -> Iterator[None]:
   """Lets Keras layers that are not told whether they train assume inference.
 
   TFF clones a Keras model each time a functional model predicts, and Keras
@@ -168,11 +171,14 @@ def _inference_by_default() -> Iterator[None]:
   call leaves random ops of dropout layers behind, and TFF's worker fails when
   it comes to them; at inference there are none. The prediction proper is told.
   """
-  with warnings.catch_warnings():
-    # Deprecated, since TensorFlow 2 has no need of it outside of such graphs.
-    warnings.simplefilter('ignore')
-    with tf.keras.backend.learning_phase_scope(0):
-      yield
+  scope = tf.keras.backend.learning_phase_scope(0)
+  with contextlib.ExitStack() as stack:
+    # What catches warnings does so in all threads: not for longer than needed.
+    with _WARNINGS_LOCK, warnings.catch_warnings():
+      # Deprecated, since TensorFlow 2 has no need of it outside of such graphs.
+      warnings.simplefilter('ignore')
+      stack.enter_context(scope)
+    yield
 
 
 class _LocalFunctionalModel(LocalModel):
@@ -193,7 +199,7 @@ class _LocalFunctionalModel(LocalModel):
         tf.nest.pack_sequence_as(self._trainable_structure, trainable),
         self._non_trainable,
     )
-    with _inference_by_default():
+    with inference_by_default():
       predictions = self._model.predict_on_batch(weights, x, training=training)
     return tff.learning.models.BatchOutput(
         loss=self._model.loss(output=predictions, label=y),

@@ -15,11 +15,12 @@
 
 All of them divide an average of the gradients by the root of an accumulator of
 their squares, coordinate by coordinate. They differ in how the accumulator
-takes in a square, where it starts, and whether the start is corrected for.
+takes in a square, where it starts, whether the start is corrected for, and
+whether the root is of the accumulator or of its maximum so far.
 """
 
 import collections
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Optional
 
 import attrs
@@ -36,6 +37,7 @@ _EPSILON_KEY = 'epsilon'
 _NUM_STEPS_KEY = 'num_steps'
 MOMENTUM_KEY = 'accumulator'
 SECOND_MOMENT_KEY = 'preconditioner'
+MAX_SECOND_MOMENT_KEY = 'max_preconditioner'
 
 UPDATE = 'update'
 MOMENTUM = 'momentum'
@@ -79,12 +81,17 @@ class Rule:
       no average is held.
     beta_2: The share of the accumulator that is kept, in [0, 1), or `None` for
       a rule that forgets nothing.
-    epsilon: Added to the root in the denominator, not negative.
+    epsilon: Added to the root in the denominator, not negative; see also
+      `epsilon_is_floor`.
     initial_second_moment: The start of the accumulator, not negative.
     bias_correction: Whether both moments are divided by one minus their share
       to the power of the number of steps.
     second_moment_of: Whether the accumulator takes in the square of the
       gradient (`'update'`) or of the average of gradients (`'momentum'`).
+    keeps_maximum: Whether the root is of the largest value that the accumulator
+      has had, as in AMSGrad; that starts at 0.
+    epsilon_is_floor: Whether `epsilon` is the least value of what the root is
+      taken of, and is not added to the root.
   """
 
   name: str
@@ -96,6 +103,8 @@ class Rule:
   initial_second_moment: float
   bias_correction: bool
   second_moment_of: str = UPDATE
+  keeps_maximum: bool = False
+  epsilon_is_floor: bool = False
 
   def __attrs_post_init__(self):
     optimizer.check_rate('learning_rate', self.learning_rate, self.name)
@@ -104,14 +113,8 @@ class Rule:
         'initial_second_moment', self.initial_second_moment, self.name
     )
     for key in (_BETA_1_KEY, _BETA_2_KEY):
-      beta = getattr(self, key)
-      if beta is None or tf.is_symbolic_tensor(beta):
-        continue
-      if not 0.0 <= beta < 1.0:
-        raise ValueError(
-            f'{self.name} `{key}` must be in the range [0.0, 1.0), found '
-            f'{beta}.'
-        )
+      if getattr(self, key) is not None:
+        optimizer.check_share(key, getattr(self, key), self.name)
     if self.second_moment_of not in (UPDATE, MOMENTUM):
       raise ValueError(
           f"{self.name} `second_moment_of` must be '{UPDATE}' or '{MOMENTUM}', "
@@ -137,24 +140,12 @@ class Rule:
       keys.append(_BETA_2_KEY)
     return keys + [_EPSILON_KEY]
 
-
-def _moment_spec(weight: Any) -> tf.TensorSpec:
-  """The spec of a moment of a weight.
-
-  Moments of weights in half precision are in float32: most shares round to 1
-  in half precision, and an average would never move.
-  """
-  return tf.TensorSpec(weight.shape, vectors.step_dtype(weight))
-
-
-def _fill(specs: Any, value: float) -> Any:
-  """Moments that hold `value`, for weights of the given specs."""
-
-  def fill(spec):
-    moment = _moment_spec(spec)
-    return tf.fill(moment.shape, tf.cast(value, moment.dtype))
-
-  return tf.nest.map_structure(fill, specs)
+  @property
+  def moment_keys(self) -> list[str]:
+    """The parts of the state that have one tensor a weight."""
+    keys = [MOMENTUM_KEY] if self.has_momentum else []
+    keys.append(SECOND_MOMENT_KEY)
+    return keys + [MAX_SECOND_MOMENT_KEY] * self.keeps_maximum
 
 
 class _Adaptive(tff.learning.optimizers.Optimizer):
@@ -168,9 +159,9 @@ class _Adaptive(tff.learning.optimizers.Optimizer):
     state = collections.OrderedDict(rule.hparams())
     if rule.bias_correction:
       state[_NUM_STEPS_KEY] = tf.zeros([], tf.int32)
-    if rule.has_momentum:
-      state[MOMENTUM_KEY] = _fill(specs, 0.0)
-    state[SECOND_MOMENT_KEY] = _fill(specs, rule.initial_second_moment)
+    starts = {SECOND_MOMENT_KEY: rule.initial_second_moment}
+    for key in rule.moment_keys:
+      state[key] = vectors.fill_moments(specs, starts.get(key, 0.0))
     return state
 
   def next(
@@ -180,65 +171,84 @@ class _Adaptive(tff.learning.optimizers.Optimizer):
         gradients
     )
     tff.learning.optimizers.check_weights_gradients_match(weights, gradients)
-    held = [SECOND_MOMENT_KEY] + [MOMENTUM_KEY] * self._rule.has_momentum
-    moment_specs = tf.nest.map_structure(_moment_spec, weights)
-    for key in held:
+    moment_specs = vectors.moment_specs(weights)
+    for key in self._rule.moment_keys:
       optimizer.check_weights_state_match(moment_specs, state[key], key)
     new_state = collections.OrderedDict(state)
     if self._rule.bias_correction:
       new_state[_NUM_STEPS_KEY] = state[_NUM_STEPS_KEY] + 1
 
-    # Without an average of gradients, the gradient takes its place.
-    momenta = state[held[-1]]
+    held = [state[key] for key in self._rule.moment_keys]
     moved = [
-        (w, m, v) if g is None else self._step_tensor(new_state, w, m, v, g)
-        for w, m, v, g in zip(
-            *map(tf.nest.flatten, (weights, momenta, state[held[0]], gradients))
+        (w, *moments)
+        if g is None
+        else self._step_tensor(new_state, w, g, moments)
+        for w, g, *moments in zip(
+            *map(tf.nest.flatten, (weights, gradients, *held))
         )
     ]
-    columns = list(zip(*moved)) or [(), (), ()]
-    new_weights, new_momenta, new_second_moments = (
+    columns = list(zip(*moved)) or [()] * (1 + len(held))
+    new_weights, *new_moments = (
         tf.nest.pack_sequence_as(weights, column) for column in columns
     )
-    new_state[SECOND_MOMENT_KEY] = new_second_moments
-    if self._rule.has_momentum:
-      new_state[MOMENTUM_KEY] = new_momenta
+    new_state.update(zip(self._rule.moment_keys, new_moments))
     return new_state, new_weights
 
   def _step_tensor(
       self,
       state: State,
       w: tf.Tensor,
-      m: tf.Tensor,
-      v: tf.Tensor,
       g: tf.Tensor,
+      moments: Sequence[tf.Tensor],
   ) -> tuple[tf.Tensor, ...]:
-    """The new weights, average and accumulator of one tensor."""
+    """The new weights and moments of one tensor."""
     rule = self._rule
-    dtype = w.dtype
-    step_dtype = v.dtype
-    w, m, g = (tf.cast(t, step_dtype) for t in (w, m, g))
+    held = dict(zip(rule.moment_keys, moments))
+    v = held[SECOND_MOMENT_KEY]
+    dtype, step_dtype = w.dtype, v.dtype
+    w, g = (tf.cast(t, step_dtype) for t in (w, g))
     hparams = {
         key: tf.cast(state[key], step_dtype) for key in rule.hparams_keys
     }
-    beta_1 = hparams.get(_BETA_1_KEY)
-    beta_2 = hparams.get(_BETA_2_KEY)
-    new_m = g if beta_1 is None else beta_1 * m + (1.0 - beta_1) * g
+    # Without an average of gradients, the gradient takes its place.
+    new_m = g
+    if rule.has_momentum:
+      beta_1 = hparams[_BETA_1_KEY]
+      new_m = held[MOMENTUM_KEY] = (
+          beta_1 * held[MOMENTUM_KEY] + (1.0 - beta_1) * g
+      )
     squared = new_m if rule.second_moment_of == MOMENTUM else g
-    new_v = rule.accumulate(v, tf.square(squared), beta_2)
-    numerator, second_moment = new_m, new_v
-    if rule.bias_correction:
-      num_steps = tf.cast(state[_NUM_STEPS_KEY], step_dtype)
-      if beta_1 is not None:
-        numerator = new_m / (1.0 - tf.pow(beta_1, num_steps))
-      if beta_2 is not None:
-        second_moment = new_v / (1.0 - tf.pow(beta_2, num_steps))
-    # A coordinate without any gradient yet does not move: 0 / (0 + 0) is 0.
-    step = tf.math.divide_no_nan(
-        numerator, tf.sqrt(second_moment) + hparams[_EPSILON_KEY]
+    new_v = held[SECOND_MOMENT_KEY] = rule.accumulate(
+        v, tf.square(squared), hparams.get(_BETA_2_KEY)
     )
-    new_w = w - hparams[_LEARNING_RATE_KEY] * step
-    return tf.cast(new_w, dtype), new_m, new_v
+    bounded = new_v
+    if rule.epsilon_is_floor:
+      bounded = tf.maximum(bounded, hparams[_EPSILON_KEY])
+    if rule.keeps_maximum:
+      bounded = tf.maximum(bounded, held[MAX_SECOND_MOMENT_KEY])
+      held[MAX_SECOND_MOMENT_KEY] = bounded
+    new_w = w - self._step(hparams, state.get(_NUM_STEPS_KEY), new_m, bounded)
+    return tf.cast(new_w, dtype), *held.values()
+
+  def _step(
+      self,
+      hparams: dict[str, tf.Tensor],
+      num_steps: Optional[tf.Tensor],
+      m: tf.Tensor,
+      v: tf.Tensor,
+  ) -> tf.Tensor:
+    """The step along an average m, with v under the root."""
+    if self._rule.bias_correction:
+      num_steps = tf.cast(num_steps, v.dtype)
+      if _BETA_1_KEY in hparams:
+        m = m / (1.0 - tf.pow(hparams[_BETA_1_KEY], num_steps))
+      if _BETA_2_KEY in hparams:
+        v = v / (1.0 - tf.pow(hparams[_BETA_2_KEY], num_steps))
+    denominator = tf.sqrt(v)
+    if not self._rule.epsilon_is_floor:
+      denominator += hparams[_EPSILON_KEY]
+    # A coordinate without any gradient yet does not move: 0 / (0 + 0) is 0.
+    return hparams[_LEARNING_RATE_KEY] * tf.math.divide_no_nan(m, denominator)
 
   def get_hparams(self, state: State) -> Hparams:
     return collections.OrderedDict(
@@ -258,7 +268,8 @@ def build_adaptive(rule: Rule) -> tff.learning.optimizers.Optimizer:
   Returns:
     A `tff.learning.optimizers.Optimizer`. Its state holds the hyperparameters,
     `num_steps` (int32) if the start is corrected for, `accumulator`, the
-    average of gradients, if `beta_1` is above 0, and `preconditioner`, the
-    accumulator of squares; the last two have the weights' structure.
+    average of gradients, if `beta_1` is above 0, `preconditioner`, the
+    accumulator of squares, and `max_preconditioner`, its maximum, if the rule
+    keeps that; the last three have the weights' structure.
   """
   return _Adaptive(rule)

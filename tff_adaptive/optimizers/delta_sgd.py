@@ -14,7 +14,7 @@
 """Delta-SGD: each client tunes its step to the local smoothness."""
 
 import collections
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -24,6 +24,8 @@ from tff_adaptive.optimizers import vectors
 
 _LEARNING_RATE_KEY = tff.learning.optimizers.LEARNING_RATE_KEY
 _THETA_KEY = 'theta'
+_SMOOTHNESS_LIMIT_KEY = 'smoothness_limit'
+_GROWTH_LIMIT_KEY = 'growth_limit'
 _GAMMA_KEY = 'gamma'
 _DELTA_KEY = 'delta'
 _HPARAMS_KEYS = (_LEARNING_RATE_KEY, _THETA_KEY, _GAMMA_KEY, _DELTA_KEY)
@@ -31,14 +33,44 @@ _HPARAMS_KEYS = (_LEARNING_RATE_KEY, _THETA_KEY, _GAMMA_KEY, _DELTA_KEY)
 _NUM_STEPS_KEY = 'num_steps'
 _LAST_STEP_SIZE_KEY = 'last_step_size'
 _LAST_THETA_KEY = 'last_theta'
+_LAST_SMOOTHNESS_LIMIT_KEY = 'last_smoothness_limit'
+_LAST_GROWTH_LIMIT_KEY = 'last_growth_limit'
+# In the order of `_StepSize`.
+_LAST_KEYS = (
+    _LAST_STEP_SIZE_KEY,
+    _LAST_THETA_KEY,
+    _LAST_SMOOTHNESS_LIMIT_KEY,
+    _LAST_GROWTH_LIMIT_KEY,
+)
 _PREVIOUS_WEIGHTS_KEY = 'previous_weights'
 _PREVIOUS_GRADIENTS_KEY = 'previous_gradients'
+
+# Reported limits are summed over steps in float32. A sum that is not finite
+# would make the client count as diverged, so a limit that overflows is cut.
+_LARGEST_REPORTED_LIMIT = 1e30
 
 RECOMPUTE = 'recompute'
 REUSE = 'reuse'
 
 State = collections.OrderedDict[str, Any]
 Hparams = collections.OrderedDict[str, Any]
+
+
+class _StepSize(NamedTuple):
+  """The step size of a step and where it is from, scalars.
+
+  Attributes:
+    step_size: The smaller one of the limits.
+    theta: Its ratio to the step size before.
+    smoothness_limit: The limit from the estimated smoothness; the other one
+      where there is no estimate.
+    growth_limit: The limit from the step size before.
+  """
+
+  step_size: tf.Tensor
+  theta: tf.Tensor
+  smoothness_limit: tf.Tensor
+  growth_limit: tf.Tensor
 
 
 def _flat_pairs(left: Any, gradients: Any) -> list[tuple[Any, Any]]:
@@ -54,8 +86,8 @@ def _next_step_size(
     last_theta: tf.Tensor,
     gamma: tf.Tensor,
     delta: tf.Tensor,
-) -> tuple[tf.Tensor, tf.Tensor]:
-  """The step size and theta of a step after the first; see `build_delta_sgd`.
+) -> _StepSize:
+  """The step size of a step after the first; see `build_delta_sgd`.
 
   Args:
     weight_change: The norm of x_k - x_{k-1}, a scalar.
@@ -66,18 +98,21 @@ def _next_step_size(
     delta: The hyperparameter, a scalar.
 
   Returns:
-    The pair (step size, theta) of step k; NaN where a change is not finite.
+    The step size of step k; NaN where a change is not finite, as are its theta
+    and the limit from the smoothness.
   """
   grown = tf.sqrt(1.0 + delta * last_theta) * last_step_size
   smooth = tf.math.divide_no_nan(gamma * weight_change, 2.0 * gradient_change)
   # Without a change there is no estimate of the smoothness: grow.
   has_estimate = (weight_change > 0.0) & (gradient_change > 0.0)
-  step_size = tf.where(has_estimate, tf.minimum(smooth, grown), grown)
+  smooth = tf.where(has_estimate, smooth, grown)
   # min() and the comparisons would pick the growth limit over a NaN, and an
   # infinite change would give a step of 0. Such a client must be seen to fail.
   is_finite = tf.math.is_finite(weight_change + gradient_change)
-  step_size = tf.where(is_finite, step_size, float('nan'))
-  return step_size, tf.math.divide_no_nan(step_size, last_step_size)
+  smooth = tf.where(is_finite, smooth, float('nan'))
+  step_size = tf.where(is_finite, tf.minimum(smooth, grown), float('nan'))
+  theta = tf.math.divide_no_nan(step_size, last_step_size)
+  return _StepSize(step_size, theta, smooth, grown)
 
 
 class _DeltaSGD(optimizer.ExtraArgsOptimizer):
@@ -110,8 +145,8 @@ class _DeltaSGD(optimizer.ExtraArgsOptimizer):
     dtype = vectors.step_dtype(specs)
     state = collections.OrderedDict(self._hparams)
     state[_NUM_STEPS_KEY] = tf.zeros([], tf.int32)
-    state[_LAST_STEP_SIZE_KEY] = tf.zeros([], dtype)
-    state[_LAST_THETA_KEY] = tf.zeros([], dtype)
+    for key in _LAST_KEYS:
+      state[key] = tf.zeros([], dtype)
     history = [_PREVIOUS_WEIGHTS_KEY]
     if not self._recomputes:
       history.append(_PREVIOUS_GRADIENTS_KEY)
@@ -142,12 +177,11 @@ class _DeltaSGD(optimizer.ExtraArgsOptimizer):
     old_gradients = self._gradients_at_previous_weights(
         state, gradients, value_and_grad_fn
     )
-    step_size, theta = self._step_size(state, weights, gradients, old_gradients)
+    taken = self._step_size(state, weights, gradients, old_gradients)
 
     new_state = collections.OrderedDict(state)
     new_state[_NUM_STEPS_KEY] = state[_NUM_STEPS_KEY] + 1
-    new_state[_LAST_STEP_SIZE_KEY] = step_size
-    new_state[_LAST_THETA_KEY] = theta
+    new_state.update(zip(_LAST_KEYS, taken))
     # Stock TFF loops hand over variables and assign to them afterwards.
     new_state[_PREVIOUS_WEIGHTS_KEY] = tf.nest.map_structure(
         tf.convert_to_tensor, weights
@@ -156,7 +190,7 @@ class _DeltaSGD(optimizer.ExtraArgsOptimizer):
       new_state[_PREVIOUS_GRADIENTS_KEY] = tf.nest.map_structure(
           lambda w, g: tf.zeros_like(w) if g is None else g, weights, gradients
       )
-    return new_state, vectors.descend(weights, gradients, step_size)
+    return new_state, vectors.descend(weights, gradients, taken.step_size)
 
   def _gradients_at_previous_weights(
       self,
@@ -195,8 +229,8 @@ class _DeltaSGD(optimizer.ExtraArgsOptimizer):
       weights: Any,
       gradients: Any,
       old_gradients: list[tf.Tensor],
-  ) -> tuple[tf.Tensor, tf.Tensor]:
-    """The step size and theta of this step, scalars."""
+  ) -> _StepSize:
+    """The step size of this step."""
     dtype = vectors.step_dtype(weights)
     learning_rate, initial_theta, gamma, delta = (
         tf.cast(state[key], dtype) for key in _HPARAMS_KEYS
@@ -218,8 +252,11 @@ class _DeltaSGD(optimizer.ExtraArgsOptimizer):
           unchanged, unchanged, learning_rate, initial_theta, gamma, delta
       )
     else:
-      first = (learning_rate, initial_theta)
-    later_step_size, later_theta = _next_step_size(
+      # Nothing limits it but the hyperparameter.
+      first = _StepSize(
+          learning_rate, initial_theta, learning_rate, learning_rate
+      )
+    later = _next_step_size(
         weight_change,
         gradient_change,
         state[_LAST_STEP_SIZE_KEY],
@@ -227,19 +264,21 @@ class _DeltaSGD(optimizer.ExtraArgsOptimizer):
         gamma,
         delta,
     )
-    return (
-        tf.where(is_first, first[0], later_step_size),
-        tf.where(is_first, first[1], later_theta),
-    )
+    return _StepSize(*(tf.where(is_first, *pair) for pair in zip(first, later)))
 
   def report(self, state: State) -> 'collections.OrderedDict[str, tf.Tensor]':
     evaluations = tf.ones([], tf.int32)
     if self._recomputes:
       evaluations += tf.cast(state[_NUM_STEPS_KEY] > 1, tf.int32)
+    limit = state[_LAST_SMOOTHNESS_LIMIT_KEY]
+    largest = tf.constant(_LARGEST_REPORTED_LIMIT, limit.dtype)
     return collections.OrderedDict(
         [
             (optimizer.STEP_SIZE_KEY, state[_LAST_STEP_SIZE_KEY]),
             (_THETA_KEY, state[_LAST_THETA_KEY]),
+            # Chosen, not `minimum`, which may drop a NaN.
+            (_SMOOTHNESS_LIMIT_KEY, tf.where(limit > largest, largest, limit)),
+            (_GROWTH_LIMIT_KEY, state[_LAST_GROWTH_LIMIT_KEY]),
             (optimizer.GRADIENT_EVALUATIONS_KEY, evaluations),
         ]
     )
@@ -307,7 +346,11 @@ def build_delta_sgd(
 
   Returns:
     An `ExtraArgsOptimizer` with the hyperparameters `learning_rate`, `theta`,
-    `gamma` and `delta`. It reports `step_size` and `theta` of each step.
+    `gamma` and `delta`. It reports of each step `step_size`, `theta` and both
+    arguments of the minimum, `smoothness_limit` (at most 1e30) and
+    `growth_limit`, of which the step size is the smaller one. Where a limit
+    does not exist it equals the step size: both at step 0, and the first where
+    a norm is zero. Where a norm is not finite, all but `growth_limit` are NaN.
 
   Raises:
     ValueError: If an argument is out of its range, or, from `next`, if
@@ -327,9 +370,10 @@ def build_delta_sgd(
 
   References:
     Kim, Toghani, Uribe, Kyrillidis, Adaptive Federated Learning with
-    Auto-Tuned Clients, ICLR 2024, https://arxiv.org/abs/2306.11201, Algorithm 1
-    and equation (4); Malitsky and Mishchenko, Adaptive Gradient Descent without
-    Descent, ICML 2020, https://arxiv.org/abs/1910.09529, Algorithm 1.
+    Auto-Tuned Clients, ICLR 2024, https://arxiv.org/abs/2306.11201, Algorithm
+    1, equation (4), and Figure 7 for both limits over the steps; Malitsky and
+    Mishchenko, Adaptive Gradient Descent without Descent, ICML 2020,
+    https://arxiv.org/abs/1910.09529, Algorithm 1.
     Deviations: none from Algorithm 1 with the defaults. The published code adds
     1e-8 to eta_k and amplifies the first step; the paper does not, nor do we.
   """

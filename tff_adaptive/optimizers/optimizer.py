@@ -160,6 +160,19 @@ def check_positive(name: str, value: Any, owner: str) -> None:
     raise ValueError(f'{owner} `{name}` must be above zero, found {value}.')
 
 
+def check_share(
+    name: str, value: Any, owner: str, *, may_be_one: bool = False
+) -> None:
+  """Raises unless `value` is in [0, 1), or in [0, 1]; see `check_rate`."""
+  if tf.is_symbolic_tensor(value):
+    return
+  if not (0.0 <= value < 1.0 or (may_be_one and value == 1.0)):
+    end = ']' if may_be_one else ')'
+    raise ValueError(
+        f'{owner} `{name}` must be in the range [0.0, 1.0{end}, found {value}.'
+    )
+
+
 def check_weights_state_match(weights: Any, state: Any, name: str) -> None:
   """Raises unless a part of the state fits the weights.
 

@@ -35,10 +35,7 @@ class _SGD(tff.learning.optimizers.Optimizer):
 
   def __init__(self, learning_rate: Any, momentum: Any):
     optimizer.check_rate('learning_rate', learning_rate, 'SGD')
-    if not tf.is_symbolic_tensor(momentum) and not 0.0 <= momentum <= 1.0:
-      raise ValueError(
-          f'SGD `momentum` must be in the range [0.0, 1.0], found {momentum}.'
-      )
+    optimizer.check_share('momentum', momentum, 'SGD', may_be_one=True)
     self._learning_rate = learning_rate
     self._momentum = momentum
     # Without momentum there is no accumulator to keep, and no hyperparameter.

@@ -37,10 +37,49 @@ def step_dtype(specs: Any) -> tf.DType:
   return tf.float64 if tf.float64 in dtypes else tf.float32
 
 
+def moment_specs(specs: Any) -> Any:
+  """The specs of moments, one tensor a weight.
+
+  Those of weights in half precision are in float32: most shares round to 1 in
+  half precision, and an average would never move.
+
+  Args:
+    specs: A structure of tensors or `tf.TensorSpec`s, the weights.
+
+  Returns:
+    A structure like it of `tf.TensorSpec`s.
+  """
+  return tf.nest.map_structure(
+      lambda s: tf.TensorSpec(s.shape, step_dtype(s)), specs
+  )
+
+
+def fill_moments(specs: Any, value: float = 0.0) -> Any:
+  """Moments that hold `value`, for weights of the given specs."""
+  return tf.nest.map_structure(
+      lambda s: tf.fill(s.shape, tf.cast(value, s.dtype)), moment_specs(specs)
+  )
+
+
+def non_negative(moments: Any) -> Any:
+  """The moments with zeros for negative entries, which noise leaves behind."""
+  return tf.nest.map_structure(lambda v: tf.maximum(v, 0.0), moments)
+
+
 def norm(tensors: Iterable[tf.Tensor], dtype: tf.DType) -> tf.Tensor:
   """The Euclidean norm of the concatenation of `tensors`, a scalar."""
   squares = [tf.reduce_sum(tf.square(tf.cast(t, dtype))) for t in tensors]
   return tf.sqrt(tf.add_n(squares)) if squares else tf.zeros([], dtype)
+
+
+def all_finite(structure: Any) -> tf.Tensor:
+  """Whether every floating point entry is finite, a boolean scalar."""
+  checks = [
+      tf.reduce_all(tf.math.is_finite(leaf))
+      for leaf in tf.nest.flatten(structure)
+      if leaf.dtype.is_floating
+  ]
+  return tf.reduce_all(checks) if checks else tf.constant(True)
 
 
 def without_slices(gradients: Any) -> Any:

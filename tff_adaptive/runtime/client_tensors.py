@@ -19,10 +19,12 @@ cohort, out of which the graph picks a client by its number.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Union
+import itertools
+from typing import Any, NamedTuple, Optional, Union
 
 import numpy as np
 import tensorflow as tf
+import tensorflow_federated as tff
 
 from tff_adaptive import _compat
 from tff_adaptive.runtime import materialization
@@ -110,15 +112,25 @@ def pick(
   return tf.gather(leaf.tensors[0], number)
 
 
-def _pack_rows(packed: materialization.PackedElements) -> LeafTensors:
+def _is_uniform(packed: materialization.PackedElements) -> bool:
+  """Whether all sequences are as long, and all batches as large, as others."""
+  sizes, lengths = np.diff(packed.offsets), np.diff(packed.starts)
+  if packed.are_batches and not (len(sizes) and (sizes == sizes[0]).all()):
+    return False
+  return bool(len(lengths) and (lengths == lengths[0]).all())
+
+
+def _pack_rows(
+    packed: materialization.PackedElements, uniform: bool
+) -> LeafTensors:
   """The leaf of sequences that are kept as rows."""
   rows = tuple(map(tf.convert_to_tensor, packed.rows))
   offsets, starts = packed.offsets, packed.starts
-  sizes, lengths = np.diff(offsets), np.diff(starts)
+  sizes, num_clients = np.diff(offsets), len(starts) - 1
   if not packed.are_batches:
-    return _pack_elements(rows, starts, lengths)
-  if len(sizes) and (sizes == sizes[0]).all() and (lengths == lengths[0]).all():
-    shape = (len(lengths), lengths[0], sizes[0])
+    return _pack_elements(rows, starts, uniform)
+  if uniform:
+    shape = (num_clients, len(sizes) // num_clients, sizes[0])
     order = tf.convert_to_tensor(packed.order.reshape(shape), tf.int64)
     return LeafTensors(UNIFORM, (*rows, order))
   indices = (packed.order, offsets[:-1, np.newaxis], sizes[:, np.newaxis])
@@ -133,11 +145,11 @@ def _bounds(starts: np.ndarray) -> list[tf.Tensor]:
 
 
 def _pack_elements(
-    rows: tuple[tf.Tensor, ...], starts: np.ndarray, lengths: np.ndarray
+    rows: tuple[tf.Tensor, ...], starts: np.ndarray, uniform: bool
 ) -> LeafTensors:
   """The leaf of sequences each of whose elements is a row."""
-  if len(lengths) and (lengths == lengths[0]).all():
-    shape = (len(lengths), lengths[0])
+  if uniform:
+    shape = (len(starts) - 1, starts[1])
     return LeafTensors(
         UNIFORM_ELEMENTS,
         tuple(tf.reshape(r, [*shape, *r.shape[1:]]) for r in rows),
@@ -170,6 +182,55 @@ def _stack_datasets(
   return LeafTensors(DATASETS, (tf.stack(variants),))
 
 
+def _pack_all(
+    leaves: Sequence[Union[materialization.PackedElements, LeafTensors]],
+) -> list[LeafTensors]:
+  """The leaves of a cohort whose sequences are all kept as rows.
+
+  They are kept uniformly all or not at all: one alone gains nothing, and a
+  graph would have to be built for every combination that turns up.
+  """
+  uniform = all(
+      isinstance(leaf, LeafTensors) or _is_uniform(leaf) for leaf in leaves
+  )
+  return [
+      leaf if isinstance(leaf, LeafTensors) else _pack_rows(leaf, uniform)
+      for leaf in leaves
+  ]
+
+
+def _pack_cohort(
+    cohort: cohort_lib.Cohort,
+    member_type: _compat.Type,
+    cache: materialization.DatasetCache,
+) -> Optional[list[materialization.PackedElements]]:
+  """What a cohort brings, its batches taken from where they are.
+
+  Args:
+    cohort: The clients of a round.
+    member_type: The type of one client's argument.
+    cache: See `collect`.
+
+  Returns:
+    The leaves, or None if there is anything that cannot be kept as rows.
+  """
+
+  fields, beside = [(cohort_lib.DATA_KEY, member_type)], {}
+  if isinstance(cohort, cohort_lib.StatefulCohort):
+    fields = list(tff.structure.iter_elements(member_type))
+    beside = cohort.ids_and_states()
+
+  def pack(name, field_type):
+    if name in beside:
+      return cache.pack(beside[name], field_type)
+    if not isinstance(field_type, _compat.SequenceType):
+      return None
+    return cache.pack_cohort(cohort, field_type)
+
+  packed = list(itertools.starmap(pack, fields))
+  return None if None in packed else packed
+
+
 def collect(
     clients: Sequence[Any],
     member_type: _compat.Type,
@@ -194,10 +255,10 @@ def collect(
   """
   leaf_types = values.leaf_types(member_type)
   if isinstance(clients, cohort_lib.Cohort):
-    if reads_tensors and isinstance(member_type, _compat.SequenceType):
-      cohort = cache.pack_cohort(clients, member_type)
-      if cohort is not None:
-        return [_pack_rows(cohort)]
+    if reads_tensors:
+      fields = _pack_cohort(clients, member_type, cache)
+      if fields is not None:
+        return _pack_all(fields)
     clients = list(clients)
   by_client = list(map(values.build_flatten(member_type), clients))
   by_leaf = [
@@ -216,8 +277,5 @@ def collect(
   if reads_tensors:
     packed = collect_all(cache.pack)
     if None not in packed:
-      return [
-          leaf if isinstance(leaf, LeafTensors) else _pack_rows(leaf)
-          for leaf in packed
-      ]
+      return _pack_all(packed)
   return collect_all(_stack_datasets)

@@ -257,7 +257,8 @@ def build_reduction(
       element, other arguments).
     step_fn: That function, to be called itself; by default it is called by its
       name, which the runtime has to know by then.
-    jit_compile: Whether XLA compiles the call by name.
+    jit_compile: Whether XLA compiles the call by name; it never compiles one
+      that takes strings.
 
   Returns:
     A function of (sequence or its variant, state, other arguments) to the final
@@ -267,6 +268,7 @@ def build_reduction(
   others = _attr_dtypes(node, 'Targuments')
   arguments = [tf.as_dtype(arg.type) for arg in reduce_signature.input_arg]
   elements = arguments[len(states) : len(arguments) - len(others)]
+  jit_compile = jit_compile and tf.string not in arguments
   shapes = [
       tf.TensorShape(shape) for shape in node.attr['output_shapes'].list.shape
   ]

@@ -34,7 +34,10 @@ from tff_adaptive.simulation.client_data import LazyClientArrays
 from tff_adaptive.simulation.client_data import PackedClientArrays
 from tff_adaptive.simulation.client_data_conversion import from_client_data
 from tff_adaptive.simulation.client_data_conversion import to_client_data
+from tff_adaptive.simulation.client_store import ClientStateStore
+from tff_adaptive.simulation.client_store import ClientStoreMemoryError
 from tff_adaptive.simulation.cohort import Cohort
+from tff_adaptive.simulation.cohort import StatefulCohort
 from tff_adaptive.simulation.data_checks import check_central_examples
 from tff_adaptive.simulation.data_checks import check_clients
 from tff_adaptive.simulation.evaluation import build_central_evaluation

@@ -16,7 +16,7 @@
 import collections
 from collections.abc import Iterable, Mapping, Sequence
 import itertools
-from typing import NamedTuple, Union
+from typing import Any, NamedTuple, Union
 
 import attrs
 import numpy as np
@@ -28,6 +28,11 @@ from tff_adaptive.simulation import feature_arrays
 from tff_adaptive.simulation import random_streams
 
 Batch = feature_arrays.Examples
+
+# What a client of a `StatefulCohort` brings.
+DATA_KEY = 'data'
+ID_KEY = 'client_id'
+STATE_KEY = 'client_state'
 
 
 class PackedBatches(NamedTuple):
@@ -246,6 +251,81 @@ class Cohort(Sequence):
             ),
         )
         for name, feature in self.source.element_spec.items()
+    )
+
+
+@attrs.frozen(eq=False)
+class StatefulCohort(Cohort):
+  """A cohort whose clients bring their ids and states beside their data.
+
+  Its items are ordered dictionaries of three datasets, as TFF takes structures
+  of sequences: `data`, the batches; `client_id`, one string; `client_state`,
+  one element, or none for a client that has no state yet.
+
+  Attributes:
+    states: The states of clients by id, structures of arrays. The clients of
+      the cohort that are not among them have none.
+    state_spec: The structure of `tf.TensorSpec` of a state.
+  """
+
+  states: Mapping[str, Any]
+  state_spec: Any
+
+  @classmethod
+  def of(
+      cls, cohort: Cohort, states: Mapping[str, Any], state_spec: Any
+  ) -> 'StatefulCohort':
+    """Returns a cohort with states.
+
+    Args:
+      cohort: The clients and their data.
+      states: See the class.
+      state_spec: See the class.
+
+    Returns:
+      A `StatefulCohort`.
+    """
+    fields = attrs.asdict(cohort, recurse=False)
+    return cls(**fields, states=states, state_spec=state_spec)
+
+  def __getitem__(self, index: Union[int, slice]) -> Any:
+    """Returns what a client brings, or for a slice a cohort of its clients."""
+    data = super().__getitem__(index)
+    if isinstance(index, slice):
+      return data
+    client_id = self.client_ids[index]
+    return collections.OrderedDict(
+        [
+            (DATA_KEY, data),
+            (ID_KEY, tf.data.Dataset.from_tensors(client_id)),
+            (STATE_KEY, self._state_dataset(self._state(client_id))),
+        ]
+    )
+
+  def ids_and_states(self) -> dict[str, list[Any]]:
+    """Returns the sequences that clients bring beside their data.
+
+    Returns:
+      `client_id` and `client_state`, each with a list for every client: of its
+      id, and of its state or of nothing.
+    """
+    ids = self.client_ids
+    return {
+        ID_KEY: [[client_id] for client_id in ids],
+        STATE_KEY: [self._state(client_id) for client_id in ids],
+    }
+
+  def _state(self, client_id: str) -> list[Any]:
+    return [self.states[client_id]] if client_id in self.states else []
+
+  def _state_dataset(self, states: list[Any]) -> tf.data.Dataset:
+    if states:
+      return tf.data.Dataset.from_tensors(states[0])
+    return tf.data.Dataset.from_tensor_slices(
+        tf.nest.map_structure(
+            lambda spec: np.zeros([0, *spec.shape], spec.dtype.as_numpy_dtype),
+            self.state_spec,
+        )
     )
 
 

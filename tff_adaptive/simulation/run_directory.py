@@ -104,6 +104,11 @@ class RunDirectory:
     return self.path / 'checkpoints'
 
   @property
+  def client_states(self) -> pathlib.Path:
+    """The folder of what clients keep across rounds, if they keep anything."""
+    return self.path / 'client_states'
+
+  @property
   def plots(self) -> pathlib.Path:
     """The folder of the figures."""
     return self.path / 'plots'

@@ -20,6 +20,7 @@ import attrs
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive.client_works import moon
 from tff_adaptive.simulation import batching
 from tff_adaptive.simulation import client_data
 from tff_adaptive.simulation import client_data_conversion
@@ -107,6 +108,10 @@ class Task:
     test_data: Clients to evaluate on, or None (the default).
     num_classes: Labels lie in [0, num_classes); None (the default) for tasks
       without classes. What `data_checks.check_clients` takes.
+    representation_fn: Maps (trainable weights, batch), the weights a flat tuple
+      in the model's order, to the representations of the batch's examples,
+      [batch, ...]; what `client_works.build_moon` takes. None (the default)
+      where the model has none.
 
   Raises:
     TypeError: If a part has the wrong type, or the model's `input_spec` is not
@@ -143,6 +148,10 @@ class Task:
   num_classes: Optional[int] = attrs.field(
       default=None,
       validator=attrs.validators.optional(batching.positive_integer),
+  )
+  representation_fn: Optional[moon.RepresentationFn] = attrs.field(
+      default=None,
+      validator=attrs.validators.optional(attrs.validators.is_callable()),
   )
 
   def __attrs_post_init__(self):

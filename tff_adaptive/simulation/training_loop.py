@@ -26,6 +26,8 @@ import tensorflow_federated as tff
 
 from tff_adaptive.simulation import callbacks as callbacks_lib
 from tff_adaptive.simulation import checkpoints as checkpoints_lib
+from tff_adaptive.simulation import client_states as client_states_lib
+from tff_adaptive.simulation import client_store as client_store_lib
 from tff_adaptive.simulation import interrupts
 from tff_adaptive.simulation import metrics_writers
 from tff_adaptive.simulation import progress as progress_lib
@@ -70,6 +72,7 @@ class _Plan:
   callbacks: Sequence[callbacks_lib.Callback]
   get_weights: Callable[[Any], Any]
   initial_state_fn: Callable[[], Any]
+  client_states: Optional[client_states_lib.ClientStates]
 
   def __attrs_post_init__(self):
     for name in (
@@ -105,15 +108,21 @@ class _Run:
 
   def _snapshot(self):
     """Returns everything that a resumed run needs, as one structure."""
-    return collections.OrderedDict(
+    snapshot = collections.OrderedDict(
         process=self.state,
         callbacks=[callback.get_state() for callback in self._plan.callbacks],
         stopped=np.bool_(self.stopped),
     )
+    if self._plan.client_states:
+      index = self._plan.client_states.index()
+      snapshot[client_states_lib.SNAPSHOT_KEY] = index
+    return snapshot
 
   def restore(self):
     """Goes back to the newest checkpoint, or to the start without one."""
     checkpoints = self._plan.checkpoints
+    if self._plan.client_states:
+      self._plan.client_states.load()
     loaded = checkpoints and checkpoints.load_latest(self._snapshot())
     if loaded:
       self.round_num, snapshot = loaded
@@ -122,8 +131,13 @@ class _Run:
       self.stopped = bool(snapshot['stopped'])
       for callback, state in zip(self._plan.callbacks, snapshot['callbacks']):
         callback.set_state(state)
+      if self._plan.client_states:
+        index = snapshot[client_states_lib.SNAPSHOT_KEY]
+        self._plan.client_states.load(index)
       # A run that was killed right after its newest checkpoint did not.
       checkpoints.drop_old(self.round_num)
+    if self._plan.client_states:
+      self._plan.client_states.drop_unused()
 
   @property
   def finished(self) -> bool:
@@ -142,6 +156,8 @@ class _Run:
     """
     start = time.perf_counter()
     cohort = self._plan.cohort_fn(self.round_num)
+    if self._plan.client_states:
+      cohort = self._plan.client_states.add_to(cohort)
     output = self._plan.process.next(self.state, cohort)
     seconds = time.perf_counter() - start
     round_num = self.round_num + 1
@@ -156,7 +172,10 @@ class _Run:
     self.state = output.state
     self.round_num += 1
     self.evaluation = evaluation
-    row = self._call_callbacks(output)
+    metrics = output.metrics
+    if self._plan.client_states:
+      metrics = self._plan.client_states.keep(self.round_num, metrics)
+    row = self._call_callbacks(metrics)
     row[metrics_writers.SECONDS_KEY] = round(seconds, 6)
     for writer in self._plan.writers:
       writer.write(self.round_num, row)
@@ -165,9 +184,9 @@ class _Run:
       self.save()
     return row
 
-  def _call_callbacks(self, output):
+  def _call_callbacks(self, metrics):
     """Shows the round to every callback, and returns its row."""
-    round_end = self._new_round_end(output)
+    round_end = self._new_round_end(metrics)
     stops = []
     # All of them: a callback that stops keeps no other from its turn.
     for callback in self._plan.callbacks:
@@ -176,32 +195,34 @@ class _Run:
     self.stopped = any(stops)
     if self.stopped and self.evaluation is None:
       self.evaluation = self.evaluate(self.state)
-      round_end = self._new_round_end(output)
+      round_end = self._new_round_end(metrics)
       for callback in self._plan.callbacks:
         _measure(callback, round_end)
     return round_end.metrics
 
-  def _new_round_end(self, output):
+  def _new_round_end(self, metrics):
     """Returns what callbacks see of the newest round."""
     return callbacks_lib.RoundEnd(
         round_num=self.round_num,
         state=self.state,
         get_weights=functools.partial(self._plan.get_weights, self.state),
-        metrics=metrics_writers.flatten_metrics(
-            output.metrics, self.evaluation
-        ),
+        metrics=metrics_writers.flatten_metrics(metrics, self.evaluation),
         evaluation=self.evaluation,
         evaluate=self._plan.evaluate_fn,
     )
 
   def save(self):
-    """Saves a checkpoint, after the metrics that it vouches for."""
+    """Saves a checkpoint, after the files that it vouches for."""
     if self._plan.checkpoints is None or self._saved_round == self.round_num:
       return
     for writer in self._plan.writers:
       writer.flush()
+    if self._plan.client_states:
+      self._plan.client_states.save(self.round_num)
     self._plan.checkpoints.save(self.round_num, self._snapshot())
     self._saved_round = self.round_num
+    if self._plan.client_states:
+      self._plan.client_states.drop_unused()
 
   def describe_interruption(self) -> str:
     """Returns one sentence on where the run stands and how to go on."""
@@ -260,6 +281,7 @@ def run_training(
     callbacks: Sequence[callbacks_lib.Callback] = (),
     get_weights: Optional[Callable[[Any], Any]] = None,
     initial_state_fn: Optional[Callable[[], Any]] = None,
+    client_store: Optional[client_store_lib.ClientStateStore] = None,
 ) -> TrainingResult:
   """Trains a learning process, from its newest checkpoint on.
 
@@ -290,16 +312,22 @@ def run_training(
       default `process.get_model_weights`.
     initial_state_fn: Returns the state that the first round begins with, by
       default `process.initialize`.
+    client_store: Keeps the state of clients across rounds, for a process that
+      has such, see `client_states`; a checkpoint brings it back, too. It begins
+      empty, and `cohort_fn` must return a `Cohort`.
 
   Returns:
     A `TrainingResult`. A run that had been finished before is only evaluated.
 
   Raises:
-    ValueError: If a number of rounds is not positive, or a callback measures
-      under a name that the round already has.
+    ValueError: If a number of rounds is not positive, a callback measures under
+      a name that the round already has, or the process keeps state for its
+      clients and there is no `client_store`, or the other way round.
+    TypeError: If the process does not take or give such state as it should.
     UnknownMetricError: If a callback is to watch a metric that there is not.
     TrainingInterrupted: After Ctrl-C or SIGTERM; a KeyboardInterrupt.
-    CheckpointError: If a checkpoint does not fit the process.
+    CheckpointError: If a checkpoint does not fit the process, or the file of a
+      client's state is missing or damaged.
     OSError: If a file cannot be written.
     MetricsFileError: If a metrics file lacks rounds of the checkpoint.
 
@@ -327,6 +355,7 @@ def run_training(
       callbacks=callbacks,
       get_weights=get_weights or process.get_model_weights,
       initial_state_fn=initial_state_fn or process.initialize,
+      client_states=client_states_lib.bind(process, client_store, checkpoints),
   )
   run = _Run(plan)
   run.restore()

@@ -46,6 +46,11 @@ class DigitsTasksTest(parameterized.TestCase):
     classes = [len(set(labels)) for labels in _labels(digits)]
     self.assertBetween(np.mean(classes), 4.0, 6.0)
 
+  def test_deep_models_alone_have_representations(self):
+    deep = digits_tasks.create_digits_task()
+    self.assertTrue(callable(deep.representation_fn))
+    self.assertIsNone(_create().representation_fn)
+
   def test_data_are_good(self):
     digits = _create()
     checked = data_checks.check_clients(

@@ -102,6 +102,11 @@ class MnistTasksTest(parameterized.TestCase):
           set(mnist.train_data.indices), mnist.train_data.total_examples
       )
 
+  def test_deep_models_alone_have_representations(self):
+    deep = mnist_tasks.create_mnist_task(self.data_dir)
+    self.assertTrue(callable(deep.representation_fn))
+    self.assertIsNone(self._create().representation_fn)
+
   def test_data_are_good(self):
     mnist = self._create()
     checked = data_checks.check_clients(

@@ -21,10 +21,9 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
+from tests.tff_adaptive.client_works import training_testing
 from tff_adaptive import client_works
 from tff_adaptive import optimizers
-from tff_adaptive.client_works import local_training
-from tff_adaptive.client_works import model_adapter
 from tff_adaptive.optimizers import optimizer as optimizer_lib
 
 
@@ -64,65 +63,6 @@ class _EvaluatesTwice(optimizer_lib.ExtraArgsOptimizer):
     return collections.OrderedDict(state, **hparams)
 
 
-def _dataset(batches):
-  specs = tf.nest.map_structure(
-      lambda s: tf.TensorSpec(s.shape, s.dtype), testing.INPUT_SPEC
-  )
-  return tf.data.Dataset.from_generator(
-      lambda: iter(batches), output_signature=specs
-  )
-
-
-def _train(model, optimizer, batches, fetch_after=lambda: (), **kwargs):
-  """Trains one client in a graph of its own; returns numpy results.
-
-  Args:
-    model: Either kind of model.
-    optimizer: The optimizer.
-    batches: The client.
-    fetch_after: Called in the graph, gives tensors or variables that are read
-      when the training is over.
-    **kwargs: For `build_local_training`.
-
-  Returns:
-    The `LocalResult`, or a pair with what was fetched after it.
-  """
-  hparams = optimizer.get_hparams(
-      optimizer.initialize(tf.TensorSpec([], tf.float32))
-  )
-  adapter = model_adapter.build_model_adapter(model)
-  with tf.Graph().as_default():
-    hparams = tf.nest.map_structure(tf.convert_to_tensor, hparams)
-    weights = tf.nest.map_structure(
-        tf.convert_to_tensor, adapter.initial_weights()
-    )
-    train = local_training.build_local_training(
-        adapter.build_local_model(), optimizer, **kwargs
-    )
-    result = train(weights, hparams, _dataset(batches))
-    with tf.compat.v1.Session() as session:
-      session.run(tf.compat.v1.global_variables_initializer())
-      numpy_result = session.run(result)
-      fetched = session.run(fetch_after())
-      return (numpy_result, fetched) if fetched else numpy_result
-
-
-def _plain_loop(batches, rates):
-  """Plain gradient descent on the classifier; the oracle of the loop."""
-  model = testing.keras_model()
-  loss_fn = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-  start = model.get_weights()
-  losses = []
-  for batch, rate in zip(batches, rates):
-    with tf.GradientTape() as tape:
-      loss = loss_fn(batch['y'], model(batch['x']))
-    losses.append(float(loss))
-    gradients = tape.gradient(loss, model.trainable_variables)
-    for variable, gradient in zip(model.trainable_variables, gradients):
-      variable.assign_sub(rate * gradient)
-  return [s - e for s, e in zip(start, model.get_weights())], losses
-
-
 class LocalTrainingTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.product(
@@ -131,13 +71,13 @@ class LocalTrainingTest(tf.test.TestCase, parameterized.TestCase):
   )
   def test_sgd_equals_a_plain_loop(self, kind, loop):
     batches = testing.client(10, seed=0)
-    result = _train(
+    result = training_testing.train(
         testing.either_model(kind),
         optimizers.build_sgd(0.5),
         batches,
         loop_implementation=loop,
     )
-    update, losses = _plain_loop(batches, [0.5] * 3)
+    update, losses = training_testing.plain_loop(batches, [0.5] * 3)
     self.assertAllClose(result.update, update, atol=1e-6)
     self.assertEqual(result.num_examples, 10)
     sums = result.statistics['sum']
@@ -152,18 +92,18 @@ class LocalTrainingTest(tf.test.TestCase, parameterized.TestCase):
   @parameterized.parameters('functional', 'variable')
   def test_plain_tff_optimizers_run_in_the_loop(self, kind):
     batches = testing.client(8, seed=1)
-    result = _train(
+    result = training_testing.train(
         testing.either_model(kind),
         tff.learning.optimizers.build_sgdm(0.5),
         batches,
     )
-    update, _ = _plain_loop(batches, [0.5] * 2)
+    update, _ = training_testing.plain_loop(batches, [0.5] * 2)
     self.assertAllClose(result.update, update, atol=1e-6)
 
   @parameterized.parameters('functional', 'variable')
   def test_delta_sgd_counts_gradients_and_metrics_once(self, kind):
     batches = testing.client(10, seed=2)
-    result = _train(
+    result = training_testing.train(
         testing.either_model(kind), optimizers.build_delta_sgd(), batches
     )
     sums = result.statistics['sum']
@@ -178,7 +118,7 @@ class LocalTrainingTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.product(kind=['functional', 'variable'], dropout=[0.0, 0.5])
   def test_evaluations_of_a_step_see_the_same_mask(self, kind, dropout):
-    result = _train(
+    result = training_testing.train(
         testing.either_model(kind, dropout=dropout),
         _EvaluatesTwice(),
         [testing.client(8, seed=3, batch_size=8)[0]] * 4,
@@ -202,7 +142,7 @@ class LocalTrainingTest(tf.test.TestCase, parameterized.TestCase):
 
     moved = []
     for optimizer in (_EvaluatesTwice(), optimizers.build_sgd(0.0)):
-      _, statistics = _train(
+      _, statistics = training_testing.train(
           model_fn,
           optimizer,
           batches,
@@ -217,7 +157,7 @@ class LocalTrainingTest(tf.test.TestCase, parameterized.TestCase):
   )
   def test_unhealthy_client_sends_nothing(self, kind, client):
     batches = [] if client == 'empty' else testing.unhealthy_client()
-    result = _train(
+    result = training_testing.train(
         testing.either_model(kind), optimizers.build_delta_sgd(), batches
     )
     for update in result.update:
@@ -236,7 +176,7 @@ class LocalTrainingTest(tf.test.TestCase, parameterized.TestCase):
       def report(self, state):
         return collections.OrderedDict(payload=state['norm'] / 0.0)
 
-    result = _train(
+    result = training_testing.train(
         testing.functional_model(), Reports(), testing.client(4, seed=5)
     )
     self.assertEqual(result.num_examples, 0)
@@ -247,7 +187,7 @@ class LocalTrainingTest(tf.test.TestCase, parameterized.TestCase):
     batches = testing.client(12, seed=6)
     norms, losses = [], []
     for term in (None, client_works.build_fedprox(3.0)):
-      result = _train(
+      result = training_testing.train(
           testing.either_model(kind),
           optimizers.build_sgd(0.1),
           batches,
@@ -261,7 +201,7 @@ class LocalTrainingTest(tf.test.TestCase, parameterized.TestCase):
   def test_both_kinds_of_models_agree(self):
     batches = testing.client(11, seed=7)
     results = [
-        _train(
+        training_testing.train(
             testing.either_model(kind), optimizers.build_delta_sgd(), batches
         )
         for kind in ('functional', 'variable')

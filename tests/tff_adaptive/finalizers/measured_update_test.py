@@ -13,6 +13,9 @@
 # limitations under the License.
 """Tests of the finalizer that measures the update."""
 
+import collections
+
+from absl.testing import parameterized
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -66,6 +69,67 @@ class MeasuredUpdateTest(tf.test.TestCase):
       self.assertAllEqual(before, after)
     self.assertEqual(output.measurements['update_non_finite'], 1)
     self.assertEqual(output.measurements['update_norm'], 0.0)
+
+
+@pytest.mark.usefixtures('native_runtime')
+class ReportsTest(tf.test.TestCase, parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self._weights = tff.learning.models.ModelWeights(
+        (np.ones(2, np.float32),), (np.float32(7.0),)
+    )
+    self._process = finalizers.build_measured_update_finalizer(
+        finalizers.build_frank_wolfe(momentum=0.5),
+        _compat.to_type(
+            tff.learning.models.ModelWeights(
+                ((np.float32, (2,)),), (np.float32,)
+            )
+        ),
+    )
+
+  def _next(self, state, change, loss):
+    update = collections.OrderedDict(
+        change=(np.array(change, np.float32),),
+        reports=collections.OrderedDict(mean_loss=np.float32(loss)),
+    )
+    return self._process.next(state, self._weights, update)
+
+  def test_optimizer_sees_the_reports_and_is_measured(self):
+    output = self._next(self._process.initialize(), [3.0, 4.0], 5.0)
+    # gamma is 5 / 25, and half of the same step is the velocity's.
+    self.assertAllClose(output.result.trainable[0], [0.1, -0.2], atol=1e-5)
+    self.assertEqual(output.result.non_trainable[0], 7.0)
+    self.assertAllClose(
+        output.measurements,
+        dict(update_non_finite=0, update_norm=5.0, gamma=0.2, objective=5.0),
+        atol=1e-5,
+    )
+
+  @parameterized.named_parameters(
+      ('change', [np.inf, 0.0], 1.0), ('report', [1.0, 0.0], np.nan)
+  )
+  def test_what_is_not_finite_changes_nothing(self, change, loss):
+    state = self._next(self._process.initialize(), [3.0, 4.0], 5.0).state
+    output = self._next(state, change, loss)
+    self.assertAllEqual(output.result.trainable[0], [1.0, 1.0])
+    tf.nest.map_structure(self.assertAllEqual, state, output.state)
+    self.assertEqual(output.measurements['update_non_finite'], 1)
+    self.assertEqual(output.measurements['update_norm'], 0.0)
+    # What the rule reports is of no step.
+    self.assertTrue(np.isnan(output.measurements['gamma']))
+
+  def test_hyperparameters_pass_through(self):
+    state = self._process.initialize()
+    hparams = self._process.get_hparams(state)
+    self.assertEqual(
+        list(hparams), ['learning_rate', 'weight_decay', 'momentum', 'epsilon']
+    )
+    hparams['learning_rate'] = np.float32(0.0)
+    output = self._next(
+        self._process.set_hparams(state, hparams), [3.0, 4.0], 5.0
+    )
+    self.assertAllEqual(output.result.trainable[0], [1.0, 1.0])
 
 
 if __name__ == '__main__':

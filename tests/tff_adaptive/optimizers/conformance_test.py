@@ -14,6 +14,7 @@
 """One table of optimizers, one row each, run through every generic property."""
 
 import collections
+import functools
 from typing import Any
 
 from absl.testing import parameterized
@@ -44,6 +45,30 @@ _OPTIMIZERS: tuple[tuple[str, Any, dict[str, Any], dict[str, Any]], ...] = (
         optimizers.build_delta_sgd,
         dict(learning_rate=0.1, previous_gradient='reuse'),
         dict(gamma=1.0, previous_gradient='reuse'),
+    ),
+    (
+        'sps',
+        optimizers.build_sps,
+        {},
+        dict(c=0.9, epsilon=0.1, optimal_value=-1.0),
+    ),
+    (
+        'sps_max',
+        optimizers.build_sps_max,
+        dict(max_step_size=0.4),
+        dict(max_step_size=0.3, c=0.9),
+    ),
+    (
+        'sps_smooth',
+        optimizers.build_sps_smooth,
+        dict(initial_step_size=0.1, batches_per_epoch=1),
+        dict(initial_step_size=0.02, gamma=1.5),
+    ),
+    (
+        'armijo',
+        optimizers.build_armijo,
+        dict(max_step_size=0.4),
+        dict(max_step_size=2.0, c=0.3, beta=0.8, gamma=4.0),
     ),
     (
         'adam',
@@ -88,7 +113,51 @@ _OPTIMIZERS: tuple[tuple[str, Any, dict[str, Any], dict[str, Any]], ...] = (
         dict(learning_rate=0.05),
         dict(beta_1=0.5, beta_2=0.9),
     ),
+    (
+        'fedams',
+        optimizers.build_fedams,
+        dict(learning_rate=0.2),
+        dict(beta_1=0.5, beta_2=0.9, epsilon=1e-4),
+    ),
+    (
+        'fedams_amsgrad',
+        optimizers.build_fedams,
+        dict(learning_rate=0.2, option=2, bias_correction=True),
+        dict(epsilon=0.1, option=2, bias_correction=True),
+    ),
+    (
+        'fedcada',
+        optimizers.build_fedcada_adam,
+        dict(learning_rate=0.05),
+        dict(beta_1=0.5, beta_2=0.9, epsilon=0.1),
+    ),
+    (
+        'fafed',
+        optimizers.build_fafed,
+        dict(learning_rate=0.1),
+        dict(alpha=0.5, beta=0.9, rho=0.1),
+    ),
+    (
+        'adaalter',
+        optimizers.build_adaalter,
+        dict(learning_rate=1.0),
+        dict(epsilon=0.5),
+    ),
+    (
+        'scaffold',
+        functools.partial(optimizers.build_scaffold_sgd, 3),
+        dict(learning_rate=0.2),
+        {},
+    ),
 )
+# A rule that takes a single step in its first round, and none without the loop.
+_WARM_UP = 'fafed'
+# Rules without a step size to tell: their steps differ from weight to weight.
+_WITHOUT_STEP_SIZE = ('fedcada', 'fafed', 'adaalter')
+# Rules that set their step size from the loss have no learning rate. Their
+# first step size on the square of 1.
+_FIRST_STEP_SIZES = dict(sps=0.5, sps_max=0.4, sps_smooth=0.2, armijo=0.4)
+_WITH_RATE = [row for row in _OPTIMIZERS if row[0] not in _FIRST_STEP_SIZES]
 _STRUCTURES = (
     ('scalar', np.array(2.0)),
     ('nested', collections.OrderedDict(a=np.ones([2, 3]), b=(np.ones([4]),))),
@@ -106,15 +175,34 @@ def _specs(weights):
   )
 
 
+def _loss(weights, gradients):
+  """The loss of which linear `gradients` are the gradients, in float64."""
+  pairs = zip(tf.nest.flatten(weights), tf.nest.flatten(gradients))
+  products = [
+      tf.cast(w, tf.float64) * tf.cast(tf.convert_to_tensor(g), tf.float64)
+      for w, g in pairs
+      if g is not None
+  ]
+  return sum((0.5 * tf.reduce_sum(p) for p in products), np.float64(0.0))
+
+
 def _next(optimizer, state, weights, gradient_fn):
-  """One step; `gradient_fn` maps weights to a structure of gradients."""
-  kwargs = {}
-  if optimizer_lib.takes_extra_args(optimizer):
-    kwargs = dict(
-        value=tf.constant(1.0),
-        value_and_grad_fn=lambda at: (tf.constant(1.0), gradient_fn(at)),
-    )
-  return optimizer.next(state, weights, gradient_fn(weights), **kwargs)
+  """One step; `gradient_fn` maps weights to gradients, which are linear."""
+  gradients = gradient_fn(weights)
+  if not optimizer_lib.takes_extra_args(optimizer):
+    return optimizer.next(state, weights, gradients)
+
+  def value_and_grad_fn(at):
+    gradients = gradient_fn(at)
+    return _loss(at, gradients), gradients
+
+  return optimizer.next(
+      state,
+      weights,
+      gradients,
+      value=_loss(weights, gradients),
+      value_and_grad_fn=value_and_grad_fn,
+  )
 
 
 def _twice(weights):
@@ -186,7 +274,9 @@ class OptimizerConformanceTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllEqual(*results)
     self.assertAllEqual(results[0][1], [2.0])
 
-  @parameterized.named_parameters(*_OPTIMIZERS)
+  @parameterized.named_parameters(
+      row for row in _OPTIMIZERS if row[0] != _WARM_UP
+  )
   def test_converges_on_a_quadratic(self, build, arguments, _):
     optimizer = build(**arguments)
     scale = tf.constant([1.0, 0.5, 2.0, 1.5, 0.8], tf.float64)
@@ -209,7 +299,10 @@ class OptimizerConformanceTest(tf.test.TestCase, parameterized.TestCase):
     specs = tf.TensorSpec([2], tf.float32)
     state = optimizer.initialize(specs)
     hparams = optimizer.get_hparams(state)
-    self.assertIn(tff.learning.optimizers.LEARNING_RATE_KEY, hparams)
+    self.assertEqual(
+        tff.learning.optimizers.LEARNING_RATE_KEY in hparams,
+        'learning_rate' in arguments,
+    )
     unchanged = optimizer.set_hparams(state, hparams)
     self.assertEqual(list(unchanged), list(state))
     tf.nest.map_structure(self.assertAllEqual, unchanged, state)
@@ -244,35 +337,41 @@ class OptimizerConformanceTest(tf.test.TestCase, parameterized.TestCase):
     optimizer = build(**arguments)
     weights = (tf.constant([1.0, 2.0]),)
     state = optimizer.initialize(_specs(weights))
-    with self.assertRaises((TypeError, ValueError)):
-      _next(optimizer, state, weights, lambda w: (w[0], w[0]))
-    with self.assertRaises((TypeError, ValueError)):
-      _next(optimizer, state, weights, lambda w: (tf.ones([3]),))
+    extra_args = {}
+    if optimizer_lib.takes_extra_args(optimizer):
+      value = tf.constant(1.0)
+      extra_args = dict(value=value, value_and_grad_fn=lambda at: (value, at))
+    for gradients in ((weights[0], weights[0]), (tf.ones([3]),)):
+      with self.assertRaises((TypeError, ValueError)):
+        optimizer.next(state, weights, gradients, **extra_args)
 
   @parameterized.named_parameters(
-      row for row in _OPTIMIZERS if row[0] not in ('sgd', 'fedavg')
+      row for row in _WITH_RATE if row[0] not in ('sgd', 'fedavg')
   )
   def test_state_of_other_weights_raises_by_name(self, build, arguments, _):
     optimizer = build(**arguments)
     state = optimizer.initialize(tf.TensorSpec([3], tf.float32))
     with self.assertRaisesRegex(
-        ValueError, 'accumulator|previous_weights|preconditioner'
+        ValueError, 'accumulator|previous_weights|preconditioner|mom|control'
     ):
       _next(optimizer, state, tf.ones([2]), _twice)
 
-  @parameterized.named_parameters(*_OPTIMIZERS)
+  @parameterized.named_parameters(*_WITH_RATE)
   def test_negative_rate_raises_by_name(self, build, *_):
     with self.assertRaisesRegex(ValueError, 'learning_rate.*-0.5'):
       build(learning_rate=-0.5)
 
-  @parameterized.named_parameters(*_OPTIMIZERS)
-  def test_step_size_is_reported(self, build, arguments, _):
+  @parameterized.parameters(
+      row for row in _OPTIMIZERS if row[0] not in _WITHOUT_STEP_SIZE
+  )
+  def test_step_size_is_reported(self, name, build, arguments, _):
     optimizer = build(**arguments)
     weights = tf.constant([1.0])
     state = optimizer.initialize(_specs(weights))
     state, _ = _next(optimizer, state, weights, _twice)
     report = optimizer_lib.step_report(optimizer, state)
-    self.assertAllClose(report['step_size'], arguments['learning_rate'])
+    expected = _FIRST_STEP_SIZES.get(name) or arguments['learning_rate']
+    self.assertAllClose(report['step_size'], expected)
     self.assertEqual(report['step_size'].dtype, tf.float32)
 
 

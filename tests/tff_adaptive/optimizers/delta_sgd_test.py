@@ -37,13 +37,13 @@ import tensorflow as tf
 from tff_adaptive.optimizers import delta_sgd
 
 
-def _run(optimizer, gradient_fn, x, num_steps):
-  """Steps on a full batch; returns iterates, step sizes and thetas."""
+def _reports(optimizer, gradient_fn, x, num_steps):
+  """Steps on a full batch; returns iterates and what is reported of steps."""
   x = tf.nest.map_structure(tf.convert_to_tensor, x)
   state = optimizer.initialize(
       tf.nest.map_structure(lambda t: tf.TensorSpec(t.shape, t.dtype), x)
   )
-  points, steps, thetas = [x], [], []
+  points, reports = [x], []
   for _ in range(num_steps):
     state, x = optimizer.next(
         state,
@@ -51,10 +51,17 @@ def _run(optimizer, gradient_fn, x, num_steps):
         gradient_fn(x),
         value_and_grad_fn=lambda at: (tf.constant(0.0), gradient_fn(at)),
     )
-    report = optimizer.report(state)
     points.append(x)
-    steps.append(float(report['step_size']))
-    thetas.append(float(report['theta']))
+    reports.append(
+        {name: float(value) for name, value in optimizer.report(state).items()}
+    )
+  return points, reports
+
+
+def _run(optimizer, gradient_fn, x, num_steps):
+  """Steps on a full batch; returns iterates, step sizes and thetas."""
+  points, reports = _reports(optimizer, gradient_fn, x, num_steps)
+  steps, thetas = ([r[key] for r in reports] for key in ('step_size', 'theta'))
   return points, steps, thetas
 
 
@@ -106,17 +113,24 @@ class DeltaSgdTest(tf.test.TestCase, parameterized.TestCase):
         gamma,
         delta,
     )
-    self.assertAllClose(result, expected, rtol=1e-9)
+    self.assertAllClose(result[:2], expected, rtol=1e-9)
+    self.assertEqual(
+        min(result.smoothness_limit, result.growth_limit), result.step_size
+    )
+    if not dx * dg:
+      self.assertEqual(result.smoothness_limit, result.growth_limit)
 
   @parameterized.product(
       bad=[float('nan'), float('inf')], which=['weights', 'gradients']
   )
   def test_change_that_is_not_finite_gives_nan(self, bad, which):
     changes = (bad, 1.0) if which == 'weights' else (1.0, bad)
-    step_size, _ = delta_sgd._next_step_size(
+    result = delta_sgd._next_step_size(
         *map(tf.constant, (*changes, 0.2, 1.0)), 2.0, 0.1
     )
-    self.assertTrue(math.isnan(step_size))
+    self.assertTrue(math.isnan(result.step_size))
+    self.assertTrue(math.isnan(result.smoothness_limit))
+    self.assertAllClose(result.growth_limit, 0.20976176963)
 
   @parameterized.parameters('recompute', 'reuse')
   def test_literal_numbers_on_a_quadratic(self, previous_gradient):
@@ -156,6 +170,56 @@ class DeltaSgdTest(tf.test.TestCase, parameterized.TestCase):
       for k in range(1, 5):
         grow = math.sqrt(1 + 0.1 * thetas[k - 1]) * steps[k - 1]
         self.assertAllClose(steps[k], min(0.5 / smoothness, grow), rtol=1e-9)
+
+  @parameterized.product(
+      previous_gradient=['recompute', 'reuse'], amplify_first=[False, True]
+  )
+  def test_reports_both_limits(self, previous_gradient, amplify_first):
+    # f(x) = 1/2 |s x|^2 with the smoothness 20 in every direction.
+    _, reports = _reports(
+        delta_sgd.build_delta_sgd(
+            gamma=1.0,
+            previous_gradient=previous_gradient,
+            amplify_first=amplify_first,
+        ),
+        lambda x: 20.0 * x,
+        np.array([1.0, -2.0]),
+        4,
+    )
+    first, *later = reports
+    for key in ('smoothness_limit', 'growth_limit'):
+      self.assertEqual(first[key], first['step_size'])
+    for before, report in zip(reports, later):
+      self.assertAllClose(report['smoothness_limit'], 1 / 40, rtol=1e-9)
+      self.assertAllClose(
+          report['growth_limit'],
+          math.sqrt(1 + 0.1 * before['theta']) * before['step_size'],
+          rtol=1e-9,
+      )
+      self.assertEqual(
+          report['step_size'],
+          min(report['smoothness_limit'], report['growth_limit']),
+      )
+
+  def test_without_an_estimate_the_limits_are_equal(self):
+    _, reports = _reports(
+        delta_sgd.build_delta_sgd(), np.ones_like, np.zeros(2), 3
+    )
+    for report in reports:
+      self.assertEqual(report['smoothness_limit'], report['growth_limit'])
+
+  @parameterized.parameters('float32', 'float64')
+  def test_a_limit_that_overflows_is_finite_and_does_not_bind(self, dtype):
+    # The smoothness is 1e-34: sums of its limit are beyond float32.
+    _, reports = _reports(
+        delta_sgd.build_delta_sgd(),
+        lambda x: tf.stack([tf.constant(1e17, x.dtype), 1e-34 * x[0]]),
+        np.zeros(2, dtype),
+        3,
+    )
+    for report in reports[1:]:
+      self.assertEqual(report['step_size'], report['growth_limit'])
+    self.assertAllClose(reports[1]['smoothness_limit'], 1e30, rtol=1e-6)
 
   def test_linear_loss_grows_by_the_theta_recursion(self):
     gradient = tf.constant([1.0, 2.0], tf.float64)

@@ -22,9 +22,10 @@ from tff_adaptive.optimizers import sgd
 
 class SgdTest(tf.test.TestCase, parameterized.TestCase):
 
-  def _run(self, optimizer, num_steps=4):
+  def _run(self, optimizer, num_steps=4, hparams=()):
     weights = tf.constant([1.0, -2.0])
     state = optimizer.initialize(tf.TensorSpec([2], tf.float32))
+    state = optimizer.set_hparams(state, dict(hparams))
     history = []
     for k in range(num_steps):
       gradient = tf.constant([1.0 + k, 0.5])
@@ -51,6 +52,12 @@ class SgdTest(tf.test.TestCase, parameterized.TestCase):
         tff.learning.optimizers.build_sgdm(0.3, momentum or None)
     )
     self.assertAllEqual(ours, theirs)
+
+  def test_momentum_that_is_set_to_zero_is_plain(self):
+    self.assertAllEqual(
+        self._run(sgd.build_sgd(0.3, 0.9), hparams={'momentum': 0.0}),
+        self._run(sgd.build_sgd(0.3)),
+    )
 
   @parameterized.parameters(0.0, 0.9)
   def test_rows_of_slices(self, momentum):

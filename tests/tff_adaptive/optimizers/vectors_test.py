@@ -43,6 +43,32 @@ class VectorsTest(tf.test.TestCase):
     self.assertAllEqual(moved[0], [1.0])
     self.assertAllEqual(moved[1], [0.0])
 
+  def test_moments_are_in_single_precision_at_least(self):
+    specs = (
+        tf.TensorSpec([2], tf.float16),
+        tf.TensorSpec([], tf.bfloat16),
+        tf.TensorSpec([1, 3], tf.float64),
+    )
+    moments = vectors.fill_moments(specs, 0.25)
+    self.assertEqual(
+        [m.dtype for m in moments], [tf.float32, tf.float32, tf.float64]
+    )
+    for spec, moment in zip(specs, moments):
+      self.assertAllEqual(moment, tf.fill(spec.shape, 0.25))
+
+  def test_negative_entries_become_zero(self):
+    moments = (tf.constant([-1.0, 2.0]), tf.constant(-3.0, tf.float64))
+    cut = vectors.non_negative(moments)
+    self.assertAllEqual(cut[0], [0.0, 2.0])
+    self.assertAllEqual(cut[1], 0.0)
+
+  def test_all_finite_looks_at_every_floating_point_entry(self):
+    finite = (tf.ones([2]), {'count': tf.constant(3)})
+    self.assertTrue(vectors.all_finite(finite))
+    self.assertTrue(vectors.all_finite(()))
+    for bad in (float('nan'), float('-inf')):
+      self.assertFalse(vectors.all_finite((*finite, tf.constant([0.0, bad]))))
+
 
 if __name__ == '__main__':
   tf.test.main()

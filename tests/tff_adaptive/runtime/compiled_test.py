@@ -15,8 +15,8 @@
 
 import asyncio
 from collections.abc import Callable
+from concurrent import futures
 import gc
-import threading
 from typing import Any
 from unittest import mock
 import weakref
@@ -33,21 +33,8 @@ from tff_adaptive.runtime import graph_functions
 
 def _in_thread(fn: Callable[[], Any]) -> Any:
   """What a function returns in another thread, or raises there."""
-  results: list[Any] = []
-
-  def run():
-    try:
-      results.append((fn(), None))
-    except BaseException as e:  # pylint: disable=broad-except
-      results.append((None, e))
-
-  thread = threading.Thread(target=run)
-  thread.start()
-  thread.join()
-  ((result, error),) = results
-  if error is not None:
-    raise error
-  return result
+  with futures.ThreadPoolExecutor(1) as executor:
+    return executor.submit(fn).result()
 
 
 def _train(size: int = 5) -> list[np.ndarray]:
@@ -83,17 +70,10 @@ class ContextsTest(compiled_testing.TestCase):
         return _train(size)
 
     sizes = [5, 6, 7, 8]
-    found: dict[int, Any] = {}
-    threads = [
-        threading.Thread(target=lambda s=size: found.update({s: train(s)}))
-        for size in sizes
-    ]
-    for thread in threads:
-      thread.start()
-    for thread in threads:
-      thread.join()
-    for size in sizes:
-      self.assert_same_bits(found[size], train(size))
+    with futures.ThreadPoolExecutor(len(sizes)) as executor:
+      found = list(executor.map(train, sizes))
+    for size, trained in zip(sizes, found):
+      self.assert_same_bits(trained, train(size))
 
   def test_context_before_is_back(self):
     stack = tff.framework.get_context_stack()

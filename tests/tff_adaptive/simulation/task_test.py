@@ -188,6 +188,7 @@ class TaskTest(parameterized.TestCase):
       ('central_test', dict(central_test=[1])),
       ('protocol', dict(protocol=None)),
       ('num_classes', dict(num_classes=2.0)),
+      ('representation_fn', dict(representation_fn='cnn')),
   )
   def test_part_of_another_type_raises(self, change):
     with self.assertRaises(TypeError):

@@ -1,0 +1,165 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The algorithms whose rounds are measured side by side: one row an algorithm.
+
+No TensorFlow is imported here.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+
+from experiments import hparams
+from experiments import registry
+
+# What an algorithm has where neither it nor the registry says something else.
+_ROWS = {
+    registry.CLIENT_OPTIMIZER: 'sgd',
+    registry.SERVER_OPTIMIZER: 'fedavg',
+    registry.LOSS_TERM: 'none',
+}
+# Of what a gradient takes: a loss is the pass forward, and the pass backward
+# has twice the arithmetic of it.
+_COST_OF_LOSS = 1 / 3
+
+
+@attrs.frozen(kw_only=True)
+class Algorithm:
+  """Rows of the registry that make an algorithm, with their defaults.
+
+  Attributes:
+    name: The name on the command line and in the files.
+    algorithm: The row that builds the process.
+    rows: The names of other rows by their kind.
+    client_arguments: Arguments of the client optimizer.
+    extra_gradients: Gradients a step that no metric counts, since they are of a
+      term of the loss.
+    extra_losses: Likewise, passes forward.
+  """
+
+  name: str
+  algorithm: str = 'fed_opt'
+  rows: Mapping[str, str] = attrs.field(factory=dict)
+  client_arguments: Mapping[str, Any] = attrs.field(factory=dict)
+  extra_gradients: int = 0
+  extra_losses: int = 0
+
+  def build(
+      self,
+      model: Any,
+      num_clients: int,
+      build_representation_fn: Callable[[], Any],
+  ) -> Any:
+    """Builds the learning process.
+
+    Args:
+      model: What TFF takes as a model.
+      num_clients: How many clients there are.
+      build_representation_fn: Makes the representation of the model, for an
+        algorithm that needs it.
+
+    Returns:
+      The process.
+    """
+    row = registry.ROWS[registry.ALGORITHM][self.algorithm]
+    names = {
+        **_ROWS,
+        **{part.kind: part.name for part in row.parts},
+        **self.rows,
+    }
+    parts = {
+        kind: hparams.Choice(registry.ROWS[kind][name], {})
+        for kind, name in names.items()
+    }
+    client_optimizer = parts[registry.CLIENT_OPTIMIZER].with_values(
+        **self.client_arguments
+    )
+    term = parts[registry.LOSS_TERM]
+    needed = {}
+    if 'representation_fn' in term.row.supplied:
+      needed['representation_fn'] = build_representation_fn()
+    return hparams.Choice(row, {}).build(
+        model=model,
+        client_optimizer=client_optimizer.build(num_clients=num_clients),
+        server_optimizer=parts[registry.SERVER_OPTIMIZER].build(),
+        loss_term=term.build(**needed),
+    )
+
+  def explained_cost(
+      self, gradients_per_step: float, trials_per_step: float
+  ) -> float:
+    """Returns what a step costs by what it evaluates; 1 is one gradient.
+
+    Args:
+      gradients_per_step: As the metrics count them.
+      trials_per_step: Losses of step sizes that were tried.
+
+    Example:
+
+      >>> ALGORITHMS['fedavg'].explained_cost(1.0, 0.0)
+      1.0
+    """
+    losses = trials_per_step + self.extra_losses
+    return gradients_per_step + self.extra_gradients + _COST_OF_LOSS * losses
+
+
+def _on_clients(name: str, **arguments: Any) -> Algorithm:
+  """An algorithm that is its client optimizer."""
+  return Algorithm(
+      name=name,
+      rows={registry.CLIENT_OPTIMIZER: name},
+      client_arguments=arguments,
+  )
+
+
+def _on_server(name: str) -> Algorithm:
+  """An algorithm that is its server optimizer."""
+  return Algorithm(name=name, rows={registry.SERVER_OPTIMIZER: name})
+
+
+ALGORITHMS: Mapping[str, Algorithm] = {
+    algorithm.name: algorithm
+    for algorithm in (
+        # The first is what the others are compared with.
+        Algorithm(name='fedavg'),
+        *map(_on_server, ('fedavgm', 'fedadagrad', 'fedadam', 'fedyogi')),
+        *map(_on_server, ('fedams', 'fedexp')),
+        *map(_on_clients, ('adam', 'adagrad', 'yogi')),
+        *map(_on_clients, ('delta_sgd', 'sps', 'armijo')),
+        attrs.evolve(
+            _on_clients('delta_sgd', previous_gradient='reuse'),
+            name='delta_sgd_reuse',
+        ),
+        Algorithm(name='fedprox', rows={registry.LOSS_TERM: 'fedprox'}),
+        Algorithm(
+            name='moon',
+            rows={registry.LOSS_TERM: 'moon'},
+            # Of the representation, and that of the two other models.
+            extra_gradients=1,
+            extra_losses=2,
+        ),
+        *(
+            Algorithm(name=name, algorithm=name)
+            for name in (
+                'fedcada',
+                'fedli_ls',
+                'fedli_lu',
+                'scaffold',
+                'fafed',
+                'adaalter',
+            )
+        ),
+    )
+}

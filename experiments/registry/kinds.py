@@ -1,0 +1,23 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The kinds of rows, by the names of the flags that choose them."""
+
+TASK = 'task'
+ALGORITHM = 'algorithm'
+CLIENT_OPTIMIZER = 'client_optimizer'
+SERVER_OPTIMIZER = 'server_optimizer'
+LOSS_TERM = 'loss_term'
+CLIENT_SCHEDULE = 'client_schedule'
+SERVER_SCHEDULE = 'server_schedule'
+RUNTIME = 'runtime'

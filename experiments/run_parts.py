@@ -1,0 +1,232 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The parts of a training run, built from its flags: task, process, cohorts."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Optional
+
+import attrs
+import tensorflow_federated as tff
+
+from experiments import hparams
+from experiments import registry
+from tff_adaptive.simulation import callbacks
+from tff_adaptive.simulation import client_states
+from tff_adaptive.simulation import client_store
+from tff_adaptive.simulation import cohort
+from tff_adaptive.simulation import data_checks
+from tff_adaptive.simulation import run_directory
+from tff_adaptive.simulation import sampling
+from tff_adaptive.simulation import task as task_lib
+
+PROTOCOL = (
+    'total_rounds',
+    'clients_per_round',
+    'client_batch_size',
+    'client_epochs',
+)
+
+_Choices = Mapping[str, hparams.Choice]
+
+
+def build_protocol(
+    choices: _Choices, settings: hparams.Settings
+) -> task_lib.Protocol:
+  """Returns the protocol of the task, with what the flags say instead.
+
+  Args:
+    choices: The chosen rows.
+    settings: The other flags.
+
+  Returns:
+    The numbers of training in force.
+  """
+  row = choices[registry.TASK].row
+  default = registry.resolve(str(row.protocol))
+  given = {name: getattr(settings, name) for name in PROTOCOL}
+  return attrs.evolve(
+      default,
+      **{name: value for name, value in given.items() if value is not None},
+  )
+
+
+def build_task(
+    choices: _Choices,
+    settings: hparams.Settings,
+    protocol: task_lib.Protocol,
+) -> task_lib.Task:
+  """Builds the task and checks its data.
+
+  Args:
+    choices: The chosen rows.
+    settings: The other flags.
+    protocol: The numbers of training.
+
+  Returns:
+    The task; bad clients that are to be rejected are still in it, and local
+    training leaves them out.
+
+  Raises:
+    ValueError: If the data cannot be trained on.
+  """
+  choice = choices[registry.TASK]
+  supplied = {
+      'data_dir': settings.data_dir,
+      'protocol': protocol,
+      'seed': settings.seed,
+  }
+  task = choice.build(**{name: supplied[name] for name in choice.row.supplied})
+  data_checks.check_central_examples(
+      task.central_test, num_classes=task.num_classes
+  )
+  checked = data_checks.check_clients(
+      task.train_data,
+      num_classes=task.num_classes,
+      bad_clients=settings.bad_clients,
+  )
+  if checked.bad_clients:
+    print(
+        f'{len(checked.bad_clients)} of {len(task.train_data.client_ids)} '
+        'clients are bad and count for nothing in a round.'
+    )
+  return task
+
+
+def _build_loss_term(choice: hparams.Choice, task: task_lib.Task) -> Any:
+  """Builds the loss term, from the representations of the task if need be."""
+  name = 'representation_fn'
+  if name in choice.row.supplied and task.representation_fn is None:
+    raise ValueError(
+        f'--{registry.LOSS_TERM}={choice.row.name} compares representations, '
+        f'and the model of --{registry.TASK}={task.name} has none before its '
+        'last layer; choose a deeper model, or another loss term'
+    )
+  return choice.build(**{name: task.representation_fn})
+
+
+def build_process(
+    choices: _Choices, task: task_lib.Task, *, trace_steps: bool = False
+) -> tff.learning.templates.LearningProcess:
+  """Builds the learning process of a run.
+
+  Args:
+    choices: The chosen rows.
+    task: What to train on.
+    trace_steps: Whether its metrics hold every local step.
+
+  Returns:
+    The process of the chosen algorithm.
+
+  Raises:
+    ValueError: If what was chosen does not go together, or the task has no
+      representations and the loss term needs them.
+  """
+  return choices[registry.ALGORITHM].build(
+      model=task.functional_model or task.variable_model_fn,
+      client_optimizer=choices[registry.CLIENT_OPTIMIZER].build(
+          num_clients=len(task.train_data.client_ids)
+      ),
+      server_optimizer=choices[registry.SERVER_OPTIMIZER].build(),
+      loss_term=_build_loss_term(choices[registry.LOSS_TERM], task),
+      trace_steps=trace_steps,
+      **{
+          kind: choices[kind].build(total_rounds=task.protocol.total_rounds)
+          for kind in (registry.CLIENT_SCHEDULE, registry.SERVER_SCHEDULE)
+      },
+  )
+
+
+def build_cohort_fn(task: task_lib.Task, seed: int) -> Callable[[int], Any]:
+  """Builds the function from a round to its client data.
+
+  Args:
+    task: What to train on.
+    seed: The seed of the run.
+
+  Returns:
+    A pure function of the number of finished rounds.
+  """
+  sample = sampling.build_client_sampling(
+      task.train_data.client_ids, task.protocol.clients_per_round, seed
+  )
+  plan = task.protocol.batch_plan()
+
+  def cohort_fn(round_index):
+    return cohort.Cohort(
+        task.train_data,
+        sample(round_index),
+        round_num=round_index,
+        seed=seed,
+        plan=plan,
+    )
+
+  return cohort_fn
+
+
+def build_callbacks(
+    settings: hparams.Settings, directory: run_directory.RunDirectory
+) -> list[callbacks.Callback]:
+  """Builds what watches the run; averages first, so that all can watch them.
+
+  Args:
+    settings: The flags that belong to no row.
+    directory: The folder of the run.
+
+  Returns:
+    The callbacks that the flags turn on.
+
+  Raises:
+    ValueError: If a flag has a value that cannot be.
+  """
+  watched: dict[str, Any] = {
+      'metric': settings.monitored_metric,
+      'mode': settings.monitored_mode,
+  }
+  found: list[callbacks.Callback] = []
+  if settings.weights_average_decay is not None:
+    found.append(callbacks.WeightsMovingAverage(settings.weights_average_decay))
+  if settings.weights_average_rounds is not None:
+    found.append(callbacks.LastWeightsAverage(settings.weights_average_rounds))
+  if settings.keep_best:
+    found.append(callbacks.BestCheckpoint(directory.checkpoints, **watched))
+  if settings.early_stopping_patience is not None:
+    found.append(
+        callbacks.EarlyStopping(
+            patience=settings.early_stopping_patience, **watched
+        )
+    )
+  return found
+
+
+def build_client_store(
+    process: tff.learning.templates.LearningProcess,
+    settings: hparams.Settings,
+    directory: run_directory.RunDirectory,
+) -> Optional[client_store.ClientStateStore]:
+  """Builds what keeps the state of clients across rounds.
+
+  Args:
+    process: The learning process of the run.
+    settings: The flags that belong to no row.
+    directory: The folder of the run.
+
+  Returns:
+    The store; None for a process whose clients keep nothing.
+  """
+  if client_states.get_state_spec(process) is None:
+    return None
+  return client_store.ClientStateStore(
+      directory.client_states,
+      max_bytes=settings.client_states_memory_mb * 2**20,
+  )

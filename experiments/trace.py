@@ -1,0 +1,90 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+r"""Trains one round of a run again and shows every local step of its clients.
+
+For example:
+
+  python -m experiments.trace --run=runs/demo --round=40
+
+starts from the newest checkpoint before the round, trains the rounds between,
+if there are any, and writes `runs/demo/plots/trace_0040.csv`, a row for every
+local step, and `trace_0040.png`. The run itself stays as it is.
+"""
+
+import pathlib
+
+from absl import flags
+
+from experiments import command_line
+
+
+def define(flag_values: flags.FlagValues = flags.FLAGS):
+  """Defines the flags.
+
+  Args:
+    flag_values: Where to define them.
+  """
+  flags.DEFINE_string(
+      'run',
+      None,
+      'The folder of a run of experiments.train.',
+      required=True,
+      flag_values=flag_values,
+  )
+  flags.DEFINE_integer(
+      'round',
+      None,
+      'The number of the round, from 1, as in metrics.csv.',
+      lower_bound=1,
+      required=True,
+      flag_values=flag_values,
+  )
+  flags.DEFINE_boolean(
+      'from_start',
+      False,
+      'Whether to train from the first round on where no checkpoint is early '
+      'enough.',
+      flag_values=flag_values,
+  )
+  flags.DEFINE_string(
+      'data_dir',
+      None,
+      'The folder of the data sets; digits needs none.',
+      flag_values=flag_values,
+  )
+
+
+def main(flag_values: flags.FlagValues = flags.FLAGS):
+  """Traces what the flags say.
+
+  Args:
+    flag_values: The parsed flags.
+  """
+  run = pathlib.Path(flag_values.run)
+  command_line.check_run(run)
+  command_line.prepare_libraries()
+  # TensorFlow takes seconds to import: not for --help and not for a typo.
+  from experiments import tracer  # pylint: disable=import-outside-toplevel
+
+  tracer.trace(
+      run,
+      flag_values['round'].value,
+      from_start=flag_values.from_start,
+      data_dir=flag_values.data_dir,
+  )
+
+
+if __name__ == '__main__':
+  define()
+  command_line.run(main)

@@ -1,0 +1,262 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of building the parts of a training run from its flags."""
+
+import inspect
+import tempfile
+from unittest import mock
+
+from absl import flags
+from absl.testing import absltest
+from absl.testing import parameterized
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from experiments import hparam_flags
+from experiments import hparams
+from experiments import run_parts
+from tff_adaptive import algorithms
+from tff_adaptive import finalizers
+from tff_adaptive import optimizers
+from tff_adaptive.algorithms import fed_opt
+from tff_adaptive.simulation import callbacks
+from tff_adaptive.simulation import client_states
+from tff_adaptive.simulation import run_directory
+
+_EXAMPLES = tff.learning.ClientWeighting.NUM_EXAMPLES
+_UNIFORM = tff.learning.ClientWeighting.UNIFORM
+_BUILD_FED_OPT = fed_opt.build_fed_opt
+
+_ALGORITHMS = (
+    ('fed_opt', optimizers.build_delta_sgd, optimizers.build_fedavg, _EXAMPLES),
+    (
+        'fedcada',
+        optimizers.build_fedcada_adam,
+        optimizers.build_fedavg,
+        _UNIFORM,
+    ),
+    (
+        'fedli_ls',
+        optimizers.build_armijo,
+        finalizers.build_line_search_step,
+        _EXAMPLES,
+    ),
+    (
+        'fedli_lu',
+        optimizers.build_delta_sgd,
+        finalizers.build_frank_wolfe,
+        _EXAMPLES,
+    ),
+    (
+        'scaffold',
+        lambda: optimizers.build_scaffold_sgd(20),
+        optimizers.build_fedavg,
+        _UNIFORM,
+    ),
+    ('fafed', optimizers.build_fafed, optimizers.build_fedavg, _UNIFORM),
+    ('adaalter', optimizers.build_adaalter, optimizers.build_fedavg, _UNIFORM),
+)
+
+
+def _read(*arguments):
+  values = flags.FlagValues()
+  hparam_flags.define(values)
+  values(
+      [
+          'train',
+          '--digits_num_clients=20',
+          '--digits_model=logistic',
+          '--experiment_name=run',
+          *arguments,
+      ]
+  )
+  choices = hparams.read_choices(values)
+  return choices, hparams.read_settings(choices, values)
+
+
+def _build_task(*arguments):
+  choices, settings = _read(*arguments)
+  protocol = run_parts.build_protocol(choices, settings)
+  return run_parts.build_task(choices, settings, protocol)
+
+
+class BuildProcessTest(tf.test.TestCase, parameterized.TestCase):
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    cls._task = _build_task()
+
+  def _arguments_of_build_fed_opt(self, task, *arguments):
+    """What reaches `build_fed_opt`, by name, with its defaults."""
+    with (
+        mock.patch.object(algorithms, 'build_fed_opt') as build,
+        mock.patch.object(fed_opt, 'build_fed_opt', build),
+    ):
+      run_parts.build_process(_read(*arguments)[0], task)
+    build.assert_called_once()
+    bound = inspect.signature(_BUILD_FED_OPT).bind(
+        *build.call_args.args, **build.call_args.kwargs
+    )
+    bound.apply_defaults()
+    return bound.arguments
+
+  @parameterized.parameters(*_ALGORITHMS)
+  def test_algorithm_has_its_parts(
+      self, algorithm, build_client, build_server, client_weighting
+  ):
+    found = self._arguments_of_build_fed_opt(
+        self._task, f'--algorithm={algorithm}'
+    )
+    self.assertIs(found['model'], self._task.functional_model)
+    self.assertIs(type(found['client_optimizer']), type(build_client()))
+    self.assertIs(type(found['server_optimizer']), type(build_server()))
+    self.assertEqual(found['client_weighting'], client_weighting)
+    self.assertIsNone(found['loss_term'])
+
+  def test_scaffold_knows_the_number_of_clients(self):
+    spec = tf.TensorSpec([], tf.float32)
+    for algorithm in ('scaffold', 'fed_opt'):
+      rule = self._arguments_of_build_fed_opt(
+          self._task,
+          f'--algorithm={algorithm}',
+          '--client_optimizer=scaffold_sgd',
+      )['client_optimizer']
+      change = {'control': tf.constant(1.0)}
+      control = rule.update_shared(
+          rule.initialize_shared(spec), change, tf.constant(5)
+      )['control']
+      self.assertAllClose(control, 5 / 20)
+
+  def test_flags_reach_the_options(self):
+    found = self._arguments_of_build_fed_opt(
+        self._task,
+        '--algorithm=fafed',
+        '--client_weighting=examples',
+        '--client_clip_norm=2',
+        '--client_weight_decay=0.1',
+        '--loss_term=fedprox',
+        '--client_schedule=inverse_sqrt',
+        '--client_learning_rate=0.5',
+    )
+    self.assertEqual(found['client_weighting'], _EXAMPLES)
+    self.assertEqual((found['clip_norm'], found['weight_decay']), (2.0, 0.1))
+    self.assertIsNotNone(found['loss_term'])
+    self.assertEqual(float(found['client_schedule'](3)), 0.5)
+    hparams_of_rule = found['client_optimizer'].get_hparams(
+        found['client_optimizer'].initialize(tf.TensorSpec([], tf.float32))
+    )
+    self.assertAllClose(hparams_of_rule['learning_rate'], 0.5)
+
+  def test_moon_takes_the_representations_of_the_task(self):
+    task = _build_task('--digits_model=cnn')
+    found = self._arguments_of_build_fed_opt(
+        task, '--loss_term=moon', '--moon_mu=3'
+    )
+    # Of a client without a model of before, the term is mu log 2.
+    with tf.Graph().as_default() as graph:
+      weights = tuple(
+          map(tf.constant, task.functional_model.initial_weights[0])
+      )
+      batch = {'x': task.central_test['x'][:5], 'y': task.central_test['y'][:5]}
+      term = found['loss_term'](weights, weights, batch, previous_model=weights)
+      with tf.compat.v1.Session(graph=graph) as session:
+        self.assertAllClose(session.run(term), 3.0 * 0.693147)
+
+  def test_moon_without_representations_is_one_sentence(self):
+    with self.assertRaisesRegex(
+        ValueError,
+        '^--loss_term=moon compares representations, and the model of '
+        '--task=digits has none before its last layer; choose a deeper model',
+    ):
+      run_parts.build_process(_read('--loss_term=moon')[0], self._task)
+
+  @parameterized.parameters(*[row[0] for row in _ALGORITHMS])
+  @pytest.mark.slow
+  def test_algorithm_builds_its_process(self, algorithm):
+    process = run_parts.build_process(
+        _read(f'--algorithm={algorithm}')[0], self._task
+    )
+    self.assertIsInstance(process, tff.learning.templates.LearningProcess)
+    keeps_states = client_states.get_state_spec(process) is not None
+    self.assertEqual(keeps_states, algorithm == 'scaffold')
+
+  def test_step_of_line_searches_needs_clients_with_a_step_size(self):
+    choices, _ = _read('--algorithm=fedli_ls', '--client_optimizer=adam')
+    with self.assertRaisesRegex(ValueError, "needs the clients' step sizes"):
+      run_parts.build_process(choices, self._task)
+
+
+class DirectoryTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self._directory = run_directory.RunDirectory(
+        self.enter_context(tempfile.TemporaryDirectory()), 'run'
+    )
+
+  @parameterized.named_parameters(
+      ('none', [], []),
+      (
+          'decay',
+          ['--weights_average_decay=0.9'],
+          [callbacks.WeightsMovingAverage],
+      ),
+      (
+          # The average comes first, so that the others can watch it.
+          'all',
+          [
+              '--early_stopping_patience=2',
+              '--keep_best',
+              '--weights_average_rounds=2',
+          ],
+          [
+              callbacks.LastWeightsAverage,
+              callbacks.BestCheckpoint,
+              callbacks.EarlyStopping,
+          ],
+      ),
+  )
+  def test_flags_turn_callbacks_on(self, arguments, expected):
+    found = run_parts.build_callbacks(_read(*arguments)[1], self._directory)
+    self.assertEqual([type(callback) for callback in found], expected)
+
+  @parameterized.parameters(
+      ([], 2**30), (['--client_states_memory_mb=3'], 3 * 2**20)
+  )
+  def test_store_of_a_process_that_keeps_states(self, arguments, max_bytes):
+    _, settings = _read(*arguments)
+    with (
+        mock.patch.object(client_states, 'get_state_spec', return_value={}),
+        mock.patch.object(
+            run_parts.client_store, 'ClientStateStore'
+        ) as build_store,
+    ):
+      store = run_parts.build_client_store(None, settings, self._directory)
+    self.assertIs(store, build_store.return_value)
+    build_store.assert_called_once_with(
+        self._directory.path / 'client_states', max_bytes=max_bytes
+    )
+
+  def test_no_store_for_clients_that_keep_nothing(self):
+    _, settings = _read()
+    with mock.patch.object(client_states, 'get_state_spec', return_value=None):
+      self.assertIsNone(
+          run_parts.build_client_store(None, settings, self._directory)
+      )
+
+
+if __name__ == '__main__':
+  absltest.main()

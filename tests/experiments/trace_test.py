@@ -1,0 +1,223 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of tracing a round of a run, from its files."""
+
+import contextlib
+import csv
+import io
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+from unittest import mock
+
+from absl import flags
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import pytest
+
+from experiments import command_line
+from experiments import trace
+from tests.experiments import trainer_testing
+from tests.tff_adaptive import file_testing
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def _call(*arguments):
+  """Runs the binary in this process; returns what it prints."""
+  values = flags.FlagValues()
+  trace.define(values)
+  values(['trace', *map(str, arguments)])
+  out = io.StringIO()
+  with (
+      # It would stay for other tests.
+      mock.patch('tensorflow.config.experimental.enable_op_determinism'),
+      contextlib.redirect_stdout(out),
+  ):
+    trace.main(values)
+  return out.getvalue()
+
+
+def _read(path):
+  with open(path, encoding='utf-8', newline='') as file:
+    return list(csv.DictReader(file))
+
+
+class TraceTest(parameterized.TestCase):
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    cls.output_dir = pathlib.Path(
+        cls.enter_context(tempfile.TemporaryDirectory())
+    )
+    trainer_testing.train(
+        cls.output_dir,
+        '--total_rounds=3',
+        '--delta_sgd_previous_gradient=reuse',
+        # A part of the checkpoints that the process has no use for.
+        '--weights_average_decay=0.5',
+    )
+
+  def setUp(self):
+    super().setUp()
+    folder = self.enter_context(tempfile.TemporaryDirectory())
+    self.run_dir = pathlib.Path(folder) / 'run'
+    shutil.copytree(self.output_dir / 'run', self.run_dir)
+
+  def _drop_checkpoints(self, *round_nums):
+    for round_num in round_nums:
+      self._checkpoint(round_num).unlink()
+
+  def _checkpoint(self, round_num):
+    return self.run_dir / 'checkpoints' / f'checkpoint_{round_num:08d}.npz'
+
+  def _assert_refused(self, sentence, *arguments, round_num=3):
+    with self.assertRaisesRegex(command_line.UserError, sentence) as caught:
+      _call(f'--run={self.run_dir}', f'--round={round_num}', *arguments)
+    self.assertNotIn('\n', str(caught.exception))
+
+  def test_the_last_round_is_that_of_the_run(self):
+    before = file_testing.read_files(self.run_dir)
+    out = _call(f'--run={self.run_dir}', '--round=3')
+    self.assertStartsWith(out, 'round 3\n')
+    self.assertIn(
+        'The weights after round 3 equal those of ' f'{self._checkpoint(3)}.\n',
+        out,
+    )
+    row = _read(self.run_dir / 'metrics.csv')[2]
+    steps = _read(self.run_dir / 'plots' / 'trace_0003.csv')
+    self.assertLen(steps, int(row['clients/num_steps']))
+    self.assertLen({step['client_id'] for step in steps}, 3)
+    for name in ('step_size', 'theta', 'growth_limit', 'smoothness_limit'):
+      values = [float(step[name]) for step in steps]
+      np.testing.assert_allclose(
+          float(row[f'clients/{name}_mean']), np.mean(values), 1e-5
+      )
+      np.testing.assert_allclose(
+          float(row[f'clients/{name}_max']), np.max(values), 1e-6
+      )
+    # A line a client, below their header.
+    header = next(line for line in out.splitlines() if 'mean loss' in line)
+    self.assertStartsWith(header, 'client')
+    for step in steps:
+      self.assertRegex(out, rf'(?m)^{step["client_id"]} +\d')
+    after = file_testing.read_files(self.run_dir)
+    self.assertCountEqual(
+        set(after) - set(before),
+        [f'plots/{name}' for name in ('trace_0003.csv', 'trace_0003.png')],
+    )
+    self.assertEqual({name: after[name] for name in before}, before)
+
+  @pytest.mark.slow
+  def test_rounds_without_a_checkpoint_are_trained_again(self):
+    self._drop_checkpoints(2)
+    out = _call(f'--run={self.run_dir}', '--round=3')
+    self.assertStartsWith(out, 'round 3, trained again from round 2 on\n')
+    self.assertIn('equal those of', out)
+
+  @pytest.mark.slow
+  def test_the_first_round_and_the_start_need_no_checkpoint(self):
+    out = _call(f'--run={self.run_dir}', '--round=1')
+    self.assertStartsWith(out, 'round 1\n')
+    self.assertIn('equal those of', out)
+    self._drop_checkpoints(1, 2)
+    self._assert_refused(
+        'run has no checkpoint that fits before round 3; there are those of 3, '
+        'and --from_start trains from the first round on$'
+    )
+    out = _call(f'--run={self.run_dir}', '--round=3', '--from_start')
+    self.assertStartsWith(out, 'round 3, trained again from round 1 on\n')
+    self.assertIn('equal those of', out)
+
+  @pytest.mark.slow
+  def test_a_damaged_checkpoint_is_passed_over(self):
+    self._checkpoint(2).write_bytes(b'damaged')
+    out = _call(f'--run={self.run_dir}', '--round=3')
+    self.assertIn('trained again from round 2 on', out)
+
+  @pytest.mark.slow
+  def test_states_of_clients_are_brought_back_and_stay(self):
+    trainer_testing.train(
+        self.run_dir.parent,
+        '--experiment_name=scaffold',
+        '--algorithm=scaffold',
+        '--digits_num_clients=4',
+        '--total_rounds=4',
+    )
+    self.run_dir = self.run_dir.with_name('scaffold')
+    # Trained again, round 3 replaces states that round 4 of the run needs.
+    self._drop_checkpoints(3)
+    states = file_testing.read_files(self.run_dir / 'client_states')
+    self.assertNotEmpty(states)
+    out = _call(f'--run={self.run_dir}', '--round=4')
+    self.assertIn('trained again from round 3 on', out)
+    self.assertIn('equal those of', out)
+    self.assertEqual(
+        file_testing.read_files(self.run_dir / 'client_states'), states
+    )
+
+  def test_rounds_that_are_not_there(self):
+    self._assert_refused(
+        r'^--round=4 is beyond the 3 rounds that .*/run has finished$',
+        round_num=4,
+    )
+
+  def test_runs_that_are_not_known(self):
+    recorded = json.loads((self.run_dir / 'hparams.json').read_text())
+    for changes, sentence in (
+        ({'task': 'digit'}, r'describes no run that this version .*\(--task='),
+        ({'task': 'mnist'}, 'of the task mnist, which needs --data_dir'),
+    ):
+      (self.run_dir / 'hparams.json').write_text(
+          json.dumps({**recorded, **changes})
+      )
+      self._assert_refused(sentence)
+    (self.run_dir / 'hparams.json').write_text('{')
+    self._assert_refused('hparams.json is damaged')
+    (self.run_dir / 'hparams.json').unlink()
+    self._assert_refused('is not the folder of a run: it has no hparams.json')
+
+  def test_help_and_typos_need_no_tensorflow(self):
+    code = (
+        'import runpy, sys\n'
+        'sys.argv = ["trace", *sys.argv[1:]]\n'
+        'try:\n'
+        '  runpy.run_module("experiments.trace", run_name="__main__")\n'
+        'finally:\n'
+        '  assert "tensorflow" not in sys.modules\n'
+    )
+    for arguments, exit_code, text in (
+        (['--help'], 0, '--round'),
+        (['--run=/nowhere', '--round=1'], 2, 'error: --run=/nowhere is not'),
+        (['--run=/nowhere', '--round=0'], 2, 'round=0'),
+    ):
+      done = subprocess.run(
+          [sys.executable, '-c', code, *arguments],
+          cwd=_ROOT,
+          check=False,
+          capture_output=True,
+          text=True,
+      )
+      self.assertEqual(done.returncode, exit_code, done.stderr)
+      self.assertIn(text, done.stdout + done.stderr)
+      self.assertNotIn('Traceback', done.stderr)
+
+
+if __name__ == '__main__':
+  absltest.main()

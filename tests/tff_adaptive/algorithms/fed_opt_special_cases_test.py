@@ -1,0 +1,97 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of what is a special case of generalized federated averaging.
+
+The oracle is a plain loop of gradient descent on least squares, in float64.
+"""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.tff_adaptive import testing
+from tff_adaptive import algorithms
+from tff_adaptive import optimizers
+
+_MODEL = testing.least_squares_model(np.float64, num_outputs=1)
+
+
+def _batches(sizes, seed=0):
+  """Batches of these sizes, of features with a column of ones and labels."""
+  generator = np.random.default_rng(seed)
+  return [
+      (generator.normal(size=[size, 3]), generator.normal(size=[size, 1]))
+      for size in sizes
+  ]
+
+
+def _flat(state):
+  return np.concatenate([w.ravel() for w in testing.trainable(state)])
+
+
+def _gradient(x, batch):
+  """The gradient of the mean squared error; x is the kernel and the bias."""
+  features, labels = batch
+  features = np.hstack([features, np.ones([len(features), 1])])
+  return 2 * features.T @ (features @ x - labels[:, 0]) / len(features)
+
+
+@pytest.mark.usefixtures('native_runtime')
+class SpecialCasesTest(tf.test.TestCase):
+
+  def test_one_client_and_a_server_rate_are_lookahead(self):
+    batches = _batches([4, 4, 2])
+    process = algorithms.build_fed_opt(
+        _MODEL, optimizers.build_sgd(0.1), optimizers.build_fedavg(0.5)
+    )
+    state = process.initialize()
+    slow = _flat(state)
+    for _ in range(3):
+      fast = slow
+      for batch in batches:
+        fast = fast - 0.1 * _gradient(fast, batch)
+      slow = slow + 0.5 * (fast - slow)
+      state = process.next(state, [batches]).state
+      self.assertAllClose(_flat(state), slow, rtol=1e-6)
+
+  @pytest.mark.slow
+  def test_full_batches_of_all_clients_are_a_step_of_gradient_descent(self):
+    batches = _batches([3, 7, 2])
+    process = algorithms.build_fed_opt(_MODEL, optimizers.build_sgd(0.1))
+    state = process.initialize()
+    x = _flat(state)
+    everything = tuple(np.concatenate(parts) for parts in zip(*batches))
+    for _ in range(3):
+      x = x - 0.1 * _gradient(x, everything)
+      state = process.next(state, [[batch] for batch in batches]).state
+      self.assertAllClose(_flat(state), x, rtol=1e-6)
+
+  @pytest.mark.slow
+  def test_state_of_the_client_optimizer_is_new_in_every_round(self):
+    # A server that stands still sends the same model again.
+    process = algorithms.build_fed_opt(
+        _MODEL, optimizers.build_adam(0.1), optimizers.build_fedavg(0.0)
+    )
+    state = process.initialize()
+    norms = []
+    for _ in range(2):
+      output = process.next(state, [_batches([4, 4])])
+      state = output.state
+      norms.append(output.metrics['finalizer']['update_norm'])
+    self.assertGreater(norms[0], 0.1)
+    self.assertEqual(norms[0], norms[1])
+
+
+if __name__ == '__main__':
+  tf.test.main()

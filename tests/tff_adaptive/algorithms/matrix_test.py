@@ -1,0 +1,233 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests that every client rule goes with every loss term and server rule.
+
+What a server rule sees of the clients is the aggregated change and reports. So
+a round of each client rule with each loss term, with a server rule that keeps
+both, serves all server rules. Every pair of a client rule and a server rule,
+with the loss terms in turn, is also built and run as users do.
+"""
+
+import collections
+import functools
+
+from absl.testing import parameterized
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tasks import golden_problems
+from tests.tff_adaptive import testing
+from tests.tff_adaptive.runtime import compiled_testing
+from tff_adaptive import algorithms
+from tff_adaptive import client_works
+from tff_adaptive import finalizers
+from tff_adaptive import optimizers
+from tff_adaptive.aggregators import client_reports
+from tff_adaptive.simulation import client_states
+
+_LAST_STEP_SIZE = client_reports.ClientReport.LAST_STEP_SIZE
+
+_NUM_CLIENTS = 2
+_CLIENTS = {
+    'sgd': optimizers.build_sgd,
+    'sgdm': functools.partial(optimizers.build_sgd, momentum=0.9),
+    'adam': optimizers.build_adam,
+    'adagrad': optimizers.build_adagrad,
+    'yogi': optimizers.build_yogi,
+    'delta_sgd': optimizers.build_delta_sgd,
+    'sps': optimizers.build_sps,
+    'sps_max': optimizers.build_sps_max,
+    'sps_smooth': optimizers.build_sps_smooth,
+    'armijo': optimizers.build_armijo,
+    'fedcada': optimizers.build_fedcada_adam,
+    'fafed': optimizers.build_fafed,
+    'adaalter': optimizers.build_adaalter,
+    'scaffold': functools.partial(optimizers.build_scaffold_sgd, _NUM_CLIENTS),
+}
+_WITHOUT_STEP_SIZE = (
+    'adam',
+    'adagrad',
+    'yogi',
+    'fedcada',
+    'fafed',
+    'adaalter',
+)
+_LOSS_TERMS = ('none', 'fedprox', 'moon')
+_SERVERS = {
+    'fedavg': optimizers.build_fedavg,
+    'fedavgm': optimizers.build_fedavgm,
+    'fedadagrad': optimizers.build_fedadagrad,
+    'fedadam': optimizers.build_fedadam,
+    'fedyogi': optimizers.build_fedyogi,
+    'fedams': optimizers.build_fedams,
+    'fedexp': finalizers.build_fedexp,
+    'fedli_ls_max': finalizers.build_line_search_step,
+    'fedli_ls_unit': functools.partial(
+        finalizers.build_line_search_step, 'unit'
+    ),
+    'fedli_lu': finalizers.build_frank_wolfe,
+}
+_SAMPLE = (
+    ('armijo', 'moon', 'fedli_ls_max'),
+    ('fedcada', 'fedprox', 'fedexp'),
+    ('scaffold', 'none', 'fedli_lu'),
+    ('sps_max', 'fedprox', 'fedyogi'),
+)
+_PAIRS = [
+    (client, _LOSS_TERMS[(i + j) % len(_LOSS_TERMS)], server)
+    for i, client in enumerate(_CLIENTS)
+    for j, server in enumerate(_SERVERS)
+]
+
+
+@functools.cache
+def _problem():
+  """Two clients of six examples, for a network with 39 weights."""
+  generator = np.random.default_rng(0)
+  clients = [
+      dict(X=generator.normal(size=[6, 5]), y=generator.integers(0, 3, 6))
+      for _ in range(_NUM_CLIENTS)
+  ]
+  x0 = 0.3 * generator.normal(size=39)
+  return dict(name='mlp', x0=x0, clients=clients)
+
+
+def _build_loss_term(name):
+  if name == 'fedprox':
+    return client_works.build_fedprox(0.1)
+  if name == 'moon':
+    return client_works.build_moon(
+        golden_problems.create_representation_fn(_problem())
+    )
+  return None
+
+
+def _build(client, loss_term, server_optimizer):
+  return algorithms.build_fed_opt(
+      golden_problems.create_functional_model(_problem()),
+      _CLIENTS[client](),
+      server_optimizer,
+      loss_term=_build_loss_term(loss_term),
+  )
+
+
+def _cohort(process):
+  """Both clients, in two batches of three examples each."""
+  batches = golden_problems.create_client_batches(
+      _problem(), batch_size=3, num_epochs=1
+  )
+  if client_states.get_state_spec(process) is None:
+    return batches
+  return [
+      collections.OrderedDict(
+          data=data, client_id=[str(place)], client_state=[]
+      )
+      for place, data in enumerate(batches)
+  ]
+
+
+class _Keeper(finalizers.ReportsOptimizer):
+  """A server rule that asks for every report and keeps what it sees."""
+
+  def __init__(self, reports):
+    self._reports = reports
+
+  @property
+  def client_reports(self):
+    return self._reports
+
+  def initialize(self, specs):
+    zeros = tf.nest.map_structure(lambda s: tf.zeros(s.shape, s.dtype), specs)
+    reports = collections.OrderedDict(
+        (report.value, tf.zeros([])) for report in self._reports
+    )
+    return collections.OrderedDict(gradients=zeros, reports=reports)
+
+  def step(self, state, weights, gradients, reports):
+    del state  # What was before does not matter.
+    kept = collections.OrderedDict(gradients=gradients, reports=reports)
+    return kept, weights
+
+  def get_hparams(self, state):
+    return collections.OrderedDict()
+
+  def set_hparams(self, state, hparams):
+    return state
+
+
+class MatrixTest(tf.test.TestCase, parameterized.TestCase):
+
+  def _run_round(self, process):
+    """The state after a round, of which no client was left out."""
+    with compiled_testing.installed('loop'):
+      output = process.next(process.initialize(), _cohort(process))
+    measured = output.metrics['client_work']['clients']
+    self.assertEqual(measured['num_rejected'], 0)
+    self.assertEqual(measured['num_clients'], _NUM_CLIENTS)
+    self.assertTrue(np.isfinite(measured['loss']))
+    self.assertEqual(output.metrics['finalizer']['update_non_finite'], 0)
+    return output.state
+
+  def _assert_moved(self, weights):
+    flat = golden_problems.flatten_weights(weights)
+    self.assertAllEqual(np.isfinite(flat), np.ones(39, bool))
+    self.assertGreater(np.abs(flat - _problem()['x0']).max(), 1e-5)
+
+  def _check_cell(self, client, loss_term, server):
+    server_optimizer = _SERVERS[server]()
+    if server == 'fedli_ls_max' and client in _WITHOUT_STEP_SIZE:
+      with self.assertRaisesRegex(ValueError, "clients' step sizes.*has none"):
+        _build(client, loss_term, server_optimizer)
+      return
+    state = self._run_round(_build(client, loss_term, server_optimizer))
+    self._assert_moved(testing.trainable(state))
+
+  @parameterized.parameters(*_SAMPLE)
+  def test_sample_builds_and_runs(self, client, loss_term, server):
+    self._check_cell(client, loss_term, server)
+
+  @parameterized.parameters(*_PAIRS)
+  @pytest.mark.slow
+  def test_pair_builds_and_runs(self, client, loss_term, server):
+    self._check_cell(client, loss_term, server)
+
+  @parameterized.product(client=list(_CLIENTS), loss_term=_LOSS_TERMS)
+  @pytest.mark.slow
+  def test_every_server_rule_steps_on_what_clients_send(
+      self, client, loss_term
+  ):
+    reports = [
+        report
+        for report in client_reports.ClientReport
+        if report is not _LAST_STEP_SIZE or client not in _WITHOUT_STEP_SIZE
+    ]
+    state = self._run_round(_build(client, loss_term, _Keeper(reports)))
+    weights = tuple(map(tf.constant, testing.trainable(state)))
+    gradients = tuple(map(tf.constant, state.finalizer['gradients']))
+    specs = tuple(tf.TensorSpec(w.shape, w.dtype) for w in weights)
+    for server, build in _SERVERS.items():
+      if server == 'fedli_ls_max' and client in _WITHOUT_STEP_SIZE:
+        continue
+      with self.subTest(server):
+        rule = build()
+        seen = {}
+        if isinstance(rule, finalizers.ReportsOptimizer):
+          seen['reports'] = state.finalizer['reports']
+        _, moved = rule.next(rule.initialize(specs), weights, gradients, **seen)
+        self._assert_moved(moved)
+
+
+if __name__ == '__main__':
+  tf.test.main()

@@ -1,0 +1,253 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of aggregators on what clients send besides the change of the model."""
+
+import functools
+
+from absl.testing import parameterized
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.tff_adaptive import testing
+from tests.tff_adaptive.runtime import compiled_testing
+from tff_adaptive import algorithms
+from tff_adaptive import finalizers
+from tff_adaptive import optimizers
+
+_UNIFORM = tff.learning.ClientWeighting.UNIFORM
+_PAYLOADS = {
+    'fedcada': ('first_moment', 'second_moment', 'squared_norm'),
+    'fedli_lu': ('mean_loss',),
+}
+
+
+def _private(noise_multiplier, clip):
+  return tff.aggregators.DifferentiallyPrivateFactory.gaussian_fixed(
+      noise_multiplier, clients_per_round=2.0, clip=clip
+  )
+
+
+def _clipping(norm):
+  return tff.aggregators.clipping_factory(norm, tff.aggregators.MeanFactory())
+
+
+def _build(algorithm, **kwargs):
+  """FedCAda's client rule with FedExP, or FedLi-LU; clients weigh the same."""
+  if algorithm == 'fedcada':
+    client = optimizers.build_fedcada_adam(0.01)
+    server = finalizers.build_fedexp()
+  else:
+    client = optimizers.build_sgd(0.1)
+    server = finalizers.build_frank_wolfe(learning_rate=3.0, momentum=0.5)
+    # Losses below 1, where the clipping of TFF's aggregators starts.
+    kwargs['loss_term'] = lambda *_: tf.constant(-1.3)
+  kwargs.setdefault('client_weighting', _UNIFORM)
+  return algorithms.build_fed_opt(
+      testing.functional_model(), client, server, **kwargs
+  )
+
+
+def _run_round(algorithm, **kwargs):
+  """The state after a round, and the server's measurements."""
+  with compiled_testing.installed('loop'):
+    process = _build(algorithm, **kwargs)
+    output = process.next(process.initialize(), testing.clients([10, 7]))
+  return output.state, output.metrics['finalizer']
+
+
+@functools.cache
+def _plain(algorithm):
+  """The same without aggregators."""
+  return _run_round(algorithm)
+
+
+def _moment(state, name):
+  """A moment that the server shares, a flat array."""
+  parts = state.client_work['shared'][f'{name}_moment']
+  return np.concatenate([part.ravel() for part in parts])
+
+
+@pytest.mark.filterwarnings('ignore:Secure sums are computed in the clear')
+class PayloadAggregatorsTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.product(
+      algorithm=list(_PAYLOADS),
+      build=[
+          lambda: _private(1e-6, 100.0),
+          lambda: tff.learning.secure_aggregator(),
+          lambda: tff.learning.robust_aggregator(),
+          lambda: _clipping(100.0),
+      ],
+  )
+  @pytest.mark.slow
+  def test_aggregator_of_everything_sent(self, algorithm, build):
+    # None of them has anything to do but quantization and very little noise.
+    state, measured = _run_round(
+        algorithm,
+        model_aggregator=build(),
+        payload_aggregators={n: build() for n in _PAYLOADS[algorithm]},
+    )
+    plain_state, plain_measured = _plain(algorithm)
+    self.assertAllClose(
+        testing.trainable(state), testing.trainable(plain_state), atol=2e-3
+    )
+    for name in measured:
+      self.assertAllClose(measured[name], plain_measured[name], rtol=2e-2)
+    if algorithm == 'fedcada':
+      for name in ('first', 'second'):
+        self.assertAllClose(
+            _moment(state, name), _moment(plain_state, name), atol=2e-3
+        )
+
+  @pytest.mark.slow
+  def test_aggregator_of_one_payload_leaves_the_others(self):
+    state, _ = _run_round(
+        'fedcada', payload_aggregators={'second_moment': _clipping(1e-5)}
+    )
+    plain_state, _ = _plain('fedcada')
+    self.assertGreater(np.linalg.norm(_moment(plain_state, 'second')), 1e-4)
+    self.assertLess(np.linalg.norm(_moment(state, 'second')), 1.001e-5)
+    self.assertAllEqual(_moment(state, 'first'), _moment(plain_state, 'first'))
+    for w, v in zip(testing.trainable(state), testing.trainable(plain_state)):
+      self.assertAllEqual(w, v)
+
+  @pytest.mark.slow
+  def test_noise_that_makes_squares_negative_rejects_nobody(self):
+    cohort = testing.clients([10, 7])
+    with compiled_testing.installed('loop'):
+      process = _build(
+          'fedcada', payload_aggregators={'second_moment': _private(1.0, 1.0)}
+      )
+      noisy = process.next(process.initialize(), cohort).state
+      self.assertLess(_moment(noisy, 'second').min(), -0.1)
+      output = process.next(noisy, cohort)
+    measured = output.metrics['client_work']['clients']
+    self.assertEqual(measured['num_rejected'], 0)
+    for w, v in zip(testing.trainable(noisy), testing.trainable(output.state)):
+      self.assertNotAllClose(w, v)
+
+  @pytest.mark.slow
+  def test_clipped_report_reaches_the_server_rule(self):
+    _, measured = _run_round(
+        'fedli_lu', payload_aggregators={'mean_loss': _clipping(0.05)}
+    )
+    _, plain_measured = _plain('fedli_lu')
+    self.assertGreater(plain_measured['objective'], 0.4)
+    self.assertAllClose(measured['objective'], 0.05)
+
+
+class BuildErrorsTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      (
+          'unknown_name',
+          dict(payload_aggregators={'third_moment': None}),
+          ValueError,
+          "'third_moment', which no client sends.*'squared_norm'",
+      ),
+      (
+          'no_names',
+          dict(payload_aggregators=_clipping(1.0)),
+          TypeError,
+          '`payload_aggregators` must map names',
+      ),
+      (
+          'no_aggregator',
+          dict(payload_aggregators={'first_moment': 'mean'}),
+          TypeError,
+          "aggregator of 'first_moment' must be.*str",
+      ),
+      (
+          'unweighted_payload',
+          dict(
+              client_weighting=tff.learning.ClientWeighting.NUM_EXAMPLES,
+              payload_aggregators={'first_moment': _private(1.0, 1.0)},
+          ),
+          ValueError,
+          "aggregator of 'first_moment' is unweighted.*UNIFORM",
+      ),
+      (
+          'unweighted_report',
+          dict(
+              client_weighting=tff.learning.ClientWeighting.NUM_EXAMPLES,
+              payload_aggregators={'squared_norm': _private(1.0, 1.0)},
+          ),
+          ValueError,
+          "aggregator of 'squared_norm' is unweighted.*UNIFORM",
+      ),
+  )
+  def test_payload_aggregators(self, kwargs, error, message):
+    with self.assertRaisesRegex(error, message):
+      _build('fedcada', **kwargs)
+
+  def test_nothing_but_the_change_is_sent(self):
+    with self.assertRaisesRegex(ValueError, "'mean_loss'.*send nothing"):
+      algorithms.build_fed_opt(
+          testing.functional_model(),
+          optimizers.build_sgd(0.1),
+          payload_aggregators={'mean_loss': None},
+      )
+
+  @parameterized.named_parameters(
+      ('private', lambda: _private(1.0, 1.0)),
+      ('secure', lambda: tff.learning.secure_aggregator()),
+      ('clipping', lambda: _clipping(1.0)),
+  )
+  @pytest.mark.slow
+  def test_maximum_takes_no_aggregator(self, build):
+    with self.assertRaisesRegex(ValueError, "'last_step_size'.*no sum"):
+      algorithms.build_fedli_ls(
+          testing.functional_model(),
+          client_weighting=_UNIFORM,
+          payload_aggregators={'last_step_size': build()},
+      )
+
+  @parameterized.named_parameters(
+      ('adam', lambda: optimizers.build_adam()),
+      ('adagrad', lambda: optimizers.build_adagrad()),
+      ('yogi', lambda: optimizers.build_yogi()),
+      ('fedcada', lambda: optimizers.build_fedcada_adam()),
+      ('fafed', lambda: optimizers.build_fafed()),
+      ('adaalter', lambda: optimizers.build_adaalter()),
+      ('stock_adam', lambda: tff.learning.optimizers.build_adam(0.1)),
+  )
+  def test_rule_without_step_size(self, build):
+    with self.assertRaisesRegex(
+        ValueError, "the clients' step sizes.*has none.*build_armijo"
+    ):
+      algorithms.build_fedli_ls(testing.functional_model(), build())
+
+  def test_no_optimizer(self):
+    with self.assertRaisesRegex(TypeError, 'client optimizer.*str'):
+      algorithms.build_fedli_ls(testing.functional_model(), 'armijo')
+
+  def test_client_rule_at_the_server(self):
+    with self.assertRaisesRegex(ValueError, 'a rule of clients.*FedCAda'):
+      algorithms.build_fed_opt(
+          testing.functional_model(),
+          optimizers.build_sgd(0.1),
+          optimizers.build_fedcada_adam(),
+      )
+
+  def test_server_rule_at_the_clients(self):
+    with self.assertRaisesRegex(ValueError, 'squared_norm.*server optimizer'):
+      algorithms.build_fed_opt(
+          testing.functional_model(), finalizers.build_fedexp()
+      )
+
+
+if __name__ == '__main__':
+  tf.test.main()

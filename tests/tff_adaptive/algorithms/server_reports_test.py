@@ -1,0 +1,224 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the server rules that see what clients report, in training."""
+
+import functools
+
+from absl.testing import parameterized
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.tff_adaptive import testing
+from tests.tff_adaptive.runtime import compiled_testing
+from tff_adaptive import algorithms
+from tff_adaptive import finalizers
+from tff_adaptive import optimizers
+
+
+def _infinite_client():
+  client = testing.client(8, seed=4)
+  client[1]['x'][0, 0] = np.inf
+  return client
+
+
+@functools.cache
+def _process(server):
+  build = dict(
+      fedexp=finalizers.build_fedexp,
+      fedli_ls=finalizers.build_line_search_step,
+      fedli_lu=lambda: finalizers.build_frank_wolfe(0.5, 0.01, 0.9),
+  )[server]
+  return algorithms.build_fed_opt(
+      testing.functional_model(), optimizers.build_armijo(20.0), build()
+  )
+
+
+def _start(state):
+  """The flat weights."""
+  return np.concatenate([w.ravel() for w in testing.trainable(state)])
+
+
+class UnhealthyClientsTest(compiled_testing.TestCase):
+
+  @parameterized.parameters('fedexp', 'fedli_ls', 'fedli_lu')
+  @pytest.mark.slow
+  def test_unhealthy_clients_count_nowhere(self, server):
+    process = _process(server)
+    one, two = testing.clients([10, 7])
+    with compiled_testing.installed('loop'):
+      start = process.initialize()
+      healthy = process.next(start, [one, two])
+      mixed = process.next(
+          start,
+          [[], one, _infinite_client(), testing.unhealthy_client(), two],
+      )
+    self.assertEqual(mixed.metrics['client_work']['clients']['num_rejected'], 3)
+    self.assert_same_bits(healthy.state, mixed.state)
+    self.assert_same_bits(
+        healthy.metrics['finalizer'], mixed.metrics['finalizer']
+    )
+
+  @parameterized.parameters('fedexp', 'fedli_ls', 'fedli_lu')
+  @pytest.mark.slow
+  def test_round_without_a_healthy_client_changes_nothing(self, server):
+    process = _process(server)
+    with compiled_testing.installed('loop'):
+      before = process.next(process.initialize(), testing.clients([10, 7]))
+      for cohort in ([[]], [_infinite_client(), testing.unhealthy_client()]):
+        after = process.next(before.state, cohort)
+        self.assert_same_bits(before.state, after.state)
+        measured = after.metrics['finalizer']
+        self.assertEqual(measured.pop('update_non_finite'), 1)
+        self.assertEqual(measured.pop('update_norm'), 0.0)
+        self.assertNotEmpty(measured)
+        self.assertAllEqual(
+            np.isnan(list(measured.values())), [True] * len(measured)
+        )
+
+
+class ServerStepsTest(tf.test.TestCase, parameterized.TestCase):
+
+  @pytest.mark.slow
+  def test_fedexp_and_fedli_ls_are_formulas_of_what_each_client_does(self):
+    cohort = testing.clients([10, 3])
+    found = {}
+    with compiled_testing.installed('loop'):
+      for server in ('fedexp', 'fedli_ls'):
+        process = _process(server)
+        state = process.initialize()
+        start = _start(state)
+        # The second client takes one step, on one batch.
+        outputs = [process.next(state, c) for c in ([c] for c in cohort)]
+        outputs.append(process.next(state, cohort))
+        found[server] = [
+            (
+                _start(output.state) - start,
+                output.metrics['finalizer']['server_step_size'],
+            )
+            for output in outputs
+        ]
+    # Alone each client's step is 1, and the server moves by its change.
+    (first, one), (second, two), (moved, step_size) = found['fedexp']
+    self.assertEqual((one, two), (1.0, 1.0))
+    mean = (10 * first + 3 * second) / 13
+    squares = (10 * first @ first + 3 * second @ second) / 13
+    expected = max(1.0, squares / (2 * (mean @ mean + 1e-3)))
+    self.assertAllClose(step_size, expected, rtol=1e-5)
+    self.assertAllClose(moved, expected * mean, rtol=1e-4, atol=1e-6)
+    (_, one), (_, two), (moved, step_size) = found['fedli_ls']
+    self.assertNotEqual(one, two)
+    self.assertEqual(step_size, max(one, two))
+    self.assertAllClose(moved, step_size * mean, rtol=1e-4, atol=1e-6)
+
+  @pytest.mark.slow
+  def test_fedli_ls_with_steps_of_one_is_fedavg(self):
+    # The largest step is accepted at once where the loss is this flat.
+    cohort = testing.clients([10, 7])
+    for client in cohort:
+      for batch in client:
+        batch['x'] *= 0.1
+    ends = []
+    with compiled_testing.installed('loop'):
+      for scale in ('max', 'unit'):
+        process = algorithms.build_fedli_ls(
+            testing.functional_model(),
+            server_optimizer=finalizers.build_line_search_step(scale),
+        )
+        output = process.next(process.initialize(), cohort)
+        measured = output.metrics['client_work']['clients']
+        self.assertEqual(measured['step_size_min'], 1.0)
+        ends.append(_start(output.state))
+    self.assertAllClose(*ends, rtol=0, atol=1e-7)
+
+  @pytest.mark.slow
+  def test_negative_loss_stops_fedli_lu(self):
+    with compiled_testing.installed('loop'):
+      process = algorithms.build_fedli_lu(
+          testing.functional_model(),
+          optimizers.build_sgd(0.1),
+          loss_term=lambda *_: tf.constant(-100.0),
+      )
+      start = process.initialize()
+      output = process.next(start, testing.clients([10]))
+    measured = output.metrics['finalizer']
+    self.assertLess(measured['objective'], -90.0)
+    self.assertEqual(measured['gamma'], 0.0)
+    self.assertGreater(measured['update_norm'], 0.0)
+    self.assertAllEqual(_start(output.state), _start(start))
+
+
+def _gradient_descent(x, batches, rate):
+  """The end of local training on least squares, and losses on its way."""
+  received, losses, received_losses = x, [], []
+  for features, labels in batches:
+    features = np.hstack([features, np.ones([len(features), 1])])
+    residual = features @ x - labels[:, 0]
+    losses.append(np.mean(residual**2))
+    received_losses.append(np.mean((features @ received - labels[:, 0]) ** 2))
+    x = x - rate * 2 * features.T @ residual / len(features)
+  objectives = dict(
+      local_mean=np.mean(losses),
+      received_model=np.mean(received_losses),
+      last=losses[-1],
+  )
+  return x, objectives
+
+
+class FedLiLUTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.parameters('local_mean', 'received_model', 'last')
+  @pytest.mark.slow
+  def test_is_the_plain_loop(self, objective_at):
+    # With a server rate of 4, gamma is below 1.
+    rate = 0.3
+    cohort = [
+        list(
+            testing.least_squares_dataset(
+                n, np.float64, seed=n
+            ).as_numpy_iterator()
+        )
+        for n in (4, 10)
+    ]
+    process = algorithms.build_fedli_lu(
+        testing.least_squares_model(np.float64, num_outputs=1),
+        optimizers.build_sgd(rate),
+        finalizers.build_frank_wolfe(4.0, objective_at=objective_at),
+    )
+    gammas = []
+    with compiled_testing.installed('loop'):
+      state = process.initialize()
+      x = _start(state)
+      for _ in range(3):
+        ends, losses = zip(
+            *(_gradient_descent(x, client, rate) for client in cohort)
+        )
+        change = x - (4 * ends[0] + 10 * ends[1]) / 14
+        objective = (
+            4 * losses[0][objective_at] + 10 * losses[1][objective_at]
+        ) / 14
+        gamma = np.clip(objective / (4 * change @ change + 1e-5), 0.0, 1.0)
+        x = x - 4 * gamma * change
+        output = process.next(state, cohort)
+        state = output.state
+        measured = output.metrics['finalizer']
+        self.assertAllClose(measured['objective'], objective, rtol=1e-5)
+        self.assertAllClose(measured['gamma'], gamma, rtol=1e-5)
+        self.assertAllClose(_start(state), x, rtol=1e-5)
+        gammas.append(gamma)
+    self.assertBetween(min(gammas), 0.01, 0.99)
+
+
+if __name__ == '__main__':
+  tf.test.main()

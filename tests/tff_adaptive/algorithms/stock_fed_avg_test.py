@@ -1,0 +1,83 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests that the plain rules work in TFF's own federated averaging."""
+
+from absl.testing import parameterized
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.tff_adaptive import testing
+from tests.tff_adaptive.runtime import compiled_testing
+from tff_adaptive import algorithms
+from tff_adaptive import finalizers
+from tff_adaptive import optimizers
+
+
+class StockFedAvgTest(tf.test.TestCase, parameterized.TestCase):
+
+  # Each row is a rule of clients and one of servers.
+  @parameterized.named_parameters(
+      ('sgd', optimizers.build_sgd, optimizers.build_fedavg),
+      (
+          'sgdm',
+          lambda: optimizers.build_sgd(0.1, 0.9),
+          optimizers.build_fedavgm,
+      ),
+      ('adam', optimizers.build_adam, optimizers.build_fedadam),
+      ('adagrad', optimizers.build_adagrad, optimizers.build_fedadagrad),
+      ('yogi', optimizers.build_yogi, optimizers.build_fedyogi),
+      (
+          'delta_sgd',
+          lambda: optimizers.build_delta_sgd(previous_gradient='reuse'),
+          optimizers.build_fedams,
+      ),
+  )
+  @pytest.mark.slow
+  def test_gives_the_numbers_of_build_fed_opt(self, build_client, build_server):
+    model = testing.functional_model()
+    stock = tff.learning.algorithms.build_weighted_fed_avg(
+        model,
+        client_optimizer_fn=build_client(),
+        server_optimizer_fn=build_server(),
+    )
+    ours = algorithms.build_fed_opt(model, build_client(), build_server())
+    cohort = testing.clients([10, 7])
+    with compiled_testing.installed('loop'):
+      found, expected = (
+          compiled_testing.train(process, cohort, cohort)
+          for process in (stock, ours)
+      )
+    for w, v in zip(found, expected):
+      self.assertAllClose(w, v, rtol=0, atol=1e-6)
+
+  @parameterized.parameters(
+      finalizers.build_fedexp,
+      finalizers.build_line_search_step,
+      finalizers.build_frank_wolfe,
+  )
+  @pytest.mark.slow
+  def test_server_rule_with_reports_says_what_to_do(self, build):
+    with self.assertRaisesRegex(
+        ValueError, 'what clients report.*build_fed_opt'
+    ):
+      tff.learning.algorithms.build_weighted_fed_avg(
+          testing.functional_model(),
+          client_optimizer_fn=optimizers.build_sgd(0.1),
+          server_optimizer_fn=build(),
+      )
+
+
+if __name__ == '__main__':
+  tf.test.main()

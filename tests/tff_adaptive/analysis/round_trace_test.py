@@ -1,0 +1,241 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of tracing one round."""
+
+import csv
+import functools
+import pathlib
+import tempfile
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import pytest
+import tensorflow_federated as tff
+
+from tests.tff_adaptive import testing
+from tests.tff_adaptive.runtime import compiled_testing
+from tff_adaptive import algorithms
+from tff_adaptive import analysis
+from tff_adaptive import optimizers
+from tff_adaptive import simulation
+from tff_adaptive.runtime import compiled
+
+_IDS = ['ann', 'bob', 'none', 'cid', 'bob']
+_SIZES = {'ann': 7, 'bob': 12, 'none': 0, 'cid': 4}
+_NUM_STEPS = [4, 6, 0, 2, 6]
+
+
+@functools.cache
+def _source():
+  generator = np.random.default_rng(0)
+  return simulation.PackedClientArrays.from_clients(
+      {
+          name: {
+              'x': generator.normal(size=[size, 5]).astype(np.float32),
+              'y': generator.integers(3, size=size, dtype=np.int32),
+          }
+          for name, size in _SIZES.items()
+      }
+  )
+
+
+def _cohort(round_num=0):
+  plan = simulation.BatchPlan(4, num_epochs=2)
+  return simulation.Cohort(_source(), _IDS, round_num, 1, plan)
+
+
+@functools.cache
+def _process(trace_steps=True, kind='delta_sgd'):
+  build, optimizer = {
+      # One gradient a step is compiled in half the time.
+      'delta_sgd': (
+          algorithms.build_fed_opt,
+          optimizers.build_delta_sgd(previous_gradient='reuse'),
+      ),
+      'dropout': (algorithms.build_fed_opt, optimizers.build_delta_sgd()),
+      'scaffold': (
+          algorithms.build_scaffold,
+          optimizers.build_scaffold_sgd(4, 0.5),
+      ),
+  }[kind]
+  model = testing.functional_model(dropout=0.5 if kind == 'dropout' else 0.0)
+  return build(model, optimizer, trace_steps=trace_steps)
+
+
+@functools.cache
+def _trace(kind='delta_sgd', plan='parallel'):
+  process = _process(True, kind)
+  store = simulation.ClientStateStore() if kind == 'scaffold' else None
+  with compiled_testing.installed(plan):
+    return analysis.trace_round(
+        process, process.initialize(), _cohort(), client_store=store
+    )
+
+
+def _cross_entropy(weights, batch):
+  """The loss of a linear classifier, by NumPy."""
+  kernel, bias = weights
+  logits = batch['x'] @ kernel + bias
+  log_sums = np.log(np.sum(np.exp(logits), axis=1))
+  return np.mean(log_sums - logits[np.arange(len(logits)), batch['y']])
+
+
+class RoundTraceTest(parameterized.TestCase):
+
+  @parameterized.parameters('loop', 'parallel', 'vectorized', 'xla')
+  @pytest.mark.slow
+  def test_weights_are_those_of_the_round_bit_for_bit(self, plan):
+    trace, process = _trace('dropout', plan), _process(False, 'dropout')
+    with compiled_testing.installed(plan):
+      output = process.next(process.initialize(), _cohort())
+    for traced, array in zip(
+        testing.trainable(trace.state), testing.trainable(output.state)
+    ):
+      np.testing.assert_array_equal(traced, array)
+    self.assertEqual(
+        list(trace.metrics['client_work']), list(output.metrics['client_work'])
+    )
+
+  def test_a_row_for_every_step_in_the_order_of_the_cohort(self):
+    trace = _trace()
+    np.testing.assert_array_equal(trace.client_id, np.repeat(_IDS, _NUM_STEPS))
+    np.testing.assert_array_equal(
+        trace.step, np.concatenate([np.arange(n) for n in _NUM_STEPS])
+    )
+    self.assertEqual(
+        [(name, rows.start, rows.stop) for name, rows in trace.clients()],
+        [('ann', 0, 4), ('bob', 4, 10), ('cid', 10, 12), ('bob', 12, 18)],
+    )
+    self.assertEqual(
+        list(trace.values),
+        ['loss', 'step_size', 'theta', 'smoothness_limit', 'growth_limit'],
+    )
+    self.assertEqual(trace.round_num, 0)
+    self.assertEmpty(trace.client_states)
+
+  def test_values_are_those_that_the_round_sums_up(self):
+    trace = _trace()
+    clients = trace.metrics['client_work']['clients']
+    for name in ('step_size', 'theta', 'smoothness_limit', 'growth_limit'):
+      values = trace.values[name]
+      np.testing.assert_allclose(clients[f'{name}_mean'], values.mean(), 1e-5)
+      self.assertEqual(clients[f'{name}_min'], values.min())
+      self.assertEqual(clients[f'{name}_max'], values.max())
+    np.testing.assert_array_equal(
+        trace.values['step_size'],
+        np.minimum(
+            trace.values['smoothness_limit'], trace.values['growth_limit']
+        ),
+    )
+
+  def test_losses_are_those_of_the_clients_own_batches(self):
+    process, trace = _process(), _trace()
+    with compiled_testing.installed():
+      weights = testing.trainable(process.initialize())
+    first = trace.step == 0
+    batches = [_cohort().batches(place)[0] for place in (0, 1, 3, 4)]
+    expected = [_cross_entropy(weights, batch) for batch in batches]
+    self.assertLen(set(np.round(expected, 4)), 3)
+    np.testing.assert_allclose(trace.values['loss'][first], expected, 1e-5)
+
+  def test_rounds_draw_other_batches(self):
+    process = _process()
+    with compiled_testing.installed():
+      later = analysis.trace_round(process, process.initialize(), _cohort(3))
+    self.assertEqual(later.round_num, 3)
+    self.assertTrue(np.any(later.values['loss'] != _trace().values['loss']))
+
+  @pytest.mark.slow
+  def test_states_of_clients_come_and_go_with_the_round(self):
+    process, store = _process(True, 'scaffold'), simulation.ClientStateStore()
+    first = _trace('scaffold')
+    self.assertCountEqual(first.client_states, ['ann', 'bob', 'cid'])
+    for name, state in first.client_states.items():
+      stacked = {key: [value] for key, value in state.items()}
+      self.assertEqual(list(stacked), ['optimizer'], name)
+    with compiled_testing.installed():
+      simulation.run_training(
+          process,
+          cohort_fn=lambda _: _cohort(),
+          total_rounds=1,
+          client_store=store,
+      )
+      kept = store.get('ann')
+      second = analysis.trace_round(
+          process, first.state, _cohort(1), client_store=store
+      )
+    np.testing.assert_equal(
+        tff.structure.flatten(tff.structure.from_container(kept, True)),
+        tff.structure.flatten(
+            tff.structure.from_container(first.client_states['ann'], True)
+        ),
+    )
+    # What was kept changes the round, and stays.
+    self.assertIs(store.get('ann'), kept)
+    self.assertTrue(
+        np.any(
+            second.client_states['ann']['optimizer']['control'][0]
+            != kept['optimizer']['control'][0]
+        )
+    )
+
+  def test_csv_holds_the_table(self):
+    trace = _trace()
+    folder = self.enter_context(tempfile.TemporaryDirectory())
+    path = pathlib.Path(folder) / 'deep' / 'trace.csv'
+    trace.to_csv(path)
+    with open(path, encoding='utf-8', newline='') as file:
+      rows = list(csv.DictReader(file))
+    self.assertEqual(list(rows[0]), ['client_id', 'step', *trace.values])
+    self.assertEqual([row['client_id'] for row in rows], list(trace.client_id))
+    self.assertEqual([int(row['step']) for row in rows], list(trace.step))
+    for name, values in trace.values.items():
+      read = np.asarray([row[name] for row in rows], np.float32)
+      np.testing.assert_array_equal(read, values)
+
+
+class ErrorsTest(parameterized.TestCase):
+
+  def test_process_without_steps(self):
+    with self.assertRaisesRegex(ValueError, 'trace_steps=True'):
+      analysis.trace_round(compiled_testing.process(), None, _cohort())
+
+  def test_clients_without_ids(self):
+    with self.assertRaisesRegex(TypeError, '`cohort` must be .* found list'):
+      analysis.trace_round(_process(), None, testing.clients([4]))
+
+  def test_another_runtime(self):
+    with self.assertRaisesRegex(RuntimeError, r'compiled_context\(\)'):
+      analysis.trace_round(_process(), None, _cohort())
+
+  def test_a_round_that_the_native_runtime_has_taken_over(self):
+    process = _process()
+    with compiled_testing.installed():
+      state = process.initialize()
+      with absltest.mock.patch.object(
+          compiled.CompiledContext, 'plan_of', return_value=None
+      ):
+        with self.assertRaisesRegex(RuntimeError, 'has taken the round over'):
+          analysis.trace_round(process, state, _cohort())
+
+  @pytest.mark.slow
+  def test_states_of_clients_without_a_store(self):
+    with compiled_testing.installed():
+      with self.assertRaisesRegex(ValueError, 'there is no `client_store`'):
+        analysis.trace_round(_process(True, 'scaffold'), None, _cohort())
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,256 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the alignment of moments, and of its picture."""
+
+import collections
+import pathlib
+import tempfile
+
+from absl.testing import absltest
+from absl.testing import parameterized
+from matplotlib import figure
+from matplotlib import image
+import numpy as np
+
+from tff_adaptive.analysis import similarity
+
+# Two columns of three rows, whose centered products are [[2, -1], [-1, 2]] / 3.
+_TWO_COLUMNS = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
+
+
+def _random(*shape, seed=1):
+  return np.random.default_rng(seed).normal(size=shape)
+
+
+def _moments(seed):
+  """A client's moments of a convolution, with its bias, and a dense layer."""
+  return collections.OrderedDict(
+      kernel=_random(3, 3, 2, 4, seed=seed),
+      bias=_random(4, seed=seed),
+      dense=_random(16, 5, seed=seed + 100),
+  )
+
+
+class LinearCKATest(parameterized.TestCase):
+
+  def test_literal_number(self):
+    # (4 + 1) / 9 over sqrt(10) / 3 times 2 / 3.
+    found = similarity.linear_cka(_TWO_COLUMNS, _TWO_COLUMNS[:, :1])
+    self.assertAlmostEqual(found, 5 / (2 * np.sqrt(10)), places=14)
+
+  def test_equals_the_form_with_kernels_of_rows(self):
+    x, y = _random(7, 3), _random(7, 12, seed=2)
+    centering = np.eye(7) - 1 / 7
+    a, b = (centering @ z @ z.T @ centering for z in (x, y))
+    expected = np.sum(a * b) / (np.linalg.norm(a) * np.linalg.norm(b))
+    self.assertAlmostEqual(similarity.linear_cka(x, y), expected, places=12)
+
+  @parameterized.parameters(1.0, 1e-90, 1e90)
+  def test_is_one_for_the_same_matrix_and_symmetric(self, scale):
+    x, y = scale * _random(9, 4), _random(9, 6, seed=2)
+    self.assertAlmostEqual(similarity.linear_cka(x, x), 1.0, places=12)
+    self.assertAlmostEqual(
+        similarity.linear_cka(x, y), similarity.linear_cka(y, x), places=12
+    )
+
+  def test_is_invariant_to_rotation_scale_and_offset(self):
+    x, y = _random(9, 4), _random(9, 6, seed=2)
+    rotation, _ = np.linalg.qr(_random(6, 6, seed=3))
+    expected = similarity.linear_cka(x, y)
+    for other in (y @ rotation, -3.0 * y, y + _random(1, 6, seed=4)):
+      self.assertAlmostEqual(similarity.linear_cka(x, other), expected, 12)
+    # It is not to any invertible map: that tells it from CCA.
+    stretched = similarity.linear_cka(x, y * [100, 1, 1, 1, 1, 1])
+    self.assertNotAlmostEqual(stretched, expected, 2)
+
+  def test_is_in_the_unit_interval(self):
+    for seed in range(50):
+      x, y = _random(6, 3, seed=seed), _random(6, 2, seed=seed + 100)
+      self.assertBetween(similarity.linear_cka(x, y), 0.0, 1.0)
+      self.assertBetween(similarity.linear_cka(x, x), 1.0 - 1e-12, 1.0)
+
+  def test_is_zero_without_a_common_direction(self):
+    x, y = np.array([[1.0], [-1.0], [0.0]]), np.array([[1.0], [1.0], [-2.0]])
+    self.assertAlmostEqual(similarity.linear_cka(x, y), 0.0, places=15)
+
+  def test_constant_columns_play_no_part(self):
+    x, y = _random(9, 4), _random(9, 6, seed=2)
+    constant = np.full([9, 2], 0.1)
+    self.assertAlmostEqual(
+        similarity.linear_cka(np.hstack([x, constant]), y),
+        similarity.linear_cka(x, y),
+        places=12,
+    )
+    # Nor does rounding of their mean pass for a direction.
+    self.assertEqual(similarity.linear_cka(constant, y), 0.0)
+    self.assertEqual(similarity.linear_cka(constant, constant), 0.0)
+
+  @parameterized.named_parameters(
+      ('rows', _random(3, 2), _random(4, 2), 'as many rows, found 3 and 4'),
+      ('vector', _random(3), _random(3, 2), r'`x` must be a matrix.*\(3,\)'),
+      ('nan', _random(3, 2), _random(3, 2) * np.nan, '`y` must be finite.*nan'),
+      ('infinity', [[np.inf]], [[1.0]], '`x` must be finite, found inf'),
+  )
+  def test_bad_matrices_raise_by_name(self, x, y, message):
+    with self.assertRaisesRegex(ValueError, message):
+      similarity.linear_cka(x, y)
+
+
+class MomentsCKATest(parameterized.TestCase):
+
+  def test_averages_layers_by_their_entries(self):
+    a, b = _moments(1), _moments(2)
+    convolution, dense = (
+        similarity.linear_cka(
+            a[name].reshape([rows, -1]), b[name].reshape([rows, -1])
+        )
+        for name, rows in (('kernel', 18), ('dense', 16))
+    )
+    self.assertAlmostEqual(
+        similarity.moments_cka(a, b),
+        (72 * convolution + 80 * dense) / 152,
+        places=12,
+    )
+
+  def test_takes_mappings_sequences_and_nests(self):
+    a, b = _moments(1), _moments(2)
+    expected = similarity.moments_cka(a, b)
+    for convert in (
+        lambda moments: tuple(moments.values()),
+        lambda moments: [
+            (moments['kernel'], moments['bias']),
+            moments['dense'],
+        ],
+    ):
+      found = similarity.moments_cka(convert(a), convert(b))
+      self.assertEqual(found, expected)
+
+  def test_vectors_are_left_out(self):
+    a, b = _moments(1), _moments(2)
+    expected = similarity.moments_cka(a, b)
+    a['bias'] = 7.0 * b['bias']
+    self.assertEqual(similarity.moments_cka(a, b), expected)
+
+  def test_kernels_without_variation_at_both_clients_are_left_out(self):
+    a = [_random(5, 2), np.zeros([4, 3])]
+    self.assertAlmostEqual(similarity.moments_cka(a, a), 1.0, places=12)
+    # Where only one of the clients has trained the layer, it counts.
+    b = [a[0], _random(4, 3)]
+    self.assertAlmostEqual(similarity.moments_cka(a, b), 10 / 22, places=12)
+    untrained = [np.zeros([5, 2])]
+    self.assertEqual(similarity.moments_cka(untrained, untrained), 0.0)
+
+  def test_pairs_make_a_symmetric_matrix(self):
+    clients = [_moments(seed) for seed in range(4)]
+    matrix = similarity.pairwise_moments_cka(clients)
+    self.assertEqual(matrix.shape, (4, 4))
+    np.testing.assert_array_equal(matrix, matrix.T)
+    np.testing.assert_allclose(np.diag(matrix), 1.0, rtol=1e-12)
+    self.assertTrue(np.all((matrix >= 0.0) & (matrix <= 1.0)))
+    self.assertAlmostEqual(
+        matrix[2, 1], similarity.moments_cka(clients[1], clients[2]), places=12
+    )
+
+  @parameterized.named_parameters(
+      ('no_client', [], 'moments of a client, found none'),
+      ('no_kernel', [[np.ones([3])]], 'client 0 must have a kernel'),
+      (
+          'shapes',
+          [[np.eye(2)], [np.eye(3)]],
+          r'same shapes, found \[\(2, 2\)\] at client 0 and \[\(3, 3\)\] at '
+          'client 1',
+      ),
+      (
+          'nan',
+          [[np.eye(2)], [np.eye(2) * np.nan]],
+          'moments of client 1 must be finite, found nan',
+      ),
+  )
+  def test_bad_moments_raise_by_client(self, moments, message):
+    with self.assertRaisesRegex(ValueError, message):
+      similarity.pairwise_moments_cka(moments)
+
+
+class PlotSimilarityTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    folder = self.enter_context(tempfile.TemporaryDirectory())
+    self.png = pathlib.Path(folder) / 'plots' / 'similarity.png'
+
+  def _draw(self, matrix, labels):
+    """Draws and returns the figure, which is caught when it is saved."""
+    saved = []
+    original = figure.Figure.savefig
+
+    def savefig(drawing, *args, **kwargs):
+      saved.append(drawing)
+      original(drawing, *args, **kwargs)
+
+    with absltest.mock.patch.object(figure.Figure, 'savefig', savefig):
+      similarity.plot_similarity(matrix, labels, self.png, 'A title')
+    self.assertGreater(np.std(image.imread(self.png)), 0.02)
+    return saved[0]
+
+  def test_draws_and_writes_the_values(self):
+    drawing = self._draw([[1.0, 0.25], [0.25, 0.7]], ['first', 'second'])
+    axes, color_bar = drawing.axes
+    self.assertEqual(drawing.get_suptitle(), 'A title')
+    self.assertEqual(color_bar.get_ylim(), (0.0, 1.0))
+    (cells,) = axes.get_images()
+    np.testing.assert_array_equal(cells.get_array(), [[1.0, 0.25], [0.25, 0.7]])
+    self.assertEqual(
+        [text.get_text() for text in axes.texts],
+        ['1.00', '0.25', '0.25', '0.70'],
+    )
+    # Dark cells have white values, light ones black values.
+    self.assertEqual(
+        [text.get_color() for text in axes.texts],
+        ['white', 'black', 'black', 'white'],
+    )
+    for tick_labels in (axes.get_xticklabels(), axes.get_yticklabels()):
+      self.assertEqual(
+          [label.get_text() for label in tick_labels], ['first', 'second']
+      )
+
+  @parameterized.parameters((1, 1, 1), (12, 144, 12), (13, 0, 13), (100, 0, 50))
+  def test_draws_every_number_of_rows(self, num_rows, num_values, num_labels):
+    drawing = self._draw(
+        np.eye(num_rows) / 2 + 0.5, [f'client_{i}' for i in range(num_rows)]
+    )
+    axes, _ = drawing.axes
+    self.assertLen(axes.texts, num_values)
+    self.assertLen(axes.get_xticklabels(), num_labels)
+    # Nothing is cut off at the edges.
+    box = axes.get_tightbbox()
+    self.assertBetween(box.x0, 0, box.x1)
+    self.assertLess(box.x1, drawing.bbox.x1)
+    self.assertBetween(box.y0, 0, box.y1)
+    self.assertLess(box.y1, drawing.bbox.y1)
+
+  @parameterized.named_parameters(
+      ('not_square', np.ones([2, 3]), 'ab', r'square, found shape \(2, 3\)'),
+      ('empty', np.ones([0, 0]), '', r'square, found shape \(0, 0\)'),
+      ('labels', np.eye(2), 'abc', 'one name a row of `matrix`, 2, found 3'),
+      ('range', 2 * np.eye(2), 'ab', 'from 0 to 1, found 0 to 2'),
+      ('nan', np.nan * np.eye(2), 'ab', '`matrix` must be finite, found nan'),
+  )
+  def test_bad_arguments_raise_by_name(self, matrix, labels, message):
+    with self.assertRaisesRegex(ValueError, message):
+      similarity.plot_similarity(matrix, labels, self.png)
+    self.assertFalse(self.png.parent.exists())
+
+
+if __name__ == '__main__':
+  absltest.main()

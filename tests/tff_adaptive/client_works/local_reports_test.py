@@ -1,0 +1,301 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of what a client reports, sends and keeps, in TensorFlow alone."""
+
+import collections
+
+from absl.testing import parameterized
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.tff_adaptive import testing
+from tests.tff_adaptive.client_works import training_testing
+from tff_adaptive import client_works
+from tff_adaptive import optimizers
+from tff_adaptive.aggregators import client_reports
+from tff_adaptive.client_works import local_training
+
+_Report = client_reports.ClientReport
+_Start = local_training.RoundStart
+
+
+def _zeros():
+  """Something like the weights of the classifier."""
+  kernel = np.zeros([testing.NUM_FEATURES, testing.NUM_CLASSES], np.float32)
+  return kernel, np.zeros([testing.NUM_CLASSES], np.float32)
+
+
+def _norm(structure):
+  return tf.linalg.global_norm(tf.nest.flatten(structure)).numpy()
+
+
+class _Sends(optimizers.FederatedOptimizer):
+  """Stands still; sends and keeps a number, and tells the round."""
+
+  def __init__(self, sent=1.0, kept=1.0):
+    self._sent = sent
+    self._kept = kept
+
+  def initialize(self, specs):
+    return collections.OrderedDict(
+        learning_rate=0.1, round_num=0, shared=0.0, kept=0.0
+    )
+
+  def initialize_shared(self, specs):
+    return collections.OrderedDict(number=tf.zeros([]))
+
+  def initialize_kept(self, specs):
+    return collections.OrderedDict(number=tf.zeros([]))
+
+  def start_round(self, state, shared, kept, round_num):
+    return collections.OrderedDict(
+        state,
+        round_num=round_num,
+        shared=shared['number'],
+        kept=kept['number'],
+    )
+
+  def finish_round(self, state):
+    return (
+        collections.OrderedDict(number=state['shared'] + self._sent),
+        collections.OrderedDict(number=state['kept'] + self._kept),
+    )
+
+  def next(
+      self, state, weights, gradients, *, value=None, value_and_grad_fn=None
+  ):
+    return state, weights
+
+  def report(self, state):
+    return collections.OrderedDict(round_num=state['round_num'])
+
+  def get_hparams(self, state):
+    return collections.OrderedDict(learning_rate=state['learning_rate'])
+
+  def set_hparams(self, state, hparams):
+    return collections.OrderedDict(state, **hparams)
+
+
+def _start(shared=0.0, kept=0.0, round_num=0):
+  part = lambda value: collections.OrderedDict(number=value)
+  return _Start(part(shared), {'optimizer': part(kept)}, round_num)
+
+
+class ReportsTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.parameters('functional', 'variable')
+  def test_equal_a_plain_loop(self, kind):
+    batches = testing.client(10, seed=0)
+    result = training_testing.train(
+        testing.either_model(kind),
+        optimizers.build_sgd(0.5),
+        batches,
+        reports=tuple(_Report),
+    )
+    update, losses = training_testing.plain_loop(batches, [0.5] * 3)
+    _, received = training_testing.plain_loop(batches, [0.0] * 3)
+    self.assertAllClose(
+        result.reports,
+        {
+            'squared_norm': sum(np.sum(u**2) for u in update),
+            # Batches count the same, also the short one.
+            'mean_loss': np.mean(losses),
+            'received_model_loss': np.mean(received),
+            'last_loss': losses[-1],
+            'last_step_size': 0.5,
+        },
+    )
+    # The received model's loss leaves no trace: neither examples nor costs.
+    sums = result.statistics['sum']
+    self.assertEqual(sums['num_gradient_evaluations'], 3)
+    self.assertEqual(result.metrics['accuracy'][1], 10.0)
+    self.assertAllClose(result.update, update, atol=1e-6)
+
+  @parameterized.parameters('functional', 'variable')
+  def test_received_model_is_evaluated_with_the_mask_of_the_step(self, kind):
+    # A model that stands still is the received one in every step.
+    result = training_testing.train(
+        testing.either_model(kind, dropout=0.5),
+        optimizers.build_sgd(0.0),
+        testing.client(10, seed=3),
+        reports=(_Report.MEAN_LOSS, _Report.RECEIVED_MODEL_LOSS),
+    )
+    self.assertEqual(*result.reports.values())
+
+  def test_received_model_has_the_loss_term_too(self):
+    result = training_testing.train(
+        testing.functional_model(),
+        optimizers.build_sgd(0.1),
+        testing.client(10, seed=3),
+        loss_term=lambda *_: tf.constant(10.0),
+        reports=(_Report.RECEIVED_MODEL_LOSS,),
+    )
+    self.assertGreater(result.reports['received_model_loss'], 10.0)
+
+  @parameterized.parameters('empty', 'not_finite')
+  def test_unhealthy_client_reports_zeros(self, client):
+    batches = [] if client == 'empty' else testing.unhealthy_client()
+    result = training_testing.train(
+        testing.functional_model(),
+        optimizers.build_sgd(0.5),
+        batches,
+        reports=tuple(_Report),
+    )
+    self.assertAllEqual(list(result.reports.values()), np.zeros(len(_Report)))
+
+  def test_report_that_overflows_makes_a_client_unhealthy(self):
+    # The change is finite in float32, its square is not.
+    result = training_testing.train(
+        testing.functional_model(),
+        optimizers.build_sgd(1e25),
+        testing.client(4, seed=0),
+        reports=(_Report.SQUARED_NORM,),
+    )
+    self.assertFalse(result.is_healthy)
+    self.assertAllEqual(_norm(result.update), 0.0)
+    self.assertEqual(result.reports['squared_norm'], 0.0)
+
+  @parameterized.product(
+      kind=['functional', 'variable'],
+      loop=list(tff.learning.LoopImplementation),
+  )
+  def test_trace_has_every_step(self, kind, loop):
+    batches = testing.client(10, seed=0)
+    result = training_testing.train(
+        testing.either_model(kind),
+        optimizers.build_sgd(0.5),
+        batches,
+        loop_implementation=loop,
+        trace_steps=True,
+    )
+    _, losses = training_testing.plain_loop(batches, [0.5] * 3)
+    self.assertEqual(list(result.trace), ['loss', 'step_size'])
+    self.assertAllClose(result.trace['loss'], losses)
+    self.assertAllEqual(result.trace['step_size'], [0.5] * 3)
+
+  def test_nothing_is_traced_unless_asked_for(self):
+    result = training_testing.train(
+        testing.functional_model(),
+        optimizers.build_sgd(0.5),
+        testing.client(4, seed=0),
+    )
+    self.assertEmpty(result.trace)
+
+  @parameterized.parameters('functional', 'variable')
+  @pytest.mark.slow
+  def test_step_that_is_let_pass_counts_nowhere(self, kind):
+    batches = testing.client(10, seed=0)
+    result = training_testing.train(
+        testing.either_model(kind),
+        optimizers.build_fafed(0.5),
+        batches,
+        reports=(_Report.MEAN_LOSS, _Report.LAST_LOSS),
+        start=_Start(
+            collections.OrderedDict(momentum=_zeros(), second_moment=_zeros())
+        ),
+    )
+    update, losses = training_testing.plain_loop(batches[:1], [0.5])
+    self.assertAllClose(result.update, update, atol=1e-6)
+    self.assertAllClose(list(result.reports.values()), losses * 2)
+    sums = result.statistics['sum']
+    self.assertEqual(sums['num_steps'], 1)
+    self.assertEqual(sums['num_gradient_evaluations'], 1)
+
+
+class SentAndKeptTest(tf.test.TestCase, parameterized.TestCase):
+
+  def test_optimizer_starts_from_what_it_is_given(self):
+    result = training_testing.train(
+        testing.functional_model(),
+        _Sends(sent=2.0, kept=3.0),
+        testing.client(4, seed=0),
+        start=_start(shared=10.0, kept=20.0, round_num=7),
+    )
+    self.assertEqual(result.sent['number'], 12.0)
+    self.assertEqual(result.kept['optimizer']['number'], 23.0)
+    self.assertEqual(result.statistics['max']['round_num'], 7.0)
+
+  @parameterized.parameters(
+      dict(sent=np.nan), dict(sent=np.inf), dict(kept=np.nan)
+  )
+  def test_payload_that_is_not_finite_makes_a_client_unhealthy(self, **numbers):
+    result = training_testing.train(
+        testing.functional_model(),
+        _Sends(**numbers),
+        testing.client(4, seed=0),
+        start=_start(),
+    )
+    self.assertFalse(result.is_healthy)
+    self.assertEqual(result.sent['number'], 0.0)
+    self.assertEqual(result.num_examples, 0)
+    self.assertEqual(result.statistics['sum']['num_healthy'], 0)
+    self.assertEqual(result.statistics['sum']['num_clients'], 1)
+
+  def test_empty_client_sends_zeros(self):
+    result = training_testing.train(
+        testing.functional_model(), _Sends(), [], start=_start(shared=5.0)
+    )
+    self.assertFalse(result.is_healthy)
+    self.assertEqual(result.sent['number'], 0.0)
+
+  @parameterized.parameters('functional', 'variable')
+  @pytest.mark.slow
+  def test_previous_model_is_the_trained_one(self, kind):
+    received = testing.keras_model().get_weights()
+
+    def represent(weights, batch):
+      return tf.matmul(batch['x'], weights[0])
+
+    result = training_testing.train(
+        testing.either_model(kind),
+        optimizers.build_sgd(0.5),
+        testing.client(10, seed=0),
+        loss_term=client_works.build_moon(represent),
+        start=_Start(kept={'previous_model': tuple(received)}),
+    )
+    expected = [r - u for r, u in zip(received, result.update)]
+    self.assertAllClose(result.kept['previous_model'], expected, atol=1e-6)
+    update, _ = training_testing.plain_loop(
+        testing.client(10, seed=0), [0.5] * 3
+    )
+    # It was the received one before: the term has no gradient in the first
+    # step, and both of its models are the same in the others.
+    self.assertAllClose(result.update, update, atol=1e-6)
+
+  def test_scaffold_keeps_the_mean_gradient_and_sends_its_change(self):
+    batches = testing.client(10, seed=0)
+    kept = tuple(np.full_like(z, 0.25) for z in _zeros())
+    result = training_testing.train(
+        testing.functional_model(),
+        optimizers.build_scaffold_sgd(1, 0.5),
+        batches,
+        start=_Start(
+            collections.OrderedDict(control=kept),
+            {'optimizer': collections.OrderedDict(control=kept)},
+        ),
+    )
+    # Both controls cancel out of the steps.
+    update, _ = training_testing.plain_loop(batches, [0.5] * 3)
+    self.assertAllClose(result.update, update, atol=1e-6)
+    control = [u / (3 * 0.5) for u in update]
+    self.assertAllClose(result.kept['optimizer']['control'], control, atol=1e-6)
+    self.assertAllClose(
+        result.sent['control'], [c - 0.25 for c in control], atol=1e-6
+    )
+
+
+if __name__ == '__main__':
+  tf.test.main()

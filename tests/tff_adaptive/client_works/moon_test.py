@@ -1,0 +1,253 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of MOON's loss term."""
+
+from absl.testing import parameterized
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.tff_adaptive import testing
+from tests.tff_adaptive.optimizers import federated_testing
+from tff_adaptive import algorithms
+from tff_adaptive import client_works
+from tff_adaptive import optimizers
+from tff_adaptive import runtime
+
+_BATCH = np.random.default_rng(0).normal(size=[6, 4])
+
+
+def _represent(weights, batch):
+  return tf.tanh(tf.matmul(batch, weights[0]))
+
+
+def _points(dtype=np.float64):
+  generator = np.random.default_rng(1)
+  return [
+      (tf.constant(generator.normal(size=[4, 3]), dtype),) for _ in range(3)
+  ]
+
+
+def _cosine(a, b):
+  return np.sum(a * b) / max(np.linalg.norm(a) * np.linalg.norm(b), 1e-8)
+
+
+def _value_and_gradient(term, point, received, previous, batch=_BATCH):
+  with tf.GradientTape() as tape:
+    tape.watch(point)
+    loss = term(point, received, batch, previous_model=previous)
+  return loss, tape.gradient(loss, point)[0]
+
+
+class MoonTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.parameters((1.0, 0.5), (3.0, 2.0))
+  def test_equals_the_formula(self, mu, temperature):
+    point, received, previous = _points()
+    local, from_global, from_previous = (
+        np.tanh(_BATCH @ p[0].numpy()) for p in (point, received, previous)
+    )
+    terms = []
+    for z, z_global, z_previous in zip(local, from_global, from_previous):
+      to_global = np.exp(_cosine(z, z_global) / temperature)
+      to_previous = np.exp(_cosine(z, z_previous) / temperature)
+      terms.append(-np.log(to_global / (to_global + to_previous)))
+    term = client_works.build_moon(_represent, mu, temperature)
+    loss, _ = _value_and_gradient(term, point, received, previous)
+    self.assertAllClose(loss, mu * np.mean(terms), rtol=1e-12, atol=0.0)
+    self.assertGreater(loss, 0.0)
+
+  def test_first_participation_is_log_two_without_a_gradient(self):
+    point, received, _ = _points()
+    term = client_works.build_moon(_represent)
+    loss, gradient = _value_and_gradient(term, point, received, received)
+    self.assertAllClose(loss, np.log(2.0), rtol=1e-12)
+    self.assertAllEqual(gradient, np.zeros([4, 3]))
+
+  def test_mu_of_zero_is_no_term(self):
+    term = client_works.build_moon(_represent, mu=0.0)
+    loss, gradient = _value_and_gradient(term, *_points())
+    self.assertEqual(loss, 0.0)
+    self.assertAllEqual(gradient, np.zeros([4, 3]))
+
+  def test_gradient_descent_turns_to_the_global_model(self):
+    point, received, previous = _points()
+    term = client_works.build_moon(_represent)
+    losses = []
+    for _ in range(20):
+      loss, gradient = _value_and_gradient(term, point, received, previous)
+      losses.append(float(loss))
+      point = (point[0] - 0.1 * gradient,)
+    self.assertEqual(losses, sorted(losses, reverse=True))
+    self.assertLess(losses[-1], 0.9 * losses[0])
+
+  def test_received_and_previous_model_are_constants(self):
+    point, received, previous = _points()
+    term = client_works.build_moon(_represent)
+    with tf.GradientTape() as tape:
+      tape.watch((received, previous))
+      loss = term(point, received, _BATCH, previous_model=previous)
+    self.assertEqual(
+        tape.gradient(loss, (received[0], previous[0])), (None,) * 2
+    )
+
+  @parameterized.product(
+      dtype=[np.float32, np.float64],
+      places=[(0, 1, 2), (1, 0, 2), (0, 2, 1), (1, 1, 1)],
+  )
+  def test_zero_representation_is_at_no_angle(self, dtype, places):
+    points = _points(dtype)
+    points[1] = (tf.zeros([4, 3], dtype),)
+    term = client_works.build_moon(_represent)
+    loss, gradient = _value_and_gradient(
+        term, *(points[place] for place in places), _BATCH.astype(dtype)
+    )
+    self.assertTrue(np.isfinite(gradient).all())
+    if places[0] == 1:
+      self.assertAllClose(loss, np.log(2.0), rtol=1e-6)
+    else:
+      self.assertBetween(loss, 0.01, 3.0)
+
+  def test_half_precision_is_raised_to_single(self):
+    # The smallest product of norms, 1e-8, is 0 in half precision.
+    zeros = (tf.zeros([4, 3], tf.float16),)
+    term = client_works.build_moon(_represent)
+    loss, _ = _value_and_gradient(
+        term, zeros, *_points(np.float16)[1:], _BATCH.astype(np.float16)
+    )
+    self.assertAllClose(loss, np.log(2.0), rtol=1e-6)
+    self.assertEqual(loss.dtype, tf.float32)
+
+  def test_representations_may_have_more_axes(self):
+    flat = client_works.build_moon(_represent)
+    shaped = client_works.build_moon(
+        lambda weights, batch: tf.reshape(
+            _represent(weights, batch), [-1, 3, 1]
+        )
+    )
+    point, received, previous = _points()
+    self.assertAllEqual(
+        *(
+            term(point, received, _BATCH, previous_model=previous)
+            for term in (flat, shaped)
+        )
+    )
+
+  def test_bad_argument_raises_by_name(self):
+    with self.assertRaisesRegex(ValueError, 'MOON `mu`.*-1'):
+      client_works.build_moon(_represent, mu=-1.0)
+    with self.assertRaisesRegex(ValueError, 'MOON `temperature`.*0.0'):
+      client_works.build_moon(_represent, temperature=0.0)
+    with self.assertRaisesRegex(TypeError, 'MOON `representation_fn`.*str'):
+      client_works.build_moon('dense')
+
+
+def _keras_model():
+  """A classifier with a hidden layer."""
+
+  def dense(size, activation, seed):
+    initializer = tf.keras.initializers.GlorotUniform(seed=seed)
+    return tf.keras.layers.Dense(
+        size, activation=activation, kernel_initializer=initializer
+    )
+
+  return tf.keras.Sequential(
+      [
+          tf.keras.layers.InputLayer((testing.NUM_FEATURES,)),
+          dense(4, 'tanh', seed=1),
+          dense(testing.NUM_CLASSES, None, seed=2),
+      ]
+  )
+
+
+def _model(kind):
+  loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+  spec = testing.INPUT_SPEC
+  if kind == 'functional':
+    return tff.learning.models.functional_model_from_keras(
+        _keras_model(), loss, spec
+    )
+  return lambda: tff.learning.models.from_keras_model(
+      _keras_model(), loss=loss, input_spec=spec
+  )
+
+
+def _store(kind, client_optimizer, mu):
+  """A process with MOON, or without for a `mu` of `None`, and its clients."""
+  term = None
+  if mu is not None:
+    represent = client_works.build_keras_representation(
+        _keras_model(), testing.INPUT_SPEC
+    )
+    term = client_works.build_moon(represent, mu)
+  return federated_testing.Store(
+      algorithms.build_fed_opt(_model(kind), client_optimizer, loss_term=term)
+  )
+
+
+def _cohorts():
+  first, second = testing.clients([10, 7])
+  return [
+      {'a': first},
+      {'b': second},
+      {'a': first, 'bad': testing.unhealthy_client()},
+  ]
+
+
+class MoonProcessTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ('functional_sgd', 'functional', optimizers.build_sgd(0.1)),
+      ('functional_delta', 'functional', optimizers.build_delta_sgd()),
+      ('variable_delta', 'variable', optimizers.build_delta_sgd()),
+  )
+  @pytest.mark.slow
+  def test_matters_from_the_second_participation_on(self, kind, optimizer):
+    with runtime.compiled_context(strict=True):
+      plain, moon = stores = [_store(kind, optimizer, mu) for mu in (None, 1.0)]
+      for round_num, cohort in enumerate(_cohorts()):
+        losses = [
+            store.next(cohort)['client_work']['clients']['loss']
+            for store in stores
+        ]
+        weights = [testing.trainable(store.state) for store in stores]
+        if round_num < 2:
+          self.assertAllClose(*weights, atol=1e-6)
+          self.assertAllClose(losses[1], losses[0] + np.log(2.0), rtol=1e-5)
+          # Of a single client the new model is the client's own.
+          (client_id,) = cohort
+          previous = moon.kept[client_id]['previous_model']
+          self.assertAllClose(previous, tuple(weights[1]), atol=1e-6)
+    self.assertNotAllClose(weights[0][0], weights[1][0], atol=1e-4)
+    self.assertCountEqual(moon.kept, ['a', 'b'])
+    self.assertEmpty(plain.kept)
+
+  @pytest.mark.slow
+  @pytest.mark.usefixtures('native_runtime')
+  def test_runtimes_agree(self):
+    optimizer = optimizers.build_sgd(0.1)
+    with runtime.compiled_context(strict=True):
+      compiled = _store('functional', optimizer, 1.0)
+      for cohort in _cohorts():
+        compiled.next(cohort)
+    native = _store('functional', optimizer, 1.0)
+    for cohort in _cohorts():
+      native.next(cohort)
+    self.assertAllClose(compiled.state, native.state, atol=1e-6)
+    self.assertAllClose(compiled.kept, native.kept, atol=1e-6)
+
+
+if __name__ == '__main__':
+  tf.test.main()

@@ -1,0 +1,89 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The training of one client of the tests, and its oracle."""
+
+import tensorflow as tf
+
+from tests.tff_adaptive import testing
+from tff_adaptive.client_works import local_training
+from tff_adaptive.client_works import model_adapter
+
+
+def _dataset(batches):
+  specs = tf.nest.map_structure(
+      lambda s: tf.TensorSpec(s.shape, s.dtype), testing.INPUT_SPEC
+  )
+  return tf.data.Dataset.from_generator(
+      lambda: iter(batches), output_signature=specs
+  )
+
+
+def train(
+    model,
+    optimizer,
+    batches,
+    fetch_after=lambda: (),
+    start=local_training.RoundStart(),
+    **kwargs,
+):
+  """Trains one client in a graph of its own; returns numpy results.
+
+  Args:
+    model: Either kind of model.
+    optimizer: The optimizer.
+    batches: The client.
+    fetch_after: Called in the graph, gives tensors or variables that are read
+      when the training is over.
+    start: What the round starts with besides the model.
+    **kwargs: For `LocalTraining`.
+
+  Returns:
+    The `LocalResult`, or a pair with what was fetched after it.
+  """
+  hparams = optimizer.get_hparams(
+      optimizer.initialize(tf.TensorSpec([], tf.float32))
+  )
+  adapter = model_adapter.build_model_adapter(model)
+  with tf.Graph().as_default():
+    hparams = tf.nest.map_structure(tf.convert_to_tensor, hparams)
+    weights = tf.nest.map_structure(
+        tf.convert_to_tensor, adapter.initial_weights()
+    )
+    training = local_training.LocalTraining(
+        adapter.build_local_model(), optimizer, **kwargs
+    )
+    train = tf.function(training.__call__)
+    start = tf.nest.map_structure(tf.convert_to_tensor, start)
+    result = train(weights, hparams, _dataset(batches), start)
+    with tf.compat.v1.Session() as session:
+      session.run(tf.compat.v1.global_variables_initializer())
+      numpy_result = session.run(result)
+      fetched = session.run(fetch_after())
+      return (numpy_result, fetched) if fetched else numpy_result
+
+
+def plain_loop(batches, rates):
+  """Plain gradient descent on the classifier; the oracle of the loop."""
+  model = testing.keras_model()
+  loss_fn = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+  start = model.get_weights()
+  losses = []
+  for batch, rate in zip(batches, rates):
+    with tf.GradientTape() as tape:
+      loss = loss_fn(batch['y'], model(batch['x']))
+    losses.append(float(loss))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    for variable, gradient in zip(model.trainable_variables, gradients):
+      variable.assign_sub(rate * gradient)
+  return [s - e for s, e in zip(start, model.get_weights())], losses

@@ -1,0 +1,172 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the server rule of FedExP."""
+
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+
+from tests.tff_adaptive.finalizers import reports_testing
+from tff_adaptive import finalizers
+
+
+def _step_size(deltas, **kwargs):
+  """The server's step size, with which it also moves."""
+  rule = finalizers.build_fedexp(kwargs.pop('epsilon', 1e-3))
+  x = np.zeros(len(deltas[0]))
+  step = reports_testing.step(rule, x, deltas, **kwargs)
+  weights = kwargs.get('weights', np.full(len(deltas), 1 / len(deltas)))
+  step_size = step.report['server_step_size']
+  np.testing.assert_allclose(
+      step.x, step_size * np.dot(weights, deltas), rtol=1e-6, atol=1e-12
+  )
+  return step_size
+
+
+class FedExPTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ('orthogonal', [[1.0, 0.0], [0.0, 1.0]], 1.0),
+      ('equal', [[1.0, 0.0], [1.0, 0.0]], 1.0),
+      ('cancelling', [[1.0, 0.0], [-1.0, 0.0]], 500.0),
+      ('zero', [[0.0, 0.0], [0.0, 0.0]], 1.0),
+      ('one_client', [[3.0, 4.0]], 1.0),
+  )
+  def test_step_size(self, deltas, expected):
+    self.assertAllClose(_step_size(deltas), expected, rtol=1e-6)
+
+  def test_reference_numbers(self):
+    rule = finalizers.build_fedexp()
+    x, state = np.zeros(3), None
+    for deltas, expected, step_size in (
+        (
+            [[0.0, 0.2628, 0.0948], [0.0, -0.0918, 0.2484]],
+            [0.0, 0.17415, 0.1332],
+            1.0,
+        ),
+        (
+            [[0.0, 0.2286, -0.0666], [0.0, 0.0561, 0.123]],
+            [0.0, 0.359625, 0.114],
+            1.0,
+        ),
+        (
+            [[0.0, 0.0357, -0.2013], [0.0, 0.0366, 0.3387]],
+            [0.0, 0.52178392349, -0.18526615526],
+            4.5138183297,
+        ),
+    ):
+      step = reports_testing.step(
+          rule, x, deltas, weights=[0.75, 0.25], state=state
+      )
+      x, state = step.x, step.state
+      # Reports are float32.
+      self.assertAllClose(x, expected, rtol=1e-6, atol=1e-12)
+      self.assertAllClose(step.report['server_step_size'], step_size)
+
+  def test_step_size_is_the_formula_and_at_least_one(self):
+    step_sizes = []
+    for seed in range(50):
+      deltas, weights = reports_testing.random_deltas(seed)
+      mean = weights @ deltas
+      expected = max(
+          1.0,
+          weights @ np.sum(deltas**2, axis=1) / (2 * (mean @ mean + 1e-3)),
+      )
+      found = _step_size(deltas, weights=weights)
+      self.assertAllClose(found, expected, rtol=1e-5)
+      step_sizes.append(found)
+    self.assertEqual(min(step_sizes), 1.0)
+    self.assertGreater(max(step_sizes), 2.0)
+
+  @parameterized.parameters(1, 2, 5, 30)
+  def test_equal_changes_are_averaged(self, num_clients):
+    deltas = np.tile([[0.3, -2.0, 1.0]], [num_clients, 1])
+    self.assertEqual(_step_size(deltas), 1.0)
+
+  @parameterized.parameters(2, 3, 10, 40)
+  def test_orthogonal_changes_of_equal_norm_give_half_their_number(self, num):
+    deltas = 7.0 * np.eye(num)
+    self.assertAllClose(_step_size(deltas, epsilon=0.0), num / 2, rtol=1e-5)
+    # epsilon makes it less.
+    self.assertLessEqual(_step_size(deltas), num / 2)
+
+  @parameterized.parameters(0.0, 1e-3)
+  def test_without_any_change_nothing_moves(self, epsilon):
+    self.assertEqual(_step_size(np.zeros([3, 2]), epsilon=epsilon), 1.0)
+
+  def test_noise_that_makes_the_report_negative_gives_one(self):
+    rule = finalizers.build_fedexp()
+    state = rule.initialize(tf.TensorSpec([2], tf.float32))
+    _, x = rule.next(
+        state,
+        tf.zeros([2]),
+        tf.constant([1.0, 2.0]),
+        reports={'squared_norm': tf.constant(-3.0)},
+    )
+    self.assertAllClose(x, [-1.0, -2.0])
+
+  def test_norm_is_over_all_weights(self):
+    rule = finalizers.build_fedexp()
+    flat = tf.constant([0.1, -0.2, 0.3, 0.1])
+    results = []
+    for gradients in (flat, (flat[:1], {'a': tf.reshape(flat[1:], [3, 1])})):
+      weights = tf.nest.map_structure(tf.ones_like, gradients)
+      specs = tf.nest.map_structure(
+          lambda t: tf.TensorSpec(t.shape, t.dtype), weights
+      )
+      reports = {'squared_norm': tf.constant(2.0)}
+      state, moved = rule.next(
+          rule.initialize(specs), weights, gradients, reports=reports
+      )
+      self.assertGreater(state['server_step_size'], 2.0)
+      results.append([tf.reshape(t, [-1]) for t in tf.nest.flatten(moved)])
+    self.assertAllClose(tf.concat(results[0], 0), tf.concat(results[1], 0))
+
+  @parameterized.parameters(tf.float16, tf.bfloat16, tf.float32, tf.float64)
+  def test_changes_that_cancel_do_not_move_any_dtype(self, dtype):
+    # The step size is 5e6, which is no float16.
+    step = reports_testing.step(
+        finalizers.build_fedexp(),
+        [1.0, 2.0],
+        [[100.0, 0.0], [-100.0, 0.0]],
+        dtype=dtype,
+    )
+    self.assertAllEqual(step.x, [1.0, 2.0])
+    self.assertEqual(step.x.dtype, dtype.as_numpy_dtype)
+    self.assertAllClose(step.report['server_step_size'], 5e6)
+
+  def test_epsilon_is_a_hyperparameter(self):
+    rule = finalizers.build_fedexp(epsilon=0.5)
+    state = rule.initialize(tf.TensorSpec([2], tf.float64))
+    self.assertEqual(rule.get_hparams(state), {'epsilon': 0.5})
+    state = rule.set_hparams(state, {'epsilon': tf.constant(1.0, tf.float64)})
+    step = reports_testing.step(
+        rule, np.zeros(2), [[2.0, 0.0], [-2.0, 0.0]], state=state
+    )
+    self.assertAllClose(step.report['server_step_size'], 2.0)
+
+  @parameterized.parameters(-0.5, float('nan'), float('inf'))
+  def test_bad_epsilon_raises(self, epsilon):
+    with self.assertRaisesRegex(ValueError, f'FedExP `epsilon`.*{epsilon}'):
+      finalizers.build_fedexp(epsilon)
+
+  def test_without_reports_says_what_to_do(self):
+    rule = finalizers.build_fedexp()
+    state = rule.initialize(tf.TensorSpec([2], tf.float32))
+    with self.assertRaisesRegex(ValueError, 'squared_norm.*build_fed_opt'):
+      rule.next(state, tf.zeros([2]), tf.ones([2]))
+
+
+if __name__ == '__main__':
+  tf.test.main()

@@ -1,0 +1,217 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the server rule of FedLi-LU."""
+
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+
+from tests.tff_adaptive.finalizers import reports_testing
+from tff_adaptive import finalizers
+
+_build = finalizers.build_frank_wolfe
+
+
+def _step(rule, change, loss, x=None, **kwargs):
+  """A step of one client, with Delta = `change` and fbar = `loss`."""
+  x = np.zeros(len(change)) if x is None else x
+  return reports_testing.step(
+      rule, x, [-np.asarray(change)], losses=[loss], **kwargs
+  )
+
+
+class FrankWolfeTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ('small_loss', [1.0, 2.0], 0.5, 0.0999998),
+      ('large_loss', [1.0, 2.0], 50.0, 1.0),
+      ('negative_loss', [1.0, 2.0], -0.1, 0.0),
+      ('no_change', [0.0, 0.0], 0.5, 1.0),
+      ('no_change_zero_loss', [0.0, 0.0], 0.0, 0.0),
+      ('no_change_negative_loss', [0.0, 0.0], -0.5, 0.0),
+  )
+  def test_gamma(self, change, loss, expected):
+    step = _step(_build(), change, loss)
+    self.assertAllClose(step.report['gamma'], expected, rtol=1e-6)
+    self.assertAllClose(step.report['objective'], loss)
+    self.assertAllClose(step.x, -expected * np.array(change), rtol=1e-6)
+
+  def test_gamma_with_weight_decay(self):
+    rule = _build(learning_rate=0.5, weight_decay=0.1)
+    x = np.array([3.0, -1.0])
+    step = _step(rule, [1.0, 2.0], 0.5, x)
+    self.assertAllClose(step.report['gamma'], 0.17999928, rtol=1e-6)
+    expected = x - 0.5 * (0.1 * x + 0.17999928 * np.array([1.0, 2.0]))
+    self.assertAllClose(step.x, expected, rtol=1e-6)
+
+  def test_reference_numbers(self):
+    rule = _build(learning_rate=0.5, weight_decay=0.1, momentum=0.5)
+    x, state = np.zeros(3), None
+    for deltas, expected, velocity in (
+        (
+            [[0.0, 0.0099, -0.4119], [0.0, 0.2538, -0.258]],
+            [0.0, 0.05315625, -0.28006875],
+            [0.0, 0.0354375, -0.1867125],
+        ),
+        (
+            [[0.0, -0.3936, -0.0117], [0.0, 0.3363, 0.1227]],
+            [0.0, -0.10031484375, -0.28931671875],
+            [0.0, -0.0905015625, -0.0684028125],
+        ),
+        (
+            [[0.0, -0.2325, 0.3822], [0.0, -0.5574, 0.3708]],
+            [0.0, -0.35071037109, -0.00020616796875],
+            [0.0, -0.19709753906, 0.16993942969],
+        ),
+    ):
+      step = reports_testing.step(
+          rule,
+          x,
+          deltas,
+          weights=[0.75, 0.25],
+          losses=[0.8, 0.4],
+          state=state,
+      )
+      x, state = step.x, step.state
+      self.assertAllClose(x, expected, rtol=1e-9, atol=1e-12)
+      self.assertAllClose(state['velocity'], velocity, rtol=1e-9, atol=1e-12)
+      self.assertAllClose(step.report, {'gamma': 1.0, 'objective': 0.7})
+
+  def test_preset_of_the_published_code(self):
+    # From the formula:
+    #   r = 1e-5 * x; z = 0.9 * z - 0.01 * (Delta + r)          (gamma is 1)
+    #   x = x - 0.01 * (r + Delta) + 0.9 * z
+    # So with Delta = -1 the server moves by .019, then by .0271 and .03439, and
+    # in the long run by .1 of the mean change.
+    rule = _build(0.01, weight_decay=1e-5, momentum=0.9)
+    x, state = np.zeros(1), None
+    points = [0.0]
+    for _ in range(60):
+      step = _step(rule, [-1.0], 1.0, x, state=state)
+      x, state = step.x, step.state
+      self.assertEqual(step.report['gamma'], 1.0)
+      points.append(x[0])
+    moves = np.diff(points)
+    self.assertAllClose(moves[:3], [0.019, 0.0271, 0.03439], atol=1e-6)
+    self.assertAllClose(moves[-1], 0.1, atol=2e-3)
+
+  def test_step_is_between_none_and_the_learning_rate(self):
+    gammas = []
+    for seed in range(50):
+      deltas, weights = reports_testing.random_deltas(seed)
+      generator = np.random.default_rng(seed)
+      losses = generator.normal(1.0, 1.0, size=len(deltas))
+      rate = generator.uniform(0.1, 2.0)
+      step = reports_testing.step(
+          _build(rate), np.zeros(6), deltas, weights=weights, losses=losses
+      )
+      mean = weights @ deltas
+      along = (step.x @ mean) / (mean @ mean)
+      self.assertBetween(step.report['gamma'], 0.0, 1.0)
+      self.assertAllClose(step.x, along * mean, rtol=1e-6)
+      self.assertAllClose(along, rate * step.report['gamma'], rtol=1e-6)
+      # gamma is below 1 exactly where the loss is below a threshold.
+      threshold = rate * mean @ mean + 1e-5
+      self.assertEqual(step.report['gamma'] < 1.0, weights @ losses < threshold)
+      gammas.append(step.report['gamma'])
+    self.assertEqual((min(gammas), max(gammas)), (0.0, 1.0))
+    self.assertNotEmpty([gamma for gamma in gammas if 0.0 < gamma < 1.0])
+
+  def test_gamma_of_one_is_the_mean(self):
+    for seed in range(5):
+      deltas, weights = reports_testing.random_deltas(seed)
+      losses = np.full(len(deltas), 1e4)
+      step = reports_testing.step(
+          _build(), np.ones(6), deltas, weights=weights, losses=losses
+      )
+      self.assertEqual(step.report['gamma'], 1.0)
+      self.assertAllClose(step.x, 1.0 + weights @ deltas, rtol=1e-12)
+
+  def test_damped_step_is_that_of_polyak(self):
+    step = _step(_build(epsilon=0.0), [3.0, 4.0], 5.0)
+    self.assertAllClose(step.x, [-0.6, -0.8])  # 5 / 25 of the change.
+
+  def test_gamma_does_not_fall_with_the_loss(self):
+    losses = np.linspace(-1.0, 8.0, 40)
+    gammas = [
+        _step(_build(0.7, 0.01), [1.0, 2.0], loss, np.ones(2)).report['gamma']
+        for loss in losses
+    ]
+    self.assertAllEqual(np.diff(gammas) >= 0.0, np.ones(39, bool))
+    self.assertEqual((gammas[0], gammas[-1]), (0.0, 1.0))
+
+  @parameterized.parameters(
+      ('local_mean', 'mean_loss'),
+      ('received_model', 'received_model_loss'),
+      ('last', 'last_loss'),
+  )
+  def test_asks_for_the_loss_of(self, objective_at, name):
+    rule = _build(objective_at=objective_at)
+    self.assertEqual([r.value for r in rule.client_reports], [name])
+
+  @parameterized.product(
+      dtype=[tf.float16, tf.bfloat16, tf.float64], momentum=[0.0, 0.5]
+  )
+  def test_keeps_the_dtypes(self, dtype, momentum):
+    rule = _build(0.5, 0.25, momentum)
+    specs = {'a': tf.TensorSpec([2], dtype), 'b': tf.TensorSpec([], tf.float32)}
+    weights = tf.nest.map_structure(lambda s: tf.ones(s.shape, s.dtype), specs)
+    state = rule.initialize(specs)
+    new_state, moved = rule.next(
+        state, weights, weights, reports={'mean_loss': tf.constant(9.0)}
+    )
+    tf.nest.map_structure(
+        lambda old, new: self.assertEqual(
+            (old.dtype, old.shape), (new.dtype, new.shape)
+        ),
+        (state, weights),
+        (new_state, moved),
+    )
+    # 1 - .5 * (.25 + 1), and .5 * -.5 * 1.25 of the velocity.
+    expected = 0.375 - 0.625 * momentum
+    self.assertAllClose(moved, {'a': [expected] * 2, 'b': expected}, atol=1e-2)
+
+  def test_hyperparameters(self):
+    rule = _build(0.5, 0.1, 0.9, 1e-3)
+    state = rule.initialize(tf.TensorSpec([2], tf.float64))
+    hparams = rule.get_hparams(state)
+    self.assertAllClose(
+        hparams,
+        dict(learning_rate=0.5, weight_decay=0.1, momentum=0.9, epsilon=1e-3),
+    )
+    hparams['learning_rate'] *= 2.0
+    step = _step(rule, [1.0, 2.0], 50.0, state=rule.set_hparams(state, hparams))
+    self.assertAllClose(step.x, [-1.9, -3.8])
+
+  def test_without_momentum_nothing_is_held_of_it(self):
+    rule = _build()
+    state = rule.initialize(tf.TensorSpec([2], tf.float64))
+    self.assertNotIn('momentum', rule.get_hparams(state))
+    self.assertNotIn('velocity', state)
+
+  @parameterized.parameters(
+      (dict(learning_rate=0.0), 'learning_rate.*above zero'),
+      (dict(learning_rate=-1.0), 'learning_rate.*-1.0'),
+      (dict(weight_decay=-0.1), 'weight_decay.*-0.1'),
+      (dict(momentum=float('nan')), 'momentum.*nan'),
+      (dict(epsilon=-1e-3), 'epsilon.*-0.001'),
+      (dict(objective_at='first'), "objective_at.*local_mean.*'first'"),
+  )
+  def test_bad_arguments_raise_by_name(self, arguments, message):
+    with self.assertRaisesRegex(ValueError, f'Frank-Wolfe.*{message}'):
+      _build(**arguments)
+
+
+if __name__ == '__main__':
+  tf.test.main()

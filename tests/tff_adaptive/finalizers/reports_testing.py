@@ -1,0 +1,92 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What the tests share of the server rules that see reports of clients."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from tff_adaptive import finalizers
+
+
+class Step(NamedTuple):
+  """What a step gave.
+
+  Attributes:
+    state: The new state.
+    x: The new weights, a flat array.
+    report: What the rule reports, names to numbers.
+  """
+
+  state: Any
+  x: np.ndarray
+  report: dict[str, float]
+
+
+def step(
+    rule: finalizers.ReportsOptimizer,
+    x: Any,
+    deltas: Any,
+    *,
+    weights: Any = None,
+    losses: Any = (),
+    step_sizes: Any = (),
+    state: Any = None,
+    dtype: Any = np.float64,
+) -> Step:
+  """One step of a rule on what clients send, aggregated as on the server.
+
+  Args:
+    rule: The server rule.
+    x: The weights, a flat array.
+    deltas: The clients' changes, [clients, size of x].
+    weights: The clients' shares, which sum to 1; by default all the same.
+    losses: The clients' losses, whichever the rule asks for.
+    step_sizes: The clients' last step sizes.
+    state: The state before the step; by default a new one.
+    dtype: The dtype of the model.
+
+  Returns:
+    What the step gave.
+  """
+  deltas = np.asarray(deltas, np.float64)
+  if weights is None:
+    weights = np.full(len(deltas), 1 / len(deltas))
+  reports = {}
+  for report in rule.client_reports:
+    if report.value == 'squared_norm':
+      value = np.dot(weights, np.sum(deltas**2, axis=1))
+    elif report.is_maximum:
+      value = np.max(step_sizes)
+    else:
+      value = np.dot(weights, losses)
+    reports[report.value] = tf.constant(value, tf.float32)
+  x = tf.constant(x, dtype)
+  if state is None:
+    state = rule.initialize(tf.TensorSpec(x.shape, x.dtype))
+  new_state, new_x = rule.next(
+      state, x, tf.constant(-np.dot(weights, deltas), dtype), reports=reports
+  )
+  told = {name: float(v) for name, v in rule.report(new_state).items()}
+  return Step(new_state, new_x.numpy(), told)
+
+
+def random_deltas(seed: int) -> tuple[np.ndarray, np.ndarray]:
+  """Changes of a few clients, of sizes from 1e-2 to 10, and their shares."""
+  generator = np.random.default_rng(seed)
+  num_clients = generator.integers(1, 8)
+  deltas = generator.normal(size=[num_clients, 6])
+  deltas *= 10.0 ** generator.uniform(-2, 1, size=[num_clients, 1])
+  return deltas, generator.dirichlet(np.ones(num_clients))

@@ -1,0 +1,76 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the losses that Keras does not have."""
+
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+
+from tff_adaptive import losses
+
+_LABELS = np.array([1, 0, 2, 1])
+_SCORES = np.array(
+    [[0.5, 1.0, 0.0], [3.0, 1.0, 1.5], [0.0, 2.0, -1.0], [1.0, 1.0, 1.0]]
+)
+
+
+class MulticlassHingeTest(tf.test.TestCase, parameterized.TestCase):
+
+  def test_literals(self):
+    loss = losses.MulticlassHinge(reduction=tf.keras.losses.Reduction.NONE)
+    self.assertAllClose(loss(_LABELS, _SCORES), [0.5, 0.0, 4.0, 1.0])
+
+  def test_equals_the_formula_and_is_never_negative(self):
+    generator = np.random.default_rng(1)
+    scores = generator.normal(scale=2.0, size=[50, 4])
+    labels = generator.integers(0, 4, 50)
+    expected = []
+    for s, y in zip(scores, labels):
+      expected.append(max(s[k] + (k != y) for k in range(4)) - s[y])
+    self.assertAllClose(
+        losses.MulticlassHinge()(labels, scores), np.mean(expected)
+    )
+    self.assertEqual(min(expected), 0.0)
+
+  @parameterized.parameters(tf.float16, tf.float32, tf.float64)
+  def test_is_of_the_dtype_of_the_scores(self, dtype):
+    loss = losses.MulticlassHinge()(_LABELS, tf.cast(_SCORES, dtype))
+    self.assertEqual(loss.dtype, dtype)
+    self.assertAllClose(loss, 5.5 / 4)
+
+  def test_labels_may_be_a_column_of_any_dtype(self):
+    loss = losses.MulticlassHinge()
+    expected = loss(_LABELS, _SCORES)
+    for labels in (_LABELS[:, np.newaxis], _LABELS.astype(np.float32)):
+      self.assertEqual(loss(labels, _SCORES), expected)
+
+  def test_gradient_pushes_the_worst_rival_down_and_the_label_up(self):
+    scores = tf.constant(_SCORES)
+    with tf.GradientTape() as tape:
+      tape.watch(scores)
+      loss = losses.MulticlassHinge()(_LABELS[:3], scores[:3])
+    self.assertAllClose(
+        tape.gradient(loss, scores),
+        np.array([[1, -1, 0], [0, 0, 0], [0, 1, -1], [0, 0, 0]]) / 3,
+    )
+
+  def test_comes_back_from_its_configuration(self):
+    loss = losses.MulticlassHinge(name='other')
+    again = losses.MulticlassHinge.from_config(loss.get_config())
+    self.assertEqual(again.name, 'other')
+    self.assertEqual(again(_LABELS, _SCORES), loss(_LABELS, _SCORES))
+
+
+if __name__ == '__main__':
+  tf.test.main()

@@ -1,0 +1,144 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of AdaAlter's client rule."""
+
+from absl.testing import parameterized
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.tff_adaptive.optimizers import federated_testing
+from tff_adaptive import optimizers
+
+_COHORT = {
+    i: federated_testing.to_batches(client)
+    for i, client in enumerate(federated_testing.CLIENTS)
+}
+
+
+def _plain_rounds(num_rounds, rate, epsilon, start):
+  """AdaAlter in numpy; yields x and B after every round."""
+  rate, epsilon = federated_testing.single(rate, epsilon)
+  x, frozen = federated_testing.START, np.full([2], start)
+  for _ in range(num_rounds):
+    results = []
+    for client in federated_testing.CLIENTS:
+      y, accumulated = x, frozen
+      for k, batch in enumerate(client):
+        g = federated_testing.gradient(batch, y)
+        y = y - rate * g / np.sqrt(frozen + (k + 1) * epsilon**2)
+        accumulated = accumulated + g**2
+      results.append((y, accumulated))
+    x, frozen = (np.mean(part, axis=0) for part in zip(*results))
+    yield x, frozen
+
+
+class AdaAlterTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.parameters(
+      dict(rate=0.1, epsilon=1.0, start=1.0),
+      dict(rate=0.5, epsilon=0.2, start=4.0),
+  )
+  def test_rounds_equal_a_plain_loop(self, rate, epsilon, start):
+    rounds = federated_testing.Rounds(
+        optimizers.build_adaalter(rate, epsilon, initial_second_moment=start)
+    )
+    held = rounds.shared['second_moment']
+    self.assertAllEqual(held, [start, start])
+    for x, frozen in _plain_rounds(3, rate, epsilon, start):
+      rounds.next(_COHORT)
+      self.assertAllClose(rounds.x, x, **federated_testing.EXACT)
+      self.assertAllClose(
+          rounds.shared['second_moment'], frozen, **federated_testing.EXACT
+      )
+      self.assertAllGreaterEqual(rounds.shared['second_moment'] - held, 0.0)
+      held = rounds.shared['second_moment']
+
+  def test_accumulator_is_frozen_in_a_round(self):
+    # The squares of a round's own gradients do not shorten its steps.
+    rounds = federated_testing.Rounds(
+        optimizers.build_adaalter(1.0, epsilon=2.0, initial_second_moment=5.0)
+    )
+    constant = lambda x: (0.0, tf.fill(x.shape, tf.constant(90.0, x.dtype)))
+    points, sent, _ = rounds.train([constant] * 3)
+    steps = np.array(points[:-1]) - np.array(points[1:])
+    expected = [90.0 / np.sqrt(5.0 + k * 4.0) for k in (1, 2, 3)]
+    self.assertAllClose(steps[:, 0], expected, **federated_testing.EXACT)
+    self.assertAllClose(sent['second_moment'], [5.0 + 3 * 90.0**2] * 2)
+
+  def test_without_epsilon_a_round_is_gradient_descent(self):
+    rounds = federated_testing.Rounds(
+        optimizers.build_adaalter(0.75, epsilon=0.0, initial_second_moment=9.0)
+    )
+    points, _, _ = rounds.train(_COHORT[1])
+    x = federated_testing.START
+    for batch, point in zip(federated_testing.CLIENTS[1], points[1:]):
+      x = x - 0.25 * federated_testing.gradient(batch, x)
+      self.assertAllClose(point, x, **federated_testing.EXACT)
+
+  def test_nothing_to_divide_by_is_no_move(self):
+    rounds = federated_testing.Rounds(
+        optimizers.build_adaalter(epsilon=0.0, initial_second_moment=0.0)
+    )
+    points, _, _ = rounds.train(_COHORT[0])
+    self.assertAllEqual(points[-1], points[0])
+
+  def test_negative_second_moment_counts_as_zero(self):
+    results = []
+    for noise in (0.0, -50.0):
+      rounds = federated_testing.Rounds(optimizers.build_adaalter())
+      rounds.shared['second_moment'] = tf.constant([noise, 1.0], tf.float64)
+      results.append(rounds.train(_COHORT[0])[:2])
+    self.assertAllEqual(results[0][0], results[1][0])
+    sent = [part['second_moment'] for _, part in results]
+    self.assertAllEqual(*sent)
+    self.assertAllGreaterEqual(sent[1], 0.0)
+
+  def test_weight_without_a_gradient_keeps_its_accumulator(self):
+    optimizer = optimizers.build_adaalter()
+    specs = (tf.TensorSpec([1], tf.float32), tf.TensorSpec([], tf.float32))
+    state = optimizer.initialize(specs)
+    state, weights = optimizer.next(
+        state, (tf.ones([1]), tf.constant(2.0)), (None, tf.constant(3.0))
+    )
+    self.assertAllEqual(weights[0], [1.0])
+    sent, kept = optimizer.finish_round(state)
+    self.assertAllEqual(sent['second_moment'][0], [1.0])
+    self.assertAllEqual(sent['second_moment'][1], 10.0)
+    self.assertEmpty(kept)
+
+  @parameterized.parameters(
+      dict(learning_rate=-1.0),
+      dict(epsilon=-2.0),
+      dict(initial_second_moment=-0.5),
+  )
+  def test_bad_argument_raises_by_name(self, **arguments):
+    ((name, value),) = arguments.items()
+    with self.assertRaisesRegex(ValueError, f'AdaAlter `{name}`.*{value}'):
+      optimizers.build_adaalter(**arguments)
+
+  @pytest.mark.slow
+  @pytest.mark.usefixtures('native_runtime')
+  def test_runtimes_agree(self):
+    optimizer = optimizers.build_adaalter(0.5)
+    compiled = federated_testing.run_process(optimizer)
+    native = federated_testing.run_natively(optimizer)
+    for one, other in zip(compiled, native):
+      self.assertAllClose(one.state, other.state, atol=1e-6)
+    for moment in compiled[-1].state.client_work['shared']['second_moment']:
+      self.assertAllGreater(moment, 1.0)
+
+
+if __name__ == '__main__':
+  tf.test.main()

@@ -1,0 +1,389 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of SGD with Armijo line search."""
+
+import collections
+import math
+
+from absl.testing import parameterized
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.tff_adaptive import testing
+from tests.tff_adaptive.optimizers import step_size_testing
+from tff_adaptive.optimizers import armijo
+
+
+def _plain_loop(curvatures, x, reset, max_step_size, c, beta, gamma, n):
+  """Step sizes and backtracks on batches 1/2 x'Ax, in plain NumPy."""
+  step_sizes, all_backtracks = [], []
+  for curvature in curvatures:
+    f = lambda x, a=curvature: 0.5 * np.sum(a * x**2)
+    gradient = curvature * x
+    step_size = max_step_size
+    if step_sizes and reset == 0:
+      step_size = step_sizes[-1]
+    if step_sizes and reset == 1:
+      step_size = min(max_step_size, step_sizes[-1] * gamma ** (1 / n))
+    backtracks = 0
+    while f(x - step_size * gradient) > f(x) - c * step_size * np.sum(
+        gradient**2
+    ):
+      step_size *= beta
+      backtracks += 1
+    x = x - step_size * gradient
+    step_sizes.append(step_size)
+    all_backtracks.append(backtracks)
+  return step_sizes, all_backtracks
+
+
+class _Counted:
+  """A loss that counts its evaluations and may change those of the trials."""
+
+  def __init__(self, value_and_grad_fn, change=lambda value: value):
+    self.num_trials = -1  # The first evaluation is that of the point.
+    self._value_and_grad_fn = value_and_grad_fn
+    self._change = change
+
+  def __call__(self, x):
+    self.num_trials += 1
+    value, gradients = self._value_and_grad_fn(x)
+    return self._change(value) if self.num_trials else value, gradients
+
+
+def _random_curvatures(seed, num_batches, lowest=0.1, highest=20.0):
+  generator = np.random.default_rng(seed)
+  return [
+      np.exp(generator.uniform(np.log(lowest), np.log(highest), 3))
+      for _ in range(num_batches)
+  ]
+
+
+class ArmijoTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      # Smoothness, largest step, c, beta; step, backtracks, lower bound.
+      ('at_once', 1.0, 1.0, 0.1, 0.9, 1.0, 0, 1.0),
+      ('shortened', 4.0, 1.0, 0.1, 0.9, 0.43046721, 8, 0.405),
+      ('half', 4.0, 1.0, 0.5, 0.5, 0.25, 2, 0.125),
+      ('long_at_once', 0.5, 3.0, 0.1, 0.9, 3.0, 0, 3.0),
+      ('steep', 1000.0, 1.0, 0.1, 0.9, 0.0017970102999, 60, 0.00162),
+  )
+  def test_one_step_on_a_quadratic(
+      self, smoothness, start, c, beta, step_size, backtracks, lower_bound
+  ):
+    loss = _Counted(step_size_testing.quadratic(smoothness))
+    result = step_size_testing.run(
+        armijo.build_armijo(start, c, beta), [loss], np.array(1.0)
+    )
+    self.assertAllClose(result.step_sizes, [step_size], rtol=1e-6)
+    self.assertEqual(result.backtracks, [backtracks])
+    self.assertEqual(loss.num_trials, backtracks + 1)
+    self.assertGreaterEqual(result.step_sizes[0], lower_bound)
+
+  @parameterized.product(reset=[0, 1, 2], seed=[0, 1, 2])
+  def test_equals_a_plain_loop(self, reset, seed):
+    curvatures = _random_curvatures(seed, num_batches=8)
+    start = np.random.default_rng(seed).normal(size=3)
+    arguments = dict(max_step_size=2.0, c=0.3, beta=0.8, gamma=3.0, reset=reset)
+    result = step_size_testing.run(
+        armijo.build_armijo(**arguments, batches_per_epoch=4),
+        [step_size_testing.quadratic(a) for a in curvatures],
+        start,
+    )
+    step_sizes, backtracks = _plain_loop(curvatures, start, n=4, **arguments)
+    self.assertAllClose(result.step_sizes, step_sizes, rtol=1e-5)
+    self.assertEqual(result.backtracks, backtracks)
+    self.assertGreater(max(backtracks), 0)
+
+  @parameterized.product(reset=[0, 1, 2], c=[0.1, 0.5, 0.9])
+  def test_every_batch_falls_and_no_step_is_too_short_or_too_long(
+      self, reset, c
+  ):
+    curvatures = _random_curvatures(seed=5, num_batches=12)
+    losses = [step_size_testing.quadratic(a) for a in curvatures]
+    beta, largest, growth = 0.7, 3.0, 2.0 ** (1 / 32)
+    points, step_sizes, backtracks = step_size_testing.run(
+        armijo.build_armijo(largest, c, beta, reset=reset), losses, np.ones(3)
+    )
+    last = largest
+    for k, loss in enumerate(losses):
+      start = (last, min(largest, last * growth), largest)[reset if k else 2]
+      value, gradient = loss(points[k])
+      promise = c * tf.reduce_sum(gradient**2)
+      self.assertLessEqual(
+          float(loss(points[k + 1])[0]), float(value - step_sizes[k] * promise)
+      )
+      accepts_start = (
+          loss(points[k] - start * gradient)[0] <= value - start * promise
+      )
+      self.assertEqual(backtracks[k] == 0, accepts_start)
+      bound = min(start, 2.0 * beta * (1.0 - c) / max(curvatures[k]))
+      self.assertBetween(step_sizes[k], bound * (1 - 1e-6), start * (1 + 1e-6))
+      self.assertLessEqual(step_sizes[k], largest)
+      last = step_sizes[k]
+
+  def test_beta_near_one_takes_nearly_the_longest_step(self):
+    optimizer = armijo.build_armijo(c=0.3, beta=0.999, max_trials=3000)
+    loss = step_size_testing.quadratic(10.0)
+
+    @tf.function
+    def step(state, x):
+      value, gradient = loss(x)
+      return optimizer.next(
+          state, x, gradient, value=value, value_and_grad_fn=loss
+      )[0]
+
+    x = tf.constant([1.0, -2.0], tf.float64)
+    state = step(step_size_testing.initialize(optimizer, x), x)
+    longest = 2.0 * (1.0 - 0.3) / 10.0
+    step_size = float(optimizer.report(state)['step_size'])
+    self.assertBetween(step_size, 0.998 * longest, longest + 1e-6)
+
+  @parameterized.parameters(0, 1, 2)
+  def test_only_reset_2_forgets(self, reset):
+    steep, flat = map(step_size_testing.quadratic, (50.0, 0.1))
+    optimizer = armijo.build_armijo(reset=reset)
+    after_steep, after_flat = (
+        step_size_testing.run(optimizer, [before, flat], np.zeros(1) + 1e-3)
+        for before in (steep, flat)
+    )
+    self.assertEqual(after_flat.step_sizes[1], 1.0)
+    if reset == 2:
+      self.assertEqual(after_steep.step_sizes[1], 1.0)
+    else:
+      growth = 2.0 ** (reset / 32)
+      self.assertAllClose(
+          after_steep.step_sizes[1], growth * after_steep.step_sizes[0]
+      )
+
+  def test_trial_that_is_nan_is_not_accepted(self):
+    def value_and_grad_fn(x):  # Not a number left of zero.
+      return x - tf.math.log(x), 1.0 - 1.0 / x
+
+    for start in (8.0, 5.0):
+      x = tf.constant(3.0, tf.float64)
+      self.assertAllEqual(value_and_grad_fn(x - start * 2.0 / 3.0)[0], math.nan)
+      result = step_size_testing.run(
+          armijo.build_armijo(start, beta=0.8), [value_and_grad_fn], x
+      )
+      value, trial = (value_and_grad_fn(p)[0] for p in result.points)
+      self.assertLess(trial, value)
+      # The first step size that does not leave the domain is accepted.
+      self.assertGreater(result.step_sizes[0], 0.8 * 4.5)
+      self.assertLess(result.step_sizes[0], 4.5)
+
+  @parameterized.named_parameters(
+      ('too_large', lambda value: value + 1.0),
+      ('nan', lambda value: value * math.nan),
+      ('infinite', lambda value: value + math.inf),
+  )
+  def test_falls_back_when_all_trials_fail(self, change):
+    loss = step_size_testing.quadratic(1.0)
+    failing = _Counted(loss, change)
+    points, step_sizes, backtracks = step_size_testing.run(
+        armijo.build_armijo(), [failing, loss], np.ones(2)
+    )
+    self.assertEqual(failing.num_trials, 100)
+    self.assertEqual(backtracks, [100, 0])
+    # The fallback is also what the next step starts from.
+    self.assertAllClose(
+        step_sizes, [1e-6, 1e-6 * 2.0 ** (1 / 32)], rtol=1e-7, atol=0.0
+    )
+    self.assertAllClose(points[1], [1.0 - 1e-6] * 2, rtol=1e-12)
+
+  def test_number_of_trials_and_fallback_are_arguments(self):
+    failing = _Counted(step_size_testing.quadratic(1.0), lambda value: 9.0)
+    result = step_size_testing.run(
+        armijo.build_armijo(max_trials=3, fallback_step_size=0.25),
+        [failing],
+        np.ones(2),
+    )
+    self.assertEqual(failing.num_trials, 3)
+    self.assertEqual((result.step_sizes, result.backtracks), ([0.25], [3]))
+
+  @parameterized.parameters((0, 0.5), (1, 1.0), (2, 2.0))
+  def test_no_search_without_a_gradient(self, reset, start):
+    # On a batch of smoothness 2 the step is halved twice, from 2 to 1/2.
+    steep = step_size_testing.quadratic(2.0)
+    flat = _Counted(step_size_testing.quadratic(1e-9), lambda value: math.nan)
+    optimizer = armijo.build_armijo(
+        2.0, c=0.5, beta=0.5, reset=reset, batches_per_epoch=1
+    )
+    result = step_size_testing.run(optimizer, [steep, flat], np.array([1.0]))
+    self.assertAllEqual(result.points[1], [0.0])
+    self.assertEqual(result.step_sizes, [0.5, start])
+    self.assertEqual(result.backtracks, [2, 0])
+    self.assertEqual(flat.num_trials, 0)
+
+  @parameterized.parameters((0.99e-8, 0), (1.01e-8, 1))
+  def test_how_small_a_gradient_is_not_searched_along(self, norm, num_trials):
+    loss = _Counted(lambda x: (tf.reduce_sum(norm * x), norm + 0.0 * x))
+    step_size_testing.run(armijo.build_armijo(), [loss], np.ones(1))
+    self.assertEqual(loss.num_trials, num_trials)
+
+  @parameterized.named_parameters(
+      ('nan_loss', math.nan, 1.0),
+      ('nan_loss_without_gradient', math.nan, 0.0),
+      ('infinite_loss', math.inf, 1.0),
+      ('nan_gradient', 1.0, math.nan),
+      ('infinite_gradient', 1.0, math.inf),
+  )
+  def test_point_that_is_not_finite_gives_nan(self, value, gradient):
+    loss = _Counted(
+        lambda x: (tf.constant(value, x.dtype), tf.zeros_like(x) + gradient)
+    )
+    result = step_size_testing.run(armijo.build_armijo(), [loss], np.ones(2))
+    self.assertAllEqual(result.step_sizes, [math.nan])
+    self.assertEqual(loss.num_trials, 0)
+
+  def test_gradients_of_trials_are_not_computed(self):
+    num_gradients = []
+
+    def count(x):
+      num_gradients.append(1)
+      return x
+
+    def value_and_grad_fn(x):
+      gradient = tf.numpy_function(count, [x], tf.float32, stateful=False)
+      return 0.5 * tf.reduce_sum(x**2), tf.ensure_shape(gradient, x.shape)
+
+    optimizer = armijo.build_armijo(max_step_size=100.0)
+
+    @tf.function
+    def step(state, x):
+      value, gradient = value_and_grad_fn(x)
+      state, x = optimizer.next(
+          state, x, gradient, value=value, value_and_grad_fn=value_and_grad_fn
+      )
+      return optimizer.report(state), x
+
+    x = tf.constant([1.0, 2.0])
+    report, _ = step(step_size_testing.initialize(optimizer, x), x)
+    self.assertGreater(report['backtracks'], 10.0)
+    self.assertEqual(report['gradient_evaluations'], 1)
+    self.assertLen(num_gradients, 1)
+
+  @parameterized.parameters('value', 'value_and_grad_fn')
+  def test_missing_evaluation_says_what_to_do(self, missing):
+    optimizer = armijo.build_armijo()
+    self.assertTrue(optimizer.evaluates_again)
+    loss = step_size_testing.quadratic(1.0)
+    extra = dict(value=tf.constant(0.5), value_and_grad_fn=loss)
+    del extra[missing]
+    state = optimizer.initialize(tf.TensorSpec([], tf.float32))
+    with self.assertRaisesRegex(ValueError, 'value_and_grad_fn.*build_fed_opt'):
+      optimizer.next(state, tf.constant(1.0), tf.constant(1.0), **extra)
+
+  @parameterized.parameters(tf.float32, tf.float64)
+  def test_norm_is_over_the_whole_vector_and_runs_in_a_graph(self, dtype):
+    scale = np.array([3.0, 0.5, 7.0, 1.0])
+    flat = step_size_testing.run(
+        armijo.build_armijo(),
+        [step_size_testing.quadratic(scale)] * 4,
+        np.ones(4),
+    )
+
+    def nest(a):
+      a = tf.cast(a, dtype)
+      return collections.OrderedDict(
+          a=tf.reshape(a[:2], [2, 1]), b=(a[2:3], a[3])
+      )
+
+    optimizer, x = armijo.build_armijo(), nest(np.ones(4))
+    loss = step_size_testing.quadratic(nest(scale))
+
+    @tf.function
+    def step(state, x):
+      value, gradients = loss(x)
+      return optimizer.next(
+          state, x, gradients, value=value, value_and_grad_fn=loss
+      )
+
+    state = step_size_testing.initialize(optimizer, x)
+    for step_size, backtracks in zip(flat.step_sizes, flat.backtracks):
+      state, x = step(state, x)
+      report = optimizer.report(state)
+      self.assertEqual(report['step_size'].dtype, dtype)
+      self.assertAllClose(report['step_size'], step_size, rtol=1e-5)
+      self.assertEqual(report['backtracks'], backtracks)
+
+  def test_slices_of_one_row_are_added_before_the_norm(self):
+    def value_and_grad_fn(weights):
+      row = weights[0][1, 0]
+      slices = tf.IndexedSlices(
+          tf.stack([[row], [row]]), tf.constant([1, 1]), tf.constant([3, 1])
+      )
+      return row**2, (slices, None)
+
+    optimizer = armijo.build_armijo(c=0.5, beta=0.5)
+    weights = (tf.constant([[1.0], [2.0], [3.0]]), tf.ones([2]))
+    state = step_size_testing.initialize(optimizer, weights)
+    value, gradients = value_and_grad_fn(weights)
+    state, weights = optimizer.next(
+        state,
+        weights,
+        gradients,
+        value=value,
+        value_and_grad_fn=value_and_grad_fn,
+    )
+    self.assertAllClose(optimizer.report(state)['step_size'], 0.5)
+    self.assertAllClose(weights[0], [[1.0], [0.0], [3.0]])
+    self.assertAllEqual(weights[1], [1.0, 1.0])
+
+  @parameterized.named_parameters(
+      ('max_step_size', dict(max_step_size=0.0)),
+      ('c', dict(c=1.0)),
+      ('beta', dict(beta=1.0)),
+      ('gamma', dict(gamma=-1.0)),
+      ('reset', dict(reset=3)),
+      ('batches_per_epoch', dict(batches_per_epoch=0)),
+      ('max_trials', dict(max_trials=0)),
+      ('fallback_step_size', dict(fallback_step_size=math.nan)),
+  )
+  def test_bad_argument_raises_by_name(self, arguments):
+    ((name, value),) = arguments.items()
+    with self.assertRaisesRegex(ValueError, f'Armijo `{name}`.*found {value}'):
+      armijo.build_armijo(**arguments)
+
+  @pytest.mark.slow
+  def test_trains_and_rejects_a_client_with_nan(self):
+    clients = [*testing.clients([10, 7]), testing.unhealthy_client()]
+    for output in step_size_testing.train(
+        armijo.build_armijo(max_step_size=20.0), clients, num_rounds=2
+    ):
+      metrics = output['client_work']['clients']
+      self.assertEqual(metrics['num_rejected'], 1)
+      self.assertEqual(metrics['num_gradient_evaluations'], 5)
+      self.assertGreater(metrics['step_size_min'], 0.01)
+      self.assertLess(metrics['step_size_mean'], 20.0)
+      self.assertGreater(metrics['backtracks_max'], 0.0)
+      self.assertLess(metrics['backtracks_max'], 100.0)
+
+  @pytest.mark.slow
+  def test_trials_see_the_dropout_mask_of_the_step(self):
+    # A short step lowers the loss, if it is the loss of the same mask.
+    (output,) = step_size_testing.train(
+        armijo.build_armijo(max_step_size=1e-3),
+        testing.clients([20, 20]),
+        model=testing.functional_model(dropout=0.5),
+    )
+    metrics = output['client_work']['clients']
+    self.assertEqual(metrics['num_steps'], 10)
+    self.assertEqual(metrics['backtracks_max'], 0.0)
+
+
+if __name__ == '__main__':
+  tf.test.main()

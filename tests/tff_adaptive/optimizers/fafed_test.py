@@ -1,0 +1,227 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of FAFED's client rule."""
+
+from absl.testing import parameterized
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.tff_adaptive.optimizers import federated_testing
+from tff_adaptive import optimizers
+
+_COHORT = {
+    i: federated_testing.to_batches(client)
+    for i, client in enumerate(federated_testing.CLIENTS)
+}
+
+
+def _plain_rounds(num_rounds, rate, alpha, beta, rho):
+  """FAFED in numpy; yields x, m and v after every round."""
+  rate, alpha, beta, rho = federated_testing.single(rate, alpha, beta, rho)
+  x, m, v = federated_testing.START, None, None
+  for round_num in range(num_rounds):
+    results = []
+    for client in federated_testing.CLIENTS:
+      if round_num == 0:
+        g = federated_testing.gradient(client[0], x)
+        results.append((x - rate * g, g, g**2))
+        continue
+      y, previous, own_m, own_v = x, x, m, v
+      for batch in client:
+        g = federated_testing.gradient(batch, y)
+        old_g = federated_testing.gradient(batch, previous)
+        own_m = g + (1 - alpha) * (own_m - old_g)
+        own_v = beta * own_v + (1 - beta) * g**2
+        previous, y = y, y - rate * own_m / (np.sqrt(v) + rho)
+      results.append((y, own_m, own_v))
+    x, m, v = (np.mean(part, axis=0) for part in zip(*results))
+    yield x, m, v
+
+
+def _warm(optimizer, **shared):
+  """Rounds after the warm-up, with this shared by the server."""
+  rounds = federated_testing.Rounds(optimizer)
+  rounds.round_num = 1
+  for name, value in shared.items():
+    rounds.shared[name] = tf.constant(value, tf.float64)
+  return rounds
+
+
+class FafedTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.parameters(
+      dict(rate=0.1, alpha=0.1, beta=0.99, rho=0.01),
+      dict(rate=0.02, alpha=0.0, beta=0.5, rho=0.1),
+      dict(rate=0.02, alpha=1.0, beta=1.0, rho=1.0),
+  )
+  def test_rounds_equal_a_plain_loop(self, rate, alpha, beta, rho):
+    rounds = federated_testing.Rounds(
+        optimizers.build_fafed(rate, alpha, beta, rho)
+    )
+    for x, m, v in _plain_rounds(4, rate, alpha, beta, rho):
+      rounds.next(_COHORT)
+      self.assertAllClose(rounds.x, x, **federated_testing.EXACT)
+      self.assertAllClose(
+          rounds.shared['momentum'], m, **federated_testing.EXACT
+      )
+      self.assertAllClose(
+          rounds.shared['second_moment'], v, **federated_testing.EXACT
+      )
+
+  def test_warm_up_is_one_step_and_costs_one_gradient(self):
+    rounds = federated_testing.Rounds(optimizers.build_fafed(0.125))
+    for batches in (_COHORT[1], _COHORT[1][:1]):
+      points, sent, _ = rounds.train(batches)
+      gradient = _COHORT[1][0](points[0])[1]
+      self.assertAllClose(
+          points[-1], points[0] - 0.125 * gradient, **federated_testing.EXACT
+      )
+      self.assertAllClose(sent['momentum'], gradient, **federated_testing.EXACT)
+      self.assertAllClose(
+          sent['second_moment'], gradient**2, **federated_testing.EXACT
+      )
+
+  @parameterized.parameters((0, [1, 0, 0]), (1, [1, 2, 2]))
+  def test_reports_what_a_step_costs(self, round_num, expected):
+    optimizer = optimizers.build_fafed()
+    spec = tf.TensorSpec([2], tf.float64)
+    state = optimizer.start_round(
+        optimizer.initialize(spec),
+        optimizer.initialize_shared(spec),
+        {},
+        tf.constant(round_num),
+    )
+    calls, reported, costs = [], [], []
+    x = tf.constant([1.0, 2.0], tf.float64)
+    for batch in _COHORT[1]:
+
+      def evaluate(point, batch=batch):
+        calls.append(point)
+        return batch(point)
+
+      before = len(calls)
+      state, x = optimizer.next(
+          state, x, batch(x)[1], value_and_grad_fn=evaluate
+      )
+      costs.append(len(calls) - before)
+      reported.append(int(optimizer.report(state)['gradient_evaluations']))
+    self.assertEqual(reported, expected)
+    self.assertEqual(costs, [max(e - 1, 0) for e in expected])
+
+  def test_momentum_is_the_gradient_with_alpha_one(self):
+    rounds = _warm(
+        optimizers.build_fafed(0.1, alpha=1.0),
+        momentum=[30.0, -70.0],
+        second_moment=[1.0, 4.0],
+    )
+    points, sent, _ = rounds.train(_COHORT[1])
+    self.assertAllClose(sent['momentum'], _COHORT[1][-1](points[-2])[1])
+
+  def test_gradient_descent_with_alpha_one_and_no_second_moment(self):
+    rounds = _warm(optimizers.build_fafed(0.02, alpha=1.0, rho=0.4))
+    points, _, _ = rounds.train(_COHORT[1])
+    rate, rho = federated_testing.single(0.02, 0.4)
+    x = federated_testing.START
+    for batch, point in zip(federated_testing.CLIENTS[1], points[1:]):
+      x = x - rate / rho * federated_testing.gradient(batch, x)
+      self.assertAllClose(point, x, **federated_testing.EXACT)
+
+  def test_scale_is_frozen_and_depends_on_what_the_server_sends(self):
+    # The share of the local second moment changes what is sent, not the path.
+    paths, second_moments = [], []
+    for beta, second_moment in ((0.0, 4.0), (1.0, 4.0), (1.0, 1.0)):
+      rounds = _warm(
+          optimizers.build_fafed(0.1, beta=beta),
+          second_moment=2 * [second_moment],
+      )
+      points, sent, _ = rounds.train(_COHORT[1])
+      paths.append(points)
+      second_moments.append(sent['second_moment'])
+    self.assertAllEqual(paths[0], paths[1])
+    self.assertNotAllClose(second_moments[0], second_moments[1])
+    self.assertNotAllClose(paths[1][1], paths[2][1])
+
+  def test_negative_second_moment_counts_as_zero(self):
+    results = [
+        _warm(optimizers.build_fafed(), second_moment=[noise, 1.0]).train(
+            _COHORT[0]
+        )
+        for noise in (0.0, -1.0)
+    ]
+    self.assertAllEqual(results[0][0], results[1][0])
+    self.assertAllGreaterEqual(results[1][1]['second_moment'], 0.0)
+
+  def test_weight_without_a_gradient_stays_whatever_its_momentum(self):
+    optimizer = optimizers.build_fafed()
+    weights = (tf.constant(1.0), tf.constant(2.0))
+    specs = tuple(tf.TensorSpec([], tf.float32) for _ in weights)
+    shared = {
+        'momentum': (tf.constant(5.0), tf.constant(5.0)),
+        'second_moment': (tf.constant(1.0), tf.constant(1.0)),
+    }
+    state = optimizer.start_round(
+        optimizer.initialize(specs), shared, {}, tf.constant(3)
+    )
+
+    @tf.function
+    def step(state, weights):
+      return optimizer.next(
+          state,
+          weights,
+          (None, weights[1]),
+          value_and_grad_fn=lambda point: (0.0, (None, point[1])),
+      )
+
+    state = tf.nest.map_structure(tf.convert_to_tensor, state)
+    for _ in range(2):
+      state, weights = step(state, weights)
+    self.assertEqual(weights[0], 1.0)
+    self.assertNotEqual(weights[1], 2.0)
+    self.assertEqual(state['momentum'][0], 5.0)
+
+  def test_loop_without_second_evaluations_raises(self):
+    optimizer = optimizers.build_fafed()
+    state = optimizer.initialize(tf.TensorSpec([], tf.float32))
+    with self.assertRaisesRegex(ValueError, '`value_and_grad_fn`.*algorithms'):
+      optimizer.next(state, tf.constant(1.0), tf.constant(1.0))
+
+  @parameterized.parameters(
+      dict(alpha=1.1),
+      dict(beta=-0.1),
+      dict(rho=0.0),
+      dict(learning_rate=-1.0),
+  )
+  def test_bad_argument_raises_by_name(self, **arguments):
+    ((name, value),) = arguments.items()
+    with self.assertRaisesRegex(ValueError, f'FAFED `{name}`.*{value}'):
+      optimizers.build_fafed(**arguments)
+
+  @pytest.mark.slow
+  @pytest.mark.usefixtures('native_runtime')
+  def test_runtimes_agree(self):
+    optimizer = optimizers.build_fafed(0.05)
+    compiled = federated_testing.run_process(optimizer)
+    native = federated_testing.run_natively(optimizer)
+    # Two clients, with three and two batches.
+    costs = [(2, 2), (5, 5 + 3)]
+    for one, other, (num_steps, num_gradients) in zip(compiled, native, costs):
+      self.assertAllClose(one.state, other.state, atol=1e-6)
+      measured = one.metrics['client_work']['clients']
+      self.assertEqual(measured['num_steps'], num_steps)
+      self.assertEqual(measured['num_gradient_evaluations'], num_gradients)
+
+
+if __name__ == '__main__':
+  tf.test.main()

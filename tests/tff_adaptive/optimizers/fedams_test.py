@@ -1,0 +1,248 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the server rule of FedAMS.
+
+The literals come from the following plain loop, coordinate by coordinate, where
+`d` is the mean change of a round:
+
+```
+for s, d in enumerate(changes, 1):
+  m = b1 * m + (1 - b1) * d
+  v = b2 * v + (1 - b2) * d**2
+  vhat = max(vhat, v, eps if option == 1 else 0)
+  c1, c2 = (1 - b1**s, 1 - b2**s) if bias_correction else (1, 1)
+  x += lr * (m / c1) / (math.sqrt(vhat / c2) + (eps if option == 2 else 0))
+```
+"""
+
+import collections
+
+from absl.testing import parameterized
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive import optimizers
+
+_CHANGES = ((0.0, 0.1, -1.0), (0.0, 0.5, 0.2), (0.0, -0.3, 0.1))
+
+
+def _run(optimizer, changes=_CHANGES, max_start=0.0):
+  """The weights, from 0, and the states after each of the changes."""
+  weights = tf.zeros([len(changes[0])], tf.float64)
+  state = optimizer.initialize(tf.TensorSpec(weights.shape, weights.dtype))
+  state['max_preconditioner'] += max_start
+  points, states = [], []
+  for change in changes:
+    state, weights = optimizer.next(
+        state, weights, -tf.constant(change, tf.float64)
+    )
+    points.append(weights.numpy())
+    states.append(state)
+  return np.array(points), states
+
+
+def _moment(states, name):
+  return np.array([state[name] for state in states])
+
+
+def _random_changes():
+  """Changes of sizes from 1e-4 to 10, which shrink and grow."""
+  generator = np.random.default_rng(1)
+  return generator.normal(size=[40, 6]) * 10.0 ** generator.uniform(
+      -4, 1, size=[40, 1]
+  )
+
+
+class FedAMSTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      (
+          'max_stabilization',
+          {},
+          [[0.0316228, -0.1], [0.1473536, -0.168973], [0.1865511, -0.2211955]],
+      ),
+      (
+          'max_stabilization_with_bias_correction',
+          dict(bias_correction=True),
+          [[0.0316228, -0.1], [0.1175482, -0.1512097], [0.1424755, -0.1844201]],
+      ),
+      (
+          'amsgrad',
+          dict(option=2),
+          [
+              [0.0909091, -0.0990099],
+              [0.2044134, -0.16731],
+              [0.242957, -0.2190229],
+          ],
+      ),
+      (
+          'amsgrad_with_bias_correction',
+          dict(option=2, bias_correction=True),
+          [
+              [0.0990099, -0.0999001],
+              [0.1846982, -0.1510387],
+              [0.2095529, -0.1841928],
+          ],
+      ),
+  )
+  def test_literal_numbers(self, arguments, expected):
+    points, _ = _run(optimizers.build_fedams(0.1, **arguments))
+    # Hyperparameters are float32.
+    self.assertAllClose(points[:, 1:], expected, rtol=0, atol=1e-6)
+    # The coordinate that never changes does not move, not even by 0 / 0.
+    self.assertAllEqual(points[:, 0], [0.0, 0.0, 0.0])
+
+  def test_reference_numbers(self):
+    points, states = _run(
+        optimizers.build_fedams(0.1),
+        [
+            (0.0, 0.153525, 0.25515),
+            (0.0, 0.3186, 0.109725),
+            (0.0, 0.2337, 0.45405),
+        ],
+    )
+    self.assertAllClose(
+        points,
+        [
+            [0.0, 0.048548867778, 0.080685514499],
+            [0.0, 0.17782630828, 0.18800056917],
+            [0.0, 0.33056844853, 0.33104656549],
+        ],
+        rtol=0,
+        atol=1e-6,
+    )
+    for name, expected in (
+        ('accumulator', [0.0, -0.064479525, -0.0759474]),
+        ('preconditioner', [0.0, 0.0017820747451, 0.0028188658457]),
+        ('max_preconditioner', [0.001, 0.0017820747451, 0.0028188658457]),
+    ):
+      self.assertAllClose(states[-1][name], expected, rtol=0, atol=1e-7)
+
+  @parameterized.product(option=[1, 2], bias_correction=[False, True])
+  def test_maximum_never_falls_and_bounds_the_accumulator(
+      self, option, bias_correction
+  ):
+    _, states = _run(
+        optimizers.build_fedams(option=option, bias_correction=bias_correction),
+        _random_changes(),
+    )
+    largest = _moment(states, 'max_preconditioner')
+    v = _moment(states, 'preconditioner')
+    self.assertTrue(np.all(np.diff(largest, axis=0) >= 0.0))
+    self.assertTrue(np.all(largest >= v))
+    # It is the maximum because v falls in between.
+    self.assertTrue(np.any(np.diff(v, axis=0) < 0.0))
+    self.assertEqual(option == 1, np.all(largest >= np.float32(1e-3)))
+
+  def test_option_1_is_a_maximum_that_starts_at_epsilon(self):
+    points, states = _run(
+        optimizers.build_fedams(epsilon=0.25), _random_changes()
+    )
+    # What the published code does: `max_init` in the place of `eps`.
+    expected, expected_states = _run(
+        optimizers.build_fedams(epsilon=0.0, option=2),
+        _random_changes(),
+        max_start=0.25,
+    )
+    self.assertAllClose(points, expected, rtol=1e-12)
+    self.assertAllEqual(
+        _moment(states, 'max_preconditioner'),
+        _moment(expected_states, 'max_preconditioner'),
+    )
+
+  def test_amsgrad_is_fedadam_while_the_accumulator_grows(self):
+    changes = [(1.5**t,) for t in range(8)]
+    points, _ = _run(optimizers.build_fedams(0.1, option=2), changes)
+    optimizer = optimizers.build_fedadam(0.1, initial_second_moment=0.0)
+    weights = tf.zeros([1], tf.float64)
+    state = optimizer.initialize(tf.TensorSpec([1], tf.float64))
+    for change, point in zip(changes, points):
+      state, weights = optimizer.next(
+          state, weights, -tf.constant(change, tf.float64)
+      )
+      self.assertAllClose(weights, point, rtol=1e-12)
+
+  def test_epsilon_of_zero_divides_by_no_zero(self):
+    points, _ = _run(optimizers.build_fedams(epsilon=0.0))
+    self.assertAllEqual(points[:, 0], [0.0, 0.0, 0.0])
+    self.assertAllClose(points[0, 1:], [1.0, -1.0], atol=1e-6)
+
+  def test_without_average_none_is_held(self):
+    state = optimizers.build_fedams(beta_1=0.0).initialize(
+        tf.TensorSpec([2], tf.float32)
+    )
+    self.assertEqual(
+        list(state),
+        [
+            'learning_rate',
+            'beta_2',
+            'epsilon',
+            'preconditioner',
+            'max_preconditioner',
+        ],
+    )
+
+  @parameterized.named_parameters(
+      ('option', dict(option=3), 'option` must be 1 or 2, found 3'),
+      ('beta_1', dict(beta_1=1.0), 'beta_1.*1.0'),
+      ('beta_2', dict(beta_2=-0.1), 'beta_2.*-0.1'),
+      ('epsilon', dict(epsilon=-1.0), 'epsilon.*-1.0'),
+  )
+  def test_bad_argument_raises_by_name(self, arguments, message):
+    with self.assertRaisesRegex(ValueError, f'FedAMS `{message}'):
+      optimizers.build_fedams(**arguments)
+
+
+@pytest.mark.usefixtures('native_runtime')
+class StockFedAMSTest(tf.test.TestCase):
+
+  @pytest.mark.slow
+  def test_is_a_server_optimizer_of_stock_algorithms(self):
+    @tf.function
+    def predict(weights, x, training):
+      del training  # Unused.
+      return weights[0][0] * x
+
+    def loss(output, label, sample_weight=None):
+      del sample_weight  # Unused.
+      return tf.reduce_mean(tf.square(output - label))
+
+    spec = tf.TensorSpec([None], tf.float32)
+    model = tff.learning.models.FunctionalModel(
+        initial_weights=((np.float32(0.0),), ()),
+        predict_on_batch_fn=predict,
+        loss_fn=loss,
+        input_spec=collections.OrderedDict(x=spec, y=spec),
+    )
+    process = tff.learning.algorithms.build_weighted_fed_avg(
+        model,
+        tff.learning.optimizers.build_sgdm(0.5),
+        optimizers.build_fedams(),
+    )
+    ones = np.ones([1], np.float32)
+    client = [collections.OrderedDict(x=ones, y=ones)]
+    # A client solves (w - 1)^2 in one step: the changes are 1, then 0, and
+    # m / sqrt(vhat) is 0.1 / 0.1, then 0.09 / 0.1.
+    state = process.initialize()
+    points = []
+    for _ in range(2):
+      state = process.next(state, [client, client]).state
+      points.append(process.get_model_weights(state).trainable[0])
+    self.assertAllClose(points, [1.0, 1.9])
+
+
+if __name__ == '__main__':
+  tf.test.main()

@@ -1,0 +1,252 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of SCAFFOLD's client rule."""
+
+from absl.testing import parameterized
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.tff_adaptive import testing
+from tests.tff_adaptive.optimizers import federated_testing
+from tff_adaptive import algorithms
+from tff_adaptive import optimizers
+from tff_adaptive import runtime
+
+_COHORT = {
+    i: federated_testing.to_batches(client)
+    for i, client in enumerate(federated_testing.CLIENTS)
+}
+
+
+def _plain_rounds(cohorts, rate, num_clients):
+  """SCAFFOLD by the letter, in numpy; yields x, c and the c_i."""
+  x, c = federated_testing.START, np.zeros(2)
+  own = {i: np.zeros(2) for i in range(num_clients)}
+  for cohort in cohorts:
+    ends, changes = [], []
+    for i in cohort:
+      y = x
+      client = federated_testing.CLIENTS[i]
+      for batch in client:
+        y = y - rate * (federated_testing.gradient(batch, y) - own[i] + c)
+      new = own[i] - c + (x - y) / (len(client) * rate)
+      changes.append(new - own[i])
+      own[i] = new
+      ends.append(y)
+    x = np.mean(ends, axis=0)
+    c = c + np.sum(changes, axis=0) / num_clients
+    yield x, c, own
+
+
+def _descend(x, client, rate):
+  for batch in client:
+    x = x - rate * federated_testing.gradient(batch, x)
+  return x
+
+
+class ScaffoldTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.parameters(2, 10)
+  def test_rounds_equal_the_published_formulas(self, num_clients):
+    rounds = federated_testing.Rounds(
+        optimizers.build_scaffold_sgd(num_clients, 0.125)
+    )
+    cohorts = [(0,), (1,), (0, 1), (0,), (0, 1)]
+    expected_rounds = _plain_rounds(cohorts, 0.125, num_clients)
+    for cohort, (x, c, own) in zip(cohorts, expected_rounds):
+      rounds.next({i: _COHORT[i] for i in cohort})
+      self.assertAllClose(rounds.x, x, **federated_testing.EXACT)
+      self.assertAllClose(
+          rounds.shared['control'], c, **federated_testing.EXACT
+      )
+      for i, kept in rounds.kept.items():
+        self.assertAllClose(kept['control'], own[i], **federated_testing.EXACT)
+
+  def test_first_round_is_federated_averaging(self):
+    rounds = federated_testing.Rounds(optimizers.build_scaffold_sgd(2, 0.125))
+    rounds.next(_COHORT)
+    ends = [
+        _descend(federated_testing.START, client, 0.125)
+        for client in federated_testing.CLIENTS
+    ]
+    self.assertAllClose(
+        rounds.x, np.mean(ends, axis=0), **federated_testing.EXACT
+    )
+
+  def test_one_client_is_federated_averaging(self):
+    rounds = federated_testing.Rounds(optimizers.build_scaffold_sgd(1, 0.125))
+    x = federated_testing.START
+    for _ in range(4):
+      rounds.next({1: _COHORT[1]})
+      x = _descend(x, federated_testing.CLIENTS[1], 0.125)
+      self.assertAllClose(rounds.x, x, **federated_testing.EXACT)
+    self.assertAllClose(rounds.shared['control'], rounds.kept[1]['control'])
+
+  def test_control_after_one_step_is_the_gradient_at_the_received_model(self):
+    rounds = federated_testing.Rounds(optimizers.build_scaffold_sgd(2, 0.125))
+    for _ in range(3):
+      received = rounds.x.numpy()
+      rounds.next({i: batches[:1] for i, batches in _COHORT.items()})
+      for i, kept in rounds.kept.items():
+        batch = federated_testing.CLIENTS[i][0]
+        self.assertAllClose(
+            kept['control'],
+            federated_testing.gradient(batch, received),
+            **federated_testing.EXACT,
+        )
+
+  def test_control_of_the_server_is_the_mean_with_all_clients(self):
+    rounds = federated_testing.Rounds(optimizers.build_scaffold_sgd(2, 0.125))
+    for _ in range(3):
+      rounds.next(_COHORT)
+      self.assertAllClose(
+          rounds.shared,
+          federated_testing.mean(list(rounds.kept.values())),
+          **federated_testing.EXACT,
+      )
+
+  def test_drift_of_clients_vanishes(self):
+    # Federated averaging with this many local steps stops elsewhere.
+    clients = [(np.array([4.0]), 1.0), (np.array([0.5]), -1.0)]
+    optimum = (4.0 * 1.0 - 0.5 * 1.0) / 4.5
+    rounds = federated_testing.Rounds(
+        optimizers.build_scaffold_sgd(2, 0.125), start=[0.0]
+    )
+    average = np.zeros([1])
+    for _ in range(60):
+      rounds.next(
+          {
+              i: [federated_testing.to_batch(c)] * 5
+              for i, c in enumerate(clients)
+          }
+      )
+      average = np.mean([_descend(average, [c] * 5, 0.125) for c in clients], 0)
+    self.assertAllClose(rounds.x, [optimum], atol=1e-6)
+    self.assertGreater(abs(average[0] - optimum), 0.1)
+
+  def test_rate_of_zero_still_learns_the_controls(self):
+    # The published formula divides by the rate.
+    rounds = federated_testing.Rounds(optimizers.build_scaffold_sgd(1, 0.0))
+    rounds.next({0: _COHORT[0]})
+    gradients = [b(rounds.x)[1] for b in _COHORT[0]]
+    self.assertAllClose(
+        rounds.kept[0]['control'],
+        np.mean(gradients, axis=0),
+        **federated_testing.EXACT,
+    )
+
+  def test_weight_without_a_gradient_follows_the_controls(self):
+    optimizer = optimizers.build_scaffold_sgd(1, 0.5)
+    spec = (tf.TensorSpec([], tf.float32),)
+    state = optimizer.start_round(
+        optimizer.initialize(spec),
+        {'control': (tf.constant(3.0),)},
+        {'control': (tf.constant(1.0),)},
+        tf.constant(1),
+    )
+    state, (weight,) = optimizer.next(state, (tf.constant(7.0),), (None,))
+    self.assertEqual(weight, 6.0)
+    sent, kept = optimizer.finish_round(state)
+    self.assertEqual(sent['control'][0], -1.0)
+    self.assertEqual(kept['control'][0], 0.0)
+
+  @parameterized.parameters(
+      (ValueError, dict(num_clients=0)),
+      (TypeError, dict(num_clients=2.0)),
+      (TypeError, dict(num_clients=True)),
+      (ValueError, dict(num_clients=1, learning_rate=-1.0)),
+  )
+  def test_bad_argument_raises_by_name(self, error, arguments):
+    name, value = list(arguments.items())[-1]
+    with self.assertRaisesRegex(error, f'SCAFFOLD `{name}`.*{value}'):
+      optimizers.build_scaffold_sgd(**arguments)
+
+  def test_number_of_clients_may_be_of_numpy(self):
+    optimizers.build_scaffold_sgd(np.int64(3))
+
+
+def _scaffold(num_clients, **kwargs):
+  return federated_testing.Store(
+      algorithms.build_scaffold(
+          testing.functional_model(),
+          optimizers.build_scaffold_sgd(num_clients, 0.1),
+          **kwargs,
+      )
+  )
+
+
+class ScaffoldProcessTest(tf.test.TestCase):
+
+  @pytest.mark.slow
+  def test_unhealthy_clients_keep_their_controls(self):
+    with runtime.compiled_context(strict=True):
+      store = _scaffold(num_clients=5)
+      first, second = testing.clients([10, 7])
+      store.next({'first': first, 'second': second})
+      kept = dict(store.kept)
+      before = store.state.client_work['shared']['control']
+      store.next({'first': testing.unhealthy_client(), 'second': second})
+      after = store.state.client_work['shared']['control']
+    self.assertIs(store.kept['first'], kept['first'])
+    change = tf.nest.map_structure(
+        np.subtract,
+        *(k['second']['optimizer']['control'] for k in (store.kept, kept)),
+    )
+    # Of five clients one has changed.
+    for a, b, c in zip(after, before, change):
+      self.assertAllClose(a, b + c / 5, atol=1e-6)
+    self.assertGreater(max(np.max(np.abs(c)) for c in change), 1e-3)
+
+  @pytest.mark.slow
+  def test_example_weights_are_for_the_model_alone(self):
+    with runtime.compiled_context(strict=True):
+      stores = [
+          _scaffold(num_clients=2, client_weighting=weighting)
+          for weighting in tff.learning.ClientWeighting
+      ]
+      for store in stores:
+        store.next(dict(zip('ab', testing.clients([10, 7]))))
+    controls = [s.state.client_work['shared']['control'] for s in stores]
+    self.assertAllClose(*controls, atol=1e-6)
+    weights = [testing.trainable(store.state)[0] for store in stores]
+    self.assertNotAllClose(*weights, atol=1e-4)
+    # All clients take part: the mean of their controls.
+    own = [k['optimizer']['control'] for k in stores[0].kept.values()]
+    self.assertAllClose(
+        controls[0], tuple(np.mean(parts, 0) for parts in zip(*own)), atol=1e-6
+    )
+
+  @pytest.mark.slow
+  @pytest.mark.usefixtures('native_runtime')
+  def test_runtimes_agree(self):
+    stores = []
+    cohorts = [
+        dict(zip('ab', testing.clients([10, 7]))),
+        dict(b=testing.client(7, 1)),
+    ]
+    with runtime.compiled_context(strict=True):
+      stores.append(_scaffold(num_clients=2))
+      for cohort in cohorts:
+        stores[0].next(cohort)
+    stores.append(_scaffold(num_clients=2))
+    for cohort in cohorts:
+      stores[1].next(cohort)
+    self.assertAllClose(stores[0].state, stores[1].state, atol=1e-6)
+    self.assertAllClose(stores[0].kept, stores[1].kept, atol=1e-6)
+
+
+if __name__ == '__main__':
+  tf.test.main()

@@ -1,0 +1,308 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the stochastic Polyak step size.
+
+The literals of the smooth variant come from the following plain loop:
+
+```
+def sps_smooth(batches, eta=.3, c=.5, gamma=2., n=3):
+  for loss, squared_norm in batches:
+    new = min(gamma ** (1 / n) * eta, loss / (c * squared_norm + 1e-8))
+    eta = new or eta
+    yield new
+```
+"""
+
+import collections
+import math
+
+from absl.testing import parameterized
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.tff_adaptive import testing
+from tests.tff_adaptive.optimizers import step_size_testing
+from tff_adaptive.optimizers import sps
+
+_BUILDERS = (sps.build_sps, sps.build_sps_max, sps.build_sps_smooth)
+
+
+def _batch(loss, squared_norm):
+  """A batch of this loss and gradient, wherever the weights are."""
+  gradient = tf.constant([0.0, math.sqrt(squared_norm)], tf.float64)
+  return lambda _: (tf.constant(loss, tf.float64), gradient)
+
+
+def _step_sizes(optimizer, *batches):
+  """The step sizes on batches of (loss, squared norm of the gradient)."""
+  losses = [_batch(*batch) for batch in batches]
+  return step_size_testing.run(optimizer, losses, np.ones(2)).step_sizes
+
+
+class SpsTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      # Loss, squared norm, largest step size; expected step size.
+      ('uncapped', 1.0, 4.0, math.inf, 0.4999999975),
+      ('capped', 1.0, 4.0, 0.1, 0.1),
+      ('at_the_optimum', 0.0, 4.0, math.inf, 0.0),
+      ('below_the_optimum', -0.2, 4.0, math.inf, 0.0),
+      ('without_gradient', 1.0, 0.0, math.inf, 0.0),
+      ('almost_without_gradient', 1.0, 0.9e-16, math.inf, 0.0),
+      ('small_gradient', 2.3, 1e-12, 10.0, 10.0),
+      ('small_gradient_uncapped', 2.3, 1e-12, math.inf, 2.3 / 1.00005e-8),
+  )
+  def test_step_size_rule(self, loss, squared_norm, max_step_size, expected):
+    optimizer = sps.build_sps_max(max_step_size)
+    step_sizes = _step_sizes(optimizer, (loss, squared_norm))
+    self.assertAllClose(step_sizes, [expected], rtol=1e-7, atol=0.0)
+
+  def test_loss_is_counted_from_the_optimal_value(self):
+    optimizer = sps.build_sps(epsilon=0.0, optimal_value=-2.0)
+    batches = ((1.0, 4.0), (-2.0, 4.0), (-2.1, 4.0))
+    self.assertAllClose(_step_sizes(optimizer, *batches), [1.5, 0.0, 0.0])
+
+  @parameterized.parameters(8.0, 0.003)
+  def test_scaling_the_loss_scales_the_steps_and_leaves_the_points(self, scale):
+    runs = []
+    for a in (1.0, scale):
+      curvature = a * np.array([3.0, 0.5, 7.0])
+      loss = step_size_testing.quadratic(curvature)
+      optimizer = sps.build_sps(epsilon=0.0)
+      start = np.array([1.0, -1.0, 0.5])
+      runs.append(step_size_testing.run(optimizer, [loss] * 6, start))
+    self.assertAllClose(
+        runs[0].step_sizes, scale * np.array(runs[1].step_sizes), rtol=1e-10
+    )
+    self.assertAllClose(*(r.points for r in runs), rtol=1e-10)
+
+  @parameterized.parameters(0.25, 1.0, 40.0)
+  def test_isotropic_quadratic_is_solved_in_one_step(self, smoothness):
+    optimizer = sps.build_sps(c=0.5, epsilon=0.0)
+    loss = step_size_testing.quadratic(smoothness)
+    result = step_size_testing.run(optimizer, [loss], np.array([1.0, -3.0]))
+    self.assertAllClose(result.step_sizes, [1.0 / smoothness], rtol=1e-12)
+    self.assertAllClose(result.points[-1], [0.0, 0.0], atol=1e-12)
+
+  def test_twice_the_c_is_half_the_step(self):
+    once, twice = (
+        _step_sizes(sps.build_sps(c=c, epsilon=0.0), (1.3, 4.0), (0.2, 9.0))
+        for c in (0.7, 1.4)
+    )
+    self.assertAllClose(once, 2.0 * np.array(twice), rtol=1e-12)
+
+  def test_no_step_is_above_the_largest(self):
+    # Nearly flat in one direction, along which the uncapped steps are long.
+    loss = step_size_testing.quadratic(np.array([1.0, 0.01]))
+    free, capped, uncapped = (
+        step_size_testing.run(optimizer, [loss] * 8, np.ones(2))
+        for optimizer in (
+            sps.build_sps(),
+            sps.build_sps_max(2.0),
+            sps.build_sps_max(math.inf),
+        )
+    )
+    self.assertGreater(max(free.step_sizes), 2.0)
+    self.assertEqual(max(capped.step_sizes), 2.0)
+    self.assertLess(min(capped.step_sizes), 2.0)
+    self.assertEqual(free.step_sizes, uncapped.step_sizes)
+    self.assertAllEqual(free.points, uncapped.points)
+
+  def test_smooth_variant_grows_by_gamma_an_epoch(self):
+    optimizer = sps.build_sps_smooth(initial_step_size=0.3, batches_per_epoch=3)
+    batches = ((9.0, 1.0), (9.0, 1.0), (9.0, 1.0), (1.0, 8.0), (9.0, 1.0))
+    self.assertAllClose(
+        _step_sizes(optimizer, *batches),
+        [0.377976315, 0.476220316, 0.6, 0.249999999, 0.314980262],
+        atol=1e-9,
+    )
+
+  @parameterized.named_parameters(
+      ('first', [(0.0, 1.0), (9.0, 1.0)], [0.0, 0.2]),
+      ('first_two', [(0.0, 1.0), (-1.0, 1.0), (9.0, 1.0)], [0.0, 0.0, 0.2]),
+      ('later', [(9.0, 1.0), (0.0, 1.0), (9.0, 1.0)], [0.2, 0.0, 0.4]),
+      ('no_gradient', [(9.0, 1.0), (9.0, 0.0), (9.0, 1.0)], [0.2, 0.0, 0.4]),
+  )
+  def test_zero_step_does_not_end_the_smooth_variant(self, batches, expected):
+    optimizer = sps.build_sps_smooth(initial_step_size=0.1, batches_per_epoch=1)
+    self.assertAllClose(_step_sizes(optimizer, *batches), expected, rtol=1e-9)
+
+  def test_smooth_variant_knows_a_largest_step_and_an_optimal_value(self):
+    optimizer = sps.build_sps_smooth(
+        initial_step_size=0.1,
+        batches_per_epoch=1,
+        max_step_size=0.3,
+        optimal_value=-1.0,
+    )
+    batches = ((0.0, 1.0), (0.0, 1.0), (0.0, 20.0))
+    self.assertAllClose(_step_sizes(optimizer, *batches), [0.2, 0.3, 0.1])
+
+  def test_initial_step_size_may_be_set_later(self):
+    optimizer = sps.build_sps_smooth(batches_per_epoch=1)
+    x = tf.zeros([1])
+    state = step_size_testing.initialize(optimizer, x)
+    hparams = optimizer.get_hparams(state)
+    hparams['initial_step_size'] = tf.constant(0.25)
+    state = optimizer.set_hparams(state, hparams)
+    state, _ = optimizer.next(state, x, tf.ones([1]), value=tf.constant(9.0))
+    self.assertAllClose(optimizer.report(state)['step_size'], 0.5)
+
+  @parameterized.product(
+      build=_BUILDERS,
+      point=[
+          ('nan_loss', math.nan, 1.0),
+          ('nan_loss_without_gradient', math.nan, 0.0),
+          ('infinite_loss', math.inf, 1.0),
+          ('loss_of_minus_infinity', -math.inf, 1.0),
+          ('nan_gradient', 1.0, math.nan),
+          ('nan_gradient_at_the_optimum', 0.0, math.nan),
+          ('infinite_gradient', 1.0, math.inf),
+      ],
+  )
+  def test_what_is_not_finite_gives_nan(self, build, point):
+    self.assertAllEqual(_step_sizes(build(), point[1:]), [math.nan])
+
+  @parameterized.parameters(*_BUILDERS)
+  def test_missing_loss_says_what_to_do(self, build):
+    optimizer = build()
+    self.assertFalse(optimizer.evaluates_again)
+    state = optimizer.initialize(tf.TensorSpec([], tf.float32))
+    with self.assertRaisesRegex(ValueError, '`value`.*build_fed_opt'):
+      optimizer.next(state, tf.constant(1.0), tf.constant(1.0))
+
+  @parameterized.product(build=_BUILDERS, dtype=[tf.float32, tf.float64])
+  def test_norm_is_over_the_whole_vector_and_runs_in_a_graph(
+      self, build, dtype
+  ):
+    scale = np.array([3.0, 0.5, 7.0, 1.0])
+    flat = step_size_testing.run(
+        build(), [step_size_testing.quadratic(scale)] * 3, np.ones(4)
+    )
+
+    def nest(a):
+      a = tf.cast(a, dtype)
+      return collections.OrderedDict(
+          a=tf.reshape(a[:2], [2, 1]), b=(a[2:3], a[3])
+      )
+
+    optimizer, x = build(), nest(np.ones(4))
+    value_and_grad_fn = step_size_testing.quadratic(nest(scale))
+
+    @tf.function
+    def step(state, x):
+      value, gradients = value_and_grad_fn(x)
+      return optimizer.next(state, x, gradients, value=value)
+
+    state = step_size_testing.initialize(optimizer, x)
+    for expected in flat.step_sizes:
+      state, x = step(state, x)
+      step_size = optimizer.report(state)['step_size']
+      self.assertEqual(step_size.dtype, dtype)
+      self.assertAllClose(step_size, expected, rtol=1e-6)
+
+  def test_slices_of_one_row_are_added_before_the_norm(self):
+    slices = tf.IndexedSlices(
+        tf.constant([[1.0], [2.0]]), tf.constant([1, 1]), tf.constant([3, 1])
+    )
+    optimizer = sps.build_sps(epsilon=0.0)
+    weights = (tf.zeros([3, 1]), tf.ones([2]))
+    state = step_size_testing.initialize(optimizer, weights)
+    state, weights = optimizer.next(
+        state, weights, (slices, None), value=tf.constant(9.0)
+    )
+    self.assertAllClose(optimizer.report(state)['step_size'], 2.0)
+    self.assertAllClose(weights[0], [[0.0], [-6.0], [0.0]])
+    self.assertAllEqual(weights[1], [1.0, 1.0])
+
+  @parameterized.named_parameters(
+      ('zero_c', sps.build_sps, dict(c=0.0), 'c'),
+      ('negative_epsilon', sps.build_sps, dict(epsilon=-1.0), 'epsilon'),
+      (
+          'infinite_optimum',
+          sps.build_sps,
+          dict(optimal_value=-math.inf),
+          'optimal_value',
+      ),
+      (
+          'zero_limit',
+          sps.build_sps_max,
+          dict(max_step_size=0.0),
+          'max_step_size',
+      ),
+      (
+          'nan_limit',
+          sps.build_sps_max,
+          dict(max_step_size=math.nan),
+          'max_step_size',
+      ),
+      ('zero_gamma', sps.build_sps_smooth, dict(gamma=0.0), 'gamma'),
+      (
+          'initial_step_size',
+          sps.build_sps_smooth,
+          dict(initial_step_size=0.0),
+          'initial_step_size',
+      ),
+      (
+          'no_batches',
+          sps.build_sps_smooth,
+          dict(batches_per_epoch=0),
+          'batches_per_epoch',
+      ),
+  )
+  def test_bad_argument_raises_by_name(self, build, arguments, name):
+    with self.assertRaisesRegex(ValueError, f'`{name}`'):
+      build(**arguments)
+
+  @parameterized.named_parameters(
+      ('sps', sps.build_sps(), 1e3),
+      ('sps_max', sps.build_sps_max(0.05), 0.05),
+      ('sps_smooth', sps.build_sps_smooth(initial_step_size=0.05), 0.051),
+  )
+  @pytest.mark.slow
+  def test_trains_and_rejects_a_client_with_nan(self, optimizer, limit):
+    clients = [*testing.clients([10, 7]), testing.unhealthy_client()]
+    for output in step_size_testing.train(optimizer, clients, num_rounds=2):
+      metrics = output['client_work']['clients']
+      self.assertEqual(metrics['num_rejected'], 1)
+      self.assertGreater(metrics['step_size_min'], 0.0)
+      self.assertBetween(
+          metrics['step_size_mean'],
+          metrics['step_size_min'],
+          metrics['step_size_max'],
+      )
+      self.assertLessEqual(metrics['step_size_max'], np.float32(limit))
+
+  @pytest.mark.slow
+  def test_loss_term_is_part_of_the_loss(self):
+    (output,) = step_size_testing.train(
+        sps.build_sps(),
+        testing.clients([4]),
+        loss_term=lambda *_: tf.constant(10.0),
+    )
+    metrics = output['client_work']['clients']
+    self.assertGreater(metrics['loss'], 10.0)
+    # The step is loss / (c |g|^2), and the change of the one step is step |g|.
+    gradient_norm = (
+        output['finalizer']['update_norm'] / metrics['step_size_mean']
+    )
+    self.assertAllClose(
+        metrics['step_size_mean'],
+        metrics['loss'] / (0.5 * gradient_norm**2),
+        rtol=1e-5,
+    )
+
+
+if __name__ == '__main__':
+  tf.test.main()

@@ -1,0 +1,99 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What the tests share of the rules that set their step from the loss."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from tests.tff_adaptive import testing
+from tff_adaptive import algorithms
+from tff_adaptive import runtime
+
+
+class Run(NamedTuple):
+  """What a few steps gave.
+
+  Attributes:
+    points: The weights before each step, and the last ones.
+    step_sizes: The step size of each step.
+    backtracks: The backtracks of each step, of rules that report them.
+  """
+
+  points: list[Any]
+  step_sizes: list[float]
+  backtracks: list[int]
+
+
+def quadratic(scale):
+  """1/2 sum(scale * x^2) and its gradient, for structures of weights."""
+
+  def value_and_grad_fn(x):
+    gradients = tf.nest.map_structure(lambda s, t: s * t, scale, x)
+    pairs = zip(tf.nest.flatten(x), tf.nest.flatten(gradients))
+    return 0.5 * sum(tf.reduce_sum(t * g) for t, g in pairs), gradients
+
+  return value_and_grad_fn
+
+
+def initialize(optimizer, x):
+  """The state for the weights `x`, as tensors: hyperparameters are float32."""
+  state = optimizer.initialize(
+      tf.nest.map_structure(lambda t: tf.TensorSpec(t.shape, t.dtype), x)
+  )
+  return tf.nest.map_structure(tf.convert_to_tensor, state)
+
+
+def run(optimizer, losses, x) -> Run:
+  """Steps on one batch after the other, each a function like `quadratic(1)`."""
+  x = tf.nest.map_structure(tf.convert_to_tensor, x)
+  state = initialize(optimizer, x)
+  result = Run([x], [], [])
+  for value_and_grad_fn in losses:
+    value, gradients = value_and_grad_fn(x)
+    state, x = optimizer.next(
+        state, x, gradients, value=value, value_and_grad_fn=value_and_grad_fn
+    )
+    report = optimizer.report(state)
+    result.points.append(x)
+    result.step_sizes.append(float(report['step_size']))
+    if 'backtracks' in report:
+      result.backtracks.append(int(report['backtracks']))
+  return result
+
+
+def train(optimizer, clients, num_rounds=1, **kwargs) -> list[Any]:
+  """Trains the linear classifier on the compiled runtime.
+
+  Args:
+    optimizer: The client optimizer.
+    clients: The cohort of every round.
+    num_rounds: How many rounds.
+    **kwargs: `model`, and arguments of `build_fed_opt`.
+
+  Returns:
+    The metrics of each round.
+  """
+  model = kwargs.pop('model', None) or testing.functional_model()
+  rounds = []
+  with runtime.compiled_context():
+    process = algorithms.build_fed_opt(model, optimizer, **kwargs)
+    state = process.initialize()
+    for _ in range(num_rounds):
+      output = process.next(state, clients)
+      state = output.state
+      assert all(np.isfinite(w).all() for w in testing.trainable(state))
+      rounds.append(output.metrics)
+  return rounds

@@ -1,0 +1,164 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests that processes with clients' state run as on the native runtime."""
+
+from unittest import mock
+
+from absl.testing import parameterized
+import pytest
+import tensorflow as tf
+
+from tests.tff_adaptive import client_state_testing
+from tests.tff_adaptive.runtime import compiled_testing
+from tests.tff_adaptive.runtime import equality_testing
+from tff_adaptive import runtime
+from tff_adaptive import simulation
+from tff_adaptive.runtime import rounds
+
+# Nobody has a state in the first round; all, some and none have one later. The
+# sizes of cohorts change.
+_ROUNDS = (
+    ('a', 'b'),
+    ('b', 'a'),
+    ('c', 'a', 'd'),
+    ('b', 'd', 'c', 'a'),
+    ('short', 'bad', 'a'),
+    (),
+    ('bad',),
+    ('none', 'long', 'b', 'bad', 'short'),
+    ('none', 'none', 'a'),
+)
+
+
+def _train(cohorts):
+  """The outputs of rounds, in the context that is installed."""
+  process = client_state_testing.process()
+  store = simulation.ClientStateStore()
+  state, outputs = process.initialize(), []
+  for round_num, client_ids in enumerate(cohorts, 1):
+    states = {name: store.get(name) for name in client_ids}
+    states = {name: state for name, state in states.items() if state}
+    clients = client_state_testing.stateful_cohort(client_ids, states)
+    output = process.next(state, clients)
+    state = output.state
+    kept = output.metrics['client_work']['client_states']
+    store.update(
+        round_num,
+        [client_id.decode() for client_id in kept['client_id']],
+        kept['client_state'],
+    )
+    outputs.append(output)
+  return outputs
+
+
+@pytest.fixture(scope='module')
+def native_outputs(native_runtime):
+  """What the native runtime gives."""
+  del native_runtime  # It is installed.
+  return _train(_ROUNDS)
+
+
+class ClientStatesTest(equality_testing.TestCase):
+
+  @pytest.fixture(autouse=True)
+  def _take_outputs(self, native_outputs):
+    self.native_outputs = native_outputs
+
+  def test_native_runtime_keeps_states(self):
+    kept = self.native_outputs[7].metrics['client_work']['client_states']
+    # Examples of all rounds; those of `bad` are not kept, nor its counter.
+    self.assertEqual(
+        dict(
+            zip(
+                kept['client_id'].tolist(),
+                kept['client_state']['counts']['examples'][0].tolist(),
+            )
+        ),
+        {b'none': 0, b'long': 7, b'b': 16, b'short': 6},
+    )
+    self.assertAllEqual(
+        kept['client_state']['counts']['rounds'],
+        [
+            {b'none': 1, b'long': 1, b'b': 4, b'short': 2}[name]
+            for name in kept['client_id'].tolist()
+        ],
+    )
+    for place in (5, 6):
+      kept = self.native_outputs[place].metrics['client_work']['client_states']
+      self.assertEqual(kept['client_state']['total'].shape, (0, 2))
+
+  def _check(self, cohorts):
+    """Compares with the native runtime; returns how many graphs were built."""
+    build = rounds.CompiledRound._build  # pylint: disable=protected-access
+    with mock.patch.object(
+        rounds.CompiledRound, '_build', autospec=True
+    ) as spy:
+      spy.side_effect = build
+      outputs = _train(cohorts)
+    for place, output in enumerate(outputs):
+      self.assert_same(
+          self.native_outputs[place], output, 1e-6, f'round {place}'
+      )
+    return spy.call_count
+
+  def test_compiled_rounds_equal_native_ones_in_two_graphs(self):
+    with compiled_testing.installed('parallel'):
+      # Other tests have the same context and may have built them.
+      self.assertLessEqual(self._check(_ROUNDS), 2)
+      self.assertEqual(self._check(_ROUNDS), 0)
+
+  @parameterized.parameters('loop', 'vectorized', 'xla')
+  @pytest.mark.slow
+  def test_plans_give_the_same(self, plan):
+    with runtime.compiled_context(devices='CPU', plan=plan, strict=True):
+      # A state for none and for all: one graph.
+      self.assertEqual(self._check(_ROUNDS[:2]), 1)
+      self.assertEqual(self._check(_ROUNDS), 1)
+
+  @pytest.mark.slow
+  def test_clients_that_are_alike_are_vectorized(self):
+    build_for = rounds.CompiledRound._build_for  # pylint: disable=protected-access
+    with mock.patch.object(
+        rounds.CompiledRound, '_build_for', autospec=True
+    ) as spy:
+      spy.side_effect = build_for
+      with runtime.compiled_context(
+          devices='CPU', plan='vectorized', strict=True
+      ):
+        # The first round has no states, the second one has one of each client.
+        _train(_ROUNDS[:2])
+    # If it could not be, there would be a second attempt.
+    spy.assert_called_once_with(mock.ANY, mock.ANY, mock.ANY, vectorize=True)
+
+  def test_chunks_of_several_clients_are_in_order(self):
+    ids = ['a', 'short', 'long', 'b', 'none'] * 9
+    with compiled_testing.installed('parallel'):
+      (output,) = _train([ids])
+    kept = output.metrics['client_work']['client_states']
+    self.assertEqual(
+        kept['client_id'].tolist(), [name.encode() for name in ids]
+    )
+
+  def test_lists_of_datasets_give_the_same(self):
+    process = client_state_testing.process()
+    clients = client_state_testing.stateful_cohort(_ROUNDS[-1], {})
+    with compiled_testing.installed('parallel'):
+      state = process.initialize()
+      self.assert_same(
+          process.next(state, clients), process.next(state, list(clients)), 0
+      )
+
+
+if __name__ == '__main__':
+  tf.test.main()

@@ -1,0 +1,388 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the training loop with clients that keep state."""
+
+import collections
+import json
+import os
+import types
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import pytest
+import tensorflow_federated as tff
+
+from tests.tff_adaptive import client_state_testing
+from tests.tff_adaptive import file_testing
+from tests.tff_adaptive import kill_testing
+from tests.tff_adaptive.simulation import loop_testing
+from tff_adaptive import _compat
+from tff_adaptive import runtime
+from tff_adaptive import simulation
+from tff_adaptive.simulation import checkpoints
+from tff_adaptive.simulation import client_store
+
+_Dict = collections.OrderedDict
+_KILLED = -9
+# Clients by round; `d` comes first in round 4, and `c` never.
+_COHORTS = (
+    ('a', 'b'),
+    ('b', 'short'),
+    ('bad', 'a'),
+    ('d', 'none'),
+    ('b', 'bad'),
+    ('a', 'd', 'long'),
+    ('short', 'b'),
+)
+_STATE_BYTES = 2 * 4 + 4
+
+
+def _cohort(round_index):
+  ids = _COHORTS[round_index % len(_COHORTS)]
+  return client_state_testing.cohort(ids, round_index)
+
+
+def _signature(result_state=None):
+  """The type of `next`, or one whose metrics hold other states."""
+  state = _Dict(
+      total=_compat.TensorType(np.float32, [2]),
+      count=_compat.TensorType(np.int32),
+  )
+  stacked = _Dict(
+      total=_compat.TensorType(np.float32, [None, 2]),
+      count=_compat.TensorType(np.int32, [None]),
+  )
+  batch = _Dict(x=_compat.TensorType(np.float32, [None]))
+  client = _Dict(
+      data=_compat.SequenceType(batch),
+      client_id=_compat.SequenceType(np.str_),
+      client_state=_compat.SequenceType(state),
+  )
+  client_states = _Dict(
+      client_id=_compat.TensorType(np.str_, [None]),
+      client_state=result_state or stacked,
+  )
+  metrics = _Dict(client_work=_Dict(client_states=client_states))
+  at_server = lambda member: _compat.FederatedType(member, _compat.SERVER)
+  return _compat.FunctionType(
+      [
+          at_server(np.float32),
+          _compat.FederatedType(client, _compat.CLIENTS),
+      ],
+      _Dict(state=at_server(np.float32), metrics=at_server(metrics)),
+  )
+
+
+class _Process(loop_testing.Process):
+  """Adds up each client's data; looks like a learning process."""
+
+  def next(self, state, cohort):
+    self._on_next(state)
+    sequences = cohort.ids_and_states()
+    kept = []
+    for place, (client_id,) in enumerate(sequences['client_id']):
+      old = sequences['client_state'][place]
+      old = old[0] if old else _Dict(total=np.zeros(2), count=0)
+      examples = np.concatenate(
+          [np.zeros(0), *(batch['x'] for batch in cohort.batches(place))]
+      )
+      change = [np.sum(examples), state['weights']]
+      total = np.asarray(old['total'] + change, np.float32)
+      if np.isfinite(total).all():
+        kept.append((client_id.encode(), total, old['count'] + 1))
+    ids, totals, counts = zip(*kept) if kept else ((), (), ())
+    client_states = _Dict(
+        client_id=np.array(ids, object),
+        client_state=_Dict(
+            total=np.array(totals, np.float32).reshape([-1, 2]),
+            count=np.array(counts, np.int32),
+        ),
+    )
+    weights = np.float32(state['weights'] + sum(map(np.sum, totals)) / 100)
+    return types.SimpleNamespace(
+        state={'weights': weights, 'rounds': state['rounds'] + np.int32(1)},
+        metrics=_Dict(
+            client_work=_Dict(loss=1 / weights, client_states=client_states)
+        ),
+    )
+
+  # As a computation of TFF has it.
+  setattr(next, 'type_signature', _signature())
+
+
+class _LoopTestCase(loop_testing.LoopTestCase):
+
+  def store(self, name='run', **kwargs):
+    folder = self.folder / name / 'client_states'
+    return simulation.ClientStateStore(folder, **kwargs)
+
+  def run_loop(self, name='run', process=None, **kwargs):
+    arguments = dict(cohort_fn=_cohort, total_rounds=7, rounds_per_checkpoint=2)
+    arguments.update(kwargs)
+    arguments.setdefault('client_store', self.store(name))
+    return super().run_loop(name, process or _Process(), **arguments)
+
+  def manager(self, name='run', keep_total=3):
+    return checkpoints.CheckpointManager(
+        self.folder / name / 'checkpoints', keep_total
+    )
+
+
+class ClientStatesTest(_LoopTestCase):
+
+  def test_states_come_back_and_those_of_others_stay(self):
+    seen = []
+    store = self.store()
+
+    def look(_):
+      seen.append({name: store.get(name) for name in 'abcd'})
+
+    self.run_loop(process=_Process(look), client_store=store)
+    counts = [
+        [states[name] and int(states[name]['count']) for name in 'abcd']
+        for states in seen
+    ]
+    self.assertEqual(
+        counts,
+        [
+            [None, None, None, None],
+            [1, 1, None, None],
+            [1, 2, None, None],
+            [2, 2, None, None],
+            [2, 2, None, 1],
+            [2, 3, None, 1],
+            [3, 3, None, 2],
+        ],
+    )
+    self.assertIsNone(store.get('bad'))
+    self.assertEqual(store.get('short')['total'][0], 2 * (40 + 41 + 42))
+    self.assertEqual(store.get('b')['total'][0], 4 * (10 + 11 + 12 + 13))
+
+  def test_states_reach_no_writer(self):
+    self.run_loop()
+    self.assertEqual(self.rows()[0], 'round_num,loss,evaluation/accuracy')
+
+  @parameterized.product(
+      killed_in=[1, 2, 3, 4, 6, 7],
+      error=[KeyboardInterrupt, RuntimeError],
+      max_bytes=[0, 2 * _STATE_BYTES, 10**6],
+  )
+  def test_a_resumed_run_equals_an_uninterrupted_one(
+      self, killed_in, error, max_bytes
+  ):
+    whole = self.run_loop('whole')
+
+    def fail(state):
+      if state['rounds'] == killed_in - 1:
+        raise error
+
+    store = self.store(max_bytes=max_bytes)
+    with self.assertRaises(error):
+      self.run_loop(process=_Process(fail), client_store=store)
+    result = self.run_loop(client_store=self.store(max_bytes=max_bytes))
+    self.assertEqual(result.state, whole.state)
+    if error is RuntimeError or killed_in % 2:
+      # Else there is a checkpoint of Ctrl-C beside the others.
+      self.assert_same_run('run', 'whole')
+
+  def test_files_are_those_that_checkpoints_need(self):
+    for keep_total in (3, 1):
+      manager = self.manager(keep_total=keep_total)
+      self.run_loop(checkpoints=manager)
+      needed = set()
+      for round_num in manager.round_nums():
+        leaves = checkpoints.read_leaves(manager.path(round_num))
+        index = json.loads(leaves['client_states'].item())
+        self.assertLessEqual(max(index.values()), round_num)
+        needed.update(client_store._file_name(*item) for item in index.items())
+      folder = self.folder / 'run' / 'client_states'
+      self.assertEqual({path.name for path in folder.iterdir()}, needed)
+      self.assertLen(manager.round_nums(), keep_total)
+
+  def test_a_damaged_checkpoint_keeps_the_files_of_others(self):
+    self.run_loop('whole')
+    self.run_loop(total_rounds=5)
+    path = self.manager().path(5)
+    path.write_bytes(path.read_bytes()[:-9])
+    with self.assertLogs('absl', 'WARNING'):
+      self.run_loop()
+    # It counts as one that is kept, and nobody knows what it needs.
+    self.assertEqual(self.manager().round_nums(), [5, 6, 7])
+    names, whole = (
+        set(os.listdir(self.folder / name / 'client_states'))
+        for name in ('run', 'whole')
+    )
+    self.assertContainsSubset(whole, names)
+    self.assertGreater(len(names), len(whole))
+    for name in ('run', 'whole'):
+      self.run_loop(name, total_rounds=12)
+    self.assert_same_run('run', 'whole')
+
+  @parameterized.parameters(
+      (lambda path: path.unlink(), 'there is no'),
+      (lambda path: path.write_bytes(path.read_bytes()[:-9]), 'is damaged'),
+  )
+  def test_a_bad_file_is_an_error_before_the_first_round(self, damage, message):
+    self.run_loop(total_rounds=4)
+    path = self.folder / 'run' / 'client_states'
+    path = path / client_store._file_name('short', 2)
+    damage(path)
+    with self.assertRaisesRegex(checkpoints.CheckpointError, message) as caught:
+      self.run_loop(process=_Process(self.fail))
+    self.assertIn(f'{path}', str(caught.exception))
+    self.assertIn("'short' after round 2", str(caught.exception))
+
+  @parameterized.parameters(0, 10**6)
+  def test_a_full_disk_keeps_the_last_state(self, max_bytes):
+    self.run_loop('whole')
+    self.run_loop(total_rounds=2, checkpoints=self.manager(), writers=())
+    # Rows and checkpoints are smaller or larger, states come in between.
+    with file_testing.max_file_size(300):
+      with self.assertRaisesRegex(OSError, r'-0000000\d.npz: File too large'):
+        self.run_loop(client_store=self.store(max_bytes=max_bytes), writers=())
+    self.assertEqual(self.manager().round_nums(), [2])
+    self.run_loop(writers=())
+    for name in file_testing.read_files(self.folder / 'whole'):
+      if name != 'metrics.csv':
+        self.assertEqual(
+            (self.folder / 'run' / name).read_bytes(),
+            (self.folder / 'whole' / name).read_bytes(),
+            name,
+        )
+
+  def test_without_checkpoints_each_run_begins_anew(self):
+    store = simulation.ClientStateStore()
+    first = self.run_loop(checkpoints=None, client_store=store)
+    again = self.run_loop('again', checkpoints=None, client_store=store)
+    self.assertEqual(again.state, first.state)
+    self.assertEqual(self.rows(), self.rows('again'))
+
+  def test_process_and_store_must_belong_together(self):
+    with self.assertRaisesRegex(ValueError, 'give a `ClientStateStore`'):
+      self.run_loop(client_store=None)
+    with self.assertRaisesRegex(ValueError, 'takes no `client_state`'):
+      self.run_loop(process=loop_testing.Process())
+    with self.assertRaisesRegex(ValueError, 'has no `directory`'):
+      self.run_loop(client_store=simulation.ClientStateStore())
+    with self.assertRaisesRegex(TypeError, 'must return a `Cohort`.*list'):
+      self.run_loop(cohort_fn=lambda _: [])
+
+  @parameterized.parameters(
+      ({'total': [None, 2]},),
+      ({'total': [None, 3], 'count': [None]},),
+      ({'total': [None, 2], 'count': []},),
+  )
+  def test_metrics_that_hold_other_states_raise(self, shapes):
+    dtypes = {'total': np.float32, 'count': np.int32}
+    process = _Process()
+    process.next = types.SimpleNamespace(
+        type_signature=_signature(
+            _Dict(
+                (name, _compat.TensorType(dtypes[name], shape))
+                for name, shape in shapes.items()
+            )
+        )
+    )
+    with self.assertRaisesRegex(
+        TypeError, r"client_state/count': 'int32\(None,\)'.*found <client_id"
+    ):
+      self.run_loop(process=process)
+
+
+class KillTest(_LoopTestCase):
+  """Every run is in a fork of this process, which runs no TensorFlow."""
+
+  def _train(self, name, kill_at=0):
+    """Runs in a fork; returns its exit code and the instants it has seen."""
+    (self.folder / name).mkdir(exist_ok=True)
+    instants = kill_testing.Instants(self.folder / name, kill_at)
+    seen = self.folder / f'{name}.json'
+
+    def run():
+      # A killed process leaves what it has written to the system.
+      os.fsync = lambda file: None
+      with instants.watched():
+        self.run_loop(
+            name,
+            checkpoints=self.manager(name, keep_total=2),
+            # Some states have to be written between checkpoints, too.
+            client_store=self.store(name, max_bytes=2 * _STATE_BYTES),
+        )
+      seen.write_text(json.dumps(instants.names))
+
+    code = kill_testing.wait(kill_testing.fork(run))
+    return code, json.loads(seen.read_text()) if code == 0 else None
+
+  def _contents(self, name):
+    files = file_testing.read_files(self.folder / name)
+    del files['metrics.csv']
+    return self.rows(name), files
+
+  def _check(self, step):
+    """Kills runs at every so many instants, and finishes them."""
+    code, instants = self._train('whole')
+    self.assertEqual(code, 0)
+    whole = self._contents('whole')
+    file_name = client_store._file_name('a', 1)
+    for name in (
+        f'after replace {file_name}.tmp',
+        f'before unlink {file_name}',
+    ):
+      self.assertIn(name, instants)
+    for number in range(1, len(instants) + 1, step):
+      with self.subTest(f'{number}: {instants[number - 1]}'):
+        name = f'killed_{number}'
+        self.assertEqual(self._train(name, number)[0], _KILLED)
+        self.assertEqual(self._train(name)[0], 0)
+        self.assertEqual(self._contents(name), whole)
+
+  def test_killed_at_some_instants(self):
+    self._check(37)
+
+  @pytest.mark.slow
+  def test_killed_at_every_instant(self):
+    self._check(1)
+
+
+@pytest.mark.usefixtures('native_runtime')
+class RuntimesTest(_LoopTestCase):
+
+  @pytest.mark.slow
+  def test_a_real_process_trains_alike_on_both_runtimes(self):
+    process = client_state_testing.process()
+    native, compiled = self.store('native'), self.store('compiled')
+    expected = self.run_loop('native', process, client_store=native)
+    with runtime.compiled_context(devices='CPU', strict=True):
+      found = self.run_loop('compiled', process, client_store=compiled)
+      # Again, from the checkpoint of round 4 on.
+      self.run_loop('resumed', process, total_rounds=4)
+      self.run_loop('resumed', process)
+    self.assert_same_run('resumed', 'compiled')
+    np.testing.assert_allclose(
+        found.state['weights'], expected.state['weights'], rtol=1e-6
+    )
+    self.assertEqual(compiled.index(), native.index())
+    for name in ('a', 'b', 'd', 'short', 'long', 'none'):
+      states = native.get(name), compiled.get(name)
+      for left, right in zip(*map(_leaves, states)):
+        np.testing.assert_allclose(left, right, rtol=1e-6)
+
+
+def _leaves(state):
+  return tff.structure.flatten(tff.structure.from_container(state, True))
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,221 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""One round of training again, client by client and step by step."""
+
+import collections
+from collections.abc import Iterator, Mapping
+import csv
+import io
+import os
+from typing import Any, Optional, Union
+
+import attrs
+import numpy as np
+import tensorflow_federated as tff
+
+from tff_adaptive import _atomic_files
+from tff_adaptive.runtime import compiled
+from tff_adaptive.simulation import client_states as client_states_lib
+from tff_adaptive.simulation import client_store as client_store_lib
+from tff_adaptive.simulation import cohort as cohort_lib
+from tff_adaptive.simulation import structures
+
+_STEPS_KEY = 'steps'
+_NUM_STEPS_KEY = 'num_steps'
+
+
+@attrs.frozen(eq=False, kw_only=True)
+class RoundTrace:
+  """A table with a row for every local step of a round, and what it led to.
+
+  The rows of a client are together, in the order of its steps; the clients are
+  in the order of the cohort. A client without an example has no row.
+
+  Attributes:
+    round_num: The number of rounds that were finished before.
+    client_id: Whose step it is, strings of shape [num_rows].
+    step: The number of the step within the client's round, from 0, int64 of
+      shape [num_rows].
+    values: Names to numbers, float32 of shape [num_rows] each: `loss`, of the
+      batch before the step, with the loss term, and what the client optimizer
+      reports, such as `step_size`. Those of a client whose training diverged
+      are there, too, although it does not count in the round.
+    state: The state of the process after the round.
+    metrics: Those of the round, without the steps and the clients' states.
+    client_states: What clients keep from now on, structures of arrays by client
+      id; empty if the process keeps nothing.
+  """
+
+  round_num: int
+  client_id: np.ndarray
+  step: np.ndarray
+  values: Mapping[str, np.ndarray]
+  state: Any
+  metrics: Any
+  client_states: Mapping[str, Any] = attrs.field(factory=dict)
+
+  def clients(self) -> Iterator[tuple[str, slice]]:
+    """Yields the id and the rows of each client that has any.
+
+    One that is twice in the cohort comes twice.
+    """
+    starts = np.flatnonzero(self.step == 0).tolist()
+    for start, end in zip(starts, [*starts[1:], len(self.step)]):
+      yield self.client_id[start], slice(start, end)
+
+  def to_csv(self, path: Union[str, os.PathLike]):
+    """Writes the table: `client_id`, `step` and a column for each value.
+
+    Args:
+      path: The file, which is replaced atomically; its folder is made.
+
+    Raises:
+      OSError: If it cannot be written; names it.
+    """
+    text = io.StringIO(newline='')
+    writer = csv.writer(text, lineterminator='\n')
+    writer.writerow(['client_id', 'step', *self.values])
+    # NumPy's text of a float32 is the shortest that reads back as the same.
+    columns = [column.astype(str) for column in self.values.values()]
+    writer.writerows(zip(self.client_id, self.step, *columns))
+    with _atomic_files.replacing(path) as file:
+      file.write(text.getvalue().encode())
+
+
+def _check_process(process: tff.learning.templates.LearningProcess) -> None:
+  """Raises unless the process records its steps."""
+  metrics_type = process.next.type_signature.result.metrics.member
+  client_work_type = getattr(
+      metrics_type, client_states_lib.CLIENT_WORK_KEY, None
+  )
+  if not hasattr(client_work_type, _STEPS_KEY):
+    raise ValueError(
+        'The process does not record its local steps: build it with '
+        '`tff_adaptive.algorithms.build_fed_opt(..., trace_steps=True)`, or '
+        'another builder of that package, which all take `trace_steps`.'
+    )
+
+
+def _current_context() -> compiled.CompiledContext:
+  """The context that executes rounds, if it is the compiled runtime's."""
+  context = tff.framework.get_context_stack().current
+  if not isinstance(context, compiled.CompiledContext):
+    raise RuntimeError(
+        'Whose steps are whose is known in the compiled runtime alone, found '
+        f'{type(context).__name__}: trace within '
+        '`tff_adaptive.runtime.compiled_context()`.'
+    )
+  return context
+
+
+def trace_round(
+    process: tff.learning.templates.LearningProcess,
+    state: Any,
+    cohort: cohort_lib.Cohort,
+    *,
+    client_store: Optional[client_store_lib.ClientStateStore] = None,
+) -> RoundTrace:
+  """Trains one round and returns what every client did in every step.
+
+  With the state that a round of a run began with, and its cohort, it is that
+  round again: batches, dropout masks and weights of clients depend on the
+  seed, the round and the clients' ids alone, which the cohort holds. The state
+  after it equals that of the process without `trace_steps` bit for bit, on the
+  same machine with the same plan of the runtime and as many threads, and where
+  TensorFlow's ops are deterministic: see
+  `tf.config.experimental.enable_op_determinism`. Elsewhere it does so up to
+  rounding; with another plan, too, for that draws the same numbers but adds
+  them up in another order.
+
+  Args:
+    process: What `tff_adaptive.algorithms.build_fed_opt(..., trace_steps=True)`
+      returns, with the arguments of the run.
+    state: The state of the process before the round.
+    cohort: The clients of the round; a `StatefulCohort`, or with `client_store`
+      any `Cohort`, where the process keeps something for its clients.
+    client_store: What the clients of such a process have kept before the round.
+      It stays as it is.
+
+  Returns:
+    The trace.
+
+  Raises:
+    ValueError: If the process records no steps, or keeps something for its
+      clients and is not told what, or the other way round.
+    TypeError: If `cohort` is no `Cohort`.
+    RuntimeError: If the current context of TFF is not that of
+      `tff_adaptive.runtime`, or cannot compile the process: which steps are
+      whose is known there alone.
+
+  Example:
+
+    >>> process = algorithms.build_fed_opt(
+    ...     model, optimizers.build_delta_sgd(), trace_steps=True)
+    >>> with runtime.compiled_context():
+    ...   trace = trace_round(process, state, cohort_fn(7))
+    >>> trace.to_csv('round_8.csv')
+    >>> largest = trace.values['step_size'].argmax()
+    >>> trace.client_id[largest], trace.step[largest]
+    ('client_31', 4)
+  """
+  _check_process(process)
+  if not isinstance(cohort, cohort_lib.Cohort):
+    raise TypeError(
+        '`cohort` must be a `tff_adaptive.simulation.Cohort`, which knows the '
+        f'ids of its clients, found {type(cohort).__name__}.'
+    )
+  context = _current_context()
+  if not isinstance(cohort, cohort_lib.StatefulCohort):
+    states = client_states_lib.bind(process, client_store, None)
+    cohort = cohort if states is None else states.add_to(cohort)
+  output = process.next(state, cohort)
+  if context.plan_of(process.next) is None:
+    raise RuntimeError(
+        "TFF's native runtime has taken the round over, where whose steps are "
+        'whose is not known: the warning before says why.'
+    )
+  return _to_trace(cohort, output)
+
+
+def _to_trace(cohort: cohort_lib.Cohort, output: Any) -> RoundTrace:
+  """The trace, from what the process returned."""
+  metrics = collections.OrderedDict(output.metrics)
+  client_work = collections.OrderedDict(
+      metrics[client_states_lib.CLIENT_WORK_KEY]
+  )
+  metrics[client_states_lib.CLIENT_WORK_KEY] = client_work
+  values = collections.OrderedDict(client_work.pop(_STEPS_KEY))
+  num_steps = values.pop(_NUM_STEPS_KEY)
+  steps = [np.arange(number, dtype=np.int64) for number in num_steps]
+  states = client_work.pop(client_states_lib.CLIENT_STATES_KEY, None)
+  return RoundTrace(
+      round_num=int(cohort.round_num),
+      client_id=np.repeat(np.asarray(cohort.client_ids, dtype=str), num_steps),
+      step=np.concatenate([np.zeros(0, np.int64), *steps]),
+      values=values,
+      state=output.state,
+      metrics=metrics,
+      client_states={} if states is None else _split(states),
+  )
+
+
+def _split(states: Mapping[str, Any]) -> dict[str, Any]:
+  """The states of clients by id, from stacked ones."""
+  stacked = states[cohort_lib.STATE_KEY]
+
+  def take(place):
+    return structures.map_with_path(lambda _, leaf: leaf[place], stacked)
+
+  ids = [client_id.decode() for client_id in states[cohort_lib.ID_KEY]]
+  return {client_id: take(place) for place, client_id in enumerate(ids)}

@@ -1,0 +1,330 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Linear centered kernel alignment, of clients' moments for one.
+
+How alike the adaptive state of two clients is tells how far their data have
+pulled it apart.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+import os
+from typing import Any, Union
+
+from matplotlib import figure
+from matplotlib import ticker
+from matplotlib.backends import backend_agg
+import numpy as np
+
+from tff_adaptive import _atomic_files
+
+_DPI = 150
+_COLORS = 'Blues'  # Light to dark: it reads the same printed in grey.
+_DARK = 0.6  # From this value on, white is read better than black.
+_MARGIN = 2.2  # Of labels, title and color bar, in inches.
+_MIN_SIZE = 3.0
+_MAX_SIZE = 9.0
+_PITCH = 0.5  # Between two rows, in inches.
+_FONT_SIZE = 9
+_SMALL_FONT_SIZE = 7
+_MAX_WRITTEN_ROWS = 12
+_MAX_LABELLED_ROWS = 60
+
+
+def linear_cka(x: np.ndarray, y: np.ndarray) -> float:
+  """Computes the linear centered kernel alignment of two matrices.
+
+  ```
+  CKA(X, Y) = ||X' Y||_F^2 / (||X' X||_F ||Y' Y||_F)
+  ```
+
+  with the mean of every column subtracted first. It is 1 for the same matrix,
+  and does not change when a matrix is multiplied by an orthogonal matrix from
+  the right or by a number other than 0. A constant column is 0 without its mean
+  and plays no part; if one of the matrices has no other columns, there is
+  nothing to compare and the result is 0.
+
+  Args:
+    x: A matrix of shape [n, p].
+    y: A matrix of shape [n, q], whose rows stand for the same things.
+
+  Returns:
+    The alignment, in [0, 1].
+
+  Raises:
+    ValueError: If an argument is no matrix, has an entry that is not finite, or
+      the numbers of rows differ.
+
+  Example:
+
+    >>> x = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
+    >>> round(linear_cka(x, 3.0 * x), 4)
+    1.0
+    >>> round(linear_cka(x, x[:, :1]), 4)
+    0.7906
+
+  References:
+    Kornblith et al., Similarity of Neural Network Representations Revisited,
+    ICML 2019, https://arxiv.org/abs/1905.00414, section 3. Deviation: the
+    FedCAda paper prints squared norms in the denominator, by which a matrix
+    would not be like itself.
+  """
+  x, y = _to_matrix(x, '`x`'), _to_matrix(y, '`y`')
+  if len(x) != len(y):
+    raise ValueError(
+        f'`x` and `y` must have as many rows, found {len(x)} and {len(y)}.'
+    )
+  return _alignment(_standardize(x), _standardize(y))
+
+
+def moments_cka(a: Any, b: Any) -> float:
+  """Computes how alike two clients' moments are, over all layers.
+
+  Every kernel is a matrix whose rows are the fan-in (all axes but the last) and
+  whose columns are the fan-out. The layers' `linear_cka` are averaged, each
+  weighted by its number of entries. Vectors and scalars, such as biases, are
+  left out, and so are kernels that are constant along the fan-in at both
+  clients (of one row, or not trained yet): there is nothing to compare.
+
+  Args:
+    a: A client's moments, one array a weight: a mapping or a sequence, which
+      may hold others.
+    b: The moments of another client of the same model.
+
+  Returns:
+    The average, in [0, 1]; 0 if there is nothing to compare in any layer.
+
+  Raises:
+    ValueError: If there is no kernel, an entry is not finite, or the kernels'
+      shapes differ.
+
+  Example:
+
+    >>> moments = [np.eye(3), np.zeros([3])]
+    >>> round(moments_cka(moments, moments), 4)
+    1.0
+
+  References:
+    Zhou et al., FedCAda: Adaptive Client-Side Optimization for Accelerated and
+    Stable Federated Learning, 2024, https://arxiv.org/abs/2405.11811, Figure 2.
+    Rows, columns and weights are choices made here; the paper gives none.
+  """
+  return float(pairwise_moments_cka([a, b])[0, 1])
+
+
+def pairwise_moments_cka(moments: Sequence[Any]) -> np.ndarray:
+  """Computes `moments_cka` of every two of several clients.
+
+  Args:
+    moments: For every client its moments, see `moments_cka`.
+
+  Returns:
+    A symmetric float64 matrix of shape [num_clients, num_clients].
+
+  Raises:
+    ValueError: If there is no client, and as `moments_cka` does.
+
+  Example:
+
+    >>> moments = [[np.eye(3)], [2.0 * np.eye(3)]]
+    >>> pairwise_moments_cka(moments).round(4).tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+  """
+  if not moments:
+    raise ValueError('There must be the moments of a client, found none.')
+  kernels = [_kernels(client, i) for i, client in enumerate(moments)]
+  shapes = [[kernel.shape for kernel in client] for client in kernels]
+  for i, found in enumerate(shapes):
+    if found != shapes[0]:
+      raise ValueError(
+          f'The kernels of all clients must have the same shapes, found '
+          f'{shapes[0]} at client 0 and {found} at client {i}.'
+      )
+  standardized = [[_standardize(k) for k in client] for client in kernels]
+  matrix = np.zeros([len(moments)] * 2)
+  for i, a in enumerate(standardized):
+    for j, b in enumerate(standardized[: i + 1]):
+      matrix[i, j] = matrix[j, i] = _weighted_alignment(a, b)
+  return matrix
+
+
+def plot_similarity(
+    matrix: np.ndarray,
+    labels: Sequence[str],
+    path_png: Union[str, os.PathLike],
+    title: str = '',
+):
+  """Draws a matrix of similarities as a heat map, on a scale from 0 to 1.
+
+  The values are written into the cells of up to 12 rows. The figure uses no
+  global state of matplotlib.
+
+  Args:
+    matrix: The similarities, in [0, 1], of shape [n, n], such as what
+      `pairwise_moments_cka` returns.
+    labels: The names of the n rows, which are those of the columns.
+    path_png: The picture to write, atomically; its folder is made.
+    title: What was compared.
+
+  Raises:
+    ValueError: If the matrix is not square, a value is not in [0, 1], or there
+      is not one label a row.
+    OSError: If the picture cannot be written; names it.
+
+  Example:
+
+    >>> plot_similarity(
+    ...     pairwise_moments_cka(second_moments), client_ids,
+    ...     'plots/second_moments.png', title='CKA of v, round 50')
+
+  References:
+    Zhou et al., FedCAda: Adaptive Client-Side Optimization for Accelerated and
+    Stable Federated Learning, 2024, https://arxiv.org/abs/2405.11811, Figure 2.
+  """
+  matrix = _to_matrix(matrix, '`matrix`')
+  _check_similarities(matrix, labels)
+  num_rows = len(matrix)
+  size = np.clip(num_rows * _PITCH, _MIN_SIZE, _MAX_SIZE)
+  drawing = figure.Figure(
+      figsize=(size + _MARGIN, size + 0.6 * _MARGIN), layout='compressed'
+  )
+  backend_agg.FigureCanvasAgg(drawing)
+  axes = drawing.subplots()
+  image = axes.imshow(matrix, cmap=_COLORS, vmin=0.0, vmax=1.0)
+  drawing.colorbar(image, ax=axes, label='similarity')
+  _label_rows(axes, [str(label) for label in labels])
+  if num_rows <= _MAX_WRITTEN_ROWS:
+    _write_values(axes, matrix)
+  if title:
+    drawing.suptitle(title, x=0.02, ha='left', fontweight='bold', fontsize=11)
+  with _atomic_files.replacing(path_png) as file:
+    drawing.savefig(file, format='png', dpi=_DPI)
+
+
+def _to_matrix(values: Any, name: str) -> np.ndarray:
+  """Returns a matrix in float64, or raises."""
+  values = np.asarray(values, np.float64)
+  if values.ndim != 2:
+    raise ValueError(f'{name} must be a matrix, found shape {values.shape}.')
+  is_finite = np.isfinite(values)
+  if not np.all(is_finite):
+    raise ValueError(f'{name} must be finite, found {values[~is_finite][0]}.')
+  return values
+
+
+def _standardize(x: np.ndarray) -> np.ndarray:
+  """Subtracts the columns' means and scales `||X' X||_F` to 1, or all to 0.
+
+  Then the alignment of two such matrices is `||X' Y||_F^2`.
+  """
+  # Constant columns become exactly 0 so, whatever rounding does to the mean.
+  x = x - x[:1]
+  x = x - x.mean(axis=0) if x.size else x
+  largest = np.max(np.abs(x), initial=0.0)
+  if largest == 0.0:
+    return x
+  x = x / largest  # Squares of small moments would underflow.
+  return x / np.sqrt(np.linalg.norm(x.T @ x))
+
+
+def _alignment(x: np.ndarray, y: np.ndarray) -> float:
+  """The linear CKA of two standardized matrices."""
+  return min(float(np.sum(np.square(x.T @ y))), 1.0)
+
+
+def _weighted_alignment(
+    a: Sequence[np.ndarray], b: Sequence[np.ndarray]
+) -> float:
+  """The average over layers of standardized kernels, weighted by entries."""
+  layers = [(x, y) for x, y in zip(a, b) if np.any(x) or np.any(y)]
+  if not layers:
+    return 0.0
+  return float(
+      np.average(
+          [_alignment(x, y) for x, y in layers],
+          weights=[x.size for x, _ in layers],
+      )
+  )
+
+
+def _leaves(structure: Any) -> Iterator[np.ndarray]:
+  """Yields the arrays of a structure of mappings and sequences."""
+  if isinstance(structure, Mapping):
+    structure = list(structure.values())
+  if isinstance(structure, (list, tuple)):
+    for part in structure:
+      yield from _leaves(part)
+  else:
+    yield np.asarray(structure)
+
+
+def _kernels(moments: Any, client: int) -> list[np.ndarray]:
+  """Returns a client's kernels as matrices of fan-in by fan-out."""
+  kernels = [
+      _to_matrix(
+          leaf.reshape([-1, leaf.shape[-1]]), f'The moments of client {client}'
+      )
+      for leaf in _leaves(moments)
+      if leaf.ndim >= 2
+  ]
+  if not kernels:
+    raise ValueError(
+        f'The moments of client {client} must have a kernel, an array of two '
+        'axes or more, found none.'
+    )
+  return kernels
+
+
+def _check_similarities(matrix: np.ndarray, labels: Sequence[str]) -> None:
+  """Raises unless there is a square matrix in [0, 1] with a label a row."""
+  num_rows = len(matrix)
+  if not num_rows or matrix.shape[1] != num_rows:
+    raise ValueError(f'`matrix` must be square, found shape {matrix.shape}.')
+  if len(labels) != num_rows:
+    raise ValueError(
+        f'`labels` must have one name a row of `matrix`, {num_rows}, found '
+        f'{len(labels)}.'
+    )
+  if matrix.min() < 0.0 or matrix.max() > 1.0:
+    raise ValueError(
+        f'`matrix` must have values from 0 to 1, found {matrix.min():g} to '
+        f'{matrix.max():g}.'
+    )
+
+
+def _label_rows(axes, labels: Sequence[str]) -> None:
+  """Names the rows and columns, or of very many every few."""
+  step = -(-len(labels) // _MAX_LABELLED_ROWS)
+  shown = range(0, len(labels), step)
+  font_size = _FONT_SIZE if len(labels) <= 30 else _SMALL_FONT_SIZE
+  for axis in (axes.xaxis, axes.yaxis):
+    axis.set_major_locator(ticker.FixedLocator(shown))
+    axis.set_major_formatter(ticker.FixedFormatter([labels[i] for i in shown]))
+    axis.set_tick_params(length=0, labelsize=font_size)
+  axes.xaxis.set_tick_params(rotation=90 if max(map(len, labels)) > 2 else 0)
+  for spine in axes.spines.values():
+    spine.set_visible(False)
+
+
+def _write_values(axes, matrix: np.ndarray) -> None:
+  """Writes every value into its cell."""
+  for (row, column), value in np.ndenumerate(matrix):
+    axes.text(
+        column,
+        row,
+        f'{value:.2f}',
+        ha='center',
+        va='center',
+        fontsize=_FONT_SIZE,
+        color='white' if value >= _DARK else 'black',
+    )

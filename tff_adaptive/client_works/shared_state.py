@@ -1,0 +1,127 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What the server keeps for a `FederatedOptimizer` of the clients."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive import _compat
+from tff_adaptive.aggregators import healthy_rounds
+from tff_adaptive.aggregators import named
+from tff_adaptive.aggregators import weighting
+from tff_adaptive.client_works import client_update as client_update_lib
+from tff_adaptive.optimizers import vectors
+
+ROUND_NUM_KEY = 'round_num'
+SHARED_KEY = 'shared'
+AGGREGATOR_KEY = 'aggregator'
+
+
+class SharedState:
+  """What a `FederatedOptimizer` shares: its start, and how it is updated."""
+
+  def __init__(
+      self,
+      update: client_update_lib.ClientUpdate,
+      aggregators: Mapping[str, weighting.Aggregator],
+  ):
+    """Initializes the part of the state that the server shares.
+
+    Args:
+      update: What clients do.
+      aggregators: Aggregation factories by the names of what is shared.
+    """
+    self._update = update
+
+    @tff.tensorflow.computation
+    def initial():
+      return tf.zeros([], tf.int32), update.initial_shared()
+
+    self.initial = initial
+    self.type_signature = initial.type_signature.result
+    shared_type = self.type_signature[1]
+    weighs_examples = (
+        update.weighs_examples and not update.optimizer.averages_uniformly
+    )
+    names = [name for name, _ in tff.structure.iter_elements(shared_type)]
+    self._aggregator = None
+    if names:
+      factory = named.NamedFactory(
+          {
+              name: weighting.to_weighted(
+                  aggregators.get(name),
+                  weighs_examples,
+                  f'The aggregator of {name!r}',
+              )
+              for name in names
+          }
+      )
+      self._aggregator = healthy_rounds.HealthyRoundsFactory(factory).create(
+          shared_type, _compat.TensorType(tf.float32.as_numpy_dtype)
+      )
+
+  def initialize_aggregator(self) -> Any:
+    """The initial state of what aggregates, within a federated computation."""
+    if self._aggregator is None:
+      return _compat.federated_value((), _compat.SERVER)
+    return self._aggregator.initialize()
+
+  def next(self, state: Any, reported: Any, num_healthy: Any) -> Any:
+    """The round number, what is shared, and the aggregator's state, updated.
+
+    Args:
+      state: The state of the client work, at the server.
+      reported: What clients report, at the clients.
+      num_healthy: How many of them are healthy, at the server.
+
+    Returns:
+      The triple, at the server.
+    """
+    optimizer = self._update.optimizer
+    if self._aggregator is None:
+
+      @tff.tensorflow.computation(np.int32)
+      def advance(round_num):
+        return round_num + 1
+
+      round_num = _compat.federated_map(advance, state[ROUND_NUM_KEY])
+      return round_num, state[SHARED_KEY], state[AGGREGATOR_KEY]
+
+    @tff.tensorflow.computation(
+        np.int32,
+        self.type_signature[1],
+        self.type_signature[1],
+        np.int64,
+    )
+    def update(round_num, shared, mean_sent, num_clients):
+      updated = optimizer.update_shared(shared, mean_sent, num_clients)
+      # Without a healthy client the mean is NaN; noise or a sum may overflow.
+      is_finite = vectors.all_finite(updated)
+      kept = tf.nest.map_structure(
+          lambda old, new: tf.where(is_finite, new, old), shared, updated
+      )
+      return round_num + 1, kept
+
+    output = self._aggregator.next(
+        state[AGGREGATOR_KEY], reported['sent'], reported['sent_weight']
+    )
+    updated = _compat.federated_map(
+        update,
+        (state[ROUND_NUM_KEY], state[SHARED_KEY], output.result, num_healthy),
+    )
+    return updated[0], updated[1], output.state

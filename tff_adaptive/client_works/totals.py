@@ -1,0 +1,263 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What a client's local training adds up, step by step."""
+
+import collections
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Optional
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive.aggregators import client_reports
+from tff_adaptive.client_works import model_adapter
+from tff_adaptive.optimizers import optimizer as optimizer_lib
+from tff_adaptive.optimizers import vectors
+
+_OrderedDict = collections.OrderedDict
+_ClientReport = client_reports.ClientReport
+
+Scalars = collections.OrderedDict[str, tf.Tensor]
+
+# The reports that are taken step by step; the others are known at the end.
+_STEPWISE = (
+    _ClientReport.MEAN_LOSS,
+    _ClientReport.RECEIVED_MODEL_LOSS,
+    _ClientReport.LAST_LOSS,
+    _ClientReport.LAST_STEP_SIZE,
+)
+
+
+class Step(NamedTuple):
+  """What is known after one local step.
+
+  Attributes:
+    evaluation: The batch at the weights before the step.
+    received_loss: The loss of the batch at the weights that were received, or
+      `None` where nobody asked.
+    num_gradient_evaluations: What the step cost, an int64 scalar; 0 for a step
+      that the optimizer has let pass.
+    report: What the optimizer tells of the step, names to float32 scalars.
+  """
+
+  evaluation: model_adapter.Evaluation
+  received_loss: Optional[tf.Tensor]
+  num_gradient_evaluations: tf.Tensor
+  report: Scalars
+
+
+class Totals(NamedTuple):
+  """What the loop adds up.
+
+  Attributes:
+    num_steps: The number of steps, without those that were let pass.
+    num_examples: The number of examples, every epoch counted.
+    num_gradient_evaluations: The number of gradients.
+    loss: The sum of each batch's mean loss times its number of examples.
+    report_sum: The sums of what the optimizer reports, by name.
+    report_min: The smallest of the same.
+    report_max: The largest of the same.
+    stepwise: The `ClientReport`s that are taken step by step, by name.
+    trace: The loss and the optimizer's report of every step, [num_steps] each;
+      empty unless asked for.
+  """
+
+  num_steps: tf.Tensor
+  num_examples: tf.Tensor
+  num_gradient_evaluations: tf.Tensor
+  loss: tf.Tensor
+  report_sum: Scalars
+  report_min: Scalars
+  report_max: Scalars
+  stepwise: Scalars
+  trace: Scalars
+
+
+def split_report(
+    optimizer: tff.learning.optimizers.Optimizer, state: Any
+) -> tuple[tf.Tensor, Scalars]:
+  """The gradients that the last step cost, and what else it reports."""
+  report = optimizer_lib.step_report(optimizer, state)
+  evaluations = report.pop(optimizer_lib.GRADIENT_EVALUATIONS_KEY, 1.0)
+  return tf.cast(evaluations, tf.int64), report
+
+
+def initial_totals(
+    report_names: Sequence[str],
+    reports: Sequence[client_reports.ClientReport],
+    trace_steps: bool,
+) -> Totals:
+  """The totals before the first step.
+
+  Args:
+    report_names: What the optimizer reports.
+    reports: What the server rule wants to know.
+    trace_steps: Whether every step is recorded.
+
+  Returns:
+    The totals.
+  """
+  zero = tf.zeros([], tf.int64)
+
+  def fill(value):
+    return _OrderedDict((name, tf.constant(value)) for name in report_names)
+
+  def empty():
+    # Of no static length: a loop over an iterator refuses one that grows.
+    return tf.compat.v1.placeholder_with_default(tf.zeros([0]), [None])
+
+  infinity = float('inf')
+  traced = ('loss', *report_names) if trace_steps else ()
+  return Totals(
+      num_steps=zero,
+      num_examples=zero,
+      num_gradient_evaluations=zero,
+      loss=tf.zeros([]),
+      report_sum=fill(0.0),
+      report_min=fill(infinity),
+      report_max=fill(-infinity),
+      stepwise=_OrderedDict(
+          (report.value, tf.zeros([]))
+          for report in reports
+          if report in _STEPWISE
+      ),
+      trace=_OrderedDict((name, empty()) for name in traced),
+  )
+
+
+def _next_stepwise(totals: Totals, step: Step, counts: tf.Tensor) -> Scalars:
+  """The stepwise reports after one more step; `counts` is 0.0 or 1.0."""
+  loss = tf.cast(step.evaluation.loss, tf.float32)
+
+  def add(report, before):
+    if report is _ClientReport.MEAN_LOSS:
+      return before + counts * loss
+    if report is _ClientReport.RECEIVED_MODEL_LOSS:
+      return before + counts * tf.cast(step.received_loss, tf.float32)
+    newest = (
+        loss
+        if report is _ClientReport.LAST_LOSS
+        else step.report[optimizer_lib.STEP_SIZE_KEY]
+    )
+    return tf.where(counts > 0.0, newest, before)
+
+  return _OrderedDict(
+      (name, add(_ClientReport(name), before))
+      for name, before in totals.stepwise.items()
+  )
+
+
+def add_step(totals: Totals, step: Step) -> Totals:
+  """The totals after one more step."""
+
+  def merge(reduce_fn, accumulated, values):
+    return _OrderedDict(
+        (name, reduce_fn(before, values[name]))
+        for name, before in accumulated.items()
+    )
+
+  evaluation = step.evaluation
+  num_examples = evaluation.num_examples
+  loss = tf.cast(evaluation.loss, tf.float32)
+  counts = tf.minimum(step.num_gradient_evaluations, 1)
+  traced = _OrderedDict(step.report, loss=loss)
+  return Totals(
+      num_steps=totals.num_steps + counts,
+      num_examples=totals.num_examples + num_examples,
+      num_gradient_evaluations=(
+          totals.num_gradient_evaluations + step.num_gradient_evaluations
+      ),
+      loss=totals.loss + loss * tf.cast(num_examples, tf.float32),
+      report_sum=merge(tf.add, totals.report_sum, step.report),
+      report_min=merge(tf.minimum, totals.report_min, step.report),
+      report_max=merge(tf.maximum, totals.report_max, step.report),
+      stepwise=_next_stepwise(totals, step, tf.cast(counts, tf.float32)),
+      trace=merge(
+          lambda before, value: tf.concat([before, value[tf.newaxis]], 0),
+          totals.trace,
+          traced,
+      ),
+  )
+
+
+def finish_reports(
+    totals: Totals,
+    reports: Sequence[client_reports.ClientReport],
+    update: model_adapter.Weights,
+) -> Scalars:
+  """The reports of a client.
+
+  Args:
+    totals: The totals after the last step.
+    reports: What the server rule wants to know.
+    update: The change of the model, a tuple of tensors.
+
+  Returns:
+    A float32 scalar for each report's name; of a client without a step a
+    number of no meaning.
+  """
+  num_steps = tf.maximum(tf.cast(totals.num_steps, tf.float32), 1.0)
+
+  def finish(report):
+    if report is _ClientReport.SQUARED_NORM:
+      norm = vectors.norm(update, vectors.step_dtype(update))
+      return tf.cast(tf.square(norm), tf.float32)
+    value = totals.stepwise[report.value]
+    is_mean = report in (
+        _ClientReport.MEAN_LOSS,
+        _ClientReport.RECEIVED_MODEL_LOSS,
+    )
+    return value / num_steps if is_mean else value
+
+  return _OrderedDict((report.value, finish(report)) for report in reports)
+
+
+def to_statistics(
+    totals: Totals, is_healthy: tf.Tensor
+) -> '_OrderedDict[str, Scalars]':
+  """The totals of a client, so that one that is not healthy has no effect.
+
+  Args:
+    totals: The totals after the last step.
+    is_healthy: Whether the client counts, a boolean scalar.
+
+  Returns:
+    What `tff_adaptive.aggregators.aggregate_statistics` takes.
+  """
+
+  def keep(values, neutral):
+    return _OrderedDict(
+        (name, tf.where(is_healthy, value, tf.cast(neutral, value.dtype)))
+        for name, value in values.items()
+    )
+
+  sums = _OrderedDict(
+      [
+          ('num_healthy', tf.ones([], tf.int64)),
+          ('num_examples', totals.num_examples),
+          ('num_steps', totals.num_steps),
+          ('num_gradient_evaluations', totals.num_gradient_evaluations),
+          ('loss', totals.loss),
+          *totals.report_sum.items(),
+      ]
+  )
+  sums = keep(sums, 0)
+  sums['num_clients'] = tf.ones([], tf.int64)
+  return _OrderedDict(
+      [
+          ('sum', sums),
+          ('min', keep(totals.report_min, float('inf'))),
+          ('max', keep(totals.report_max, -float('inf'))),
+      ]
+  )

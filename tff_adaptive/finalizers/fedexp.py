@@ -1,0 +1,133 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""FedExP: the server extrapolates by how far the clients' changes disagree."""
+
+import collections
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tff_adaptive.aggregators import client_reports
+from tff_adaptive.finalizers import reports_optimizer
+from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import vectors
+
+_EPSILON_KEY = 'epsilon'
+_STEP_SIZE_KEY = 'server_step_size'
+
+State = collections.OrderedDict[str, Any]
+
+
+class _FedExP(reports_optimizer.ReportsOptimizer):
+  """FedExP, see `build_fedexp`."""
+
+  def __init__(self, epsilon: float):
+    optimizer.check_rate('epsilon', epsilon, 'FedExP')
+    self._epsilon = epsilon
+
+  @property
+  def client_reports(self) -> Sequence[client_reports.ClientReport]:
+    return (client_reports.ClientReport.SQUARED_NORM,)
+
+  def initialize(self, specs: Any) -> State:
+    return collections.OrderedDict(
+        [
+            (
+                _EPSILON_KEY,
+                tf.constant(self._epsilon, vectors.step_dtype(specs)),
+            ),
+            (_STEP_SIZE_KEY, tf.ones([], vectors.step_dtype(specs))),
+        ]
+    )
+
+  def step(self, state, weights, gradients, reports):
+    dtype = vectors.step_dtype(weights)
+    squared_norms = tf.cast(reports['squared_norm'], dtype)
+    norm = vectors.norm(tf.nest.flatten(gradients), dtype)
+    # Without any change both norms are 0, and the step size is 1.
+    ratio = tf.math.divide_no_nan(
+        squared_norms, 2.0 * (tf.square(norm) + state[_EPSILON_KEY])
+    )
+    step_size = tf.maximum(tf.ones([], dtype), ratio)
+    new_state = collections.OrderedDict(state, **{_STEP_SIZE_KEY: step_size})
+    # Where changes cancel, the step size exceeds what a float16 can hold.
+    moved = tf.nest.map_structure(
+        lambda w, g: w - tf.cast(step_size * tf.cast(g, dtype), w.dtype),
+        weights,
+        gradients,
+    )
+    return new_state, moved
+
+  def report(self, state):
+    return collections.OrderedDict(server_step_size=state[_STEP_SIZE_KEY])
+
+  def get_hparams(self, state):
+    return collections.OrderedDict(epsilon=state[_EPSILON_KEY])
+
+  def set_hparams(self, state, hparams):
+    return collections.OrderedDict(state, **hparams)
+
+
+def build_fedexp(epsilon: float = 1e-3) -> reports_optimizer.ReportsOptimizer:
+  """Builds the server rule of FedExP.
+
+  With delta_i the change of client i, w_i its share and D = sum_i w_i delta_i,
+  norms over the vector of all trainable weights:
+
+  ```
+  eta_g   = max(1, sum_i w_i |delta_i|^2 / (2 (|D|^2 + epsilon)))
+  x_{t+1} = x_t + eta_g * D
+  ```
+
+  Equal changes give 1, orthogonal ones of equal length half the number of
+  clients (up to epsilon). Each client reports the square of the norm of its
+  change, one more number, under the name `squared_norm`; the round's metrics
+  have `server_step_size`, eta_g.
+
+  The report is of the change before any aggregator sees it: with one that clips
+  the change or adds noise to it, give `squared_norm` an aggregator, too, by
+  `payload_aggregators` of `tff_adaptive.algorithms.build_fed_opt`.
+
+  Args:
+    epsilon: Keeps the step from growing without bound where the changes cancel,
+      not negative. Default 1e-3, of the paper's experiments.
+
+  Returns:
+    A `ReportsOptimizer` with the hyperparameter `epsilon`, for
+    `tff_adaptive.algorithms.build_fed_opt`. Its state is an ordered dictionary
+    of `epsilon` and `server_step_size`, the last eta_g.
+
+  Raises:
+    ValueError: If `epsilon` is negative or not finite.
+
+  Example:
+
+    >>> rule = build_fedexp(epsilon=0.0)
+    >>> state = rule.initialize(tf.TensorSpec([4], tf.float32))
+    >>> _, x = rule.next(  # Of the changes (4, 0, 0, 0), (0, 4, 0, 0), ...
+    ...     state, tf.zeros([4]), -tf.ones([4]),
+    ...     reports={'squared_norm': tf.constant(16.0)})
+    >>> x.numpy().tolist()
+    [2.0, 2.0, 2.0, 2.0]
+
+  References:
+    Jhunjhunwala, Wang, Joshi, FedExP: Speeding Up Federated Averaging via
+    Extrapolation, ICLR 2023, https://arxiv.org/abs/2301.09604, Algorithm 1.
+    Deviations: clients have the weights of the algorithm that this is used in,
+    uniform in the paper. The paper's code multiplies epsilon by the number of
+    clients and evaluates the mean of the last two models; for the latter see
+    `tff_adaptive.simulation.callbacks.LastWeightsAverage`.
+  """
+  return _FedExP(epsilon)

@@ -1,0 +1,237 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The server step of FedLi-LU: deep Frank-Wolfe on the mean change."""
+
+import collections
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive.aggregators import client_reports
+from tff_adaptive.finalizers import reports_optimizer
+from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import vectors
+
+_LEARNING_RATE_KEY = tff.learning.optimizers.LEARNING_RATE_KEY
+_DECAY_KEY = 'weight_decay'
+_MOMENTUM_KEY = 'momentum'
+_EPSILON_KEY = 'epsilon'
+_GAMMA_KEY = 'gamma'
+_OBJECTIVE_KEY = 'objective'
+_VELOCITY_KEY = 'velocity'
+
+# Where the clients' losses are taken, and what they then report.
+OBJECTIVES = collections.OrderedDict(
+    local_mean=client_reports.ClientReport.MEAN_LOSS,
+    received_model=client_reports.ClientReport.RECEIVED_MODEL_LOSS,
+    last=client_reports.ClientReport.LAST_LOSS,
+)
+
+State = collections.OrderedDict[str, Any]
+
+
+class _FrankWolfe(reports_optimizer.ReportsOptimizer):
+  """The step of FedLi-LU, see `build_frank_wolfe`."""
+
+  def __init__(self, hparams: State, objective_at: str):
+    for name, value in hparams.items():
+      optimizer.check_rate(name, value, 'Frank-Wolfe')
+    optimizer.check_positive(
+        _LEARNING_RATE_KEY, hparams[_LEARNING_RATE_KEY], 'Frank-Wolfe'
+    )
+    if objective_at not in OBJECTIVES:
+      raise ValueError(
+          f'Frank-Wolfe `objective_at` must be one of {list(OBJECTIVES)}, '
+          f'found {objective_at!r}.'
+      )
+    # Without momentum there is no velocity to keep, and no hyperparameter.
+    self._has_momentum = hparams[_MOMENTUM_KEY] > 0.0
+    self._hparams = collections.OrderedDict(
+        (name, value)
+        for name, value in hparams.items()
+        if name != _MOMENTUM_KEY or self._has_momentum
+    )
+    self._objective = OBJECTIVES[objective_at]
+
+  @property
+  def client_reports(self) -> Sequence[client_reports.ClientReport]:
+    return (self._objective,)
+
+  def initialize(self, specs: Any) -> State:
+    dtype = vectors.step_dtype(specs)
+    state = collections.OrderedDict(
+        (key, tf.constant(value, dtype)) for key, value in self._hparams.items()
+    )
+    state[_GAMMA_KEY] = tf.ones([], dtype)
+    state[_OBJECTIVE_KEY] = tf.zeros([], dtype)
+    if self._has_momentum:
+      state[_VELOCITY_KEY] = tf.nest.map_structure(
+          lambda s: tf.zeros(s.shape, s.dtype), specs
+      )
+    return state
+
+  def step(self, state, weights, gradients, reports):
+    dtype = vectors.step_dtype(weights)
+    rate, decay, epsilon = (
+        tf.cast(state[key], dtype)
+        for key in (_LEARNING_RATE_KEY, _DECAY_KEY, _EPSILON_KEY)
+    )
+    objective = tf.cast(reports[self._objective.value], dtype)
+    points, changes = _cast(weights, dtype), _cast(gradients, dtype)
+    decays = [decay * point for point in points]
+    gamma = _gamma(objective, changes, decays, rate, epsilon)
+    new_state = collections.OrderedDict(state)
+    new_state[_GAMMA_KEY] = gamma
+    new_state[_OBJECTIVE_KEY] = objective
+    moved = [
+        point - rate * (d + gamma * c)
+        for point, d, c in zip(points, decays, changes)
+    ]
+    if self._has_momentum:
+      momentum = tf.cast(state[_MOMENTUM_KEY], dtype)
+      velocity = [
+          momentum * z - rate * gamma * (c + d)
+          for z, c, d in zip(
+              _cast(state[_VELOCITY_KEY], dtype), changes, decays
+          )
+      ]
+      moved = [point + momentum * z for point, z in zip(moved, velocity)]
+      new_state[_VELOCITY_KEY] = _cast_like(velocity, state[_VELOCITY_KEY])
+    return new_state, _cast_like(moved, weights)
+
+  def report(self, state):
+    return collections.OrderedDict(
+        (key, state[key]) for key in (_GAMMA_KEY, _OBJECTIVE_KEY)
+    )
+
+  def get_hparams(self, state):
+    return collections.OrderedDict((key, state[key]) for key in self._hparams)
+
+  def set_hparams(self, state, hparams):
+    return collections.OrderedDict(state, **hparams)
+
+
+def _gamma(
+    objective: tf.Tensor,
+    changes: list[tf.Tensor],
+    decays: list[tf.Tensor],
+    rate: tf.Tensor,
+    epsilon: tf.Tensor,
+) -> tf.Tensor:
+  """The step along the changes, as a share of the learning rate."""
+  inner_product = sum(
+      (tf.reduce_sum(c * d) for c, d in zip(changes, decays)),
+      tf.zeros([], rate.dtype),
+  )
+  gamma = tf.math.divide_no_nan(
+      objective - rate * inner_product,
+      rate * tf.square(vectors.norm(changes, rate.dtype)) + epsilon,
+  )
+  return tf.clip_by_value(gamma, 0.0, 1.0)
+
+
+def _cast(structure: Any, dtype: tf.DType) -> list[tf.Tensor]:
+  """The leaves of a structure, with a dtype."""
+  return [tf.cast(leaf, dtype) for leaf in tf.nest.flatten(structure)]
+
+
+def _cast_like(leaves: list[tf.Tensor], structure: Any) -> Any:
+  """The leaves in the structure and with the dtypes of another."""
+  return tf.nest.map_structure(
+      lambda leaf, like: tf.cast(leaf, like.dtype),
+      tf.nest.pack_sequence_as(structure, leaves),
+      structure,
+  )
+
+
+def build_frank_wolfe(
+    learning_rate: float = 1.0,
+    weight_decay: float = 0.0,
+    momentum: float = 0.0,
+    epsilon: float = 1e-5,
+    *,
+    objective_at: str = 'local_mean',
+) -> reports_optimizer.ReportsOptimizer:
+  """Builds the server rule of FedLi-LU.
+
+  With Delta = -sum_i w_i delta_i, minus the weighted mean of the clients'
+  changes, fbar the weighted mean of their losses, and r = weight_decay * x_t:
+
+  ```
+  gamma   = clip((fbar - eta <Delta, r>) / (eta |Delta|^2 + epsilon), 0, 1)
+  z_t     = momentum * z_{t-1} - eta * gamma * (Delta + r)          (z_{-1} = 0)
+  x_{t+1} = x_t - eta * (r + gamma * Delta) + momentum * z_t
+  ```
+
+  with eta the learning rate. The step along the mean change is eta * gamma, in
+  [0, eta]: with the defaults FedAvg, or FedAvg with a step of Polyak's kind,
+  fbar / |Delta|^2, where that is smaller. A loss that is not positive stops it.
+
+  Each client reports its loss, one more number, under the name `mean_loss`,
+  `received_model_loss` or `last_loss`. The round's metrics have `gamma` and
+  `objective`, fbar.
+
+  Args:
+    learning_rate: eta, the proximal rate, above zero. Default 1.0. The
+      authors' code runs 0.01, together with weight decay 1e-5 and momentum 0.9;
+      gamma is then 1 nearly always, and the server follows far slower than
+      FedAvg.
+    weight_decay: The strength of the regularizer, not negative. Default 0. The
+      objective does not include it.
+    momentum: mu, not negative. Default 0.
+    epsilon: Added to the denominator, not negative. Default 1e-5, that of the
+      code of deep Frank-Wolfe.
+    objective_at: Where fbar is taken: `'local_mean'`, the default, is the mean
+      over a client's local batches of the loss before each step, which costs
+      nothing; `'received_model'` the mean of the same batches' losses at the
+      model that was received, as the linearization asks for, at the cost of one
+      more pass; `'last'` the loss before the last local step. Batches count the
+      same. Loss terms are part of it.
+
+  Returns:
+    A `ReportsOptimizer` with the hyperparameters `learning_rate`,
+    `weight_decay`, `momentum`, if it is above 0, and `epsilon`, for
+    `tff_adaptive.algorithms.build_fed_opt`. Its state is an ordered dictionary
+    of these, `gamma` and `objective` of the last round and, with momentum,
+    `velocity`, z, of the weights' structure.
+
+  Raises:
+    ValueError: If an argument is out of its range.
+
+  Example:
+
+    >>> rule = build_frank_wolfe(epsilon=0.0)
+    >>> state = rule.initialize(tf.TensorSpec([2], tf.float32))
+    >>> _, x = rule.next(state, tf.zeros([2]), tf.constant([1.0, 2.0]),
+    ...                  reports={'mean_loss': tf.constant(0.5)})
+    >>> [round(float(value), 2) for value in x]  # gamma = 0.5 / 5
+    [-0.1, -0.2]
+
+  References:
+    Du et al., FedLi, Algorithm FedLi-LU; Berrada, Zisserman, Kumar, Deep
+    Frank-Wolfe For Neural Network Optimization, ICLR 2019,
+    https://arxiv.org/abs/1811.07591, whose published optimizer the formula
+    follows. The code published with FedLi never takes this step.
+  """
+  hparams = collections.OrderedDict(
+      [
+          (_LEARNING_RATE_KEY, learning_rate),
+          (_DECAY_KEY, weight_decay),
+          (_MOMENTUM_KEY, momentum),
+          (_EPSILON_KEY, epsilon),
+      ]
+  )
+  return _FrankWolfe(hparams, objective_at)

@@ -1,0 +1,67 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Losses that Keras does not have."""
+
+import tensorflow as tf
+
+
+class MulticlassHinge(tf.keras.losses.Loss):
+  """The multi-class hinge loss of Crammer and Singer.
+
+  Of class scores s and the label y,
+
+  ```
+  max over k of (s_k + [k != y]) - s_y
+  ```
+
+  which is zero where the score of the label exceeds all others by one.
+
+  Example:
+
+    >>> loss = MulticlassHinge()
+    >>> float(loss([1], [[0.5, 1.0, 0.0]]))
+    0.5
+
+  References:
+    Crammer and Singer, On the Algorithmic Implementation of Multiclass
+    Kernel-based Vector Machines, JMLR 2001; Berrada, Zisserman, Kumar, Deep
+    Frank-Wolfe For Neural Network Optimization, ICLR 2019,
+    https://arxiv.org/abs/1811.07591, train with it.
+  """
+
+  def __init__(self, name: str = 'multiclass_hinge', **kwargs):
+    """Initializes the loss.
+
+    Args:
+      name: The name of the loss.
+      **kwargs: Of `tf.keras.losses.Loss`.
+    """
+    super().__init__(name=name, **kwargs)
+
+  def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
+    """Returns the loss of each example.
+
+    Args:
+      y_true: Labels, integers of shape [batch] or [batch, 1].
+      y_pred: Class scores, [batch, classes].
+
+    Returns:
+      A tensor of shape [batch].
+    """
+    y_pred = tf.convert_to_tensor(y_pred)
+    labels = tf.reshape(tf.cast(y_true, tf.int32), [-1])
+    is_label = tf.one_hot(labels, tf.shape(y_pred)[-1], dtype=y_pred.dtype)
+    margins = y_pred + 1.0 - is_label
+    score = tf.reduce_sum(y_pred * is_label, axis=-1)
+    return tf.reduce_max(margins, axis=-1) - score

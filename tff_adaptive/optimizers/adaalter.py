@@ -1,0 +1,178 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""AdaAlter's client rule: Adagrad whose accumulator is averaged and frozen."""
+
+import collections
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive.optimizers import federated_optimizer
+from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import vectors
+
+_LEARNING_RATE_KEY = tff.learning.optimizers.LEARNING_RATE_KEY
+_EPSILON_KEY = 'epsilon'
+_HPARAMS_KEYS = (_LEARNING_RATE_KEY, _EPSILON_KEY)
+
+SECOND_MOMENT_KEY = 'second_moment'
+_ACCUMULATOR_KEY = 'accumulator'
+_MOMENT_KEYS = (SECOND_MOMENT_KEY, _ACCUMULATOR_KEY)
+_NUM_STEPS_KEY = 'num_steps'
+
+State = collections.OrderedDict[str, Any]
+
+
+class _AdaAlter(federated_optimizer.FederatedOptimizer):
+  """AdaAlter's client rule, see `build_adaalter`."""
+
+  def __init__(self, hparams: State, initial_second_moment: float):
+    for name in _HPARAMS_KEYS:
+      optimizer.check_rate(name, hparams[name], 'AdaAlter')
+    optimizer.check_rate(
+        'initial_second_moment', initial_second_moment, 'AdaAlter'
+    )
+    self._hparams = hparams
+    self._initial_second_moment = initial_second_moment
+
+  def initialize_shared(self, specs):
+    moment = vectors.fill_moments(specs, self._initial_second_moment)
+    return collections.OrderedDict([(SECOND_MOMENT_KEY, moment)])
+
+  def initialize(self, specs):
+    state = collections.OrderedDict(self._hparams)
+    state[_NUM_STEPS_KEY] = tf.zeros([], tf.int32)
+    for key in _MOMENT_KEYS:
+      state[key] = vectors.fill_moments(specs, self._initial_second_moment)
+    return state
+
+  def start_round(self, state, shared, kept, round_num):
+    del kept, round_num  # It keeps nothing.
+    moment = vectors.non_negative(shared[SECOND_MOMENT_KEY])
+    return collections.OrderedDict(
+        state, **{key: moment for key in _MOMENT_KEYS}
+    )
+
+  def finish_round(self, state):
+    sent = collections.OrderedDict(
+        [(SECOND_MOMENT_KEY, state[_ACCUMULATOR_KEY])]
+    )
+    return sent, collections.OrderedDict()
+
+  def next(
+      self, state, weights, gradients, *, value=None, value_and_grad_fn=None
+  ):
+    del value, value_and_grad_fn  # Unused.
+    gradients = tff.learning.optimizers.handle_indexed_slices_gradients(
+        gradients
+    )
+    tff.learning.optimizers.check_weights_gradients_match(weights, gradients)
+    moment_specs = vectors.moment_specs(weights)
+    for key in _MOMENT_KEYS:
+      optimizer.check_weights_state_match(moment_specs, state[key], key)
+
+    def step(w, frozen, g):
+      if g is None:
+        return w
+      learning_rate, epsilon, num_steps = (
+          tf.cast(state[key], frozen.dtype)
+          for key in (*_HPARAMS_KEYS, _NUM_STEPS_KEY)
+      )
+      denominator = tf.sqrt(frozen + (num_steps + 1.0) * tf.square(epsilon))
+      moved = tf.cast(w, frozen.dtype) - learning_rate * (
+          tf.math.divide_no_nan(tf.cast(g, frozen.dtype), denominator)
+      )
+      return tf.cast(moved, w.dtype)
+
+    def accumulate(accumulator, g):
+      if g is None:
+        return accumulator
+      return accumulator + tf.square(tf.cast(g, accumulator.dtype))
+
+    new_state = collections.OrderedDict(state)
+    new_state[_NUM_STEPS_KEY] = state[_NUM_STEPS_KEY] + 1
+    new_state[_ACCUMULATOR_KEY] = tf.nest.map_structure(
+        accumulate, state[_ACCUMULATOR_KEY], gradients
+    )
+    new_weights = tf.nest.map_structure(
+        step, weights, state[SECOND_MOMENT_KEY], gradients
+    )
+    return new_state, new_weights
+
+  def get_hparams(self, state):
+    return collections.OrderedDict((key, state[key]) for key in _HPARAMS_KEYS)
+
+  def set_hparams(self, state, hparams):
+    return collections.OrderedDict(state, **hparams)
+
+
+def build_adaalter(
+    learning_rate: float = 0.1,
+    epsilon: float = 1.0,
+    *,
+    initial_second_moment: float = 1.0,
+) -> federated_optimizer.FederatedOptimizer:
+  """Builds AdaAlter's client rule.
+
+  A client starts the round with the accumulator B that the server sends, and
+  A = B. In local step k, from 0 on, with g its gradient, coordinate by
+  coordinate:
+
+  ```
+  x = x - learning_rate * g / sqrt(B + (k + 1) epsilon^2)
+  A = A + g^2
+  ```
+
+  B is frozen in the round. The client sends A beside the change of its model,
+  and the server averages A to the next round's B. Both ways twice the size of
+  the model travel; the averaged accumulator tells the server the size of a
+  client's gradients, coordinate by coordinate.
+
+  It is the special case of FedOpt with a client optimizer that uses statistics
+  of all clients and server SGD with rate 1, see Reddi et al., sections 1.1 and
+  2.
+
+  Args:
+    learning_rate: The step size, not negative. Default 0.1.
+    epsilon: What stands for the squares that B does not have yet, not negative.
+      Default 1.0, the paper's.
+    initial_second_moment: b_0^2, where B starts, not negative. Default 1.0, the
+      paper's.
+
+  Returns:
+    A `FederatedOptimizer` with the hyperparameters `learning_rate` and
+    `epsilon`. It shares `second_moment`, with the structure of the weights, in
+    float32 at least.
+
+  Raises:
+    ValueError: If an argument is negative or not finite.
+
+  Example:
+
+    >>> rule = build_adaalter(learning_rate=1.0, initial_second_moment=3.0)
+    >>> state = rule.initialize(tf.TensorSpec([], tf.float32))
+    >>> _, x = rule.next(state, tf.constant(1.0), tf.constant(1.0))
+    >>> float(x)  # 1 - 1 / sqrt(3 + 1)
+    0.5
+
+  References:
+    Xie, Koyejo, Gupta, Lin, Local AdaAlter: Communication-Efficient Stochastic
+    Gradient Descent with Adaptive Learning Rates, 2019,
+    https://arxiv.org/abs/1911.09030, Algorithm 4.
+  """
+  hparams = collections.OrderedDict(
+      zip(_HPARAMS_KEYS, (learning_rate, epsilon))
+  )
+  return _AdaAlter(hparams, initial_second_moment)

@@ -1,0 +1,297 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""SGD with a backtracking line search on each batch: Armijo's condition."""
+
+import collections
+from typing import Any, Optional
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import step_sizes
+from tff_adaptive.optimizers import vectors
+
+_MAX_STEP_SIZE_KEY = 'max_step_size'
+_C_KEY = 'c'
+_BETA_KEY = 'beta'
+_GAMMA_KEY = 'gamma'
+_BATCHES_PER_EPOCH_KEY = 'batches_per_epoch'
+_FALLBACK_STEP_SIZE_KEY = 'fallback_step_size'
+
+_LAST_STEP_SIZE_KEY = 'last_step_size'
+_BACKTRACKS_KEY = 'backtracks'
+
+# Where the search of a step starts: the values of `reset`.
+_FROM_LAST, _FROM_GROWN_LAST, _FROM_MAX = range(3)
+
+State = collections.OrderedDict[str, Any]
+Hparams = collections.OrderedDict[str, Any]
+
+
+def _check_arguments(hparams: Hparams, reset: int, max_trials: int) -> None:
+  """Raises `ValueError` if an argument is out of its range."""
+  for name, value in hparams.items():
+    optimizer.check_positive(name, value, 'Armijo')
+  for name in (_C_KEY, _BETA_KEY):
+    if not tf.is_symbolic_tensor(hparams[name]) and not hparams[name] < 1.0:
+      raise ValueError(
+          f'Armijo `{name}` must be between 0 and 1, found {hparams[name]}.'
+      )
+  if reset not in (_FROM_LAST, _FROM_GROWN_LAST, _FROM_MAX):
+    raise ValueError(
+        'Armijo `reset` must be 0 (start from the last step size), 1 (from the '
+        f'last one, grown) or 2 (from `max_step_size`), found {reset!r}.'
+    )
+  if max_trials < 1:
+    raise ValueError(
+        f'Armijo `max_trials` must be at least 1, found {max_trials}.'
+    )
+
+
+class _Armijo(optimizer.ExtraArgsOptimizer):
+  """SGD with Armijo line search, see `build_armijo`."""
+
+  evaluates_again = True
+
+  def __init__(self, hparams: Hparams, reset: int, max_trials: int):
+    _check_arguments(hparams, reset, max_trials)
+    self._hparams = hparams
+    self._reset = reset
+    self._max_trials = max_trials
+
+  def initialize(self, specs: Any) -> State:
+    state = collections.OrderedDict(self._hparams)
+    # Zero stands for the largest step size, which may yet be set.
+    state[_LAST_STEP_SIZE_KEY] = tf.zeros([], vectors.step_dtype(specs))
+    state[_BACKTRACKS_KEY] = tf.zeros([], tf.int32)
+    return state
+
+  def next(
+      self,
+      state: State,
+      weights: Any,
+      gradients: Any,
+      *,
+      value: Optional[tf.Tensor] = None,
+      value_and_grad_fn: Optional[optimizer.ValueAndGradFn] = None,
+  ) -> tuple[State, Any]:
+    if value is None or value_and_grad_fn is None:
+      raise ValueError(
+          'The Armijo line search compares losses of a batch and needs `value` '
+          'and `value_and_grad_fn`, which were not given: use it as the client '
+          'optimizer of `tff_adaptive.algorithms.build_fed_opt`. The '
+          'algorithms of `tff.learning` cannot evaluate a batch again.'
+      )
+    gradients = tff.learning.optimizers.handle_indexed_slices_gradients(
+        gradients
+    )
+    tff.learning.optimizers.check_weights_gradients_match(weights, gradients)
+    step_size, backtracks = self._search(
+        state, weights, gradients, value, value_and_grad_fn
+    )
+    new_state = collections.OrderedDict(state)
+    new_state[_LAST_STEP_SIZE_KEY] = step_size
+    new_state[_BACKTRACKS_KEY] = backtracks
+    return new_state, vectors.descend(weights, gradients, step_size)
+
+  def _search(
+      self,
+      state: State,
+      weights: Any,
+      gradients: Any,
+      value: tf.Tensor,
+      value_and_grad_fn: optimizer.ValueAndGradFn,
+  ) -> tuple[tf.Tensor, tf.Tensor]:
+    """The step size of this step and how often it was shortened, scalars."""
+    dtype = vectors.step_dtype(weights)
+    c, beta, fallback = (
+        tf.cast(state[key], dtype)
+        for key in (_C_KEY, _BETA_KEY, _FALLBACK_STEP_SIZE_KEY)
+    )
+    loss = tf.cast(value, dtype)
+    gradient_norm = vectors.norm(
+        [g for g in tf.nest.flatten(gradients) if g is not None], dtype
+    )
+    is_finite = step_sizes.is_finite(loss, gradient_norm)
+
+    def try_step(step_size, backtracks, _):
+      # Only the loss is taken: the gradients of a trial are never computed.
+      trial = value_and_grad_fn(vectors.descend(weights, gradients, step_size))[
+          0
+      ]
+      enough = c * step_size * tf.square(gradient_norm)
+      # False for a NaN, so that no such step is taken.
+      is_accepted = tf.cast(trial, dtype) <= loss - enough
+      return (
+          tf.where(is_accepted, step_size, beta * step_size),
+          backtracks + tf.cast(~is_accepted, tf.int32),
+          is_accepted,
+      )
+
+    step_size, backtracks, is_accepted = tf.while_loop(
+        lambda step_size, backtracks, is_accepted: ~is_accepted,
+        try_step,
+        (
+            self._start(state, dtype),
+            tf.zeros([], tf.int32),
+            step_sizes.is_negligible(gradient_norm) | ~is_finite,
+        ),
+        maximum_iterations=self._max_trials,
+    )
+    step_size = tf.where(is_accepted, step_size, fallback)
+    return tf.where(is_finite, step_size, float('nan')), backtracks
+
+  def _start(self, state: State, dtype: tf.DType) -> tf.Tensor:
+    """The first step size that is tried."""
+    last, largest, gamma, batches_per_epoch = (
+        tf.cast(state[key], dtype)
+        for key in (
+            _LAST_STEP_SIZE_KEY,
+            _MAX_STEP_SIZE_KEY,
+            _GAMMA_KEY,
+            _BATCHES_PER_EPOCH_KEY,
+        )
+    )
+    if self._reset == _FROM_MAX:
+      return largest
+    start = last
+    if self._reset == _FROM_GROWN_LAST:
+      grown = step_sizes.grow(last, gamma, batches_per_epoch)
+      start = tf.minimum(largest, grown)
+    return tf.where(last > 0.0, start, largest)
+
+  def report(self, state: State) -> 'collections.OrderedDict[str, tf.Tensor]':
+    return collections.OrderedDict(
+        [
+            (optimizer.STEP_SIZE_KEY, state[_LAST_STEP_SIZE_KEY]),
+            (_BACKTRACKS_KEY, tf.cast(state[_BACKTRACKS_KEY], tf.float32)),
+            # Trials evaluate losses alone.
+            (optimizer.GRADIENT_EVALUATIONS_KEY, tf.ones([], tf.int32)),
+        ]
+    )
+
+  def get_hparams(self, state: State) -> Hparams:
+    return collections.OrderedDict((key, state[key]) for key in self._hparams)
+
+  def set_hparams(self, state: State, hparams: Hparams) -> State:
+    return collections.OrderedDict(state, **hparams)
+
+
+def build_armijo(
+    max_step_size: float = 1.0,
+    c: float = 0.1,
+    beta: float = 0.9,
+    *,
+    gamma: float = 2.0,
+    reset: int = 1,
+    batches_per_epoch: int = 32,
+    max_trials: int = 100,
+    fallback_step_size: float = 1e-6,
+) -> optimizer.ExtraArgsOptimizer:
+  """Builds SGD with a line search, the client optimizer of FedLi-LS.
+
+  With f(x; B_k) the loss of the batch of local step k, loss terms included,
+  g_k its gradient at x_k and the norm over the vector of all trainable weights:
+
+  ```
+  eta_k   = start_k * beta^j   with the smallest j >= 0 such that
+            f(x_k - eta_k * g_k; B_k) <= f(x_k; B_k) - c * eta_k * |g_k|^2
+  x_{k+1} = x_k - eta_k * g_k
+
+  start_0 = max_step_size
+  start_k = eta_{k-1}                                               (reset 0)
+            min(max_step_size, eta_{k-1} * gamma^(1 / batches_per_epoch))
+                                                                    (reset 1)
+            max_step_size                                           (reset 2)
+  ```
+
+  A trial whose loss is NaN is not accepted. After `max_trials` trials without
+  success eta_k is `fallback_step_size`. Where |g_k| < 1e-8 there is no search
+  and eta_k is start_k. Where the loss or the gradient at x_k is not finite,
+  eta_k is NaN, so the client is counted as rejected instead of training on.
+
+  Every batch's loss falls by at least c * eta_k * |g_k|^2, except after the
+  fallback. On a loss of smoothness L, eta_k is at least
+  min(start_k, 2 * beta * (1 - c) / L).
+
+  All trials of a step see its batch and its dropout mask. A step costs one
+  gradient and, for each trial, one more loss. A client sends the model's change
+  alone, and nothing is kept from one round to the next. Clipping and weight
+  decay change g_k and not the loss, so with weight decay the search may fail
+  near the minimum of the loss; a loss term such as that of FedProx changes
+  both.
+
+  Args:
+    max_step_size: eta_max, the largest step and where each round starts, above
+      zero. Default 1.0, the first step of the published code of the line
+      search.
+    c: Which share of the decrease that the gradient promises is enough, between
+      0 and 1. Default 0.1, of the published code, as `beta`.
+    beta: What a step is multiplied by that was not accepted, between 0 and 1.
+      Default 0.9.
+    gamma: How much the step may grow in one epoch with reset 1, above zero.
+      Default 2.0, of the published code.
+    reset: Where the search of the second step and of all later ones starts, as
+      above. Default 1, of the published code.
+    batches_per_epoch: How many local steps an epoch has, above zero; where the
+      clients differ, the mean. Default 32, of FedLi's published code. Used by
+      reset 1 alone, as `gamma` is.
+    max_trials: How many steps are tried, at least 1. Default 100, of the
+      published code.
+    fallback_step_size: The step after as many failures, above zero. Default
+      1e-6, of the published code. It is eta_k also to the next step.
+
+  Returns:
+    An `ExtraArgsOptimizer` with all arguments but `reset` and `max_trials` as
+    hyperparameters; it has no learning rate. It reports `step_size` and
+    `backtracks`, j above, of each step.
+
+  Raises:
+    ValueError: If an argument is out of its range, or, from `next`, if it is
+      used by a loop that cannot evaluate a batch again.
+
+  Example:
+
+    >>> optimizer = build_armijo(c=0.5, beta=0.5)
+    >>> state = optimizer.initialize(tf.TensorSpec([], tf.float32))
+    >>> def value_and_grad_fn(x):  # The smoothness is 4.
+    ...   return 2.0 * x**2, 4.0 * x
+    >>> x = tf.constant(1.0)
+    >>> value, gradient = value_and_grad_fn(x)
+    >>> state, x = optimizer.next(
+    ...     state, x, gradient, value=value, value_and_grad_fn=value_and_grad_fn
+    ... )
+    >>> float(state['last_step_size']), int(state['backtracks'])
+    (0.25, 2)
+
+  References:
+    Vaswani, Mishkin, Laradji, Schmidt, Gidel, Lacoste-Julien, Painless
+    Stochastic Gradient: Interpolation, Line-Search, and Convergence Rates,
+    NeurIPS 2019, https://arxiv.org/abs/1905.09997, Algorithms 1 and 2; its
+    published code is https://github.com/IssamLaradji/sls.
+    Deviations: with reset 1 the start is capped at `max_step_size`, as FedLi
+    has it; the published code lets it grow. `batches_per_epoch` is 500 there.
+  """
+  hparams = collections.OrderedDict(
+      [
+          (_MAX_STEP_SIZE_KEY, max_step_size),
+          (_C_KEY, c),
+          (_BETA_KEY, beta),
+          (_GAMMA_KEY, gamma),
+          (_BATCHES_PER_EPOCH_KEY, batches_per_epoch),
+          (_FALLBACK_STEP_SIZE_KEY, fallback_step_size),
+      ]
+  )
+  return _Armijo(hparams, reset, max_trials)

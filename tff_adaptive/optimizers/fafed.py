@@ -1,0 +1,284 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""FAFED's client rule: a recursive momentum and a shared adaptive scale."""
+
+import collections
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive.optimizers import federated_optimizer
+from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import vectors
+
+_LEARNING_RATE_KEY = tff.learning.optimizers.LEARNING_RATE_KEY
+_HPARAMS_KEYS = (_LEARNING_RATE_KEY, 'alpha', 'beta', 'rho')
+
+MOMENTUM_KEY = 'momentum'
+SECOND_MOMENT_KEY = 'second_moment'
+_SHARED_KEYS = (MOMENTUM_KEY, SECOND_MOMENT_KEY)
+_SCALE_KEY = 'scale'
+_IS_WARM_UP_KEY = 'is_warm_up'
+_NUM_STEPS_KEY = 'num_steps'
+_PREVIOUS_WEIGHTS_KEY = 'previous_weights'
+
+State = collections.OrderedDict[str, Any]
+
+
+class _FAFED(federated_optimizer.FederatedOptimizer):
+  """FAFED's client rule, see `build_fafed`."""
+
+  def __init__(self, hparams: State):
+    optimizer.check_rate(
+        _LEARNING_RATE_KEY, hparams[_LEARNING_RATE_KEY], 'FAFED'
+    )
+    optimizer.check_positive('rho', hparams['rho'], 'FAFED')
+    for name in ('alpha', 'beta'):
+      optimizer.check_share(name, hparams[name], 'FAFED', may_be_one=True)
+    self._hparams = hparams
+
+  @property
+  def evaluates_again(self) -> bool:
+    return True
+
+  def initialize_shared(self, specs):
+    return collections.OrderedDict(
+        (key, vectors.fill_moments(specs)) for key in _SHARED_KEYS
+    )
+
+  def initialize(self, specs):
+    state = collections.OrderedDict(self._hparams)
+    state[_IS_WARM_UP_KEY] = tf.constant(True)
+    state[_NUM_STEPS_KEY] = tf.zeros([], tf.int32)
+    for key in (*_SHARED_KEYS, _SCALE_KEY):
+      state[key] = vectors.fill_moments(specs)
+    state[_PREVIOUS_WEIGHTS_KEY] = tf.nest.map_structure(
+        lambda s: tf.zeros(s.shape, s.dtype), specs
+    )
+    return state
+
+  def start_round(self, state, shared, kept, round_num):
+    del kept  # It keeps nothing.
+    state = collections.OrderedDict(state, **shared)
+    state[_IS_WARM_UP_KEY] = tf.equal(round_num, 0)
+    state[SECOND_MOMENT_KEY] = vectors.non_negative(shared[SECOND_MOMENT_KEY])
+    state[_SCALE_KEY] = tf.nest.map_structure(
+        lambda v: tf.sqrt(v) + tf.cast(state['rho'], v.dtype),
+        state[SECOND_MOMENT_KEY],
+    )
+    return state
+
+  def finish_round(self, state):
+    sent = collections.OrderedDict((key, state[key]) for key in _SHARED_KEYS)
+    return sent, collections.OrderedDict()
+
+  def next(
+      self, state, weights, gradients, *, value=None, value_and_grad_fn=None
+  ):
+    del value  # Unused.
+    if value_and_grad_fn is None:
+      raise ValueError(
+          'FAFED evaluates each batch twice and needs `value_and_grad_fn`, '
+          'which was not given: train with `tff_adaptive.algorithms`.'
+      )
+    gradients = tff.learning.optimizers.handle_indexed_slices_gradients(
+        gradients
+    )
+    _check_structures(state, weights, gradients)
+    is_first = tf.equal(state[_NUM_STEPS_KEY], 0)
+
+    def warm_up():
+      # It is one step; the batches after it are let pass.
+      return tf.cond(
+          is_first,
+          lambda: _warm_up_step(state, weights, gradients),
+          lambda: (weights, state[MOMENTUM_KEY], state[SECOND_MOMENT_KEY]),
+      )
+
+    def step():
+      old_gradients = tf.cond(
+          is_first,
+          lambda: _dense(weights, gradients),
+          lambda: _dense(
+              weights, value_and_grad_fn(state[_PREVIOUS_WEIGHTS_KEY])[1]
+          ),
+      )
+      return _step(state, weights, gradients, old_gradients)
+
+    moved = tf.cond(state[_IS_WARM_UP_KEY], warm_up, step)
+    new_state = collections.OrderedDict(state)
+    new_state[_NUM_STEPS_KEY] = state[_NUM_STEPS_KEY] + 1
+    new_state[_PREVIOUS_WEIGHTS_KEY] = tf.nest.map_structure(
+        tf.convert_to_tensor, weights
+    )
+    new_weights, new_state[MOMENTUM_KEY], new_state[SECOND_MOMENT_KEY] = moved
+    return new_state, new_weights
+
+  def report(self, state):
+    # Of the warm-up only the first step counts; later rounds pay for the
+    # gradient at the point before from their second step on.
+    is_first = tf.equal(state[_NUM_STEPS_KEY], 1)
+    evaluations = tf.where(
+        state[_IS_WARM_UP_KEY],
+        tf.where(is_first, 1, 0),
+        tf.where(is_first, 1, 2),
+    )
+    return collections.OrderedDict(
+        [(optimizer.GRADIENT_EVALUATIONS_KEY, evaluations)]
+    )
+
+  def get_hparams(self, state):
+    return collections.OrderedDict((key, state[key]) for key in _HPARAMS_KEYS)
+
+  def set_hparams(self, state, hparams):
+    return collections.OrderedDict(state, **hparams)
+
+
+def _check_structures(state: State, weights: Any, gradients: Any) -> None:
+  """Raises unless gradients and state are those of the weights."""
+  tff.learning.optimizers.check_weights_gradients_match(weights, gradients)
+  moment_specs = vectors.moment_specs(weights)
+  for key in _SHARED_KEYS:
+    optimizer.check_weights_state_match(moment_specs, state[key], key)
+
+
+def _dense(weights: Any, gradients: Any) -> Any:
+  """The gradients as tensors; zeros where there is none."""
+  gradients = tff.learning.optimizers.handle_indexed_slices_gradients(gradients)
+  return tf.nest.map_structure(
+      lambda w, g: tf.zeros_like(w) if g is None else g, weights, gradients
+  )
+
+
+def _warm_up_step(
+    state: State, weights: Any, gradients: Any
+) -> tuple[Any, ...]:
+  """Weights, momentum and second moment after the one step of the warm-up."""
+
+  def power(fn):
+    return tf.nest.map_structure(
+        lambda m, g: m if g is None else fn(tf.cast(g, m.dtype)),
+        state[MOMENTUM_KEY],
+        gradients,
+    )
+
+  momentum, second_moment = power(tf.identity), power(tf.square)
+  moved = vectors.descend(weights, gradients, state[_LEARNING_RATE_KEY])
+  return moved, momentum, second_moment
+
+
+def _step(
+    state: State, weights: Any, gradients: Any, old_gradients: Any
+) -> tuple[Any, ...]:
+  """Weights, momentum and second moment after a step of a later round."""
+
+  def step_tensor(w, m, v, scale, g, old_g):
+    if g is None:
+      return w, m, v
+    learning_rate, alpha, beta, _ = (
+        tf.cast(state[key], v.dtype) for key in _HPARAMS_KEYS
+    )
+    g, old_g = tf.cast(g, v.dtype), tf.cast(old_g, v.dtype)
+    new_m = g + (1.0 - alpha) * (m - old_g)
+    new_v = beta * v + (1.0 - beta) * tf.square(g)
+    new_w = tf.cast(w, v.dtype) - learning_rate * new_m / scale
+    return tf.cast(new_w, w.dtype), new_m, new_v
+
+  structures = (
+      weights,
+      state[MOMENTUM_KEY],
+      state[SECOND_MOMENT_KEY],
+      state[_SCALE_KEY],
+      gradients,
+      old_gradients,
+  )
+  moved = [
+      step_tensor(*leaves) for leaves in zip(*map(tf.nest.flatten, structures))
+  ]
+  columns = list(zip(*moved)) or [(), (), ()]
+  return tuple(
+      tf.nest.pack_sequence_as(weights, list(column)) for column in columns
+  )
+
+
+def build_fafed(
+    learning_rate: float = 0.01,
+    alpha: float = 0.1,
+    beta: float = 0.99,
+    rho: float = 0.01,
+) -> federated_optimizer.FederatedOptimizer:
+  """Builds FAFED's client rule.
+
+  The first round warms up: each client takes one gradient g of its first batch
+  and
+
+  ```
+  m = g,  v = g^2,  x = x - learning_rate * m
+  ```
+
+  (the batches after it are let pass). In later rounds a client starts with the
+  averages m and v that the server sends, and with H = sqrt(v) + rho of them,
+  which is frozen in the round. In local step k on batch B_k:
+
+  ```
+  m = g(x_k; B_k) + (1 - alpha) (m - g(x_{k-1}; B_k))
+  v = beta v + (1 - beta) g(x_k; B_k)^2
+  x = x - learning_rate * m / H
+  ```
+
+  where the point before the first step is the received model itself, so that
+  there m = g + (1 - alpha) (m - g). From the second step on two gradients a
+  step. Clients send m and v beside the change of their model; three times the
+  size of the model travels both ways, and the server learns the averages of the
+  clients' gradients and of their squares.
+
+  Args:
+    learning_rate: The step size, not negative. Default 0.01.
+    alpha: How much of the momentum's correction is forgotten, in [0, 1]; with 1
+      the momentum is the gradient. Default 0.1.
+    beta: The share of v that is kept, in [0, 1]. Default 0.99.
+    rho: Added to the root, above zero. Default 0.01. The published defaults of
+      alpha, beta and rho are not known; these are ours.
+
+  Returns:
+    A `FederatedOptimizer` with the hyperparameters `learning_rate`, `alpha`,
+    `beta` and `rho`. It shares `momentum` and `second_moment`, with the
+    structure of the weights, in float32 at least.
+
+  Raises:
+    ValueError: If an argument is out of its range, or, from `next`, if a loop
+      cannot evaluate a batch again.
+
+  Example:
+
+    >>> rule = build_fafed(learning_rate=0.5)
+    >>> state = rule.initialize(tf.TensorSpec([], tf.float32))
+    >>> _, x = rule.next(  # The warm-up.
+    ...     state, tf.constant(1.0), tf.constant(1.0),
+    ...     value_and_grad_fn=lambda x: (x**2 / 2, x))
+    >>> float(x)
+    0.5
+
+  References:
+    Wu, Huang, Hu, Huang, Faster Adaptive Federated Learning, AAAI 2023,
+    https://arxiv.org/abs/2212.00974, Algorithm 1. Deviation: the paper is
+    cross-silo and each silo keeps its last point across rounds; here no client
+    keeps anything.
+  """
+  return _FAFED(
+      collections.OrderedDict(
+          zip(_HPARAMS_KEYS, (learning_rate, alpha, beta, rho))
+      )
+  )

@@ -1,0 +1,290 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""FedCAda's client rule: Adam with adjusted correction and shared moments."""
+
+import collections
+from collections.abc import Callable
+import functools
+from typing import Any, Optional
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive.optimizers import federated_optimizer
+from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import vectors
+
+_LEARNING_RATE_KEY = tff.learning.optimizers.LEARNING_RATE_KEY
+_BETA_1_KEY = 'beta_1'
+_BETA_2_KEY = 'beta_2'
+_EPSILON_KEY = 'epsilon'
+_HPARAMS_KEYS = (_LEARNING_RATE_KEY, _BETA_1_KEY, _BETA_2_KEY, _EPSILON_KEY)
+
+FIRST_MOMENT_KEY = 'first_moment'
+SECOND_MOMENT_KEY = 'second_moment'
+_MOMENT_KEYS = (FIRST_MOMENT_KEY, SECOND_MOMENT_KEY)
+NUM_STEPS_KEY = 'num_steps'
+_ROUND_NUM_KEY = 'round_num'
+
+ROUND = 'round'
+LOCAL_STEP = 'local_step'
+GLOBAL_STEP = 'global_step'
+TIMES = (ROUND, LOCAL_STEP, GLOBAL_STEP)
+
+# From beta to the power of t to what divides the moment.
+CORRECTIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
+    'option1': lambda power: 1.0 + power,
+    'option2': lambda power: 1.0 + tf.square(power),
+    'option3': lambda power: 1.0 + tf.sin(power),
+    'option4': lambda power: 1.0 + tf.sqrt(power),
+    'none': tf.ones_like,
+    'adam': lambda power: 1.0 - power,
+}
+
+State = collections.OrderedDict[str, Any]
+
+
+def correction(option: str, beta: Any, t: Any) -> tf.Tensor:
+  """What a moment is divided by, c(beta, t).
+
+  Args:
+    option: A name of `CORRECTIONS`.
+    beta: The share of the moment that is kept, a scalar.
+    t: The time, from 1 on, a scalar.
+
+  Returns:
+    A scalar of the dtype of `beta`.
+  """
+  beta = tf.convert_to_tensor(beta)
+  return CORRECTIONS[option](tf.pow(beta, tf.cast(t, beta.dtype)))
+
+
+def _average(
+    moment: Any, gradients: Any, beta: Any, power: Callable[[Any], Any]
+) -> Any:
+  """The moment after one more gradient, or a power of it."""
+
+  def average_tensor(m, g):
+    if g is None:
+      return m
+    kept = tf.cast(beta, m.dtype)
+    return kept * m + (1.0 - kept) * power(tf.cast(g, m.dtype))
+
+  return tf.nest.map_structure(average_tensor, moment, gradients)
+
+
+class _FedCAdaAdam(federated_optimizer.FederatedOptimizer):
+  """FedCAda's client rule, see `build_fedcada_adam`."""
+
+  def __init__(self, hparams: State, option: str, time: str, carry_state: bool):
+    for name in (_LEARNING_RATE_KEY, _EPSILON_KEY):
+      optimizer.check_rate(name, hparams[name], 'FedCAda')
+    for name in (_BETA_1_KEY, _BETA_2_KEY):
+      optimizer.check_share(name, hparams[name], 'FedCAda')
+    for name, value, known in (
+        ('option', option, CORRECTIONS),
+        ('time', time, TIMES),
+    ):
+      if value not in known:
+        raise ValueError(
+            f'FedCAda `{name}` must be one of {list(known)}, found {value!r}.'
+        )
+    self._hparams = hparams
+    self._option = option
+    self._time = time
+    self._carries_state = carry_state
+
+  def _initial_moments(self, specs: Any) -> State:
+    """Moments without any gradient in them."""
+    moments = collections.OrderedDict(
+        (key, vectors.fill_moments(specs)) for key in _MOMENT_KEYS
+    )
+    if self._time == GLOBAL_STEP:
+      # A float: the mean of the clients' numbers of steps is none of integers.
+      moments[NUM_STEPS_KEY] = tf.zeros([])
+    return moments
+
+  def initialize_shared(self, specs):
+    if self._carries_state:
+      return collections.OrderedDict()
+    return self._initial_moments(specs)
+
+  def initialize_kept(self, specs):
+    if self._carries_state:
+      return self._initial_moments(specs)
+    return collections.OrderedDict()
+
+  def initialize(self, specs):
+    state = collections.OrderedDict(self._hparams)
+    state[_ROUND_NUM_KEY] = tf.zeros([], tf.int32)
+    state.update(self._initial_moments(specs))
+    state[NUM_STEPS_KEY] = tf.zeros([])
+    return state
+
+  def start_round(self, state, shared, kept, round_num):
+    moments = kept if self._carries_state else shared
+    state = collections.OrderedDict(state, **moments)
+    state[_ROUND_NUM_KEY] = round_num
+    for key in (SECOND_MOMENT_KEY, NUM_STEPS_KEY):
+      state[key] = vectors.non_negative(state[key])
+    return state
+
+  def finish_round(self, state):
+    names = list(_MOMENT_KEYS)
+    if self._time == GLOBAL_STEP:
+      names.append(NUM_STEPS_KEY)
+    moments = collections.OrderedDict((name, state[name]) for name in names)
+    nothing = collections.OrderedDict()
+    if self._carries_state:
+      return nothing, moments
+    return moments, nothing
+
+  def next(
+      self, state, weights, gradients, *, value=None, value_and_grad_fn=None
+  ):
+    del value, value_and_grad_fn  # Unused.
+    gradients = tff.learning.optimizers.handle_indexed_slices_gradients(
+        gradients
+    )
+    tff.learning.optimizers.check_weights_gradients_match(weights, gradients)
+    moment_specs = vectors.moment_specs(weights)
+    for key in _MOMENT_KEYS:
+      optimizer.check_weights_state_match(moment_specs, state[key], key)
+    new_state = collections.OrderedDict(state)
+    new_state[NUM_STEPS_KEY] = state[NUM_STEPS_KEY] + 1.0
+    for key, beta_key, power in (
+        (FIRST_MOMENT_KEY, _BETA_1_KEY, tf.identity),
+        (SECOND_MOMENT_KEY, _BETA_2_KEY, tf.square),
+    ):
+      new_state[key] = _average(state[key], gradients, state[beta_key], power)
+    new_weights = tf.nest.map_structure(
+        functools.partial(self._step_tensor, new_state),
+        weights,
+        new_state[FIRST_MOMENT_KEY],
+        new_state[SECOND_MOMENT_KEY],
+        gradients,
+    )
+    return new_state, new_weights
+
+  def _step_tensor(
+      self,
+      state: State,
+      w: tf.Tensor,
+      m: tf.Tensor,
+      v: tf.Tensor,
+      g: Optional[tf.Tensor],
+  ) -> tf.Tensor:
+    """The new weights of one tensor, from its new moments."""
+    if g is None:
+      return w
+    learning_rate, beta_1, beta_2, epsilon = (
+        tf.cast(state[key], v.dtype) for key in _HPARAMS_KEYS
+    )
+    t = state[NUM_STEPS_KEY]
+    if self._time == ROUND:
+      t = state[_ROUND_NUM_KEY] + 1
+    # A coordinate without any gradient yet does not move: 0 / (0 + 0) is 0.
+    step = tf.math.divide_no_nan(
+        m / correction(self._option, beta_1, t),
+        tf.sqrt(v / correction(self._option, beta_2, t)) + epsilon,
+    )
+    return tf.cast(tf.cast(w, v.dtype) - learning_rate * step, w.dtype)
+
+  def get_hparams(self, state):
+    return collections.OrderedDict((key, state[key]) for key in _HPARAMS_KEYS)
+
+  def set_hparams(self, state, hparams):
+    return collections.OrderedDict(state, **hparams)
+
+
+def build_fedcada_adam(
+    learning_rate: float = 0.001,
+    beta_1: float = 0.9,
+    beta_2: float = 0.99,
+    epsilon: float = 1e-8,
+    *,
+    option: str = 'option1',
+    time: str = ROUND,
+    carry_state: bool = False,
+) -> federated_optimizer.FederatedOptimizer:
+  """Builds FedCAda's client rule.
+
+  A client starts the round with the moments that the server sends, zeros at
+  first. With g the gradient of a local step, coordinate by coordinate:
+
+  ```
+  m = beta_1 m + (1 - beta_1) g
+  v = beta_2 v + (1 - beta_2) g^2
+  x = x - learning_rate * (m / c(beta_1, t))
+                          / (sqrt(v / c(beta_2, t)) + epsilon)
+  ```
+
+  and sends m and v, as they are, beside the change of its model; the server
+  averages them for the next round. c(beta, t) is 1 + beta^t (`'option1'`), 1 +
+  (beta^t)^2 (`'option2'`), 1 + sin(beta^t) (`'option3'`), 1 + sqrt(beta^t)
+  (`'option4'`), 1 (`'none'`) or Adam's 1 - beta^t (`'adam'`).
+
+  Relative to `'none'` a step is multiplied by sqrt(c(beta_2, t)) / c(beta_1,
+  t). With option 1 and the defaults that is 0.742 in the first round, above 1
+  from the tenth on and at most 1.274; with `beta_1=0.1` it is never below 1.
+
+  Both ways three times the size of the model travel. The averaged moments tell
+  the server more of a client than its change alone: v is the size of its
+  gradients, coordinate by coordinate.
+
+  Args:
+    learning_rate: The step size, not negative. The paper tunes it. Default
+      0.001.
+    beta_1: The share of m that is kept, in [0, 1). Default 0.9; section 4 takes
+      the better of 0.1 and 0.9.
+    beta_2: The share of v that is kept, in [0, 1). Default 0.99, section 4.
+    epsilon: Added to the root, not negative. Default 1e-8; the paper gives
+      none.
+    option: c. Default `'option1'`, the one that the paper proposes.
+    time: What t is: `'round'`, the default, the number of the round, from 1 on;
+      `'local_step'` the number of the step in the round; `'global_step'` the
+      same plus the mean number of steps of the rounds before, which then
+      travels with the moments. The paper never increments t; its text ("as
+      federated learning progresses") and its Figure 3 fit the round.
+    carry_state: Whether clients keep their own moments until they take part
+      again, and send none: the other reading of Algorithm 1, for clients that
+      come back. Default False.
+
+  Returns:
+    A `FederatedOptimizer` with the hyperparameters `learning_rate`, `beta_1`,
+    `beta_2` and `epsilon`. It shares (or keeps) `first_moment` and
+    `second_moment`, with the structure of the weights, in float32 at least,
+    and, with `'global_step'`, `num_steps`, a float32 scalar.
+
+  Raises:
+    ValueError: If an argument is out of its range.
+
+  Example:
+
+    >>> rule = build_fedcada_adam(learning_rate=0.1, option='none', beta_1=0.0)
+    >>> state = rule.initialize(tf.TensorSpec([], tf.float32))
+    >>> _, x = rule.next(state, tf.constant(2.0), tf.constant(3.0))
+    >>> round(float(x), 3)  # 2 - 0.1 * 3 / sqrt(0.01 * 9)
+    1.0
+
+  References:
+    Zhou et al., FedCAda: Adaptive Client-Side Optimization for Accelerated and
+    Stable Federated Learning, 2024, https://arxiv.org/abs/2405.11811, Algorithm
+    2. Deviation: Algorithm 2 takes the gradient at one point and steps from the
+    one before; this is read as the ordinary step.
+  """
+  hparams = collections.OrderedDict(
+      zip(_HPARAMS_KEYS, (learning_rate, beta_1, beta_2, epsilon))
+  )
+  return _FedCAdaAdam(hparams, option, time, carry_state)

@@ -1,0 +1,198 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""SCAFFOLD's client rule: gradient descent with control variates."""
+
+import collections
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive.optimizers import federated_optimizer
+from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import vectors
+
+_LEARNING_RATE_KEY = tff.learning.optimizers.LEARNING_RATE_KEY
+
+CONTROL_KEY = 'control'
+_CLIENT_CONTROL_KEY = 'client_control'
+_GRADIENT_SUM_KEY = 'gradient_sum'
+_CONTROL_KEYS = (CONTROL_KEY, _CLIENT_CONTROL_KEY, _GRADIENT_SUM_KEY)
+_NUM_STEPS_KEY = 'num_steps'
+
+State = collections.OrderedDict[str, Any]
+
+
+class _ScaffoldSGD(federated_optimizer.FederatedOptimizer):
+  """SCAFFOLD's client rule, see `build_scaffold_sgd`."""
+
+  # The server control is a sum over clients, whatever their examples.
+  averages_uniformly = True
+
+  def __init__(self, num_clients: int, learning_rate: float):
+    optimizer.check_rate(_LEARNING_RATE_KEY, learning_rate, 'SCAFFOLD')
+    if isinstance(num_clients, bool) or not isinstance(
+        num_clients, (int, np.integer)
+    ):
+      raise TypeError(
+          f'SCAFFOLD `num_clients` must be an integer, found {num_clients!r}.'
+      )
+    if num_clients < 1:
+      raise ValueError(
+          f'SCAFFOLD `num_clients` must be positive, found {num_clients}: '
+          'it is the number of all clients, sampled or not.'
+      )
+    self._num_clients = num_clients
+    self._learning_rate = learning_rate
+
+  def initialize_shared(self, specs):
+    return collections.OrderedDict([(CONTROL_KEY, vectors.fill_moments(specs))])
+
+  def initialize_kept(self, specs):
+    return self.initialize_shared(specs)
+
+  def initialize(self, specs):
+    state = collections.OrderedDict([(_LEARNING_RATE_KEY, self._learning_rate)])
+    state[_NUM_STEPS_KEY] = tf.zeros([], tf.int32)
+    for key in _CONTROL_KEYS:
+      state[key] = vectors.fill_moments(specs)
+    return state
+
+  def start_round(self, state, shared, kept, round_num):
+    del round_num  # Unused.
+    return collections.OrderedDict(
+        state,
+        **{
+            CONTROL_KEY: shared[CONTROL_KEY],
+            _CLIENT_CONTROL_KEY: kept[CONTROL_KEY],
+        },
+    )
+
+  def finish_round(self, state):
+    # c_i - c + (x_t - y_K) / (K eta) is the mean gradient of the local steps:
+    # each has moved the model by -eta (g - c_i + c).
+    num_steps = tf.maximum(state[_NUM_STEPS_KEY], 1)
+    control = tf.nest.map_structure(
+        lambda total: total / tf.cast(num_steps, total.dtype),
+        state[_GRADIENT_SUM_KEY],
+    )
+    change = tf.nest.map_structure(
+        tf.subtract, control, state[_CLIENT_CONTROL_KEY]
+    )
+    return (
+        collections.OrderedDict([(CONTROL_KEY, change)]),
+        collections.OrderedDict([(CONTROL_KEY, control)]),
+    )
+
+  def update_shared(self, shared, mean_sent, num_clients):
+    def add(control, mean_change):
+      share = tf.cast(num_clients, control.dtype) / self._num_clients
+      return control + share * mean_change
+
+    return tf.nest.map_structure(add, shared, mean_sent)
+
+  def next(
+      self, state, weights, gradients, *, value=None, value_and_grad_fn=None
+  ):
+    del value, value_and_grad_fn  # Unused.
+    gradients = tff.learning.optimizers.handle_indexed_slices_gradients(
+        gradients
+    )
+    tff.learning.optimizers.check_weights_gradients_match(weights, gradients)
+    moment_specs = vectors.moment_specs(weights)
+    for key in _CONTROL_KEYS:
+      optimizer.check_weights_state_match(moment_specs, state[key], key)
+    new_state = collections.OrderedDict(state)
+    new_state[_NUM_STEPS_KEY] = state[_NUM_STEPS_KEY] + 1
+
+    def add_gradient(total, g):
+      return total if g is None else total + tf.cast(g, total.dtype)
+
+    new_state[_GRADIENT_SUM_KEY] = tf.nest.map_structure(
+        add_gradient, state[_GRADIENT_SUM_KEY], gradients
+    )
+    directions = tf.nest.map_structure(
+        lambda c, c_i, g: add_gradient(c - c_i, g),
+        state[CONTROL_KEY],
+        state[_CLIENT_CONTROL_KEY],
+        gradients,
+    )
+    directions = tf.nest.map_structure(
+        lambda w, d: tf.cast(d, w.dtype), weights, directions
+    )
+    moved = vectors.descend(weights, directions, state[_LEARNING_RATE_KEY])
+    return new_state, moved
+
+  def report(self, state):
+    return collections.OrderedDict(
+        [(optimizer.STEP_SIZE_KEY, state[_LEARNING_RATE_KEY])]
+    )
+
+  def get_hparams(self, state):
+    return collections.OrderedDict(
+        [(_LEARNING_RATE_KEY, state[_LEARNING_RATE_KEY])]
+    )
+
+  def set_hparams(self, state, hparams):
+    return collections.OrderedDict(state, **hparams)
+
+
+def build_scaffold_sgd(
+    num_clients: int, learning_rate: float = 0.1
+) -> federated_optimizer.FederatedOptimizer:
+  """Builds SCAFFOLD's client rule, with option II for the controls.
+
+  With c the control of the server and c_i that of client i, zeros at first, x_t
+  the received model and K the number of local steps:
+
+  ```
+  y    = y - learning_rate * (g(y) - c_i + c)                 (each local step)
+  c_i+ = c_i - c + (x_t - y_K) / (K * learning_rate)
+  c    = c + 1 / num_clients * sum over the cohort of (c_i+ - c_i)
+  ```
+
+  c_i+ is the mean of the local gradients, and computed as that. A client that
+  is not sampled, or not healthy, keeps its c_i.
+
+  Twice the size of the model travels both ways: c down, c_i+ - c_i up; c_i
+  stays with the client, in a simulation in its store, by the client's id. The
+  mean gradient of a client can be seen in what it sends.
+
+  Args:
+    num_clients: The number of all clients, sampled or not, positive.
+    learning_rate: The step size, not negative. Default 0.1.
+
+  Returns:
+    A `FederatedOptimizer` with the hyperparameter `learning_rate`. It shares
+    and keeps `control`, with the structure of the weights, in float32 at least.
+
+  Raises:
+    TypeError: If `num_clients` is not an integer.
+    ValueError: If an argument is out of its range.
+
+  Example:
+
+    >>> rule = build_scaffold_sgd(num_clients=10, learning_rate=0.5)
+    >>> state = rule.initialize(tf.TensorSpec([], tf.float32))
+    >>> state, x = rule.next(state, tf.constant(1.0), tf.constant(1.0))
+    >>> _, kept = rule.finish_round(state)
+    >>> float(x), float(kept['control'])
+    (0.5, 1.0)
+
+  References:
+    Karimireddy et al., SCAFFOLD: Stochastic Controlled Averaging for Federated
+    Learning, ICML 2020, https://arxiv.org/abs/1910.06378, Algorithm 1.
+  """
+  return _ScaffoldSGD(num_clients, learning_rate)

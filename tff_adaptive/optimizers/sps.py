@@ -1,0 +1,364 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""SPS: the step size of Polyak, from the loss and the gradient of a batch."""
+
+import collections
+import math
+from typing import Any, Optional
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import step_sizes
+from tff_adaptive.optimizers import vectors
+
+_C_KEY = 'c'
+_EPSILON_KEY = 'epsilon'
+_OPTIMAL_VALUE_KEY = 'optimal_value'
+_MAX_STEP_SIZE_KEY = 'max_step_size'
+_GAMMA_KEY = 'gamma'
+_INITIAL_STEP_SIZE_KEY = 'initial_step_size'
+_BATCHES_PER_EPOCH_KEY = 'batches_per_epoch'
+
+_LAST_STEP_SIZE_KEY = 'last_step_size'
+_LAST_POSITIVE_STEP_SIZE_KEY = 'last_positive_step_size'
+
+State = collections.OrderedDict[str, Any]
+Hparams = collections.OrderedDict[str, Any]
+
+
+def _check_hparams(hparams: Hparams) -> None:
+  """Raises `ValueError` if a hyperparameter is out of its range."""
+  optimizer.check_rate(_EPSILON_KEY, hparams[_EPSILON_KEY], 'SPS')
+  for name in (
+      _C_KEY,
+      _GAMMA_KEY,
+      _INITIAL_STEP_SIZE_KEY,
+      _BATCHES_PER_EPOCH_KEY,
+  ):
+    if name in hparams:
+      optimizer.check_positive(name, hparams[name], 'SPS')
+  optimal_value = hparams[_OPTIMAL_VALUE_KEY]
+  if not tf.is_symbolic_tensor(optimal_value) and not math.isfinite(
+      optimal_value
+  ):
+    raise ValueError(
+        f'SPS `{_OPTIMAL_VALUE_KEY}` must be finite, found {optimal_value}.'
+    )
+  max_step_size = hparams[_MAX_STEP_SIZE_KEY]
+  if not tf.is_symbolic_tensor(max_step_size) and not max_step_size > 0.0:
+    raise ValueError(
+        f'SPS `{_MAX_STEP_SIZE_KEY}` must be above zero, found {max_step_size}.'
+        ' For no limit, give infinity.'
+    )
+
+
+class _SPS(optimizer.ExtraArgsOptimizer):
+  """SPS, see `build_sps`, `build_sps_max` and `build_sps_smooth`."""
+
+  def __init__(self, hparams: Hparams):
+    _check_hparams(hparams)
+    self._hparams = hparams
+    self._is_smooth = _GAMMA_KEY in hparams
+
+  def initialize(self, specs: Any) -> State:
+    dtype = vectors.step_dtype(specs)
+    state = collections.OrderedDict(self._hparams)
+    state[_LAST_STEP_SIZE_KEY] = tf.zeros([], dtype)
+    if self._is_smooth:
+      # Zero stands for the initial step size, which may yet be set.
+      state[_LAST_POSITIVE_STEP_SIZE_KEY] = tf.zeros([], dtype)
+    return state
+
+  def next(
+      self,
+      state: State,
+      weights: Any,
+      gradients: Any,
+      *,
+      value: Optional[tf.Tensor] = None,
+      value_and_grad_fn: Optional[optimizer.ValueAndGradFn] = None,
+  ) -> tuple[State, Any]:
+    del value_and_grad_fn  # Unused.
+    if value is None:
+      raise ValueError(
+          'SPS sets its step size from the loss and needs `value`, which was '
+          'not given: use it as the client optimizer of '
+          '`tff_adaptive.algorithms.build_fed_opt`. The algorithms of '
+          '`tff.learning` and servers have no loss to give.'
+      )
+    gradients = tff.learning.optimizers.handle_indexed_slices_gradients(
+        gradients
+    )
+    tff.learning.optimizers.check_weights_gradients_match(weights, gradients)
+    step_size = self._step_size(state, weights, gradients, value)
+
+    new_state = collections.OrderedDict(state)
+    new_state[_LAST_STEP_SIZE_KEY] = step_size
+    if self._is_smooth:
+      new_state[_LAST_POSITIVE_STEP_SIZE_KEY] = tf.where(
+          step_size > 0.0, step_size, state[_LAST_POSITIVE_STEP_SIZE_KEY]
+      )
+    return new_state, vectors.descend(weights, gradients, step_size)
+
+  def _step_size(
+      self, state: State, weights: Any, gradients: Any, value: tf.Tensor
+  ) -> tf.Tensor:
+    """The step size at a point, a scalar."""
+    dtype = vectors.step_dtype(weights)
+    c, epsilon, optimal_value, max_step_size = (
+        tf.cast(state[key], dtype)
+        for key in (
+            _C_KEY,
+            _EPSILON_KEY,
+            _OPTIMAL_VALUE_KEY,
+            _MAX_STEP_SIZE_KEY,
+        )
+    )
+    loss = tf.cast(value, dtype)
+    gradient_norm = vectors.norm(
+        [g for g in tf.nest.flatten(gradients) if g is not None], dtype
+    )
+    step_size = tf.minimum(
+        tf.math.divide_no_nan(
+            loss - optimal_value, c * tf.square(gradient_norm) + epsilon
+        ),
+        max_step_size,
+    )
+    if self._is_smooth:
+      step_size = tf.minimum(step_size, self._growth_limit(state, dtype))
+    stays = step_sizes.is_negligible(gradient_norm) | (loss < optimal_value)
+    step_size = tf.where(stays, tf.zeros([], dtype), step_size)
+    return tf.where(
+        step_sizes.is_finite(loss, gradient_norm), step_size, float('nan')
+    )
+
+  def _growth_limit(self, state: State, dtype: tf.DType) -> tf.Tensor:
+    """What the smooth variant limits this step to."""
+    last, initial, gamma, batches_per_epoch = (
+        tf.cast(state[key], dtype)
+        for key in (
+            _LAST_POSITIVE_STEP_SIZE_KEY,
+            _INITIAL_STEP_SIZE_KEY,
+            _GAMMA_KEY,
+            _BATCHES_PER_EPOCH_KEY,
+        )
+    )
+    return step_sizes.grow(
+        tf.where(last > 0.0, last, initial), gamma, batches_per_epoch
+    )
+
+  def report(self, state: State) -> 'collections.OrderedDict[str, tf.Tensor]':
+    return collections.OrderedDict(
+        [(optimizer.STEP_SIZE_KEY, state[_LAST_STEP_SIZE_KEY])]
+    )
+
+  def get_hparams(self, state: State) -> Hparams:
+    return collections.OrderedDict((key, state[key]) for key in self._hparams)
+
+  def set_hparams(self, state: State, hparams: Hparams) -> State:
+    return collections.OrderedDict(state, **hparams)
+
+
+def _shared_hparams(
+    c: float, epsilon: float, optimal_value: float, max_step_size: float
+) -> Hparams:
+  return collections.OrderedDict(
+      [
+          (_C_KEY, c),
+          (_EPSILON_KEY, epsilon),
+          (_OPTIMAL_VALUE_KEY, optimal_value),
+          (_MAX_STEP_SIZE_KEY, max_step_size),
+      ]
+  )
+
+
+def build_sps(
+    c: float = 0.5, epsilon: float = 1e-8, optimal_value: float = 0.0
+) -> optimizer.ExtraArgsOptimizer:
+  """Builds SGD with the stochastic Polyak step size, without a limit to it.
+
+  With f_k the loss of the batch of local step k, loss terms included, g_k its
+  gradient and the norm over the vector of all trainable weights:
+
+  ```
+  eta_k   = (f_k - optimal_value) / (c * |g_k|^2 + epsilon)
+  eta_k   = 0          where |g_k| < 1e-8 or f_k < optimal_value
+  x_{k+1} = x_k - eta_k * g_k
+  ```
+
+  A constant factor of the loss divides eta_k and changes no iterate, but for
+  epsilon. On f = L/2 |x|^2 with c = 0.5 the step is 1/L, which solves the
+  problem at once. Where the loss or the gradient is not finite, eta_k is NaN,
+  so the client is counted as rejected instead of training on.
+
+  This is the variant of the comparisons in Delta-SGD's paper, which see it
+  diverge on some tasks: on a batch that the model does not fit, the step is as
+  long as the loss over the squared norm is large. `build_sps_max` limits it.
+
+  Each step costs one gradient. A client sends the model's change alone, and
+  nothing is kept from one round to the next. Clipping and weight decay change
+  g_k and not f_k; a loss term changes both.
+
+  Args:
+    c: Divides the step, above zero: twice the c is half the step. Default 0.5,
+      of the published code; 0.5 is best for strongly convex losses.
+    epsilon: Added to the divisor, not negative. Default 1e-8, of the published
+      code.
+    optimal_value: f*, the smallest loss that a batch can have; any finite
+      number. Default 0.0, which is a lower bound of the usual losses.
+
+  Returns:
+    An `ExtraArgsOptimizer` with the hyperparameters `c`, `epsilon`,
+    `optimal_value` and `max_step_size`, which is infinite. It has no learning
+    rate. It reports the `step_size` of each step.
+
+  Raises:
+    ValueError: If an argument is out of its range, or, from `next`, if it is
+      used by a loop that does not give the loss.
+
+  Example:
+
+    >>> optimizer = build_sps()
+    >>> state = optimizer.initialize(tf.TensorSpec([], tf.float32))
+    >>> x = tf.constant(3.0)  # f(x) = 2 x^2, the smoothness is 4
+    >>> state, x = optimizer.next(state, x, 4.0 * x, value=2.0 * x**2)
+    >>> round(float(state['last_step_size']), 4), round(float(x), 4)
+    (0.25, 0.0)
+
+  References:
+    Loizou, Vaswani, Laradji, Lacoste-Julien, Stochastic Polyak Step-size for
+    SGD: An Adaptive Learning Rate for Fast Convergence, AISTATS 2021,
+    https://arxiv.org/abs/2002.10542, the step size SPS of section 2.
+    Deviations: epsilon and the guard of small gradients are those of the
+    published code, and are not in the paper. The code that the Delta-SGD paper
+    published for its SPS has the guard switched off, which makes the step
+    f/epsilon at a stationary point.
+  """
+  return _SPS(_shared_hparams(c, epsilon, optimal_value, math.inf))
+
+
+def build_sps_max(
+    max_step_size: float = 1.0,
+    c: float = 0.5,
+    epsilon: float = 1e-8,
+    optimal_value: float = 0.0,
+) -> optimizer.ExtraArgsOptimizer:
+  """Builds SGD with the bounded stochastic Polyak step size, as FedSPS has it.
+
+  ```
+  eta_k = min(max_step_size, the step size of SPS)
+  ```
+
+  with the step size and everything else of `build_sps`, which this is for an
+  infinite `max_step_size`. With the weighted mean on the server it is FedSPS.
+
+  Args:
+    max_step_size: The largest step, gamma_b of FedSPS, above zero; may be
+      infinite. Default 1.0, the step that the published code of SPS begins
+      with. It is the one thing to tune: FedCAda's comparison tunes it and `c`.
+    c: See `build_sps`.
+    epsilon: See `build_sps`.
+    optimal_value: See `build_sps`. FedSPS calls it a lower bound, l_i*.
+
+  Returns:
+    An `ExtraArgsOptimizer` with the hyperparameters `c`, `epsilon`,
+    `optimal_value` and `max_step_size`. It reports the `step_size` of each
+    step.
+
+  Raises:
+    ValueError: See `build_sps`.
+
+  Example:
+
+    >>> optimizer = build_sps_max(max_step_size=0.125)
+    >>> state = optimizer.initialize(tf.TensorSpec([], tf.float32))
+    >>> x = tf.constant(2.0)  # f(x) = 2 x^2, the smoothness is 4
+    >>> state, x = optimizer.next(state, x, 4.0 * x, value=2.0 * x**2)
+    >>> round(float(state['last_step_size']), 4), round(float(x), 4)
+    (0.125, 1.0)
+
+  References:
+    Loizou et al., https://arxiv.org/abs/2002.10542, the step size SPS_max of
+    section 2; Mukherjee, Loizou, Stich, Locally Adaptive Federated Learning,
+    TMLR 2024, https://arxiv.org/abs/2307.06306, Algorithm 1 (FedSPS).
+    Deviations: those of `build_sps`.
+  """
+  return _SPS(_shared_hparams(c, epsilon, optimal_value, max_step_size))
+
+
+def build_sps_smooth(
+    c: float = 0.5,
+    epsilon: float = 1e-8,
+    optimal_value: float = 0.0,
+    gamma: float = 2.0,
+    initial_step_size: float = 1.0,
+    batches_per_epoch: int = 500,
+    max_step_size: float = math.inf,
+) -> optimizer.ExtraArgsOptimizer:
+  """Builds SGD with the stochastic Polyak step size that grows smoothly.
+
+  ```
+  eta_k = min(gamma^(1 / batches_per_epoch) * eta, max_step_size,
+              the step size of SPS)
+  ```
+
+  where `eta` is the last step size above zero, `initial_step_size` before there
+  is one. The step size of SPS and everything else is that of `build_sps`. The
+  history starts anew in every round and goes on over the epochs of a round.
+
+  Args:
+    c: See `build_sps`.
+    epsilon: See `build_sps`.
+    optimal_value: See `build_sps`.
+    gamma: How much the step may grow in one epoch, above zero. Default 2.0, of
+      section 4 of the paper and of the published code.
+    initial_step_size: The step before the first, above zero. Default 1.0, of
+      the published code.
+    batches_per_epoch: How many local steps an epoch has, above zero; where the
+      clients differ, the mean. Default 500, of the published code, which is far
+      above what most clients have: the step then hardly grows.
+    max_step_size: The largest step, above zero. Default: infinite.
+
+  Returns:
+    An `ExtraArgsOptimizer` with all arguments as hyperparameters. It reports
+    the `step_size` of each step.
+
+  Raises:
+    ValueError: See `build_sps`.
+
+  Example:
+
+    >>> optimizer = build_sps_smooth(initial_step_size=0.1, batches_per_epoch=1)
+    >>> state = optimizer.initialize(tf.TensorSpec([], tf.float32))
+    >>> x, steps = tf.constant(1.0), []
+    >>> for _ in range(3):  # f(x) = x^2, the smoothness is 2
+    ...   state, x = optimizer.next(state, x, 2.0 * x, value=x**2)
+    ...   steps.append(round(float(state['last_step_size']), 4))
+    >>> steps  # Twice 0.1, twice that, then 1 over the smoothness.
+    [0.2, 0.4, 0.5]
+
+  References:
+    Loizou et al., https://arxiv.org/abs/2002.10542, section 4; it is the
+    default of the published code, https://github.com/IssamLaradji/sps.
+    Deviations: a step of zero does not become the `eta` of the next one. In the
+    published code it does, and all further steps are zero. That code also
+    leaves the optimal value and the largest step out of this variant.
+  """
+  hparams = _shared_hparams(c, epsilon, optimal_value, max_step_size)
+  hparams[_GAMMA_KEY] = gamma
+  hparams[_INITIAL_STEP_SIZE_KEY] = initial_step_size
+  hparams[_BATCHES_PER_EPOCH_KEY] = batches_per_epoch
+  return _SPS(hparams)
