@@ -86,6 +86,7 @@ class BinaryTest(parameterized.TestCase):
     path.write_text(text)
     return path
 
+  @pytest.mark.slow
   def test_writes_a_line_a_runtime_and_shows_peers_beside(self):
     path = self.folder / 'times.jsonl'
     path.write_text('{"kept": true}\n')

@@ -21,6 +21,7 @@ import sys
 import tempfile
 
 from absl.testing import absltest
+import pytest
 
 _ROOT = pathlib.Path(__file__).parents[2]
 
@@ -97,6 +98,7 @@ class ConformanceTest(absltest.TestCase):
         ],
     )
 
+  @pytest.mark.slow
   def test_missing_and_broken_files_are_one_sentence(self):
     for text, found in (
         (None, 'No such file'),

@@ -28,6 +28,7 @@ from absl import flags
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from experiments import command_line
@@ -163,6 +164,7 @@ class ExportTest(parameterized.TestCase):
         self._load('best'), {1: first, 2: last}[manifest['round_num']]
     )
 
+  @pytest.mark.slow
   def test_average_of_the_last_rounds(self):
     trainer_testing.train(
         self.folder, '--weights_average_rounds=2', '--total_rounds=3'

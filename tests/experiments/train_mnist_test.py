@@ -83,6 +83,7 @@ class TrainMnistTest(absltest.TestCase):
     self.npz.write_bytes(self.npz.read_bytes()[:9999])
     self._assert_refused(self._run(), 2, f'{self.npz} is damaged')
 
+  @pytest.mark.slow
   def test_trains_and_draws_the_partition(self):
     self._write()
     done = self._run(

@@ -269,6 +269,7 @@ class TrainTest(absltest.TestCase):
     text = (self.output_dir / name / 'metrics.csv').read_text()
     return [line.rpartition(',')[0] for line in text.splitlines()]
 
+  @pytest.mark.slow
   def test_trains_repeats_and_resumes_to_the_same_bytes(self):
     whole = _Process(*self._arguments('whole'))
     code, out, err = whole.wait()

@@ -25,6 +25,7 @@ from unittest import mock
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
+import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -87,6 +88,7 @@ class WarmStartTest(parameterized.TestCase):
   def test_native_run_begins_with_the_weights(self):
     self._assert_begins_with_the_weights('native')
 
+  @pytest.mark.slow
   def test_run_begins_with_the_weights_and_goes_on_with_the_same_alone(self):
     arguments = self._assert_begins_with_the_weights('compiled')
     recorded = self.recorded()

@@ -378,6 +378,7 @@ class FedOptTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(measured['num_steps'], 3 + 2)
     self.assertEqual(measured['num_gradient_evaluations'], 5 + 3)
 
+  @pytest.mark.slow
   def test_delta_sgd_reuse_runs_in_stock_algorithms(self):
     optimizer = optimizers.build_delta_sgd(previous_gradient='reuse')
     for kind in ('functional', 'variable'):

@@ -40,6 +40,13 @@ def _private(noise_multiplier, clip):
   )
 
 
+def _secure():
+  return tff.aggregators.MeanFactory(
+      tff.aggregators.SecureSumFactory(100.0),
+      tff.aggregators.SecureSumFactory(100.0, 0.0),
+  )
+
+
 def _clipping(norm):
   return tff.aggregators.clipping_factory(norm, tff.aggregators.MeanFactory())
 
@@ -87,7 +94,7 @@ class PayloadAggregatorsTest(tf.test.TestCase, parameterized.TestCase):
       algorithm=list(_PAYLOADS),
       build=[
           lambda: _private(1e-6, 100.0),
-          lambda: tff.learning.secure_aggregator(),
+          _secure,
           lambda: tff.learning.robust_aggregator(),
           lambda: _clipping(100.0),
       ],
@@ -203,7 +210,7 @@ class BuildErrorsTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.named_parameters(
       ('private', lambda: _private(1.0, 1.0)),
-      ('secure', lambda: tff.learning.secure_aggregator()),
+      ('secure', _secure),
       ('clipping', lambda: _clipping(1.0)),
   )
   @pytest.mark.slow

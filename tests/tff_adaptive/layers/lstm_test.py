@@ -264,6 +264,7 @@ def _client(num_examples: int) -> list[Any]:
 @pytest.mark.usefixtures('native_runtime')
 class RuntimesTest(tf.test.TestCase):
 
+  @pytest.mark.slow
   def test_trains_on_both_with_the_same_result(self):
     process = algorithms.build_fed_opt(
         _functional_model(),
