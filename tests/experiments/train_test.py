@@ -367,7 +367,9 @@ class TrainTest(absltest.TestCase):
       self.assertIn(flag, done.stdout)
 
   def test_presets_are_valid(self):
-    for preset in (_ROOT / 'experiments' / 'presets').glob('*.flags'):
+    presets = list((_ROOT / 'experiments' / 'presets').glob('*.flags'))
+    self.assertNotEmpty(presets)
+    for preset in presets:
       with self.subTest(preset.name):
         values = flags.FlagValues()
         from experiments import hparam_flags
@@ -376,7 +378,8 @@ class TrainTest(absltest.TestCase):
         hparam_flags.define(values)
         values(['train', f'--flagfile={preset}'])
         choices = hparams.read_choices(values)
-        hparams.read_settings(choices, values)
+        settings = hparams.read_settings(choices, values)
+        self.assertEqual(settings.experiment_name, preset.stem)
 
 
 if __name__ == '__main__':

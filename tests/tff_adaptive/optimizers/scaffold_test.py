@@ -175,7 +175,12 @@ class ScaffoldTest(tf.test.TestCase, parameterized.TestCase):
       optimizers.build_scaffold_sgd(**arguments)
 
   def test_number_of_clients_may_be_of_numpy(self):
-    optimizers.build_scaffold_sgd(np.int64(3))
+    for num_clients in (3, np.int64(3)):
+      rule = optimizers.build_scaffold_sgd(num_clients)
+      shared = rule.initialize_shared(tf.TensorSpec([], tf.float32))
+      change = {'control': tf.constant(6.0)}
+      updated = rule.update_shared(shared, change, tf.constant(1, tf.int64))
+      self.assertEqual(updated['control'], 2.0)
 
 
 def _scaffold(num_clients, **kwargs):
