@@ -46,9 +46,6 @@ _RUN_ELSEWHERE = {
     'variable_model,emnist_cnn,so_logreg --json=times.jsonl': (
         'tests/experiments/benchmark_test.py'
     ),
-    '.venv/bin/python -m experiments.trace --run=runs/sgd --round=20': (
-        'tests/experiments/trace_test.py'
-    ),
     '.venv/bin/python -m tff_adaptive.doctor': (
         'tests/tff_adaptive/doctor_test.py'
     ),
@@ -65,6 +62,7 @@ _RUN_HERE = {
     'make check': 'test_check',
     '.venv/bin/python -m experiments.train': 'test_experiments',
     '.venv/bin/python -m experiments.export': 'test_experiments',
+    '.venv/bin/python -m experiments.trace': 'test_experiments',
 }
 
 
@@ -249,6 +247,7 @@ class ReadmeTest(absltest.TestCase):
     """Runs the training commands; that on MNIST briefly, on made-up images."""
     digits, warm, mnist = [c for c in _commands() if 'experiments.train' in c]
     exports = [c for c in _commands() if 'experiments.export' in c]
+    (trace,) = [c for c in _commands() if 'experiments.trace' in c]
     copy = self._copy_project()
     (copy / 'data').mkdir()
     generator = np.random.default_rng(0)
@@ -266,14 +265,17 @@ class ReadmeTest(absltest.TestCase):
     for command, num_rounds, folder in (
         (digits, 20, 'sgd'),
         # The other commands are about that run.
-        (' && '.join([*exports, warm]), 20, 'warm'),
+        (' && '.join([*exports, warm, trace]), 20, 'warm'),
         (f'{mnist} --total_rounds=2', 2, 'mnist.fed_opt.delta_sgd.fedavg'),
     ):
       result = _run(command, copy)
       self.assertEqual(result.returncode, 0, result.stderr)
       rows = (copy / 'runs' / folder / 'metrics.csv').read_text().splitlines()
       self.assertLen(rows, 1 + num_rounds)
-    for name in ('digits.keras', 'digits.npz'):
+    traces = [
+        f'runs/sgd/plots/trace_0020.{suffix}' for suffix in ('csv', 'png')
+    ]
+    for name in ('digits.keras', 'digits.npz', *traces):
       self.assertTrue((copy / name).is_file(), name)
 
 
