@@ -112,6 +112,12 @@ def _define_protocol(flag_values):
           "Passes of a client over its data in a round. Default: the task's.",
       ),
       (
+          'max_examples',
+          None,
+          'How many examples of a client count, the first ones in stored '
+          "order. Default: the task's.",
+      ),
+      (
           'rounds_per_evaluation',
           5,
           'Evaluate on the whole test set after every this many rounds, and '
@@ -145,6 +151,34 @@ def _define_protocol(flag_values):
       'Begin with the weights of this file: one of experiments.export, a '
       'checkpoint or best.npz of a run; or with those of the newest checkpoint '
       "in this folder of a run. Default: the task's own, from --seed.",
+      flag_values=flag_values,
+  )
+
+
+def _define_clients(flag_values):
+  """Defines the flags of who is trained on, and who or what is kept."""
+  flags.DEFINE_integer(
+      'num_clients',
+      None,
+      'Train on this many clients of the task, drawn by --seed. Default: all.',
+      lower_bound=1,
+      flag_values=flag_values,
+  )
+  flags.DEFINE_integer(
+      'heldout_clients',
+      None,
+      'Keep this many clients, drawn by --seed, for testing only: their '
+      "examples take the place of the task's test data. Default: none.",
+      lower_bound=1,
+      flag_values=flag_values,
+  )
+  flags.DEFINE_float(
+      'heldout_fraction',
+      None,
+      "Keep this part of every client's examples for testing only, in place of "
+      "the task's test data. Default: none.",
+      lower_bound=0.0,
+      upper_bound=1.0,
       flag_values=flag_values,
   )
 
@@ -244,5 +278,6 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
   """
   _define_choices(flag_values)
   _define_protocol(flag_values)
+  _define_clients(flag_values)
   _define_callbacks(flag_values)
   _define_environment(flag_values)

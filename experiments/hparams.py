@@ -131,6 +131,10 @@ class Settings:
   clients_per_round: Optional[int]
   client_batch_size: Optional[int]
   client_epochs: Optional[int]
+  max_examples: Optional[int]
+  num_clients: Optional[int]
+  heldout_clients: Optional[int]
+  heldout_fraction: Optional[float]
   rounds_per_evaluation: int
   rounds_per_checkpoint: int
   checkpoints_to_keep: int

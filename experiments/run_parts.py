@@ -22,6 +22,7 @@ import tensorflow_federated as tff
 from experiments import hparams
 from experiments import registry
 from tff_adaptive.simulation import callbacks
+from tff_adaptive.simulation import client_data
 from tff_adaptive.simulation import client_states
 from tff_adaptive.simulation import client_store
 from tff_adaptive.simulation import cohort
@@ -29,13 +30,18 @@ from tff_adaptive.simulation import data_checks
 from tff_adaptive.simulation import run_directory
 from tff_adaptive.simulation import sampling
 from tff_adaptive.simulation import task as task_lib
+from tff_adaptive.simulation import task_transforms
 
 PROTOCOL = (
     'total_rounds',
     'clients_per_round',
     'client_batch_size',
     'client_epochs',
+    'max_examples',
 )
+
+# Of clients that are read from files one by one.
+_MAX_CHECKED_CLIENTS = 1000
 
 _Choices = Mapping[str, hparams.Choice]
 
@@ -87,6 +93,7 @@ def build_task(
       'seed': settings.seed,
   }
   task = choice.build(**{name: supplied[name] for name in choice.row.supplied})
+  task = _choose_clients(task, settings)
   data_checks.check_central_examples(
       task.central_test, num_classes=task.num_classes
   )
@@ -94,11 +101,42 @@ def build_task(
       task.train_data,
       num_classes=task.num_classes,
       bad_clients=settings.bad_clients,
+      max_clients=_max_checked_clients(task),
   )
   if checked.bad_clients:
     print(
         f'{len(checked.bad_clients)} of {len(task.train_data.client_ids)} '
         'clients are bad and count for nothing in a round.'
+    )
+  return task
+
+
+def _max_checked_clients(task: task_lib.Task) -> Optional[int]:
+  """Returns how many clients to look through; all that are in memory."""
+  if isinstance(task.train_data, client_data.PackedClientArrays):
+    return None
+  if len(task.train_data.client_ids) > _MAX_CHECKED_CLIENTS:
+    print(
+        f'Of {len(task.train_data.client_ids)} clients {_MAX_CHECKED_CLIENTS} '
+        'are looked through now, the others when they train.'
+    )
+  return _MAX_CHECKED_CLIENTS
+
+
+def _choose_clients(
+    task: task_lib.Task, settings: hparams.Settings
+) -> task_lib.Task:
+  """Returns the task with the clients and test data that the flags ask for."""
+  seed = settings.seed
+  if settings.heldout_clients is not None:
+    task = task_transforms.hold_out_clients(
+        task, settings.heldout_clients, seed
+    )
+  if settings.num_clients is not None:
+    task = task_transforms.take_clients(task, settings.num_clients, seed)
+  if settings.heldout_fraction is not None:
+    task = task_transforms.hold_out_examples(
+        task, settings.heldout_fraction, seed
     )
   return task
 
@@ -169,6 +207,7 @@ def build_cohort_fn(task: task_lib.Task, seed: int) -> Callable[[int], Any]:
         round_num=round_index,
         seed=seed,
         plan=plan,
+        augmentation=task.augmentation,
     )
 
   return cohort_fn

@@ -383,7 +383,8 @@ class LazyClientArrays(ClientArrays):
       )
     self._load_fn = load_fn
     self._cache_bytes = cache_bytes
-    self._sizes = dict(client_sizes or {})
+    self._known_sizes = client_sizes or {}
+    self._read_sizes: dict[str, int] = {}
     self._cache: collections.OrderedDict[str, Any] = collections.OrderedDict()
     self._cached_bytes = 0
     self._lock = threading.Lock()
@@ -396,9 +397,12 @@ class LazyClientArrays(ClientArrays):
   def num_examples(self, client_id: str) -> int:
     """Returns how many examples a client holds; KeyError if it is unknown."""
     self.position(client_id)
-    if client_id not in self._sizes:
-      self.examples(client_id)
-    return self._sizes[client_id]
+    if client_id in self._read_sizes:
+      return self._read_sizes[client_id]
+    if client_id in self._known_sizes:
+      return self._known_sizes[client_id]
+    self.examples(client_id)
+    return self._read_sizes[client_id]
 
   def examples(self, client_id: str) -> feature_arrays.Examples:
     """Returns a client's features, arrays of shape [num_examples, ...]."""
@@ -411,7 +415,7 @@ class LazyClientArrays(ClientArrays):
         self._load_fn(client_id), f'Client {client_id!r}'
     )
     examples = feature_arrays.check_match(loaded, self.element_spec, client_id)
-    self._sizes[client_id] = len(next(iter(examples.values())))
+    self._read_sizes[client_id] = len(next(iter(examples.values())))
     self._keep(client_id, examples)
     return examples
 

@@ -16,12 +16,13 @@
 import collections
 from collections.abc import Iterable, Mapping, Sequence
 import itertools
-from typing import Any, NamedTuple, Union
+from typing import Any, NamedTuple, Optional, Union
 
 import attrs
 import numpy as np
 import tensorflow as tf
 
+from tff_adaptive.simulation import augmentation as augmentation_lib
 from tff_adaptive.simulation import batching
 from tff_adaptive.simulation import client_data
 from tff_adaptive.simulation import feature_arrays
@@ -76,6 +77,10 @@ class Cohort(Sequence):
     round_num: The number of the round, a non-negative integer.
     seed: The seed of the experiment, a non-negative integer.
     plan: How examples become batches.
+    augmentation: Changes examples on their way into training, in every epoch
+      anew; None (the default) for none. Keyword-only.
+    packed: The batches of all clients, where they have been read ahead, see
+      `fetch`. Keyword-only.
 
   Raises:
     KeyError: If the source does not know a client.
@@ -103,6 +108,16 @@ class Cohort(Sequence):
   plan: batching.BatchPlan = attrs.field(
       validator=attrs.validators.instance_of(batching.BatchPlan)
   )
+  augmentation: Optional[augmentation_lib.Augmentation] = attrs.field(
+      default=None,
+      kw_only=True,
+      validator=attrs.validators.optional(
+          attrs.validators.instance_of(augmentation_lib.Augmentation)
+      ),
+  )
+  packed: Optional[PackedBatches] = attrs.field(
+      default=None, kw_only=True, repr=False
+  )
 
   def __attrs_post_init__(self):
     if isinstance(self.round_num, bool) or not isinstance(
@@ -121,26 +136,51 @@ class Cohort(Sequence):
   def __len__(self) -> int:
     return len(self.client_ids)
 
+  @property
+  def element_spec(self) -> feature_arrays.ElementSpec:
+    """Feature names and `tf.TensorSpec`s of an example in a batch."""
+    return (self.augmentation or self.source).element_spec
+
+  def fetch(self) -> 'Cohort':
+    """Reads all that the round needs of its clients.
+
+    Returns:
+      The same cohort, which reads and augments nothing any more. What reads
+      cohorts ahead, while a round goes on, calls this.
+    """
+    return attrs.evolve(self, packed=self.pack())
+
   def __getitem__(
       self, index: Union[int, slice]
   ) -> Union[tf.data.Dataset, 'Cohort']:
     """Returns a client's batches, or for a slice a cohort of its clients."""
     if isinstance(index, slice):
       ids = self.client_ids[index]
-      return attrs.evolve(self, client_ids=ids)
+      return attrs.evolve(self, client_ids=ids, packed=None)
+    rows = self._training_rows(index)
+    num_rows = len(next(iter(rows.values())))
+    num_epochs = self.plan.num_epochs if num_rows else 1
     # Batching by tf.data needs no traced function, so no memory is left behind.
     dataset = None
-    for positions in self._epochs(index):
-      examples = self.source.take(self.client_ids[index], positions)
-      epoch = tf.data.Dataset.from_tensor_slices(examples)
+    for ends in np.split(np.arange(num_rows), num_epochs):
+      epoch = tf.data.Dataset.from_tensor_slices(_take(rows, ends))
       epoch = epoch.batch(self.plan.batch_size)
       dataset = epoch if dataset is None else dataset.concatenate(epoch)
     return dataset
 
-  def _epochs(self, index: int) -> list[np.ndarray]:
-    """Returns the positions of every epoch, its batches joined together."""
+  def _training_rows(self, index: int) -> Batch:
+    """Returns the examples of all batches of a client, one after the other."""
+    if self.packed is not None:
+      return _packed_rows(self.packed, range(len(self))[index])
     order = self._example_order(index, self._shuffling())
-    return np.split(order, self.plan.num_epochs if len(order) else 1)
+    client_id = self.client_ids[index]
+    examples = self.source.take(client_id, order)
+    if self.augmentation is None:
+      return examples
+    generator = random_streams.stream(
+        self.seed, random_streams.AUGMENTATION, self.round_num, client_id
+    )
+    return self.augmentation(examples, generator, client_id)
 
   def num_examples(self, index: int) -> int:
     """Returns how many examples the client at a place holds, used or not."""
@@ -151,7 +191,7 @@ class Cohort(Sequence):
     return batching.num_steps(self.plan, self.num_examples(index))
 
   def arrays(self, index: int) -> feature_arrays.Examples:
-    """Returns all examples of the client at a place, in stored order."""
+    """Returns all examples of the client at a place, as they are stored."""
     return self.source.examples(self.client_ids[index])
 
   def index_plan(self, index: int) -> list[np.ndarray]:
@@ -196,18 +236,17 @@ class Cohort(Sequence):
       For every batch its feature names and arrays of shape
       [batch_size or less, ...]; an empty list for an empty client.
     """
-    client_id = self.client_ids[index]
-    return [
-        self.source.take(client_id, positions)
-        for positions in self.index_plan(index)
-    ]
+    rows = self._training_rows(index)
+    ends = _offsets(self._batch_sizes(index))
+    return [_take(rows, slice(*bounds)) for bounds in zip(ends[:-1], ends[1:])]
 
   def pack(self) -> PackedBatches:
     """Returns the batches of all clients together.
 
     Returns:
       The batches. The rows are those of all clients of the source where it is a
-      `PackedClientArrays`, and nothing is copied; else those of the cohort.
+      `PackedClientArrays` and there is no augmentation, and nothing is copied;
+      else those of the cohort.
 
     Example:
 
@@ -219,27 +258,37 @@ class Cohort(Sequence):
       >>> packed.order.tolist(), packed.offsets.tolist()
       ([0, 1, 2], [0, 2, 3])
     """
-    shuffling = self._shuffling()
+    if self.packed is not None:
+      return self.packed
     clients = range(len(self))
-    orders = [self._example_order(index, shuffling) for index in clients]
     sizes = [self._batch_sizes(index) for index in clients]
-    if isinstance(self.source, client_data.PackedClientArrays):
-      rows = self.source.values
-      orders = list(map(self.source.rows, self.client_ids, orders))
-    else:
-      rows = self._join()
-      firsts = _offsets([self.num_examples(index) for index in clients])
-      orders = list(map(np.add, orders, firsts))
+    rows, order = self._rows_and_order()
     return PackedBatches(
         rows,
-        np.concatenate([np.zeros(0, np.int64), *orders]),
+        order,
         _offsets(list(itertools.chain.from_iterable(sizes))),
         _offsets(list(map(len, sizes))),
     )
 
-  def _join(self) -> Batch:
-    """Joins the examples of all clients, one after the other."""
-    parts = [self.arrays(index) for index in range(len(self))]
+  def _rows_and_order(self) -> tuple[Mapping[str, np.ndarray], np.ndarray]:
+    """Returns rows, and which of them are in the batches one by one."""
+    clients = range(len(self))
+    if self.augmentation is not None:
+      rows = self._join([self._training_rows(index) for index in clients])
+      return rows, np.arange(len(next(iter(rows.values()))))
+    shuffling = self._shuffling()
+    orders = [self._example_order(index, shuffling) for index in clients]
+    if isinstance(self.source, client_data.PackedClientArrays):
+      rows = self.source.values
+      orders = list(map(self.source.rows, self.client_ids, orders))
+    else:
+      rows = self._join([self.arrays(index) for index in clients])
+      firsts = _offsets([self.num_examples(index) for index in clients])
+      orders = list(map(np.add, orders, firsts))
+    return rows, np.concatenate([np.zeros(0, np.int64), *orders])
+
+  def _join(self, parts: Sequence[Batch]) -> Batch:
+    """Joins the examples of clients, one after the other."""
     return collections.OrderedDict(
         (
             name,
@@ -250,7 +299,7 @@ class Cohort(Sequence):
                 ]
             ),
         )
-        for name, feature in self.source.element_spec.items()
+        for name, feature in self.element_spec.items()
     )
 
 
@@ -327,6 +376,18 @@ class StatefulCohort(Cohort):
             self.state_spec,
         )
     )
+
+
+def _packed_rows(packed: PackedBatches, client: int) -> Batch:
+  """Returns the examples of all batches of one of the packed clients."""
+  first, last = packed.offsets[packed.starts[client : client + 2]]
+  return _take(packed.rows, packed.order[first:last])
+
+
+def _take(rows: Mapping[str, np.ndarray], places: Any) -> Batch:
+  return collections.OrderedDict(
+      (name, array[places]) for name, array in rows.items()
+  )
 
 
 def _offsets(lengths: list[int]) -> np.ndarray:

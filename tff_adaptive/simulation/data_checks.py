@@ -14,7 +14,7 @@
 """Looking through client data before training, instead of failing in it."""
 
 import collections
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Optional
 
 from absl import logging
@@ -48,6 +48,7 @@ def check_clients(
     num_classes: Optional[int] = None,
     label_key: str = 'y',
     bad_clients: str = ERROR,
+    max_clients: Optional[int] = None,
 ) -> CheckedClients:
   """Looks through all clients for data that training cannot use.
 
@@ -62,7 +63,8 @@ def check_clients(
   Labels out of range are an error either way: depending on the device the loss
   would be NaN or silently wrong.
 
-  All clients are read once, also those of a lazy source.
+  All clients are read once, also those of a lazy source, unless `max_clients`
+  says otherwise.
 
   Args:
     source: The clients.
@@ -71,6 +73,8 @@ def check_clients(
     label_key: The feature that holds the labels, of any shape. Defaults to 'y',
       the name that `tff.learning` demands.
     bad_clients: 'error' or 'reject'.
+    max_clients: How many clients are looked through at most, spread evenly over
+      all; None (the default) for all of them.
 
   Returns:
     The source, unchanged, and what is wrong with which client.
@@ -99,7 +103,7 @@ def check_clients(
         f'{list(source.element_spec)}.'
     )
   found = collections.OrderedDict()
-  for client_id in source.client_ids:
+  for client_id in _spread(source.client_ids, max_clients):
     examples = source.examples(client_id)
     if num_classes is not None:
       problem = find_bad_label(examples[label_key], num_classes)
@@ -113,6 +117,18 @@ def check_clients(
       found[client_id] = problem
   _report(found, len(source.client_ids), bad_clients)
   return CheckedClients(source, found)
+
+
+def _spread(
+    client_ids: Sequence[str], max_clients: Optional[int]
+) -> Sequence[str]:
+  """Returns clients spread evenly over all, at most so many."""
+  num_clients = len(client_ids)
+  if max_clients is None or num_clients <= max_clients:
+    return client_ids
+  return [
+      client_ids[i * num_clients // max_clients] for i in range(max_clients)
+  ]
 
 
 def check_central_examples(

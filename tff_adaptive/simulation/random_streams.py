@@ -28,6 +28,8 @@ from typing import Any, Union
 import numpy as np
 
 # What a stream is for. Part of its key, so that two uses never share numbers.
+AUGMENTATION = 'augmentation'
+CLIENT_SUBSET = 'client_subset'
 DATA_SPLIT = 'data_split'
 DROPOUT = 'dropout'
 INITIAL_WEIGHTS = 'initial_weights'

@@ -13,14 +13,17 @@
 # limitations under the License.
 """A learning task: clients, models and the protocol of training on them."""
 
+import collections
 from collections.abc import Callable, Mapping
 from typing import Any, Optional
 
 import attrs
+import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive.client_works import moon
+from tff_adaptive.simulation import augmentation as augmentation_lib
 from tff_adaptive.simulation import batching
 from tff_adaptive.simulation import client_data
 from tff_adaptive.simulation import client_data_conversion
@@ -88,6 +91,12 @@ def _central_examples(value: Any) -> feature_arrays.Examples:
   return feature_arrays.as_examples(value, 'The central test data')
 
 
+def _validation_examples(value: Any) -> Optional[feature_arrays.Examples]:
+  if value is None:
+    return None
+  return feature_arrays.as_examples(value, 'The validation data')
+
+
 @attrs.frozen(eq=False)
 class Task:
   """Everything that a simulation needs to know about what is learned.
@@ -112,6 +121,11 @@ class Task:
       in the model's order, to the representations of the batch's examples,
       [batch, ...]; what `client_works.build_moon` takes. None (the default)
       where the model has none.
+    validation: Central data to choose hyperparameters by, in the form of
+      `central_test`, or None (the default).
+    augmentation: What happens to the examples of `train_data` on their way into
+      training, and turns them into what the model takes; None (the default)
+      for nothing. Data to evaluate on come as the model takes them.
 
   Raises:
     TypeError: If a part has the wrong type, or the model's `input_spec` is not
@@ -153,14 +167,27 @@ class Task:
       default=None,
       validator=attrs.validators.optional(attrs.validators.is_callable()),
   )
+  validation: Optional[feature_arrays.Examples] = attrs.field(
+      default=None, converter=_validation_examples
+  )
+  augmentation: Optional[augmentation_lib.Augmentation] = attrs.field(
+      default=None,
+      validator=attrs.validators.optional(
+          attrs.validators.instance_of(augmentation_lib.Augmentation)
+      ),
+  )
 
   def __attrs_post_init__(self):
     input_spec = self.input_spec
-    check_input_spec(self.train_data.element_spec, input_spec, '`train_data`')
+    trained_on = (self.augmentation or self.train_data).element_spec
+    check_input_spec(trained_on, input_spec, '`train_data`')
     central_spec = feature_arrays.spec_of(self.central_test)
     check_input_spec(central_spec, input_spec, '`central_test`')
     if self.test_data is not None:
       check_input_spec(self.test_data.element_spec, input_spec, '`test_data`')
+    if self.validation is not None:
+      validation_spec = feature_arrays.spec_of(self.validation)
+      check_input_spec(validation_spec, input_spec, '`validation`')
     num_clients = len(self.train_data.client_ids)
     if self.protocol.clients_per_round > num_clients:
       raise ValueError(
@@ -183,8 +210,8 @@ class Task:
     Returns:
       A `tff.simulation.baselines.BaselineTask` whose preprocessing takes,
       shuffles, repeats and batches as `protocol` says (with TFF's unseeded
-      shuffling), and whose test data are the central ones. Its model is
-      `variable_model_fn`.
+      shuffling and augmentation), and whose test data are the central ones. Its
+      model is `variable_model_fn`.
 
     Raises:
       ValueError: If the model leaves a dimension open that the data fix, which
@@ -193,7 +220,7 @@ class Task:
     datasets = tff.simulation.baselines.BaselineTaskDatasets(
         train_data=client_data_conversion.to_client_data(self.train_data),
         test_data=tf.data.Dataset.from_tensor_slices(self.central_test),
-        train_preprocess_fn=_preprocess_fn(self.protocol),
+        train_preprocess_fn=_preprocess_fn(self.protocol, self.augmentation),
         eval_preprocess_fn=lambda data: data.batch(_EVALUATION_BATCH_SIZE),
     )
     return tff.simulation.baselines.BaselineTask(
@@ -253,6 +280,7 @@ def _fits(found: tf.TensorShape, expected: tf.TensorShape) -> bool:
 
 def _preprocess_fn(
     protocol: Protocol,
+    augmentation: Optional[augmentation_lib.Augmentation],
 ) -> Callable[[tf.data.Dataset], tf.data.Dataset]:
   """Returns a client's preprocessing in `tf.data`; the order of `BatchPlan`."""
 
@@ -261,8 +289,24 @@ def _preprocess_fn(
       dataset = dataset.take(protocol.max_examples)
     # Repeating whole epochs of batches keeps batches within an epoch.
     epoch = dataset.shuffle(_SHUFFLE_BUFFER, reshuffle_each_iteration=True)
-    return epoch.batch(protocol.client_batch_size).repeat(
+    batches = epoch.batch(protocol.client_batch_size).repeat(
         protocol.client_epochs
     )
+    return batches if augmentation is None else batches.map(augment)
+
+  def augment(batch: Mapping[str, tf.Tensor]) -> Mapping[str, tf.Tensor]:
+    assert augmentation is not None
+    spec = augmentation.element_spec
+
+    def in_numpy(*features):
+      examples = collections.OrderedDict(zip(batch, features))
+      return list(augmentation(examples, np.random.default_rng()).values())
+
+    augmented = tf.numpy_function(
+        in_numpy, list(batch.values()), [one.dtype for one in spec.values()]
+    )
+    for feature, one in zip(augmented, spec.values()):
+      feature.set_shape([None, *one.shape])
+    return collections.OrderedDict(zip(spec, augmented))
 
   return preprocess

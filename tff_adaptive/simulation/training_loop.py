@@ -30,6 +30,7 @@ from tff_adaptive.simulation import client_states as client_states_lib
 from tff_adaptive.simulation import client_store as client_store_lib
 from tff_adaptive.simulation import interrupts
 from tff_adaptive.simulation import metrics_writers
+from tff_adaptive.simulation import prefetching
 from tff_adaptive.simulation import progress as progress_lib
 
 
@@ -92,6 +93,7 @@ class _Run:
   def __init__(self, plan: _Plan):
     self._plan = plan
     self._saved_round = 0
+    self.cohort_fn = plan.cohort_fn
     self.round_num = 0
     self.stopped = False
     self.evaluation = None
@@ -155,7 +157,7 @@ class _Run:
     Nothing of the run changes here, so it may be interrupted at any point.
     """
     start = time.perf_counter()
-    cohort = self._plan.cohort_fn(self.round_num)
+    cohort = self.cohort_fn(self.round_num)
     if self._plan.client_states:
       cohort = self._plan.client_states.add_to(cohort)
     output = self._plan.process.next(self.state, cohort)
@@ -282,6 +284,7 @@ def run_training(
     get_weights: Optional[Callable[[Any], Any]] = None,
     initial_state_fn: Optional[Callable[[], Any]] = None,
     client_store: Optional[client_store_lib.ClientStateStore] = None,
+    read_ahead: bool = False,
 ) -> TrainingResult:
   """Trains a learning process, from its newest checkpoint on.
 
@@ -366,6 +369,9 @@ def run_training(
     if run.finished:
       run.evaluation = run.evaluate(run.state)
     else:
+      if read_ahead:
+        prefetcher = prefetching.CohortPrefetcher(cohort_fn, total_rounds)
+        run.cohort_fn = stack.enter_context(prefetcher).get
       _train(run, plan)
   return TrainingResult(
       state=run.state,

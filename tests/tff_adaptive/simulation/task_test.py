@@ -21,73 +21,25 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests.tff_adaptive.simulation import task_testing
 from tff_adaptive.simulation import batching
 from tff_adaptive.simulation import client_data
 from tff_adaptive.simulation import task
 
-_INPUT_SPEC = collections.OrderedDict(
-    x=tf.TensorSpec([None, 3], tf.float32), y=tf.TensorSpec([None], tf.int32)
-)
 
-
-def _examples(size, **features):
-  return collections.OrderedDict(
-      x=np.ones([size, 3], np.float32), y=np.zeros([size], np.int32), **features
-  )
-
-
-def _clients(*sizes):
-  return client_data.PackedClientArrays.from_clients(
-      {f'client_{i}': _examples(size) for i, size in enumerate(sizes)}
-  )
-
-
-def _keras_model():
-  return tf.keras.Sequential(
-      [tf.keras.layers.Dense(2, kernel_initializer='zeros', input_shape=[3])]
-  )
-
-
-def _variable_model():
-  return tff.learning.models.from_keras_model(
-      _keras_model(),
-      loss=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-      input_spec=_INPUT_SPEC,
-  )
-
-
-def _functional_model(input_spec=_INPUT_SPEC):
+def _functional_model(input_spec=task_testing.INPUT_SPEC):
   return tff.learning.models.functional_model_from_keras(
-      _keras_model(),
+      task_testing.keras_model(),
       loss_fn=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
       input_spec=input_spec,
   )
-
-
-def _protocol(**changes):
-  numbers = dict(
-      client_batch_size=2, client_epochs=2, clients_per_round=2, total_rounds=5
-  )
-  return task.Protocol(**{**numbers, **changes})
-
-
-def _task(**changes):
-  arguments = dict(
-      name='toy',
-      functional_model=None,
-      variable_model_fn=_variable_model,
-      train_data=_clients(5, 1),
-      central_test=_examples(4),
-      protocol=_protocol(),
-  )
-  return task.Task(**{**arguments, **changes})
 
 
 class ProtocolTest(parameterized.TestCase):
 
   def test_batch_plan(self):
     self.assertEqual(
-        _protocol(max_examples=7).batch_plan(),
+        task_testing.protocol(max_examples=7).batch_plan(),
         batching.BatchPlan(2, num_epochs=2, max_examples=7),
     )
 
@@ -100,9 +52,9 @@ class ProtocolTest(parameterized.TestCase):
   )
   def test_number_out_of_range_raises(self, name):
     with self.assertRaisesRegex(ValueError, f'`{name}`.* 0'):
-      _protocol(**{name: 0})
+      task_testing.protocol(**{name: 0})
     with self.assertRaisesRegex(TypeError, f'`{name}`.*1.5'):
-      _protocol(**{name: 1.5})
+      task_testing.protocol(**{name: 1.5})
 
 
 class TaskTest(parameterized.TestCase):
@@ -111,12 +63,12 @@ class TaskTest(parameterized.TestCase):
       ('variable', lambda: None), ('functional', _functional_model)
   )
   def test_matching_parts_pass(self, functional_model_fn):
-    toy = _task(
+    toy = task_testing.build_task(
         functional_model=functional_model_fn(),
-        test_data=_clients(1),
+        test_data=task_testing.clients(1),
         num_classes=2,
     )
-    self.assertEqual(toy.input_spec, _INPUT_SPEC)
+    self.assertEqual(toy.input_spec, task_testing.INPUT_SPEC)
     self.assertEqual(toy.central_test['x'].shape, (4, 3))
     self.assertEqual(toy.num_classes, 2)
 
@@ -151,16 +103,16 @@ class TaskTest(parameterized.TestCase):
         {'a': features, 'b': features}
     )
     with self.assertRaisesRegex(ValueError, message):
-      _task(**{part: clients})
+      task_testing.build_task(**{part: clients})
 
   def test_central_test_that_does_not_fit_raises(self):
-    examples = _examples(2)
+    examples = task_testing.examples(2)
     examples['y'] = examples['y'].astype(np.int64)
     with self.assertRaisesRegex(ValueError, "'y' of `central_test`.*int64"):
-      _task(central_test=examples)
+      task_testing.build_task(central_test=examples)
     examples['y'] = examples['y'][:1]
     with self.assertRaisesRegex(ValueError, 'central test.*equally many'):
-      _task(central_test=examples)
+      task_testing.build_task(central_test=examples)
 
   def test_functional_input_spec_is_checked(self):
     wide = collections.OrderedDict(
@@ -168,18 +120,20 @@ class TaskTest(parameterized.TestCase):
         y=tf.TensorSpec([None], tf.int32),
     )
     with self.assertRaisesRegex(ValueError, "'x' of `train_data`"):
-      _task(functional_model=_functional_model(wide))
+      task_testing.build_task(functional_model=_functional_model(wide))
 
   def test_input_spec_that_is_a_pair_raises(self):
-    pair = tuple(_INPUT_SPEC.values())
+    pair = tuple(task_testing.INPUT_SPEC.values())
     with self.assertRaisesRegex(TypeError, '`input_spec` must be a mapping'):
-      _task(functional_model=_functional_model(pair))
+      task_testing.build_task(functional_model=_functional_model(pair))
 
   def test_more_clients_a_round_than_clients_raises(self):
     with self.assertRaisesRegex(
         ValueError, '`clients_per_round` must be at most 2.*found 3'
     ):
-      _task(protocol=_protocol(clients_per_round=3))
+      task_testing.build_task(
+          protocol=task_testing.protocol(clients_per_round=3)
+      )
 
   @parameterized.named_parameters(
       ('name', dict(name=3)),
@@ -192,11 +146,11 @@ class TaskTest(parameterized.TestCase):
   )
   def test_part_of_another_type_raises(self, change):
     with self.assertRaises(TypeError):
-      _task(**change)
+      task_testing.build_task(**change)
 
   def test_variable_model_fn_that_is_not_callable_raises(self):
     with self.assertRaisesRegex(TypeError, 'variable_model_fn'):
-      _task(variable_model_fn=_variable_model())
+      task_testing.build_task(variable_model_fn=task_testing.variable_model())
 
   @parameterized.named_parameters(
       ('open_dimension_fits', [None, None], True),
@@ -218,12 +172,12 @@ class TaskTest(parameterized.TestCase):
 class BaselineTaskTest(absltest.TestCase):
 
   def test_baseline_task_has_the_clients_batches_and_test_data(self):
-    protocol = _protocol(max_examples=3, clients_per_round=1)
-    baseline = _task(protocol=protocol).to_baseline_task()
+    protocol = task_testing.protocol(max_examples=3, clients_per_round=1)
+    baseline = task_testing.build_task(protocol=protocol).to_baseline_task()
     self.assertIsInstance(baseline, tff.simulation.baselines.BaselineTask)
     datasets = baseline.datasets
     self.assertEqual(datasets.train_data.client_ids, ['client_0', 'client_1'])
-    self.assertEqual(datasets.element_type_structure, _INPUT_SPEC)
+    self.assertEqual(datasets.element_type_structure, task_testing.INPUT_SPEC)
     data = datasets.train_data.preprocess(datasets.train_preprocess_fn)
     sizes = [
         len(batch['y'])

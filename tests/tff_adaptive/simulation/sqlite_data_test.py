@@ -1,0 +1,173 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+import concurrent.futures
+import pathlib
+import sqlite3
+import tempfile
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+
+from tests.tff_adaptive.simulation import sqlite_testing
+from tff_adaptive.simulation import client_data
+from tff_adaptive.simulation import sqlite_data
+
+_SPEC = {
+    'pixels': tf.TensorSpec([2, 2], tf.float32),
+    'label': tf.TensorSpec([], tf.int32),
+    'text': tf.TensorSpec([], tf.string),
+}
+
+
+def _example(value):
+  return sqlite_testing.serialize(
+      pixels=[float(value)] * 4, label=[value], text=[f'text {value}'.encode()]
+  )
+
+
+class SqliteDataTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    folder = tempfile.TemporaryDirectory()
+    self.addCleanup(folder.cleanup)
+    self.path = pathlib.Path(folder.name) / "it's #1 %20.sqlite"
+
+  def _write(self, **kwargs):
+    sqlite_testing.write(
+        self.path,
+        {
+            'train': {'bob': [_example(3)], 'ann': [_example(1), _example(2)]},
+            'test': {'bob': [_example(4)]},
+        },
+        **kwargs,
+    )
+
+  def _load(self, split_name='train', spec=None):
+    return sqlite_data.load_sqlite_clients(self.path, split_name, spec or _SPEC)
+
+  @parameterized.parameters(True, False)
+  def test_reads_the_clients_of_a_split(self, with_index):
+    self._write(with_index=with_index)
+    clients = self._load()
+    self.assertIsInstance(clients, client_data.LazyClientArrays)
+    self.assertEqual(clients.client_ids, ('ann', 'bob'))
+    self.assertEqual(clients.total_examples, 3)
+    self.assertEqual(clients.cached_bytes, 0)
+    examples = clients.examples('ann')
+    self.assertEqual(list(examples), list(_SPEC))
+    np.testing.assert_array_equal(
+        examples['pixels'], np.float32([[[1, 1]] * 2, [[2, 2]] * 2])
+    )
+    self.assertEqual(examples['label'].dtype, np.int32)
+    self.assertEqual(examples['label'].tolist(), [1, 2])
+    self.assertEqual(examples['text'].tolist(), [b'text 1', b'text 2'])
+    self.assertEqual(self._load('test').examples('bob')['label'].tolist(), [4])
+
+  def test_a_file_without_an_index_is_warned_of(self):
+    self._write(with_index=False)
+    with self.assertLogs(level='WARNING') as logs:
+      self._load()
+    self.assertIn('CREATE INDEX', logs.output[0])
+
+  def test_any_thread_may_read(self):
+    self._write()
+    clients = self._load()
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+      found = list(pool.map(clients.examples, ['ann', 'bob', 'ann']))
+    self.assertEqual([len(one['label']) for one in found], [2, 1, 2])
+
+  def test_a_file_that_is_not_there_raises(self):
+    with self.assertRaisesRegex(FileNotFoundError, 'There is no file .*sqlite'):
+      self._load()
+
+  def test_an_empty_file_raises(self):
+    self.path.write_bytes(b'')
+    with self.assertRaisesRegex(ValueError, 'is empty; replace it'):
+      self._load()
+
+  @parameterized.parameters(0.3, 0.9)
+  def test_a_truncated_file_raises(self, kept):
+    self._write()
+    data = self.path.read_bytes()
+    self.path.write_bytes(data[: int(len(data) * kept)])
+    with self.assertRaisesRegex(ValueError, 'replace it by a good copy'):
+      clients = self._load()
+      for client_id in clients.client_ids:
+        clients.examples(client_id)
+
+  def test_a_file_of_another_kind_raises(self):
+    self.path.write_text('pixels,label\n')
+    with self.assertRaisesRegex(ValueError, 'not a SQLite file'):
+      self._load()
+
+  def test_a_missing_table_or_column_raises(self):
+    with sqlite3.connect(self.path) as connection:
+      connection.execute('CREATE TABLE examples (client_id TEXT)')
+    with self.assertRaisesRegex(
+        ValueError, 'table examples .*split_name, serialized.* is missing'
+    ):
+      self._load()
+    with sqlite3.connect(self.path) as connection:
+      connection.execute('DROP TABLE examples')
+    with self.assertRaisesRegex(ValueError, 'the table is missing'):
+      self._load()
+
+  def test_an_unknown_split_names_the_known_ones(self):
+    self._write()
+    with self.assertRaisesRegex(
+        ValueError, "no split 'valid'; it has 'test', 'train'"
+    ):
+      self._load('valid')
+
+  def test_a_file_without_clients_raises(self):
+    sqlite_testing.write(self.path, {})
+    with self.assertRaisesRegex(ValueError, 'has no client'):
+      self._load()
+
+  def test_missing_examples_raise_when_they_are_read(self):
+    self._write()
+    with sqlite3.connect(self.path) as connection:
+      connection.execute(
+          "DELETE FROM examples WHERE client_id = 'bob' AND split_name = "
+          "'train'"
+      )
+    clients = self._load()
+    with self.assertRaisesRegex(ValueError, "0 examples of client 'bob'.*1;"):
+      clients.examples('bob')
+
+  def test_other_features_raise_when_they_are_read(self):
+    self._write()
+    clients = self._load(spec={'pixels': tf.TensorSpec([3], tf.float32)})
+    with self.assertRaisesRegex(
+        ValueError, r"client 'ann'.*pixels \(float32 of shape \(3,\)\)"
+    ):
+      clients.examples('ann')
+
+  def test_an_unknown_client_raises(self):
+    self._write()
+    with self.assertRaisesRegex(KeyError, "no client 'anne'.*'ann'"):
+      self._load().examples('anne')
+
+  def test_a_type_that_files_do_not_have_raises(self):
+    self._write()
+    with self.assertRaisesRegex(TypeError, "'x'.*complex64"):
+      self._load(spec={'x': tf.TensorSpec([], tf.complex64)})
+
+
+if __name__ == '__main__':
+  absltest.main()

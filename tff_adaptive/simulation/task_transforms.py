@@ -1,0 +1,157 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tasks made of other tasks: with fewer clients, or with other test data."""
+
+from typing import Optional
+
+import attrs
+
+from tff_adaptive.simulation import client_data
+from tff_adaptive.simulation import client_data_transforms as transforms
+from tff_adaptive.simulation import task as task_lib
+
+
+def hold_out_clients(
+    task: task_lib.Task, num_clients: int, seed: int
+) -> task_lib.Task:
+  """Keeps some clients for testing only.
+
+  Args:
+    task: The task.
+    num_clients: How many clients, drawn at random, are not trained on.
+    seed: The seed of the draw.
+
+  Returns:
+    The task with the remaining clients to train on. The training examples of
+    the others, which nobody trains on any more, are its test data, by client
+    and centrally.
+
+  Raises:
+    ValueError: If no client would remain to train on, fewer than a round
+      takes, or the task augments its training examples, which are not what the
+      model takes then.
+
+  Example:
+
+    >>> fedcada_shakespeare = hold_out_clients(shakespeare, 20, seed=0)
+
+  References:
+    Kim et al., FedCAda, hold 20 clients of Shakespeare out in this way.
+  """
+  _check_not_augmented(task, 'Holding clients out')
+  clients = task.train_data
+  total = len(clients.client_ids)
+  if num_clients >= total:
+    raise ValueError(
+        f'At most {total - 1} of {total} clients can be held out, so that one '
+        f'remains to train on; found {num_clients}.'
+    )
+  held_out = transforms.sample_client_ids(clients.client_ids, num_clients, seed)
+  kept = set(clients.client_ids) - set(held_out)
+  test_data = transforms.select_clients(clients, held_out)
+  return attrs.evolve(
+      task,
+      train_data=transforms.select_clients(
+          clients, [name for name in clients.client_ids if name in kept]
+      ),
+      test_data=test_data,
+      central_test=transforms.concatenate(test_data),
+  )
+
+
+def take_clients(
+    task: task_lib.Task, num_clients: int, seed: int
+) -> task_lib.Task:
+  """Trains on some clients only.
+
+  Args:
+    task: The task.
+    num_clients: How many clients, drawn at random.
+    seed: The seed of the draw.
+
+  Returns:
+    The task with these clients. Of the clients to test on, those of the same
+    ids remain, or all if there is none; the central test data stay.
+
+  Raises:
+    ValueError: If there are not as many clients, or a round takes more.
+
+  Example:
+
+    >>> take_clients(emnist, 100, seed=0).train_data.client_ids[:1]
+    ('f0000_14',)
+  """
+  ids = task.train_data.client_ids
+  chosen = transforms.sample_client_ids(ids, num_clients, seed)
+  return attrs.evolve(
+      task,
+      train_data=transforms.select_clients(task.train_data, chosen),
+      test_data=_matching(task.test_data, set(chosen)),
+  )
+
+
+def hold_out_examples(
+    task: task_lib.Task, test_fraction: float, seed: int
+) -> task_lib.Task:
+  """Keeps a part of every client's training examples for testing.
+
+  Args:
+    task: The task.
+    test_fraction: Which part, in (0, 1); the number of examples is rounded
+      down.
+    seed: The seed of the split.
+
+  Returns:
+    The task with the remaining examples to train on. The others are its test
+    data, by client and centrally.
+
+  Raises:
+    ValueError: If `test_fraction` is out of range, no client has enough
+      examples, or the task augments its training examples.
+
+  Example:
+
+    >>> fedcada_cifar10 = hold_out_examples(cifar10, 0.25, seed=0)
+
+  References:
+    Kim et al., FedCAda, evaluate on a quarter of every client's examples.
+  """
+  _check_not_augmented(task, 'Holding examples out')
+  train_data, test_data = transforms.split_examples(
+      task.train_data, test_fraction, seed
+  )
+  return attrs.evolve(
+      task,
+      train_data=train_data,
+      test_data=test_data,
+      central_test=transforms.concatenate(test_data),
+  )
+
+
+def _matching(
+    clients: Optional[client_data.ClientArrays], ids: set[str]
+) -> Optional[client_data.ClientArrays]:
+  """Returns the clients with these ids, or all if none has."""
+  if clients is None:
+    return None
+  matching = [name for name in clients.client_ids if name in ids]
+  return transforms.select_clients(clients, matching) if matching else clients
+
+
+def _check_not_augmented(task: task_lib.Task, what: str) -> None:
+  if task.augmentation is not None:
+    raise ValueError(
+        f'{what} makes test data of training data, but task {task.name!r} '
+        'augments these; build the task without augmentation.'
+    )
