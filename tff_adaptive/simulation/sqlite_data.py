@@ -26,6 +26,7 @@ from absl import logging
 import numpy as np
 import tensorflow as tf
 
+from tff_adaptive import _errors
 from tff_adaptive.simulation import client_data
 from tff_adaptive.simulation import feature_arrays
 
@@ -101,7 +102,7 @@ def load_sqlite_clients(
       raise ValueError(
           f'{file.path}: the examples of client {client_id!r} in split '
           f'{split_name!r} do not have the features {_describe(features)} '
-          f'({_first_line(error)}).'
+          f'({_errors.first_line(error)}).'
       ) from error
 
   return client_data.LazyClientArrays(
@@ -251,7 +252,3 @@ def _describe(features: Mapping[str, tf.TensorSpec]) -> str:
       f'{name} ({spec.dtype.name} of shape {spec.shape})'
       for name, spec in features.items()
   )
-
-
-def _first_line(error: tf.errors.OpError) -> str:
-  return (error.message or type(error).__name__).splitlines()[0].rstrip('.')

@@ -13,6 +13,7 @@
 # limitations under the License.
 
 import concurrent.futures
+import contextlib
 import pathlib
 import sqlite3
 import tempfile
@@ -22,9 +23,9 @@ from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
 
-from tests.tff_adaptive.simulation import sqlite_testing
 from tff_adaptive.simulation import client_data
 from tff_adaptive.simulation import sqlite_data
+from tff_adaptive.simulation import sqlite_writing
 
 _SPEC = {
     'pixels': tf.TensorSpec([2, 2], tf.float32),
@@ -33,10 +34,14 @@ _SPEC = {
 }
 
 
-def _example(value):
-  return sqlite_testing.serialize(
-      pixels=[float(value)] * 4, label=[value], text=[f'text {value}'.encode()]
-  )
+def _examples(*values):
+  return {
+      'pixels': np.stack(
+          [np.full([2, 2], value, np.float32) for value in values]
+      ),
+      'label': np.int32(values),
+      'text': np.array([f'text {v}'.encode() for v in values], np.object_),
+  }
 
 
 class SqliteDataTest(parameterized.TestCase):
@@ -47,22 +52,30 @@ class SqliteDataTest(parameterized.TestCase):
     self.addCleanup(folder.cleanup)
     self.path = pathlib.Path(folder.name) / "it's #1 %20.sqlite"
 
-  def _write(self, **kwargs):
-    sqlite_testing.write(
+  def _write(self):
+    from_clients = client_data.PackedClientArrays.from_clients
+    sqlite_writing.write_sqlite_clients(
         self.path,
         {
-            'train': {'bob': [_example(3)], 'ann': [_example(1), _example(2)]},
-            'test': {'bob': [_example(4)]},
+            'train': from_clients(
+                {'bob': _examples(3), 'ann': _examples(1, 2)}
+            ),
+            'test': from_clients({'bob': _examples(4)}),
         },
-        **kwargs,
     )
+
+  def _execute(self, statement):
+    with contextlib.closing(sqlite3.connect(self.path)) as file, file:
+      file.execute(statement)
 
   def _load(self, split_name='train', spec=None):
     return sqlite_data.load_sqlite_clients(self.path, split_name, spec or _SPEC)
 
   @parameterized.parameters(True, False)
   def test_reads_the_clients_of_a_split(self, with_index):
-    self._write(with_index=with_index)
+    self._write()
+    if not with_index:
+      self._execute('DROP INDEX clients')
     clients = self._load()
     self.assertIsInstance(clients, client_data.LazyClientArrays)
     self.assertEqual(clients.client_ids, ('ann', 'bob'))
@@ -79,7 +92,8 @@ class SqliteDataTest(parameterized.TestCase):
     self.assertEqual(self._load('test').examples('bob')['label'].tolist(), [4])
 
   def test_a_file_without_an_index_is_warned_of(self):
-    self._write(with_index=False)
+    self._write()
+    self._execute('DROP INDEX clients')
     with self.assertLogs(level='WARNING') as logs:
       self._load()
     self.assertIn('CREATE INDEX', logs.output[0])
@@ -116,14 +130,12 @@ class SqliteDataTest(parameterized.TestCase):
       self._load()
 
   def test_a_missing_table_or_column_raises(self):
-    with sqlite3.connect(self.path) as connection:
-      connection.execute('CREATE TABLE examples (client_id TEXT)')
+    self._execute('CREATE TABLE examples (client_id TEXT)')
     with self.assertRaisesRegex(
         ValueError, 'table examples .*split_name, serialized.* is missing'
     ):
       self._load()
-    with sqlite3.connect(self.path) as connection:
-      connection.execute('DROP TABLE examples')
+    self._execute('DROP TABLE examples')
     with self.assertRaisesRegex(ValueError, 'the table is missing'):
       self._load()
 
@@ -135,17 +147,15 @@ class SqliteDataTest(parameterized.TestCase):
       self._load('valid')
 
   def test_a_file_without_clients_raises(self):
-    sqlite_testing.write(self.path, {})
+    sqlite_writing.write_sqlite_clients(self.path, {})
     with self.assertRaisesRegex(ValueError, 'has no client'):
       self._load()
 
   def test_missing_examples_raise_when_they_are_read(self):
     self._write()
-    with sqlite3.connect(self.path) as connection:
-      connection.execute(
-          "DELETE FROM examples WHERE client_id = 'bob' AND split_name = "
-          "'train'"
-      )
+    self._execute(
+        "DELETE FROM examples WHERE client_id = 'bob' AND split_name = 'train'"
+    )
     clients = self._load()
     with self.assertRaisesRegex(ValueError, "0 examples of client 'bob'.*1;"):
       clients.examples('bob')
