@@ -28,6 +28,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from tff_adaptive.simulation import _row_layout
 from tff_adaptive.simulation import feature_arrays
 
 _DEFAULT_CACHE_BYTES = 1 << 28
@@ -180,14 +181,14 @@ class PackedClientArrays(ClientArrays):
     self._values = feature_arrays.as_examples(values, 'The shared data')
     super().__init__(client_ids, feature_arrays.spec_of(self._values))
     num_rows = len(next(iter(self._values.values())))
-    self._offsets = _as_integers(offsets, 'offsets')
+    self._offsets = _row_layout.as_integers(offsets, 'offsets')
     self._indices = None
     num_entries = num_rows
     if indices is not None:
-      self._indices = _as_integers(indices, 'indices')
+      self._indices = _row_layout.as_integers(indices, 'indices')
       num_entries = len(self._indices)
-      _check_rows(self._indices, num_rows)
-    _check_offsets(self._offsets, len(self._client_ids), num_entries)
+      _row_layout.check_rows(self._indices, num_rows)
+    _row_layout.check_offsets(self._offsets, len(self._client_ids), num_entries)
 
   @classmethod
   def from_partition(
@@ -217,7 +218,7 @@ class PackedClientArrays(ClientArrays):
       [6.0, 5.0, 6.0]
     """
     rows = [
-        _as_integers(rows, f'client_indices[{client_id!r}]')
+        _row_layout.as_integers(rows, f'client_indices[{client_id!r}]')
         for client_id, rows in client_indices.items()
     ]
     offsets = np.cumsum([0] + [len(part) for part in rows])
@@ -432,46 +433,3 @@ class LazyClientArrays(ClientArrays):
       while self._cached_bytes > self._cache_bytes:
         _, dropped = self._cache.popitem(last=False)
         self._cached_bytes -= feature_arrays.num_bytes(dropped)
-
-
-def _as_integers(values, name: str) -> np.ndarray:
-  """Returns a read-only int64 vector, or raises naming the argument."""
-  array = np.asarray(values)
-  if array.size == 0:
-    array = array.astype(np.int64)
-  if not np.issubdtype(array.dtype, np.integer):
-    raise TypeError(f'`{name}` must be integers, found {array.dtype}.')
-  if array.ndim != 1:
-    raise ValueError(f'`{name}` must be a vector, found shape {array.shape}.')
-  array = array.astype(np.int64, copy=False).view()
-  array.setflags(write=False)
-  return array
-
-
-def _check_rows(indices: np.ndarray, num_rows: int) -> None:
-  if indices.size and not (0 <= indices.min() and indices.max() < num_rows):
-    raise ValueError(
-        f'`indices` must lie in [0, {num_rows}), found '
-        f'{indices.min()} to {indices.max()}.'
-    )
-
-
-def _check_offsets(
-    offsets: np.ndarray, num_clients: int, num_entries: int
-) -> None:
-  if len(offsets) != num_clients + 1:
-    raise ValueError(
-        f'`offsets` must have {num_clients + 1} entries for {num_clients} '
-        f'clients, found {len(offsets)}.'
-    )
-  if offsets[0] != 0 or offsets[-1] != num_entries:
-    raise ValueError(
-        f'`offsets` must go from 0 to {num_entries}, found {offsets[0]} to '
-        f'{offsets[-1]}.'
-    )
-  if np.any(np.diff(offsets) < 0):
-    place = int(np.argmax(np.diff(offsets) < 0))
-    raise ValueError(
-        f'`offsets` must not decrease, found {offsets[place]} before '
-        f'{offsets[place + 1]} at client {place}.'
-    )

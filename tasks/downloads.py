@@ -1,0 +1,315 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Downloading and unpacking files, so that an interruption costs little.
+
+No TensorFlow is imported here.
+"""
+
+import base64
+from collections.abc import Callable, Iterator, Sequence
+import contextlib
+import hashlib
+import http.client
+import lzma
+import os
+import pathlib
+import re
+import sys
+import tarfile
+from typing import Any, IO, Optional
+import urllib.error
+import urllib.request
+import zlib
+
+import tqdm
+
+from tff_adaptive import _atomic_files
+
+PART_SUFFIX = '.part'
+
+_CHUNK_BYTES = 1 << 20
+_TIMEOUT_SECONDS = 60.0
+_AGAIN = 'run the same command again to go on'
+_ANEW = 'run the same command again to download it anew'
+# The file has no byte from there on.
+_RANGE_NOT_SATISFIABLE = 416
+
+
+class DownloadError(Exception):
+  """A file could not be had; its text is a sentence without a full stop."""
+
+
+def part_of(path: pathlib.Path) -> pathlib.Path:
+  """Returns the file that holds what is there of a download."""
+  return path.with_name(path.name + PART_SUFFIX)
+
+
+def download(
+    url: str, path: pathlib.Path, digest: Optional[str] = None
+) -> None:
+  """Downloads a file, going on with what is there of it.
+
+  The bytes go to `<path>.part`, which stays if anything goes wrong and which
+  the next call completes, if the server can send the rest of a file. What is
+  complete is compared with the digest and renamed.
+
+  Args:
+    url: The address.
+    path: The file to make; its folder is made, too.
+    digest: 'sha256:' or 'md5:' and hexadecimal digits. None (the default) to
+      compare the MD5 that Google Cloud Storage says in its answer, if it does.
+
+  Raises:
+    DownloadError: If the server cannot be reached, refuses or ends too early;
+      or if the file is not what it must be, in which case it is deleted.
+    KeyboardInterrupt: With a sentence on how to go on.
+    WriteError: If the file cannot be written, for example because the disk is
+      full.
+
+  Example:
+
+    >>> download('https://example.org/a.csv', pathlib.Path('data/a.csv'))
+  """
+  part = part_of(path)
+  try:
+    with _atomic_files.write_errors_of(part):
+      path.parent.mkdir(parents=True, exist_ok=True)
+      said = _fetch(url, part)
+      _check_digest(url, part, digest or said)
+      os.replace(part, path)
+  except KeyboardInterrupt as interrupt:
+    raise KeyboardInterrupt(
+        f'Interrupted; what is downloaded is in {part}, {_AGAIN}.'
+    ) from interrupt
+
+
+def check_reachable(url: str) -> None:
+  """Raises a DownloadError unless a server answers, whatever it answers.
+
+  Args:
+    url: An address of the server.
+  """
+  request = urllib.request.Request(url, method='HEAD')
+  with _connection_errors_of(url):
+    try:
+      urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS).close()
+    except urllib.error.HTTPError:
+      pass  # Not this address, but a server is there.
+
+
+def unpack(archive: pathlib.Path, targets: Sequence[pathlib.Path]) -> None:
+  """Unpacks an archive; a file is there when it is complete.
+
+  Args:
+    archive: A file that ends in `.lzma`, which becomes the only target, or a
+      tar archive, whose members have the names of the targets.
+    targets: The files to make; their folders are made, too.
+
+  Raises:
+    DownloadError: If the archive is damaged or lacks a file; it is deleted.
+    KeyboardInterrupt: With a sentence on how to go on.
+    WriteError: If a file cannot be written, for example because the disk is
+      full.
+
+  Example:
+
+    >>> unpack(pathlib.Path('a.sqlite.lzma'), [pathlib.Path('a.sqlite')])
+  """
+  try:
+    if archive.suffix == '.lzma':
+      _unpack_lzma(archive, targets[0])
+    else:
+      _unpack_tar(archive, targets)
+  except _DamagedError as error:
+    archive.unlink()
+    raise DownloadError(
+        f'{archive} is damaged ({error}) and was deleted; {_ANEW}'
+    ) from error
+  except KeyboardInterrupt as interrupt:
+    raise KeyboardInterrupt(
+        f'Interrupted while unpacking {archive}; {_AGAIN}.'
+    ) from interrupt
+
+
+def _fetch(url: str, part: pathlib.Path) -> Optional[str]:
+  """Completes a part; returns the digest that the server says, if any."""
+  held = part.stat().st_size if part.exists() else 0
+  with _connection_errors_of(url):
+    try:
+      answer = _open(url, held)
+    except urllib.error.HTTPError as error:
+      if not held or error.code != _RANGE_NOT_SATISFIABLE:
+        raise
+      if _whole_size(error.headers) not in (None, held):
+        part.unlink()  # Of another file.
+        return _fetch(url, part)
+      return _said_digest(error.headers)
+  with answer:
+    if answer.status != http.client.PARTIAL_CONTENT:
+      held = 0  # The server sends the whole file, whatever it is asked for.
+    length = answer.headers.get('Content-Length')
+    size = None if length is None else held + int(length)
+    with open(part, 'ab' if held else 'wb') as file:
+      with _progress(f'downloading {_name(part)}', size, held) as bar:
+        for chunk in _chunks(answer, url):
+          file.write(chunk)
+          bar.update(len(chunk))
+  found = part.stat().st_size
+  if size is not None and found < size:
+    raise DownloadError(
+        f'{url} ended after {found:,} of {size:,} bytes; {_AGAIN}'
+    )
+  return _said_digest(answer.headers)
+
+
+def _open(url: str, held: int) -> Any:
+  """Asks for a file, from a place on."""
+  # No compression in between, which would change where a place is.
+  headers = {'Accept-Encoding': 'identity'}
+  if held:
+    headers['Range'] = f'bytes={held}-'
+  request = urllib.request.Request(url, headers=headers)
+  return urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS)
+
+
+def _chunks(answer: Any, url: str) -> Iterator[bytes]:
+  while True:
+    with _connection_errors_of(url):
+      chunk = answer.read(_CHUNK_BYTES)
+    if not chunk:
+      return
+    yield chunk
+
+
+@contextlib.contextmanager
+def _connection_errors_of(url: str) -> Iterator[None]:
+  """Turns what goes wrong in the network into a sentence."""
+  try:
+    yield
+  except urllib.error.HTTPError as error:
+    raise DownloadError(
+        f'{url} cannot be downloaded (the server says {error.code} '
+        f'{error.reason})'
+    ) from error
+  except (OSError, http.client.HTTPException) as error:
+    reason = getattr(error, 'reason', None) or error
+    reason = getattr(reason, 'strerror', None) or reason
+    raise DownloadError(
+        f'{url} cannot be reached ({reason}); check the network and {_AGAIN}'
+    ) from error
+
+
+def _whole_size(headers: Any) -> Optional[int]:
+  """Returns the size of the whole file, as a refusal of its rest says it."""
+  match = re.fullmatch(r'bytes \*/(\d+)', headers.get('Content-Range') or '')
+  return int(match[1]) if match else None
+
+
+def _said_digest(headers: Any) -> Optional[str]:
+  """Returns the MD5 that Google Cloud Storage says, as a digest."""
+  said = ','.join(headers.get_all('x-goog-hash') or ())
+  match = re.search(r'md5=([A-Za-z0-9+/=]+)', said)
+  return f'md5:{base64.b64decode(match[1]).hex()}' if match else None
+
+
+def _check_digest(url: str, part: pathlib.Path, digest: Optional[str]) -> None:
+  """Deletes a file and raises if it is not what it must be."""
+  algorithm, _, expected = (digest or 'sha256:').partition(':')
+  found = _digest_of(part, algorithm)
+  if not expected:
+    print(f'no checksum of {url} is known; its {algorithm} is {found}')
+  elif found != expected:
+    part.unlink()
+    raise DownloadError(
+        f'{url} has the {algorithm} {found}, where {expected} is expected, and '
+        f'was deleted; {_ANEW}'
+    )
+
+
+def _digest_of(path: pathlib.Path, algorithm: str) -> str:
+  digest = hashlib.new(algorithm, usedforsecurity=False)
+  with open(path, 'rb') as file:
+    for chunk in iter(lambda: file.read(_CHUNK_BYTES), b''):
+      digest.update(chunk)
+  return digest.hexdigest()
+
+
+class _DamagedError(Exception):
+  """An archive cannot be unpacked."""
+
+
+@contextlib.contextmanager
+def _damages() -> Iterator[None]:
+  try:
+    yield
+  except (
+      EOFError,
+      OSError,
+      lzma.LZMAError,
+      tarfile.TarError,
+      zlib.error,
+  ) as error:
+    reason = str(error) or type(error).__name__
+    raise _DamagedError(reason.splitlines()[0].rstrip(':')) from error
+
+
+def _unpack_lzma(archive: pathlib.Path, target: pathlib.Path) -> None:
+  size = archive.stat().st_size
+  with open(archive, 'rb') as packed, lzma.open(packed) as content:
+    with _progress(f'unpacking {target.name}', size) as bar:
+      _copy(content, target, lambda: bar.update(packed.tell() - bar.n))
+
+
+def _unpack_tar(archive: pathlib.Path, targets: Sequence[pathlib.Path]) -> None:
+  with _damages():
+    members = tarfile.open(archive)
+  with members:
+    with _damages():
+      names = {os.path.basename(name): name for name in members.getnames()}
+    for target in targets:
+      if target.name not in names:
+        raise _DamagedError(f'it has no {target.name}')
+      content = members.extractfile(names[target.name])
+      if content is not None:
+        _copy(content, target, lambda: None)
+
+
+def _copy(
+    content: IO[bytes], target: pathlib.Path, report: Callable[[], Any]
+) -> None:
+  """Writes what is read to a file, which is there when it is complete."""
+  with _atomic_files.replacing(target) as file:
+    while True:
+      with _damages():
+        chunk = content.read(_CHUNK_BYTES)
+      if not chunk:
+        return
+      file.write(chunk)
+      report()
+
+
+def _name(part: pathlib.Path) -> str:
+  return part.name.removesuffix(PART_SUFFIX)
+
+
+def _progress(title: str, total: Optional[int], initial: int = 0) -> tqdm.tqdm:
+  """Returns a bar; outside of a terminal it is a line now and then."""
+  return tqdm.tqdm(
+      desc=title,
+      total=total,
+      initial=initial,
+      unit='B',
+      unit_scale=True,
+      mininterval=0.1 if sys.stderr.isatty() else 10.0,
+  )

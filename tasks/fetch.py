@@ -1,0 +1,219 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Downloads a data set to where the tasks look for it.
+
+For example:
+
+  python -m tasks.fetch shakespeare --data_dir=data
+
+What was interrupted goes on when the same command is run again. `--list` says
+what there is.
+"""
+
+import argparse
+from collections.abc import Sequence
+import difflib
+import os
+import pathlib
+import sys
+from typing import NoReturn, Optional
+
+from tasks import catalogue
+from tasks import downloads
+from tff_adaptive import _atomic_files
+
+_EXIT_ENVIRONMENT = 1
+_EXIT_USER = 2
+_EXIT_INTERRUPTED = 130
+
+_INTERRUPTED = 'Interrupted; run the same command again to go on.'
+# In the folder of a version, but not in one that is still being written.
+_PREPARED = '[0-9]*/dataset_info.json'
+
+
+class _Parser(argparse.ArgumentParser):
+  """A parser whose errors are one sentence."""
+
+  def error(self, message: str) -> NoReturn:
+    stop = '' if message.endswith('?') else '.'
+    self.exit(_EXIT_USER, f'error: {message}{stop}\n')
+
+
+def _build_parser() -> argparse.ArgumentParser:
+  parser = _Parser(
+      prog='python -m tasks.fetch',
+      description=__doc__,
+      formatter_class=argparse.RawDescriptionHelpFormatter,
+  )
+  parser.add_argument('name', nargs='?', help='the data set, one of --list')
+  parser.add_argument(
+      '--data_dir',
+      default='data',
+      help='the folder of the data sets, which is made; default: %(default)s',
+  )
+  parser.add_argument(
+      '--list',
+      action='store_true',
+      help='only print a line for each data set: its name, its files, how '
+      'much is downloaded, its source and its licence',
+  )
+  return parser
+
+
+def describe(datasets: Sequence[catalogue.Dataset]) -> str:
+  """Returns a line for each data set, for `--list`.
+
+  Args:
+    datasets: The data sets.
+
+  Returns:
+    Lines in aligned columns: name, files, size of the download, source and a
+    note on the licence.
+
+  Example:
+
+    >>> print(describe(catalogue.DATASETS[1:2]))
+    shakespeare  tff/shakespeare.sqlite  1.3 MB  TensorFlow Federated, ...
+  """
+  rows = [
+      (
+          dataset.name,
+          ', '.join(dataset.places),
+          _size_text(dataset.size),
+          dataset.source,
+          f'licence: {dataset.licence}',
+      )
+      for dataset in datasets
+  ]
+  widths = [max(map(len, column)) for column in zip(*rows)]
+  return '\n'.join(
+      '  '.join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip()
+      for row in rows
+  )
+
+
+def fetch(dataset: catalogue.Dataset, data_dir: pathlib.Path) -> None:
+  """Downloads what is not there of a data set.
+
+  Args:
+    dataset: The data set.
+    data_dir: The folder of the data sets; it is made.
+
+  Raises:
+    DownloadError: If it cannot be had; says what may be done by hand.
+    KeyboardInterrupt: With a sentence on how to go on.
+    WriteError: If a file cannot be written.
+
+  Example:
+
+    >>> fetch(catalogue.DATASETS[1], pathlib.Path('data'))
+  """
+  print(f'{dataset.source} (licence: {dataset.licence})', flush=True)
+  try:
+    if dataset.tfds_name is not None:
+      _prepare(dataset, data_dir / 'tfds' / dataset.tfds_name)
+    for file in dataset.files:
+      _fetch_file(file, data_dir)
+  except downloads.DownloadError as error:
+    files = dataset.by_hand or ', '.join(dataset.places)
+    raise downloads.DownloadError(
+        f'{error}, or put {files} into {data_dir} by hand'
+    ) from error
+
+
+def _fetch_file(file: catalogue.RemoteFile, data_dir: pathlib.Path) -> None:
+  """Downloads and unpacks a file, if what it gives is not there."""
+  path = data_dir / file.path
+  results = [data_dir / result for result in file.results]
+  if all(result.exists() for result in results):
+    for result in results:
+      print(f'{result} is there already')
+    return
+  if not path.exists():
+    print(f'{file.url} ({_size_text(file.size)})', flush=True)
+    downloads.download(file.url, path, file.digest)
+  if file.unpacked:
+    downloads.unpack(path, results)
+    if not file.is_kept:
+      path.unlink()
+  for result in results:
+    print(f'{result} is there')
+
+
+def _prepare(dataset: catalogue.Dataset, folder: pathlib.Path) -> None:
+  """Lets tensorflow-datasets download and prepare a data set."""
+  if any(folder.glob(_PREPARED)):
+    print(f'{folder} is there already')
+    return
+  # tensorflow-datasets tries for minutes where there is no network.
+  downloads.check_reachable(dataset.tfds_url)
+  os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
+  try:
+    # Here, because it takes seconds that other data sets do not need.
+    import tensorflow_datasets as tfds  # pylint: disable=g-import-not-at-top
+
+    builder = tfds.builder(dataset.tfds_name, data_dir=folder.parent)
+    builder.download_and_prepare()
+  except Exception as error:  # pylint: disable=broad-exception-caught
+    # TensorFlow, requests and tensorflow-datasets all have errors of their own.
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    raise downloads.DownloadError(
+        f'tensorflow-datasets could not prepare {folder} '
+        f'({lines[0].strip().rstrip(".")}); run the same command again'
+    ) from error
+  print(f'{folder} is there')
+
+
+def _size_text(size: Optional[int]) -> str:
+  return 'size not known' if size is None else f'{size / 1e6:.1f} MB'
+
+
+def main(arguments: Sequence[str]) -> int:
+  """Downloads as the command line says.
+
+  Args:
+    arguments: The words of the command line, without the program.
+
+  Returns:
+    The exit code: 0; 1 if the data set cannot be had, 2 if the command is
+    wrong, 130 after Ctrl-C; each of these with one sentence.
+  """
+  parser = _build_parser()
+  parsed = parser.parse_args(arguments)
+  if parsed.list:
+    print(describe(catalogue.DATASETS))
+    return 0
+  if parsed.name is None:
+    parser.error('name a data set, one of --list')
+  datasets = {dataset.name: dataset for dataset in catalogue.DATASETS}
+  if parsed.name not in datasets:
+    near = difflib.get_close_matches(parsed.name, datasets, n=1)
+    hint = f'did you mean {near[0]}?' if near else 'see --list'
+    parser.error(f'there is no data set {parsed.name!r}; {hint}')
+  try:
+    fetch(datasets[parsed.name], pathlib.Path(parsed.data_dir))
+  except (downloads.DownloadError, _atomic_files.WriteError) as error:
+    return _fail(_EXIT_ENVIRONMENT, f'error: {error}.')
+  except KeyboardInterrupt as interrupt:
+    return _fail(_EXIT_INTERRUPTED, str(interrupt) or _INTERRUPTED)
+  return 0
+
+
+def _fail(code: int, sentence: str) -> int:
+  print(sentence, file=sys.stderr)
+  return code
+
+
+if __name__ == '__main__':
+  sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,292 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of `downloads`."""
+
+import base64
+import contextlib
+import hashlib
+import io
+import lzma
+import pathlib
+import tarfile
+import tempfile
+from unittest import mock
+
+from absl.testing import absltest
+from absl.testing import parameterized
+
+from tasks import downloads
+from tests.tasks import http_testing
+from tests.tff_adaptive import file_testing
+from tff_adaptive import _atomic_files
+
+# Several chunks, no two of them equal.
+_CONTENT = b''.join(b'%07d\n' % i for i in range(400_000))
+_SHA256 = f'sha256:{hashlib.sha256(_CONTENT).hexdigest()}'
+_MD5 = hashlib.md5(_CONTENT)
+# Several chunks, too, and packed in no time.
+_REPETITIVE = b'0123456789abcdef' * 100_000
+_SMALL = _REPETITIVE[:10_000]
+
+
+class _TestCase(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.folder = pathlib.Path(
+        self.enter_context(tempfile.TemporaryDirectory())
+    )
+    self.path = self.folder / 'new' / 'data.bin'
+    self.part = self.folder / 'new' / 'data.bin.part'
+    self.stdout = io.StringIO()
+    self.enter_context(contextlib.redirect_stdout(self.stdout))
+    self.enter_context(contextlib.redirect_stderr(io.StringIO()))
+
+  def serve(self, **options):
+    return self.enter_context(http_testing.serve(_CONTENT, **options))
+
+  def write_part(self, content):
+    self.part.parent.mkdir()
+    self.part.write_bytes(content)
+
+
+class DownloadTest(_TestCase):
+
+  @parameterized.parameters(_SHA256, f'md5:{_MD5.hexdigest()}')
+  def test_a_fresh_download(self, digest):
+    server = self.serve()
+    downloads.download(server.url, self.path, digest)
+    self.assertEqual(self.path.read_bytes(), _CONTENT)
+    self.assertFalse(self.part.exists())
+    self.assertEqual(server.ranges, [None])
+
+  def test_a_part_is_completed(self):
+    server = self.serve()
+    self.write_part(_CONTENT[:1000])
+    downloads.download(server.url, self.path, _SHA256)
+    self.assertEqual(self.path.read_bytes(), _CONTENT)
+    self.assertEqual(server.ranges, ['bytes=1000-'])
+    self.assertEqual(server.sent, len(_CONTENT) - 1000)
+
+  def test_a_server_that_sends_only_whole_files(self):
+    server = self.serve(knows_ranges=False)
+    self.write_part(b'what is there is not of this file')
+    downloads.download(server.url, self.path, _SHA256)
+    self.assertEqual(self.path.read_bytes(), _CONTENT)
+
+  def test_a_part_that_is_complete(self):
+    server = self.serve()
+    self.write_part(_CONTENT)
+    downloads.download(server.url, self.path, _SHA256)
+    self.assertEqual(self.path.read_bytes(), _CONTENT)
+    self.assertEqual(server.sent, 0)
+
+  def test_a_part_that_is_longer_than_the_file(self):
+    server = self.serve()
+    self.write_part(_CONTENT + b'more')
+    downloads.download(server.url, self.path)
+    self.assertEqual(self.path.read_bytes(), _CONTENT)
+
+  @parameterized.parameters(_CONTENT[:0], b'wrong', b'x' + _CONTENT[1:])
+  def test_a_wrong_checksum_deletes_the_file(self, start):
+    server = self.serve()
+    self.write_part(start)
+    expected = 'sha256:' + '0' * 64 if not start else _SHA256
+    found = hashlib.sha256(start + _CONTENT[len(start) :]).hexdigest()
+    with self.assertRaises(downloads.DownloadError) as caught:
+      downloads.download(server.url, self.path, expected)
+    self.assertEqual(
+        str(caught.exception),
+        f'{server.url} has the sha256 {found}, where {expected[7:]} is '
+        'expected, and was deleted; run the same command again to download it '
+        'anew',
+    )
+    self.assertEqual(file_testing.read_files(self.folder), {})
+
+  def test_what_the_server_says_is_compared(self):
+    said = base64.b64encode(_MD5.digest()).decode()
+    server = self.serve(headers={'x-goog-hash': f'crc32c=AAAAAA==,md5={said}'})
+    downloads.download(server.url, self.path)
+    self.assertEqual(self.path.read_bytes(), _CONTENT)
+    self.assertEqual(self.stdout.getvalue(), '')
+    self.path.unlink()
+    self.part.write_bytes(b'x' * 10)
+    with self.assertRaisesRegex(
+        downloads.DownloadError, f'where {_MD5.hexdigest()} is expected'
+    ):
+      downloads.download(server.url, self.path)
+    self.assertFalse(self.part.exists())
+
+  def test_without_any_checksum_the_file_is_told(self):
+    server = self.serve()
+    downloads.download(server.url, self.path)
+    self.assertEqual(
+        self.stdout.getvalue(),
+        f'no checksum of {server.url} is known; its sha256 is {_SHA256[7:]}\n',
+    )
+
+  @parameterized.parameters(404, 503)
+  def test_an_answer_that_is_an_error(self, status):
+    server = self.serve(status=status)
+    with self.assertRaisesRegex(
+        downloads.DownloadError,
+        rf'{server.url} cannot be downloaded \(the server says {status} ',
+    ):
+      downloads.download(server.url, self.path)
+    self.assertEqual(file_testing.read_files(self.folder), {})
+
+  def test_a_connection_that_is_refused(self):
+    with http_testing.serve(_CONTENT) as server:
+      url = server.url
+    with self.assertRaises(downloads.DownloadError) as caught:
+      downloads.download(url, self.path)
+    self.assertEqual(
+        str(caught.exception),
+        f'{url} cannot be reached (Connection refused); check the network and '
+        'run the same command again to go on',
+    )
+    with self.assertRaisesRegex(downloads.DownloadError, 'cannot be reached'):
+      downloads.check_reachable(url)
+
+  @parameterized.parameters(200, 404)
+  def test_a_server_that_answers_is_reachable(self, status):
+    downloads.check_reachable(self.serve(status=status).url)
+
+  def test_a_download_that_ends_early_is_kept_and_completed(self):
+    server = self.serve(max_sent=1_500_000)
+    with self.assertRaises(downloads.DownloadError) as caught:
+      downloads.download(server.url, self.path, _SHA256)
+    self.assertEqual(
+        str(caught.exception),
+        f'{server.url} ended after 1,500,000 of 3,200,000 bytes; run the same '
+        'command again to go on',
+    )
+    self.assertEqual(self.part.read_bytes(), _CONTENT[:1_500_000])
+    server.max_sent = None
+    downloads.download(server.url, self.path, _SHA256)
+    self.assertEqual(self.path.read_bytes(), _CONTENT)
+    self.assertEqual(server.ranges, [None, 'bytes=1500000-'])
+
+  def test_an_interruption_keeps_the_part_and_says_how_to_go_on(self):
+    server = self.serve()
+    bar = mock.MagicMock()
+    bar.__enter__.return_value.update.side_effect = KeyboardInterrupt
+    with mock.patch.object(downloads.tqdm, 'tqdm', return_value=bar):
+      with self.assertRaises(KeyboardInterrupt) as caught:
+        downloads.download(server.url, self.path, _SHA256)
+    self.assertEqual(
+        str(caught.exception),
+        f'Interrupted; what is downloaded is in {self.part}, run the same '
+        'command again to go on.',
+    )
+    self.assertEqual(self.part.read_bytes(), _CONTENT[: 1 << 20])
+    downloads.download(server.url, self.path, _SHA256)
+    self.assertEqual(self.path.read_bytes(), _CONTENT)
+    self.assertEqual(server.ranges, [None, f'bytes={1 << 20}-'])
+
+  def test_a_full_disk(self):
+    server = self.serve()
+    with file_testing.max_file_size(1 << 20):
+      with self.assertRaisesRegex(
+          _atomic_files.WriteError, f'could not write {self.part}: '
+      ):
+        downloads.download(server.url, self.path, _SHA256)
+    downloads.download(server.url, self.path, _SHA256)
+    self.assertEqual(self.path.read_bytes(), _CONTENT)
+
+
+class UnpackTest(_TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.archive = self.folder / 'data.bin.lzma'
+    self.archive.write_bytes(lzma.compress(_REPETITIVE, preset=0))
+
+  def write_tar(self, names):
+    path = self.folder / 'data.tar.bz2'
+    with tarfile.open(path, 'w:bz2') as archive:
+      for name in names:
+        member = tarfile.TarInfo(f'./folder/{name}')
+        member.size = len(_SMALL)
+        archive.addfile(member, io.BytesIO(_SMALL))
+    return path
+
+  @parameterized.parameters(lzma.FORMAT_XZ, lzma.FORMAT_ALONE)
+  def test_lzma(self, form):
+    self.archive.write_bytes(lzma.compress(_REPETITIVE, format=form, preset=0))
+    downloads.unpack(self.archive, [self.path])
+    self.assertEqual(self.path.read_bytes(), _REPETITIVE)
+    self.assertTrue(self.archive.exists())
+
+  def test_tar(self):
+    archive = self.write_tar(['a.csv', 'b.csv', 'c.csv'])
+    downloads.unpack(
+        archive, [self.path.with_name(n) for n in ('a.csv', 'c.csv')]
+    )
+    self.assertEqual(
+        file_testing.read_files(self.path.parent),
+        {'a.csv': _SMALL, 'c.csv': _SMALL},
+    )
+
+  def test_a_missing_member(self):
+    archive = self.write_tar(['a.csv'])
+    with self.assertRaisesRegex(
+        downloads.DownloadError, r'is damaged \(it has no data.bin\) and was '
+    ):
+      downloads.unpack(archive, [self.path])
+
+  @parameterized.parameters('data.bin.lzma', 'data.tar.bz2', 'data.tar.gz')
+  def test_a_damaged_archive_is_deleted(self, name):
+    archive = self.folder / name
+    whole = self.archive.read_bytes()
+    if name.endswith('bz2'):
+      whole = self.write_tar(['data.bin']).read_bytes()
+    archive.write_bytes(whole[: len(whole) // 2])
+    with self.assertRaises(downloads.DownloadError) as caught:
+      downloads.unpack(archive, [self.path])
+    self.assertRegex(
+        str(caught.exception),
+        rf'^{archive} is damaged \(.+\) and was deleted; run the same command '
+        'again to download it anew$',
+    )
+    self.assertFalse(archive.exists())
+    self.assertFalse(self.path.exists())
+
+  def test_an_interruption_leaves_the_archive_alone(self):
+    bar = mock.MagicMock()
+    bar.__enter__.return_value.update.side_effect = KeyboardInterrupt
+    bar.__enter__.return_value.n = 0
+    with mock.patch.object(downloads.tqdm, 'tqdm', return_value=bar):
+      with self.assertRaises(KeyboardInterrupt) as caught:
+        downloads.unpack(self.archive, [self.path])
+    self.assertEqual(
+        str(caught.exception),
+        f'Interrupted while unpacking {self.archive}; run the same command '
+        'again to go on.',
+    )
+    self.assertEqual(
+        list(file_testing.read_files(self.folder)), ['data.bin.lzma']
+    )
+
+  def test_a_full_disk(self):
+    with file_testing.max_file_size(1 << 20):
+      with self.assertRaisesRegex(
+          _atomic_files.WriteError, f'could not write {self.path}: '
+      ):
+        downloads.unpack(self.archive, [self.path])
+    self.assertTrue(self.archive.exists())
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,48 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What the tests of data sources share."""
+
+import collections
+import pathlib
+import tempfile
+
+from absl.testing import parameterized
+import tensorflow as tf
+
+FEATURES = collections.OrderedDict(
+    x=tf.TensorSpec([2], tf.float32), y=tf.TensorSpec([], tf.int32)
+)
+
+
+class DataSourceTestCase(parameterized.TestCase):
+  """A test that writes files and expects errors of one sentence."""
+
+  def path(self, name):
+    """Returns a path in a folder of its own."""
+    folder = self.enter_context(tempfile.TemporaryDirectory())
+    return pathlib.Path(folder) / name
+
+  def text_file(self, name, text):
+    """Returns the path of a file with a text."""
+    path = self.path(name)
+    path.write_text(text, encoding='utf-8')
+    return path
+
+  def assert_error(self, kind, sentence, read, *arguments, **keywords):
+    """Checks that the error is the sentence, and one line."""
+    with self.assertRaises(kind) as caught:
+      read(*arguments, **keywords)
+    self.assertIn(sentence, str(caught.exception))
+    self.assertNotIn('\n', str(caught.exception))
+    self.assertEndsWith(str(caught.exception), '.')
