@@ -13,7 +13,6 @@
 # limitations under the License.
 """Keras classifiers as TFF models: what the tasks of classification share."""
 
-import collections
 from collections.abc import Callable, Mapping
 import enum
 from typing import Optional, Type, TypeVar, Union
@@ -21,6 +20,7 @@ from typing import Optional, Type, TypeVar, Union
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tasks import keras_forms
 from tff_adaptive.client_works import keras_representation
 from tff_adaptive.client_works import moon
 
@@ -55,8 +55,8 @@ def _loss() -> tf.keras.losses.Loss:
   return tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
 
-def _accuracy() -> tf.keras.metrics.Metric:
-  return tf.keras.metrics.SparseCategoricalAccuracy(name='accuracy')
+def _metrics() -> list[tf.keras.metrics.Metric]:
+  return [tf.keras.metrics.SparseCategoricalAccuracy(name='accuracy')]
 
 
 def to_functional_model(
@@ -72,11 +72,8 @@ def to_functional_model(
     A functional model with the metric 'accuracy' and the weights of
     `keras_model` as initial weights.
   """
-  return tff.learning.models.functional_model_from_keras(
-      keras_model,
-      loss_fn=_loss(),
-      input_spec=input_spec,
-      metrics_constructor=lambda: collections.OrderedDict(accuracy=_accuracy()),
+  return keras_forms.to_functional_model(
+      keras_model, input_spec, _loss, _metrics
   )
 
 
@@ -94,16 +91,9 @@ def to_variable_model_fn(
     A function without arguments that returns a new model with the metric
     'accuracy' and those that `tff.learning.models.from_keras_model` adds.
   """
-
-  def model_fn() -> tff.learning.models.VariableModel:
-    return tff.learning.models.from_keras_model(
-        build_keras_model(),
-        loss=_loss(),
-        input_spec=input_spec,
-        metrics=[_accuracy()],
-    )
-
-  return model_fn
+  return keras_forms.to_variable_model_fn(
+      build_keras_model, input_spec, _loss, _metrics
+  )
 
 
 def to_representation_fn(

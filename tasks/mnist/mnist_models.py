@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Models for MNIST."""
+"""Models for MNIST, and for data sets in its form."""
 
 import collections
 from collections.abc import Callable
@@ -23,10 +23,12 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tasks import keras_classification
-from tasks.mnist import mnist_preprocessing
+from tasks import npz_images
 from tff_adaptive.simulation import random_streams
 
 _DROPOUT_RATE = 0.5
+_NUM_PIXELS = 784
+_MLP_UNITS = (200, 100)
 
 
 class ModelID(enum.Enum):
@@ -34,11 +36,12 @@ class ModelID(enum.Enum):
 
   CNN = 'cnn'
   LOGISTIC = 'logistic'
+  MLP = 'mlp'
 
 
 def input_spec() -> collections.OrderedDict[str, tf.TensorSpec]:
   """Returns the specification of a batch, of any size."""
-  shape = (None,) + mnist_preprocessing.IMAGE_SHAPE
+  shape = (None,) + npz_images.IMAGE_SHAPE
   return collections.OrderedDict(
       x=tf.TensorSpec(shape, tf.float32), y=tf.TensorSpec([None], tf.int32)
   )
@@ -54,7 +57,10 @@ def build_keras_model(
       of 10 and 20 channels without padding, each with a 2x2 max pool and ReLU,
       and dense layers of 50 and 10; whole channels are dropped after the second
       convolution and entries before the last layer, half of them; 21,840
-      weights. `LOGISTIC`: multinomial logistic regression, 7,850 weights.
+      weights. `MLP`: the one of the FedCAda experiments, three dense layers
+      with ReLU between them; its publication gives no sizes, here they are 200,
+      100 and 10; 178,110 weights. `LOGISTIC`: multinomial logistic regression,
+      7,850 weights.
     seed: The seed of the initial weights, a non-negative integer. Kernels and
       biases are uniform in [-1 / sqrt(fan_in), 1 / sqrt(fan_in)], as in
       PyTorch.
@@ -74,17 +80,30 @@ def build_keras_model(
   References:
     CNNMnist of the published code of Kim et al., Adaptive Federated Learning
     with Auto-Tuned Clients, ICLR 2024, https://arxiv.org/abs/2306.11201.
+    Zhou et al., FedCAda: Adaptive Client-Side Optimization for Accelerated and
+    Stable Federated Learning, 2024, https://arxiv.org/abs/2405.11811, for the
+    MLP.
   """
   model_id = keras_classification.to_model_id(ModelID, model_id)
-  inputs = tf.keras.Input(mnist_preprocessing.IMAGE_SHAPE)
+  inputs = tf.keras.Input(npz_images.IMAGE_SHAPE)
   outputs = inputs
-  if model_id is ModelID.LOGISTIC:
-    layers = [tf.keras.layers.Flatten(), _dense('logits', 784, 10, seed)]
-  else:
-    layers = _cnn_layers(seed)
-  for layer in layers:
+  for layer in _LAYERS[model_id](seed):
     outputs = layer(outputs)
   return tf.keras.Model(inputs, outputs)
+
+
+def _logistic_layers(seed: int) -> list[tf.keras.layers.Layer]:
+  return [tf.keras.layers.Flatten(), _logits(_NUM_PIXELS, seed)]
+
+
+def _mlp_layers(seed: int) -> list[tf.keras.layers.Layer]:
+  layers = [tf.keras.layers.Flatten()]
+  num_inputs = _NUM_PIXELS
+  for i, units in enumerate(_MLP_UNITS, start=1):
+    layers.append(_dense(f'dense_{i}', num_inputs, units, seed))
+    layers.append(tf.keras.layers.ReLU())
+    num_inputs = units
+  return layers + [_logits(num_inputs, seed)]
 
 
 def _cnn_layers(seed: int) -> list[tf.keras.layers.Layer]:
@@ -100,8 +119,15 @@ def _cnn_layers(seed: int) -> list[tf.keras.layers.Layer]:
       _dense('dense', 320, 50, seed),
       tf.keras.layers.ReLU(),
       tf.keras.layers.Dropout(_DROPOUT_RATE),
-      _dense('logits', 50, mnist_preprocessing.NUM_CLASSES, seed),
+      _logits(50, seed),
   ]
+
+
+_LAYERS = {
+    ModelID.CNN: _cnn_layers,
+    ModelID.LOGISTIC: _logistic_layers,
+    ModelID.MLP: _mlp_layers,
+}
 
 
 def _convolution(
@@ -116,6 +142,10 @@ def _dense(
 ) -> tf.keras.layers.Layer:
   initializers = _initializers(name, num_inputs, seed)
   return tf.keras.layers.Dense(num_outputs, name=name, **initializers)
+
+
+def _logits(num_inputs: int, seed: int) -> tf.keras.layers.Layer:
+  return _dense('logits', num_inputs, npz_images.NUM_CLASSES, seed)
 
 
 def _initializers(layer: str, fan_in: int, seed: int) -> dict[str, Any]:

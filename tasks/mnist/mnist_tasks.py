@@ -20,10 +20,14 @@ from typing import Optional, Union
 import numpy as np
 
 from tasks import keras_classification
+from tasks import npz_images
+from tasks import partitioned_clients
 from tasks.mnist import mnist_models
 from tasks.mnist import mnist_preprocessing
 from tff_adaptive.simulation import client_data
-from tff_adaptive.simulation import partition as partition_lib
+from tff_adaptive.simulation import client_data_transforms
+from tff_adaptive.simulation import data_sources
+from tff_adaptive.simulation import feature_arrays
 from tff_adaptive.simulation import task
 
 NAME = 'mnist'
@@ -34,8 +38,6 @@ DEFAULT_PROTOCOL = task.Protocol(
     clients_per_round=10,
     total_rounds=500,
 )
-
-_DEFAULT_SIZE = 500
 
 
 def create_mnist_task(
@@ -107,34 +109,25 @@ def create_mnist_task(
     code trains on 450 of a client's 500 images; here all of them count.
   """
   train, test = mnist_preprocessing.load_mnist(data_dir, download=download)
-  if examples_per_client is None and partition not in (
-      'dirichlet_per_class',
-      'shards',
-  ):
-    examples_per_client = str(_DEFAULT_SIZE)
-  clients = partition_lib.by_scheme(
-      partition,
-      train['y'],
+  clients = partitioned_clients.to_clients(
+      train,
       num_clients,
       seed,
+      partition=partition,
       alpha=alpha,
       examples_per_client=examples_per_client,
       shards_per_client=shards_per_client,
       min_size=min_size,
       cap=cap,
   )
-  return create_mnist_task_from_data(
-      client_data.PackedClientArrays.from_partition(train, clients),
-      test,
-      model_id=model_id,
-      seed=seed,
-      protocol=protocol,
+  return build_image_task(
+      NAME, clients, test, model_id, seed, protocol or DEFAULT_PROTOCOL
   )
 
 
 def create_mnist_task_from_data(
-    train_data: client_data.ClientArrays,
-    central_test: Mapping[str, np.ndarray],
+    train_data: data_sources.ClientSource,
+    central_test: data_sources.ExampleSource,
     *,
     model_id: Union[mnist_models.ModelID, str] = mnist_models.ModelID.CNN,
     seed: int = 0,
@@ -143,40 +136,109 @@ def create_mnist_task_from_data(
   """Builds the task on data of the caller's own.
 
   Args:
-    train_data: The clients, with features 'x', float32 of shape [28, 28, 1],
-      and 'y', an int32 class.
-    central_test: The test set, the same features with a dimension of examples
-      in front.
+    train_data: The clients, as MNIST is published: with the features 'x', uint8
+      of shape [28, 28], and 'y', the class, an integer. What
+      `data_sources.read_clients` takes: `ClientArrays`, TFF's `ClientData`, a
+      mapping from client ids to features, or the path of a file, of which the
+      rows of split 'train' count.
+    central_test: The test set, with the same features. What
+      `data_sources.read_examples` takes, of a file the rows of split 'test'.
     model_id: As for `create_mnist_task`.
     seed: The seed of the initial weights. Defaults to 0.
     protocol: As for `create_mnist_task`.
 
   Returns:
-    The task.
+    The task; its pixels are scaled by `npz_images.scale`.
 
   Raises:
+    FileNotFoundError: If a file is missing.
     TypeError: If a part has the wrong type.
-    ValueError: If the features do not fit the model, the model is unknown, or
+    ValueError: If the features are not those of MNIST, the model is unknown, or
       the protocol wants more clients a round than there are.
 
   Example:
 
     >>> examples = {
-    ...     'x': np.zeros([3, 28, 28, 1], np.float32),
-    ...     'y': np.zeros([3], np.int32)}
-    >>> clients = client_data.PackedClientArrays.from_clients({'a': examples})
+    ...     'x': np.zeros([3, 28, 28], np.uint8), 'y': np.zeros([3], np.int32)}
     >>> protocol = task.Protocol(2, 1, clients_per_round=1, total_rounds=5)
-    >>> create_mnist_task_from_data(clients, examples, protocol=protocol).name
+    >>> create_mnist_task_from_data(
+    ...     {'a': examples}, examples, protocol=protocol).name
     'mnist'
   """
+  clients, test = read_images(train_data, central_test)
+  return build_image_task(
+      NAME, clients, test, model_id, seed, protocol or DEFAULT_PROTOCOL
+  )
+
+
+def read_images(
+    train_data: data_sources.ClientSource,
+    central_test: data_sources.ExampleSource,
+) -> tuple[client_data.ClientArrays, feature_arrays.Examples]:
+  """Reads and scales the caller's own images, as MNIST is published.
+
+  Args:
+    train_data: As for `create_mnist_task_from_data`.
+    central_test: As for `create_mnist_task_from_data`.
+
+  Returns:
+    The clients and the test set, with the features of
+    `npz_images.ELEMENT_SPEC`.
+
+  Raises:
+    FileNotFoundError: If a file is missing.
+    TypeError: If a part has the wrong type.
+    ValueError: If the features are not those of `npz_images.RAW_SPEC`.
+  """
+  raw = data_sources.read_clients(
+      train_data, npz_images.RAW_SPEC, split_name='train'
+  )
+  test = data_sources.read_examples(
+      central_test,
+      npz_images.RAW_SPEC,
+      split_name='test',
+      name='The central test data',
+  )
+  clients = client_data_transforms.map_clients(
+      raw, npz_images.scale, npz_images.ELEMENT_SPEC, keeps_sizes=True
+  )
+  return clients, npz_images.scale(test)
+
+
+def build_image_task(
+    name: str,
+    train_data: client_data.ClientArrays,
+    central_test: Mapping[str, np.ndarray],
+    model_id: Union[mnist_models.ModelID, str],
+    seed: int,
+    protocol: task.Protocol,
+) -> task.Task:
+  """Builds a task with MNIST's models on scaled images.
+
+  Args:
+    name: The name of the task.
+    train_data: The clients, with the features of `npz_images.ELEMENT_SPEC`.
+    central_test: The test set, the same features with a dimension of examples
+      in front.
+    model_id: Which model, see `mnist_models.ModelID`.
+    seed: The seed of the initial weights.
+    protocol: The numbers of training.
+
+  Returns:
+    The task.
+
+  Raises:
+    ValueError: If the features do not fit the model, the model is unknown, or
+      the protocol wants more clients a round than there are.
+  """
   return task.Task(
-      name=NAME,
+      name=name,
       functional_model=mnist_models.build_functional_model(model_id, seed),
       variable_model_fn=mnist_models.build_variable_model_fn(model_id, seed),
       train_data=train_data,
       central_test=central_test,
-      protocol=protocol or DEFAULT_PROTOCOL,
-      num_classes=mnist_preprocessing.NUM_CLASSES,
+      protocol=protocol,
+      num_classes=npz_images.NUM_CLASSES,
       representation_fn=keras_classification.to_representation_fn(
           mnist_models.build_keras_model(model_id, seed),
           mnist_models.input_spec(),

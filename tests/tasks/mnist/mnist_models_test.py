@@ -21,8 +21,12 @@ import tensorflow_federated as tff
 
 from tasks.mnist import mnist_models
 
-_IDS = ('cnn', 'logistic')
-_FAN_INS = {'cnn': (25, 250, 320, 50), 'logistic': (784,)}
+_IDS = ('cnn', 'logistic', 'mlp')
+_FAN_INS = {
+    'cnn': (25, 250, 320, 50),
+    'logistic': (784,),
+    'mlp': (784, 200, 100),
+}
 
 
 def _variables_in_graph(model_id, seed):
@@ -36,7 +40,7 @@ def _variables_in_graph(model_id, seed):
 
 class MnistModelsTest(parameterized.TestCase):
 
-  @parameterized.parameters(('cnn', 21840), ('logistic', 7850))
+  @parameterized.parameters(('cnn', 21840), ('logistic', 7850), ('mlp', 178110))
   def test_number_of_weights_and_shape_of_logits(self, model_id, num_weights):
     model = mnist_models.build_keras_model(model_id, seed=1)
     self.assertEqual(model.count_params(), num_weights)
@@ -67,6 +71,19 @@ class MnistModelsTest(parameterized.TestCase):
     )
     rates = [layer.rate for layer in model.layers if hasattr(layer, 'rate')]
     self.assertEqual(rates, [0.5, 0.5])
+
+  def test_mlp_has_three_layers_with_relu_between(self):
+    model = mnist_models.build_keras_model('mlp', seed=3)
+    self.assertEqual(
+        [weight.shape for weight in model.get_weights()],
+        [(784, 200), (200,), (200, 100), (100,), (100, 10), (10,)],
+    )
+    images = np.random.default_rng(1).normal(size=[2, 28, 28, 1])
+    images = images.astype(np.float32)
+    kernel_1, bias_1, kernel_2, bias_2, last, bias_3 = model.get_weights()
+    x = np.maximum(images.reshape(2, -1) @ kernel_1 + bias_1, 0)
+    x = np.maximum(x @ kernel_2 + bias_2, 0)
+    np.testing.assert_allclose(model(images), x @ last + bias_3, atol=1e-5)
 
   def test_cnn_matches_a_plain_rendering(self):
     model = mnist_models.build_keras_model('cnn', seed=3)
@@ -163,7 +180,9 @@ class MnistModelsTest(parameterized.TestCase):
         mnist_models.build_functional_model,
         mnist_models.build_variable_model_fn,
     ):
-      with self.assertRaisesRegex(ValueError, "'cnn', 'logistic'.*'resnet'"):
+      with self.assertRaisesRegex(
+          ValueError, "'cnn', 'logistic', 'mlp'.*'resnet'"
+      ):
         build('resnet', seed=1)
 
 

@@ -22,7 +22,6 @@ import numpy as np
 import tensorflow_federated as tff
 
 from tasks.mnist import mnist_tasks
-from tff_adaptive.simulation import client_data
 from tff_adaptive.simulation import data_checks
 from tff_adaptive.simulation import partition
 from tff_adaptive.simulation import task
@@ -140,7 +139,7 @@ class MnistTasksTest(parameterized.TestCase):
   @parameterized.named_parameters(
       ('alpha', dict(alpha=0.0), '`alpha`'),
       ('clients', dict(num_clients=0), '`num_clients`'),
-      ('model', dict(model_id='mlp'), '`model_id`'),
+      ('model', dict(model_id='resnet'), '`model_id`'),
       ('partition', dict(partition='random'), '`partition` must be one of'),
       ('size', dict(examples_per_client='x'), '`examples_per_client`'),
       ('too_many', dict(partition='iid'), 'need 50000 examples.*found 600'),
@@ -168,15 +167,38 @@ class MnistTasksTest(parameterized.TestCase):
     with self.assertRaisesRegex(FileNotFoundError, 'put mnist.npz'):
       mnist_tasks.create_mnist_task(self.data_dir / 'nowhere')
 
-  def test_from_data_of_another_shape_raises(self):
-    examples = {
-        'x': np.zeros([3, 8, 8, 1], np.float32),
-        'y': np.arange(3, dtype=np.int32),
+  def test_from_data_is_scaled_as_the_files_are(self):
+    arrays = dict(np.load(self.data_dir / 'mnist.npz'))
+    clients = {
+        'even': {'x': arrays['x_train'][::2], 'y': arrays['y_train'][::2]},
+        'odd': {'x': arrays['x_train'][1::2], 'y': arrays['y_train'][1::2]},
     }
-    clients = client_data.PackedClientArrays.from_clients({'mine': examples})
-    with self.assertRaisesRegex(ValueError, r"'x'.*28, 28, 1\).*8, 8, 1\)"):
+    mnist = mnist_tasks.create_mnist_task_from_data(
+        clients,
+        {'x': arrays['x_test'], 'y': arrays['y_test']},
+        model_id='logistic',
+        protocol=task.Protocol(2, 1, clients_per_round=2, total_rounds=3),
+    )
+    loaded = self._create()
+    self.assertEqual(mnist.protocol.total_rounds, 3)
+    for name in ('x', 'y'):
+      np.testing.assert_array_equal(
+          mnist.central_test[name], loaded.central_test[name]
+      )
+      np.testing.assert_array_equal(
+          mnist.train_data.examples('odd')[name],
+          loaded.train_data.values[name][1::2],
+      )
+
+  @parameterized.named_parameters(
+      ('shape', np.zeros([3, 8, 8], np.uint8), "'x'.*28, 28.*8, 8"),
+      ('type', np.full([3, 28, 28], 0.5, np.float32), "'x'.*uint8.*float32"),
+  )
+  def test_from_data_of_another_kind_raises(self, images, message):
+    examples = {'x': images, 'y': np.arange(3, dtype=np.int32)}
+    with self.assertRaisesRegex(ValueError, message):
       mnist_tasks.create_mnist_task_from_data(
-          clients, examples, model_id='logistic'
+          {'mine': examples}, examples, model_id='logistic'
       )
 
   def test_baseline_task_and_stock_algorithms_build(self):

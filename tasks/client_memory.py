@@ -1,0 +1,76 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Whether clients are held in memory, or read when they are sampled."""
+
+from typing import Optional
+
+import tensorflow as tf
+
+from tff_adaptive.simulation import client_data
+from tff_adaptive.simulation import client_data_transforms
+from tff_adaptive.simulation import feature_arrays
+
+DEFAULT_MAX_BYTES = 1 << 30
+
+
+def keep_if_small(
+    source: client_data.ClientArrays, max_bytes: int = DEFAULT_MAX_BYTES
+) -> client_data.ClientArrays:
+  """Reads all clients into memory if they fit, for faster rounds.
+
+  Args:
+    source: The clients. How many examples they hold must be known without
+      reading them, as it is for files.
+    max_bytes: What their examples may take in memory; while they are read it is
+      up to twice as much. 0 leaves them where they are. Defaults to 1 GiB.
+
+  Returns:
+    The clients as shared arrays if they fit, else `source`, as it is also if
+    examples have no fixed size, such as strings.
+
+  Raises:
+    ValueError: If `max_bytes` is negative.
+
+  Example:
+
+    >>> clients = sqlite_data.load_sqlite_clients(
+    ...     'tff/emnist_all.sqlite', 'all_test', emnist_preprocessing.RAW_SPEC)
+    >>> type(keep_if_small(clients)).__name__
+    'PackedClientArrays'
+    >>> type(keep_if_small(clients, max_bytes=0)).__name__
+    'LazyClientArrays'
+  """
+  if max_bytes < 0:
+    raise ValueError(
+        f'`max_bytes_in_memory` must not be negative, found {max_bytes}.'
+    )
+  example_bytes = _example_bytes(source.element_spec)
+  if example_bytes is None:
+    return source
+  if source.total_examples * example_bytes > max_bytes:
+    return source
+  return client_data_transforms.materialize(source)
+
+
+def _example_bytes(spec: feature_arrays.ElementSpec) -> Optional[int]:
+  """Returns the size of an example, None if it is not fixed."""
+  if any(
+      feature.dtype == tf.string or not feature.shape.is_fully_defined()
+      for feature in spec.values()
+  ):
+    return None
+  return sum(
+      feature.dtype.size * feature.shape.num_elements()
+      for feature in spec.values()
+  )

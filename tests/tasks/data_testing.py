@@ -1,0 +1,66 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Where the tests find published data, and what they do without."""
+
+import os
+import pathlib
+from typing import Optional
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_VARIABLE = 'TFF_ADAPTIVE_DATA'
+# A file of each task's data set, in the folder that --data_dir names.
+_FILES = {
+    'mnist': 'mnist.npz',
+    'fashion_mnist': 'fashion_mnist.npz',
+    'emnist_cr': 'tff/emnist_all.sqlite',
+    'emnist_ae': 'tff/emnist_all.sqlite',
+    'cifar10': 'tfds/cifar10',
+    'cifar100': 'tff/cifar100.sqlite',
+    'shakespeare': 'tff/shakespeare.sqlite',
+    'stackoverflow_nwp': 'tff/stackoverflow.sqlite',
+    'stackoverflow_lr': 'tff/stackoverflow.sqlite',
+    'ag_news': 'ag_news.jsonl.gz',
+    'dbpedia': 'dbpedia.jsonl.gz',
+}
+
+
+def find_data_dir(task: str) -> Optional[pathlib.Path]:
+  """Returns the folder of the data sets, if it has that of a task.
+
+  Args:
+    task: The name of the task.
+
+  Returns:
+    The folder: the one that the environment names, or one beside the project.
+    None if there is none, or it has no data for the task.
+  """
+  named = os.environ.get(_VARIABLE)
+  folder = pathlib.Path(named or _ROOT.parent / 'shared' / 'data')
+  return folder if (folder / _FILES[task]).exists() else None
+
+
+def data_flags(task: str) -> tuple[str, ...]:
+  """Returns the flags that say where a task's data come from.
+
+  Args:
+    task: The name of the task.
+
+  Returns:
+    `--data_dir` where the data are there, `--use_synthetic_data` where they are
+    not, and nothing for a task that comes with its data.
+  """
+  if task not in _FILES:
+    return ()
+  folder = find_data_dir(task)
+  return (f'--data_dir={folder}',) if folder else ('--use_synthetic_data',)
