@@ -27,14 +27,21 @@ after three turns of warming up. Likewise
 compares algorithms, after one turn of warming up: beside the ratio of an
 algorithm's time to that of the first stands the ratio that its evaluations of
 gradients and losses explain.
+
+  python -m experiments.benchmark --workload=tasks --data_dir=data --rounds=3
+
+trains every task, on made-up data where the folder has none; the share of a
+round in which it waits for the clients that are read ahead stands in a column.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+import tempfile
 from typing import Any
 
 from absl import flags
 
 from experiments import command_line
+from experiments import registry
 from experiments.benchmarks import algorithms
 from experiments.benchmarks import reports
 from experiments.benchmarks import workloads
@@ -67,11 +74,22 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
           f'{", ".join(algorithms.ALGORITHMS)}. The first is what the others '
           'are compared with.',
       ),
+      (
+          'tasks',
+          list(registry.ROWS[registry.TASK]),
+          'What the workload tasks trains: '
+          f'{", ".join(registry.ROWS[registry.TASK])}.',
+      ),
       ('peers', [], 'Files of JSON lines of others, for the tables.'),
   ):
     flags.DEFINE_list(name, default, text, flag_values=flag_values)
   for name, text in (
       ('json', 'The file that a JSON line a runtime is appended to.'),
+      (
+          'data_dir',
+          'The folder of the data sets, for the workload tasks. Default: '
+          'made-up data.',
+      ),
       ('plan', 'How the compiled runtime runs clients. Default: its choice.'),
   ):
     flags.DEFINE_string(name, None, text, flag_values=flag_values)
@@ -115,15 +133,13 @@ def _read_peers() -> list[reports.Line]:
 def main():
   """Measures what the flags say."""
   chosen = _choose_workloads()
-  runtimes = _choose('runtimes', workloads.RUNTIMES)
-  chosen_algorithms = _choose('algorithms', algorithms.ALGORITHMS)
+  # Before TensorFlow is imported, which takes seconds that a typo must not.
+  _choose('runtimes', workloads.RUNTIMES)
+  _choose('algorithms', algorithms.ALGORITHMS)
+  _choose('tasks', registry.ROWS[registry.TASK])
   peers = _read_peers()
   command_line.prepare_libraries()
-  # TensorFlow takes seconds to import: not for --help and not for a typo.
-  # pylint: disable=import-outside-toplevel
-  from experiments.benchmarks import algorithm_measurement
-  from experiments.benchmarks import measurement
-  # pylint: enable=import-outside-toplevel
+  from experiments.benchmarks import measurement  # pylint: disable=import-outside-toplevel
 
   settings = measurement.Settings(
       flags.FLAGS.rounds,
@@ -133,19 +149,41 @@ def main():
   )
   settings.apply()
   for workload in chosen:
-    for clients_per_round in workload.clients_per_round:
-      able = [r for r in runtimes if r.can_run(clients_per_round)]
-      if workload.compares_algorithms:
-        lines = algorithm_measurement.measure(
-            workload, clients_per_round, chosen_algorithms, settings
-        )
-      elif able:
-        lines = measurement.measure(workload, clients_per_round, able, settings)
-      else:
-        continue
+    for lines in _measure(workload, settings):
       if flags.FLAGS.json is not None:
         reports.append(flags.FLAGS.json, lines)
       print(reports.format_table(lines, peers), end='\n\n', flush=True)
+
+
+def _measure(workload: workloads.Workload, settings) -> Iterator[list[Any]]:
+  """Yields the lines of a table, of which a workload may have several."""
+  # pylint: disable=import-outside-toplevel
+  from experiments.benchmarks import algorithm_measurement
+  from experiments.benchmarks import measurement
+  from experiments.benchmarks import task_measurement
+  # pylint: enable=import-outside-toplevel
+
+  runtimes = _choose('runtimes', workloads.RUNTIMES)
+  if workload.kind == workloads.TASKS:
+    with tempfile.TemporaryDirectory() as synthetic_dir:
+      for row in _choose('tasks', registry.ROWS[registry.TASK]):
+        yield task_measurement.measure(
+            row,
+            runtimes,
+            settings,
+            data_dir=flags.FLAGS.data_dir,
+            synthetic_dir=synthetic_dir,
+        )
+    return
+  for clients_per_round in workload.clients_per_round:
+    able = [r for r in runtimes if r.can_run(clients_per_round)]
+    if workload.kind == workloads.ALGORITHMS:
+      chosen = _choose('algorithms', algorithms.ALGORITHMS)
+      yield algorithm_measurement.measure(
+          workload, clients_per_round, chosen, settings
+      )
+    elif able:
+      yield measurement.measure(workload, clients_per_round, able, settings)
 
 
 if __name__ == '__main__':

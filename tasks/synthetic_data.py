@@ -262,12 +262,11 @@ def _write_texts(
     path: pathlib.Path, generator: np.random.Generator, num_classes: int
 ) -> None:
   """Writes labelled texts; a class makes some words likely."""
-  num_common = 1000
   with gzip.open(path, 'wt', encoding='utf-8') as file:
     for split, size in _NUM_TEXTS.items():
       for label in generator.integers(num_classes, size=size).tolist():
-        words = generator.integers(num_common, size=24)
-        own = num_common + label * _WORDS_PER_CLASS
+        words = generator.integers(_NUM_WORDS, size=24)
+        own = _NUM_WORDS + label * _WORDS_PER_CLASS
         words[::3] = own + generator.integers(_WORDS_PER_CLASS, size=8)
         row: dict[str, Any] = {
             'split': split,

@@ -24,10 +24,10 @@ import tempfile
 
 from absl.testing import absltest
 from absl.testing import parameterized
-import numpy as np
 import pytest
 
 from experiments import registry
+from tasks import synthetic_data
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _README = (_ROOT / 'README.md').read_text(encoding='utf-8')
@@ -45,6 +45,9 @@ _RUN_ELSEWHERE = {
     '.venv/bin/python -m experiments.benchmark --workload=tiny_many,'
     'variable_model,emnist_cnn,so_logreg --json=times.jsonl': (
         'tests/experiments/benchmark_test.py'
+    ),
+    '.venv/bin/python -m tasks.fetch shakespeare --data_dir=data': (
+        'tests/tasks/fetch_test.py'
     ),
     '.venv/bin/python -m tff_adaptive.doctor': (
         'tests/tff_adaptive/doctor_test.py'
@@ -244,28 +247,18 @@ class ReadmeTest(absltest.TestCase):
 
   @pytest.mark.slow
   def test_experiments(self):
-    """Runs the training commands; that on MNIST briefly, on made-up images."""
-    digits, warm, mnist = [c for c in _commands() if 'experiments.train' in c]
+    """Runs the training commands; that on MNIST briefly, on made-up data."""
+    trains = [c for c in _commands() if 'experiments.train' in c]
+    digits, warm, shakespeare, mnist = trains
     exports = [c for c in _commands() if 'experiments.export' in c]
     (trace,) = [c for c in _commands() if 'experiments.trace' in c]
     copy = self._copy_project()
-    (copy / 'data').mkdir()
-    generator = np.random.default_rng(0)
-    np.savez(
-        copy / 'data/mnist.npz',
-        **{
-            f'{part}_{split}': generator.integers(0, high, shape, np.uint8)
-            for split, size in (('train', 1000), ('test', 100))
-            for part, high, shape in (
-                ('x', 256, (size, 28, 28)),
-                ('y', 10, (size,)),
-            )
-        },
-    )
+    synthetic_data.write_synthetic_data('mnist', copy / 'data')
     for command, num_rounds, folder in (
         (digits, 20, 'sgd'),
         # The other commands are about that run.
         (' && '.join([*exports, warm, trace]), 20, 'warm'),
+        (shakespeare, 2, 'shakespeare.fed_opt.delta_sgd.fedavg'),
         (f'{mnist} --total_rounds=2', 2, 'mnist.fed_opt.delta_sgd.fedavg'),
     ):
       result = _run(command, copy)

@@ -27,11 +27,12 @@ _TIMES = ('sec_per_round_median', 'min', 'max', 'first_round')
 _REQUIRED = ('peer', 'workload', *_TIMES, 'peak_rss_mb')
 _HEADER = ['median', 'min', 'max', 'first', 'ratio', 's/client', 'RSS MB']
 _NUMBER_WIDTH = 10
-# What a comparison of algorithms has besides, and what it is called.
+# What a comparison of algorithms or of tasks has besides, and its headings.
 _COSTS = {
     'explained_ratio': 'explained',
     'gradients_per_step': 'gradients',
     'trials_per_step': 'trials',
+    'wait_share': 'waiting',
 }
 
 

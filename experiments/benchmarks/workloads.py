@@ -24,6 +24,10 @@ import attrs
 FUNCTIONAL = 'functional'
 VARIABLE = 'variable'
 
+RUNTIMES_OF_A_MODEL = 'runtimes'
+ALGORITHMS = 'algorithms'
+TASKS = 'tasks'
+
 
 @attrs.frozen
 class Workload:
@@ -51,8 +55,10 @@ class Workload:
       of this one.
     num_rows: How many distinct examples the clients share, where each holding
       its own would not fit into memory; None for no sharing.
-    compares_algorithms: Whether algorithms are compared on the compiled
-      runtime, each with its own optimizers, instead of runtimes.
+    kind: `RUNTIMES_OF_A_MODEL`; `ALGORITHMS`, where the algorithms are compared
+      on the compiled runtime, each with its own optimizers; or `TASKS`, where
+      the runtimes train every task as its protocol says, and no number of the
+      workload counts.
   """
 
   name: str
@@ -72,7 +78,7 @@ class Workload:
       default=attrs.Factory(lambda self: self.name, takes_self=True)
   )
   num_rows: Optional[int] = None
-  compares_algorithms: bool = False
+  kind: str = RUNTIMES_OF_A_MODEL
 
   def on_native(self) -> 'Workload':
     """Returns the workload as the native runtime has it."""
@@ -175,7 +181,14 @@ WORKLOADS: Mapping[str, Workload] = {
             name='algorithms',
             peer_name='algorithms',
             summary='emnist_cnn by every algorithm',
-            compares_algorithms=True,
+            kind=ALGORITHMS,
+        ),
+        attrs.evolve(
+            _TINY_MANY,
+            name='tasks',
+            peer_name='tasks',
+            summary='every task of experiments.train, by FedAvg',
+            kind=TASKS,
         ),
     )
 }

@@ -13,7 +13,22 @@
 # limitations under the License.
 """The tasks that a binary can train."""
 
+from experiments.registry.task_rows import cifar
 from experiments.registry.task_rows import digits
+from experiments.registry.task_rows import emnist
+from experiments.registry.task_rows import fashion_mnist
 from experiments.registry.task_rows import mnist
+from experiments.registry.task_rows import shakespeare
+from experiments.registry.task_rows import stackoverflow
+from experiments.registry.task_rows import text_classification
 
-TASKS = digits.ROWS + mnist.ROWS
+TASKS = (
+    digits.ROWS
+    + mnist.ROWS
+    + fashion_mnist.ROWS
+    + emnist.ROWS
+    + cifar.ROWS
+    + shakespeare.ROWS
+    + stackoverflow.ROWS
+    + text_classification.ROWS
+)

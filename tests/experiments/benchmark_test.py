@@ -37,6 +37,7 @@ from experiments.benchmarks import measurement
 from experiments.benchmarks import models
 from experiments.benchmarks import reports
 from experiments.benchmarks import workloads
+from tests.experiments import binary_testing
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 _PEER = {
@@ -59,19 +60,15 @@ _LINE = {
 }
 
 
-def _run(*arguments):
+def _call(*arguments):
   return subprocess.run(
-      [sys.executable, *arguments],
+      [sys.executable, '-m', 'experiments.benchmark', *arguments],
       cwd=_ROOT,
       check=False,
       capture_output=True,
       text=True,
       env={**os.environ, 'TF_CPP_MIN_LOG_LEVEL': '3'},
   )
-
-
-def _call(*arguments):
-  return _run('-m', 'experiments.benchmark', *arguments)
 
 
 class BinaryTest(parameterized.TestCase):
@@ -153,16 +150,7 @@ class BinaryTest(parameterized.TestCase):
     self.assertEqual(result.returncode, 2)
 
   def test_help_names_the_workloads_without_tensorflow(self):
-    result = _run(
-        '-c',
-        'import runpy, sys\n'
-        'sys.argv = ["benchmark", "--help"]\n'
-        'try:\n'
-        '  runpy.run_module("experiments.benchmark", run_name="__main__")\n'
-        'except SystemExit as end:\n'
-        '  assert end.code == 0, end.code\n'
-        'assert "tensorflow" not in sys.modules\n',
-    )
+    result = binary_testing.run_quickly('benchmark', '--help')
     self.assertEqual(result.returncode, 0, result.stderr)
     for name in (
         *workloads.WORKLOADS,
@@ -194,7 +182,7 @@ class AlgorithmsTest(parameterized.TestCase):
         name='tiny',
         num_clients=4,
         examples_per_client=(60, 60),
-        compares_algorithms=True,
+        kind=workloads.ALGORITHMS,
     )
     names = ('fedavg', 'delta_sgd', 'armijo', 'scaffold')
     lines = algorithm_measurement.measure(

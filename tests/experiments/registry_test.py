@@ -20,6 +20,7 @@ from absl.testing import parameterized
 
 from experiments import hparam_flags
 from experiments import registry
+from tasks.cifar100 import cifar100_tasks
 from tff_adaptive import algorithms
 from tff_adaptive.finalizers import frank_wolfe
 from tff_adaptive.optimizers import fedcada
@@ -94,7 +95,13 @@ class RegistryTest(parameterized.TestCase):
     ]
     self.assertNotEmpty(arguments)
     for argument in arguments:
-      self.assertEqual(argument.choices, partition.SCHEMES)
+      self.assertIn(
+          argument.choices,
+          (
+              partition.SCHEMES,
+              (cifar100_tasks.TFF, *partition.COARSE_SCHEMES),
+          ),
+      )
 
   @parameterized.parameters(
       (

@@ -49,9 +49,24 @@ def train(
   Returns:
     What the training ended with, and what was printed.
   """
+  return train_as_told(output_dir, *_SMALL, *arguments)
+
+
+def train_as_told(
+    output_dir: pathlib.Path, *arguments: str
+) -> tuple[training_loop.TrainingResult, str]:
+  """Trains what the flags say.
+
+  Args:
+    output_dir: The folder of all runs.
+    *arguments: Flags.
+
+  Returns:
+    What the training ended with, and what was printed.
+  """
   values = flags.FlagValues()
   hparam_flags.define(values)
-  values(['train', *_SMALL, f'--output_dir={output_dir}', *arguments])
+  values(['train', f'--output_dir={output_dir}', *arguments])
   choices = hparams.read_choices(values)
   settings = hparams.read_settings(choices, values)
   results = []

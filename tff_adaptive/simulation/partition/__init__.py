@@ -24,7 +24,9 @@ from tff_adaptive.simulation.partition._common import ClientIndices
 from tff_adaptive.simulation.partition._common import Sizes
 from tff_adaptive.simulation.partition.dirichlet import dirichlet_per_class
 from tff_adaptive.simulation.partition.dirichlet import dirichlet_per_client
+from tff_adaptive.simulation.partition.pachinko import pachinko_allocation
 from tff_adaptive.simulation.partition.schemes import by_scheme
+from tff_adaptive.simulation.partition.schemes import COARSE_SCHEMES
 from tff_adaptive.simulation.partition.schemes import SCHEMES
 from tff_adaptive.simulation.partition.simple import by_natural_id
 from tff_adaptive.simulation.partition.simple import iid

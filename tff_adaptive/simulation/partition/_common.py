@@ -45,22 +45,22 @@ def client_sizes(
   return [int(size) for size in sizes]
 
 
-def check_labels(labels: np.ndarray) -> np.ndarray:
+def check_labels(labels: np.ndarray, name: str = 'labels') -> np.ndarray:
   """Returns labels as a vector of integers, or raises."""
   labels = np.asarray(labels)
   if labels.ndim != 1 or not labels.size:
     raise ValueError(
-        f'`labels` must be a vector of classes, found shape {labels.shape}.'
+        f'`{name}` must be a vector of classes, found shape {labels.shape}.'
     )
   if not np.issubdtype(labels.dtype, np.integer):
-    raise TypeError(f'`labels` must be integers, found {labels.dtype}.')
+    raise TypeError(f'`{name}` must be integers, found {labels.dtype}.')
   return labels
 
 
-def check_alpha(alpha: float) -> float:
+def check_alpha(alpha: float, name: str = 'alpha') -> float:
   """Returns a concentration as a float, or raises."""
   if not (alpha > 0 and np.isfinite(alpha)):
-    raise ValueError(f'`alpha` must be positive and finite, found {alpha}.')
+    raise ValueError(f'`{name}` must be positive and finite, found {alpha}.')
   return float(alpha)
 
 
@@ -99,3 +99,38 @@ def name_clients(clients: Sequence[np.ndarray]) -> ClientIndices:
   return collections.OrderedDict(
       (f'client_{i:0{width}d}', rows) for i, rows in enumerate(clients)
   )
+
+
+def draw_class_counts(
+    size: int,
+    available: np.ndarray,
+    alpha: float,
+    generator: np.random.Generator,
+) -> np.ndarray:
+  """Returns how many rows of every class a client takes, by a Dirichlet mix.
+
+  Draws of a class beyond its last row are made again without that class: this
+  has the same distribution as stopping at the draw that empties it.
+  """
+  mix = generator.dirichlet(np.full(len(available), alpha, np.float64))
+  counts = np.zeros(len(available), np.int64)
+  while counts.sum() < size:
+    left = counts < available
+    mix = np.where(left, mix, 0.0)
+    if mix.sum() <= 0.0:
+      mix[left] = generator.dirichlet(np.full(left.sum(), alpha, np.float64))
+    mix = mix / mix.sum()
+    counts += generator.multinomial(size - counts.sum(), mix)
+    counts = np.minimum(counts, available)
+  return counts
+
+
+def take_from_pools(
+    pools: list[np.ndarray], counts: np.ndarray
+) -> list[np.ndarray]:
+  """Takes the first rows out of pools, which shrink."""
+  taken = []
+  for i, count in enumerate(counts):
+    taken.append(pools[i][:count])
+    pools[i] = pools[i][count:]
+  return taken

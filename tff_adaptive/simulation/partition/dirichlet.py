@@ -129,27 +129,10 @@ def _draw_from_pools(
     alpha: float,
     generator: np.random.Generator,
 ) -> list[np.ndarray]:
-  """Takes a client's rows out of the pools, which shrink.
-
-  Draws of a class beyond its last row are made again without that class: this
-  has the same distribution as stopping at the draw that empties it.
-  """
+  """Takes a client's rows out of the pools, which shrink."""
   available = np.array([len(pool) for pool in pools])
-  mix = generator.dirichlet(np.full(len(pools), alpha, np.float64))
-  counts = np.zeros(len(pools), np.int64)
-  while counts.sum() < size:
-    left = counts < available
-    mix = np.where(left, mix, 0.0)
-    if mix.sum() <= 0.0:
-      mix[left] = generator.dirichlet(np.full(left.sum(), alpha, np.float64))
-    mix = mix / mix.sum()
-    counts += generator.multinomial(size - counts.sum(), mix)
-    counts = np.minimum(counts, available)
-  taken = []
-  for i, count in enumerate(counts):
-    taken.append(pools[i][:count])
-    pools[i] = pools[i][count:]
-  return taken
+  counts = _common.draw_class_counts(size, available, alpha, generator)
+  return _common.take_from_pools(pools, counts)
 
 
 def _shuffled_pools(classes: list[np.ndarray], seed: int) -> list[np.ndarray]:

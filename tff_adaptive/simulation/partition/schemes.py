@@ -20,6 +20,7 @@ import numpy as np
 
 from tff_adaptive.simulation.partition import _common
 from tff_adaptive.simulation.partition import dirichlet
+from tff_adaptive.simulation.partition import pachinko
 from tff_adaptive.simulation.partition import simple
 from tff_adaptive.simulation.partition import sizes
 
@@ -28,6 +29,7 @@ _WITHOUT_REPLACEMENT = 'dirichlet_without_replacement'
 _PER_CLASS = 'dirichlet_per_class'
 _SHARDS = 'shards'
 _IID = 'iid'
+_PACHINKO = 'pachinko'
 
 SCHEMES = (
     _WITH_REPLACEMENT,
@@ -36,6 +38,8 @@ SCHEMES = (
     _SHARDS,
     _IID,
 )
+# With those that need coarse classes, too.
+COARSE_SCHEMES = SCHEMES + (_PACHINKO,)
 
 
 def by_scheme(
@@ -49,25 +53,32 @@ def by_scheme(
     shards_per_client: int = 2,
     min_size: int = 1,
     cap: bool = False,
+    coarse_labels: Optional[np.ndarray] = None,
+    fine_alpha: float = 10.0,
 ) -> _common.ClientIndices:
   """Splits a data set by a scheme that is chosen by its name.
 
   Args:
-    scheme: One of `SCHEMES`: 'dirichlet_with_replacement' and
-      'dirichlet_without_replacement' are `dirichlet_per_client`; the others
-      are the functions of their names.
+    scheme: One of `COARSE_SCHEMES`: 'dirichlet_with_replacement' and
+      'dirichlet_without_replacement' are `dirichlet_per_client`, 'pachinko' is
+      `pachinko_allocation`; the others are the functions of their names.
+      `SCHEMES` are those that do without coarse classes.
     labels: The class of every row, integers of shape [num_rows].
     num_clients: Number of clients, a positive integer.
     seed: The seed of the partition and of its sizes, a non-negative integer.
-    alpha: The concentration of the Dirichlet schemes. Defaults to 0.1.
-    examples_per_client: The sizes of the clients, for `dirichlet_per_client`
-      and `iid` alone, since the others divide all rows: numbers, or one of the
-      strings '500' (all equal) and '100-500' (`uniform_sizes`). None (the
-      default) divides all rows evenly.
+    alpha: The concentration of the Dirichlet schemes, for `pachinko_allocation`
+      that of the coarse classes. Defaults to 0.1.
+    examples_per_client: The sizes of the clients, but for
+      `dirichlet_per_class` and `shards`, which divide all rows: numbers, or one
+      of the strings '500' (all equal) and '100-500' (`uniform_sizes`). None
+      (the default) divides all rows evenly.
     shards_per_client: Of `shards`. Defaults to 2.
     min_size: Of `dirichlet_per_class`. Defaults to 1, so that no client is
       empty.
     cap: Of `dirichlet_per_class`. Defaults to False.
+    coarse_labels: The coarse class of every row, for `pachinko_allocation`.
+      None (the default) where there is none.
+    fine_alpha: Of `pachinko_allocation`. Defaults to 10.
 
   Returns:
     For every client id its rows, int64 of shape [n_i].
@@ -75,7 +86,7 @@ def by_scheme(
   Raises:
     TypeError: If `labels` or a number is not an integer.
     ValueError: If the scheme is unknown, does not take `examples_per_client`,
-      or an argument is out of range.
+      is 'pachinko' without `coarse_labels`, or an argument is out of range.
 
   Example:
 
@@ -84,9 +95,10 @@ def by_scheme(
     >>> [len(rows) for rows in parts.values()]
     [2, 2, 2]
   """
-  if scheme not in SCHEMES:
+  known = SCHEMES if coarse_labels is None else COARSE_SCHEMES
+  if scheme not in known:
     raise ValueError(
-        f'`partition` must be one of {", ".join(SCHEMES)}, found {scheme!r}.'
+        f'`partition` must be one of {", ".join(known)}, found {scheme!r}.'
     )
   if scheme in (_PER_CLASS, _SHARDS):
     if examples_per_client is not None:
@@ -106,6 +118,16 @@ def by_scheme(
         len(labels),
         num_clients,
         seed,
+        examples_per_client=examples_per_client,
+    )
+  if scheme == _PACHINKO:
+    return pachinko.pachinko_allocation(
+        labels,
+        coarse_labels,
+        num_clients,
+        seed,
+        coarse_alpha=alpha,
+        fine_alpha=fine_alpha,
         examples_per_client=examples_per_client,
     )
   return dirichlet.dirichlet_per_client(

@@ -20,6 +20,7 @@ import numpy as np
 from tff_adaptive.simulation import partition
 
 _LABELS = np.arange(200) % 10
+_COARSE = _LABELS // 5
 
 
 def _lists(parts):
@@ -50,6 +51,13 @@ class SchemesTest(parameterized.TestCase):
       ),
       ('shards', 'shards', lambda: partition.shards(_LABELS, 4, 3, 1)),
       ('iid', 'iid', lambda: partition.iid(200, 4, 1)),
+      (
+          'pachinko',
+          'pachinko',
+          lambda: partition.pachinko_allocation(
+              _LABELS, _COARSE, 4, 1, coarse_alpha=0.3, fine_alpha=2.0
+          ),
+      ),
   )
   def test_is_the_function_of_that_name(self, scheme, call):
     parts = partition.by_scheme(
@@ -61,12 +69,17 @@ class SchemesTest(parameterized.TestCase):
         shards_per_client=3,
         min_size=9,
         cap=True,
+        coarse_labels=_COARSE,
+        fine_alpha=2.0,
     )
     self.assertEqual(_lists(parts), _lists(call()))
 
   def test_every_scheme_has_a_test_and_runs_by_default(self):
     for scheme in partition.SCHEMES:
       self.assertLen(partition.by_scheme(scheme, _LABELS, 4, 1), 4)
+    for scheme in partition.COARSE_SCHEMES:
+      parts = partition.by_scheme(scheme, _LABELS, 4, 1, coarse_labels=_COARSE)
+      self.assertLen(parts, 4)
 
   @parameterized.parameters(
       ('7', [7, 7, 7]), (7, [7, 7, 7]), ([1, 2, 3], [1, 2, 3])
@@ -89,6 +102,7 @@ class SchemesTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ('scheme', dict(scheme='random'), "`partition`.*iid, found 'random'"),
+      ('coarse', dict(scheme='pachinko'), "`partition`.*iid, found 'pachinko'"),
       ('words', dict(examples_per_client='many'), "'100-500', found 'many'"),
       ('open', dict(examples_per_client='5-'), "'100-500', found '5-'"),
       ('zero', dict(examples_per_client='0'), '`examples_per_client`.* 0'),

@@ -1,0 +1,210 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Trains a task on several runtimes, in turns, and takes the time."""
+
+from collections.abc import Sequence
+import contextlib
+import functools
+import statistics
+from typing import Optional
+
+import attrs
+import tensorflow_federated as tff
+
+from experiments import command_line
+from experiments import hparams
+from experiments import registry
+from experiments.benchmarks import algorithms
+from experiments.benchmarks import measurement
+from experiments.benchmarks import reports
+from experiments.benchmarks import workloads
+from tasks import synthetic_data
+from tff_adaptive.simulation import cohort
+from tff_adaptive.simulation import prefetching
+from tff_adaptive.simulation import sampling
+from tff_adaptive.simulation import task as task_lib
+
+_SEED = 0
+# Tasks whose models take minutes a round on a few cores, and how much of their
+# protocol is measured: clients of a round and steps of a client.
+CAPS = {
+    'cifar10': (2, 2),
+    'cifar100': (2, 2),
+}
+
+
+class _Trainer(measurement.Trainer):
+  """The training of a task on one runtime, its cohorts read ahead."""
+
+  # The tasks are many.
+  num_warm_up_turns = 1
+
+  def __init__(
+      self,
+      runtime: workloads.Runtime,
+      context: tff.framework.SyncContext,
+      workload: workloads.Workload,
+      task: task_lib.Task,
+      prefetcher: prefetching.CohortPrefetcher,
+  ):
+    super().__init__(
+        runtime, context, workload, functools.partial(_build_process, task)
+    )
+    self._prefetcher = prefetcher
+    self._waits: list[float] = []
+
+  def _train(self, round_num: int, cohort_fn: measurement.CohortFn) -> None:
+    """Trains a round; what it waits for its clients is a part of its time."""
+    del cohort_fn  # Unused.
+    waited = self._prefetcher.seconds_waited
+    clients = self._prefetcher.get(round_num)
+    self._waits.append(self._prefetcher.seconds_waited - waited)
+    super()._train(round_num, lambda _: clients)
+
+  def wait_share(self) -> float:
+    """Returns the share of a round's time in which it waits for its clients."""
+    first = 2 * self.num_warm_up_turns + 1
+    return statistics.median(
+        wait / seconds
+        for wait, seconds in zip(self._waits[first::2], self.seconds[first::2])
+    )
+
+
+def _build_process(
+    task: task_lib.Task,
+) -> tff.learning.templates.LearningProcess:
+  return algorithms.ALGORITHMS['fedavg'].build(
+      task.functional_model or task.variable_model_fn,
+      len(task.train_data.client_ids),
+      lambda: task.representation_fn,
+  )
+
+
+def _build_task(row: registry.Row, data_dir: Optional[str]) -> task_lib.Task:
+  """Returns a task with its defaults, but for what would take too long."""
+  protocol = registry.resolve(str(row.protocol))
+  if row.name in CAPS:
+    clients, steps = CAPS[row.name]
+    protocol = attrs.evolve(
+        protocol,
+        clients_per_round=clients,
+        max_examples=steps * protocol.client_batch_size,
+    )
+  supplied = {'data_dir': data_dir, 'protocol': protocol, 'seed': _SEED}
+  return hparams.Choice(row, {}).build(**supplied)
+
+
+def _describe(task: task_lib.Task) -> workloads.Workload:
+  """Returns a task in the numbers of a workload."""
+  sizes = [
+      task.train_data.num_examples(name) for name in task.train_data.client_ids
+  ]
+  form = workloads.FUNCTIONAL if task.functional_model else workloads.VARIABLE
+  return workloads.Workload(
+      name=f'tasks/{task.name}',
+      summary='',
+      model=task.name,
+      num_clients=len(sizes),
+      clients_per_round=(task.protocol.clients_per_round,),
+      examples_per_client=(min(sizes), max(sizes)),
+      batch_size=task.protocol.client_batch_size,
+      client_learning_rate=0.0,
+      server_optimizer='sgd',
+      server_learning_rate=1.0,
+      form=form,
+  )
+
+
+def _build_cohort_fn(task: task_lib.Task) -> measurement.CohortFn:
+  sample = sampling.build_client_sampling(
+      task.train_data.client_ids, task.protocol.clients_per_round, _SEED
+  )
+
+  def build_cohort(round_num: int) -> cohort.Cohort:
+    return cohort.Cohort(
+        task.train_data,
+        sample(round_num),
+        round_num=round_num,
+        seed=_SEED,
+        plan=task.protocol.batch_plan(),
+        augmentation=task.augmentation,
+    )
+
+  return build_cohort
+
+
+def measure(
+    row: registry.Row,
+    runtimes: Sequence[workloads.Runtime],
+    settings: measurement.Settings,
+    *,
+    data_dir: Optional[str],
+    synthetic_dir: str,
+) -> list[reports.Line]:
+  """Trains a task by FedAvg on all runtimes, two rounds of each in turn.
+
+  Args:
+    row: The row of the task.
+    runtimes: The runtimes, in order.
+    settings: How it is measured.
+    data_dir: The folder of the data sets; None for made-up data.
+    synthetic_dir: Where made-up data are written for a task that has none in
+      `data_dir`; what is measured on them is marked as such.
+
+  Returns:
+    A line for every runtime; `wait_share` is the share of a round in which it
+    waits for the clients that are read ahead.
+
+  Raises:
+    UserError: If the plan is not known.
+    RuntimeError: If a runtime did not train.
+  """
+  variant, task = 'real data', None
+  if data_dir or 'data_dir' not in row.supplied:
+    with contextlib.suppress(FileNotFoundError):
+      task = _build_task(row, data_dir)
+  if task is None:
+    variant = 'synthetic data'
+    synthetic_data.write_synthetic_data(row.name, synthetic_dir)
+    task = _build_task(row, synthetic_dir)
+  num_rounds = 2 * (_Trainer.num_warm_up_turns + settings.num_rounds)
+  cohort_fn = _build_cohort_fn(task)
+  workload = _describe(task)
+  with contextlib.ExitStack() as stack:
+    with command_line.errors_as(command_line.UserError, ValueError):
+      contexts = [
+          stack.enter_context(measurement.open_context(runtime, settings))
+          for runtime in runtimes
+      ]
+    trainers = [
+        _Trainer(
+            runtime,
+            context,
+            workload,
+            task,
+            stack.enter_context(
+                prefetching.CohortPrefetcher(cohort_fn, num_rounds)
+            ),
+        )
+        for runtime, context in zip(runtimes, contexts)
+    ]
+    measurement.take_turns(trainers, cohort_fn, settings)
+    return [
+        {
+            **measurement.report(task.protocol.clients_per_round, trainer),
+            'variant': variant,
+            'wait_share': round(trainer.wait_share(), 4),
+        }
+        for trainer in trainers
+    ]

@@ -1,0 +1,130 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Metrics of language models, which count some tokens and not others.
+
+Their names and numbers are those of TFF's baselines for Shakespeare and Stack
+Overflow, whose classes TFF does not export.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Optional
+
+import tensorflow as tf
+
+
+def _weights(
+    labels: tf.Tensor,
+    sample_weight: Optional[tf.Tensor],
+    masked_tokens: Iterable[int],
+    dtype: Any,
+) -> tf.Tensor:
+  """What each label counts: its weight, or zero for a token that is masked."""
+  if sample_weight is None:
+    weights = tf.ones_like(labels, dtype)
+  else:
+    weights = tf.cast(sample_weight, dtype)
+  for token in masked_tokens:
+    weights *= tf.cast(tf.not_equal(labels, token), dtype)
+  return weights
+
+
+class NumTokensCounter(tf.keras.metrics.Metric):
+  """The number of labels that are none of the masked tokens.
+
+  Example:
+
+    >>> metric = NumTokensCounter(masked_tokens=[0])
+    >>> metric.update_state(y_true=[[3, 1, 0, 0]], y_pred=tf.zeros([1, 4, 5]))
+    >>> int(metric.result())
+    2
+  """
+
+  def __init__(
+      self,
+      masked_tokens: Iterable[int] = (),
+      name: str = 'num_tokens',
+      dtype: Any = tf.int64,
+  ):
+    """Initializes the metric.
+
+    Args:
+      masked_tokens: The tokens that do not count. Defaults to none.
+      name: The name of the metric.
+      dtype: The type of the number.
+    """
+    super().__init__(name, dtype)
+    self._masked_tokens = tuple(masked_tokens)
+    self._sum = self.add_weight('sum', initializer='zeros', dtype=dtype)
+
+  def update_state(
+      self, y_true: tf.Tensor, y_pred: Any, sample_weight: Any = None
+  ) -> None:
+    weights = _weights(
+        tf.convert_to_tensor(y_true),
+        sample_weight,
+        self._masked_tokens,
+        self.dtype,
+    )
+    self._sum.assign_add(tf.reduce_sum(weights))
+
+  def result(self) -> tf.Tensor:
+    return self._sum.read_value()
+
+  def get_config(self) -> dict[str, Any]:
+    return {**super().get_config(), 'masked_tokens': self._masked_tokens}
+
+
+class MaskedCategoricalAccuracy(tf.keras.metrics.SparseCategoricalAccuracy):
+  """The part of the labels that have the largest score, without masked tokens.
+
+  ```
+  sum [y != masked] [argmax over k of s_k = y] / sum [y != masked]
+  ```
+
+  over all labels y, with the scores s_k of what may stand in their place; a
+  prediction that is a masked token is wrong like any other.
+
+  Example:
+
+    >>> metric = MaskedCategoricalAccuracy(masked_tokens=[0])
+    >>> metric.update_state([[1, 2, 0]], tf.one_hot([[1, 1, 0]], depth=3))
+    >>> float(metric.result())
+    0.5
+  """
+
+  def __init__(
+      self,
+      masked_tokens: Iterable[int] = (),
+      name: str = 'accuracy',
+      dtype: Any = None,
+  ):
+    """Initializes the metric.
+
+    Args:
+      masked_tokens: The tokens that do not count as labels. Defaults to none.
+      name: The name of the metric.
+      dtype: The type of the sums; Keras' default if None.
+    """
+    super().__init__(name, dtype)
+    self._masked_tokens = tuple(masked_tokens)
+
+  def update_state(
+      self, y_true: tf.Tensor, y_pred: tf.Tensor, sample_weight: Any = None
+  ) -> None:
+    labels = tf.convert_to_tensor(y_true)
+    weights = _weights(labels, sample_weight, self._masked_tokens, self.dtype)
+    super().update_state(labels, y_pred, weights)
+
+  def get_config(self) -> dict[str, Any]:
+    return {**super().get_config(), 'masked_tokens': self._masked_tokens}

@@ -1,0 +1,147 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Every task trains, by the flags that a user would give."""
+
+import csv
+import pathlib
+import tempfile
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import pytest
+
+from experiments import registry
+from tests.experiments import trainer_testing
+from tests.tasks import data_testing
+
+_METHODS = {
+    'delta_sgd': ('--client_optimizer=delta_sgd',),
+    'fedadam': ('--server_optimizer=fedadam',),
+}
+# A round of these takes minutes as published: two clients of two steps.
+_CAPPED = ('--clients_per_round=2', '--client_batch_size=4', '--max_examples=8')
+_RUNS = (
+    ('digits', ()),
+    ('mnist', ()),
+    ('fashion_mnist', ()),
+    ('emnist_cr', ('--max_examples=40',)),
+    ('emnist_ae', ('--max_examples=40',)),
+    ('cifar10', (*_CAPPED, '--cifar10_model=resnet18')),
+    ('cifar10', (*_CAPPED, '--cifar10_model=resnet50')),
+    ('cifar10', (*_CAPPED, '--cifar10_model=simple_cnn')),
+    ('cifar100', (*_CAPPED, '--cifar100_model=resnet18')),
+    ('cifar100', (*_CAPPED, '--cifar100_model=resnet50')),
+    ('shakespeare', ('--max_examples=8',)),
+    ('stackoverflow_nwp', ('--clients_per_round=5', '--max_examples=32')),
+    ('stackoverflow_lr', ('--max_examples=200',)),
+    ('ag_news', ('--max_examples=64',)),
+    ('ag_news', (*_CAPPED, '--ag_news_model=distilbert')),
+    ('dbpedia', ('--max_examples=64',)),
+    ('dbpedia', (*_CAPPED, '--dbpedia_model=distilbert')),
+)
+_SMALL_TASKS = (
+    'digits',
+    'mnist',
+    'fashion_mnist',
+    'emnist_cr',
+    'emnist_ae',
+    'stackoverflow_lr',
+    'ag_news',
+    'dbpedia',
+)
+
+
+def _name(task, method, arguments):
+  models = [a.partition('=')[2] for a in arguments if 'model' in a]
+  return '_'.join([task, *models, method])
+
+
+class EveryTaskTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.output_dir = pathlib.Path(
+        self.enter_context(tempfile.TemporaryDirectory())
+    )
+
+  def _train(self, task, *arguments, flags=None):
+    """Trains; returns the rows of its metrics and what was printed."""
+    flags = data_testing.data_flags(task) if flags is None else flags
+    _, out = trainer_testing.train_as_told(
+        self.output_dir,
+        f'--task={task}',
+        '--experiment_name=run',
+        *flags,
+        *arguments,
+    )
+    metrics = self.output_dir / 'run' / 'metrics.csv'
+    with open(metrics, encoding='utf-8', newline='') as file:
+      return list(csv.DictReader(file)), out
+
+  def _check(self, task, arguments):
+    rows, out = self._train(
+        task, '--total_rounds=3', '--rounds_per_evaluation=3', *arguments
+    )
+    self.assertLen(rows, 3)
+    for row in rows:
+      self.assertTrue(np.isfinite(float(row['clients/loss'])))
+      self.assertEqual(float(row['clients/num_rejected']), 0)
+    self.assertTrue(np.isfinite(float(rows[-1]['evaluation/loss'])))
+    if '--use_synthetic_data' in data_testing.data_flags(task):
+      self.assertIn('synthetic data: made up', out)
+    self.assertRegex(out.splitlines()[-1], r'^test (accuracy|loss): \d+\.\d\d$')
+
+  @parameterized.named_parameters(
+      (_name(task, method, arguments), task, (*arguments, *flags))
+      for task, arguments in _RUNS
+      for method, flags in _METHODS.items()
+  )
+  @pytest.mark.slow
+  def test_trains_three_rounds(self, task, arguments):
+    self._check(task, arguments)
+
+  def test_trains_on_synthetic_data(self):
+    rows, out = self._train(
+        'mnist',
+        '--mnist_model=logistic',
+        '--max_examples=64',
+        '--total_rounds=1',
+        flags=('--use_synthetic_data',),
+    )
+    self.assertLen(rows, 1)
+    self.assertIn('synthetic data: made up', out)
+
+  @parameterized.parameters(*_SMALL_TASKS)
+  @pytest.mark.slow
+  def test_the_loss_falls_over_thirty_rounds(self, task):
+    rows, _ = self._train(
+        task,
+        '--total_rounds=30',
+        '--rounds_per_evaluation=5',
+        '--client_optimizer=delta_sgd',
+    )
+    losses = [
+        float(row['evaluation/loss']) for row in rows if row['evaluation/loss']
+    ]
+    self.assertLess(losses[-1], 0.95 * losses[0])
+
+  def test_all_tasks_are_tried(self):
+    self.assertEqual(
+        {task for task, _ in _RUNS}, set(registry.ROWS[registry.TASK])
+    )
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,65 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What TFF's baselines make of examples, to compare with."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+# Nothing is shuffled.
+SPEC = tff.simulation.baselines.ClientSpec(
+    num_epochs=1, batch_size=4, shuffle_buffer_size=1
+)
+
+
+def preprocess(
+    baseline: tff.simulation.baselines.BaselineTask,
+    dataset: tf.data.Dataset,
+) -> list[np.ndarray]:
+  """Returns the features and labels of all examples of a client."""
+  batches = baseline.datasets.train_preprocess_fn(dataset)
+  parts = zip(*batches.as_numpy_iterator())
+  return [np.concatenate(part) for part in parts]
+
+
+def evaluate(
+    model: tff.learning.models.VariableModel,
+    x: np.ndarray,
+    y: np.ndarray,
+    weights: Sequence[np.ndarray],
+) -> tuple[np.ndarray, list[np.ndarray], Mapping[str, Any]]:
+  """Returns loss, gradients and unfinalized metrics of a batch."""
+  assert len(model.trainable_variables) == len(weights)
+  for variable, value in zip(model.trainable_variables, weights):
+    variable.assign(value)
+  spec = model.input_spec
+  specs = list(spec.values()) if isinstance(spec, Mapping) else list(spec)
+  values = [tf.cast(part, one.dtype) for part, one in zip((x, y), specs)]
+  batch = (
+      dict(zip(spec, values)) if isinstance(spec, Mapping) else tuple(values)
+  )
+  with tf.GradientTape() as tape:
+    output = model.forward_pass(batch)
+  gradients = tape.gradient(output.loss, model.trainable_variables)
+  metrics = tf.nest.map_structure(
+      lambda value: value.numpy(), model.report_local_unfinalized_metrics()
+  )
+  return (
+      output.loss.numpy(),
+      [tf.convert_to_tensor(gradient).numpy() for gradient in gradients],
+      metrics,
+  )

@@ -1,0 +1,59 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Small data in the forms of CIFAR for tests."""
+
+import numpy as np
+
+from tff_adaptive import algorithms
+from tff_adaptive import optimizers
+from tff_adaptive import runtime
+from tff_adaptive.simulation import cohort as cohort_lib
+
+
+def arrays(num_train, num_test, num_classes):
+  """Returns the arrays of an npz file, with all classes in turn."""
+  generator = np.random.default_rng(1)
+
+  def images(num_images):
+    return generator.integers(0, 256, [num_images, 32, 32, 3]).astype(np.uint8)
+
+  return {
+      'x_train': images(num_train),
+      'y_train': (np.arange(num_train) % num_classes).astype(np.uint8),
+      'x_test': images(num_test),
+      'y_test': (np.arange(num_test) % num_classes).astype(np.uint8),
+  }
+
+
+def published(num_images, num_classes):
+  """Returns examples as TFF and tensorflow-datasets publish them."""
+  made = arrays(num_images, 0, num_classes)
+  return {'image': made['x_train'], 'label': made['y_train'].astype(np.int32)}
+
+
+def train_one_round(task):
+  """Trains two clients on the compiled runtime and returns the metrics."""
+  model = task.functional_model or task.variable_model_fn
+  process = algorithms.build_fed_opt(model, optimizers.build_sgd(0.01))
+  cohort = cohort_lib.Cohort(
+      task.train_data,
+      task.train_data.client_ids[:2],
+      round_num=0,
+      seed=1,
+      plan=task.protocol.batch_plan(),
+      augmentation=task.augmentation,
+  )
+  with runtime.compiled_context():
+    output = process.next(process.initialize(), cohort)
+  return output.metrics['client_work']['clients']

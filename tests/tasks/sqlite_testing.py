@@ -1,0 +1,136 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Writes small SQLite files in the format of TFF's data sets."""
+
+import collections
+from collections.abc import Callable, Iterable, Mapping
+import contextlib
+import pathlib
+import sqlite3
+import tempfile
+import unittest
+
+import tensorflow as tf
+
+from tests.tasks import data_testing
+
+_TABLES = """
+    CREATE TABLE examples (split_name TEXT NOT NULL, client_id TEXT NOT NULL,
+        serialized_example_proto BLOB NOT NULL);
+    CREATE TABLE client_metadata (client_id TEXT NOT NULL,
+        split_name TEXT NOT NULL, num_examples INTEGER NOT NULL);
+    CREATE INDEX clients ON examples (client_id, split_name);
+"""
+
+
+def to_proto(example: Mapping[str, bytes]) -> bytes:
+  """Returns an example of strings as TFF's files have it."""
+  features = {
+      name: tf.train.Feature(bytes_list=tf.train.BytesList(value=[value]))
+      for name, value in example.items()
+  }
+  return tf.train.Example(
+      features=tf.train.Features(feature=features)
+  ).SerializeToString()
+
+
+def write_rows(path: pathlib.Path, rows: Iterable[tuple[str, str, bytes]]):
+  """Writes rows of split, client and serialized example, in a new folder."""
+  path.parent.mkdir(parents=True, exist_ok=True)
+  sizes: collections.Counter[tuple[str, str]] = collections.Counter()
+
+  def counted():
+    for row in rows:
+      sizes[row[:2]] += 1
+      yield row
+
+  with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+    connection.executescript(_TABLES)
+    connection.executemany('INSERT INTO examples VALUES (?, ?, ?)', counted())
+    connection.executemany(
+        'INSERT INTO client_metadata VALUES (?, ?, ?)',
+        ((client, split, size) for (split, client), size in sizes.items()),
+    )
+
+
+def write(
+    path: pathlib.Path,
+    splits: Mapping[str, Mapping[str, Mapping[str, Iterable[bytes]]]],
+):
+  """Writes the features of the clients of splits."""
+  write_rows(
+      path,
+      (
+          (split, client, to_proto(dict(zip(features, example))))
+          for split, clients in splits.items()
+          for client, features in clients.items()
+          for example in zip(*features.values())
+      ),
+  )
+
+
+def execute(path: pathlib.Path, statement: str):
+  """Changes a file."""
+  with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+    connection.execute(statement)
+
+
+def new_folder(add_cleanup: Callable[..., None]) -> pathlib.Path:
+  """Returns a folder that a test, or a class of tests, cleans up."""
+  folder = tempfile.TemporaryDirectory()
+  add_cleanup(folder.cleanup)
+  return pathlib.Path(folder.name)
+
+
+def real_data(task: str) -> pathlib.Path:
+  """Returns the folder of the data sets, or skips without those of a task."""
+  folder = data_testing.find_data_dir(task)
+  if folder is None:
+    raise unittest.SkipTest(f'There are no data of {task}; see data_testing.')
+  return folder
+
+
+# How a file is spoiled, and what is said then.
+DAMAGES = (
+    ('empty', lambda path: path.write_bytes(b''), 'is empty'),
+    (
+        'truncated',
+        lambda path: path.write_bytes(path.read_bytes()[:5000]),
+        'is damaged',
+    ),
+    (
+        'no_sqlite',
+        lambda path: path.write_bytes(b'<html>404</html>' * 100),
+        'is damaged, or not a SQLite file',
+    ),
+    (
+        'without_table',
+        lambda path: execute(path, 'DROP TABLE client_metadata'),
+        'must have a table client_metadata',
+    ),
+    (
+        'other_split',
+        lambda path: execute(
+            path, "UPDATE client_metadata SET split_name = 'all'"
+        ),
+        "has no split '.*'; it has 'all'",
+    ),
+    (
+        'other_features',
+        lambda path: execute(
+            path, "UPDATE examples SET serialized_example_proto = x''"
+        ),
+        'do not have the features',
+    ),
+)
