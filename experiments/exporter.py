@@ -28,6 +28,7 @@ from experiments import command_line
 from experiments import hparams
 from experiments import registry
 from tff_adaptive.simulation import callbacks
+from tff_adaptive.simulation import checkpoint_files
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import run_directory
 from tff_adaptive.simulation import structures
@@ -217,7 +218,7 @@ def export(run: pathlib.Path, checkpoint: str, form: str, output: pathlib.Path):
       command_line.errors_as(
           command_line.UserError,
           FileNotFoundError,
-          checkpoints.CheckpointError,
+          checkpoint_files.CheckpointError,
           weights_files.WeightsFileError,
       ),
   ):

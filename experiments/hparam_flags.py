@@ -21,6 +21,7 @@ from typing import Any
 
 from absl import flags
 
+from experiments import evaluation_flags
 from experiments import registry
 
 # The rows that are chosen where nothing is said; an algorithm may bring others.
@@ -120,7 +121,7 @@ def _define_protocol(flag_values):
       (
           'rounds_per_evaluation',
           5,
-          'Evaluate on the whole test set after every this many rounds, and '
+          'Evaluate as --evaluations says after every this many rounds, and '
           'after the last.',
       ),
       (
@@ -250,6 +251,13 @@ def _define_environment(flag_values):
       'The folder of the data sets; digits needs none.',
       flag_values=flag_values,
   )
+  flags.DEFINE_boolean(
+      'use_synthetic_data',
+      False,
+      'Train on made-up data in the format of the task, to try a command '
+      'without a download; the metrics mean nothing.',
+      flag_values=flag_values,
+  )
   flags.DEFINE_integer(
       'client_states_memory_mb',
       1024,
@@ -279,5 +287,6 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
   _define_choices(flag_values)
   _define_protocol(flag_values)
   _define_clients(flag_values)
+  evaluation_flags.define(flag_values)
   _define_callbacks(flag_values)
   _define_environment(flag_values)

@@ -16,15 +16,16 @@
 No TensorFlow is imported here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import dataclasses
-import difflib
 import inspect
 import math
 from typing import Any, Optional
 
 from absl import flags
 
+from experiments import evaluation_flags
+from experiments import hparam_errors
 from experiments import hparam_flags
 from experiments import registry
 
@@ -35,9 +36,10 @@ _NAMING_KINDS = (
     registry.CLIENT_OPTIMIZER,
     registry.SERVER_OPTIMIZER,
 )
-# Flags that say where things are and how often they are saved, and so are not
-# part of what is compared on resume.
+# Flags that say where things are, how often they are saved and what is done
+# after the training, and so are not part of what is compared on resume.
 _NOT_HPARAMS = (
+    'final_evaluations',
     'rounds_per_checkpoint',
     'checkpoints_to_keep',
     'client_states_memory_mb',
@@ -46,9 +48,7 @@ _NOT_HPARAMS = (
     'experiment_name',
 )
 
-
-class HparamError(flags.Error):
-  """A flag has a value that cannot be; the text is one sentence."""
+HparamError = hparam_errors.HparamError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,6 +135,12 @@ class Settings:
   num_clients: Optional[int]
   heldout_clients: Optional[int]
   heldout_fraction: Optional[float]
+  evaluations: Sequence[str]
+  final_evaluations: Sequence[str]
+  evaluation_data: Optional[str]
+  evaluation_examples: Optional[int]
+  evaluation_clients: Optional[int]
+  personalization_epochs: Optional[int]
   rounds_per_evaluation: int
   rounds_per_checkpoint: int
   checkpoints_to_keep: int
@@ -149,12 +155,14 @@ class Settings:
   weights_average_rounds: Optional[int]
   client_states_memory_mb: int
   data_dir: Optional[str]
+  use_synthetic_data: bool
   output_dir: str
   experiment_name: str
 
   def hparams(self) -> dict[str, Any]:
     """Returns what a resumed run must have in common with the first one."""
     values = dataclasses.asdict(self)
+    values.update(evaluation_flags.to_hparams(values))
     return {
         name: value
         for name, value in values.items()
@@ -165,17 +173,8 @@ class Settings:
 def _choose(kind: str, name: str) -> registry.Row:
   """Returns a row by name, or raises with the names nearest to it."""
   rows = registry.ROWS[kind]
-  if name in rows:
-    return rows[name]
-  near = difflib.get_close_matches(name, rows, cutoff=0.5)
-  advice = (
-      f'did you mean {" or ".join(near)}?'
-      if near
-      else f'there are {", ".join(rows)}'
-  )
-  raise HparamError(
-      f'--{kind}={name} names no {kind.replace("_", " ")}; {advice}'
-  )
+  hparam_errors.check_name(kind, name, rows)
+  return rows[name]
 
 
 def _choose_all(flag_values: flags.FlagValues) -> dict[str, registry.Row]:
@@ -292,6 +291,26 @@ def recorded_choice(kind: str, recorded: Mapping[str, Any]) -> Choice:
   return Choice(row, given)
 
 
+def _check_data(task: registry.Row, values: Mapping[str, Any]):
+  """Raises unless the flags say where the data of a task come from."""
+  reads_files = 'data_dir' in task.supplied
+  if values['use_synthetic_data']:
+    if not reads_files:
+      raise HparamError(
+          f'--task={task.name} comes with its data, drop --use_synthetic_data'
+      )
+    if values['data_dir']:
+      raise HparamError(
+          '--use_synthetic_data and --data_dir exclude each other, give one of '
+          'them'
+      )
+  elif reads_files and not values['data_dir']:
+    raise HparamError(
+        f'--task={task.name} needs --data_dir, the folder of the data sets, or '
+        '--use_synthetic_data to try it on made-up data'
+    )
+
+
 def _complete_callbacks(values: dict[str, Any]):
   """Fills in what is watched, or raises if two flags do not fit."""
   if None not in (
@@ -330,18 +349,16 @@ def read_settings(
 
   Raises:
     HparamError: If the name of the experiment leaves the output folder, the
-      task reads files and no folder of data was given, or two flags of what
-      watches the run do not fit.
+      task reads files and no folder of data was given, an evaluation is
+      unknown, or two flags of what evaluates or watches the run do not fit.
   """
   values = {
       field.name: flag_values[field.name].value
       for field in dataclasses.fields(Settings)
   }
   task = choices[registry.TASK].row
-  if 'data_dir' in task.supplied and not values['data_dir']:
-    raise HparamError(
-        f'--task={task.name} needs --data_dir, the folder of the data sets'
-    )
+  _check_data(task, values)
+  evaluation_flags.complete(values)
   _complete_callbacks(values)
   if values['experiment_name'] is None:
     values['experiment_name'] = '.'.join(

@@ -14,6 +14,7 @@
 """The parts of a training run, built from its flags: task, process, cohorts."""
 
 from collections.abc import Callable, Mapping
+import os
 from typing import Any, Optional
 
 import attrs
@@ -21,6 +22,7 @@ import tensorflow_federated as tff
 
 from experiments import hparams
 from experiments import registry
+from tasks import synthetic_data
 from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import client_data
 from tff_adaptive.simulation import client_states
@@ -42,6 +44,7 @@ PROTOCOL = (
 
 # Of clients that are read from files one by one.
 _MAX_CHECKED_CLIENTS = 1000
+_SYNTHETIC_DATA = 'synthetic_data'
 
 _Choices = Mapping[str, hparams.Choice]
 
@@ -88,7 +91,7 @@ def build_task(
   """
   choice = choices[registry.TASK]
   supplied = {
-      'data_dir': settings.data_dir,
+      'data_dir': _prepare_data_dir(choice, settings),
       'protocol': protocol,
       'seed': settings.seed,
   }
@@ -109,6 +112,22 @@ def build_task(
         'clients are bad and count for nothing in a round.'
     )
   return task
+
+
+def _prepare_data_dir(
+    choice: hparams.Choice, settings: hparams.Settings
+) -> Optional[str]:
+  """Returns the folder of the data sets; made-up ones are written now."""
+  if not settings.use_synthetic_data:
+    return settings.data_dir
+  data_dir = os.path.join(settings.output_dir, _SYNTHETIC_DATA)
+  synthetic_data.write_synthetic_data(choice.row.name, data_dir)
+  print(
+      f'synthetic data: made up, in the format of {choice.row.name}; the '
+      'metrics mean nothing.',
+      flush=True,
+  )
+  return data_dir
 
 
 def _max_checked_clients(task: task_lib.Task) -> Optional[int]:

@@ -35,6 +35,7 @@ from experiments import run_parts
 from experiments import trainer
 from experiments import warm_start
 from tff_adaptive import analysis
+from tff_adaptive.simulation import checkpoint_files
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import client_states
 from tff_adaptive.simulation import client_store
@@ -130,7 +131,7 @@ class _Replay:
       try:
         self._load(round_num, manager.path(round_num))
         return
-      except checkpoints.CheckpointError as error:
+      except checkpoint_files.CheckpointError as error:
         logging.warning('Skipping a checkpoint (%s).', error)
     if newest and not from_start:
       found = ', '.join(map(str, round_nums)) or 'no round'
@@ -150,11 +151,11 @@ class _Replay:
     """Loads a checkpoint of the training loop."""
     template = {
         name: leaf
-        for name, leaf in checkpoints.read_leaves(path).items()
+        for name, leaf in checkpoint_files.read_leaves(path).items()
         if not name.startswith(f'{_PROCESS_KEY}/')
     }
     template[_PROCESS_KEY] = self._process.initialize()
-    snapshot = checkpoints.read_structure(path, template)
+    snapshot = checkpoint_files.read_structure(path, template)
     if self._states is not None:
       self._states.load(snapshot[client_states.SNAPSHOT_KEY].item())
     self.state = snapshot[_PROCESS_KEY]
@@ -221,8 +222,8 @@ def _show(trace: analysis.RoundTrace):
 def _compare(trace: analysis.RoundTrace, round_num: int, path: pathlib.Path):
   """Prints how far the weights are from those of the round's checkpoint."""
   try:
-    leaves = checkpoints.read_leaves(path)
-  except (FileNotFoundError, checkpoints.CheckpointError):
+    leaves = checkpoint_files.read_leaves(path)
+  except (FileNotFoundError, checkpoint_files.CheckpointError):
     return
   key = 'global_model_weights'
   errors = [
@@ -265,7 +266,7 @@ def trace(
           TypeError,
           ValueError,
           FileNotFoundError,
-          checkpoints.CheckpointError,
+          checkpoint_files.CheckpointError,
           run_directory.RunDirectoryError,
       ),
   ):

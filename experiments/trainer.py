@@ -13,30 +13,33 @@
 # limitations under the License.
 """One training run: its parts, the loop and the curve, wired together."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 import contextlib
 from typing import Any, Optional
 
+import attrs
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from experiments import command_line
+from experiments import evaluation_report
+from experiments import evaluations as evaluations_lib
 from experiments import hparams
 from experiments import registry
 from experiments import run_parts
+from experiments import run_plans
 from experiments import warm_start
 from tff_adaptive import runtime
 from tff_adaptive.analysis import curves
 from tff_adaptive.analysis import partition_plot
 from tff_adaptive.simulation import callbacks
+from tff_adaptive.simulation import checkpoint_files
 from tff_adaptive.simulation import checkpoints
-from tff_adaptive.simulation import evaluation
+from tff_adaptive.simulation import client_store as client_store_lib
 from tff_adaptive.simulation import metrics_writers
 from tff_adaptive.simulation import run_directory
 from tff_adaptive.simulation import task as task_lib
 from tff_adaptive.simulation import training_loop
-
-_COMPILED = 'compiled'
 
 _Choices = Mapping[str, hparams.Choice]
 
@@ -80,7 +83,7 @@ def set_threads(choices: _Choices):
     UserError: If the runtime is to use a device that there is not.
   """
   choice = choices[registry.RUNTIME]
-  if choice.row.name == _COMPILED:
+  if choice.row.name == run_plans.COMPILED:
     with (
         command_line.errors_as(command_line.UserError, ValueError),
         # Where TensorFlow runs already, its threads are its user's.
@@ -115,52 +118,40 @@ def collect_hparams(
   return values
 
 
-def keep_plan(
-    choices: _Choices, recorded: Optional[Mapping[str, Any]]
-) -> _Choices:
-  """Returns the choices with the plan of a run that is resumed.
+@attrs.frozen(eq=False, kw_only=True)
+class _Parts:
+  """The parts of a run, built and checked; nothing is written yet.
 
-  Args:
-    choices: The chosen rows.
-    recorded: The hyperparameters of the run; None for a new one.
-
-  Returns:
-    The choices; what the flags left to us is what it was before.
+  Attributes:
+    choices: The chosen rows, with the plan of the run.
+    settings: The other flags.
+    hparams: What goes into `hparams.json`.
+    uses_total_rounds: Kinds of rows that are built from the number of rounds:
+      schedules.
+    task: What is trained on.
+    process: The learning process.
+    cohort_fn: From the number of finished rounds to the clients of the next.
+    client_store: What keeps the state of clients; None for no such state.
+    initial_state_fn: Returns the state that the first round begins with.
+    callbacks: What watches the run.
+    evaluations: What is evaluated.
   """
-  choice = choices[registry.RUNTIME]
-  kept = {
-      name: (recorded or {})[name]
-      for name, value in choice.hparams().items()
-      if value == runtime.AUTO and name in (recorded or {})
-  }
-  return {**choices, registry.RUNTIME: choice.with_values(**kept)}
 
-
-def choose_plan(
-    choices: _Choices, process: tff.learning.templates.LearningProcess
-) -> _Choices:
-  """Returns the choices with the device and the plan that suit a process.
-
-  They go into `hparams.json`, so that the run can be resumed with the same.
-
-  Args:
-    choices: The chosen rows.
-    process: The learning process of the run.
-
-  Returns:
-    The choices; those that the flags made stay.
-  """
-  choice = choices[registry.RUNTIME]
-  if choice.row.name != _COMPILED:
-    return choices
-  plan = runtime.choose_plan(process, **choice.hparams())
-  print(f"clients' work: {plan.device}, plan {plan.name}", flush=True)
-  chosen = choice.with_values(devices=plan.device, plan=plan.name)
-  return {**choices, registry.RUNTIME: chosen}
+  choices: _Choices
+  settings: hparams.Settings
+  hparams: Mapping[str, Any]
+  uses_total_rounds: Sequence[str]
+  task: task_lib.Task
+  process: tff.learning.templates.LearningProcess
+  cohort_fn: Callable[[int], Any]
+  client_store: Optional[client_store_lib.ClientStateStore]
+  initial_state_fn: Callable[[], Any]
+  callbacks: Sequence[callbacks.Callback]
+  evaluations: evaluations_lib.Evaluations
 
 
 def train(choices: _Choices, settings: hparams.Settings):
-  """Trains, or goes on with a run that was interrupted, and draws its curve.
+  """Trains, or goes on with a run that was interrupted, and evaluates it.
 
   Args:
     choices: The chosen rows.
@@ -175,73 +166,121 @@ def train(choices: _Choices, settings: hparams.Settings):
       settings.output_dir, settings.experiment_name
   )
   tf.keras.utils.set_random_seed(settings.seed)
-  with (
-      command_line.errors_as(command_line.EnvironmentalError, OSError),
-      command_line.errors_as(
-          command_line.UserError,
-          TypeError,
-          ValueError,
-          FileNotFoundError,
-          run_directory.RunDirectoryError,
-      ),
+  with _errors_of_user(
+      TypeError,
+      ValueError,
+      FileNotFoundError,
+      run_directory.RunDirectoryError,
   ):
-    protocol = run_parts.build_protocol(choices, settings)
-    recorded = directory.read_hparams()
-    choices = keep_plan(choices, recorded)
-    start = warm_start.read(settings.initial_weights, recorded, directory.path)
-    values = collect_hparams(choices, settings, protocol, start)
-    # Kinds of rows that are built from the number of rounds: schedules.
-    uses_total_rounds = [
-        kind
-        for kind, choice in choices.items()
-        if 'total_rounds' in choice.row.supplied
-    ]
-    directory.check(values, uses_total_rounds)
-    run_callbacks = run_parts.build_callbacks(settings, directory)
-    task = run_parts.build_task(choices, settings, protocol)
-    cohort_fn = run_parts.build_cohort_fn(task, settings.seed)
-    process = run_parts.build_process(choices, task)
-    client_store = run_parts.build_client_store(process, settings, directory)
-    initial_state_fn = start.initial_state_fn(process, task)
-    choices = choose_plan(choices, process)
-    values = collect_hparams(choices, settings, protocol, start)
-    evaluate_fn = evaluation.build_central_evaluation(
-        task.functional_model or task.variable_model_fn, task.central_test
-    )
+    parts = _build(choices, settings, directory)
   # Only now: random operations of a model may not even be built after this.
   tf.config.experimental.enable_op_determinism()
+  with _errors_of_user(
+      callbacks.UnknownMetricError,
+      checkpoint_files.CheckpointError,
+      metrics_writers.MetricsFileError,
+  ):
+    directory.open(parts.hparams, parts.uses_total_rounds)
+    draw_partition(parts.task, directory)
+    # So that a resumed run on the native runtime draws the same numbers.
+    with parts.choices[registry.RUNTIME].build(seeded_clients=True):
+      result = _run_training(parts, directory)
+      report(result, directory, describe(parts.choices))
+      test = _evaluate_at_end(parts, result, directory)
+  _print_last_line(test)
+
+
+@contextlib.contextmanager
+def _errors_of_user(*caught: type[Exception]) -> Iterator[None]:
+  """Turns errors of a block into those that a binary ends with a sentence."""
   with (
       command_line.errors_as(command_line.EnvironmentalError, OSError),
-      command_line.errors_as(
-          command_line.UserError,
-          callbacks.UnknownMetricError,
-          checkpoints.CheckpointError,
-          metrics_writers.MetricsFileError,
-      ),
+      command_line.errors_as(command_line.UserError, *caught),
   ):
-    directory.open(values, uses_total_rounds)
-    draw_partition(task, directory)
-    # So that a resumed run on the native runtime draws the same numbers.
-    with choices[registry.RUNTIME].build(seeded_clients=True):
-      result = training_loop.run_training(
-          process,
-          cohort_fn=cohort_fn,
-          total_rounds=protocol.total_rounds,
-          evaluate_fn=evaluate_fn,
-          rounds_per_evaluation=settings.rounds_per_evaluation,
-          rounds_per_checkpoint=settings.rounds_per_checkpoint,
-          checkpoints=checkpoints.CheckpointManager(
-              directory.checkpoints, keep_total=settings.checkpoints_to_keep
-          ),
-          writers=[
-              metrics_writers.CSVMetricsWriter(directory.metrics_csv),
-              metrics_writers.TensorBoardMetricsWriter(directory.tensorboard),
-          ],
-          callbacks=[_Device(choices), *run_callbacks],
-          initial_state_fn=initial_state_fn,
-          client_store=client_store,
-      )
-    report(result, directory, describe(choices))
+    yield
+
+
+def _build(
+    choices: _Choices,
+    settings: hparams.Settings,
+    directory: run_directory.RunDirectory,
+) -> _Parts:
+  """Builds the parts of a run; what is cheap to check is checked first."""
+  protocol = run_parts.build_protocol(choices, settings)
+  recorded = directory.read_hparams()
+  choices = run_plans.keep_plan(choices, recorded)
+  start = warm_start.read(settings.initial_weights, recorded, directory.path)
+  values = collect_hparams(choices, settings, protocol, start)
+  uses_total_rounds = [
+      kind
+      for kind, choice in choices.items()
+      if 'total_rounds' in choice.row.supplied
+  ]
+  directory.check(values, uses_total_rounds)
+  run_callbacks = run_parts.build_callbacks(settings, directory)
+  task = run_parts.build_task(choices, settings, protocol)
+  process = run_parts.build_process(choices, task)
+  initial_state_fn = start.initial_state_fn(process, task)
+  choices = run_plans.choose_plan(choices, process)
+  return _Parts(
+      choices=choices,
+      settings=settings,
+      hparams=collect_hparams(choices, settings, protocol, start),
+      uses_total_rounds=uses_total_rounds,
+      task=task,
+      process=process,
+      cohort_fn=run_parts.build_cohort_fn(task, settings.seed),
+      client_store=run_parts.build_client_store(process, settings, directory),
+      initial_state_fn=initial_state_fn,
+      callbacks=[_Device(choices), *run_callbacks],
+      evaluations=evaluations_lib.build_evaluations(choices, settings, task),
+  )
+
+
+def _run_training(
+    parts: _Parts, directory: run_directory.RunDirectory
+) -> training_loop.TrainingResult:
+  """Trains from the newest checkpoint on."""
+  settings = parts.settings
+  return training_loop.run_training(
+      parts.process,
+      cohort_fn=parts.cohort_fn,
+      total_rounds=parts.task.protocol.total_rounds,
+      evaluate_fn=parts.evaluations.during_training,
+      rounds_per_evaluation=settings.rounds_per_evaluation,
+      rounds_per_checkpoint=settings.rounds_per_checkpoint,
+      checkpoints=checkpoints.CheckpointManager(
+          directory.checkpoints, keep_total=settings.checkpoints_to_keep
+      ),
+      writers=[
+          metrics_writers.CSVMetricsWriter(directory.metrics_csv),
+          metrics_writers.TensorBoardMetricsWriter(directory.tensorboard),
+      ],
+      callbacks=parts.callbacks,
+      initial_state_fn=parts.initial_state_fn,
+      client_store=parts.client_store,
+      read_ahead=True,
+  )
+
+
+def _evaluate_at_end(
+    parts: _Parts,
+    result: training_loop.TrainingResult,
+    directory: run_directory.RunDirectory,
+) -> Mapping[str, float]:
+  """Does the final evaluations; returns the metrics on all test examples."""
+  evaluations = parts.evaluations
+  weights = parts.process.get_model_weights(result.state)
+  found = {
+      name: evaluate(weights) for name, evaluate in evaluations.final.items()
+  }
+  if found:
+    evaluation_report.write(
+        found, result.round_num, directory, describe(parts.choices)
+    )
+  if evaluations.includes_test:
+    return result.evaluation or {}
+  return evaluations.test(weights)
 
 
 def draw_partition(task: task_lib.Task, directory: run_directory.RunDirectory):
@@ -266,7 +305,7 @@ def report(
     directory: run_directory.RunDirectory,
     title: str,
 ):
-  """Draws the curve and prints where everything is; the accuracy comes last.
+  """Draws the curve and prints where everything is.
 
   Args:
     result: What the training ended with.
@@ -289,8 +328,11 @@ def report(
   print(f'curve: {curve}')
   print(f'checkpoints: {directory.checkpoints}')
   print(f'TensorBoard: tensorboard --logdir {directory.tensorboard}')
-  evaluation_metrics = result.evaluation or {}
-  for name in ('accuracy', 'loss'):
-    if name in evaluation_metrics:
-      print(f'test {name}: {evaluation_metrics[name]:.2f}')
+
+
+def _print_last_line(test: Mapping[str, float]):
+  """Prints the accuracy, or the loss of a model that has none."""
+  for name in ('accuracy', 'recall_at_5', 'loss'):
+    if name in test:
+      print(f'test {name}: {test[name]:.2f}')
       break

@@ -19,8 +19,6 @@ import json
 import os
 import pathlib
 import shutil
-import subprocess
-import sys
 import tempfile
 from unittest import mock
 
@@ -33,10 +31,10 @@ import tensorflow as tf
 
 from experiments import command_line
 from experiments import export
+from tests.experiments import binary_testing
 from tests.experiments import trainer_testing
 from tff_adaptive.simulation import weights_files
 
-_ROOT = pathlib.Path(__file__).resolve().parents[2]
 _IMAGES = np.random.default_rng(0).random([5, 8, 8, 1], np.float32)
 
 
@@ -267,28 +265,15 @@ class ExportTest(parameterized.TestCase):
     self.assertEmpty(os.listdir(self.folder))
 
   def test_help_and_typos_need_no_tensorflow(self):
-    code = (
-        'import runpy, sys\n'
-        'sys.argv = ["export", *sys.argv[1:]]\n'
-        'try:\n'
-        '  runpy.run_module("experiments.export", run_name="__main__")\n'
-        'finally:\n'
-        '  assert "tensorflow" not in sys.modules\n'
-        '  assert "numpy" not in sys.modules\n'
-    )
-    for arguments, code_of_exit, text in (
+    for arguments, exit_code, text in (
         (['--help'], 0, '--checkpoint: Which weights: latest'),
         (['--run=/nowhere', '--output=a.npz'], 2, 'error: --run=/nowhere is'),
         (['--run=/nowhere'], 2, 'output'),
     ):
-      done = subprocess.run(
-          [sys.executable, '-c', code, *arguments],
-          cwd=_ROOT,
-          check=False,
-          capture_output=True,
-          text=True,
+      done = binary_testing.run_quickly(
+          'export', *arguments, forbidden='tensorflow,numpy'
       )
-      self.assertEqual(done.returncode, code_of_exit, done.stderr)
+      self.assertEqual(done.returncode, exit_code, done.stderr)
       self.assertIn(text, done.stdout + done.stderr)
       self.assertNotIn('Traceback', done.stderr)
 

@@ -121,7 +121,11 @@ class HparamsTest(parameterized.TestCase):
 
   @parameterized.parameters(
       ({'task': 'digit'}, '--task=digit names no task; did you mean digits?'),
-      ({}, '--task=None names no task; there are digits, mnist'),
+      (
+          {},
+          '--task=None names no task; there are '
+          + ', '.join(registry.ROWS[registry.TASK]),
+      ),
       (
           {'task': 'digits', 'digits_model': 'mlp'},
           "--digits_model takes cnn, logistic, found 'mlp'",

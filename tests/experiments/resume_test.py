@@ -221,6 +221,7 @@ class ResumeTest(parameterized.TestCase):
         self._finish(run, case)
       self._assert_same(run, case)
 
+  @pytest.mark.slow
   def test_fedavg_killed_with_a_damaged_checkpoint_and_a_full_disk(self):
     _, whole = self._uninterrupted(_FEDAVG)
     saved = {

@@ -19,8 +19,6 @@ import io
 import json
 import pathlib
 import shutil
-import subprocess
-import sys
 import tempfile
 from unittest import mock
 
@@ -32,10 +30,9 @@ import pytest
 
 from experiments import command_line
 from experiments import trace
+from tests.experiments import binary_testing
 from tests.experiments import trainer_testing
 from tests.tff_adaptive import file_testing
-
-_ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def _call(*arguments):
@@ -194,26 +191,12 @@ class TraceTest(parameterized.TestCase):
     self._assert_refused('is not the folder of a run: it has no hparams.json')
 
   def test_help_and_typos_need_no_tensorflow(self):
-    code = (
-        'import runpy, sys\n'
-        'sys.argv = ["trace", *sys.argv[1:]]\n'
-        'try:\n'
-        '  runpy.run_module("experiments.trace", run_name="__main__")\n'
-        'finally:\n'
-        '  assert "tensorflow" not in sys.modules\n'
-    )
     for arguments, exit_code, text in (
         (['--help'], 0, '--round'),
         (['--run=/nowhere', '--round=1'], 2, 'error: --run=/nowhere is not'),
         (['--run=/nowhere', '--round=0'], 2, 'round=0'),
     ):
-      done = subprocess.run(
-          [sys.executable, '-c', code, *arguments],
-          cwd=_ROOT,
-          check=False,
-          capture_output=True,
-          text=True,
-      )
+      done = binary_testing.run_quickly('trace', *arguments)
       self.assertEqual(done.returncode, exit_code, done.stderr)
       self.assertIn(text, done.stdout + done.stderr)
       self.assertNotIn('Traceback', done.stderr)

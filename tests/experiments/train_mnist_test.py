@@ -75,6 +75,7 @@ class TrainMnistTest(absltest.TestCase):
     self.assertEqual(done.stderr.count('\n'), 1)
     self.assertFalse((self.folder / 'run').exists())
 
+  @pytest.mark.slow
   def test_missing_file_is_one_sentence(self):
     self._assert_refused(self._run(), 2, f'put mnist.npz .* at {self.npz}')
 

@@ -34,6 +34,7 @@ import pytest
 
 from experiments import command_line
 from experiments import train
+from tests.experiments import binary_testing
 from tff_adaptive.simulation import training_loop
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -346,22 +347,7 @@ class TrainTest(absltest.TestCase):
       self.assertNotIn('client_states_memory_mb', recorded)
 
   def test_help_is_quick_because_it_needs_no_tensorflow(self):
-    code = (
-        'import runpy, sys\n'
-        'sys.argv = ["train", "--help"]\n'
-        'try:\n'
-        '  runpy.run_module("experiments.train", run_name="__main__")\n'
-        'except SystemExit as end:\n'
-        '  assert end.code == 0, end.code\n'
-        'assert "tensorflow" not in sys.modules\n'
-    )
-    done = subprocess.run(
-        [sys.executable, '-c', code],
-        cwd=_ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = binary_testing.run_quickly('train', '--help')
     self.assertEqual(done.returncode, 0, done.stderr)
     for flag in ('--task', '--delta_sgd_gamma', '--total_rounds', '--runtime'):
       self.assertIn(flag, done.stdout)

@@ -114,6 +114,7 @@ class TrainerTest(parameterized.TestCase):
     self.assertIn(f'Training ended after round {len(rows)}: the metric', again)
 
   @pytest.mark.slow
+  @pytest.mark.slow
   def test_plan_and_device_are_recorded_and_kept(self):
     run = self.output_dir / 'run'
     out = self.train()

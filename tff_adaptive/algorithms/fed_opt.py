@@ -84,6 +84,15 @@ def _check_client_optimizer(optimizer: Any) -> None:
     )
 
 
+def _needed_reports(
+    server_optimizer: tff.learning.optimizers.Optimizer,
+) -> tuple[client_reports.ClientReport, ...]:
+  """What clients have to report for the server's rule."""
+  if isinstance(server_optimizer, reports_optimizer.ReportsOptimizer):
+    return tuple(server_optimizer.client_reports)
+  return ()
+
+
 def _payload_names(
     client_optimizer: Any,
     reports: Sequence[client_reports.ClientReport],
@@ -117,6 +126,37 @@ def _build_aggregator(
         {'change': factory, 'reports': reports_factory}
     )
   return healthy_rounds.HealthyRoundsFactory(factory)
+
+
+def _schedule(
+    process: Any, schedule: Optional[schedules.Schedule], what: str
+) -> Any:
+  """A client work or a finalizer with the schedule of its rate, if any."""
+  if schedule is None:
+    return process
+  return _scheduling.schedule_process(process, schedule, what, type(process))
+
+
+def _compose(
+    adapter: model_adapter.ModelAdapter,
+    work: tff.learning.templates.ClientWorkProcess,
+    aggregator: tff.aggregators.WeightedAggregationFactory,
+    finalizer: tff.learning.templates.FinalizerProcess,
+) -> tff.learning.templates.LearningProcess:
+  """The process that broadcasts, trains, aggregates and updates."""
+
+  @tff.tensorflow.computation
+  def initial_weights():
+    return adapter.initial_weights()
+
+  result_type = work.next.type_signature.result.result.member
+  return tff.learning.templates.compose_learning_process(
+      initial_weights,
+      tff.learning.templates.build_broadcast_process(adapter.weights_type),
+      work,
+      aggregator.create(result_type.update, result_type.update_weight),
+      finalizer,
+  )
 
 
 def build_fed_opt(
@@ -258,19 +298,16 @@ def build_fed_opt(
   """
   if server_optimizer is None:
     server_optimizer = fedavg.build_fedavg()
-  _check_client_optimizer(client_optimizer)
-  _check_server_optimizer(server_optimizer)
-  reports: tuple[client_reports.ClientReport, ...] = ()
-  if isinstance(server_optimizer, reports_optimizer.ReportsOptimizer):
-    reports = tuple(server_optimizer.client_reports)
   if payload_aggregators is None:
     payload_aggregators = {}
+  _check_client_optimizer(client_optimizer)
+  _check_server_optimizer(server_optimizer)
+  reports = _needed_reports(server_optimizer)
   adapter = model_adapter.build_model_adapter(model)
-  weights_type = adapter.weights_type
-  _check_dtypes(weights_type)
+  _check_dtypes(adapter.weights_type)
   weighting.check_names(
       payload_aggregators,
-      _payload_names(client_optimizer, reports, weights_type),
+      _payload_names(client_optimizer, reports, adapter.weights_type),
       '`payload_aggregators`',
   )
   work = client_work.build_local_training_client_work(
@@ -285,39 +322,18 @@ def build_fed_opt(
       shared_aggregators=payload_aggregators,
       trace_steps=trace_steps,
   )
-  finalizer = measured_update.build_measured_update_finalizer(
-      server_optimizer, weights_type
-  )
-  if client_schedule is not None:
-    work = _scheduling.schedule_process(
-        work,
-        client_schedule,
-        'client optimizer',
-        tff.learning.templates.ClientWorkProcess,
-    )
-  if server_schedule is not None:
-    finalizer = _scheduling.schedule_process(
-        finalizer,
-        server_schedule,
-        'server optimizer',
-        tff.learning.templates.FinalizerProcess,
-    )
-
-  @tff.tensorflow.computation
-  def initial_weights():
-    return adapter.initial_weights()
-
   aggregator = _build_aggregator(
       model_aggregator,
       reports,
       payload_aggregators,
       client_weighting == tff.learning.ClientWeighting.NUM_EXAMPLES,
   )
-  result_type = work.next.type_signature.result.result.member
-  return tff.learning.templates.compose_learning_process(
-      initial_weights,
-      tff.learning.templates.build_broadcast_process(weights_type),
-      work,
-      aggregator.create(result_type.update, result_type.update_weight),
-      finalizer,
+  finalizer = measured_update.build_measured_update_finalizer(
+      server_optimizer, adapter.weights_type
+  )
+  return _compose(
+      adapter,
+      _schedule(work, client_schedule, 'client optimizer'),
+      aggregator,
+      _schedule(finalizer, server_schedule, 'server optimizer'),
   )

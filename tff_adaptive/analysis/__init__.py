@@ -13,6 +13,7 @@
 # limitations under the License.
 """Figures and tables of runs, from the files that they wrote."""
 
+from tff_adaptive.analysis.client_histogram import plot_client_histogram
 from tff_adaptive.analysis.curves import plot_training_curve
 from tff_adaptive.analysis.partition_plot import count_labels
 from tff_adaptive.analysis.partition_plot import plot_client_labels

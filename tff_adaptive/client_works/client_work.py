@@ -31,24 +31,16 @@ from tff_adaptive.client_works import gradients
 from tff_adaptive.client_works import loss_term as loss_term_lib
 from tff_adaptive.client_works import measurements as measurements_lib
 from tff_adaptive.client_works import model_adapter
-from tff_adaptive.client_works import shared_state
+from tff_adaptive.client_works import server_state as server_state_lib
 from tff_adaptive.optimizers import optimizer as optimizer_lib
 
 _OrderedDict = collections.OrderedDict
-
-_HPARAMS_KEY = 'hparams'
 
 
 def _num_bytes(type_spec: _compat.Type) -> int:
   """The size of a value of a type whose shapes are known, in bytes."""
   specs = tf.nest.flatten(tff.types.type_to_tf_tensor_specs(type_spec))
   return sum(spec.shape.num_elements() * spec.dtype.size for spec in specs)
-
-
-def _initial_hparams(optimizer: tff.learning.optimizers.Optimizer) -> Any:
-  # Hyperparameters do not depend on the weights, so any spec will do.
-  whimsy_spec = tf.TensorSpec([], tf.float32)
-  return optimizer.get_hparams(optimizer.initialize(whimsy_spec))
 
 
 def _has_step_size(optimizer: tff.learning.optimizers.Optimizer) -> bool:
@@ -195,130 +187,90 @@ def build_local_training_client_work(
       reports=tuple(reports),
       trace_steps=trace_steps,
   )
-  shared = None
-  if update.is_federated:
-    shared = shared_state.SharedState(update, shared_aggregators or {})
   aggregate_metrics = (
       metrics_aggregator or tff.learning.metrics.sum_then_finalize
   )(adapter.metric_finalizers)
-  return _build_process(update, shared, aggregate_metrics)
+  return _build_process(
+      update,
+      server_state_lib.build_server_state(update, shared_aggregators or {}),
+      aggregate_metrics,
+  )
 
 
 def _build_process(
     update: client_update_lib.ClientUpdate,
-    shared: Optional[shared_state.SharedState],
+    server_state: server_state_lib.ServerState,
     aggregate_metrics: Any,
 ) -> tff.learning.templates.ClientWorkProcess:
-  """The process, from what clients do and what the server shares."""
-  hparams = _initial_hparams(update.optimizer)
-
-  @_compat.federated_computation
-  def initialize():
-    initial_hparams = _compat.federated_value(hparams, _compat.SERVER)
-    if shared is None:
-      return initial_hparams
-    round_and_shared = _compat.federated_eval(shared.initial, _compat.SERVER)
-    return _compat.federated_zip(
-        _OrderedDict(
-            [
-                (_HPARAMS_KEY, initial_hparams),
-                (shared_state.ROUND_NUM_KEY, round_and_shared[0]),
-                (shared_state.SHARED_KEY, round_and_shared[1]),
-                (shared_state.AGGREGATOR_KEY, shared.initialize_aggregator()),
-            ]
-        )
-    )
-
-  state_type = initialize.type_signature.result.member
-  hparams_type = state_type if shared is None else state_type[_HPARAMS_KEY]
-  shared_type = None if shared is None else shared.type_signature
-  client_update = update.build_computation(hparams_type, shared_type)
-  measure = _build_measure(update, client_update, hparams_type, shared_type)
+  """The process, from what clients do and what the server keeps."""
+  state_type = server_state.initialize.type_signature.result.member
+  hparams_type = server_state.hparams_type
+  client_update = update.build_computation(
+      hparams_type, server_state.shared_type
+  )
+  measure = _build_measure(update, client_update, server_state)
 
   @_compat.federated_computation(
-      initialize.type_signature.result,
+      server_state.initialize.type_signature.result,
       _compat.FederatedType(update.adapter.weights_type, _compat.CLIENTS),
       _compat.FederatedType(update.input_type(), _compat.CLIENTS),
   )
   def next_fn(state, weights, client_input):
-    broadcast = _compat.federated_broadcast
-    if shared is None:
-      arguments = (broadcast(state), weights, client_input)
-    else:
-      round_and_shared = (
-          state[shared_state.ROUND_NUM_KEY],
-          state[shared_state.SHARED_KEY],
-      )
-      arguments = (
-          broadcast(state[_HPARAMS_KEY]),
-          weights,
-          client_input,
-          broadcast(_compat.federated_zip(round_and_shared)),
-      )
-    reported = _compat.federated_map(client_update, arguments)
+    hparams, *shared = server_state.broadcast(state)
+    reported = _compat.federated_map(
+        client_update, (hparams, weights, client_input, *shared)
+    )
     aggregated = statistics.aggregate_statistics(reported['statistics'])
     measurements = _OrderedDict(
         train=aggregate_metrics(reported['metrics']),
         clients=_compat.federated_map(measure, aggregated),
+        **_stack_reports(reported),
     )
-    names = [
-        name
-        for name, _ in tff.structure.iter_elements(
-            client_update.type_signature.result
-        )
-    ]
-    if 'client_states' in names:
-      measurements['client_states'] = stacking.stack_at_server(
-          reported['client_states'], keep=reported['is_healthy']
-      )
-    if 'steps' in names:
-      measurements['steps'] = stacking.stack_at_server(reported['steps'])
-    if shared is not None:
-      state = _next_state(state, shared, reported, aggregated)
+    num_healthy = aggregated['sum']['num_healthy']
     return tff.templates.MeasuredProcessOutput(
-        state, reported['result'], _compat.federated_zip(measurements)
+        server_state.next(state, reported, num_healthy),
+        reported['result'],
+        _compat.federated_zip(measurements),
     )
 
   @tff.tensorflow.computation(state_type)
   def get_hparams(state):
-    return state if shared is None else state[_HPARAMS_KEY]
+    return server_state.get_hparams(state)
 
   @tff.tensorflow.computation(state_type, hparams_type)
   def set_hparams(state, new_hparams):
-    if shared is None:
-      return new_hparams
-    return _OrderedDict(state, **{_HPARAMS_KEY: new_hparams})
+    return server_state.set_hparams(state, new_hparams)
 
   return tff.learning.templates.ClientWorkProcess(
-      initialize,
+      server_state.initialize,
       next_fn,
       get_hparams_fn=get_hparams,
       set_hparams_fn=set_hparams,
   )
 
 
-def _next_state(state, shared, reported, aggregated):
-  """The state after a round, with a `FederatedOptimizer`."""
-  round_num, new_shared, aggregator_state = shared.next(
-      state, reported, aggregated['sum']['num_healthy']
-  )
-  return _compat.federated_zip(
-      _OrderedDict(
-          [
-              (_HPARAMS_KEY, state[_HPARAMS_KEY]),
-              (shared_state.ROUND_NUM_KEY, round_num),
-              (shared_state.SHARED_KEY, new_shared),
-              (shared_state.AGGREGATOR_KEY, aggregator_state),
-          ]
-      )
-  )
+def _stack_reports(reported: Any) -> dict[str, Any]:
+  """What clients report one by one, stacked at the server, if they do."""
+  names = [
+      name
+      for name, _ in tff.structure.iter_elements(reported.type_signature.member)
+  ]
+  stacked = {}
+  if 'client_states' in names:
+    stacked['client_states'] = stacking.stack_at_server(
+        reported['client_states'], keep=reported['is_healthy']
+    )
+  if 'steps' in names:
+    stacked['steps'] = stacking.stack_at_server(reported['steps'])
+  return stacked
 
 
-def _build_measure(update, client_update, hparams_type, shared_type):
+def _build_measure(update, client_update, server_state):
   """The computation from aggregated statistics to what is measured."""
   result_type = client_update.type_signature.result
-  received = [hparams_type, update.adapter.weights_type]
-  received += [t for t in (shared_type, update.kept_type()) if t is not None]
+  received = [server_state.hparams_type, update.adapter.weights_type]
+  optional = (server_state.shared_type, update.kept_type())
+  received += [part_type for part_type in optional if part_type is not None]
   sent = [
       part_type
       for name, part_type in tff.structure.iter_elements(result_type)

@@ -27,6 +27,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive import _compat
+from tff_adaptive.runtime import elements
 from tff_adaptive.runtime import materialization
 from tff_adaptive.runtime import sequences
 from tff_adaptive.runtime import values
@@ -172,9 +173,7 @@ def _stack_datasets(
     datasets: list[Any], leaf_type: _compat.SequenceType
 ) -> LeafTensors:
   variants = [
-      tf.data.experimental.to_variant(
-          materialization.as_dataset(dataset, leaf_type)
-      )
+      tf.data.experimental.to_variant(elements.as_dataset(dataset, leaf_type))
       for dataset in datasets
   ]
   if not variants:

@@ -24,40 +24,25 @@ import contextlib
 import os
 import sys
 import threading
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 import warnings
 import weakref
 
 from absl import logging
-import numpy as np
 import tensorflow_federated as tff
 
 from tff_adaptive import _compat
 from tff_adaptive.runtime import devices as devices_lib
-from tff_adaptive.runtime import graph_functions
+from tff_adaptive.runtime import errors
 from tff_adaptive.runtime import map_reduce_forms
 from tff_adaptive.runtime import materialization
 from tff_adaptive.runtime import native
 from tff_adaptive.runtime import plans
+from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import rounds
+from tff_adaptive.runtime import serialization
 from tff_adaptive.runtime import values
-from tff_adaptive.simulation import cohort as cohort_lib
 from tff_adaptive.simulation import random_streams
-
-UnsupportedComputationError = graph_functions.UnsupportedComputationError
-
-
-class _RoundKey(NamedTuple):
-  """What random numbers of a round depend on."""
-
-  seed: int
-  round_num: int
-  client_ids: Optional[Sequence[str]]
-
-
-def _is_tensorflow(computation: tff.framework.ConcreteComputation) -> bool:
-  proto = tff.framework.serialize_computation(computation)
-  return proto.WhichOneof('computation') == 'tensorflow'
 
 
 def _warn(message: str) -> None:
@@ -91,9 +76,7 @@ class CompiledContext(tff.framework.SyncContext):
     self._plan = plan
     self._logged_plans: set[str] = set()
     self._strict = strict
-    self._seed = seed
-    self._round: Optional[_RoundKey] = None
-    self._num_rounds = 0
+    self._round_keys = round_keys.RoundKeys(seed)
     self._cache = materialization.DatasetCache()
     self._programs: dict[int, Any] = {}
     self._native: Optional[tuple[Any, Callable[[], None]]] = None
@@ -122,11 +105,7 @@ class CompiledContext(tff.framework.SyncContext):
       TypeError: If a number is not an integer.
       ValueError: If a number is negative.
     """
-    self._round = _RoundKey(
-        random_streams.check_seed(seed),
-        random_streams.check_seed(round_num),
-        None if client_ids is None else list(client_ids),
-    )
+    self._round_keys.begin_round(seed, round_num, client_ids)
 
   def invoke(self, comp: tff.framework.ConcreteComputation, arg: Any) -> Any:
     """Runs a computation, see `tff.framework.SyncContext`.
@@ -152,8 +131,7 @@ class CompiledContext(tff.framework.SyncContext):
         return self._native_context().invoke(comp, arg)
       if isinstance(program, rounds.CompiledRound):
         return self._run_round(program, arg)
-      key = self._round or _RoundKey(self._seed, self._num_rounds, None)
-      return program(arg, _server_seed(key))
+      return program(arg, self._round_keys.current().server_seed())
 
   def plan_of(
       self, computation: tff.framework.ConcreteComputation
@@ -193,7 +171,7 @@ class CompiledContext(tff.framework.SyncContext):
   ) -> Any:
     try:
       return self._compile(computation)
-    except UnsupportedComputationError as e:
+    except errors.UnsupportedComputationError as e:
       if self._strict:
         raise
       _warn(
@@ -203,7 +181,7 @@ class CompiledContext(tff.framework.SyncContext):
       return None
 
   def _compile(self, computation: tff.framework.ConcreteComputation) -> Any:
-    if _is_tensorflow(computation):
+    if serialization.is_tensorflow(computation):
       return rounds.CompiledFunction(computation, computation.type_signature)
     if map_reduce_forms.takes_clients(computation.type_signature):
       self._check_secure_sums(computation)
@@ -217,7 +195,7 @@ class CompiledContext(tff.framework.SyncContext):
           map_reduce_forms.get_initialization(computation),
           computation.type_signature,
       )
-    raise UnsupportedComputationError(
+    raise errors.UnsupportedComputationError(
         'it is not TensorFlow alone and takes nothing at the clients'
     )
 
@@ -260,48 +238,17 @@ class CompiledContext(tff.framework.SyncContext):
           'The value at the clients must be a list with an entry for each '
           f'client, or a `Cohort`, found {type(clients).__name__}.'
       )
-    key = self._next_round_key(clients)
+    key = self._round_keys.next_of(clients)
     seeds = rounds.Seeds(
-        _server_seed(key),
-        _client_seeds(key, len(clients) if program.takes_client_seeds else 0),
+        key.server_seed(),
+        key.client_seeds(len(clients) if program.takes_client_seeds else 0),
     )
     return program(state, clients, seeds)
-
-  def _next_round_key(self, clients: Sequence[Any]) -> _RoundKey:
-    if isinstance(clients, cohort_lib.Cohort):
-      return _RoundKey(clients.seed, clients.round_num, clients.client_ids)
-    if self._round is not None:
-      ids = self._round.client_ids
-      if ids is not None and len(ids) != len(clients):
-        raise ValueError(
-            f'`begin_round` was told of {len(ids)} clients, found '
-            f'{len(clients)}.'
-        )
-      return self._round
-    self._num_rounds += 1
-    return _RoundKey(self._seed, self._num_rounds - 1, None)
 
   def _native_context(self) -> tff.framework.SyncContext:
     if self._native is None:
       self._native = native.create_native_context(secure_sums_in_clear=True)
     return self._native[0]
-
-
-def _server_seed(key: _RoundKey) -> np.ndarray:
-  return random_streams.stateless_seed(
-      key.seed, random_streams.SERVER_NOISE, key.round_num
-  )
-
-
-def _client_seeds(key: _RoundKey, num_clients: int) -> np.ndarray:
-  ids: Sequence[random_streams.Key] = key.client_ids or range(num_clients)
-  seeds = [
-      random_streams.stateless_seed(
-          key.seed, random_streams.DROPOUT, key.round_num, client_id
-      )
-      for client_id in list(ids)[:num_clients]
-  ]
-  return np.asarray(seeds, np.int32).reshape([-1, 2])
 
 
 def choose_plan(

@@ -19,7 +19,7 @@ from typing import Any
 import tensorflow as tf
 
 from tff_adaptive import _compat
-from tff_adaptive.runtime import materialization
+from tff_adaptive.runtime import elements
 from tff_adaptive.runtime import shared_arrays
 from tff_adaptive.runtime import values
 
@@ -27,7 +27,7 @@ from tff_adaptive.runtime import values
 def _build_leaf(leaf_type: _compat.Type) -> Callable[[Any], tf.Tensor]:
   if isinstance(leaf_type, _compat.SequenceType):
     return lambda value: tf.data.experimental.to_variant(
-        materialization.as_dataset(value, leaf_type)
+        elements.as_dataset(value, leaf_type)
     )
   spec = values.tensor_spec(leaf_type)
 

@@ -21,7 +21,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive import _compat
-from tff_adaptive.runtime import graph_functions
+from tff_adaptive.runtime import errors
 
 
 def _no_optimization() -> tf.compat.v1.ConfigProto:
@@ -114,7 +114,7 @@ def _as_state_and_clients(
       and _is_federated(parameter[0], _compat.SERVER)
       and _is_federated(parameter[1], _compat.CLIENTS)
   ):
-    raise graph_functions.UnsupportedComputationError(
+    raise errors.UnsupportedComputationError(
         'it takes neither a value at the server and one at the clients, nor one'
         f' at the clients alone: {parameter}'
     )
@@ -172,13 +172,11 @@ def _errors_as_unsupported(reason: str) -> Iterator[None]:
   """Turns TFF's errors, which are of many kinds, into one."""
   try:
     yield
-  except graph_functions.UnsupportedComputationError:
+  except errors.UnsupportedComputationError:
     raise
   except Exception as e:
     detail = (str(e).splitlines() or [type(e).__name__])[0]
-    raise graph_functions.UnsupportedComputationError(
-        f'{reason}: {detail}'
-    ) from e
+    raise errors.UnsupportedComputationError(f'{reason}: {detail}') from e
 
 
 def get_initialization(

@@ -18,9 +18,7 @@ each round costs more than the training of a small client, so it is read into
 arrays, which are kept as long as the dataset object lives.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-import functools
-import itertools
+from collections.abc import Iterable
 import threading
 from typing import Any, NamedTuple, Optional
 import weakref
@@ -28,10 +26,9 @@ import weakref
 import attrs
 import numpy as np
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_adaptive import _compat
-from tff_adaptive.runtime import values
+from tff_adaptive.runtime import elements as elements_lib
 from tff_adaptive.simulation import client_data
 from tff_adaptive.simulation import cohort as cohort_lib
 
@@ -68,95 +65,6 @@ class _Materialized:
   lengths: np.ndarray
 
 
-def _element_specs(leaf_type: _compat.SequenceType) -> list[tf.TensorSpec]:
-  """The specs of an element's components, in the order of `tf.nest`."""
-  return tf.nest.flatten(tff.types.type_to_tf_tensor_specs(leaf_type.element))
-
-
-def _iterate(
-    value: Any, leaf_type: _compat.SequenceType
-) -> Iterator[list[Any]]:
-  """The components of each element, in the order of `tf.nest`."""
-  if not isinstance(value, Iterable):
-    raise TypeError(
-        'Expected a `tf.data.Dataset`, or a list of elements of type '
-        f'{leaf_type.element}, for each client, found {type(value).__name__}.'
-    )
-  flatten = values.build_flatten(leaf_type.element)
-  pack = values.build_pack(leaf_type.element)
-  for element in value:
-    yield tf.nest.flatten(pack(iter(flatten(element))))
-
-
-def _check_element_spec(
-    dataset: tf.data.Dataset, leaf_type: _compat.SequenceType
-) -> None:
-  """Raises if the elements of a dataset are not those of a sequence's type."""
-  expected = tff.types.type_to_tf_tensor_specs(leaf_type.element)
-  found = dataset.element_spec
-  if not _same_names(found, expected) or not all(
-      f.dtype == e.dtype and f.shape.is_compatible_with(e.shape)
-      for f, e in zip(tf.nest.flatten(found), tf.nest.flatten(expected))
-  ):
-    raise TypeError(
-        f'Expected a dataset with elements of type {leaf_type.element}, found '
-        f'{found}.'
-    )
-
-
-def _same_names(left: Any, right: Any) -> bool:
-  """Whether two structures have as many fields, of the same names if any."""
-  if isinstance(left, Mapping) and isinstance(right, Mapping):
-    return set(left) == set(right) and all(
-        _same_names(left[name], right[name]) for name in left
-    )
-  return len(tf.nest.flatten(left)) == len(tf.nest.flatten(right))
-
-
-def as_dataset(value: Any, leaf_type: _compat.SequenceType) -> tf.data.Dataset:
-  """A client's sequence as a dataset.
-
-  Args:
-    value: A `tf.data.Dataset`, or an iterable of elements.
-    leaf_type: The type of the sequence.
-
-  Returns:
-    A `tf.data.Dataset`.
-
-  Raises:
-    TypeError: If the elements are not those of the type.
-  """
-  if isinstance(value, tf.data.Dataset):
-    _check_element_spec(value, leaf_type)
-    return value
-  structure = tff.types.type_to_tf_tensor_specs(leaf_type.element)
-  specs = _element_specs(leaf_type)
-
-  def build(elements):
-    columns = [np.stack(column) for column in zip(*elements)]
-    return tf.data.Dataset.from_tensor_slices(
-        tf.nest.pack_sequence_as(structure, columns)
-    )
-
-  elements = [
-      [
-          np.asarray(component, spec.dtype.as_numpy_dtype)
-          for component, spec in zip(components, specs)
-      ]
-      for components in _iterate(value, leaf_type)
-  ]
-  if not elements:
-    return build([list(map(_nothing, specs))]).take(0)
-  runs = itertools.groupby(elements, lambda arrays: [a.shape for a in arrays])
-  datasets = [build(list(run)) for _, run in runs]
-  return functools.reduce(lambda left, right: left.concatenate(right), datasets)
-
-
-def _nothing(spec: tf.TensorSpec) -> np.ndarray:
-  shape = [size or 0 for size in spec.shape]
-  return np.zeros(shape, spec.dtype.as_numpy_dtype)
-
-
 def _reads_alike(dataset: tf.data.Dataset) -> bool:
   """Whether a dataset gives the same elements whenever it is read.
 
@@ -184,15 +92,12 @@ def _materialize(
     elements: Iterable[list[Any]], leaf_type: _compat.SequenceType
 ) -> Optional[_Materialized]:
   """Joins the rows of all elements; None if they have no rows in common."""
-  specs = _element_specs(leaf_type)
-  are_batches = not _are_alike(specs)
+  specs = elements_lib.component_specs(leaf_type)
+  are_batches = not elements_lib.are_alike(specs)
   columns: list[list[np.ndarray]] = [[] for _ in specs]
   lengths = []
   for components in elements:
-    arrays = [
-        np.asarray(component, spec.dtype.as_numpy_dtype)
-        for component, spec in zip(components, specs)
-    ]
+    arrays = elements_lib.to_arrays(components, specs)
     if not are_batches:
       arrays = [array[np.newaxis] for array in arrays]
     for array, spec in zip(arrays, specs):
@@ -218,8 +123,8 @@ def _materialize(
 
 
 def _no_rows(spec: tf.TensorSpec, are_batches: bool) -> np.ndarray:
-  nothing = _nothing(spec)
-  return nothing if are_batches else nothing[np.newaxis][:0]
+  empty = elements_lib.empty_array(spec)
+  return empty if are_batches else empty[np.newaxis][:0]
 
 
 def _concatenate_all(
@@ -234,16 +139,6 @@ def _concatenate_all(
       return None
     joined.append(column[0] if len(column) == 1 else np.concatenate(column))
   return tuple(joined)
-
-
-def _are_alike(specs: list[tf.TensorSpec]) -> bool:
-  """Whether all elements have one shape."""
-  return all(spec.shape.is_fully_defined() for spec in specs)
-
-
-def _are_batches(specs: list[tf.TensorSpec]) -> bool:
-  """Whether elements are batches of any size."""
-  return all(spec.shape.rank and spec.shape[0] is None for spec in specs)
 
 
 def _forget(cache: Any, key: int) -> None:
@@ -272,12 +167,12 @@ class DatasetCache:
       self, value: Any, leaf_type: _compat.SequenceType
   ) -> Optional[_Materialized]:
     if not isinstance(value, tf.data.Dataset):
-      return _materialize(_iterate(value, leaf_type), leaf_type)
+      return _materialize(elements_lib.iterate(value, leaf_type), leaf_type)
     with self._lock:
       key = id(value)
       if leaf_type in self._datasets.get(key, {}):
         return self._datasets[key][leaf_type]
-      _check_element_spec(value, leaf_type)
+      elements_lib.check_dataset(value, leaf_type)
       read = _materialize(
           map(tf.nest.flatten, value.as_numpy_iterator()), leaf_type
       )
@@ -305,9 +200,9 @@ class DatasetCache:
     Raises:
       TypeError: If the elements are not those of the type.
     """
-    specs = _element_specs(leaf_type)
-    are_batches = not _are_alike(specs)
-    if not specs or (are_batches and not _are_batches(specs)):
+    specs = elements_lib.component_specs(leaf_type)
+    are_batches = not elements_lib.are_alike(specs)
+    if not specs or (are_batches and not elements_lib.are_batches(specs)):
       return None
     read = []
     columns = [[_no_rows(spec, are_batches)] for spec in specs]
@@ -346,12 +241,14 @@ class DatasetCache:
     Raises:
       TypeError: If the elements are not those of the type.
     """
-    if not _are_batches(_element_specs(leaf_type)):
+    if not elements_lib.are_batches(elements_lib.component_specs(leaf_type)):
       return None
     packed = cohort.pack()
-    rows = self._resident_rows(cohort.source, leaf_type)
+    rows = None
+    if packed.rows is getattr(cohort.source, 'values', None):
+      rows = self._resident_rows(cohort.source, leaf_type)
     if rows is None:
-      _check_rows(packed.rows, leaf_type)
+      elements_lib.check_rows(packed.rows, leaf_type)
       rows = tuple(tf.nest.flatten(dict(packed.rows)))
     return PackedElements(
         True, rows, packed.order, packed.offsets, packed.starts
@@ -366,7 +263,7 @@ class DatasetCache:
     with self._lock:
       by_type = self._sources.setdefault(source, {})
       if leaf_type not in by_type:
-        _check_rows(source.values, leaf_type)
+        elements_lib.check_rows(source.values, leaf_type)
         arrays = tf.nest.flatten(dict(source.values))
         # Of larger ones, only what the cohort takes has to be copied.
         is_small = sum(array.nbytes for array in arrays) <= _MAX_RESIDENT_BYTES
@@ -374,33 +271,6 @@ class DatasetCache:
             tuple(map(tf.convert_to_tensor, arrays)) if is_small else None
         )
       return by_type[leaf_type]
-
-
-def _check_rows(
-    rows: Mapping[str, Any], leaf_type: _compat.SequenceType
-) -> None:
-  """Raises if rows by feature are not those of a sequence's type."""
-  expected = tff.types.type_to_tf_tensor_specs(leaf_type.element)
-  names = list(expected) if isinstance(expected, dict) else None
-  found = tf.nest.flatten(dict(rows))
-  specs = tf.nest.flatten(expected)
-  if (
-      (names is not None and set(names) != set(rows))
-      or len(specs) != len(found)
-      or not all(
-          tf.as_dtype(f.dtype) == e.dtype
-          and tf.TensorShape(f.shape[1:]).is_compatible_with(e.shape[1:])
-          for f, e in zip(found, specs)
-      )
-  ):
-    described = {
-        name: (tf.as_dtype(r.dtype).name, list(r.shape[1:]))
-        for name, r in rows.items()
-    }
-    raise TypeError(
-        f'Expected clients with elements of type {leaf_type.element}, found '
-        f'the features {described}.'
-    )
 
 
 def _offsets(lengths: np.ndarray) -> np.ndarray:

@@ -29,7 +29,7 @@ import tensorflow_federated as tff
 from tff_adaptive import _compat
 from tff_adaptive import _function_library
 from tff_adaptive import _random_ops
-from tff_adaptive.runtime import graph_functions
+from tff_adaptive.runtime import serialization
 from tff_adaptive.runtime import values
 
 _SCOPE = 'seed_of_client'
@@ -135,7 +135,7 @@ def _fix_random_ops(proto: Any) -> None:
   leaf_types = values.leaf_types(signature.parameter)
   if not any(isinstance(leaf, _compat.SequenceType) for leaf in leaf_types):
     return
-  names = graph_functions.binding_names(proto.tensorflow.parameter)
+  names = serialization.binding_names(proto.tensorflow.parameter)
   seed_graph, seed = _build_seed(leaf_types, names)
   nodes = rewriter.rewrite(graph_def.node, seed, ':0')
   del graph_def.node[:]

@@ -31,6 +31,7 @@ The variant is an optional (as of `tf.experimental.Optional`) of
 
 import abc
 from collections.abc import Callable
+import functools
 from typing import Any, NamedTuple, Optional
 
 import attrs
@@ -243,6 +244,28 @@ def _attr_dtypes(node: Any, name: str) -> list[tf.DType]:
   return [tf.as_dtype(t) for t in node.attr[name].list.type]
 
 
+def _call_by_name(
+    signature: Any,
+    output_dtypes: list[tf.DType],
+    jit_compile: bool,
+    *arguments: tf.Tensor,
+) -> list[tf.Tensor]:
+  """Calls a function that the runtime knows by its name."""
+  call = (
+      tf.raw_ops.StatefulPartitionedCall
+      if signature.is_stateful
+      else tf.raw_ops.PartitionedCall
+  )
+  results = call(args=arguments, Tout=output_dtypes, f=signature.name)
+  if jit_compile and results:
+    # As `tf.function(jit_compile=True)` does it. A scope for attributes would
+    # reach the ops that bring arguments into a loop, too.
+    results[0].op._set_attr(  # pylint: disable=protected-access
+        '_XlaMustCompile', attr_value_pb2.AttrValue(b=True)
+    )
+  return results
+
+
 def build_reduction(
     node: Any,
     reduce_signature: Any,
@@ -273,22 +296,10 @@ def build_reduction(
       tf.TensorShape(shape) for shape in node.attr['output_shapes'].list.shape
   ]
 
-  def apply(arguments):
-    if step_fn is not None:
-      return step_fn(*arguments)
-    call = (
-        tf.raw_ops.StatefulPartitionedCall
-        if reduce_signature.is_stateful
-        else tf.raw_ops.PartitionedCall
+  if step_fn is None:
+    step_fn = functools.partial(
+        _call_by_name, reduce_signature, states, jit_compile
     )
-    results = call(args=arguments, Tout=states, f=reduce_signature.name)
-    if jit_compile and results:
-      # As `tf.function(jit_compile=True)` does it. A scope for attributes would
-      # reach the ops that bring arguments into a loop, too.
-      results[0].op._set_attr(  # pylint: disable=protected-access
-          '_XlaMustCompile', attr_value_pb2.AttrValue(b=True)
-      )
-    return results
 
   def reduce(sequence, *arguments):
     if not isinstance(sequence, Sequence):
@@ -297,7 +308,7 @@ def build_reduction(
     captured = arguments[len(states) :]
 
     def step(number, *state):
-      new_state = apply([*state, *sequence.element(number), *captured])
+      new_state = step_fn(*state, *sequence.element(number), *captured)
       for tensor, shape in zip(new_state, shapes):
         tensor.set_shape(shape)
       return (number + 1, *new_state)

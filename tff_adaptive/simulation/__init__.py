@@ -14,9 +14,12 @@
 """Simulating federated training: clients, cohorts, tasks and what runs them.
 
 Client data are arrays, shuffled and batched by index. Partitions are in the
-module `partition`, seeded random numbers in `random_streams`.
+module `partition`, seeded random numbers in `random_streams`. Evaluation client
+by client is in `client_evaluation`, which needs the runtime, as nothing else
+here does.
 """
 
+from tff_adaptive.simulation.augmentation import Augmentation
 from tff_adaptive.simulation.batching import BatchPlan
 from tff_adaptive.simulation.callbacks import BestCheckpoint
 from tff_adaptive.simulation.callbacks import BestWeights
@@ -34,20 +37,31 @@ from tff_adaptive.simulation.client_data import LazyClientArrays
 from tff_adaptive.simulation.client_data import PackedClientArrays
 from tff_adaptive.simulation.client_data_conversion import from_client_data
 from tff_adaptive.simulation.client_data_conversion import to_client_data
+from tff_adaptive.simulation.client_metrics import ClientMetrics
 from tff_adaptive.simulation.client_store import ClientStateStore
 from tff_adaptive.simulation.client_store import ClientStoreMemoryError
 from tff_adaptive.simulation.cohort import Cohort
 from tff_adaptive.simulation.cohort import StatefulCohort
 from tff_adaptive.simulation.data_checks import check_central_examples
 from tff_adaptive.simulation.data_checks import check_clients
+from tff_adaptive.simulation.data_sources import read_clients
+from tff_adaptive.simulation.data_sources import read_examples
 from tff_adaptive.simulation.evaluation import build_central_evaluation
+from tff_adaptive.simulation.example_sampling import sample_client_examples
+from tff_adaptive.simulation.example_sampling import sample_examples
 from tff_adaptive.simulation.metrics_writers import CSVMetricsWriter
 from tff_adaptive.simulation.metrics_writers import MetricsWriter
 from tff_adaptive.simulation.metrics_writers import TensorBoardMetricsWriter
+from tff_adaptive.simulation.prefetching import CohortPrefetcher
 from tff_adaptive.simulation.run_directory import RunDirectory
 from tff_adaptive.simulation.sampling import build_client_sampling
+from tff_adaptive.simulation.sqlite_data import load_sqlite_clients
+from tff_adaptive.simulation.sqlite_writing import write_sqlite_clients
 from tff_adaptive.simulation.task import Protocol
 from tff_adaptive.simulation.task import Task
+from tff_adaptive.simulation.task_transforms import hold_out_clients
+from tff_adaptive.simulation.task_transforms import hold_out_examples
+from tff_adaptive.simulation.task_transforms import take_clients
 from tff_adaptive.simulation.training_loop import run_training
 from tff_adaptive.simulation.training_loop import TrainingInterrupted
 from tff_adaptive.simulation.training_loop import TrainingResult

@@ -11,252 +11,20 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Checkpoints: plain arrays, replaced atomically, checked when read.
+"""The checkpoints of a run, of which the newest are kept."""
 
-A checkpoint is one npz file. It holds every leaf of the saved structure as an
-array and a JSON manifest with the names, shapes, dtypes and a SHA-256 digest of
-all of them. Nothing is pickled.
-"""
-
-import collections
-from collections.abc import Mapping, Sequence
-import hashlib
-import json
 import os
 import pathlib
 import re
-from typing import Any, BinaryIO, Optional, Union
-import zipfile
+from typing import Any, Optional, Union
 
 from absl import logging
 import numpy as np
 
 from tff_adaptive import _atomic_files
-from tff_adaptive.simulation import structures
+from tff_adaptive.simulation import checkpoint_files
 
-_FORMAT = 'tff_adaptive checkpoint 1'
-_MANIFEST_KEY = 'manifest'
 _FILE_PATTERN = re.compile(r'^checkpoint_(\d{8})\.npz$')
-# Kinds of dtypes that a npy file describes: booleans, integers, floats,
-# complex numbers, bytes and strings.
-_PLAIN_KINDS = 'biufcSU'
-
-
-class CheckpointError(Exception):
-  """A checkpoint does not fit the run, or none is whole."""
-
-
-class CheckpointWriteError(OSError):
-  """A checkpoint could not be written; those before it are kept."""
-
-
-class _CorruptError(Exception):
-  """A file is not, or no longer, a whole checkpoint."""
-
-
-def _check_distinct(names: Sequence[str]):
-  counts = collections.Counter(names)
-  repeated = [name for name, count in counts.items() if count > 1]
-  if repeated:
-    raise ValueError(f'Two leaves of the state are named `{repeated[0]}`.')
-
-
-def _digest(names: Sequence[str], arrays: Sequence[np.ndarray]) -> str:
-  """Returns the SHA-256 digest of names, dtypes, shapes and bytes."""
-  digest = hashlib.sha256()
-  for name, array in zip(names, arrays):
-    digest.update(f'{name}\0{array.dtype.str}\0{array.shape}\0'.encode())
-    digest.update(np.ascontiguousarray(array).tobytes())
-  return digest.hexdigest()
-
-
-def _encode(name: str, leaf: Any) -> tuple[np.ndarray, str]:
-  """Returns an array that a npy file can describe, and the leaf's dtype."""
-  array = np.asarray(leaf)
-  if array.dtype.kind == 'O':
-    raise TypeError(
-        f'The leaf `{name}` of type {type(leaf).__name__} is no array and '
-        'cannot be saved without pickling.'
-    )
-  if array.dtype.kind in _PLAIN_KINDS:
-    return array, array.dtype.name
-  # bfloat16 and its like: numpy knows them by their bytes only.
-  return array.view(f'u{array.dtype.itemsize}'), array.dtype.name
-
-
-def _decode(name: str, array: np.ndarray, dtype: str, template: Any) -> Any:
-  """Returns `array` as a leaf like `template`, or raises by name."""
-  wanted = np.asarray(template)
-  same_dtype = dtype == wanted.dtype.name or (
-      wanted.dtype.kind in 'SU' and array.dtype.kind == wanted.dtype.kind
-  )
-  if not same_dtype or array.shape != wanted.shape:
-    raise CheckpointError(
-        f'`{name}` is {dtype}{list(array.shape)} in the checkpoint, but '
-        f'{wanted.dtype.name}{list(wanted.shape)} in this run'
-    )
-  if wanted.dtype.kind not in _PLAIN_KINDS:
-    array = array.view(wanted.dtype)
-  # numpy's scalars first: some of them are Python's scalars too.
-  if isinstance(template, np.generic):
-    return array[()]
-  if isinstance(template, (bool, int, float, complex, str, bytes)):
-    return array.item()
-  return array
-
-
-def write_npz(file: BinaryIO, arrays: Mapping[str, np.ndarray]):
-  """Writes what `np.savez` does, which leaves a file open when it fails.
-
-  Args:
-    file: The open file.
-    arrays: The arrays by name; none of objects.
-
-  Raises:
-    OSError: If it cannot be written.
-  """
-  with zipfile.ZipFile(file, 'w') as archive:
-    for name, array in arrays.items():
-      with archive.open(f'{name}.npy', 'w', force_zip64=True) as member:
-        np.lib.format.write_array(member, array, allow_pickle=False)
-
-
-def _read(path: pathlib.Path) -> tuple[list[dict[str, Any]], list[np.ndarray]]:
-  """Returns the manifest's rows and the arrays of a whole checkpoint."""
-  try:
-    # numpy would leave a file that it cannot read open.
-    with open(path, 'rb') as raw, np.load(raw, allow_pickle=False) as file:
-      manifest = json.loads(file[_MANIFEST_KEY].tobytes().decode())
-      rows = manifest['leaves']
-      arrays = [file[f'leaf_{i}'] for i in range(len(rows))]
-  except (
-      OSError,
-      ValueError,
-      KeyError,
-      TypeError,
-      EOFError,
-      IndexError,
-      NotImplementedError,
-      RuntimeError,
-      zipfile.BadZipFile,
-  ) as error:
-    raise _CorruptError(str(error)) from error
-  if manifest.get('format') != _FORMAT:
-    raise CheckpointError(
-        f'{path} has the format {manifest.get("format")!r}, this version of '
-        f'tff_adaptive reads {_FORMAT!r}'
-    )
-  if _digest([row['name'] for row in rows], arrays) != manifest['digest']:
-    raise _CorruptError('its digest does not match its contents')
-  return rows, arrays
-
-
-def write_structure(path: pathlib.Path, round_num: int, state: Any):
-  """Writes a structure as one file that is at all times absent or whole.
-
-  Args:
-    path: The file; its folder is made.
-    round_num: The number of finished rounds, not negative.
-    state: A nested structure of arrays and scalars.
-
-  Raises:
-    TypeError: If a leaf is neither array nor scalar.
-    ValueError: If two leaves have the same name.
-    CheckpointWriteError: If the file cannot be written, for example because the
-      disk is full; an OSError. What was there before is kept.
-  """
-  rows: list[dict[str, Any]] = []
-  arrays = []
-  for leaf_path, leaf in structures.flatten_with_path(state):
-    name = '/'.join(leaf_path)
-    array, dtype = _encode(name, leaf)
-    rows.append({'name': name, 'dtype': dtype, 'shape': list(array.shape)})
-    arrays.append(array)
-  _check_distinct([row['name'] for row in rows])
-  manifest = json.dumps(
-      {
-          'format': _FORMAT,
-          'round_num': round_num,
-          'leaves': rows,
-          'digest': _digest([row['name'] for row in rows], arrays),
-      }
-  )
-  members = {_MANIFEST_KEY: np.frombuffer(manifest.encode(), np.uint8)}
-  members.update((f'leaf_{i}', array) for i, array in enumerate(arrays))
-  try:
-    with _atomic_files.replacing(path) as file:
-      write_npz(file, members)
-  except _atomic_files.WriteError as error:
-    raise CheckpointWriteError(
-        f'{error}; the checkpoints before it are kept'
-    ) from error
-
-
-def read_structure(path: pathlib.Path, template: Any) -> Any:
-  """Reads what `write_structure` wrote.
-
-  Args:
-    path: The file.
-    template: A structure like the saved one; its leaves give the shapes and
-      dtypes that are expected.
-
-  Returns:
-    The structure.
-
-  Raises:
-    FileNotFoundError: If there is no such file.
-    CheckpointError: If the file is damaged, or if the names, shapes or dtypes
-      differ from those of `template`.
-  """
-  rows, arrays = _read_whole(path)
-  return _restore(path, rows, arrays, template)
-
-
-def is_checkpoint(path: pathlib.Path) -> bool:
-  """Returns whether a file is like what `write_structure` writes."""
-  try:
-    with zipfile.ZipFile(path) as archive:
-      return f'{_MANIFEST_KEY}.npy' in archive.namelist()
-  except (OSError, zipfile.BadZipFile):
-    return False
-
-
-def read_leaves(path: pathlib.Path) -> dict[str, np.ndarray]:
-  """Reads what `write_structure` wrote, without knowing its structure.
-
-  Args:
-    path: The file.
-
-  Returns:
-    The leaves as arrays, by the names on the way to them, joined by slashes.
-
-  Raises:
-    FileNotFoundError: If there is no such file.
-    CheckpointError: If the file is damaged.
-  """
-  return _to_leaves(*_read_whole(path))
-
-
-def _to_leaves(rows, arrays):
-  """Returns the arrays by name, with the dtypes that they were saved with."""
-  return {
-      row['name']: (
-          array
-          if array.dtype.name == row['dtype']
-          else array.view(row['dtype'])
-      )
-      for row, array in zip(rows, arrays)
-  }
-
-
-def _read_whole(path):
-  """Returns what `_read` does; raises errors that tell the user."""
-  if not path.exists():
-    raise FileNotFoundError(f'there is no {path}')
-  try:
-    return _read(path)
-  except _CorruptError as error:
-    raise CheckpointError(f'{path} is damaged ({error})') from error
 
 
 class CheckpointManager:
@@ -315,7 +83,7 @@ class CheckpointManager:
       CheckpointWriteError: If the file cannot be written, for example because
         the disk is full; an OSError. The checkpoints before are kept.
     """
-    write_structure(self.path(round_num), round_num, state)
+    checkpoint_files.write_structure(self.path(round_num), round_num, state)
     for other in self.round_nums():
       if other > round_num:
         self.path(other).unlink(missing_ok=True)
@@ -351,8 +119,8 @@ class CheckpointManager:
     newest = self._read_newest()
     if newest is None:
       return None
-    round_num, rows, arrays = newest
-    return round_num, _restore(self.path(round_num), rows, arrays, template)
+    round_num, contents = newest
+    return round_num, contents.restore(template)
 
   def load_latest_leaves(self) -> Optional[tuple[int, dict[str, np.ndarray]]]:
     """Loads the newest whole checkpoint without knowing its structure.
@@ -367,48 +135,21 @@ class CheckpointManager:
     newest = self._read_newest()
     if newest is None:
       return None
-    round_num, rows, arrays = newest
-    return round_num, _to_leaves(rows, arrays)
+    round_num, contents = newest
+    return round_num, contents.leaves()
 
-  def _read_newest(self):
-    """Returns round number, rows and arrays of the newest whole checkpoint."""
+  def _read_newest(self) -> Optional[tuple[int, checkpoint_files.Contents]]:
+    """Returns the round number and contents of the newest whole checkpoint."""
     round_nums = self.round_nums()
     for round_num in reversed(round_nums):
       path = self.path(round_num)
       try:
-        return round_num, *_read(path)
-      except _CorruptError as error:
+        return round_num, checkpoint_files.read_contents(path)
+      except checkpoint_files.CorruptFileError as error:
         logging.warning('Skipping the damaged checkpoint %s (%s).', path, error)
     if round_nums:
-      raise CheckpointError(
+      raise checkpoint_files.CheckpointError(
           f'every checkpoint in {self._directory} is damaged; remove the '
           'folder to start the run again'
       )
     return None
-
-
-def _restore(path, rows, arrays, template):
-  """Returns a structure like `template` with the arrays of a checkpoint."""
-  found = {row['name']: (row, array) for row, array in zip(rows, arrays)}
-  wanted = [
-      '/'.join(leaf_path)
-      for leaf_path, _ in structures.flatten_with_path(template)
-  ]
-  missing = [name for name in wanted if name not in found]
-  extra = [name for name in found if name not in set(wanted)]
-  if missing or extra:
-    sentences = [f'lacks `{name}`' for name in missing[:3]]
-    sentences += [f'has `{name}`, unknown to this run' for name in extra[:3]]
-    raise CheckpointError(
-        f'{path} does not fit this run: it {", it ".join(sentences)}'
-    )
-
-  def decode(leaf_path, leaf):
-    name = '/'.join(leaf_path)
-    row, array = found[name]
-    return _decode(name, array, row['dtype'], leaf)
-
-  try:
-    return structures.map_with_path(decode, template)
-  except CheckpointError as error:
-    raise CheckpointError(f'{path} does not fit this run: {error}') from error

@@ -38,6 +38,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive import _compat
+from tff_adaptive.simulation import checkpoint_files
 from tff_adaptive.simulation import checkpoints as checkpoints_lib
 from tff_adaptive.simulation import client_store
 from tff_adaptive.simulation import cohort as cohort_lib
@@ -215,7 +216,7 @@ class ClientStates:
           )
           for round_num in (checkpoints.round_nums() if checkpoints else [])
       }
-    except (FileNotFoundError, checkpoints_lib.CheckpointError):
+    except (FileNotFoundError, checkpoint_files.CheckpointError):
       # What a damaged checkpoint needs is unknown. It goes with the next ones.
       return
     self._store.drop_unused(self._indices.values())
@@ -225,7 +226,7 @@ def _read_index(
     checkpoints: checkpoints_lib.CheckpointManager, round_num: int
 ) -> str:
   path = checkpoints.path(round_num)
-  return checkpoints_lib.read_leaves(path)[SNAPSHOT_KEY].item()
+  return checkpoint_files.read_leaves(path)[SNAPSHOT_KEY].item()
 
 
 def bind(

@@ -22,20 +22,13 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
+from tests.tff_adaptive.algorithms import fed_opt_testing
 from tff_adaptive import algorithms
 from tff_adaptive import optimizers
 from tff_adaptive.optimizers import schedules
 
 _UNIFORM = tff.learning.ClientWeighting.UNIFORM
 _BY_EXAMPLES = tff.learning.ClientWeighting.NUM_EXAMPLES
-
-
-def _clients():
-  return [testing.client(10, seed=1), testing.client(7, seed=2)]
-
-
-def _round(process, clients, state=None):
-  return process.next(state or process.initialize(), clients)
 
 
 @pytest.mark.usefixtures('native_runtime')
@@ -50,8 +43,8 @@ class FedOptTest(tf.test.TestCase, parameterized.TestCase):
     )
     ours_state, stock_state = ours.initialize(), stock.initialize()
     for _ in range(3):
-      ours_output = ours.next(ours_state, _clients())
-      stock_output = stock.next(stock_state, _clients())
+      ours_output = ours.next(ours_state, fed_opt_testing.clients())
+      stock_output = stock.next(stock_state, fed_opt_testing.clients())
       ours_state, stock_state = ours_output.state, stock_output.state
       for w, v in zip(
           testing.trainable(ours_state), testing.trainable(stock_state)
@@ -79,11 +72,13 @@ class FedOptTest(tf.test.TestCase, parameterized.TestCase):
                 for key in ('x', 'y')
             }
         ).batch(4)
-        for client in _clients()
+        for client in fed_opt_testing.clients()
     ]
     for w, v in zip(
-        testing.trainable(_round(process, datasets).state),
-        testing.trainable(_round(process, _clients()).state),
+        testing.trainable(fed_opt_testing.run_round(process, datasets).state),
+        testing.trainable(
+            fed_opt_testing.run_round(process, fed_opt_testing.clients()).state
+        ),
     ):
       self.assertAllEqual(w, v)
 
@@ -113,7 +108,9 @@ class FedOptTest(tf.test.TestCase, parameterized.TestCase):
     )
     process = algorithms.build_fed_opt(model, optimizers.build_sgd(0.5))
     batch = (np.array([[1.0, 0.0]], np.float32), np.array([1.0], np.float32))
-    weights = process.get_model_weights(_round(process, [[batch]]).state)
+    weights = process.get_model_weights(
+        fed_opt_testing.run_round(process, [[batch]]).state
+    )
     self.assertAllClose(weights.trainable['w'], [1.0, 0.0])
     self.assertAllClose(weights.trainable['b'], 1.0)
 
@@ -126,8 +123,10 @@ class FedOptTest(tf.test.TestCase, parameterized.TestCase):
         optimizers.build_delta_sgd(),
         client_weighting=weighting,
     )
-    healthy = _round(process, _clients())
-    mixed = _round(process, [[], *_clients(), testing.unhealthy_client()])
+    healthy = fed_opt_testing.run_round(process, fed_opt_testing.clients())
+    mixed = fed_opt_testing.run_round(
+        process, [[], *fed_opt_testing.clients(), testing.unhealthy_client()]
+    )
     for w, v in zip(
         testing.trainable(healthy.state), testing.trainable(mixed.state)
     ):
@@ -148,8 +147,10 @@ class FedOptTest(tf.test.TestCase, parameterized.TestCase):
         optimizers.build_sgd(1.0, 0.9),
         model_aggregator=tff.learning.robust_aggregator(),
     )
-    before = _round(process, _clients()).state
-    output = _round(process, [[], testing.unhealthy_client()], before)
+    before = fed_opt_testing.run_round(process, fed_opt_testing.clients()).state
+    output = fed_opt_testing.run_round(
+        process, [[], testing.unhealthy_client()], before
+    )
     for old, new in zip(tf.nest.flatten(before), tf.nest.flatten(output.state)):
       self.assertAllEqual(old, new)
     self.assertEqual(output.metrics['finalizer']['update_non_finite'], 1)
@@ -165,10 +166,16 @@ class FedOptTest(tf.test.TestCase, parameterized.TestCase):
     )
     start = testing.trainable(process.initialize())[0]
     alone = [
-        testing.trainable(_round(process, [c]).state)[0] - start
-        for c in _clients()
+        testing.trainable(fed_opt_testing.run_round(process, [c]).state)[0]
+        - start
+        for c in fed_opt_testing.clients()
     ]
-    both = testing.trainable(_round(process, _clients()).state)[0] - start
+    both = (
+        testing.trainable(
+            fed_opt_testing.run_round(process, fed_opt_testing.clients()).state
+        )[0]
+        - start
+    )
     self.assertAllClose(
         both, first_share * alone[0] + (1 - first_share) * alone[1], atol=1e-6
     )
@@ -182,52 +189,10 @@ class FedOptTest(tf.test.TestCase, parameterized.TestCase):
           optimizers.build_fedavg(rate),
       )
       start = testing.trainable(process.initialize())[0]
-      output = _round(process, _clients())
+      output = fed_opt_testing.run_round(process, fed_opt_testing.clients())
       changes.append(testing.trainable(output.state)[0] - start)
       self.assertGreater(output.metrics['finalizer']['update_norm'], 0.0)
     self.assertAllClose(changes[1], 0.25 * changes[0], atol=1e-6)
-
-  @parameterized.named_parameters(
-      ('plain', lambda: tff.aggregators.MeanFactory()),
-      ('zeroing', lambda: tff.learning.robust_aggregator(clipping=False)),
-      ('clipping', lambda: tff.learning.robust_aggregator(zeroing=False)),
-      ('compression', lambda: tff.learning.compression_aggregator()),
-  )
-  def test_weighted_aggregators(self, build):
-    process = algorithms.build_fed_opt(
-        testing.functional_model(),
-        optimizers.build_delta_sgd(),
-        model_aggregator=build(),
-    )
-    state = process.initialize()
-    losses = []
-    for _ in range(4):
-      output = process.next(state, _clients())
-      state = output.state
-      losses.append(output.metrics['client_work']['clients']['loss'])
-    self.assertLess(losses[-1], losses[0])
-
-  def test_differential_privacy(self):
-    process = algorithms.build_fed_opt(
-        testing.functional_model(),
-        optimizers.build_sgd(0.1),
-        client_weighting=_UNIFORM,
-        model_aggregator=tff.learning.dp_aggregator(1e-6, 2.0),
-    )
-    plain = algorithms.build_fed_opt(
-        testing.functional_model(),
-        optimizers.build_sgd(0.1),
-        client_weighting=_UNIFORM,
-    )
-    # Adaptive clipping starts at 0.1; noise of 1e-6 hides nothing.
-    start = testing.trainable(process.initialize())[0]
-    private = testing.trainable(_round(process, _clients()).state)[0] - start
-    change = testing.trainable(_round(plain, _clients()).state)[0] - start
-    cosine = np.sum(private * change) / (
-        np.linalg.norm(private) * np.linalg.norm(change)
-    )
-    self.assertGreater(cosine, 0.9)
-    self.assertLessEqual(np.linalg.norm(private), 0.1 + 1e-4)
 
   def test_hparams_and_weights_accessors(self):
     process = algorithms.build_fed_opt(
@@ -243,7 +208,7 @@ class FedOptTest(tf.test.TestCase, parameterized.TestCase):
     hparams['client_work']['learning_rate'] = 0.05
     hparams['finalizer']['learning_rate'] = 0.0
     changed = process.set_hparams(state, hparams)
-    output = process.next(changed, _clients())
+    output = process.next(changed, fed_opt_testing.clients())
     self.assertAllClose(
         output.metrics['client_work']['clients']['step_size_min'], 0.05
     )
@@ -255,77 +220,6 @@ class FedOptTest(tf.test.TestCase, parameterized.TestCase):
     replaced = process.set_model_weights(state, doubled)
     self.assertAllEqual(testing.trainable(replaced)[0], doubled.trainable[0])
 
-  def test_schedules_scale_the_rates_of_clients_and_server(self):
-    process = algorithms.build_fed_opt(
-        testing.functional_model(),
-        optimizers.build_sgd(0.1),
-        optimizers.build_fedavg(0.8),
-        client_schedule=schedules.build_table({0: 1.0, 1: 0.5, 2: 0.0}),
-        server_schedule=schedules.build_table({0: 1.0, 1: 0.25}),
-    )
-    state = process.initialize()
-    steps, moves = [], []
-    for _ in range(3):
-      output = process.next(state, _clients())
-      measured = output.metrics['client_work']['clients']
-      steps.append(measured['step_size_mean'])
-      moved = tf.linalg.global_norm(
-          [
-              new - old
-              for new, old in zip(
-                  testing.trainable(output.state), testing.trainable(state)
-              )
-          ]
-      )
-      moves.append(moved / (output.metrics['finalizer']['update_norm'] or 1.0))
-      state = output.state
-    self.assertAllClose(steps, [0.1, 0.05, 0.0])
-    self.assertAllClose(moves, [0.8, 0.2, 0.0], rtol=1e-4)
-    # The hyperparameters are the base rates.
-    hparams = process.get_hparams(state)
-    self.assertAllClose(hparams['client_work']['learning_rate'], 0.1)
-    self.assertAllClose(hparams['finalizer']['learning_rate'], 0.8)
-    hparams['client_work']['learning_rate'] = 0.3
-    changed = process.set_hparams(process.initialize(), hparams)
-    measured = _round(process, _clients(), changed).metrics['client_work']
-    self.assertAllClose(measured['clients']['step_size_mean'], 0.3)
-
-  def test_schedule_goes_on_in_a_round_that_changes_nothing(self):
-    process = algorithms.build_fed_opt(
-        testing.functional_model(),
-        optimizers.build_sgd(0.1),
-        optimizers.build_sgd(1.0, 0.9),
-        client_schedule=schedules.build_inverse_sqrt(),
-        server_schedule=schedules.build_inverse_sqrt(),
-    )
-    before = _round(process, _clients()).state
-    after = _round(process, [[]], before).state
-    for part in ('client_work', 'finalizer'):
-      self.assertEqual(getattr(after, part)['round_num'], 2)
-    for old, new in zip(
-        tf.nest.flatten(
-            (before.global_model_weights, before.finalizer['inner'])
-        ),
-        tf.nest.flatten((after.global_model_weights, after.finalizer['inner'])),
-    ):
-      self.assertAllEqual(old, new)
-
-  def test_schedule_of_an_optimizer_without_rate_raises(self):
-    class NoRate(type(tff.learning.optimizers.build_sgdm(0.1))):
-
-      def get_hparams(self, state):
-        return collections.OrderedDict(speed=state['learning_rate'])
-
-      def set_hparams(self, state, hparams):
-        return collections.OrderedDict(learning_rate=hparams['speed'])
-
-    with self.assertRaisesRegex(ValueError, "client optimizer.*'speed'"):
-      algorithms.build_fed_opt(
-          testing.functional_model(),
-          NoRate(0.1),
-          client_schedule=schedules.build_constant(),
-      )
-
   @parameterized.parameters('functional', 'variable')
   def test_clipping_and_weight_decay_reach_the_optimizer(self, kind):
     def change(**options):
@@ -333,7 +227,7 @@ class FedOptTest(tf.test.TestCase, parameterized.TestCase):
           testing.either_model(kind), optimizers.build_sgd(1.0), **options
       )
       start = testing.trainable(process.initialize())
-      output = _round(process, [testing.client(4, seed=1)])
+      output = fed_opt_testing.run_round(process, [testing.client(4, seed=1)])
       return start, [
           new - old for new, old in zip(testing.trainable(output.state), start)
       ]
@@ -370,7 +264,9 @@ class FedOptTest(tf.test.TestCase, parameterized.TestCase):
     process = algorithms.build_fed_opt(
         testing.functional_model(), optimizers.build_delta_sgd()
     )
-    measured = _round(process, _clients()).metrics['client_work']['clients']
+    measured = fed_opt_testing.run_round(
+        process, fed_opt_testing.clients()
+    ).metrics['client_work']['clients']
     num_weights = testing.NUM_FEATURES * testing.NUM_CLASSES + 3
     # Down: the weights and four hyperparameters; up: the change, its weight.
     self.assertEqual(measured['bytes_down'], 2 * 4 * (num_weights + 4))
@@ -386,8 +282,12 @@ class FedOptTest(tf.test.TestCase, parameterized.TestCase):
       stock = tff.learning.algorithms.build_weighted_fed_avg(model, optimizer)
       ours = algorithms.build_fed_opt(model, optimizer)
       for w, v in zip(
-          testing.trainable(_round(stock, _clients()).state),
-          testing.trainable(_round(ours, _clients()).state),
+          testing.trainable(
+              fed_opt_testing.run_round(stock, fed_opt_testing.clients()).state
+          ),
+          testing.trainable(
+              fed_opt_testing.run_round(ours, fed_opt_testing.clients()).state
+          ),
       ):
         self.assertAllClose(w, v, atol=1e-6)
 
@@ -402,7 +302,9 @@ class FedOptTest(tf.test.TestCase, parameterized.TestCase):
       process = algorithms.build_fed_opt(
           testing.either_model(kind, dropout=0.5), optimizers.build_delta_sgd()
       )
-      measured = _round(process, _clients()).metrics['client_work']['clients']
+      measured = fed_opt_testing.run_round(
+          process, fed_opt_testing.clients()
+      ).metrics['client_work']['clients']
       self.assertEqual(measured['num_rejected'], 0)
       self.assertEqual(measured['num_gradient_evaluations'], 8)
 
@@ -448,29 +350,6 @@ class FedOptTest(tf.test.TestCase, parameterized.TestCase):
     arguments = {'client_optimizer': optimizers.build_sgd(0.1), **arguments}
     with self.assertRaisesRegex(error, message):
       algorithms.build_fed_opt(testing.functional_model(), **arguments)
-
-
-class SecureFedOptTest(tf.test.TestCase):
-
-  @pytest.fixture(autouse=True)
-  def _use_secure_runtime(self, secure_test_runtime):
-    with tff.framework.get_context_stack().install(secure_test_runtime):
-      yield
-
-  def test_secure_aggregation_equals_plain_up_to_its_quantization(self):
-    plain, secure = (
-        algorithms.build_fed_opt(
-            testing.functional_model(),
-            optimizers.build_delta_sgd(),
-            model_aggregator=aggregator,
-        )
-        for aggregator in (None, tff.learning.secure_aggregator())
-    )
-    for w, v in zip(
-        testing.trainable(_round(plain, _clients()).state),
-        testing.trainable(_round(secure, _clients()).state),
-    ):
-      self.assertAllClose(w, v, atol=1e-3)
 
 
 if __name__ == '__main__':

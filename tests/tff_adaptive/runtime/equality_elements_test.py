@@ -118,6 +118,44 @@ _ELEMENTS = {
 }
 
 
+def _stack_states(reports: Any) -> Any:
+  """The states of clients and their ids, stacked at the server."""
+  stacked_type = tff.to_type(
+      _Dict(
+          id=_tensor(np.str_, None),
+          w=_tensor(np.float32, None, 2, 3),
+          n=_tensor(np.int32, None),
+      )
+  )
+
+  @tff.tensorflow.computation
+  def zero():
+    return _Dict(
+        id=tf.zeros([0], tf.string),
+        w=tf.zeros([0, 2, 3]),
+        n=tf.zeros([0], tf.int32),
+    )
+
+  @tff.tensorflow.computation(stacked_type, reports.type_signature.member)
+  def accumulate(stacked, client):
+    return _Dict(
+        (name, tf.concat([stacked[name], client[name][tf.newaxis]], 0))
+        for name in stacked
+    )
+
+  @tff.tensorflow.computation(stacked_type, stacked_type)
+  def merge(left, right):
+    return _Dict(
+        (name, tf.concat([left[name], right[name]], 0)) for name in left
+    )
+
+  @tff.tensorflow.computation(stacked_type)
+  def report(stacked):
+    return stacked
+
+  return tff.federated_aggregate(reports, zero(), accumulate, merge, report)
+
+
 @pytest.mark.usefixtures('native_runtime')
 class ElementsTest(equality_testing.TestCase):
 
@@ -187,13 +225,6 @@ class ElementsTest(equality_testing.TestCase):
     member_type = tff.to_type(
         _Dict(data=_ROWS, state=tff.SequenceType(state_type), id=np.str_)
     )
-    stacked_type = tff.to_type(
-        _Dict(
-            id=_tensor(np.str_, None),
-            w=_tensor(np.float32, None, 2, 3),
-            n=_tensor(np.int32, None),
-        )
-    )
 
     @tff.tensorflow.computation(member_type)
     def work(client):
@@ -201,35 +232,9 @@ class ElementsTest(equality_testing.TestCase):
       w, n = client['state'].reduce(none, lambda _, s: (s['w'], s['n']))
       return _Dict(id=client['id'], w=w + _digest(client['data']), n=n + 1)
 
-    @tff.tensorflow.computation
-    def zero():
-      return _Dict(
-          id=tf.zeros([0], tf.string),
-          w=tf.zeros([0, 2, 3]),
-          n=tf.zeros([0], tf.int32),
-      )
-
-    @tff.tensorflow.computation(stacked_type, work.type_signature.result)
-    def accumulate(stacked, client):
-      return _Dict(
-          (name, tf.concat([stacked[name], client[name][tf.newaxis]], 0))
-          for name in stacked
-      )
-
-    @tff.tensorflow.computation(stacked_type, stacked_type)
-    def merge(left, right):
-      return _Dict(
-          (name, tf.concat([left[name], right[name]], 0)) for name in left
-      )
-
-    @tff.tensorflow.computation(stacked_type)
-    def report(stacked):
-      return stacked
-
     @tff.federated_computation(testing.at_clients(member_type))
     def run(clients):
-      reports = tff.federated_map(work, clients)
-      return tff.federated_aggregate(reports, zero(), accumulate, merge, report)
+      return _stack_states(tff.federated_map(work, clients))
 
     sizes = {'a': (4, 2), 'b': (3,), 'c': (), 'd': (1, 1, 1)}
     clients = [

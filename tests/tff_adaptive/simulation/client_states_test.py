@@ -26,16 +26,16 @@ import tensorflow_federated as tff
 
 from tests.tff_adaptive import client_state_testing
 from tests.tff_adaptive import file_testing
-from tests.tff_adaptive import kill_testing
+from tests.tff_adaptive.simulation import killed_loop_testing
 from tests.tff_adaptive.simulation import loop_testing
 from tff_adaptive import _compat
 from tff_adaptive import runtime
 from tff_adaptive import simulation
+from tff_adaptive.simulation import checkpoint_files
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import client_store
 
 _Dict = collections.OrderedDict
-_KILLED = -9
 # Clients by round; `d` comes first in round 4, and `c` never.
 _COHORTS = (
     ('a', 'b'),
@@ -203,7 +203,7 @@ class ClientStatesTest(_LoopTestCase):
       self.run_loop(checkpoints=manager)
       needed = set()
       for round_num in manager.round_nums():
-        leaves = checkpoints.read_leaves(manager.path(round_num))
+        leaves = checkpoint_files.read_leaves(manager.path(round_num))
         index = json.loads(leaves['client_states'].item())
         self.assertLessEqual(max(index.values()), round_num)
         needed.update(client_store._file_name(*item) for item in index.items())
@@ -239,7 +239,9 @@ class ClientStatesTest(_LoopTestCase):
     path = self.folder / 'run' / 'client_states'
     path = path / client_store._file_name('short', 2)
     damage(path)
-    with self.assertRaisesRegex(checkpoints.CheckpointError, message) as caught:
+    with self.assertRaisesRegex(
+        checkpoint_files.CheckpointError, message
+    ) as caught:
       self.run_loop(process=_Process(self.fail))
     self.assertIn(f'{path}', str(caught.exception))
     self.assertIn("'short' after round 2", str(caught.exception))
@@ -301,52 +303,34 @@ class ClientStatesTest(_LoopTestCase):
       self.run_loop(process=process)
 
 
-class KillTest(_LoopTestCase):
-  """Every run is in a fork of this process, which runs no TensorFlow."""
+class KillTest(_LoopTestCase, killed_loop_testing.KilledLoopTestCase):
 
-  def _train(self, name, kill_at=0):
-    """Runs in a fork; returns its exit code and the instants it has seen."""
+  def run_to_the_end(self, name):
+    self.run_loop(
+        name,
+        checkpoints=self.manager(name, keep_total=2),
+        # Some states have to be written between checkpoints, too.
+        client_store=self.store(name, max_bytes=2 * _STATE_BYTES),
+    )
+
+  def train(self, name, kill_at=0):
     (self.folder / name).mkdir(exist_ok=True)
-    instants = kill_testing.Instants(self.folder / name, kill_at)
-    seen = self.folder / f'{name}.json'
+    return super().train(name, kill_at)
 
-    def run():
-      # A killed process leaves what it has written to the system.
-      os.fsync = lambda file: None
-      with instants.watched():
-        self.run_loop(
-            name,
-            checkpoints=self.manager(name, keep_total=2),
-            # Some states have to be written between checkpoints, too.
-            client_store=self.store(name, max_bytes=2 * _STATE_BYTES),
-        )
-      seen.write_text(json.dumps(instants.names))
-
-    code = kill_testing.wait(kill_testing.fork(run))
-    return code, json.loads(seen.read_text()) if code == 0 else None
-
-  def _contents(self, name):
+  def contents(self, name):
     files = file_testing.read_files(self.folder / name)
     del files['metrics.csv']
     return self.rows(name), files
 
   def _check(self, step):
-    """Kills runs at every so many instants, and finishes them."""
-    code, instants = self._train('whole')
-    self.assertEqual(code, 0)
-    whole = self._contents('whole')
     file_name = client_store._file_name('a', 1)
-    for name in (
-        f'after replace {file_name}.tmp',
-        f'before unlink {file_name}',
-    ):
-      self.assertIn(name, instants)
-    for number in range(1, len(instants) + 1, step):
-      with self.subTest(f'{number}: {instants[number - 1]}'):
-        name = f'killed_{number}'
-        self.assertEqual(self._train(name, number)[0], _KILLED)
-        self.assertEqual(self._train(name)[0], 0)
-        self.assertEqual(self._contents(name), whole)
+    self.check_killed_runs(
+        step,
+        [
+            f'after replace {file_name}.tmp',
+            f'before unlink {file_name}',
+        ],
+    )
 
   def test_killed_at_some_instants(self):
     self._check(37)

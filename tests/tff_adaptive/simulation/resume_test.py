@@ -13,29 +13,23 @@
 # limitations under the License.
 """Tests that a loop killed at any instant ends as one that was not."""
 
-import json
-import os
-
 from absl.testing import absltest
 import pytest
 from tensorboard.backend.event_processing import event_accumulator
 
 from tests.tff_adaptive import file_testing
-from tests.tff_adaptive import kill_testing
-from tests.tff_adaptive.simulation import loop_testing
+from tests.tff_adaptive.simulation import killed_loop_testing
 from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import metrics_writers
 from tff_adaptive.simulation import run_directory
 
 _HPARAMS = {'total_rounds': 7, 'seed': 1}
-_KILLED = -9
 
 
-class ResumeTest(loop_testing.LoopTestCase):
-  """Every run is in a fork of this process, which runs no TensorFlow."""
+class ResumeTest(killed_loop_testing.KilledLoopTestCase):
 
-  def _run(self, name):
+  def run_to_the_end(self, name):
     """Runs a small loop as `experiments.train` does."""
     directory = run_directory.RunDirectory(self.folder, name)
     directory.open(_HPARAMS)
@@ -58,22 +52,7 @@ class ResumeTest(loop_testing.LoopTestCase):
         ],
     )
 
-  def _train(self, name, kill_at=0):
-    """Runs in a fork; returns its exit code and the instants it has seen."""
-    instants = kill_testing.Instants(self.folder / name, kill_at)
-    seen = self.folder / f'{name}.json'
-
-    def run():
-      # A killed process leaves what it has written to the system.
-      os.fsync = lambda file: None
-      with instants.watched():
-        self._run(name)
-      seen.write_text(json.dumps(instants.names))
-
-    code = kill_testing.wait(kill_testing.fork(run))
-    return code, json.loads(seen.read_text()) if code == 0 else None
-
-  def _contents(self, name):
+  def contents(self, name):
     """Returns what must be equal: rows, other files, TensorBoard's scalars."""
     files = file_testing.read_files(self.folder / name)
     del files['metrics.csv']
@@ -91,12 +70,18 @@ class ResumeTest(loop_testing.LoopTestCase):
     return self.rows(name), files, scalars
 
   def _check(self, step):
-    """Kills runs at every so many instants, and finishes them."""
-    code, instants = self._train('whole')
-    self.assertEqual(code, 0)
-    whole = self._contents('whole')
+    self.check_killed_runs(
+        step,
+        [
+            'before replace best.npz.tmp',
+            'after replace checkpoint_00000003.npz.tmp',
+            'within a checkpoint',
+            'within a row',
+        ],
+    )
+    _, files, scalars = self.contents('whole')
     self.assertEqual(
-        list(whole[1]),
+        list(files),
         [
             'checkpoints/best.npz',
             'checkpoints/checkpoint_00000006.npz',
@@ -105,22 +90,9 @@ class ResumeTest(loop_testing.LoopTestCase):
         ],
     )
     self.assertEqual(
-        [step for step, _ in whole[2]['evaluation_average/accuracy']],
+        [step for step, _ in scalars['evaluation_average/accuracy']],
         [2, 4, 6, 7],
     )
-    for name in (
-        'before replace best.npz.tmp',
-        'after replace checkpoint_00000003.npz.tmp',
-        'within a checkpoint',
-        'within a row',
-    ):
-      self.assertIn(name, instants)
-    for number in range(1, len(instants) + 1, step):
-      with self.subTest(f'{number}: {instants[number - 1]}'):
-        name = f'killed_{number}'
-        self.assertEqual(self._train(name, number)[0], _KILLED)
-        self.assertEqual(self._train(name)[0], 0)
-        self.assertEqual(self._contents(name), whole)
 
   def test_killed_at_some_instants(self):
     self._check(5)
@@ -130,16 +102,19 @@ class ResumeTest(loop_testing.LoopTestCase):
     self._check(1)
 
   def test_killed_again_and_again(self):
-    self.assertEqual(self._train('whole')[0], 0)
-    whole = self._contents('whole')
+    self.assertEqual(self.train('whole')[0], 0)
+    whole = self.contents('whole')
     for step in (3, 17):
       name = f'step_{step}'
       num_killed = 0
       # A later instant each time: some are far enough for a checkpoint.
-      while self._train(name, 1 + step * num_killed)[0] == _KILLED:
+      while (
+          self.train(name, 1 + step * num_killed)[0]
+          == killed_loop_testing.KILLED
+      ):
         num_killed += 1
       self.assertGreater(num_killed, 2)
-      self.assertEqual(self._contents(name), whole)
+      self.assertEqual(self.contents(name), whole)
 
 
 if __name__ == '__main__':

@@ -21,7 +21,7 @@ from typing import Any, Union
 import attrs
 import numpy as np
 
-from tff_adaptive.simulation import checkpoints
+from tff_adaptive.simulation import checkpoint_files
 from tff_adaptive.simulation.callbacks import callback
 from tff_adaptive.simulation.callbacks import monitor as monitor_lib
 
@@ -105,7 +105,7 @@ class BestCheckpoint(callback.Callback):
     value = self._monitor.read(round_end)
     if value is None or not self._monitor.is_better(value, self._best):
       return
-    checkpoints.write_structure(
+    checkpoint_files.write_structure(
         self.path,
         round_end.round_num,
         _to_structure(
@@ -133,9 +133,9 @@ class BestCheckpoint(callback.Callback):
     """
     if state['round_num'] > 0:
       try:
-        checkpoints.read_leaves(self.path)
-      except (FileNotFoundError, checkpoints.CheckpointError) as error:
-        raise checkpoints.CheckpointError(
+        checkpoint_files.read_leaves(self.path)
+      except (FileNotFoundError, checkpoint_files.CheckpointError) as error:
+        raise checkpoint_files.CheckpointError(
             f'{error}, which held the weights of round {state["round_num"]}, '
             'the best one; bring the file back or remove the folder of the run'
         ) from error
@@ -165,7 +165,7 @@ def load_best(directory: _PathLike, template: Any) -> BestWeights:
     >>> best.round_num, best.metric, best.value
     (35, 'evaluation/accuracy', 0.96)
   """
-  structure = checkpoints.read_structure(
+  structure = checkpoint_files.read_structure(
       pathlib.Path(directory) / _FILE_NAME, _to_structure(0, '', 0.0, template)
   )
   return BestWeights(

@@ -24,6 +24,7 @@ import tensorflow_federated as tff
 
 from tests.tff_adaptive.simulation import loop_testing
 from tff_adaptive.simulation import callbacks
+from tff_adaptive.simulation import checkpoint_files
 from tff_adaptive.simulation import checkpoints
 
 _KWARGS = dict(
@@ -122,12 +123,14 @@ class BestCheckpointTest(loop_testing.LoopTestCase):
     data = path.read_bytes()
     path.write_bytes(data[:-100])
     with self.assertRaisesRegex(
-        checkpoints.CheckpointError, 'best.npz is damaged .* of round 4, the'
+        checkpoint_files.CheckpointError,
+        'best.npz is damaged .* of round 4, the',
     ):
       self.run_loop(callbacks=_make(self.folder / 'run'), **_KWARGS)
     path.unlink()
     with self.assertRaisesRegex(
-        checkpoints.CheckpointError, 'there is no .*best.npz, .* of round 4'
+        checkpoint_files.CheckpointError,
+        'there is no .*best.npz, .* of round 4',
     ):
       self.run_loop(callbacks=_make(self.folder / 'run'), **_KWARGS)
     path.write_bytes(data)
@@ -138,12 +141,13 @@ class BestCheckpointTest(loop_testing.LoopTestCase):
       callbacks.load_best(self.folder, _TEMPLATE)
     self.run_loop(callbacks=_make(self.folder / 'run'), **_KWARGS)
     with self.assertRaisesRegex(
-        checkpoints.CheckpointError, r'`weights` is float32\[\].* float64\[2\]'
+        checkpoint_files.CheckpointError,
+        r'`weights` is float32\[\].* float64\[2\]',
     ):
       self.load(template=np.zeros(2))
     path = self.folder / 'run' / 'checkpoints' / 'best.npz'
     path.write_bytes(path.read_bytes()[:-100])
-    with self.assertRaisesRegex(checkpoints.CheckpointError, 'is damaged'):
+    with self.assertRaisesRegex(checkpoint_files.CheckpointError, 'is damaged'):
       self.load()
 
   def test_bad_arguments(self):

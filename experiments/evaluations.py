@@ -1,0 +1,265 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What a run evaluates, from its flags to functions of the weights."""
+
+import collections
+from collections.abc import Callable, Mapping
+from typing import Any, Optional
+
+import attrs
+
+from experiments import evaluation_flags
+from experiments import hparams
+from experiments import registry
+from tff_adaptive.client_works import gradients
+from tff_adaptive.optimizers import federated_optimizer
+from tff_adaptive.simulation import client_data
+from tff_adaptive.simulation import client_evaluation
+from tff_adaptive.simulation import evaluation
+from tff_adaptive.simulation import example_sampling
+from tff_adaptive.simulation import feature_arrays
+from tff_adaptive.simulation import task as task_lib
+
+_CENTRAL = evaluation_flags.CENTRAL
+_PER_CLIENT = evaluation_flags.PER_CLIENT
+_PERSONALIZED = evaluation_flags.PERSONALIZED
+# Test sets up to this size are evaluated whole in the middle of a training:
+# EMNIST's, and not Stack Overflow's, of which FedOpt takes a sample.
+_MAX_WHOLE_EXAMPLES = 100_000
+_SAMPLED_EXAMPLES = 10_000
+_DEFAULT_EPOCHS = 1
+
+_Choices = Mapping[str, hparams.Choice]
+_Evaluate = Callable[[Any], Any]
+
+
+@attrs.frozen(eq=False)
+class Evaluations:
+  """What a run evaluates; all are functions of the global weights.
+
+  Attributes:
+    during_training: Returns named numbers.
+    test: Returns the metrics on all test examples together.
+    includes_test: Whether `during_training` returns the same, and more.
+    final: What is to be done after the training, by name: `central` returns
+      metrics by the name of the data, `per_client` a `ClientMetrics`,
+      `personalized` a `PersonalizedMetrics`.
+  """
+
+  during_training: Callable[[Any], Mapping[str, float]]
+  test: Callable[[Any], Mapping[str, float]]
+  includes_test: bool
+  final: Mapping[str, _Evaluate]
+
+
+def build_evaluations(
+    choices: _Choices, settings: hparams.Settings, task: task_lib.Task
+) -> Evaluations:
+  """Builds what a run evaluates.
+
+  Args:
+    choices: The chosen rows, with the device of the run.
+    settings: The other flags.
+    task: What is trained on.
+
+  Returns:
+    The functions; everything that draws random numbers is built.
+
+  Raises:
+    ValueError: If the task has not the data for an evaluation, or the client
+      optimizer cannot train a client on its own.
+  """
+  model = task.functional_model or task.variable_model_fn
+  test = evaluation.build_central_evaluation(model, task.central_test)
+  by_clients = _build_by_clients(choices, settings, task)
+
+  in_training: dict[str, _Evaluate] = {}
+  examples = None
+  if _CENTRAL in settings.evaluations:
+    examples = _examples_during_training(task, settings)
+    in_training[_CENTRAL] = test
+    if examples is not task.central_test:
+      in_training[_CENTRAL] = evaluation.build_central_evaluation(
+          model, examples
+      )
+  in_training.update(
+      (name, by_clients[name])
+      for name in settings.evaluations
+      if name != _CENTRAL
+  )
+
+  final: dict[str, _Evaluate] = {}
+  if _CENTRAL in settings.final_evaluations:
+    final[_CENTRAL] = _build_final_central(test, model, task)
+  final.update(
+      (name, by_clients[name])
+      for name in settings.final_evaluations
+      if name != _CENTRAL
+  )
+  return Evaluations(
+      during_training=lambda weights: _evaluate_all(in_training, weights),
+      test=test,
+      includes_test=examples is task.central_test,
+      final=final,
+  )
+
+
+def _evaluate_all(
+    functions: Mapping[str, _Evaluate], weights: Any
+) -> Mapping[str, float]:
+  """Returns what all find, the numbers of clients with prefixes."""
+  found: collections.OrderedDict[str, float] = collections.OrderedDict()
+  for name, evaluate in functions.items():
+    value = evaluate(weights)
+    if name == _CENTRAL:
+      found.update(value)
+    elif name == _PER_CLIENT:
+      found.update(value.summarize('clients/'))
+    else:
+      found.update(value.before.summarize('personalized/before/'))
+      found.update(value.after.summarize('personalized/after/'))
+  return found
+
+
+def _examples_during_training(
+    task: task_lib.Task, settings: hparams.Settings
+) -> feature_arrays.Examples:
+  """Returns the examples of the central evaluation during the training."""
+  name, size = settings.evaluation_data, settings.evaluation_examples
+  if name == evaluation_flags.TRAIN:
+    if task.augmentation is not None:
+      raise ValueError(
+          f'--evaluation_data={name} evaluates what is trained on, and '
+          f'--task={task.name} augments that on its way into the training; '
+          f'evaluate on {evaluation_flags.TEST}'
+      )
+    return example_sampling.sample_client_examples(
+        task.train_data, size or _SAMPLED_EXAMPLES, settings.seed
+    )
+  examples = task.central_test
+  if name == evaluation_flags.VALIDATION:
+    if task.validation is None:
+      raise ValueError(
+          f'--evaluation_data={name} needs validation data, and '
+          f'--task={task.name} has none; evaluate on {evaluation_flags.TEST} '
+          f'or {evaluation_flags.TRAIN}'
+      )
+    examples = task.validation
+  if size is None:
+    num_examples = len(next(iter(examples.values())))
+    if num_examples <= _MAX_WHOLE_EXAMPLES:
+      return examples
+    size = _SAMPLED_EXAMPLES
+    print(
+        f'During the training {size:,} of {num_examples:,} examples are '
+        'evaluated (--evaluation_examples).'
+    )
+  return example_sampling.sample_examples(examples, size, settings.seed)
+
+
+def _build_final_central(
+    test: _Evaluate, model: Any, task: task_lib.Task
+) -> _Evaluate:
+  """Builds the evaluation of all central data that are not trained on."""
+  functions = {evaluation_flags.TEST: test}
+  if task.validation is not None:
+    functions[evaluation_flags.VALIDATION] = (
+        evaluation.build_central_evaluation(model, task.validation)
+    )
+  return lambda weights: {
+      name: evaluate(weights) for name, evaluate in functions.items()
+  }
+
+
+def _build_by_clients(
+    choices: _Choices, settings: hparams.Settings, task: task_lib.Task
+) -> dict[str, _Evaluate]:
+  """Builds the evaluations of clients that the flags name, by name."""
+  used = {*settings.evaluations, *settings.final_evaluations} - {_CENTRAL}
+  if not used:
+    return {}
+  test_clients = task.test_data
+  if test_clients is None:
+    raise ValueError(
+        f'--evaluations={" or ".join(sorted(used))} needs clients with test '
+        f'examples of their own, and --task={task.name} has none; '
+        "--heldout_fraction=0.2 keeps a fifth of every client's examples"
+    )
+  functions: dict[str, _Evaluate] = {}
+  if _PER_CLIENT in used:
+    functions[_PER_CLIENT] = client_evaluation.build_client_evaluation(
+        task.functional_model or task.variable_model_fn,
+        test_clients,
+        **_common_arguments(choices, settings, len(test_clients.client_ids)),
+    )
+  if _PERSONALIZED in used:
+    functions[_PERSONALIZED] = _build_personalized(
+        choices, settings, task, test_clients
+    )
+  return functions
+
+
+def _common_arguments(
+    choices: _Choices, settings: hparams.Settings, num_clients: int
+) -> dict[str, Any]:
+  """Returns what both evaluations of clients are told."""
+  most: Optional[int] = settings.evaluation_clients
+  # TFF's own runtime has no device to choose, and no GPU.
+  device = choices[registry.RUNTIME].hparams().get('devices', 'CPU')
+  return {
+      'num_clients': None if most is None else min(most, num_clients),
+      'seed': settings.seed,
+      'devices': device,
+  }
+
+
+def _build_personalized(
+    choices: _Choices,
+    settings: hparams.Settings,
+    task: task_lib.Task,
+    test_clients: client_data.ClientArrays,
+) -> _Evaluate:
+  """Builds the personalized evaluation; it trains as a round does."""
+  trained = set(task.train_data.client_ids)
+  in_both = trained.intersection(test_clients.client_ids)
+  if not in_both:
+    raise ValueError(
+        f'--evaluations={_PERSONALIZED} needs clients with examples to train '
+        'on and others to test on, and no client has both; '
+        "--heldout_fraction=0.2 keeps a fifth of every client's examples"
+    )
+  choice = choices[registry.CLIENT_OPTIMIZER]
+  optimizer = choice.build(num_clients=len(trained))
+  if isinstance(optimizer, federated_optimizer.FederatedOptimizer):
+    raise ValueError(
+        f'--evaluations={_PERSONALIZED} trains every client on its own, and '
+        f'--{registry.CLIENT_OPTIMIZER}={choice.row.name} needs what the '
+        'server shares in a round'
+    )
+  algorithm = choices[registry.ALGORITHM].hparams()
+  protocol = task.protocol
+  return client_evaluation.build_personalized_evaluation(
+      task.functional_model or task.variable_model_fn,
+      task.train_data,
+      test_clients,
+      optimizer,
+      num_epochs=settings.personalization_epochs or _DEFAULT_EPOCHS,
+      batch_size=protocol.client_batch_size,
+      max_examples=protocol.max_examples,
+      gradient_options=gradients.GradientOptions(
+          algorithm['client_clip_norm'], algorithm['client_weight_decay']
+      ),
+      augmentation=task.augmentation,
+      **_common_arguments(choices, settings, len(in_both)),
+  )

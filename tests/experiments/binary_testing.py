@@ -1,0 +1,55 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Runs binaries as users do, for the tests of how these start and end."""
+
+import pathlib
+import subprocess
+import sys
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# Arguments: the binary, modules that it must not import, and its own arguments.
+_CODE = """
+import runpy, sys
+_, binary, forbidden, *arguments = sys.argv
+sys.argv = [binary, *arguments]
+try:
+  runpy.run_module(f"experiments.{binary}", run_name="__main__")
+finally:
+  found = set(forbidden.split(",")).intersection(sys.modules)
+  assert not found, found
+"""
+
+
+def run_quickly(
+    binary: str, *arguments: str, forbidden: str = 'tensorflow'
+) -> subprocess.CompletedProcess:
+  """Runs a binary in a process of its own, to an end before any slow import.
+
+  Args:
+    binary: The name of a module of `experiments`.
+    *arguments: Its arguments.
+    forbidden: Modules that it must not import, separated by commas.
+
+  Returns:
+    The process, with its output as text. It has a traceback if one of the
+    modules was imported.
+  """
+  return subprocess.run(
+      [sys.executable, '-c', _CODE, binary, forbidden, *arguments],
+      cwd=_ROOT,
+      check=False,
+      capture_output=True,
+      text=True,
+  )

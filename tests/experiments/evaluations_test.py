@@ -1,0 +1,381 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the flags of evaluations, and of what they build and write."""
+
+import collections
+import contextlib
+import csv
+import io
+import json
+import pathlib
+import tempfile
+from unittest import mock
+
+from absl import flags
+from absl.testing import absltest
+from absl.testing import parameterized
+import attrs
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from experiments import command_line
+from experiments import evaluation_report
+from experiments import evaluations
+from experiments import hparam_flags
+from experiments import hparams
+from experiments import run_parts
+from experiments import trainer
+from tests.experiments import trainer_testing
+from tff_adaptive.simulation import augmentation
+from tff_adaptive.simulation import client_evaluation
+from tff_adaptive.simulation import client_metrics
+from tff_adaptive.simulation import evaluation
+from tff_adaptive.simulation import run_directory
+from tff_adaptive.simulation import training_loop
+
+
+def _read(*arguments):
+  values = flags.FlagValues()
+  hparam_flags.define(values)
+  values(
+      [
+          'train',
+          '--digits_model=logistic',
+          '--digits_num_clients=20',
+          '--clients_per_round=3',
+          *arguments,
+      ]
+  )
+  choices = hparams.read_choices(values)
+  return choices, hparams.read_settings(choices, values)
+
+
+def _build_task(choices, settings):
+  return run_parts.build_task(
+      choices, settings, run_parts.build_protocol(choices, settings)
+  )
+
+
+class FlagsTest(parameterized.TestCase):
+
+  def test_defaults_are_recorded_as_in_a_run_of_before(self):
+    _, settings = _read('--final_evaluations=per_client,central')
+    self.assertEqual(settings.evaluations, ('central',))
+    self.assertEqual(settings.final_evaluations, ('central', 'per_client'))
+    recorded = settings.hparams()
+    self.assertNotIn('final_evaluations', recorded)
+    for name in (
+        'evaluations',
+        'evaluation_data',
+        'evaluation_examples',
+        'evaluation_clients',
+        'personalization_epochs',
+    ):
+      self.assertIsNone(recorded[name], name)
+    _, same = _read('--evaluations=central')
+    self.assertEqual(same.hparams(), recorded)
+
+  def test_what_changes_the_metrics_is_recorded(self):
+    _, settings = _read(
+        '--evaluations=personalized,central',
+        '--final_evaluations=per_client',
+        '--evaluation_examples=10',
+        '--evaluation_data=train',
+        '--evaluation_clients=5',
+        '--personalization_epochs=2',
+    )
+    recorded = settings.hparams()
+    self.assertEqual(recorded['evaluations'], ['central', 'personalized'])
+    self.assertEqual(recorded['evaluation_examples'], 10)
+    self.assertEqual(recorded['evaluation_data'], 'train')
+    self.assertEqual(recorded['evaluation_clients'], 5)
+    self.assertEqual(recorded['personalization_epochs'], 2)
+
+  def test_what_only_the_end_uses_is_not_recorded(self):
+    _, settings = _read(
+        '--final_evaluations=personalized',
+        '--evaluation_clients=5',
+        '--personalization_epochs=2',
+    )
+    self.assertEqual(settings.hparams(), _read()[1].hparams())
+
+  @parameterized.parameters(
+      (
+          ('--evaluations=per_clients',),
+          '--evaluations=per_clients names no evaluation; did you mean '
+          'per_client or personalized?',
+      ),
+      (
+          ('--final_evaluations=central,x',),
+          '--final_evaluations=x names no final evaluation; there are central, '
+          'per_client, personalized',
+      ),
+      (('--evaluations=',), '--evaluations must name one or more of central, '),
+      (
+          ('--evaluation_clients=3',),
+          '--evaluation_clients needs --evaluations=per_client or personalized',
+      ),
+      (
+          ('--personalization_epochs=3', '--evaluations=per_client'),
+          '--personalization_epochs needs --evaluations=personalized',
+      ),
+      (
+          ('--evaluation_examples=3', '--evaluations=per_client'),
+          '--evaluation_examples needs --evaluations=central',
+      ),
+  )
+  def test_flags_that_do_not_fit_are_refused(self, arguments, sentence):
+    with self.assertRaises(hparams.HparamError) as caught:
+      _read(*arguments)
+    self.assertStartsWith(str(caught.exception), sentence)
+
+
+class BuildTest(parameterized.TestCase):
+
+  def _refuse(self, sentence, *arguments, **changes):
+    choices, settings = _read(*arguments)
+    task = attrs.evolve(_build_task(choices, settings), **changes)
+    with self.assertRaises(ValueError) as caught:
+      evaluations.build_evaluations(choices, settings, task)
+    self.assertEqual(str(caught.exception), sentence)
+
+  def test_data_that_the_task_has_not_are_refused(self):
+    self._refuse(
+        '--evaluation_data=validation needs validation data, and --task=digits '
+        'has none; evaluate on test or train',
+        '--evaluation_data=validation',
+        validation=None,
+    )
+    self._refuse(
+        '--evaluations=per_client or personalized needs clients with test '
+        'examples of their own, and --task=digits has none; '
+        "--heldout_fraction=0.2 keeps a fifth of every client's examples",
+        '--evaluations=per_client',
+        '--final_evaluations=personalized',
+        test_data=None,
+    )
+    self._refuse(
+        '--evaluations=personalized needs clients with examples to train on '
+        'and others to test on, and no client has both; '
+        "--heldout_fraction=0.2 keeps a fifth of every client's examples",
+        '--evaluations=personalized',
+        '--heldout_clients=5',
+    )
+
+  def test_augmented_examples_are_no_data_to_evaluate_on(self):
+    choices, settings = _read('--evaluation_data=train')
+    task = _build_task(choices, settings)
+    augmented = augmentation.Augmentation(
+        lambda examples, generator: examples, task.train_data.element_spec
+    )
+    self._refuse(
+        '--evaluation_data=train evaluates what is trained on, and '
+        '--task=digits augments that on its way into the training; evaluate on '
+        'test',
+        '--evaluation_data=train',
+        augmentation=augmented,
+    )
+
+  def test_rule_that_needs_a_server_is_refused(self):
+    self._refuse(
+        '--evaluations=personalized trains every client on its own, and '
+        '--client_optimizer=fafed needs what the server shares in a round',
+        '--algorithm=fafed',
+        '--final_evaluations=personalized',
+        '--heldout_fraction=0.2',
+    )
+
+  @parameterized.parameters(
+      ((), 'central_test', True),
+      (('--evaluation_examples=50',), 'central_test', False),
+      (('--evaluation_data=validation',), 'validation', False),
+      (('--evaluation_data=train', '--evaluation_examples=50'), None, False),
+  )
+  def test_examples_during_the_training(self, arguments, source, is_test):
+    choices, settings = _read(*arguments)
+    task = _build_task(choices, settings)
+    validation = {k: v[:99] for k, v in task.central_test.items()}
+    task = attrs.evolve(task, validation=validation)
+    built = []
+
+    def build(model, examples):
+      del model  # Unused.
+      built.append(examples)
+      return lambda weights: {'accuracy': len(built[-1]['y'])}
+
+    with mock.patch.object(evaluation, 'build_central_evaluation', build):
+      found = evaluations.build_evaluations(choices, settings, task)
+    self.assertIs(built[0], task.central_test)
+    self.assertEqual(found.includes_test, is_test)
+    self.assertLen(built, 1 if is_test else 2)
+    self.assertEmpty(found.final)
+    size = len(built[-1]['y'])
+    if settings.evaluation_examples is not None:
+      self.assertEqual(size, 50)
+    elif source is not None:
+      self.assertLen(getattr(task, source)['y'], size)
+    self.assertEqual(found.during_training(None), {'accuracy': size})
+
+  def test_of_a_large_test_set_a_sample_is_evaluated(self):
+    choices, settings = _read()
+    task = _build_task(choices, settings)
+    self.enter_context(
+        mock.patch.multiple(
+            evaluations, _MAX_WHOLE_EXAMPLES=20, _SAMPLED_EXAMPLES=10
+        )
+    )
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+      found = evaluations._examples_during_training(task, settings)
+    self.assertLen(found['y'], 10)
+    self.assertIn('10 of ', out.getvalue())
+    again = evaluations._examples_during_training(task, settings)
+    np.testing.assert_array_equal(found['x'], again['x'])
+
+
+def _metrics(accuracy):
+  return client_metrics.ClientMetrics(
+      ['a', 'b'], [1, 3], {'loss': [0.5, np.nan], 'accuracy': accuracy}
+  )
+
+
+class ReportTest(absltest.TestCase):
+
+  def test_writes_file_pictures_and_table(self):
+    folder = self.enter_context(tempfile.TemporaryDirectory())
+    directory = run_directory.RunDirectory(folder, 'run')
+    directory.open({})
+    found = {
+        'central': {'test': collections.OrderedDict(loss=0.5, accuracy=0.75)},
+        'per_client': _metrics([0.5, 1.0]),
+        'personalized': client_evaluation.PersonalizedMetrics(
+            _metrics([0.5, 1.0]), _metrics([1.0, 1.0])
+        ),
+    }
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+      evaluation_report.write(found, 7, directory, 'A title')
+    content = json.loads((directory.path / 'evaluation.json').read_text())
+    self.assertEqual(content['round_num'], 7)
+    self.assertEqual(content['central']['test']['accuracy'], 0.75)
+    per_client = content['per_client']
+    self.assertEqual(per_client['num_clients'], 2)
+    self.assertEqual(per_client['summary']['accuracy_weighted_mean'], 0.875)
+    self.assertIsNone(per_client['summary']['loss_mean'])
+    self.assertEqual(
+        per_client['clients']['b'],
+        {'num_examples': 3, 'loss': None, 'accuracy': 1.0},
+    )
+    after = content['personalized']['after']['summary']
+    self.assertEqual(after['accuracy_worst_decile'], 1.0)
+    self.assertEqual(
+        {path.name for path in directory.plots.iterdir()},
+        {
+            'clients_loss.png',
+            'clients_accuracy.png',
+            'personalized_loss.png',
+            'personalized_accuracy.png',
+        },
+    )
+    lines = out.getvalue().splitlines()
+    self.assertEqual(lines[0], 'central, test: loss 0.5, accuracy 0.75')
+    self.assertRegex(lines[1], '^by client +clients +metric +mean +by examples')
+    self.assertRegex(
+        lines[3], r'^per client +2 +accuracy +0\.75 +0\.875 +0\.75 +0\.5$'
+    )
+    self.assertRegex(lines[7], r'^after fine-tuning +2 +accuracy +1 +1 +1 +1$')
+
+
+class RunTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.output_dir = pathlib.Path(
+        self.enter_context(tempfile.TemporaryDirectory())
+    )
+
+  @pytest.mark.slow
+  def test_run_evaluates_as_told_and_again_when_it_is_finished(self):
+    arguments = (
+        '--heldout_fraction=0.25',
+        '--evaluations=central,per_client',
+        '--evaluation_examples=40',
+        '--evaluation_clients=10',
+    )
+    result, out = trainer_testing.train(self.output_dir, *arguments)
+    run = self.output_dir / 'run'
+    with open(run / 'metrics.csv', encoding='utf-8', newline='') as file:
+      row = list(csv.DictReader(file))[-1]
+    self.assertEqual(
+        float(row['evaluation/clients/accuracy_median']),
+        result.evaluation['clients/accuracy_median'],
+    )
+    self.assertFalse((run / 'evaluation.json').exists())
+    last_line = out.splitlines()[-1]
+    self.assertRegex(last_line, r'^test accuracy: 0\.\d\d$')
+
+    again, out = trainer_testing.train(
+        self.output_dir,
+        *arguments,
+        '--final_evaluations=central,per_client,personalized',
+    )
+    self.assertEqual(again.num_new_rounds, 0)
+    self.assertEqual(again.evaluation, result.evaluation)
+    self.assertEqual(out.splitlines()[-1], last_line)
+    content = json.loads((run / 'evaluation.json').read_text())
+    accuracy = content['central']['test']['accuracy']
+    self.assertEqual(last_line, f'test accuracy: {accuracy:.2f}')
+    self.assertEqual(content['per_client']['num_clients'], 10)
+    self.assertEqual(
+        content['per_client']['summary']['accuracy_median'],
+        result.evaluation['clients/accuracy_median'],
+    )
+    before = content['personalized']['before']['clients']
+    after = content['personalized']['after']
+    self.assertEqual(before.keys(), after['clients'].keys())
+    for client_id in before.keys() & content['per_client']['clients'].keys():
+      self.assertAlmostEqual(
+          before[client_id]['accuracy'],
+          content['per_client']['clients'][client_id]['accuracy'],
+      )
+    self.assertGreater(
+        after['summary']['accuracy_mean'],
+        content['personalized']['before']['summary']['accuracy_mean'],
+    )
+    self.assertTrue((run / 'plots' / 'clients_accuracy.png').exists())
+
+  @pytest.mark.slow
+  def test_data_that_the_task_has_not_are_one_sentence(self):
+    choices, settings = _read(
+        '--evaluation_data=validation', f'--output_dir={self.output_dir}'
+    )
+    with contextlib.ExitStack() as stack:
+      stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
+      stack.enter_context(
+          mock.patch.object(
+              tf.config.experimental, 'enable_op_determinism', autospec=True
+          )
+      )
+      train = stack.enter_context(
+          mock.patch.object(training_loop, 'run_training', autospec=True)
+      )
+      with self.assertRaisesRegex(command_line.UserError, '^--evaluation_data'):
+        trainer.train(choices, settings)
+    train.assert_not_called()
+    self.assertEmpty(list(self.output_dir.iterdir()))
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,99 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests that unhealthy clients have no effect, whatever the client rule."""
+
+import functools
+
+from absl.testing import parameterized
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.tff_adaptive import testing
+from tests.tff_adaptive.optimizers import federated_testing
+from tests.tff_adaptive.optimizers import rules_testing
+from tests.tff_adaptive.runtime import compiled_testing
+from tff_adaptive import algorithms
+
+_CLIENT_RULES = [
+    name
+    for name, *_ in rules_testing.RULES
+    if name not in rules_testing.SERVER_RULES
+]
+_HEALTHY = dict(zip('ab', testing.clients([10, 3])))
+
+
+def _unhealthy():
+  """Clients with NaN, with infinity, late and at once, and without examples."""
+  infinite, late = testing.client(8, seed=4), testing.client(8, seed=5)
+  infinite[0]['x'][0, 0] = np.inf
+  late[1]['x'][3, 1] = -np.inf
+  return dict(
+      nan=testing.unhealthy_client(), infinite=infinite, late=late, empty=[]
+  )
+
+
+@functools.cache
+def _process(name):
+  ((build, arguments),) = (
+      row[1:3] for row in rules_testing.RULES if row[0] == name
+  )
+  return algorithms.build_fed_opt(
+      testing.functional_model(), build(**arguments)
+  )
+
+
+class UnhealthyClientsTest(compiled_testing.TestCase):
+
+  @parameterized.parameters(*_CLIENT_RULES)
+  @pytest.mark.slow
+  def test_count_nowhere(self, name):
+    with compiled_testing.installed('loop'):
+      healthy, mixed = (federated_testing.Store(_process(name)) for _ in 'ab')
+      for _ in range(2):
+        healthy.next(_HEALTHY)
+        metrics = mixed.next({**_unhealthy(), **_HEALTHY})
+    self.assert_same_bits(healthy.state, mixed.state)
+    self.assertEqual(healthy.kept.keys(), mixed.kept.keys())
+    for client_id, kept in healthy.kept.items():
+      self.assert_same_bits(kept, mixed.kept[client_id])
+    measured = metrics['client_work']['clients']
+    self.assertEqual(measured['num_rejected'], len(_unhealthy()))
+    self.assertEqual(measured['num_clients'], len(_unhealthy()) + 2)
+
+  @parameterized.parameters(*_CLIENT_RULES)
+  @pytest.mark.slow
+  def test_round_of_them_alone_changes_nothing_but_its_number(self, name):
+    with compiled_testing.installed('loop'):
+      store = federated_testing.Store(_process(name))
+      store.next(_HEALTHY)
+      before, kept = store.state, dict(store.kept)
+      store.next(_unhealthy())
+    after = store.state
+    work = after.client_work
+    if isinstance(work, dict) and 'round_num' in work:
+      self.assertEqual(work['round_num'], before.client_work['round_num'] + 1)
+      work = dict(work, round_num=before.client_work['round_num'])
+      self.assert_same_bits(dict(before.client_work), work)
+    self.assert_same_bits(
+        before.global_model_weights, after.global_model_weights
+    )
+    self.assert_same_bits(before.finalizer, after.finalizer)
+    self.assertEqual(store.kept.keys(), kept.keys())
+    for client_id, own in kept.items():
+      self.assert_same_bits(own, store.kept[client_id])
+
+
+if __name__ == '__main__':
+  tf.test.main()

@@ -1,0 +1,121 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the picture of a metric over clients."""
+
+import pathlib
+import tempfile
+
+from absl.testing import absltest
+from absl.testing import parameterized
+from matplotlib import figure
+from matplotlib import image
+import numpy as np
+
+from tff_adaptive.analysis import client_histogram
+from tff_adaptive.simulation import client_metrics
+
+
+def _metrics(num_clients, seed=1):
+  generator = np.random.default_rng(seed)
+  return client_metrics.ClientMetrics(
+      [f'client_{i}' for i in range(num_clients)],
+      generator.integers(1, 50, num_clients),
+      {
+          'loss': generator.gamma(2.0, 0.5, num_clients),
+          'accuracy': generator.beta(8.0, 2.0, num_clients),
+      },
+  )
+
+
+class ClientHistogramTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    folder = self.enter_context(tempfile.TemporaryDirectory())
+    self.png = pathlib.Path(folder) / 'plots' / 'clients_accuracy.png'
+
+  def _draw(self, *args, **kwargs):
+    """Draws and returns the axes, which are caught when they are saved."""
+    saved = []
+    original = figure.Figure.savefig
+
+    def savefig(drawing, *args, **kwargs):
+      saved.append(drawing)
+      original(drawing, *args, **kwargs)
+
+    with absltest.mock.patch.object(figure.Figure, 'savefig', savefig):
+      client_histogram.plot_client_histogram(*args, **kwargs)
+    self.assertGreater(np.std(image.imread(self.png)), 0.02)
+    return saved[0].axes[0]
+
+  def _legend(self, axes):
+    return [text.get_text() for text in axes.get_legend().get_texts()]
+
+  @parameterized.parameters(1, 2, 500)
+  def test_every_client_is_in_a_bar(self, num_clients):
+    axes = self._draw(_metrics(num_clients), 'accuracy', self.png)
+    heights = [bar.get_height() for bar in axes.patches]
+    self.assertEqual(sum(heights), num_clients)
+    self.assertIn(f'accuracy (%) of {num_clients} client', axes.get_xlabel())
+
+  def test_lines_are_where_the_summary_says(self):
+    metrics = _metrics(40)
+    axes = self._draw(metrics, 'loss', self.png, title='A task')
+    summary = metrics.summarize()
+    expected = [
+        summary[f'loss_{name}'] for name in ('mean', 'median', 'worst_decile')
+    ]
+    found = [line.get_xdata()[0] for line in axes.lines]
+    np.testing.assert_allclose(found, expected)
+    self.assertEqual(
+        self._legend(axes),
+        [
+            f'{name}: {value:.3g}'
+            for name, value in zip(('mean', 'median', 'worst 10 %'), expected)
+        ],
+    )
+    # Told apart without colours, too.
+    self.assertLen({str(line._dash_pattern) for line in axes.lines}, 3)
+
+  def test_what_was_before_is_an_outline_on_the_same_bins(self):
+    before, after = _metrics(30, seed=2), _metrics(30)
+    axes = self._draw(after, 'accuracy', self.png, before=before)
+    self.assertIn('before fine-tuning', self._legend(axes))
+    *bars, outline = axes.patches
+    self.assertEqual(sum(bar.get_height() for bar in bars), 30)
+    edges = {round(float(x), 9) for x in outline.get_xy()[:, 0]}
+    for bar in bars:
+      self.assertIn(round(bar.get_x(), 9), edges)
+
+  def test_values_that_are_not_finite_are_left_out_and_said(self):
+    metrics = client_metrics.ClientMetrics(
+        ['a', 'b', 'c'], [1, 1, 1], {'loss': [0.5, np.nan, np.inf]}
+    )
+    axes = self._draw(metrics, 'loss', self.png)
+    self.assertEqual(sum(bar.get_height() for bar in axes.patches), 1)
+    self.assertEqual(
+        axes.get_xlabel(), 'loss of 3 clients (2 not finite, left out)'
+    )
+
+  def test_what_cannot_be_drawn_is_refused(self):
+    with self.assertRaisesRegex(ValueError, "'recall'; there are loss, acc"):
+      client_histogram.plot_client_histogram(_metrics(3), 'recall', self.png)
+    nothing = client_metrics.ClientMetrics(['a'], [1], {'loss': [np.nan]})
+    with self.assertRaisesRegex(ValueError, "No client has a finite 'loss'"):
+      client_histogram.plot_client_histogram(nothing, 'loss', self.png)
+    self.assertFalse(self.png.exists())
+
+
+if __name__ == '__main__':
+  absltest.main()

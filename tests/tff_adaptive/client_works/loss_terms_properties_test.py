@@ -1,0 +1,148 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of what holds for the terms of FedProx and MOON with any weights."""
+
+import hypothesis
+from hypothesis import strategies as st
+import numpy as np
+import tensorflow as tf
+
+from tests.tff_adaptive import property_testing
+from tff_adaptive import client_works
+
+_MUS = property_testing.positive(0.0625, 4.0)
+_TEMPERATURES = property_testing.positive(0.25, 4.0)
+# Weights, received model, previous model.
+_MODELS = st.tuples(*[property_testing.vectors()] * 3)
+
+
+def _value_and_gradient(term, x, *args, **kwargs):
+  x = tf.constant(x)
+  with tf.GradientTape() as tape:
+    tape.watch(x)
+    value = tf.cast(term((x,), *args, **kwargs), x.dtype)
+  return float(value), np.array(tape.gradient(value, x))
+
+
+class FedProxPropertiesTest(tf.test.TestCase):
+
+  @hypothesis.given(
+      property_testing.vectors(), property_testing.vectors(), _MUS
+  )
+  def test_pulls_to_the_received_model(self, x, received, mu):
+    value, gradient = _value_and_gradient(
+        client_works.build_fedprox(mu), x, (tf.constant(received),), None
+    )
+    self.assertAllClose(value, mu / 2 * np.sum(np.square(x - received)))
+    self.assertAllClose(gradient, mu * (x - received))
+
+  @hypothesis.given(property_testing.vectors(), _MUS)
+  def test_leaves_the_first_local_step(self, x, mu):
+    value, gradient = _value_and_gradient(
+        client_works.build_fedprox(mu), x, (tf.constant(x),), None
+    )
+    self.assertEqual(value, 0.0)
+    self.assertAllEqual(gradient, np.zeros_like(x))
+
+  @hypothesis.given(property_testing.vectors(), property_testing.vectors())
+  def test_mu_of_zero_is_no_term(self, x, received):
+    value, gradient = _value_and_gradient(
+        client_works.build_fedprox(0.0), x, (tf.constant(received),), None
+    )
+    self.assertEqual(value, 0.0)
+    self.assertAllEqual(gradient, np.zeros_like(x))
+
+  @hypothesis.given(
+      property_testing.hessians(),
+      property_testing.STARTS,
+      st.lists(_MUS, min_size=2, max_size=3, unique=True),
+      st.integers(2, 4),
+  )
+  @hypothesis.settings(max_examples=15)
+  def test_larger_mu_moves_less(self, curved, start, mus, num_steps):
+    rate = 0.25 / (curved.largest + max(mus))
+    norms = []
+    for mu in sorted(mus):
+      term, x = client_works.build_fedprox(mu), start
+      for _ in range(num_steps):
+        _, pull = _value_and_gradient(term, x, (tf.constant(start),), None)
+        x = x - rate * (curved.hessian @ x + pull)
+      norms.append(np.linalg.norm(x - start))
+    self.assertEqual(norms, sorted(norms, reverse=True))
+
+
+class MoonPropertiesTest(tf.test.TestCase):
+
+  def _evaluate(self, models, **arguments):
+    """The term where the weights are the representation of an example."""
+    term = client_works.build_moon(
+        lambda weights, batch: batch * weights[0][tf.newaxis], **arguments
+    )
+    x, received, previous = models
+    return _value_and_gradient(
+        term,
+        x,
+        (tf.constant(received),),
+        tf.ones([1, 1], tf.float64),
+        previous_model=(tf.constant(previous),),
+    )
+
+  @hypothesis.given(_MODELS, _TEMPERATURES)
+  def test_is_between_the_limits_of_the_cosines(self, models, temperature):
+    value, gradient = self._evaluate(models, temperature=temperature)
+    lowest, highest = (
+        np.log1p(np.exp(gap / temperature)) for gap in (-2.0, 2.0)
+    )
+    self.assertBetween(value, lowest * (1 - 1e-6), highest * (1 + 1e-6))
+    self.assertGreater(value, 0.0)
+    self.assertTrue(np.all(np.isfinite(gradient)))
+
+  @hypothesis.given(
+      property_testing.vectors(), property_testing.vectors(), _TEMPERATURES
+  )
+  def test_equal_models_are_log_two_without_a_gradient(
+      self, x, received, temperature
+  ):
+    # As in a client's first participation.
+    value, gradient = self._evaluate(
+        (x, received, received), temperature=temperature
+    )
+    self.assertAllClose(value, np.log(2.0), rtol=1e-9)
+    self.assertAllEqual(gradient, np.zeros_like(x))
+
+  @hypothesis.given(_MODELS)
+  def test_mu_of_zero_is_no_term(self, models):
+    value, gradient = self._evaluate(models, mu=0.0)
+    self.assertEqual(value, 0.0)
+    self.assertAllEqual(gradient, np.zeros_like(gradient))
+
+  @hypothesis.given(_MODELS, _MUS)
+  def test_mu_scales_the_term(self, models, mu):
+    one, scaled = (self._evaluate(models, mu=factor) for factor in (1.0, mu))
+    self.assertAllClose(mu * one[0], scaled[0])
+    self.assertAllClose(mu * one[1], scaled[1])
+
+  @hypothesis.given(
+      _MODELS, st.tuples(*[property_testing.positive(0.25, 4.0)] * 3)
+  )
+  def test_sizes_of_representations_change_nothing(self, models, sizes):
+    one, other = (
+        self._evaluate(points)[0]
+        for points in (models, [s * m for s, m in zip(sizes, models)])
+    )
+    self.assertAllClose(one, other, rtol=1e-9)
+
+
+if __name__ == '__main__':
+  tf.test.main()

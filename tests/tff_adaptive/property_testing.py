@@ -1,0 +1,168 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What property tests share: their settings and what they draw.
+
+To import this module is to load the settings: draws are the same in every run,
+and nothing is written into the tree. Numbers are float32, as hyperparameters
+are, and vectors of them are in float64, so that formulas hold to many digits.
+"""
+
+import os
+import tempfile
+from typing import Any, NamedTuple
+
+import hypothesis
+from hypothesis import configuration
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hypothesis_numpy
+import numpy as np
+
+# Hypothesis caches what it reads from the sources.
+configuration.set_hypothesis_home_dir(
+    os.path.join(tempfile.gettempdir(), 'hypothesis')
+)
+hypothesis.settings.register_profile(
+    'tff_adaptive',
+    max_examples=25,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    # It measures how busy the machine is.
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile('tff_adaptive')
+
+# The number of weights: one for all, as a step is compiled for it.
+SIZE = 3
+SEEDS = st.integers(0, 2**16)
+
+
+def positive(low: float = 2.0**-6, high: float = 2.0**6) -> Any:
+  """Numbers from `low` to `high`."""
+  return st.floats(low, high, width=32)
+
+
+def shares() -> Any:
+  """Numbers from 0 to 31/32: how much of an average is kept."""
+  return st.one_of(st.just(0.0), positive(2.0**-6, 1.0 - 2.0**-5))
+
+
+def numbers() -> Any:
+  """Zero and numbers of both signs, the sizes of which are `positive`."""
+  return st.one_of(st.just(0.0), positive(), positive().map(lambda size: -size))
+
+
+def vectors(elements: Any = None) -> Any:
+  """Weights or a gradient, [SIZE]; of `numbers` unless told otherwise."""
+  return hypothesis_numpy.arrays(
+      np.float64, SIZE, elements=numbers() if elements is None else elements
+  )
+
+
+def sequences(
+    min_length: int = 1, max_length: int = 5, elements: Any = None
+) -> Any:
+  """Gradients of steps, or changes of clients, [length, SIZE]; as `vectors`."""
+  return hypothesis_numpy.arrays(
+      np.float64,
+      st.tuples(st.integers(min_length, max_length), st.just(SIZE)),
+      elements=numbers() if elements is None else elements,
+  )
+
+
+@st.composite
+def weighted_changes(draw: Any) -> tuple[np.ndarray, np.ndarray]:
+  """The changes of a few clients, [clients, SIZE], and their shares."""
+  changes = draw(sequences())
+  num_examples = st.lists(
+      st.integers(1, 500), min_size=len(changes), max_size=len(changes)
+  ).map(lambda sizes: np.array(sizes, np.float64))
+  weights = draw(num_examples)
+  return changes, weights / np.sum(weights)
+
+
+class Batches(NamedTuple):
+  """The losses 1/2 x'Ax + b'x + c of a few steps, one batch each.
+
+  Attributes:
+    hessians: A, [steps, SIZE, SIZE].
+    slopes: b, [steps, SIZE].
+    constants: c, [steps].
+  """
+
+  hessians: np.ndarray
+  slopes: np.ndarray
+  constants: np.ndarray
+
+  def value(self, k: int, x: np.ndarray) -> float:
+    quadratic = 0.5 * x @ self.hessians[k] @ x
+    return quadratic + self.slopes[k] @ x + self.constants[k]
+
+  def gradient(self, k: int, x: np.ndarray) -> np.ndarray:
+    return self.hessians[k] @ x + self.slopes[k]
+
+  def __mul__(self, scale: Any) -> 'Batches':
+    return Batches(*(scale * part for part in self))
+
+
+def linear(slopes: Any, constant: float = 0.0) -> Batches:
+  """Batches with these gradients wherever the weights are, [steps, SIZE]."""
+  slopes = np.array(slopes, np.float64)
+  num_steps = len(slopes)
+  return Batches(
+      np.zeros([num_steps, SIZE, SIZE]),
+      slopes,
+      np.full(num_steps, constant, np.float64),
+  )
+
+
+def quadratic(hessian: Any, num_steps: int = 1) -> Batches:
+  """The same batch again and again, with the minimum 0 at 0."""
+  hessian = np.asarray(hessian, np.float64)
+  return linear(np.zeros([num_steps, SIZE]))._replace(
+      hessians=np.tile(hessian, [num_steps, 1, 1])
+  )
+
+
+class Curved(NamedTuple):
+  """A positive definite matrix, [SIZE, SIZE], and its extreme eigenvalues."""
+
+  hessian: np.ndarray
+  smallest: float
+  largest: float
+
+
+@st.composite
+def hessians(draw: Any) -> Curved:
+  """Matrices with eigenvalues from 1/8 to 32, in any rotation."""
+  curvatures = draw(vectors(positive(0.125, 32.0)))
+  generator = np.random.default_rng(draw(SEEDS))
+  rotation, _ = np.linalg.qr(generator.normal(size=[SIZE, SIZE]))
+  return Curved(
+      rotation @ np.diag(curvatures) @ rotation.T,
+      np.min(curvatures),
+      np.max(curvatures),
+  )
+
+
+# Where to start on a quadratic: away from its minimum.
+STARTS = vectors(positive(0.5, 4.0))
+
+
+@st.composite
+def batch_sequences(draw: Any, max_length: int = 5) -> Batches:
+  """Batches of a client, each with a curvature and a minimum of its own."""
+  curved = draw(st.lists(hessians(), min_size=1, max_size=max_length))
+  slopes = draw(sequences(len(curved), len(curved)))
+  return linear(slopes)._replace(hessians=np.array([c.hessian for c in curved]))

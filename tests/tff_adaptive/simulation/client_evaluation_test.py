@@ -1,0 +1,363 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of evaluating clients, also after their own fine-tuning."""
+
+import collections
+import functools
+from unittest import mock
+
+from absl.testing import parameterized
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive import optimizers
+from tff_adaptive.client_works import gradients
+from tff_adaptive.simulation import batching
+from tff_adaptive.simulation import client_data
+from tff_adaptive.simulation import client_evaluation
+from tff_adaptive.simulation import cohort
+from tff_adaptive.simulation import random_streams
+
+_SPEC = collections.OrderedDict(
+    x=tf.TensorSpec([None, 4], tf.float32), y=tf.TensorSpec([None], tf.int32)
+)
+_SIZES = [5, 0, 3, 30, 1, 12]
+_WITH_EXAMPLES = ('c0', 'c2', 'c3', 'c4', 'c5')
+
+
+def _keras_model(dropout=0.0):
+  return tf.keras.Sequential(
+      [
+          tf.keras.layers.InputLayer((4,)),
+          tf.keras.layers.Dropout(dropout),
+          tf.keras.layers.Dense(3, kernel_initializer='ones'),
+      ]
+  )
+
+
+def _loss():
+  return tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+
+@functools.lru_cache
+def _functional_model(dropout=0.0):
+  return tff.learning.models.functional_model_from_keras(
+      _keras_model(dropout),
+      _loss(),
+      _SPEC,
+      metrics_constructor=lambda: collections.OrderedDict(
+          accuracy=tf.keras.metrics.SparseCategoricalAccuracy()
+      ),
+  )
+
+
+def _variable_model():
+  return tff.learning.models.from_keras_model(
+      _keras_model(),
+      loss=_loss(),
+      input_spec=_SPEC,
+      metrics=[tf.keras.metrics.SparseCategoricalAccuracy('accuracy')],
+  )
+
+
+def _clients(seed, sizes=_SIZES):
+  generator = np.random.default_rng(seed)
+  return client_data.PackedClientArrays.from_clients(
+      {
+          f'c{i}': collections.OrderedDict(
+              x=generator.normal(size=(size, 4)).astype(np.float32),
+              y=generator.integers(0, 3, size).astype(np.int32),
+          )
+          for i, size in enumerate(sizes)
+      }
+  )
+
+
+def _lazy(source, read=None):
+  def load(client_id):
+    if read is not None:
+      read.append(client_id)
+    return source.examples(client_id)
+
+  return client_data.LazyClientArrays(
+      source.client_ids, load, source.element_spec
+  )
+
+
+def _weights(seed=1):
+  generator = np.random.default_rng(seed)
+  return tff.learning.models.ModelWeights(
+      trainable=[
+          generator.normal(size=(4, 3)).astype(np.float32),
+          generator.normal(size=(3,)).astype(np.float32),
+      ],
+      non_trainable=[],
+  )
+
+
+def _expected(trainable, arrays):
+  """Cross entropy and accuracy of all examples at once, in float64."""
+  kernel, bias = (np.asarray(leaf, np.float64) for leaf in trainable)
+  logits = arrays['x'] @ kernel + bias
+  picked = logits[np.arange(len(logits)), arrays['y']]
+  loss = np.log(np.exp(logits).sum(axis=1)) - picked
+  return loss.mean(), (logits.argmax(axis=1) == arrays['y']).mean()
+
+
+def _train(optimizer, trainable, batches, clip_norm=None):
+  """The optimizer in a plain loop."""
+  weights = tuple(map(tf.constant, trainable))
+  state = optimizer.initialize(
+      tuple(tf.TensorSpec(w.shape, w.dtype) for w in weights)
+  )
+
+  def value_and_grad(batch, point):
+    with tf.GradientTape() as tape:
+      tape.watch(point)
+      loss = _loss()(batch['y'], batch['x'] @ point[0] + point[1])
+    found = tape.gradient(loss, point)
+    if clip_norm is not None:
+      found, _ = tf.clip_by_global_norm(found, clip_norm)
+    return loss, tuple(found)
+
+  for batch in batches:
+    loss, found = value_and_grad(batch, weights)
+    extra = {}
+    if getattr(optimizer, 'takes_extra_args', False):
+      again = functools.partial(value_and_grad, batch)
+      extra = {'value': loss, 'value_and_grad_fn': again}
+    state, weights = optimizer.next(state, weights, found, **extra)
+  return weights
+
+
+def _batches(source, client_id, seed, plan):
+  # The order that the evaluation draws.
+  seed = random_streams.derived_seed(seed, 'client_evaluation')
+  return cohort.Cohort(
+      source, [client_id], round_num=0, seed=seed, plan=plan
+  ).batches(0)
+
+
+class ClientEvaluationTest(tf.test.TestCase, parameterized.TestCase):
+
+  def _check(self, found, source, weights):
+    for place, client_id in enumerate(found.client_ids):
+      examples = source.examples(client_id)
+      loss, accuracy = _expected(weights.trainable, examples)
+      self.assertEqual(found.num_examples[place], len(examples['y']))
+      self.assertAllClose(found.values['loss'][place], loss, rtol=1e-6)
+      self.assertAllClose(found.values['accuracy'][place], accuracy, rtol=1e-6)
+
+  def test_equals_each_client_alone(self):
+    source = _clients(1)
+    evaluate = client_evaluation.build_client_evaluation(
+        _functional_model(0.5), source, batch_size=4
+    )
+    for seed in (1, 2):
+      found = evaluate(_weights(seed))
+      self.assertEqual(found.client_ids, _WITH_EXAMPLES)
+      self.assertEqual(list(found.values), ['loss', 'accuracy'])
+      self._check(found, source, _weights(seed))
+
+  @pytest.mark.slow
+  def test_variable_model_equals_each_client_alone(self):
+    source = _clients(1)
+    evaluate = client_evaluation.build_client_evaluation(
+        _variable_model, source, batch_size=7
+    )
+    for seed in (1, 2):
+      found = evaluate(_weights(seed))
+      self.assertEqual(found.client_ids, _WITH_EXAMPLES)
+      self._check(found, source, _weights(seed))
+
+  @pytest.mark.slow
+  def test_clients_go_through_in_several_calls(self):
+    source = _clients(2, sizes=[3, 1, 4, 1, 5, 9, 2, 6] * 3)
+    build = functools.partial(
+        client_evaluation.build_client_evaluation, _functional_model()
+    )
+    whole = build(source)(_weights())
+    read = []
+    with mock.patch.multiple(
+        client_evaluation, _MAX_EXAMPLES=10, _MAX_CLIENTS=3
+    ):
+      parts = build(_lazy(source, read))(_weights())
+    self.assertEqual(parts.client_ids, whole.client_ids)
+    self.assertAllEqual(parts.num_examples, whole.num_examples)
+    self.assertAllClose(parts.values['loss'], whole.values['loss'], rtol=1e-6)
+    self.assertEqual(read, list(source.client_ids))
+
+  def test_sample_of_clients_is_seeded(self):
+    ids = [f'c{i}' for i in range(30)]
+    found = [client_evaluation._sample(ids, 5, seed) for seed in (1, 1, 2)]
+    self.assertLen(set(found[0]), 5)
+    self.assertEqual(found[0], found[1])
+    self.assertNotEqual(found[0], found[2])
+    self.assertEqual(client_evaluation._sample(ids, None, 1), ids)
+
+  @pytest.mark.slow
+  def test_only_the_sample_is_read_and_evaluated(self):
+    read = []
+    evaluate = client_evaluation.build_client_evaluation(
+        _functional_model(), _lazy(_clients(1, [1] * 30), read), num_clients=5
+    )
+    found = evaluate(_weights())
+    self.assertLen(found.client_ids, 5)
+    self.assertEqual(read, list(found.client_ids))
+
+  def test_bad_numbers_are_named(self):
+    source = _clients(1)
+    with self.assertRaisesRegex(ValueError, '`batch_size`.*found 0'):
+      client_evaluation.build_client_evaluation(
+          _functional_model(), source, batch_size=0
+      )
+    with self.assertRaisesRegex(ValueError, '`num_clients`.*6.*found 7'):
+      client_evaluation.build_client_evaluation(
+          _functional_model(), source, num_clients=7
+      )
+
+
+class PersonalizedEvaluationTest(tf.test.TestCase, parameterized.TestCase):
+
+  def _check(self, found, test, trained):
+    for place, client_id in enumerate(found.client_ids):
+      loss, accuracy = _expected(trained[client_id], test.examples(client_id))
+      self.assertAllClose(found.values['loss'][place], loss, rtol=1e-5)
+      self.assertAllClose(found.values['accuracy'][place], accuracy, rtol=1e-6)
+
+  def _check_plain_loop(self, build_optimizer):
+    """Compares fine-tuning with a loop of eager steps."""
+    train, test = _clients(1), _clients(2, sizes=[4, 4, 0, 9, 2, 1, 7])
+    plan = batching.BatchPlan(batch_size=4, num_epochs=2)
+    evaluate = client_evaluation.build_personalized_evaluation(
+        _functional_model(),
+        train,
+        test,
+        build_optimizer(),
+        num_epochs=2,
+        batch_size=4,
+        seed=3,
+    )
+    received = _weights().trainable
+    found = evaluate(_weights())
+    # Of c1 there is nothing to train on, of c2 nothing to test on, and c6
+    # is in one of both alone.
+    self.assertEqual(found.after.client_ids, ('c0', 'c1', 'c3', 'c4', 'c5'))
+    self.assertEqual(found.before.client_ids, found.after.client_ids)
+    self.assertEqual(found.after.num_examples.tolist(), [4, 4, 9, 2, 1])
+    self._check(found.before, test, dict.fromkeys(test.client_ids, received))
+    trained = {
+        client_id: _train(
+            build_optimizer(), received, _batches(train, client_id, 3, plan)
+        )
+        for client_id in train.client_ids
+    }
+    self._check(found.after, test, trained)
+    self.assertEqual(
+        found.after.values['loss'][1], found.before.values['loss'][1]
+    )
+
+  def test_sgd_equals_a_plain_loop(self):
+    self._check_plain_loop(optimizers.build_sgd)
+
+  @parameterized.parameters(
+      optimizers.build_delta_sgd, optimizers.build_sps, optimizers.build_adam
+  )
+  @pytest.mark.slow
+  def test_other_rules_equal_a_plain_loop(self, build_optimizer):
+    self._check_plain_loop(build_optimizer)
+
+  @pytest.mark.slow
+  def test_variable_model_with_a_number_of_steps_and_clipping(self):
+    train, test = _clients(1), _clients(2)
+    evaluate = client_evaluation.build_personalized_evaluation(
+        _variable_model,
+        _lazy(train),
+        test,
+        optimizers.build_sgd(0.5),
+        num_steps=3,
+        batch_size=10,
+        max_examples=11,
+        gradient_options=gradients.GradientOptions(clip_norm=0.1),
+    )
+    found = evaluate(_weights())
+    self.assertEqual(found.after.client_ids, _WITH_EXAMPLES)
+    trained = {}
+    for client_id in found.after.client_ids:
+      plan = batching.BatchPlan(10, num_epochs=3, max_examples=11)
+      batches = _batches(train, client_id, 0, plan)[:3]
+      self.assertLen(batches, 3)
+      trained[client_id] = _train(
+          optimizers.build_sgd(0.5), _weights().trainable, batches, 0.1
+      )
+    self._check(found.after, test, trained)
+
+  @pytest.mark.slow
+  def test_dropout_follows_the_seed_and_is_off_in_the_evaluation(self):
+    train, test = _clients(1), _clients(2)
+
+    def build(seed):
+      return client_evaluation.build_personalized_evaluation(
+          _functional_model(0.5), train, test, optimizers.build_sgd(), seed=seed
+      )
+
+    evaluate = build(1)
+    found, again, other = (
+        evaluate(_weights()),
+        evaluate(_weights()),
+        build(2)(_weights()),
+    )
+    self.assertAllEqual(found.after.values['loss'], again.after.values['loss'])
+    self.assertNotAllClose(
+        found.after.values['loss'], other.after.values['loss']
+    )
+    received = dict.fromkeys(test.client_ids, _weights().trainable)
+    self._check(found.before, test, received)
+
+  @pytest.mark.slow
+  def test_a_client_that_diverges_keeps_the_weights_that_it_received(self):
+    evaluate = client_evaluation.build_personalized_evaluation(
+        _functional_model(),
+        _clients(1),
+        _clients(2),
+        optimizers.build_sgd(1e38),
+        num_epochs=5,
+    )
+    found = evaluate(_weights())
+    self.assertAllEqual(found.after.values['loss'], found.before.values['loss'])
+
+  def test_clients_that_cannot_be_personalized_are_refused(self):
+    build = functools.partial(
+        client_evaluation.build_personalized_evaluation, _functional_model()
+    )
+    train = _clients(1, sizes=[1, 1])
+    other = client_data.PackedClientArrays.from_clients(
+        {'other': train.examples('c0')}
+    )
+    with self.assertRaisesRegex(ValueError, 'both.*--heldout_fraction'):
+      build(train, other, optimizers.build_sgd())
+    with self.assertRaisesRegex(ValueError, 'ScaffoldSGD needs what the'):
+      build(train, train, optimizers.build_scaffold_sgd(num_clients=2))
+    with self.assertRaisesRegex(TypeError, '`optimizer`.*found str'):
+      build(train, train, 'sgd')
+    with self.assertRaisesRegex(ValueError, '`num_steps`.*found 0'):
+      build(train, train, optimizers.build_sgd(), num_steps=0)
+    with self.assertRaisesRegex(ValueError, '`num_epochs`.*found 0'):
+      build(train, train, optimizers.build_sgd(), num_epochs=0)
+
+
+if __name__ == '__main__':
+  tf.test.main()

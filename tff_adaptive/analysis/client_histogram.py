@@ -1,0 +1,185 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""A picture of how a metric is spread over clients."""
+
+import os
+from typing import Optional, Union
+
+from matplotlib import figure
+from matplotlib import ticker
+from matplotlib.backends import backend_agg
+import numpy as np
+
+from tff_adaptive import _atomic_files
+from tff_adaptive.simulation import client_metrics
+
+# Okabe and Ito's colours: distinct for the colour-blind, and with dashes and
+# outlines also in grey.
+_LIGHT_BLUE = '#9CC9E6'
+_BLUE = '#0072B2'
+_VERMILION = '#D55E00'
+_BLACK = '#000000'
+_GREY = '#555555'
+_GRID = '#E4E4E4'
+
+# What is marked: its name in the summary, its name in the picture, its look.
+_MARKS = (
+    ('mean', 'mean', _BLUE, '-'),
+    ('median', 'median', _BLACK, (0, (5, 2))),
+    ('worst_decile', 'worst 10 %', _VERMILION, (0, (1, 1.2))),
+)
+_MIN_BINS = 5
+_MAX_BINS = 40
+_WIDTH = 7.0
+_HEIGHT = 3.6
+_DPI = 150
+
+
+def plot_client_histogram(
+    metrics: client_metrics.ClientMetrics,
+    metric: str,
+    path_png: Union[str, os.PathLike],
+    title: str = '',
+    before: Optional[client_metrics.ClientMetrics] = None,
+):
+  """Draws how many clients have which value of a metric.
+
+  The mean, the median and the mean of the worst tenth of the clients that are
+  drawn are marked, see `ClientMetrics.summarize`. An accuracy is shown in
+  percent. The figure uses no global state of matplotlib.
+
+  Args:
+    metrics: What was found by client.
+    metric: The name of the metric, such as 'accuracy'.
+    path_png: The picture to write, atomically; its folder is made.
+    title: What was evaluated: method and task.
+    before: What was found before fine-tuning; its histogram is an outline. None
+      (the default) for none.
+
+  Raises:
+    ValueError: If there is no such metric, or no client has a finite value.
+    OSError: If the picture cannot be written; names it.
+
+  Example:
+
+    >>> plot_client_histogram(
+    ...     evaluate(weights), 'accuracy', 'plots/clients_accuracy.png',
+    ...     title='delta_sgd + fedavg on emnist')
+  """
+  shown = _drop_not_finite(metrics, metric)
+  values = shown.values[metric]
+  outlined = None
+  if before is not None:
+    outlined = _drop_not_finite(before, metric).values[metric]
+  num_bins = np.clip(int(np.sqrt(len(values))) + 1, _MIN_BINS, _MAX_BINS)
+  edges = np.histogram_bin_edges(
+      values if outlined is None else np.concatenate([values, outlined]),
+      bins=num_bins,
+  )
+
+  drawing = figure.Figure(figsize=(_WIDTH, _HEIGHT), layout='constrained')
+  backend_agg.FigureCanvasAgg(drawing)
+  axes = drawing.subplots()
+  axes.hist(values, edges, color=_LIGHT_BLUE, edgecolor='white', linewidth=0.6)
+  if outlined is not None:
+    axes.hist(
+        outlined,
+        edges,
+        histtype='step',
+        color=_GREY,
+        linewidth=1.3,
+        label='before fine-tuning',
+    )
+  _draw_marks(axes, shown, metric)
+  _label(axes, metric, len(values), len(metrics.client_ids))
+  if title:
+    drawing.suptitle(title, x=0.02, ha='left', fontweight='bold', fontsize=11)
+  with _atomic_files.replacing(path_png) as file:
+    drawing.savefig(file, format='png', dpi=_DPI)
+
+
+def _is_share(metric: str) -> bool:
+  """Whether a metric is shown in percent."""
+  return 'accuracy' in metric
+
+
+def _drop_not_finite(
+    metrics: client_metrics.ClientMetrics, metric: str
+) -> client_metrics.ClientMetrics:
+  """Returns the clients that can be drawn, or raises."""
+  if metric not in metrics.values:
+    raise ValueError(
+        f'There is no metric {metric!r}; there are {", ".join(metrics.values)}.'
+    )
+  values = metrics.values[metric]
+  is_finite = np.isfinite(values)
+  if not is_finite.any():
+    raise ValueError(f'No client has a finite {metric!r}.')
+  return client_metrics.ClientMetrics(
+      np.asarray(metrics.client_ids)[is_finite].tolist(),
+      metrics.num_examples[is_finite],
+      {metric: values[is_finite]},
+  )
+
+
+def _draw_marks(
+    axes, metrics: client_metrics.ClientMetrics, metric: str
+) -> None:
+  """Draws the numbers of the summary as lines, which the legend names."""
+  summary = metrics.summarize()
+  for name, label, color, dashes in _MARKS:
+    value = summary[f'{metric}_{name}']
+    number = f'{100 * value:.1f} %' if _is_share(metric) else f'{value:.3g}'
+    axes.axvline(
+        value,
+        color=color,
+        linestyle=dashes,
+        linewidth=2.0,
+        label=f'{label}: {number}',
+    )
+  axes.legend(
+      frameon=False,
+      loc='lower left',
+      bbox_to_anchor=(-0.02, 0.99),
+      ncols=4,
+      fontsize=9,
+      handlelength=1.9,
+      handletextpad=0.5,
+      columnspacing=1.1,
+      borderaxespad=0.2,
+  )
+
+
+def _label(axes, metric: str, num_shown: int, num_clients: int) -> None:
+  """Gives the picture its labels, grid and frame."""
+  text = metric.replace('_', ' ')
+  if _is_share(metric):
+    axes.xaxis.set_major_formatter(
+        ticker.FuncFormatter(lambda value, _: f'{100 * value:.4g}')
+    )
+    text += ' (%)'
+  text += f' of {num_clients:,} client' + 's' * (num_clients > 1)
+  if num_shown < num_clients:
+    text += f' ({num_clients - num_shown:,} not finite, left out)'
+  axes.set_xlabel(text)
+  axes.set_ylabel('clients')
+  axes.yaxis.set_major_locator(ticker.MaxNLocator(5, integer=True))
+  axes.yaxis.set_major_formatter(ticker.StrMethodFormatter('{x:,.0f}'))
+  axes.grid(True, axis='y', color=_GRID, linewidth=0.6)
+  axes.set_axisbelow(True)
+  for side in ('top', 'right'):
+    axes.spines[side].set_visible(False)
+  for side in ('left', 'bottom'):
+    axes.spines[side].set_color(_GREY)
+  axes.tick_params(colors=_GREY, labelcolor='black')

@@ -1,0 +1,236 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Evaluating a model client by client, as TFF computations.
+
+What a client finds is not averaged: the server gets a row of every client.
+"""
+
+import collections
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive import _compat
+from tff_adaptive.aggregators import stacking
+from tff_adaptive.client_works import gradients
+from tff_adaptive.client_works import local_training
+from tff_adaptive.client_works import model_adapter
+from tff_adaptive.optimizers import federated_optimizer
+
+# What a client of a personalized evaluation brings.
+TRAIN_KEY = 'train'
+TEST_KEY = 'test'
+# What is found before and after its local training.
+BEFORE_KEY = 'before'
+AFTER_KEY = 'after'
+# A row: examples seen, and the metrics by name.
+NUM_EXAMPLES_KEY = 'num_examples'
+METRICS_KEY = 'metrics'
+LOSS_KEY = 'loss'
+
+_OrderedDict = collections.OrderedDict
+
+
+class _Counts(NamedTuple):
+  """What the batches of a client add up to.
+
+  Attributes:
+    loss_sum: The sum of (mean loss of a batch x its examples), in float64.
+    num_examples: The number of examples, int64.
+    metrics: The model's unfinalized metrics.
+  """
+
+  loss_sum: tf.Tensor
+  num_examples: tf.Tensor
+  metrics: Any
+
+
+def _count(
+    model: model_adapter.LocalModel,
+    weights: tff.learning.models.ModelWeights,
+    dataset: tf.data.Dataset,
+) -> _Counts:
+  """Evaluates all batches, in the current graph; dropout is off."""
+  trainable = tuple(tf.nest.flatten(weights.trainable))
+
+  def add_batch(counts, batch):
+    evaluation = model.evaluate(trainable, batch)
+    loss, num_examples = evaluation.loss, evaluation.num_examples
+    return _Counts(
+        counts.loss_sum
+        + tf.cast(loss, tf.float64) * tf.cast(num_examples, tf.float64),
+        counts.num_examples + num_examples,
+        model.update_metrics(counts.metrics, batch, evaluation),
+    )
+
+  empty = _Counts(
+      tf.zeros([], tf.float64), tf.zeros([], tf.int64), model.start(weights)
+  )
+  counts = dataset.reduce(empty, add_batch)
+  metrics = model.report_metrics(counts.metrics, tf.constant(True))
+  # Read now: the metrics of a variable model go on to change.
+  return counts._replace(metrics=tf.nest.map_structure(tf.identity, metrics))
+
+
+def _to_row(adapter: model_adapter.ModelAdapter, counts: _Counts) -> Any:
+  """One row of what was counted; the loss stands first."""
+  metrics: _OrderedDict[str, tf.Tensor] = _OrderedDict()
+  metrics[LOSS_KEY] = counts.loss_sum / tf.cast(counts.num_examples, tf.float64)
+  for name, value in adapter.finalize_metrics(counts.metrics).items():
+    is_scalar = tf.is_tensor(value) and value.shape.rank == 0
+    # Integers count things, which no mean over clients is about.
+    if name != LOSS_KEY and is_scalar and value.dtype.is_floating:
+      metrics[name] = tf.cast(value, tf.float64)
+  row = _OrderedDict(
+      [(NUM_EXAMPLES_KEY, counts.num_examples), (METRICS_KEY, metrics)]
+  )
+  return tf.nest.map_structure(lambda tensor: tensor[tf.newaxis], row)
+
+
+def _at_server(
+    client_computation: tff.Computation,
+) -> tff.Computation:
+  """From what a client does to what the server gets of all of them."""
+  weights_type, client_type = client_computation.type_signature.parameter
+
+  @_compat.federated_computation(
+      _compat.FederatedType(weights_type, _compat.SERVER),
+      _compat.FederatedType(client_type, _compat.CLIENTS),
+  )
+  def evaluate(weights, clients):
+    received = _compat.federated_broadcast(weights)
+    return stacking.stack_at_server(
+        _compat.federated_map(client_computation, (received, clients))
+    )
+
+  return evaluate
+
+
+def build_evaluation_computation(
+    model: model_adapter.Model,
+) -> tff.Computation:
+  """Builds the computation that evaluates weights on every client.
+
+  Its type is (<W@SERVER, {B*}@CLIENTS> -> <num_examples=int64[?],
+  metrics=<loss=float64[?], ...>>@SERVER) with the weights W and batches B of
+  the model: a row for each client. The loss is the mean over a client's
+  examples, NaN without any; the others are the model's floating scalar metrics.
+
+  Args:
+    model: A `tff.learning.models.FunctionalModel`, or a function without
+      arguments that returns a `tff.learning.models.VariableModel`.
+
+  Returns:
+    The computation.
+
+  Raises:
+    TypeError: If `model` is neither.
+  """
+  adapter = model_adapter.build_model_adapter(model)
+
+  @tff.tensorflow.computation(
+      adapter.weights_type, _compat.SequenceType(adapter.element_type)
+  )
+  def evaluate_client(weights, dataset):
+    local_model = adapter.build_local_model()
+    count = tf.function(lambda *args: _count(local_model, *args))
+    return _to_row(adapter, count(weights, dataset))
+
+  return _at_server(evaluate_client)
+
+
+def build_personalization_computation(
+    model: model_adapter.Model,
+    optimizer: tff.learning.optimizers.Optimizer,
+    gradient_options: gradients.GradientOptions = gradients.GradientOptions(),
+) -> tff.Computation:
+  """Builds the computation that trains on every client, and evaluates there.
+
+  Its type is (<W@SERVER, {<train=B*, test=B*>}@CLIENTS> -> <before=R,
+  after=R>@SERVER) with the rows R of `build_evaluation_computation`: of the
+  weights that a client receives, and of those after a pass over `train`. A
+  client whose training ends in something that is not finite keeps the weights
+  that it received.
+
+  Args:
+    model: As for `build_evaluation_computation`.
+    optimizer: What trains, with the hyperparameters that it was built with.
+    gradient_options: What happens to a gradient before the optimizer sees it.
+
+  Returns:
+    The computation.
+
+  Raises:
+    TypeError: If the model or the optimizer is none.
+    ValueError: If the optimizer is a `FederatedOptimizer`.
+  """
+  _check_optimizer(optimizer)
+  adapter = model_adapter.build_model_adapter(model)
+  is_functional = isinstance(model, tff.learning.models.FunctionalModel)
+  batches_type = _compat.SequenceType(adapter.element_type)
+  client_type = _compat.StructWithPythonType(
+      [(TRAIN_KEY, batches_type), (TEST_KEY, batches_type)], _OrderedDict
+  )
+
+  @tff.tensorflow.computation(adapter.weights_type, client_type)
+  def personalize_client(weights, client):
+    local_model = adapter.build_local_model()
+    training = local_training.LocalTraining(
+        local_model, optimizer, gradient_options=gradient_options
+    )
+
+    @tf.function
+    def run(weights, train, test):
+      before = _count(local_model, weights, test)
+      received = tuple(tf.nest.flatten(weights.trainable))
+      hparams = optimizer.get_hparams(optimizer.initialize(_specs(received)))
+      result = training(weights, hparams, train)
+      trained = [r - u for r, u in zip(received, result.update)]
+      tuned = tff.learning.models.ModelWeights(
+          tf.nest.pack_sequence_as(weights.trainable, trained),
+          # A variable model has its own, as its training has left them.
+          weights.non_trainable if is_functional else (),
+      )
+      return before, _count(local_model, tuned, test)
+
+    before, after = run(weights, client[TRAIN_KEY], client[TEST_KEY])
+    return _OrderedDict(
+        [
+            (BEFORE_KEY, _to_row(adapter, before)),
+            (AFTER_KEY, _to_row(adapter, after)),
+        ]
+    )
+
+  return _at_server(personalize_client)
+
+
+def _specs(weights: model_adapter.Weights) -> tuple[tf.TensorSpec, ...]:
+  return tuple(tf.TensorSpec(w.shape, w.dtype) for w in weights)
+
+
+def _check_optimizer(optimizer: Any) -> None:
+  """Raises unless a client can train with an optimizer on its own."""
+  if not isinstance(optimizer, tff.learning.optimizers.Optimizer):
+    raise TypeError(
+        '`optimizer` must be a `tff.learning.optimizers.Optimizer`, found '
+        f'{type(optimizer).__name__}.'
+    )
+  if isinstance(optimizer, federated_optimizer.FederatedOptimizer):
+    raise ValueError(
+        'A client is personalized on its own, and the optimizer '
+        f'{type(optimizer).__name__.lstrip("_")} needs what the server shares '
+        'in a round of training: take one that needs gradients alone, such as '
+        '`tff_adaptive.optimizers.build_delta_sgd()`.'
+    )

@@ -1,0 +1,195 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The state of the client work, which the server keeps."""
+
+import abc
+import collections
+from collections.abc import Mapping
+from typing import Any, Optional
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive import _compat
+from tff_adaptive.aggregators import weighting
+from tff_adaptive.client_works import client_update as client_update_lib
+from tff_adaptive.client_works import shared_state
+
+_OrderedDict = collections.OrderedDict
+
+_HPARAMS_KEY = 'hparams'
+
+
+def _initial_hparams(optimizer: tff.learning.optimizers.Optimizer) -> Any:
+  # Hyperparameters do not depend on the weights, so any spec will do.
+  whimsy_spec = tf.TensorSpec([], tf.float32)
+  return optimizer.get_hparams(optimizer.initialize(whimsy_spec))
+
+
+class ServerState(abc.ABC):
+  """What the server keeps, and sends to the clients of a round.
+
+  Attributes:
+    initialize: A `tff.federated_computation` of the state of the first round.
+    hparams_type: The type of the optimizer's hyperparameters.
+    shared_type: The type of what is sent besides, or None if nothing is.
+  """
+
+  initialize: Any
+  hparams_type: _compat.Type
+  shared_type: Optional[_compat.Type]
+
+  @abc.abstractmethod
+  def broadcast(self, state: Any) -> tuple[Any, ...]:
+    """Sends the hyperparameters and, if there is any, what is shared.
+
+    Called within a `federated_computation`, as is `next`.
+
+    Args:
+      state: The state, at the server.
+
+    Returns:
+      The one or two values, at the clients.
+    """
+
+  @abc.abstractmethod
+  def next(self, state: Any, reported: Any, num_healthy: Any) -> Any:
+    """The state after a round.
+
+    Args:
+      state: The state before it, at the server.
+      reported: What clients report, at the clients.
+      num_healthy: How many of them are healthy, at the server.
+
+    Returns:
+      The state, at the server.
+    """
+
+  @abc.abstractmethod
+  def get_hparams(self, state: Any) -> Any:
+    """The hyperparameters in a state, within a TensorFlow computation."""
+
+  @abc.abstractmethod
+  def set_hparams(self, state: Any, hparams: Any) -> Any:
+    """The state with other hyperparameters."""
+
+
+class _HparamsState(ServerState):
+  """The hyperparameters alone."""
+
+  def __init__(self, optimizer: tff.learning.optimizers.Optimizer):
+    hparams = _initial_hparams(optimizer)
+
+    @_compat.federated_computation
+    def initialize():
+      return _compat.federated_value(hparams, _compat.SERVER)
+
+    self.initialize = initialize
+    self.hparams_type = initialize.type_signature.result.member
+    self.shared_type = None
+
+  def broadcast(self, state: Any) -> tuple[Any, ...]:
+    return (_compat.federated_broadcast(state),)
+
+  def next(self, state: Any, reported: Any, num_healthy: Any) -> Any:
+    del reported, num_healthy  # Unused.
+    return state
+
+  def get_hparams(self, state: Any) -> Any:
+    return state
+
+  def set_hparams(self, state: Any, hparams: Any) -> Any:
+    del state  # Unused.
+    return hparams
+
+
+class _FederatedState(ServerState):
+  """The hyperparameters, and what a `FederatedOptimizer` shares."""
+
+  def __init__(
+      self,
+      optimizer: tff.learning.optimizers.Optimizer,
+      shared: shared_state.SharedState,
+  ):
+    hparams = _initial_hparams(optimizer)
+    self._shared = shared
+
+    @_compat.federated_computation
+    def initialize():
+      round_and_shared = _compat.federated_eval(shared.initial, _compat.SERVER)
+      return self._zip(
+          _compat.federated_value(hparams, _compat.SERVER),
+          round_and_shared[0],
+          round_and_shared[1],
+          shared.initialize_aggregator(),
+      )
+
+    self.initialize = initialize
+    self.hparams_type = initialize.type_signature.result.member[_HPARAMS_KEY]
+    self.shared_type = shared.type_signature
+
+  def _zip(self, hparams, round_num, shared, aggregator):
+    return _compat.federated_zip(
+        _OrderedDict(
+            [
+                (_HPARAMS_KEY, hparams),
+                (shared_state.ROUND_NUM_KEY, round_num),
+                (shared_state.SHARED_KEY, shared),
+                (shared_state.AGGREGATOR_KEY, aggregator),
+            ]
+        )
+    )
+
+  def broadcast(self, state: Any) -> tuple[Any, ...]:
+    round_and_shared = _compat.federated_zip(
+        (state[shared_state.ROUND_NUM_KEY], state[shared_state.SHARED_KEY])
+    )
+    return (
+        _compat.federated_broadcast(state[_HPARAMS_KEY]),
+        _compat.federated_broadcast(round_and_shared),
+    )
+
+  def next(self, state: Any, reported: Any, num_healthy: Any) -> Any:
+    return self._zip(
+        state[_HPARAMS_KEY], *self._shared.next(state, reported, num_healthy)
+    )
+
+  def get_hparams(self, state: Any) -> Any:
+    return state[_HPARAMS_KEY]
+
+  def set_hparams(self, state: Any, hparams: Any) -> Any:
+    return _OrderedDict(state, **{_HPARAMS_KEY: hparams})
+
+
+def build_server_state(
+    update: client_update_lib.ClientUpdate,
+    aggregators: Mapping[str, weighting.Aggregator],
+) -> ServerState:
+  """Builds what the server keeps for the optimizer of the clients.
+
+  Args:
+    update: What clients do.
+    aggregators: Aggregation factories by the names of what a
+      `FederatedOptimizer` shares.
+
+  Returns:
+    The state's computations.
+
+  Raises:
+    ValueError: If an aggregator does not fit what is sent.
+  """
+  if not update.is_federated:
+    return _HparamsState(update.optimizer)
+  shared = shared_state.SharedState(update, aggregators)
+  return _FederatedState(update.optimizer, shared)

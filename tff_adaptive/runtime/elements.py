@@ -1,0 +1,157 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The elements of clients' sequences: their specs, and whether values fit."""
+
+from collections.abc import Iterable, Iterator, Mapping
+import functools
+import itertools
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive import _compat
+from tff_adaptive.runtime import values
+
+
+def component_specs(leaf_type: _compat.SequenceType) -> list[tf.TensorSpec]:
+  """The specs of an element's components, in the order of `tf.nest`."""
+  return tf.nest.flatten(tff.types.type_to_tf_tensor_specs(leaf_type.element))
+
+
+def iterate(value: Any, leaf_type: _compat.SequenceType) -> Iterator[list[Any]]:
+  """The components of each element, in the order of `tf.nest`."""
+  if not isinstance(value, Iterable):
+    raise TypeError(
+        'Expected a `tf.data.Dataset`, or a list of elements of type '
+        f'{leaf_type.element}, for each client, found {type(value).__name__}.'
+    )
+  flatten = values.build_flatten(leaf_type.element)
+  pack = values.build_pack(leaf_type.element)
+  for element in value:
+    yield tf.nest.flatten(pack(iter(flatten(element))))
+
+
+def check_dataset(
+    dataset: tf.data.Dataset, leaf_type: _compat.SequenceType
+) -> None:
+  """Raises if the elements of a dataset are not those of a sequence's type."""
+  expected = tff.types.type_to_tf_tensor_specs(leaf_type.element)
+  found = dataset.element_spec
+  if not _same_names(found, expected) or not all(
+      f.dtype == e.dtype and f.shape.is_compatible_with(e.shape)
+      for f, e in zip(tf.nest.flatten(found), tf.nest.flatten(expected))
+  ):
+    raise TypeError(
+        f'Expected a dataset with elements of type {leaf_type.element}, found '
+        f'{found}.'
+    )
+
+
+def _same_names(left: Any, right: Any) -> bool:
+  """Whether two structures have as many fields, of the same names if any."""
+  if isinstance(left, Mapping) and isinstance(right, Mapping):
+    return set(left) == set(right) and all(
+        _same_names(left[name], right[name]) for name in left
+    )
+  return len(tf.nest.flatten(left)) == len(tf.nest.flatten(right))
+
+
+def to_arrays(
+    components: list[Any], specs: list[tf.TensorSpec]
+) -> list[np.ndarray]:
+  """The components of an element as arrays of the dtypes of their specs."""
+  return [
+      np.asarray(component, spec.dtype.as_numpy_dtype)
+      for component, spec in zip(components, specs)
+  ]
+
+
+def empty_array(spec: tf.TensorSpec) -> np.ndarray:
+  """An array like a component; each axis of unknown size has size 0."""
+  shape = [size or 0 for size in spec.shape]
+  return np.zeros(shape, spec.dtype.as_numpy_dtype)
+
+
+def are_alike(specs: list[tf.TensorSpec]) -> bool:
+  """Whether all elements have one shape."""
+  return all(spec.shape.is_fully_defined() for spec in specs)
+
+
+def are_batches(specs: list[tf.TensorSpec]) -> bool:
+  """Whether elements are batches of any size."""
+  return all(spec.shape.rank and spec.shape[0] is None for spec in specs)
+
+
+def check_rows(
+    rows: Mapping[str, Any], leaf_type: _compat.SequenceType
+) -> None:
+  """Raises if rows by feature are not those of a sequence's type."""
+  expected = tff.types.type_to_tf_tensor_specs(leaf_type.element)
+  names = list(expected) if isinstance(expected, dict) else None
+  found = tf.nest.flatten(dict(rows))
+  specs = tf.nest.flatten(expected)
+  if (
+      (names is not None and set(names) != set(rows))
+      or len(specs) != len(found)
+      or not all(
+          tf.as_dtype(f.dtype) == e.dtype
+          and tf.TensorShape(f.shape[1:]).is_compatible_with(e.shape[1:])
+          for f, e in zip(found, specs)
+      )
+  ):
+    described = {
+        name: (tf.as_dtype(r.dtype).name, list(r.shape[1:]))
+        for name, r in rows.items()
+    }
+    raise TypeError(
+        f'Expected clients with elements of type {leaf_type.element}, found '
+        f'the features {described}.'
+    )
+
+
+def as_dataset(value: Any, leaf_type: _compat.SequenceType) -> tf.data.Dataset:
+  """A client's sequence as a dataset.
+
+  Args:
+    value: A `tf.data.Dataset`, or an iterable of elements.
+    leaf_type: The type of the sequence.
+
+  Returns:
+    A `tf.data.Dataset`.
+
+  Raises:
+    TypeError: If the elements are not those of the type.
+  """
+  if isinstance(value, tf.data.Dataset):
+    check_dataset(value, leaf_type)
+    return value
+  structure = tff.types.type_to_tf_tensor_specs(leaf_type.element)
+  specs = component_specs(leaf_type)
+
+  def build(elements):
+    columns = [np.stack(column) for column in zip(*elements)]
+    return tf.data.Dataset.from_tensor_slices(
+        tf.nest.pack_sequence_as(structure, columns)
+    )
+
+  elements = [
+      to_arrays(components, specs) for components in iterate(value, leaf_type)
+  ]
+  if not elements:
+    return build([list(map(empty_array, specs))]).take(0)
+  runs = itertools.groupby(elements, lambda arrays: [a.shape for a in arrays])
+  datasets = [build(list(run)) for _, run in runs]
+  return functools.reduce(lambda left, right: left.concatenate(right), datasets)

@@ -1,0 +1,386 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Evaluation client by client, also after a client's own fine-tuning.
+
+All clients go through one graph, many in a call, in this process: see
+`tff_adaptive.runtime`. Clients that are in files are read when their turn
+comes.
+"""
+
+import collections
+from collections.abc import Callable, Iterator, Sequence
+import math
+from typing import Any, NamedTuple, Optional
+
+import attrs
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive.client_works import client_evaluation as computations
+from tff_adaptive.client_works import gradients
+from tff_adaptive.client_works import model_adapter
+from tff_adaptive.runtime import compiled
+from tff_adaptive.runtime import plans
+from tff_adaptive.simulation import augmentation as augmentation_lib
+from tff_adaptive.simulation import batching
+from tff_adaptive.simulation import client_data
+from tff_adaptive.simulation import client_data_transforms
+from tff_adaptive.simulation import client_metrics
+from tff_adaptive.simulation import cohort as cohort_lib
+from tff_adaptive.simulation import random_streams
+
+_DEFAULT_BATCH_SIZE = 256
+_DEFAULT_TRAIN_BATCH_SIZE = 20
+# The clients of one call: until there are so many examples, or clients.
+_MAX_EXAMPLES = 16_384
+_MAX_CLIENTS = 1024
+# What keeps the draws of an evaluation apart from those of the training.
+_USE = 'client_evaluation'
+
+
+class PersonalizedMetrics(NamedTuple):
+  """What fine-tuning changes.
+
+  Attributes:
+    before: The metrics of the weights that every client received.
+    after: Those of each client's own weights, of the same clients.
+  """
+
+  before: client_metrics.ClientMetrics
+  after: client_metrics.ClientMetrics
+
+
+@attrs.frozen(eq=False)
+class _Evaluator:
+  """Runs a computation on clients, some at a time.
+
+  Attributes:
+    computation: From weights and clients to rows, in the order of the clients,
+      which the compiled runtime keeps.
+    clients: Whose examples are evaluated.
+    client_ids: Which of them, in order.
+    collect: Returns the argument of some clients.
+    context: Where the computation runs.
+    seed: What dropout depends on, and the client's id.
+  """
+
+  computation: Any
+  clients: client_data.ClientArrays
+  client_ids: Sequence[str]
+  collect: Callable[[Sequence[str]], Sequence[Any]]
+  context: compiled.CompiledContext
+  seed: int
+
+  def __call__(self, weights: tff.learning.models.ModelWeights) -> Any:
+    """Returns the rows of all clients, stacked."""
+    spec = tff.types.type_to_tf_tensor_specs(
+        self.computation.type_signature.parameter[0].member
+    )
+    received = tf.nest.pack_sequence_as(spec, tf.nest.flatten(weights))
+    parts = []
+    with tff.framework.get_context_stack().install(self.context):
+      for client_ids in self._chunks():
+        self.context.begin_round(self.seed, 0, client_ids)
+        part = self.computation(received, self.collect(client_ids))
+        parts.append(tf.nest.map_structure(np.asarray, part))
+    return tf.nest.map_structure(lambda *rows: np.concatenate(rows), *parts)
+
+  def _chunks(self) -> Iterator[list[str]]:
+    """Yields the clients of one call after the other."""
+    chunk: list[str] = []
+    num_examples = 0
+    for client_id in self.client_ids:
+      chunk.append(client_id)
+      num_examples += self.clients.num_examples(client_id)
+      if num_examples >= _MAX_EXAMPLES or len(chunk) == _MAX_CLIENTS:
+        yield chunk
+        chunk, num_examples = [], 0
+    if chunk:
+      yield chunk
+
+  def to_metrics(self, rows: Any) -> client_metrics.ClientMetrics:
+    """Returns the metrics of the clients that have examples."""
+    num_examples = rows[computations.NUM_EXAMPLES_KEY]
+    has_examples = num_examples > 0
+    return client_metrics.ClientMetrics(
+        np.asarray(self.client_ids)[has_examples].tolist(),
+        num_examples[has_examples],
+        {
+            name: values[has_examples]
+            for name, values in rows[computations.METRICS_KEY].items()
+        },
+    )
+
+
+@attrs.frozen(eq=False)
+class _FineTuning:
+  """What a client trains on before it is evaluated.
+
+  Attributes:
+    train_clients: The examples to train on.
+    num_epochs: Passes over them; used where `num_steps` is None.
+    num_steps: How many batches, of as many epochs as it takes.
+    batch_size: Examples in a batch.
+    max_examples: How many examples of a client count.
+    seed: The seed of shuffling and augmentation.
+    augmentation: Changes examples on their way into training.
+  """
+
+  train_clients: client_data.ClientArrays
+  num_epochs: int
+  num_steps: Optional[int]
+  batch_size: int
+  max_examples: Optional[int]
+  seed: int
+  augmentation: Optional[augmentation_lib.Augmentation]
+
+  def batches(self, client_id: str) -> list[Any]:
+    """Returns the batches of a client, in the order of training."""
+    plan = batching.BatchPlan(
+        self.batch_size, self.num_epochs, self.max_examples
+    )
+    if self.num_steps is not None:
+      num_examples = self.train_clients.num_examples(client_id)
+      one_epoch = attrs.evolve(plan, num_epochs=1)
+      in_epoch = max(1, batching.num_steps(one_epoch, num_examples))
+      num_epochs = math.ceil(self.num_steps / in_epoch)
+      plan = attrs.evolve(plan, num_epochs=num_epochs)
+    cohort = cohort_lib.Cohort(
+        self.train_clients,
+        [client_id],
+        round_num=0,
+        seed=self.seed,
+        plan=plan,
+        augmentation=self.augmentation,
+    )
+    return cohort.batches(0)[: self.num_steps]
+
+
+def _sample(
+    client_ids: Sequence[str], num_clients: Optional[int], seed: int
+) -> Sequence[str]:
+  if num_clients is None:
+    return client_ids
+  return client_data_transforms.sample_client_ids(
+      client_ids, num_clients, random_streams.derived_seed(seed, _USE)
+  )
+
+
+def build_client_evaluation(
+    model: model_adapter.Model,
+    clients: client_data.ClientArrays,
+    *,
+    num_clients: Optional[int] = None,
+    seed: int = 0,
+    batch_size: int = _DEFAULT_BATCH_SIZE,
+    devices: str = plans.AUTO,
+    plan: str = plans.AUTO,
+) -> Callable[[tff.learning.models.ModelWeights], client_metrics.ClientMetrics]:
+  """Builds a function that evaluates weights on every client's examples.
+
+  The examples of a client are cut into consecutive batches of its own, the last
+  one as short as it comes; its loss is the mean over its examples, added up in
+  float64. Dropout is off. The graph is built at the first call.
+
+  Args:
+    model: A `tff.learning.models.FunctionalModel`, or a function without
+      arguments that returns a `tff.learning.models.VariableModel`.
+    clients: The clients, with batches as the model takes them.
+    num_clients: How many of them, drawn at random, for good. None (the default)
+      for all.
+    seed: The seed of the draw. Defaults to 0.
+    batch_size: Examples evaluated at once, a positive integer. Defaults to 256.
+    devices: Where this runs, see `tff_adaptive.runtime.compiled_context`. By
+      default the first GPU, else the CPU.
+    plan: How, see the same. By default what suits the device and the model.
+
+  Returns:
+    A function from `tff.learning.models.ModelWeights` to `ClientMetrics`: the
+    loss and the model's own floating scalar metrics. Clients without examples
+    are not in them.
+
+  Raises:
+    TypeError: If a number is not an integer.
+    ValueError: If a number is not positive, or there are not `num_clients`.
+
+  Example:
+
+    >>> evaluate = build_client_evaluation(model, task.test_data)
+    >>> evaluate(weights).summarize('clients/')['clients/accuracy_median']
+    0.91
+  """
+  batches = batching.BatchPlan(batch_size, shuffle=False)
+  client_ids = _sample(clients.client_ids, num_clients, seed)
+
+  def collect(chunk):
+    return cohort_lib.Cohort(
+        clients, chunk, round_num=0, seed=seed, plan=batches
+    )
+
+  evaluator = _Evaluator(
+      computations.build_evaluation_computation(model),
+      clients,
+      client_ids,
+      collect,
+      compiled.create_compiled_context(
+          devices=devices, plan=plan, strict=True, seed=seed
+      ),
+      seed,
+  )
+  return lambda weights: evaluator.to_metrics(evaluator(weights))
+
+
+def build_personalized_evaluation(
+    model: model_adapter.Model,
+    train_clients: client_data.ClientArrays,
+    test_clients: client_data.ClientArrays,
+    optimizer: tff.learning.optimizers.Optimizer,
+    *,
+    num_epochs: int = 1,
+    num_steps: Optional[int] = None,
+    batch_size: int = _DEFAULT_TRAIN_BATCH_SIZE,
+    max_examples: Optional[int] = None,
+    gradient_options: gradients.GradientOptions = gradients.GradientOptions(),
+    augmentation: Optional[augmentation_lib.Augmentation] = None,
+    num_clients: Optional[int] = None,
+    seed: int = 0,
+    devices: str = plans.AUTO,
+    plan: str = plans.AUTO,
+) -> Callable[[tff.learning.models.ModelWeights], PersonalizedMetrics]:
+  """Builds a function that evaluates what clients gain by fine-tuning.
+
+  Every client starts at the weights that are evaluated, trains on its own
+  examples, as in a round without loss term, and is evaluated on the examples
+  that it holds out, before and after. Nothing of it is kept: the next call
+  starts over, with the same batches and dropout masks, which depend on the seed
+  and the client's id alone. Dropout is off in the evaluation. A client whose
+  training ends in something that is not finite keeps the weights it started at.
+
+  Args:
+    model: As for `build_client_evaluation`.
+    train_clients: What clients train on.
+    test_clients: What they are evaluated on, as the model takes it. The clients
+      are those whose ids are in both.
+    optimizer: What they train with: a `tff.learning.optimizers.Optimizer`, or
+      an `ExtraArgsOptimizer` of `tff_adaptive.optimizers`, new for every
+      client.
+    num_epochs: Passes over a client's examples, a positive integer. Defaults
+      to 1.
+    num_steps: Local steps instead, of as many passes as it takes. None (the
+      default) for `num_epochs`.
+    batch_size: Examples in a batch of training, a positive integer. Defaults to
+      20, that of FedOpt's tasks.
+    max_examples: How many examples of a client it trains on, the first ones in
+      stored order. None (the default) for all.
+    gradient_options: What happens to a gradient before the optimizer sees it.
+      Nothing by default.
+    augmentation: What happens to the examples of `train_clients` on their way
+      into training, as in `Task`; None (the default) for nothing.
+    num_clients: As for `build_client_evaluation`.
+    seed: The seed of the draw of clients, the order of their examples, their
+      augmentation and their dropout masks. Defaults to 0.
+    devices: As for `build_client_evaluation`.
+    plan: As for `build_client_evaluation`.
+
+  Returns:
+    A function from `tff.learning.models.ModelWeights` to `PersonalizedMetrics`.
+
+  Raises:
+    TypeError: If a number is not an integer, or the optimizer is none.
+    ValueError: If a number is not positive, no client is in both, there are
+      not `num_clients`, or the optimizer needs what a server shares, as that of
+      SCAFFOLD does.
+
+  Example:
+
+    >>> train, test = split_examples(clients, 0.2, seed=0)
+    >>> evaluate = build_personalized_evaluation(
+    ...     model, train, test, optimizers.build_delta_sgd())
+    >>> found = evaluate(weights)
+    >>> found.after.values['accuracy'] - found.before.values['accuracy']
+    array([0.02, 0.  , 0.11])
+
+  References:
+    Wang et al., Federated Evaluation of On-device Personalization, 2019,
+    https://arxiv.org/abs/1910.10252, and TFF's
+    `tff.learning.algorithms.build_personalization_eval_computation`, which
+    takes a client's training as a function of the user's own.
+  """
+  batching.BatchPlan(batch_size, num_epochs, max_examples)
+  if num_steps is not None and num_steps < 1:
+    raise ValueError(f'`num_steps` must be positive, found {num_steps}.')
+  client_ids = _sample(_in_both(train_clients, test_clients), num_clients, seed)
+  fine_tuning = _FineTuning(
+      train_clients,
+      num_epochs,
+      num_steps,
+      batch_size,
+      max_examples,
+      random_streams.derived_seed(seed, _USE),
+      augmentation,
+  )
+  evaluation_plan = batching.BatchPlan(_DEFAULT_BATCH_SIZE, shuffle=False)
+
+  def collect(chunk):
+    tested = cohort_lib.Cohort(
+        test_clients, chunk, round_num=0, seed=seed, plan=evaluation_plan
+    )
+    return [
+        collections.OrderedDict(
+            [
+                (computations.TRAIN_KEY, fine_tuning.batches(client_id)),
+                (computations.TEST_KEY, tested.batches(place)),
+            ]
+        )
+        for place, client_id in enumerate(chunk)
+    ]
+
+  evaluator = _Evaluator(
+      computations.build_personalization_computation(
+          model, optimizer, gradient_options
+      ),
+      train_clients,
+      client_ids,
+      collect,
+      compiled.create_compiled_context(
+          devices=devices, plan=plan, strict=True, seed=seed
+      ),
+      fine_tuning.seed,
+  )
+
+  def evaluate(weights):
+    rows = evaluator(weights)
+    return PersonalizedMetrics(
+        evaluator.to_metrics(rows[computations.BEFORE_KEY]),
+        evaluator.to_metrics(rows[computations.AFTER_KEY]),
+    )
+
+  return evaluate
+
+
+def _in_both(
+    train_clients: client_data.ClientArrays,
+    test_clients: client_data.ClientArrays,
+) -> Sequence[str]:
+  """Returns the clients that can be personalized, or raises."""
+  tested = set(test_clients.client_ids)
+  ids = [name for name in train_clients.client_ids if name in tested]
+  if not ids:
+    raise ValueError(
+        'No client has both examples to train on and examples to test on; keep '
+        "a part of every client's examples for testing, as "
+        '`task_transforms.hold_out_examples` does (--heldout_fraction).'
+    )
+  return ids
