@@ -133,10 +133,10 @@ def _import(
   )
   remaining = iter(outputs)
   structure = concrete.structured_outputs
+  # The gradient of an embedding is several tensors, `tf.IndexedSlices`.
+  leaves = tf.nest.flatten(structure, expand_composites=True)
   return tf.nest.pack_sequence_as(
       structure,
-      [
-          None if leaf is None else next(remaining)
-          for leaf in tf.nest.flatten(structure)
-      ],
+      [None if leaf is None else next(remaining) for leaf in leaves],
+      expand_composites=True,
   )

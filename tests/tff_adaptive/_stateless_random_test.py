@@ -193,6 +193,26 @@ class StatelessRandomTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllClose(tripled, 3.0 * loss)
     self.assertAllClose(tf.reduce_sum(gradient), loss)
 
+  def test_gradients_of_rows_stay_slices(self):
+    def gradient(table, rows):
+      with tf.GradientTape() as tape:
+        tape.watch(table)
+        chosen = tf.gather(table, rows)
+        loss = tf.reduce_sum(chosen * tf.random.uniform(tf.shape(chosen)))
+      return {'slices': tape.gradient(loss, table), 'none': None}
+
+    @tf.function
+    def call(table, rows, seed):
+      found = _stateless_random.call_with_seed(gradient, seed, table, rows)
+      self.assertIsInstance(found['slices'], tf.IndexedSlices)
+      self.assertIsNone(found['none'])
+      return tf.convert_to_tensor(found['slices'])
+
+    table, rows = tf.zeros([4, 2]), tf.constant([1, 3, 1])
+    first, second = (call(table, rows, tf.constant([1, 2])) for _ in range(2))
+    self.assertAllEqual(first, second)
+    self.assertAllEqual(tf.reduce_any(first > 0, axis=1), [0, 1, 0, 1])
+
   def test_each_iteration_draws_its_own_numbers(self):
     @tf.function
     def run(seed):

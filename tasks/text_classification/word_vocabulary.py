@@ -1,0 +1,148 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""A vocabulary of words, counted on texts, and what turns texts into tokens."""
+
+import collections
+from collections.abc import Iterable
+import re
+from typing import Union
+
+import attrs
+import numpy as np
+
+# Tokens that are no words; the words follow.
+PAD = 0
+OUT_OF_VOCABULARY = 1
+START = 2
+NUM_SPECIAL_TOKENS = 3
+
+# Letters and digits, with apostrophes between them.
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+
+Text = Union[str, bytes]
+
+
+def to_str(text: Text) -> str:
+  """Returns a text that a file or TensorFlow may have given as UTF-8."""
+  if isinstance(text, bytes):
+    return text.decode('utf-8', errors='replace')
+  return text
+
+
+def split_words(text: Text) -> list[str]:
+  """Splits a text into words in lower case, leaving out what is between them.
+
+  Args:
+    text: The text, a string or its UTF-8.
+
+  Returns:
+    Its words in their order: letters and digits, joined by apostrophes.
+
+  Example:
+
+    >>> split_words("Fed's rates: UP 2%!")
+    ["fed's", 'rates', 'up', '2']
+  """
+  return _WORD.findall(to_str(text).lower())
+
+
+@attrs.frozen
+class WordVocabulary:
+  """The tokens of words: 0 pads, 1 is any other word, 2 begins every text.
+
+  Attributes:
+    words: The words, of which the first is token 3.
+  """
+
+  words: tuple[str, ...]
+  _tokens: dict[str, int] = attrs.field(init=False, repr=False, eq=False)
+
+  @_tokens.default
+  def _number_words(self) -> dict[str, int]:
+    return {
+        word: NUM_SPECIAL_TOKENS + place
+        for place, word in enumerate(self.words)
+    }
+
+  @property
+  def size(self) -> int:
+    """The number of tokens, those included that are no words."""
+    return NUM_SPECIAL_TOKENS + len(self.words)
+
+  def encode(self, texts: Iterable[Text], max_length: int) -> np.ndarray:
+    """Returns the tokens of texts, cut or padded to one length.
+
+    Args:
+      texts: The texts, strings or their UTF-8.
+      max_length: How many tokens of a text count, the one that begins it
+        included.
+
+    Returns:
+      The tokens, int32 of shape [num_texts, max_length].
+
+    Example:
+
+      >>> WordVocabulary(('up', 'rates')).encode(['Rates are up'], 6)
+      array([[2, 4, 1, 3, 0, 0]], dtype=int32)
+    """
+    texts = list(texts)
+    tokens = np.full([len(texts), max_length], PAD, np.int32)
+    tokens[:, 0] = START
+    for row, text in zip(tokens, texts):
+      words = split_words(text)[: max_length - 1]
+      row[1 : len(words) + 1] = [
+          self._tokens.get(word, OUT_OF_VOCABULARY) for word in words
+      ]
+    return tokens
+
+
+def build_word_vocabulary(
+    texts: Iterable[Text], vocab_size: int
+) -> WordVocabulary:
+  """Builds the vocabulary of the words that occur most often in texts.
+
+  Args:
+    texts: The texts to count on, those of training.
+    vocab_size: The number of tokens, the three included that are no words.
+
+  Returns:
+    The vocabulary: words by how often they occur, the most frequent first, and
+    alphabetically where they occur equally often.
+
+  Raises:
+    ValueError: If `vocab_size` leaves no room for a word, or the texts have too
+      few different words.
+
+  Example:
+
+    >>> build_word_vocabulary(['b a b', 'c a d'], vocab_size=6).words
+    ('a', 'b', 'c')
+  """
+  if vocab_size <= NUM_SPECIAL_TOKENS:
+    raise ValueError(
+        f'`vocab_size` must be more than {NUM_SPECIAL_TOKENS}, the tokens that '
+        f'are no words, found {vocab_size}.'
+    )
+  counts: collections.Counter[str] = collections.Counter()
+  for text in texts:
+    counts.update(split_words(text))
+  num_words = vocab_size - NUM_SPECIAL_TOKENS
+  if num_words > len(counts):
+    raise ValueError(
+        f'`vocab_size` must be at most {len(counts) + NUM_SPECIAL_TOKENS}, '
+        f'since the training texts have {len(counts)} different words, found '
+        f'{vocab_size}.'
+    )
+  ordered = sorted(counts, key=lambda word: (-counts[word], word))
+  return WordVocabulary(tuple(ordered[:num_words]))
