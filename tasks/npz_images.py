@@ -287,8 +287,8 @@ def _read_npz(path: pathlib.Path) -> _RawArrays:
   except Exception as error:  # pylint: disable=broad-exception-caught
     # Of zipfile, zlib, tokenize and NumPy, depending on the byte that is wrong.
     raise ValueError(
-        f'{path} is damaged ({_errors.first_line(error)}); replace it by a good '
-        'copy.'
+        f'{path} is damaged ({_errors.first_line(error)}); replace it by a '
+        'good copy.'
     ) from error
   raise ValueError(
       f'{path} must hold the arrays {", ".join(_KEYS)}, but '

@@ -18,13 +18,13 @@ from collections.abc import Iterator, Mapping
 import csv
 import os
 import pathlib
-import re
 from typing import Any, Optional, Union
 
 import attrs
 import numpy as np
 import tensorflow as tf
 
+from tff_adaptive import _errors
 from tff_adaptive.simulation import data_sources
 from tff_adaptive.simulation import feature_arrays
 
@@ -162,7 +162,7 @@ class TextDataset:
       # TensorFlow, protobuf and tensorflow-datasets have errors of their own.
       raise ValueError(
           f'{version} could not be read as a prepared data set '
-          f'({_first_line(error)}); delete it and prepare it again.'
+          f'({_errors.first_line(error)}); delete it and prepare it again.'
       ) from error
 
 
@@ -204,8 +204,8 @@ def _csv_rows(path: pathlib.Path) -> Iterator[tuple[bytes, int]]:
         yield _join(cell.encode() for cell in row[1:]), int(row[0]) - 1
   except (csv.Error, UnicodeDecodeError) as error:
     raise ValueError(
-        f'{path} could not be read ({_first_line(error)}); replace it by a '
-        'good copy.'
+        f'{path} could not be read ({_errors.first_line(error)}); replace it '
+        'by a good copy.'
     ) from error
 
 
@@ -218,11 +218,3 @@ def _to_examples(texts: Any, labels: Any) -> feature_arrays.Examples:
       text=np.array(list(texts), dtype=object),
       label=np.asarray(labels, dtype=np.int32),
   )
-
-
-def _first_line(error: BaseException) -> str:
-  """Returns what an error says in its first line, to be part of a sentence."""
-  # TensorFlow puts the name of the operation in front.
-  text = re.sub(r'^\{\{.*?\}\}\s*', '', str(error).strip())
-  lines = text.splitlines() or [type(error).__name__]
-  return lines[0].strip().rstrip('.')
