@@ -14,11 +14,13 @@
 """AdaAlter's client rule: Adagrad whose accumulator is averaged and frozen."""
 
 import collections
+import functools
 from typing import Any
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive.optimizers import _fused
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
@@ -35,7 +37,9 @@ _NUM_STEPS_KEY = 'num_steps'
 State = collections.OrderedDict[str, Any]
 
 
-class _AdaAlter(federated_optimizer.FederatedOptimizer):
+class _AdaAlter(
+    optimizer.HparamsInState, federated_optimizer.FederatedOptimizer
+):
   """AdaAlter's client rule, see `build_adaalter`."""
 
   def __init__(self, hparams: State, initial_second_moment: float):
@@ -44,7 +48,7 @@ class _AdaAlter(federated_optimizer.FederatedOptimizer):
     optimizer.check_rate(
         'initial_second_moment', initial_second_moment, 'AdaAlter'
     )
-    self._hparams = hparams
+    super().__init__(hparams)
     self._initial_second_moment = initial_second_moment
 
   def initialize_shared(self, specs):
@@ -75,47 +79,41 @@ class _AdaAlter(federated_optimizer.FederatedOptimizer):
       self, state, weights, gradients, *, value=None, value_and_grad_fn=None
   ):
     del value, value_and_grad_fn  # Unused.
-    gradients = tff.learning.optimizers.handle_indexed_slices_gradients(
-        gradients
-    )
-    tff.learning.optimizers.check_weights_gradients_match(weights, gradients)
-    moment_specs = vectors.moment_specs(weights)
-    for key in _MOMENT_KEYS:
-      optimizer.check_weights_state_match(moment_specs, state[key], key)
-
-    def step(w, frozen, g):
-      if g is None:
-        return w
-      learning_rate, epsilon, num_steps = (
-          tf.cast(state[key], frozen.dtype)
-          for key in (*_HPARAMS_KEYS, _NUM_STEPS_KEY)
-      )
-      denominator = tf.sqrt(frozen + (num_steps + 1.0) * tf.square(epsilon))
-      moved = tf.cast(w, frozen.dtype) - learning_rate * (
-          tf.math.divide_no_nan(tf.cast(g, frozen.dtype), denominator)
-      )
-      return tf.cast(moved, w.dtype)
-
-    def accumulate(accumulator, g):
-      if g is None:
-        return accumulator
-      return accumulator + tf.square(tf.cast(g, accumulator.dtype))
+    gradients = optimizer.dense_gradients(weights, gradients)
+    optimizer.check_moments(weights, state, _MOMENT_KEYS)
 
     new_state = collections.OrderedDict(state)
     new_state[_NUM_STEPS_KEY] = state[_NUM_STEPS_KEY] + 1
-    new_state[_ACCUMULATOR_KEY] = tf.nest.map_structure(
-        accumulate, state[_ACCUMULATOR_KEY], gradients
-    )
-    new_weights = tf.nest.map_structure(
-        step, weights, state[SECOND_MOMENT_KEY], gradients
+    new_weights, new_state[_ACCUMULATOR_KEY] = _fused.step_tensors(
+        _step_tensor,
+        functools.partial(_coefficients, new_state),
+        weights,
+        gradients,
+        [state[_ACCUMULATOR_KEY]],
+        [state[SECOND_MOMENT_KEY]],
     )
     return new_state, new_weights
 
-  def get_hparams(self, state):
-    return collections.OrderedDict((key, state[key]) for key in _HPARAMS_KEYS)
 
-  def set_hparams(self, state, hparams):
-    return collections.OrderedDict(state, **hparams)
+def _coefficients(state: State, dtype: tf.DType) -> tuple[tf.Tensor, ...]:
+  """The learning rate, and what is added to the frozen accumulator."""
+  learning_rate, epsilon, num_steps = (
+      tf.cast(state[key], dtype) for key in (*_HPARAMS_KEYS, _NUM_STEPS_KEY)
+  )
+  return learning_rate, num_steps * tf.square(epsilon)
+
+
+def _step_tensor(
+    coefficients: tuple[tf.Tensor, ...],
+    w: tf.Tensor,
+    g: tf.Tensor,
+    accumulator: tf.Tensor,
+    frozen: tf.Tensor,
+) -> tuple[tf.Tensor, ...]:
+  """The new weights and accumulator of one tensor."""
+  learning_rate, added = coefficients
+  direction = tf.math.divide_no_nan(g, tf.sqrt(frozen + added))
+  return w - learning_rate * direction, accumulator + tf.square(g)
 
 
 def build_adaalter(

@@ -20,13 +20,15 @@ whether the root is of the accumulator or of its maximum so far.
 """
 
 import collections
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+import functools
 from typing import Any, Optional
 
 import attrs
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive.optimizers import _fused
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
 
@@ -148,15 +150,16 @@ class Rule:
     return keys + [MAX_SECOND_MOMENT_KEY] * self.keeps_maximum
 
 
-class _Adaptive(tff.learning.optimizers.Optimizer):
+class _Adaptive(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
   """An adaptive rule, see the builders."""
 
   def __init__(self, rule: Rule):
+    super().__init__(rule.hparams())
     self._rule = rule
 
   def initialize(self, specs: Any) -> State:
     rule = self._rule
-    state = collections.OrderedDict(rule.hparams())
+    state = collections.OrderedDict(self._hparams)
     if rule.bias_correction:
       state[_NUM_STEPS_KEY] = tf.zeros([], tf.int32)
     starts = {SECOND_MOMENT_KEY: rule.initial_second_moment}
@@ -167,49 +170,57 @@ class _Adaptive(tff.learning.optimizers.Optimizer):
   def next(
       self, state: State, weights: Any, gradients: Any
   ) -> tuple[State, Any]:
-    gradients = tff.learning.optimizers.handle_indexed_slices_gradients(
-        gradients
-    )
-    tff.learning.optimizers.check_weights_gradients_match(weights, gradients)
-    moment_specs = vectors.moment_specs(weights)
-    for key in self._rule.moment_keys:
-      optimizer.check_weights_state_match(moment_specs, state[key], key)
+    gradients = optimizer.dense_gradients(weights, gradients)
+    optimizer.check_moments(weights, state, self._rule.moment_keys)
     new_state = collections.OrderedDict(state)
     if self._rule.bias_correction:
       new_state[_NUM_STEPS_KEY] = state[_NUM_STEPS_KEY] + 1
 
-    held = [state[key] for key in self._rule.moment_keys]
-    moved = [
-        (w, *moments)
-        if g is None
-        else self._step_tensor(new_state, w, g, moments)
-        for w, g, *moments in zip(
-            *map(tf.nest.flatten, (weights, gradients, *held))
-        )
-    ]
-    columns = list(zip(*moved)) or [()] * (1 + len(held))
-    new_weights, *new_moments = (
-        tf.nest.pack_sequence_as(weights, column) for column in columns
+    new_weights, *new_moments = _fused.step_tensors(
+        self._step_tensor,
+        functools.partial(self._coefficients, new_state),
+        weights,
+        gradients,
+        [state[key] for key in self._rule.moment_keys],
     )
     new_state.update(zip(self._rule.moment_keys, new_moments))
     return new_state, new_weights
 
+  def _coefficients(
+      self, state: State, dtype: tf.DType
+  ) -> dict[str, tf.Tensor]:
+    """The hyperparameters of a step, with the corrections of the start.
+
+    Dividing the moments m and v by c_1 and c_2 is the same as multiplying the
+    learning rate by sqrt(c_2) / c_1 and epsilon by sqrt(c_2): no pass over the
+    weights. As a floor, epsilon is below v before it is corrected.
+    """
+    rule = self._rule
+    hparams = {key: tf.cast(state[key], dtype) for key in rule.hparams_keys}
+    if not rule.bias_correction:
+      return hparams
+    num_steps = tf.cast(state[_NUM_STEPS_KEY], dtype)
+    if rule.has_momentum:
+      hparams[_LEARNING_RATE_KEY] /= 1.0 - tf.pow(
+          hparams[_BETA_1_KEY], num_steps
+      )
+    if rule.beta_2 is not None:
+      root = tf.sqrt(1.0 - tf.pow(hparams[_BETA_2_KEY], num_steps))
+      hparams[_LEARNING_RATE_KEY] *= root
+      if not rule.epsilon_is_floor:
+        hparams[_EPSILON_KEY] *= root
+    return hparams
+
   def _step_tensor(
       self,
-      state: State,
+      hparams: dict[str, tf.Tensor],
       w: tf.Tensor,
       g: tf.Tensor,
-      moments: Sequence[tf.Tensor],
+      *moments: tf.Tensor,
   ) -> tuple[tf.Tensor, ...]:
     """The new weights and moments of one tensor."""
     rule = self._rule
     held = dict(zip(rule.moment_keys, moments))
-    v = held[SECOND_MOMENT_KEY]
-    dtype, step_dtype = w.dtype, v.dtype
-    w, g = (tf.cast(t, step_dtype) for t in (w, g))
-    hparams = {
-        key: tf.cast(state[key], step_dtype) for key in rule.hparams_keys
-    }
     # Without an average of gradients, the gradient takes its place.
     new_m = g
     if rule.has_momentum:
@@ -219,44 +230,19 @@ class _Adaptive(tff.learning.optimizers.Optimizer):
       )
     squared = new_m if rule.second_moment_of == MOMENTUM else g
     new_v = held[SECOND_MOMENT_KEY] = rule.accumulate(
-        v, tf.square(squared), hparams.get(_BETA_2_KEY)
+        held[SECOND_MOMENT_KEY], tf.square(squared), hparams.get(_BETA_2_KEY)
     )
-    bounded = new_v
     if rule.epsilon_is_floor:
-      bounded = tf.maximum(bounded, hparams[_EPSILON_KEY])
+      new_v = tf.maximum(new_v, hparams[_EPSILON_KEY])
     if rule.keeps_maximum:
-      bounded = tf.maximum(bounded, held[MAX_SECOND_MOMENT_KEY])
-      held[MAX_SECOND_MOMENT_KEY] = bounded
-    new_w = w - self._step(hparams, state.get(_NUM_STEPS_KEY), new_m, bounded)
-    return tf.cast(new_w, dtype), *held.values()
-
-  def _step(
-      self,
-      hparams: dict[str, tf.Tensor],
-      num_steps: Optional[tf.Tensor],
-      m: tf.Tensor,
-      v: tf.Tensor,
-  ) -> tf.Tensor:
-    """The step along an average m, with v under the root."""
-    if self._rule.bias_correction:
-      num_steps = tf.cast(num_steps, v.dtype)
-      if _BETA_1_KEY in hparams:
-        m = m / (1.0 - tf.pow(hparams[_BETA_1_KEY], num_steps))
-      if _BETA_2_KEY in hparams:
-        v = v / (1.0 - tf.pow(hparams[_BETA_2_KEY], num_steps))
-    denominator = tf.sqrt(v)
-    if not self._rule.epsilon_is_floor:
+      new_v = tf.maximum(new_v, held[MAX_SECOND_MOMENT_KEY])
+      held[MAX_SECOND_MOMENT_KEY] = new_v
+    denominator = tf.sqrt(new_v)
+    if not rule.epsilon_is_floor:
       denominator += hparams[_EPSILON_KEY]
     # A coordinate without any gradient yet does not move: 0 / (0 + 0) is 0.
-    return hparams[_LEARNING_RATE_KEY] * tf.math.divide_no_nan(m, denominator)
-
-  def get_hparams(self, state: State) -> Hparams:
-    return collections.OrderedDict(
-        (key, state[key]) for key in self._rule.hparams_keys
-    )
-
-  def set_hparams(self, state: State, hparams: Hparams) -> State:
-    return collections.OrderedDict(state, **hparams)
+    direction = tf.math.divide_no_nan(new_m, denominator)
+    return w - hparams[_LEARNING_RATE_KEY] * direction, *held.values()
 
 
 def build_adaptive(rule: Rule) -> tff.learning.optimizers.Optimizer:

@@ -17,7 +17,6 @@ import collections
 from typing import Any, Optional
 
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import step_sizes
@@ -60,14 +59,14 @@ def _check_arguments(hparams: Hparams, reset: int, max_trials: int) -> None:
     )
 
 
-class _Armijo(optimizer.ExtraArgsOptimizer):
+class _Armijo(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
   """SGD with Armijo line search, see `build_armijo`."""
 
   evaluates_again = True
 
   def __init__(self, hparams: Hparams, reset: int, max_trials: int):
     _check_arguments(hparams, reset, max_trials)
-    self._hparams = hparams
+    super().__init__(hparams)
     self._reset = reset
     self._max_trials = max_trials
 
@@ -94,10 +93,7 @@ class _Armijo(optimizer.ExtraArgsOptimizer):
           'optimizer of `tff_adaptive.algorithms.build_fed_opt`. The '
           'algorithms of `tff.learning` cannot evaluate a batch again.'
       )
-    gradients = tff.learning.optimizers.handle_indexed_slices_gradients(
-        gradients
-    )
-    tff.learning.optimizers.check_weights_gradients_match(weights, gradients)
+    gradients = optimizer.dense_gradients(weights, gradients)
     step_size, backtracks = self._search(
         state, weights, gradients, value, value_and_grad_fn
     )
@@ -181,12 +177,6 @@ class _Armijo(optimizer.ExtraArgsOptimizer):
             (optimizer.GRADIENT_EVALUATIONS_KEY, tf.ones([], tf.int32)),
         ]
     )
-
-  def get_hparams(self, state: State) -> Hparams:
-    return collections.OrderedDict((key, state[key]) for key in self._hparams)
-
-  def set_hparams(self, state: State, hparams: Hparams) -> State:
-    return collections.OrderedDict(state, **hparams)
 
 
 def build_armijo(

@@ -115,7 +115,7 @@ def _next_step_size(
   return _StepSize(step_size, theta, smooth, grown)
 
 
-class _DeltaSGD(optimizer.ExtraArgsOptimizer):
+class _DeltaSGD(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
   """Delta-SGD, see `build_delta_sgd`."""
 
   def __init__(
@@ -133,7 +133,7 @@ class _DeltaSGD(optimizer.ExtraArgsOptimizer):
           f"Delta-SGD `previous_gradient` must be '{RECOMPUTE}' or '{REUSE}', "
           f'found {previous_gradient!r}.'
       )
-    self._hparams = hparams
+    super().__init__(hparams)
     self._recomputes = previous_gradient == RECOMPUTE
     self._amplify_first = amplify_first
 
@@ -166,10 +166,7 @@ class _DeltaSGD(optimizer.ExtraArgsOptimizer):
       value_and_grad_fn: Optional[optimizer.ValueAndGradFn] = None,
   ) -> tuple[State, Any]:
     del value  # Unused.
-    gradients = tff.learning.optimizers.handle_indexed_slices_gradients(
-        gradients
-    )
-    tff.learning.optimizers.check_weights_gradients_match(weights, gradients)
+    gradients = optimizer.dense_gradients(weights, gradients)
     previous = state[_PREVIOUS_WEIGHTS_KEY]
     optimizer.check_weights_state_match(
         weights, previous, _PREVIOUS_WEIGHTS_KEY
@@ -187,8 +184,8 @@ class _DeltaSGD(optimizer.ExtraArgsOptimizer):
         tf.convert_to_tensor, weights
     )
     if not self._recomputes:
-      new_state[_PREVIOUS_GRADIENTS_KEY] = tf.nest.map_structure(
-          lambda w, g: tf.zeros_like(w) if g is None else g, weights, gradients
+      new_state[_PREVIOUS_GRADIENTS_KEY] = vectors.with_zeros(
+          weights, gradients
       )
     return new_state, vectors.descend(weights, gradients, taken.step_size)
 
@@ -282,12 +279,6 @@ class _DeltaSGD(optimizer.ExtraArgsOptimizer):
             (optimizer.GRADIENT_EVALUATIONS_KEY, evaluations),
         ]
     )
-
-  def get_hparams(self, state: State) -> Hparams:
-    return collections.OrderedDict((key, state[key]) for key in _HPARAMS_KEYS)
-
-  def set_hparams(self, state: State, hparams: Hparams) -> State:
-    return collections.OrderedDict(state, **hparams)
 
 
 def build_delta_sgd(

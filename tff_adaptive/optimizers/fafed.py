@@ -19,12 +19,14 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive.optimizers import _fused
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
 
 _LEARNING_RATE_KEY = tff.learning.optimizers.LEARNING_RATE_KEY
-_HPARAMS_KEYS = (_LEARNING_RATE_KEY, 'alpha', 'beta', 'rho')
+_STEP_KEYS = (_LEARNING_RATE_KEY, 'alpha', 'beta')
+_HPARAMS_KEYS = (*_STEP_KEYS, 'rho')
 
 MOMENTUM_KEY = 'momentum'
 SECOND_MOMENT_KEY = 'second_moment'
@@ -37,7 +39,7 @@ _PREVIOUS_WEIGHTS_KEY = 'previous_weights'
 State = collections.OrderedDict[str, Any]
 
 
-class _FAFED(federated_optimizer.FederatedOptimizer):
+class _FAFED(optimizer.HparamsInState, federated_optimizer.FederatedOptimizer):
   """FAFED's client rule, see `build_fafed`."""
 
   def __init__(self, hparams: State):
@@ -47,7 +49,7 @@ class _FAFED(federated_optimizer.FederatedOptimizer):
     optimizer.check_positive('rho', hparams['rho'], 'FAFED')
     for name in ('alpha', 'beta'):
       optimizer.check_share(name, hparams[name], 'FAFED', may_be_one=True)
-    self._hparams = hparams
+    super().__init__(hparams)
 
   @property
   def evaluates_again(self) -> bool:
@@ -93,10 +95,8 @@ class _FAFED(federated_optimizer.FederatedOptimizer):
           'FAFED evaluates each batch twice and needs `value_and_grad_fn`, '
           'which was not given: train with `tff_adaptive.algorithms`.'
       )
-    gradients = tff.learning.optimizers.handle_indexed_slices_gradients(
-        gradients
-    )
-    _check_structures(state, weights, gradients)
+    gradients = optimizer.dense_gradients(weights, gradients)
+    optimizer.check_moments(weights, state, _SHARED_KEYS)
     is_first = tf.equal(state[_NUM_STEPS_KEY], 0)
 
     def warm_up():
@@ -110,9 +110,12 @@ class _FAFED(federated_optimizer.FederatedOptimizer):
     def step():
       old_gradients = tf.cond(
           is_first,
-          lambda: _dense(weights, gradients),
-          lambda: _dense(
-              weights, value_and_grad_fn(state[_PREVIOUS_WEIGHTS_KEY])[1]
+          lambda: vectors.with_zeros(weights, gradients),
+          lambda: vectors.with_zeros(
+              weights,
+              optimizer.dense_gradients(
+                  weights, value_and_grad_fn(state[_PREVIOUS_WEIGHTS_KEY])[1]
+              ),
           ),
       )
       return _step(state, weights, gradients, old_gradients)
@@ -139,28 +142,6 @@ class _FAFED(federated_optimizer.FederatedOptimizer):
         [(optimizer.GRADIENT_EVALUATIONS_KEY, evaluations)]
     )
 
-  def get_hparams(self, state):
-    return collections.OrderedDict((key, state[key]) for key in _HPARAMS_KEYS)
-
-  def set_hparams(self, state, hparams):
-    return collections.OrderedDict(state, **hparams)
-
-
-def _check_structures(state: State, weights: Any, gradients: Any) -> None:
-  """Raises unless gradients and state are those of the weights."""
-  tff.learning.optimizers.check_weights_gradients_match(weights, gradients)
-  moment_specs = vectors.moment_specs(weights)
-  for key in _SHARED_KEYS:
-    optimizer.check_weights_state_match(moment_specs, state[key], key)
-
-
-def _dense(weights: Any, gradients: Any) -> Any:
-  """The gradients as tensors; zeros where there is none."""
-  gradients = tff.learning.optimizers.handle_indexed_slices_gradients(gradients)
-  return tf.nest.map_structure(
-      lambda w, g: tf.zeros_like(w) if g is None else g, weights, gradients
-  )
-
 
 def _warm_up_step(
     state: State, weights: Any, gradients: Any
@@ -183,34 +164,30 @@ def _step(
     state: State, weights: Any, gradients: Any, old_gradients: Any
 ) -> tuple[Any, ...]:
   """Weights, momentum and second moment after a step of a later round."""
-
-  def step_tensor(w, m, v, scale, g, old_g):
-    if g is None:
-      return w, m, v
-    learning_rate, alpha, beta, _ = (
-        tf.cast(state[key], v.dtype) for key in _HPARAMS_KEYS
-    )
-    g, old_g = tf.cast(g, v.dtype), tf.cast(old_g, v.dtype)
-    new_m = g + (1.0 - alpha) * (m - old_g)
-    new_v = beta * v + (1.0 - beta) * tf.square(g)
-    new_w = tf.cast(w, v.dtype) - learning_rate * new_m / scale
-    return tf.cast(new_w, w.dtype), new_m, new_v
-
-  structures = (
+  return _fused.step_tensors(
+      _step_tensor,
+      lambda dtype: tuple(tf.cast(state[key], dtype) for key in _STEP_KEYS),
       weights,
-      state[MOMENTUM_KEY],
-      state[SECOND_MOMENT_KEY],
-      state[_SCALE_KEY],
       gradients,
-      old_gradients,
+      [state[MOMENTUM_KEY], state[SECOND_MOMENT_KEY]],
+      [state[_SCALE_KEY], old_gradients],
   )
-  moved = [
-      step_tensor(*leaves) for leaves in zip(*map(tf.nest.flatten, structures))
-  ]
-  columns = list(zip(*moved)) or [(), (), ()]
-  return tuple(
-      tf.nest.pack_sequence_as(weights, list(column)) for column in columns
-  )
+
+
+def _step_tensor(
+    coefficients: tuple[tf.Tensor, ...],
+    w: tf.Tensor,
+    g: tf.Tensor,
+    m: tf.Tensor,
+    v: tf.Tensor,
+    scale: tf.Tensor,
+    old_g: tf.Tensor,
+) -> tuple[tf.Tensor, ...]:
+  """The new weights and moments of one tensor."""
+  learning_rate, alpha, beta = coefficients
+  new_m = g + (1.0 - alpha) * (m - tf.cast(old_g, m.dtype))
+  new_v = beta * v + (1.0 - beta) * tf.square(g)
+  return w - learning_rate * new_m / scale, new_m, new_v
 
 
 def build_fafed(

@@ -16,11 +16,12 @@
 import collections
 from collections.abc import Callable
 import functools
-from typing import Any, Optional
+from typing import Any
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive.optimizers import _fused
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
@@ -70,21 +71,9 @@ def correction(option: str, beta: Any, t: Any) -> tf.Tensor:
   return CORRECTIONS[option](tf.pow(beta, tf.cast(t, beta.dtype)))
 
 
-def _average(
-    moment: Any, gradients: Any, beta: Any, power: Callable[[Any], Any]
-) -> Any:
-  """The moment after one more gradient, or a power of it."""
-
-  def average_tensor(m, g):
-    if g is None:
-      return m
-    kept = tf.cast(beta, m.dtype)
-    return kept * m + (1.0 - kept) * power(tf.cast(g, m.dtype))
-
-  return tf.nest.map_structure(average_tensor, moment, gradients)
-
-
-class _FedCAdaAdam(federated_optimizer.FederatedOptimizer):
+class _FedCAdaAdam(
+    optimizer.HparamsInState, federated_optimizer.FederatedOptimizer
+):
   """FedCAda's client rule, see `build_fedcada_adam`."""
 
   def __init__(self, hparams: State, option: str, time: str, carry_state: bool):
@@ -100,7 +89,7 @@ class _FedCAdaAdam(federated_optimizer.FederatedOptimizer):
         raise ValueError(
             f'FedCAda `{name}` must be one of {list(known)}, found {value!r}.'
         )
-    self._hparams = hparams
+    super().__init__(hparams)
     self._option = option
     self._time = time
     self._carries_state = carry_state
@@ -154,58 +143,53 @@ class _FedCAdaAdam(federated_optimizer.FederatedOptimizer):
       self, state, weights, gradients, *, value=None, value_and_grad_fn=None
   ):
     del value, value_and_grad_fn  # Unused.
-    gradients = tff.learning.optimizers.handle_indexed_slices_gradients(
-        gradients
-    )
-    tff.learning.optimizers.check_weights_gradients_match(weights, gradients)
-    moment_specs = vectors.moment_specs(weights)
-    for key in _MOMENT_KEYS:
-      optimizer.check_weights_state_match(moment_specs, state[key], key)
+    gradients = optimizer.dense_gradients(weights, gradients)
+    optimizer.check_moments(weights, state, _MOMENT_KEYS)
     new_state = collections.OrderedDict(state)
     new_state[NUM_STEPS_KEY] = state[NUM_STEPS_KEY] + 1.0
-    for key, beta_key, power in (
-        (FIRST_MOMENT_KEY, _BETA_1_KEY, tf.identity),
-        (SECOND_MOMENT_KEY, _BETA_2_KEY, tf.square),
-    ):
-      new_state[key] = _average(state[key], gradients, state[beta_key], power)
-    new_weights = tf.nest.map_structure(
-        functools.partial(self._step_tensor, new_state),
+    new_weights, *new_moments = _fused.step_tensors(
+        _step_tensor,
+        functools.partial(self._coefficients, new_state),
         weights,
-        new_state[FIRST_MOMENT_KEY],
-        new_state[SECOND_MOMENT_KEY],
         gradients,
+        [state[key] for key in _MOMENT_KEYS],
     )
+    new_state.update(zip(_MOMENT_KEYS, new_moments))
     return new_state, new_weights
 
-  def _step_tensor(
-      self,
-      state: State,
-      w: tf.Tensor,
-      m: tf.Tensor,
-      v: tf.Tensor,
-      g: Optional[tf.Tensor],
-  ) -> tf.Tensor:
-    """The new weights of one tensor, from its new moments."""
-    if g is None:
-      return w
+  def _coefficients(
+      self, state: State, dtype: tf.DType
+  ) -> tuple[tf.Tensor, ...]:
+    """The hyperparameters of a step, with the corrections of the moments.
+
+    Dividing m by c_1 and v by c_2 is the same as multiplying the learning rate
+    by sqrt(c_2) / c_1 and epsilon by sqrt(c_2): no pass over the weights.
+    """
     learning_rate, beta_1, beta_2, epsilon = (
-        tf.cast(state[key], v.dtype) for key in _HPARAMS_KEYS
+        tf.cast(state[key], dtype) for key in _HPARAMS_KEYS
     )
     t = state[NUM_STEPS_KEY]
     if self._time == ROUND:
       t = state[_ROUND_NUM_KEY] + 1
-    # A coordinate without any gradient yet does not move: 0 / (0 + 0) is 0.
-    step = tf.math.divide_no_nan(
-        m / correction(self._option, beta_1, t),
-        tf.sqrt(v / correction(self._option, beta_2, t)) + epsilon,
-    )
-    return tf.cast(tf.cast(w, v.dtype) - learning_rate * step, w.dtype)
+    root = tf.sqrt(correction(self._option, beta_2, t))
+    learning_rate *= root / correction(self._option, beta_1, t)
+    return learning_rate, beta_1, beta_2, epsilon * root
 
-  def get_hparams(self, state):
-    return collections.OrderedDict((key, state[key]) for key in _HPARAMS_KEYS)
 
-  def set_hparams(self, state, hparams):
-    return collections.OrderedDict(state, **hparams)
+def _step_tensor(
+    coefficients: tuple[tf.Tensor, ...],
+    w: tf.Tensor,
+    g: tf.Tensor,
+    m: tf.Tensor,
+    v: tf.Tensor,
+) -> tuple[tf.Tensor, ...]:
+  """The new weights and moments of one tensor."""
+  learning_rate, beta_1, beta_2, epsilon = coefficients
+  new_m = beta_1 * m + (1.0 - beta_1) * g
+  new_v = beta_2 * v + (1.0 - beta_2) * tf.square(g)
+  # A coordinate without any gradient yet does not move: 0 / (0 + 0) is 0.
+  direction = tf.math.divide_no_nan(new_m, tf.sqrt(new_v) + epsilon)
+  return w - learning_rate * direction, new_m, new_v
 
 
 def build_fedcada_adam(

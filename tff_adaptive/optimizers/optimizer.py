@@ -22,11 +22,13 @@ one does, and the local training loop of `tff_adaptive.client_works` runs both.
 
 import abc
 import collections
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Optional, TypeVar
 
 import tensorflow as tf
 import tensorflow_federated as tff
+
+from tff_adaptive.optimizers import vectors
 
 # Keys of `ExtraArgsOptimizer.report` that the training loop knows by name.
 STEP_SIZE_KEY = 'step_size'
@@ -103,6 +105,29 @@ class ExtraArgsOptimizer(
     return collections.OrderedDict()
 
 
+class HparamsInState:
+  """What optimizers have in common whose state holds the hyperparameters.
+
+  Goes before the protocol among the bases of a class.
+  """
+
+  def __init__(self, hparams: Mapping[str, Any]):
+    """Initializes the optimizer.
+
+    Args:
+      hparams: The hyperparameters by their names, with which a state begins.
+    """
+    self._hparams = collections.OrderedDict(hparams)
+
+  def get_hparams(self, state: Any) -> 'collections.OrderedDict[str, Any]':
+    return collections.OrderedDict((key, state[key]) for key in self._hparams)
+
+  def set_hparams(
+      self, state: Any, hparams: Any
+  ) -> 'collections.OrderedDict[str, Any]':
+    return collections.OrderedDict(state, **hparams)
+
+
 def takes_extra_args(optimizer: tff.learning.optimizers.Optimizer) -> bool:
   """Whether `optimizer` speaks the keyword superset of TFF's protocol."""
   return getattr(optimizer, 'takes_extra_args', False)
@@ -171,6 +196,42 @@ def check_share(
     raise ValueError(
         f'{owner} `{name}` must be in the range [0.0, 1.0{end}, found {value}.'
     )
+
+
+def dense_gradients(weights: Any, gradients: Any) -> Any:
+  """The gradients without `tf.IndexedSlices`, checked against the weights.
+
+  Args:
+    weights: A structure of tensors.
+    gradients: A structure like it, of tensors, `tf.IndexedSlices` and `None`.
+
+  Returns:
+    A structure of tensors and `None`.
+
+  Raises:
+    ValueError: If the structures differ.
+  """
+  gradients = tff.learning.optimizers.handle_indexed_slices_gradients(gradients)
+  tff.learning.optimizers.check_weights_gradients_match(weights, gradients)
+  return gradients
+
+
+def check_moments(
+    weights: Any, state: Mapping[str, Any], keys: Iterable[str]
+) -> None:
+  """Raises unless parts of the state are moments of the weights.
+
+  Args:
+    weights: A structure of tensors.
+    state: The optimizer's state.
+    keys: The parts of it that `vectors.fill_moments` has made.
+
+  Raises:
+    ValueError: If structure, shapes or dtypes differ.
+  """
+  specs = vectors.moment_specs(weights)
+  for key in keys:
+    check_weights_state_match(specs, state[key], key)
 
 
 def check_weights_state_match(weights: Any, state: Any, name: str) -> None:

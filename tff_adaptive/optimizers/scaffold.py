@@ -29,13 +29,17 @@ _LEARNING_RATE_KEY = tff.learning.optimizers.LEARNING_RATE_KEY
 CONTROL_KEY = 'control'
 _CLIENT_CONTROL_KEY = 'client_control'
 _GRADIENT_SUM_KEY = 'gradient_sum'
-_CONTROL_KEYS = (CONTROL_KEY, _CLIENT_CONTROL_KEY, _GRADIENT_SUM_KEY)
+# What local steps add to a gradient, c - c_i, which is frozen in the round.
+_CORRECTION_KEY = 'correction'
+_MOMENT_KEYS = (_CLIENT_CONTROL_KEY, _CORRECTION_KEY, _GRADIENT_SUM_KEY)
 _NUM_STEPS_KEY = 'num_steps'
 
 State = collections.OrderedDict[str, Any]
 
 
-class _ScaffoldSGD(federated_optimizer.FederatedOptimizer):
+class _ScaffoldSGD(
+    optimizer.HparamsInState, federated_optimizer.FederatedOptimizer
+):
   """SCAFFOLD's client rule, see `build_scaffold_sgd`."""
 
   # The server control is a sum over clients, whatever their examples.
@@ -54,8 +58,8 @@ class _ScaffoldSGD(federated_optimizer.FederatedOptimizer):
           f'SCAFFOLD `num_clients` must be positive, found {num_clients}: '
           'it is the number of all clients, sampled or not.'
       )
+    super().__init__({_LEARNING_RATE_KEY: learning_rate})
     self._num_clients = num_clients
-    self._learning_rate = learning_rate
 
   def initialize_shared(self, specs):
     return collections.OrderedDict([(CONTROL_KEY, vectors.fill_moments(specs))])
@@ -64,19 +68,22 @@ class _ScaffoldSGD(federated_optimizer.FederatedOptimizer):
     return self.initialize_shared(specs)
 
   def initialize(self, specs):
-    state = collections.OrderedDict([(_LEARNING_RATE_KEY, self._learning_rate)])
+    state = collections.OrderedDict(self._hparams)
     state[_NUM_STEPS_KEY] = tf.zeros([], tf.int32)
-    for key in _CONTROL_KEYS:
+    for key in _MOMENT_KEYS:
       state[key] = vectors.fill_moments(specs)
     return state
 
   def start_round(self, state, shared, kept, round_num):
     del round_num  # Unused.
+    correction = tf.nest.map_structure(
+        tf.subtract, shared[CONTROL_KEY], kept[CONTROL_KEY]
+    )
     return collections.OrderedDict(
         state,
         **{
-            CONTROL_KEY: shared[CONTROL_KEY],
             _CLIENT_CONTROL_KEY: kept[CONTROL_KEY],
+            _CORRECTION_KEY: correction,
         },
     )
 
@@ -107,30 +114,24 @@ class _ScaffoldSGD(federated_optimizer.FederatedOptimizer):
       self, state, weights, gradients, *, value=None, value_and_grad_fn=None
   ):
     del value, value_and_grad_fn  # Unused.
-    gradients = tff.learning.optimizers.handle_indexed_slices_gradients(
-        gradients
-    )
-    tff.learning.optimizers.check_weights_gradients_match(weights, gradients)
-    moment_specs = vectors.moment_specs(weights)
-    for key in _CONTROL_KEYS:
-      optimizer.check_weights_state_match(moment_specs, state[key], key)
+    gradients = optimizer.dense_gradients(weights, gradients)
+    optimizer.check_moments(weights, state, _MOMENT_KEYS)
     new_state = collections.OrderedDict(state)
     new_state[_NUM_STEPS_KEY] = state[_NUM_STEPS_KEY] + 1
-
-    def add_gradient(total, g):
-      return total if g is None else total + tf.cast(g, total.dtype)
-
+    # Some of the weights may have no gradient; the controls move these, too.
+    gradients = tf.nest.map_structure(
+        lambda total, g: tf.cast(g, total.dtype),
+        state[_GRADIENT_SUM_KEY],
+        vectors.with_zeros(weights, gradients),
+    )
     new_state[_GRADIENT_SUM_KEY] = tf.nest.map_structure(
-        add_gradient, state[_GRADIENT_SUM_KEY], gradients
+        tf.add, state[_GRADIENT_SUM_KEY], gradients
     )
     directions = tf.nest.map_structure(
-        lambda c, c_i, g: add_gradient(c - c_i, g),
-        state[CONTROL_KEY],
-        state[_CLIENT_CONTROL_KEY],
+        lambda w, g, c: tf.cast(g + c, w.dtype),
+        weights,
         gradients,
-    )
-    directions = tf.nest.map_structure(
-        lambda w, d: tf.cast(d, w.dtype), weights, directions
+        state[_CORRECTION_KEY],
     )
     moved = vectors.descend(weights, directions, state[_LEARNING_RATE_KEY])
     return new_state, moved
@@ -139,14 +140,6 @@ class _ScaffoldSGD(federated_optimizer.FederatedOptimizer):
     return collections.OrderedDict(
         [(optimizer.STEP_SIZE_KEY, state[_LEARNING_RATE_KEY])]
     )
-
-  def get_hparams(self, state):
-    return collections.OrderedDict(
-        [(_LEARNING_RATE_KEY, state[_LEARNING_RATE_KEY])]
-    )
-
-  def set_hparams(self, state, hparams):
-    return collections.OrderedDict(state, **hparams)
 
 
 def build_scaffold_sgd(

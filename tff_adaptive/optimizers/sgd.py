@@ -30,21 +30,22 @@ State = collections.OrderedDict[str, Any]
 Hparams = collections.OrderedDict[str, Any]
 
 
-class _SGD(tff.learning.optimizers.Optimizer):
+class _SGD(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
   """Stochastic gradient descent, see `build_sgd`."""
 
   def __init__(self, learning_rate: Any, momentum: Any):
     optimizer.check_rate('learning_rate', learning_rate, 'SGD')
     optimizer.check_share('momentum', momentum, 'SGD', may_be_one=True)
-    self._learning_rate = learning_rate
-    self._momentum = momentum
+    hparams = {_LEARNING_RATE_KEY: learning_rate}
     # Without momentum there is no accumulator to keep, and no hyperparameter.
     self._has_momentum = tf.is_symbolic_tensor(momentum) or momentum > 0.0
+    if self._has_momentum:
+      hparams[_MOMENTUM_KEY] = momentum
+    super().__init__(hparams)
 
   def initialize(self, specs: Any) -> State:
-    state = collections.OrderedDict([(_LEARNING_RATE_KEY, self._learning_rate)])
+    state = collections.OrderedDict(self._hparams)
     if self._has_momentum:
-      state[_MOMENTUM_KEY] = self._momentum
       state[_ACCUMULATOR_KEY] = tf.nest.map_structure(
           lambda s: tf.zeros(s.shape, s.dtype), specs
       )
@@ -61,10 +62,7 @@ class _SGD(tff.learning.optimizers.Optimizer):
       return state, vectors.descend(
           weights, gradients, state[_LEARNING_RATE_KEY]
       )
-    gradients = tff.learning.optimizers.handle_indexed_slices_gradients(
-        gradients
-    )
-    tff.learning.optimizers.check_weights_gradients_match(weights, gradients)
+    gradients = optimizer.dense_gradients(weights, gradients)
     accumulator = state[_ACCUMULATOR_KEY]
     optimizer.check_weights_state_match(weights, accumulator, _ACCUMULATOR_KEY)
 
@@ -83,13 +81,6 @@ class _SGD(tff.learning.optimizers.Optimizer):
     return new_state, vectors.descend(
         weights, direction, state[_LEARNING_RATE_KEY]
     )
-
-  def get_hparams(self, state: State) -> Hparams:
-    keys = [_LEARNING_RATE_KEY] + [_MOMENTUM_KEY] * self._has_momentum
-    return collections.OrderedDict((k, state[k]) for k in keys)
-
-  def set_hparams(self, state: State, hparams: Hparams) -> State:
-    return collections.OrderedDict(state, **hparams)
 
 
 def build_sgd(

@@ -18,7 +18,6 @@ import math
 from typing import Any, Optional
 
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import step_sizes
@@ -65,12 +64,12 @@ def _check_hparams(hparams: Hparams) -> None:
     )
 
 
-class _SPS(optimizer.ExtraArgsOptimizer):
+class _SPS(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
   """SPS, see `build_sps`, `build_sps_max` and `build_sps_smooth`."""
 
   def __init__(self, hparams: Hparams):
     _check_hparams(hparams)
-    self._hparams = hparams
+    super().__init__(hparams)
     self._is_smooth = _GAMMA_KEY in hparams
 
   def initialize(self, specs: Any) -> State:
@@ -99,10 +98,7 @@ class _SPS(optimizer.ExtraArgsOptimizer):
           '`tff_adaptive.algorithms.build_fed_opt`. The algorithms of '
           '`tff.learning` and servers have no loss to give.'
       )
-    gradients = tff.learning.optimizers.handle_indexed_slices_gradients(
-        gradients
-    )
-    tff.learning.optimizers.check_weights_gradients_match(weights, gradients)
+    gradients = optimizer.dense_gradients(weights, gradients)
     step_size = self._step_size(state, weights, gradients, value)
 
     new_state = collections.OrderedDict(state)
@@ -164,12 +160,6 @@ class _SPS(optimizer.ExtraArgsOptimizer):
     return collections.OrderedDict(
         [(optimizer.STEP_SIZE_KEY, state[_LAST_STEP_SIZE_KEY])]
     )
-
-  def get_hparams(self, state: State) -> Hparams:
-    return collections.OrderedDict((key, state[key]) for key in self._hparams)
-
-  def set_hparams(self, state: State, hparams: Hparams) -> State:
-    return collections.OrderedDict(state, **hparams)
 
 
 def _shared_hparams(

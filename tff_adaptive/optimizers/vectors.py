@@ -89,6 +89,13 @@ def without_slices(gradients: Any) -> Any:
   )
 
 
+def with_zeros(weights: Any, gradients: Any) -> Any:
+  """The gradients with zeros in the place of `None`."""
+  return tf.nest.map_structure(
+      lambda w, g: tf.zeros_like(w) if g is None else g, weights, gradients
+  )
+
+
 def descend(weights: Any, gradients: Any, step_size: tf.Tensor) -> Any:
   """`weights - step_size * gradients`, with the rows of slices only.
 

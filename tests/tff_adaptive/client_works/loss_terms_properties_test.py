@@ -69,7 +69,6 @@ class FedProxPropertiesTest(tf.test.TestCase):
       st.lists(_MUS, min_size=2, max_size=3, unique=True),
       st.integers(2, 4),
   )
-  @hypothesis.settings(max_examples=15)
   def test_larger_mu_moves_less(self, curved, start, mus, num_steps):
     rate = 0.25 / (curved.largest + max(mus))
     norms = []

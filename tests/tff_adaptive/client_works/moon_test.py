@@ -69,19 +69,6 @@ class MoonTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllClose(loss, mu * np.mean(terms), rtol=1e-12, atol=0.0)
     self.assertGreater(loss, 0.0)
 
-  def test_first_participation_is_log_two_without_a_gradient(self):
-    point, received, _ = _points()
-    term = client_works.build_moon(_represent)
-    loss, gradient = _value_and_gradient(term, point, received, received)
-    self.assertAllClose(loss, np.log(2.0), rtol=1e-12)
-    self.assertAllEqual(gradient, np.zeros([4, 3]))
-
-  def test_mu_of_zero_is_no_term(self):
-    term = client_works.build_moon(_represent, mu=0.0)
-    loss, gradient = _value_and_gradient(term, *_points())
-    self.assertEqual(loss, 0.0)
-    self.assertAllEqual(gradient, np.zeros([4, 3]))
-
   def test_gradient_descent_turns_to_the_global_model(self):
     point, received, previous = _points()
     term = client_works.build_moon(_represent)

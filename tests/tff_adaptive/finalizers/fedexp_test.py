@@ -74,37 +74,6 @@ class FedExPTest(tf.test.TestCase, parameterized.TestCase):
       self.assertAllClose(x, expected, rtol=1e-6, atol=1e-12)
       self.assertAllClose(step.report['server_step_size'], step_size)
 
-  def test_step_size_is_the_formula_and_at_least_one(self):
-    step_sizes = []
-    for seed in range(50):
-      deltas, weights = reports_testing.random_deltas(seed)
-      mean = weights @ deltas
-      expected = max(
-          1.0,
-          weights @ np.sum(deltas**2, axis=1) / (2 * (mean @ mean + 1e-3)),
-      )
-      found = _step_size(deltas, weights=weights)
-      self.assertAllClose(found, expected, rtol=1e-5)
-      step_sizes.append(found)
-    self.assertEqual(min(step_sizes), 1.0)
-    self.assertGreater(max(step_sizes), 2.0)
-
-  @parameterized.parameters(1, 2, 5, 30)
-  def test_equal_changes_are_averaged(self, num_clients):
-    deltas = np.tile([[0.3, -2.0, 1.0]], [num_clients, 1])
-    self.assertEqual(_step_size(deltas), 1.0)
-
-  @parameterized.parameters(2, 3, 10, 40)
-  def test_orthogonal_changes_of_equal_norm_give_half_their_number(self, num):
-    deltas = 7.0 * np.eye(num)
-    self.assertAllClose(_step_size(deltas, epsilon=0.0), num / 2, rtol=1e-5)
-    # epsilon makes it less.
-    self.assertLessEqual(_step_size(deltas), num / 2)
-
-  @parameterized.parameters(0.0, 1e-3)
-  def test_without_any_change_nothing_moves(self, epsilon):
-    self.assertEqual(_step_size(np.zeros([3, 2]), epsilon=epsilon), 1.0)
-
   def test_noise_that_makes_the_report_negative_gives_one(self):
     rule = finalizers.build_fedexp()
     state = rule.initialize(tf.TensorSpec([2], tf.float32))

@@ -106,50 +106,9 @@ class FrankWolfeTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllClose(moves[:3], [0.019, 0.0271, 0.03439], atol=1e-6)
     self.assertAllClose(moves[-1], 0.1, atol=2e-3)
 
-  def test_step_is_between_none_and_the_learning_rate(self):
-    gammas = []
-    for seed in range(50):
-      deltas, weights = reports_testing.random_deltas(seed)
-      generator = np.random.default_rng(seed)
-      losses = generator.normal(1.0, 1.0, size=len(deltas))
-      rate = generator.uniform(0.1, 2.0)
-      step = reports_testing.step(
-          _build(rate), np.zeros(6), deltas, weights=weights, losses=losses
-      )
-      mean = weights @ deltas
-      along = (step.x @ mean) / (mean @ mean)
-      self.assertBetween(step.report['gamma'], 0.0, 1.0)
-      self.assertAllClose(step.x, along * mean, rtol=1e-6)
-      self.assertAllClose(along, rate * step.report['gamma'], rtol=1e-6)
-      # gamma is below 1 exactly where the loss is below a threshold.
-      threshold = rate * mean @ mean + 1e-5
-      self.assertEqual(step.report['gamma'] < 1.0, weights @ losses < threshold)
-      gammas.append(step.report['gamma'])
-    self.assertEqual((min(gammas), max(gammas)), (0.0, 1.0))
-    self.assertNotEmpty([gamma for gamma in gammas if 0.0 < gamma < 1.0])
-
-  def test_gamma_of_one_is_the_mean(self):
-    for seed in range(5):
-      deltas, weights = reports_testing.random_deltas(seed)
-      losses = np.full(len(deltas), 1e4)
-      step = reports_testing.step(
-          _build(), np.ones(6), deltas, weights=weights, losses=losses
-      )
-      self.assertEqual(step.report['gamma'], 1.0)
-      self.assertAllClose(step.x, 1.0 + weights @ deltas, rtol=1e-12)
-
   def test_damped_step_is_that_of_polyak(self):
     step = _step(_build(epsilon=0.0), [3.0, 4.0], 5.0)
     self.assertAllClose(step.x, [-0.6, -0.8])  # 5 / 25 of the change.
-
-  def test_gamma_does_not_fall_with_the_loss(self):
-    losses = np.linspace(-1.0, 8.0, 40)
-    gammas = [
-        _step(_build(0.7, 0.01), [1.0, 2.0], loss, np.ones(2)).report['gamma']
-        for loss in losses
-    ]
-    self.assertAllEqual(np.diff(gammas) >= 0.0, np.ones(39, bool))
-    self.assertEqual((gammas[0], gammas[-1]), (0.0, 1.0))
 
   @parameterized.parameters(
       ('local_mean', 'mean_loss'),

@@ -67,12 +67,6 @@ def _step(rule, x, deltas):
   return rule.next(state, tf.constant(x), change)[1].numpy()
 
 
-def _random_clients(seed, num_clients):
-  generator = np.random.default_rng(seed)
-  scales = 10.0 ** generator.uniform(-1, 1.5, size=[num_clients, 3])
-  return list(zip(scales, generator.normal(size=[num_clients, 3])))
-
-
 class LineSearchStepTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_reference_numbers(self):
@@ -105,38 +99,13 @@ class LineSearchStepTest(tf.test.TestCase, parameterized.TestCase):
       self.assertAllClose(x, expected, rtol=1e-6, atol=1e-12)
       self.assertAllClose(step.report, {'server_step_size': 0.7})
 
-  def test_largest_step_of_one_is_the_mean(self):
-    for seed in range(5):
-      deltas, weights = reports_testing.random_deltas(seed)
-      step_sizes = np.linspace(0.2, 1.0, len(deltas) + 1)[1:]
-      step = reports_testing.step(
-          _build('max'),
-          np.ones(6),
-          deltas,
-          weights=weights,
-          step_sizes=step_sizes,
-      )
-      self.assertAllClose(step.x, 1.0 + weights @ deltas, rtol=1e-12)
-
   @parameterized.parameters(('unit', 1.0), (0.25, 0.25), (0, 0.0))
   def test_other_scales_are_fedavg(self, scale, rate):
-    deltas, _ = reports_testing.random_deltas(2)
-    x = np.ones(6)
+    deltas, x = [[0.5, -2.0], [1.0, 3.0]], np.ones(2)
     self.assertAllEqual(
         _step(_build(scale), x, deltas),
         _step(optimizers.build_fedavg(rate), x, deltas),
     )
-
-  @parameterized.parameters(1, 4)
-  def test_clients_end_below_the_loss_of_the_received_model(self, num_steps):
-    for seed in range(2):
-      clients = _random_clients(seed, num_clients=3)
-      x = np.ones(3)
-      _, ends = _round(_build('unit'), clients, x, num_steps)
-      self.assertLess(
-          np.mean([_loss(*pair) for pair in zip(clients, ends)]),
-          np.mean([_loss(client, x) for client in clients]),
-      )
 
   def test_loss_of_all_clients_together_may_rise(self):
     # Each line search succeeds, and both clients are convex.
@@ -151,14 +120,6 @@ class LineSearchStepTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllClose(mean_loss(moved), 2.487, atol=5e-4)
     for client, end in zip(clients, ends):
       self.assertLess(_loss(client, end), _loss(client, minimizer))
-
-  @parameterized.parameters('unit', 'max')
-  def test_loss_falls_where_all_clients_are_equal(self, scale):
-    for seed in range(3):
-      (client,) = _random_clients(seed, num_clients=1)
-      x = np.ones(3)
-      moved, _ = _round(_build(scale), [client] * 2, x, num_steps=2)
-      self.assertLess(_loss(client, moved), _loss(client, x))
 
   @parameterized.parameters(tf.float16, tf.bfloat16, tf.float64)
   def test_keeps_the_dtype(self, dtype):

@@ -165,7 +165,6 @@ class LineSearchStepPropertiesTest(tf.test.TestCase):
       property_testing.STARTS,
       st.integers(1, 4),
   )
-  @hypothesis.settings(max_examples=15)
   def test_clients_end_below_the_loss_of_the_received_model(
       self, curved, center, x, num_steps
   ):

@@ -81,12 +81,3 @@ def step(
   )
   told = {name: float(v) for name, v in rule.report(new_state).items()}
   return Step(new_state, new_x.numpy(), told)
-
-
-def random_deltas(seed: int) -> tuple[np.ndarray, np.ndarray]:
-  """Changes of a few clients, of sizes from 1e-2 to 10, and their shares."""
-  generator = np.random.default_rng(seed)
-  num_clients = generator.integers(1, 8)
-  deltas = generator.normal(size=[num_clients, 6])
-  deltas *= 10.0 ** generator.uniform(-2, 1, size=[num_clients, 1])
-  return deltas, generator.dirichlet(np.ones(num_clients))

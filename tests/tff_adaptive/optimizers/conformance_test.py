@@ -14,142 +14,15 @@
 """One table of optimizers, one row each, run through every generic property."""
 
 import collections
-import functools
-from typing import Any
 
 from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive import optimizers
+from tests.tff_adaptive.optimizers import rules_testing
 from tff_adaptive.optimizers import optimizer as optimizer_lib
 
-# Name, builder, two sets of arguments with the same structure of state.
-_OPTIMIZERS: tuple[tuple[str, Any, dict[str, Any], dict[str, Any]], ...] = (
-    ('sgd', optimizers.build_sgd, dict(learning_rate=0.1), {}),
-    (
-        'sgdm',
-        optimizers.build_sgd,
-        dict(learning_rate=0.1, momentum=0.9),
-        dict(momentum=0.5),
-    ),
-    (
-        'delta_sgd',
-        optimizers.build_delta_sgd,
-        dict(learning_rate=0.1),
-        dict(learning_rate=0.4, theta=0.5, gamma=1.0, delta=0.3),
-    ),
-    (
-        'delta_sgd_reuse',
-        optimizers.build_delta_sgd,
-        dict(learning_rate=0.1, previous_gradient='reuse'),
-        dict(gamma=1.0, previous_gradient='reuse'),
-    ),
-    (
-        'sps',
-        optimizers.build_sps,
-        {},
-        dict(c=0.9, epsilon=0.1, optimal_value=-1.0),
-    ),
-    (
-        'sps_max',
-        optimizers.build_sps_max,
-        dict(max_step_size=0.4),
-        dict(max_step_size=0.3, c=0.9),
-    ),
-    (
-        'sps_smooth',
-        optimizers.build_sps_smooth,
-        dict(initial_step_size=0.1, batches_per_epoch=1),
-        dict(initial_step_size=0.02, gamma=1.5),
-    ),
-    (
-        'armijo',
-        optimizers.build_armijo,
-        dict(max_step_size=0.4),
-        dict(max_step_size=2.0, c=0.3, beta=0.8, gamma=4.0),
-    ),
-    (
-        'adam',
-        optimizers.build_adam,
-        dict(learning_rate=0.05),
-        dict(beta_1=0.5, beta_2=0.9, epsilon=0.1),
-    ),
-    (
-        'adagrad',
-        optimizers.build_adagrad,
-        dict(learning_rate=0.5),
-        dict(epsilon=0.1),
-    ),
-    (
-        'yogi',
-        optimizers.build_yogi,
-        dict(learning_rate=0.05),
-        dict(beta_1=0.5, beta_2=0.9, epsilon=0.1),
-    ),
-    ('fedavg', optimizers.build_fedavg, dict(learning_rate=0.7), {}),
-    (
-        'fedavgm',
-        optimizers.build_fedavgm,
-        dict(learning_rate=0.1),
-        dict(momentum=0.5),
-    ),
-    (
-        'fedadagrad',
-        optimizers.build_fedadagrad,
-        dict(learning_rate=0.5),
-        dict(learning_rate=0.1),
-    ),
-    (
-        'fedadam',
-        optimizers.build_fedadam,
-        dict(learning_rate=0.05),
-        dict(beta_1=0.5, beta_2=0.9),
-    ),
-    (
-        'fedyogi',
-        optimizers.build_fedyogi,
-        dict(learning_rate=0.05),
-        dict(beta_1=0.5, beta_2=0.9),
-    ),
-    (
-        'fedams',
-        optimizers.build_fedams,
-        dict(learning_rate=0.2),
-        dict(beta_1=0.5, beta_2=0.9, epsilon=1e-4),
-    ),
-    (
-        'fedams_amsgrad',
-        optimizers.build_fedams,
-        dict(learning_rate=0.2, option=2, bias_correction=True),
-        dict(epsilon=0.1, option=2, bias_correction=True),
-    ),
-    (
-        'fedcada',
-        optimizers.build_fedcada_adam,
-        dict(learning_rate=0.05),
-        dict(beta_1=0.5, beta_2=0.9, epsilon=0.1),
-    ),
-    (
-        'fafed',
-        optimizers.build_fafed,
-        dict(learning_rate=0.1),
-        dict(alpha=0.5, beta=0.9, rho=0.1),
-    ),
-    (
-        'adaalter',
-        optimizers.build_adaalter,
-        dict(learning_rate=1.0),
-        dict(epsilon=0.5),
-    ),
-    (
-        'scaffold',
-        functools.partial(optimizers.build_scaffold_sgd, 3),
-        dict(learning_rate=0.2),
-        {},
-    ),
-)
 # A rule that takes a single step in its first round, and none without the loop.
 _WARM_UP = 'fafed'
 # Rules without a step size to tell: their steps differ from weight to weight.
@@ -157,7 +30,9 @@ _WITHOUT_STEP_SIZE = ('fedcada', 'fafed', 'adaalter')
 # Rules that set their step size from the loss have no learning rate. Their
 # first step size on the square of 1.
 _FIRST_STEP_SIZES = dict(sps=0.5, sps_max=0.4, sps_smooth=0.2, armijo=0.4)
-_WITH_RATE = [row for row in _OPTIMIZERS if row[0] not in _FIRST_STEP_SIZES]
+_WITH_RATE = [
+    row for row in rules_testing.RULES if row[0] not in _FIRST_STEP_SIZES
+]
 _STRUCTURES = (
     ('scalar', np.array(2.0)),
     ('nested', collections.OrderedDict(a=np.ones([2, 3]), b=(np.ones([4]),))),
@@ -169,42 +44,6 @@ def _to_tensors(structure, dtype):
   return tf.nest.map_structure(lambda a: tf.cast(a, dtype), structure)
 
 
-def _specs(weights):
-  return tf.nest.map_structure(
-      lambda t: tf.TensorSpec(t.shape, t.dtype), weights
-  )
-
-
-def _loss(weights, gradients):
-  """The loss of which linear `gradients` are the gradients, in float64."""
-  pairs = zip(tf.nest.flatten(weights), tf.nest.flatten(gradients))
-  products = [
-      tf.cast(w, tf.float64) * tf.cast(tf.convert_to_tensor(g), tf.float64)
-      for w, g in pairs
-      if g is not None
-  ]
-  return sum((0.5 * tf.reduce_sum(p) for p in products), np.float64(0.0))
-
-
-def _next(optimizer, state, weights, gradient_fn):
-  """One step; `gradient_fn` maps weights to gradients, which are linear."""
-  gradients = gradient_fn(weights)
-  if not optimizer_lib.takes_extra_args(optimizer):
-    return optimizer.next(state, weights, gradients)
-
-  def value_and_grad_fn(at):
-    gradients = gradient_fn(at)
-    return _loss(at, gradients), gradients
-
-  return optimizer.next(
-      state,
-      weights,
-      gradients,
-      value=_loss(weights, gradients),
-      value_and_grad_fn=value_and_grad_fn,
-  )
-
-
 def _twice(weights):
   return tf.nest.map_structure(lambda w: 2.0 * w, weights)
 
@@ -212,7 +51,7 @@ def _twice(weights):
 class OptimizerConformanceTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.product(
-      row=_OPTIMIZERS,
+      row=rules_testing.RULES,
       structure=_STRUCTURES,
       dtype=[tf.float32, tf.float64, tf.bfloat16],
   )
@@ -221,39 +60,77 @@ class OptimizerConformanceTest(tf.test.TestCase, parameterized.TestCase):
     optimizer = build(**arguments)
     weights = start = _to_tensors(structure[1], dtype)
     state = tf.nest.map_structure(
-        tf.convert_to_tensor, optimizer.initialize(_specs(weights))
+        tf.convert_to_tensor, optimizer.initialize(rules_testing.specs(weights))
     )
-    first_specs = _specs(state)
+    first_specs = rules_testing.specs(state)
     for _ in range(3):
-      state, weights = _next(optimizer, state, weights, _twice)
-    self.assertEqual(first_specs, _specs(state))
-    self.assertEqual(_specs(start), _specs(weights))
+      state, weights = rules_testing.next_step(
+          optimizer, state, weights, _twice
+      )
+    self.assertEqual(first_specs, rules_testing.specs(state))
+    self.assertEqual(rules_testing.specs(start), rules_testing.specs(weights))
     for before, after in zip(tf.nest.flatten(start), tf.nest.flatten(weights)):
       self.assertTrue(tf.reduce_all(tf.abs(after) < tf.abs(before)))
 
-  @parameterized.named_parameters(*_OPTIMIZERS)
+  @parameterized.named_parameters(*rules_testing.RULES)
   def test_none_gradient_leaves_its_weight(self, build, arguments, _):
     optimizer = build(**arguments)
     weights = (tf.constant([1.0, 2.0]), tf.constant(3.0))
-    state = optimizer.initialize(_specs(weights))
+    state = optimizer.initialize(rules_testing.specs(weights))
     for _ in range(3):
-      state, weights = _next(
+      state, weights = rules_testing.next_step(
           optimizer, state, weights, lambda w: (None, 2.0 * w[1])
       )
     self.assertAllEqual(weights[0], [1.0, 2.0])
     self.assertNotAllClose(weights[1], 3.0)
 
-  @parameterized.named_parameters(*_OPTIMIZERS)
+  @parameterized.named_parameters(*rules_testing.RULES)
   def test_all_none_gradients_leave_all_weights(self, build, arguments, _):
     optimizer = build(**arguments)
     weights = (tf.constant([1.0, 2.0]), tf.constant(3.0))
-    state = optimizer.initialize(_specs(weights))
+    state = optimizer.initialize(rules_testing.specs(weights))
     for _ in range(2):
-      state, weights = _next(optimizer, state, weights, lambda _: (None, None))
+      state, weights = rules_testing.next_step(
+          optimizer, state, weights, lambda _: (None, None)
+      )
     self.assertAllEqual(weights[0], [1.0, 2.0])
     self.assertAllEqual(weights[1], 3.0)
 
-  @parameterized.named_parameters(*_OPTIMIZERS)
+  @parameterized.named_parameters(*rules_testing.RULES)
+  def test_zero_gradients_leave_all_weights(self, build, arguments, _):
+    optimizer = build(**arguments)
+    weights = (tf.constant([1.0, 2.0]), tf.constant(3.0))
+    state = optimizer.initialize(rules_testing.specs(weights))
+    for _ in range(3):
+      state, weights = rules_testing.next_step(
+          optimizer,
+          state,
+          weights,
+          lambda w: tf.nest.map_structure(tf.zeros_like, w),
+      )
+    self.assertAllEqual(weights[0], [1.0, 2.0])
+    self.assertAllEqual(weights[1], 3.0)
+
+  @parameterized.product(
+      row=rules_testing.RULES,
+      bad=[float('nan'), float('inf'), float('-inf')],
+  )
+  def test_gradient_that_is_not_finite_is_not_hidden(self, row, bad):
+    # So the client is seen to fail.
+    _, build, arguments, _ = row
+    optimizer = build(**arguments)
+    weights = (tf.constant([1.0, 2.0]), tf.constant(3.0))
+    state = optimizer.initialize(rules_testing.specs(weights))
+    for first in (bad, 1.0):
+      state, weights = rules_testing.next_step(
+          optimizer,
+          state,
+          weights,
+          lambda w, first=first: (first + 0.0 * w[0], w[1]),
+      )
+      self.assertFalse(np.any(np.isfinite(weights[0])))
+
+  @parameterized.named_parameters(*rules_testing.RULES)
   def test_indexed_slices_equal_dense_gradients(self, build, arguments, _):
     optimizer = build(**arguments)
     indices = tf.constant([0, 2])
@@ -267,32 +144,36 @@ class OptimizerConformanceTest(tf.test.TestCase, parameterized.TestCase):
     results = []
     for gradient_fn in (sparse, dense):
       weights = tf.constant([[1.0], [2.0], [3.0]])
-      state = optimizer.initialize(_specs(weights))
+      state = optimizer.initialize(rules_testing.specs(weights))
       for _ in range(3):
-        state, weights = _next(optimizer, state, weights, gradient_fn)
+        state, weights = rules_testing.next_step(
+            optimizer, state, weights, gradient_fn
+        )
       results.append(weights)
     self.assertAllEqual(*results)
     self.assertAllEqual(results[0][1], [2.0])
 
   @parameterized.named_parameters(
-      row for row in _OPTIMIZERS if row[0] != _WARM_UP
+      row for row in rules_testing.RULES if row[0] != _WARM_UP
   )
   def test_converges_on_a_quadratic(self, build, arguments, _):
     optimizer = build(**arguments)
     scale = tf.constant([1.0, 0.5, 2.0, 1.5, 0.8], tf.float64)
     weights = tf.constant([1.0, -2.0, 3.0, -4.0, 5.0], tf.float64)
-    state = optimizer.initialize(_specs(weights))
+    state = optimizer.initialize(rules_testing.specs(weights))
 
     @tf.function
     def step(state, weights):
-      return _next(optimizer, state, weights, lambda w: scale * w)
+      return rules_testing.next_step(
+          optimizer, state, weights, lambda w: scale * w
+      )
 
     state = tf.nest.map_structure(tf.convert_to_tensor, state)
     for _ in range(300):
       state, weights = step(state, weights)
     self.assertLess(float(tf.norm(weights)), 1e-3)
 
-  @parameterized.named_parameters(*_OPTIMIZERS)
+  @parameterized.named_parameters(*rules_testing.RULES)
   def test_hparams_round_trip(self, build, arguments, others):
     optimizer = build(**arguments)
     other = build(**others) if others else build(learning_rate=0.3)
@@ -316,11 +197,13 @@ class OptimizerConformanceTest(tf.test.TestCase, parameterized.TestCase):
     ):
       weights = tf.constant([1.0, -3.0])
       for _ in range(3):
-        chosen_state, weights = _next(chosen, chosen_state, weights, _twice)
+        chosen_state, weights = rules_testing.next_step(
+            chosen, chosen_state, weights, _twice
+        )
       results.append(weights)
     self.assertAllEqual(*results)
 
-  @parameterized.named_parameters(*_OPTIMIZERS)
+  @parameterized.named_parameters(*rules_testing.RULES)
   def test_hparams_do_not_depend_on_the_weights(self, build, arguments, _):
     optimizer = build(**arguments)
     hparams = [
@@ -332,11 +215,11 @@ class OptimizerConformanceTest(tf.test.TestCase, parameterized.TestCase):
     ]
     self.assertEqual(*hparams)
 
-  @parameterized.named_parameters(*_OPTIMIZERS)
+  @parameterized.named_parameters(*rules_testing.RULES)
   def test_gradients_of_another_structure_raise(self, build, arguments, _):
     optimizer = build(**arguments)
     weights = (tf.constant([1.0, 2.0]),)
-    state = optimizer.initialize(_specs(weights))
+    state = optimizer.initialize(rules_testing.specs(weights))
     extra_args = {}
     if optimizer_lib.takes_extra_args(optimizer):
       value = tf.constant(1.0)
@@ -354,7 +237,7 @@ class OptimizerConformanceTest(tf.test.TestCase, parameterized.TestCase):
     with self.assertRaisesRegex(
         ValueError, 'accumulator|previous_weights|preconditioner|mom|control'
     ):
-      _next(optimizer, state, tf.ones([2]), _twice)
+      rules_testing.next_step(optimizer, state, tf.ones([2]), _twice)
 
   @parameterized.named_parameters(*_WITH_RATE)
   def test_negative_rate_raises_by_name(self, build, *_):
@@ -362,13 +245,13 @@ class OptimizerConformanceTest(tf.test.TestCase, parameterized.TestCase):
       build(learning_rate=-0.5)
 
   @parameterized.parameters(
-      row for row in _OPTIMIZERS if row[0] not in _WITHOUT_STEP_SIZE
+      row for row in rules_testing.RULES if row[0] not in _WITHOUT_STEP_SIZE
   )
   def test_step_size_is_reported(self, name, build, arguments, _):
     optimizer = build(**arguments)
     weights = tf.constant([1.0])
-    state = optimizer.initialize(_specs(weights))
-    state, _ = _next(optimizer, state, weights, _twice)
+    state = optimizer.initialize(rules_testing.specs(weights))
+    state, _ = rules_testing.next_step(optimizer, state, weights, _twice)
     report = optimizer_lib.step_report(optimizer, state)
     expected = _FIRST_STEP_SIZES.get(name) or arguments['learning_rate']
     self.assertAllClose(report['step_size'], expected)

@@ -131,22 +131,6 @@ class FedAMSTest(tf.test.TestCase, parameterized.TestCase):
     ):
       self.assertAllClose(states[-1][name], expected, rtol=0, atol=1e-7)
 
-  @parameterized.product(option=[1, 2], bias_correction=[False, True])
-  def test_maximum_never_falls_and_bounds_the_accumulator(
-      self, option, bias_correction
-  ):
-    _, states = _run(
-        optimizers.build_fedams(option=option, bias_correction=bias_correction),
-        _random_changes(),
-    )
-    largest = _moment(states, 'max_preconditioner')
-    v = _moment(states, 'preconditioner')
-    self.assertTrue(np.all(np.diff(largest, axis=0) >= 0.0))
-    self.assertTrue(np.all(largest >= v))
-    # It is the maximum because v falls in between.
-    self.assertTrue(np.any(np.diff(v, axis=0) < 0.0))
-    self.assertEqual(option == 1, np.all(largest >= np.float32(1e-3)))
-
   def test_option_1_is_a_maximum_that_starts_at_epsilon(self):
     points, states = _run(
         optimizers.build_fedams(epsilon=0.25), _random_changes()

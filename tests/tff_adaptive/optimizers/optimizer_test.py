@@ -68,6 +68,30 @@ class OptimizerTest(tf.test.TestCase, parameterized.TestCase):
           weights, (tf.zeros([2], tf.float64),), 'history'
       )
 
+  def test_hparams_are_the_part_of_the_state_that_can_be_set(self):
+    rule = optimizer.HparamsInState({'eta': 0.5})
+    state = collections.OrderedDict(eta=0.25, moment=1.0)
+    self.assertEqual(rule.get_hparams(state), {'eta': 0.25})
+    self.assertEqual(
+        rule.set_hparams(state, {'eta': 2.0}), {'eta': 2.0, 'moment': 1.0}
+    )
+    self.assertEqual(state['eta'], 0.25)
+
+  def test_dense_gradients_have_no_slices_and_keep_none(self):
+    weights = (tf.zeros([3]), tf.zeros([2]))
+    slices = tf.IndexedSlices(tf.ones([1]), tf.constant([1]), tf.constant([3]))
+    dense, missing = optimizer.dense_gradients(weights, (slices, None))
+    self.assertAllEqual(dense, [0.0, 1.0, 0.0])
+    self.assertIsNone(missing)
+    with self.assertRaises(ValueError):
+      optimizer.dense_gradients(weights, (slices,))
+
+  def test_moments_of_half_precision_are_checked_in_single(self):
+    weights = (tf.ones([2], tf.bfloat16),)
+    optimizer.check_moments(weights, {'m': (tf.ones([2]),)}, ['m'])
+    with self.assertRaisesRegex(ValueError, '`m`'):
+      optimizer.check_moments(weights, {'m': weights}, ['m'])
+
 
 if __name__ == '__main__':
   tf.test.main()

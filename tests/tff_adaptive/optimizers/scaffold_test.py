@@ -75,49 +75,6 @@ class ScaffoldTest(tf.test.TestCase, parameterized.TestCase):
       for i, kept in rounds.kept.items():
         self.assertAllClose(kept['control'], own[i], **federated_testing.EXACT)
 
-  def test_first_round_is_federated_averaging(self):
-    rounds = federated_testing.Rounds(optimizers.build_scaffold_sgd(2, 0.125))
-    rounds.next(_COHORT)
-    ends = [
-        _descend(federated_testing.START, client, 0.125)
-        for client in federated_testing.CLIENTS
-    ]
-    self.assertAllClose(
-        rounds.x, np.mean(ends, axis=0), **federated_testing.EXACT
-    )
-
-  def test_one_client_is_federated_averaging(self):
-    rounds = federated_testing.Rounds(optimizers.build_scaffold_sgd(1, 0.125))
-    x = federated_testing.START
-    for _ in range(4):
-      rounds.next({1: _COHORT[1]})
-      x = _descend(x, federated_testing.CLIENTS[1], 0.125)
-      self.assertAllClose(rounds.x, x, **federated_testing.EXACT)
-    self.assertAllClose(rounds.shared['control'], rounds.kept[1]['control'])
-
-  def test_control_after_one_step_is_the_gradient_at_the_received_model(self):
-    rounds = federated_testing.Rounds(optimizers.build_scaffold_sgd(2, 0.125))
-    for _ in range(3):
-      received = rounds.x.numpy()
-      rounds.next({i: batches[:1] for i, batches in _COHORT.items()})
-      for i, kept in rounds.kept.items():
-        batch = federated_testing.CLIENTS[i][0]
-        self.assertAllClose(
-            kept['control'],
-            federated_testing.gradient(batch, received),
-            **federated_testing.EXACT,
-        )
-
-  def test_control_of_the_server_is_the_mean_with_all_clients(self):
-    rounds = federated_testing.Rounds(optimizers.build_scaffold_sgd(2, 0.125))
-    for _ in range(3):
-      rounds.next(_COHORT)
-      self.assertAllClose(
-          rounds.shared,
-          federated_testing.mean(list(rounds.kept.values())),
-          **federated_testing.EXACT,
-      )
-
   def test_drift_of_clients_vanishes(self):
     # Federated averaging with this many local steps stops elsewhere.
     clients = [(np.array([4.0]), 1.0), (np.array([0.5]), -1.0)]

@@ -16,8 +16,11 @@
 import math
 
 from absl.testing import parameterized
+import hypothesis
+from hypothesis import strategies as st
 import tensorflow as tf
 
+from tests.tff_adaptive import property_testing
 from tff_adaptive.optimizers import schedules
 
 
@@ -30,14 +33,31 @@ class SchedulesTest(tf.test.TestCase, parameterized.TestCase):
   def test_constant(self):
     self.assertEqual(_factors(schedules.build_constant(), [0, 9]), [1.0, 1.0])
 
-  @parameterized.parameters(8, 7, 4, 1, 2000)
-  def test_step_decay(self, total):
+  @hypothesis.given(st.integers(1, 3000), st.data())
+  def test_step_decay(self, total, data):
     schedule = schedules.build_step_decay(total)
-    rounds = sorted({0, total // 2 - 1, total // 2, 3 * total // 4, total - 1})
-    expected = [
-        0.1 ** ((t >= total // 2) + (t >= 3 * total // 4)) for t in rounds
-    ]
-    self.assertAllClose(_factors(schedule, rounds), expected)
+    half, later = total // 2, 3 * total // 4
+    drawn = data.draw(st.integers(0, total - 1))
+    rounds = sorted({0, max(half - 1, 0), half, later, drawn, total - 1})
+    expected = [0.1 ** ((t >= half) + (t >= later)) for t in rounds]
+    found = _factors(schedule, rounds)
+    self.assertAllClose(found, expected)
+    self.assertEqual(found, sorted(found, reverse=True))
+
+  @hypothesis.given(
+      st.integers(1, 600),
+      property_testing.positive(0.0625, 1.0),
+      st.integers(0, 3000),
+  )
+  def test_exp_decay_multiplies_after_each_period(self, period, rate, t):
+    schedule = schedules.build_exp_decay(rate, period)
+    first = t - t % period
+    now, start, end, later = _factors(
+        schedule, [t, first, first + period - 1, first + period]
+    )
+    self.assertEqual((now, now), (start, end))
+    self.assertAllClose(later, rate * now, rtol=1e-5)
+    self.assertAllClose(now, rate ** (t // period), rtol=1e-4)
 
   def test_exp_decay_of_emnist(self):
     schedule = schedules.build_exp_decay()

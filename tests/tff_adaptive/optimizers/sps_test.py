@@ -74,52 +74,6 @@ class SpsTest(tf.test.TestCase, parameterized.TestCase):
     batches = ((1.0, 4.0), (-2.0, 4.0), (-2.1, 4.0))
     self.assertAllClose(_step_sizes(optimizer, *batches), [1.5, 0.0, 0.0])
 
-  @parameterized.parameters(8.0, 0.003)
-  def test_scaling_the_loss_scales_the_steps_and_leaves_the_points(self, scale):
-    runs = []
-    for a in (1.0, scale):
-      curvature = a * np.array([3.0, 0.5, 7.0])
-      loss = step_size_testing.quadratic(curvature)
-      optimizer = sps.build_sps(epsilon=0.0)
-      start = np.array([1.0, -1.0, 0.5])
-      runs.append(step_size_testing.run(optimizer, [loss] * 6, start))
-    self.assertAllClose(
-        runs[0].step_sizes, scale * np.array(runs[1].step_sizes), rtol=1e-10
-    )
-    self.assertAllClose(*(r.points for r in runs), rtol=1e-10)
-
-  @parameterized.parameters(0.25, 1.0, 40.0)
-  def test_isotropic_quadratic_is_solved_in_one_step(self, smoothness):
-    optimizer = sps.build_sps(c=0.5, epsilon=0.0)
-    loss = step_size_testing.quadratic(smoothness)
-    result = step_size_testing.run(optimizer, [loss], np.array([1.0, -3.0]))
-    self.assertAllClose(result.step_sizes, [1.0 / smoothness], rtol=1e-12)
-    self.assertAllClose(result.points[-1], [0.0, 0.0], atol=1e-12)
-
-  def test_twice_the_c_is_half_the_step(self):
-    once, twice = (
-        _step_sizes(sps.build_sps(c=c, epsilon=0.0), (1.3, 4.0), (0.2, 9.0))
-        for c in (0.7, 1.4)
-    )
-    self.assertAllClose(once, 2.0 * np.array(twice), rtol=1e-12)
-
-  def test_no_step_is_above_the_largest(self):
-    # Nearly flat in one direction, along which the uncapped steps are long.
-    loss = step_size_testing.quadratic(np.array([1.0, 0.01]))
-    free, capped, uncapped = (
-        step_size_testing.run(optimizer, [loss] * 8, np.ones(2))
-        for optimizer in (
-            sps.build_sps(),
-            sps.build_sps_max(2.0),
-            sps.build_sps_max(math.inf),
-        )
-    )
-    self.assertGreater(max(free.step_sizes), 2.0)
-    self.assertEqual(max(capped.step_sizes), 2.0)
-    self.assertLess(min(capped.step_sizes), 2.0)
-    self.assertEqual(free.step_sizes, uncapped.step_sizes)
-    self.assertAllEqual(free.points, uncapped.points)
-
   def test_smooth_variant_grows_by_gamma_an_epoch(self):
     optimizer = sps.build_sps_smooth(initial_step_size=0.3, batches_per_epoch=3)
     batches = ((9.0, 1.0), (9.0, 1.0), (9.0, 1.0), (1.0, 8.0), (9.0, 1.0))

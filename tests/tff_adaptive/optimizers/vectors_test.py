@@ -43,6 +43,12 @@ class VectorsTest(tf.test.TestCase):
     self.assertAllEqual(moved[0], [1.0])
     self.assertAllEqual(moved[1], [0.0])
 
+  def test_zeros_stand_for_gradients_that_are_not_there(self):
+    weights = (tf.ones([2]), tf.ones([1]))
+    filled = vectors.with_zeros(weights, (None, tf.constant([4.0])))
+    self.assertAllEqual(filled[0], [0.0, 0.0])
+    self.assertAllEqual(filled[1], [4.0])
+
   def test_moments_are_in_single_precision_at_least(self):
     specs = (
         tf.TensorSpec([2], tf.float16),
