@@ -186,6 +186,7 @@ class ReadmeTest(absltest.TestCase):
       self.assertTrue(what and paper, flag)
     self.assertEmpty(missing)
 
+  @pytest.mark.slow
   def test_python_blocks_run(self):
     """Runs the blocks of each page with a small model, counting the rounds."""
     for page in (_README, _WRITE_YOUR_OWN):

@@ -112,6 +112,7 @@ class EveryTaskTest(parameterized.TestCase):
   def test_trains_three_rounds(self, task, arguments):
     self._check(task, arguments)
 
+  @pytest.mark.slow
   def test_trains_on_synthetic_data(self):
     rows, out = self._train(
         'mnist',

@@ -260,6 +260,7 @@ class ResumeTest(parameterized.TestCase):
     self._assert_same('fedavg', _FEDAVG)
     self.assertLen(list(good.parent.glob('checkpoint_*')), 2)
 
+  @pytest.mark.slow
   def test_delta_sgd_killed_as_a_process_of_its_own(self):
     metrics = self.folder / 'delta_sgd' / 'metrics.csv'
     with open(self.folder / 'process.txt', 'w+', encoding='utf-8') as output:

@@ -79,6 +79,7 @@ class TrainMnistTest(absltest.TestCase):
   def test_missing_file_is_one_sentence(self):
     self._assert_refused(self._run(), 2, f'put mnist.npz .* at {self.npz}')
 
+  @pytest.mark.slow
   def test_damaged_file_is_one_sentence(self):
     self._write()
     self.npz.write_bytes(self.npz.read_bytes()[:9999])

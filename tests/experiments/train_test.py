@@ -362,7 +362,7 @@ class TrainTest(absltest.TestCase):
         from experiments import hparams
 
         hparam_flags.define(values)
-        values(['train', f'--flagfile={preset}'])
+        values(['train', f'--flagfile={preset}', '--data_dir=data'])
         choices = hparams.read_choices(values)
         settings = hparams.read_settings(choices, values)
         self.assertEqual(settings.experiment_name, preset.stem)

@@ -134,6 +134,7 @@ class TrainerTest(parameterized.TestCase):
       devices = [row['device'] for row in csv.DictReader(file)]
     self.assertEqual(devices, ['CPU:0'] * 6)
 
+  @pytest.mark.slow
   def test_another_plan_than_the_recorded_one_is_refused(self):
     self.train('--plan=loop', '--total_rounds=1')
     with self.assertRaisesRegex(command_line.UserError, '--plan'):
@@ -148,6 +149,7 @@ class TrainerTest(parameterized.TestCase):
       self.train('--keep_best', '--monitored_metric=evaluation/acc')
     self.assertFalse((self.output_dir / 'run' / 'metrics.csv').exists())
 
+  @pytest.mark.slow
   def test_more_rounds_are_refused_where_a_schedule_uses_their_number(self):
     # Nothing is to train: the loop is not what is tested.
     interrupted = training_loop.TrainingInterrupted('Stop.')

@@ -85,6 +85,7 @@ class WarmStartTest(parameterized.TestCase):
     self.assertIn(f'initial weights: {self.npz}\n', out)
     return arguments
 
+  @pytest.mark.slow
   def test_native_run_begins_with_the_weights(self):
     self._assert_begins_with_the_weights('native')
 

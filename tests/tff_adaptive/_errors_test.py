@@ -26,9 +26,7 @@ class FirstLineTest(absltest.TestCase):
 
   def test_drops_what_tensorflow_puts_around_it(self):
     with self.assertRaises(tf.errors.InvalidArgumentError) as caught:
-      tf.io.parse_example(
-          [b''], {'x': tf.io.FixedLenFeature([], tf.float32)}
-      )
+      tf.io.parse_example([b''], {'x': tf.io.FixedLenFeature([], tf.float32)})
     line = _errors.first_line(caught.exception)
     self.assertRegex(line, '^Feature: x .*could not be found$')
 

@@ -19,6 +19,7 @@ import tempfile
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
+import pytest
 import tensorflow_federated as tff
 
 from tasks.mnist import mnist_tasks
@@ -201,6 +202,7 @@ class MnistTasksTest(parameterized.TestCase):
           {'mine': examples}, examples, model_id='logistic'
       )
 
+  @pytest.mark.slow
   def test_baseline_task_and_stock_algorithms_build(self):
     mnist = self._create()
     baseline = mnist.to_baseline_task()

@@ -90,6 +90,7 @@ class SecureAggregatorTest(tf.test.TestCase):
     with tff.framework.get_context_stack().install(secure_test_runtime):
       yield
 
+  @pytest.mark.slow
   def test_secure_aggregation_equals_plain_up_to_its_quantization(self):
     plain, secure = (
         algorithms.build_fed_opt(

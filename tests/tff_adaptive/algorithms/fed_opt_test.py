@@ -221,6 +221,7 @@ class FedOptTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllEqual(testing.trainable(replaced)[0], doubled.trainable[0])
 
   @parameterized.parameters('functional', 'variable')
+  @pytest.mark.slow
   def test_clipping_and_weight_decay_reach_the_optimizer(self, kind):
     def change(**options):
       process = algorithms.build_fed_opt(

@@ -150,6 +150,7 @@ class RoundTraceTest(parameterized.TestCase):
     self.assertLen(set(np.round(expected, 4)), 3)
     np.testing.assert_allclose(trace.values['loss'][first], expected, 1e-5)
 
+  @pytest.mark.slow
   def test_rounds_draw_other_batches(self):
     process = _process()
     with compiled_testing.installed():

@@ -85,8 +85,6 @@ _NUM_WORKERS = {'compiled': 0, 'native': 1, 'fallback': 1}
 # last words.
 _SAMPLE = (
     ('native', 'SIGINT'),
-    ('compiled', 'SIGINT'),
-    ('fallback', 'exception'),
     ('fallback', 'SIGKILL'),
 )
 _OTHERS = tuple(

@@ -101,6 +101,7 @@ class ResumeTest(killed_loop_testing.KilledLoopTestCase):
   def test_killed_at_every_instant(self):
     self._check(1)
 
+  @pytest.mark.slow
   def test_killed_again_and_again(self):
     self.assertEqual(self.train('whole')[0], 0)
     whole = self.contents('whole')
