@@ -101,7 +101,9 @@ class EveryTaskTest(parameterized.TestCase):
     self.assertTrue(np.isfinite(float(rows[-1]['evaluation/loss'])))
     if '--use_synthetic_data' in data_testing.data_flags(task):
       self.assertIn('synthetic data: made up', out)
-    self.assertRegex(out.splitlines()[-1], r'^test (accuracy|loss): \d+\.\d\d$')
+    self.assertRegex(
+        out.splitlines()[-1], r'^test (accuracy|recall_at_5|loss): \d+\.\d\d$'
+    )
 
   @parameterized.named_parameters(
       (_name(task, method, arguments), task, (*arguments, *flags))
