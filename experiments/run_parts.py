@@ -42,8 +42,8 @@ PROTOCOL = (
     'max_examples',
 )
 
-# Of clients that are read from files one by one.
-_MAX_CHECKED_CLIENTS = 1000
+# Of clients that are read from files one by one, so that a run starts at once.
+_MAX_CHECKED_CLIENTS = 100
 _SYNTHETIC_DATA = 'synthetic_data'
 
 _Choices = Mapping[str, hparams.Choice]
@@ -137,7 +137,7 @@ def _max_checked_clients(task: task_lib.Task) -> Optional[int]:
   if len(task.train_data.client_ids) > _MAX_CHECKED_CLIENTS:
     print(
         f'Of {len(task.train_data.client_ids)} clients {_MAX_CHECKED_CLIENTS} '
-        'are looked through now, the others when they train.'
+        'are looked through for bad data.'
     )
   return _MAX_CHECKED_CLIENTS
 

@@ -35,6 +35,7 @@ from tff_adaptive.analysis import partition_plot
 from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import checkpoint_files
 from tff_adaptive.simulation import checkpoints
+from tff_adaptive.simulation import client_data
 from tff_adaptive.simulation import client_store as client_store_lib
 from tff_adaptive.simulation import metrics_writers
 from tff_adaptive.simulation import run_directory
@@ -284,14 +285,17 @@ def _evaluate_at_end(
 
 
 def draw_partition(task: task_lib.Task, directory: run_directory.RunDirectory):
-  """Draws the clients by their classes, if the task has classes.
+  """Draws the clients by their classes, if these are at hand.
+
+  Clients that are read from files one by one are not read for a picture.
 
   Args:
     task: What is trained on.
     directory: The folder of the run.
   """
   picture = directory.plots / 'partition.png'
-  if picture.exists() or task.num_classes is None:
+  is_in_memory = isinstance(task.train_data, client_data.PackedClientArrays)
+  if picture.exists() or task.num_classes is None or not is_in_memory:
     return
   if partition_plot.has_class_labels(task.train_data):
     partition_plot.plot_client_labels(

@@ -63,8 +63,8 @@ def write_synthetic_data(
 
   Example:
 
-    >>> write_synthetic_data('cifar10', '/tmp/made_up')
-    >>> task = create_cifar10_task('/tmp/made_up')
+    >>> write_synthetic_data('cifar10', 'made_up')
+    >>> task = create_cifar10_task('made_up')
   """
   for place, write in _FILES.get(task_name, {}).items():
     path = pathlib.Path(data_dir) / place

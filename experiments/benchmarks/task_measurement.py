@@ -25,14 +25,13 @@ import tensorflow_federated as tff
 from experiments import command_line
 from experiments import hparams
 from experiments import registry
+from experiments import run_parts
 from experiments.benchmarks import algorithms
 from experiments.benchmarks import measurement
 from experiments.benchmarks import reports
 from experiments.benchmarks import workloads
 from tasks import synthetic_data
-from tff_adaptive.simulation import cohort
 from tff_adaptive.simulation import prefetching
-from tff_adaptive.simulation import sampling
 from tff_adaptive.simulation import task as task_lib
 
 _SEED = 0
@@ -126,24 +125,6 @@ def _describe(task: task_lib.Task) -> workloads.Workload:
   )
 
 
-def _build_cohort_fn(task: task_lib.Task) -> measurement.CohortFn:
-  sample = sampling.build_client_sampling(
-      task.train_data.client_ids, task.protocol.clients_per_round, _SEED
-  )
-
-  def build_cohort(round_num: int) -> cohort.Cohort:
-    return cohort.Cohort(
-        task.train_data,
-        sample(round_num),
-        round_num=round_num,
-        seed=_SEED,
-        plan=task.protocol.batch_plan(),
-        augmentation=task.augmentation,
-    )
-
-  return build_cohort
-
-
 def measure(
     row: registry.Row,
     runtimes: Sequence[workloads.Runtime],
@@ -179,7 +160,7 @@ def measure(
     synthetic_data.write_synthetic_data(row.name, synthetic_dir)
     task = _build_task(row, synthetic_dir)
   num_rounds = 2 * (_Trainer.num_warm_up_turns + settings.num_rounds)
-  cohort_fn = _build_cohort_fn(task)
+  cohort_fn = run_parts.build_cohort_fn(task, _SEED)
   workload = _describe(task)
   with contextlib.ExitStack() as stack:
     with command_line.errors_as(command_line.UserError, ValueError):

@@ -308,6 +308,26 @@ class HparamsTest(parameterized.TestCase):
     ):
       hparams.read_settings(hparams.read_choices(values), values)
 
+  @parameterized.parameters(
+      (
+          ['--task=digits', '--use_synthetic_data'],
+          '--task=digits comes with its data, drop --use_synthetic_data',
+      ),
+      (
+          ['--task=mnist', '--use_synthetic_data', '--data_dir=data'],
+          '--use_synthetic_data and --data_dir exclude each other',
+      ),
+  )
+  def test_synthetic_data_that_do_not_fit_are_refused(self, given, sentence):
+    values = _parse(*given)
+    with self.assertRaisesRegex(hparams.HparamError, f'^{sentence}'):
+      hparams.read_settings(hparams.read_choices(values), values)
+
+  def test_synthetic_data_need_no_folder(self):
+    values = _parse('--task=mnist', '--use_synthetic_data')
+    settings = hparams.read_settings(hparams.read_choices(values), values)
+    self.assertTrue(settings.hparams()['use_synthetic_data'])
+
   def test_download_makes_no_other_run(self):
     recorded = _choices('--task=mnist', '--mnist_download')[
         registry.TASK

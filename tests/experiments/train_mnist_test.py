@@ -14,7 +14,6 @@
 """Tests of the training binary on files: MNIST, there, damaged or missing."""
 
 import csv
-import os
 import pathlib
 import subprocess
 import sys
@@ -24,10 +23,9 @@ from absl.testing import absltest
 import numpy as np
 import pytest
 
+from tests.tasks import data_testing
+
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
-_DATA = pathlib.Path(
-    os.environ.get('TFF_ADAPTIVE_DATA', _ROOT.parent / 'shared' / 'data')
-)
 
 
 class TrainMnistTest(absltest.TestCase):
@@ -106,13 +104,9 @@ class TrainMnistTest(absltest.TestCase):
     self.assertBetween(int(rows[0]['clients/num_examples']), 40, 88)
 
   @pytest.mark.slow
-  @pytest.mark.skipif(
-      not (_DATA / 'mnist.npz').is_file(),
-      reason=f'The real MNIST is not in {_DATA}.',
-  )
   def test_delta_sgd_reaches_its_accuracy_in_100_rounds(self):
     done = self._run(
-        f'--data_dir={_DATA}',
+        f'--data_dir={data_testing.real_data("mnist")}',
         '--mnist_alpha=0.1',
         '--client_optimizer=delta_sgd',
         '--client_weighting=uniform',

@@ -16,6 +16,7 @@
 import os
 import pathlib
 from typing import Optional
+import unittest
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 _VARIABLE = 'TFF_ADAPTIVE_DATA'
@@ -35,6 +36,11 @@ _FILES = {
 }
 
 
+def _folder() -> pathlib.Path:
+  named = os.environ.get(_VARIABLE)
+  return pathlib.Path(named or _ROOT.parent / 'shared' / 'data')
+
+
 def find_data_dir(task: str) -> Optional[pathlib.Path]:
   """Returns the folder of the data sets, if it has that of a task.
 
@@ -45,9 +51,28 @@ def find_data_dir(task: str) -> Optional[pathlib.Path]:
     The folder: the one that the environment names, or one beside the project.
     None if there is none, or it has no data for the task.
   """
-  named = os.environ.get(_VARIABLE)
-  folder = pathlib.Path(named or _ROOT.parent / 'shared' / 'data')
+  folder = _folder()
   return folder if (folder / _FILES[task]).exists() else None
+
+
+def real_data(task: str) -> pathlib.Path:
+  """Returns the folder of the data sets, or skips the test.
+
+  Args:
+    task: The name of the task whose data are needed.
+
+  Returns:
+    The folder.
+
+  Raises:
+    SkipTest: If there are none; says where they were looked for.
+  """
+  folder = find_data_dir(task)
+  if folder is None:
+    raise unittest.SkipTest(
+        f'{_folder()} has no {_FILES[task]}; {_VARIABLE} names another folder.'
+    )
+  return folder
 
 
 def data_flags(task: str) -> tuple[str, ...]:

@@ -222,8 +222,10 @@ class NpzImagesTest(parameterized.TestCase):
   def test_the_file_comes_first(self):
     self._prepare('3.0.1')
     np.savez(self.npz, **_small())
+    # Without any function: nothing of it is called.
     self._fake_tfds()
-    _DATASET.load(self.data_dir, download=True)
+    _, test = _DATASET.load(self.data_dir, download=True)
+    np.testing.assert_array_equal(test['y'], np.arange(10))
 
   def test_downloads_only_when_asked(self):
     def builder(name, data_dir):

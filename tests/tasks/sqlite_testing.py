@@ -19,11 +19,8 @@ import contextlib
 import pathlib
 import sqlite3
 import tempfile
-import unittest
 
 import tensorflow as tf
-
-from tests.tasks import data_testing
 
 _TABLES = """
     CREATE TABLE examples (split_name TEXT NOT NULL, client_id TEXT NOT NULL,
@@ -91,14 +88,6 @@ def new_folder(add_cleanup: Callable[..., None]) -> pathlib.Path:
   folder = tempfile.TemporaryDirectory()
   add_cleanup(folder.cleanup)
   return pathlib.Path(folder.name)
-
-
-def real_data(task: str) -> pathlib.Path:
-  """Returns the folder of the data sets, or skips without those of a task."""
-  folder = data_testing.find_data_dir(task)
-  if folder is None:
-    raise unittest.SkipTest(f'There are no data of {task}; see data_testing.')
-  return folder
 
 
 # How a file is spoiled, and what is said then.

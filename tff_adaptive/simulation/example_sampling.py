@@ -22,8 +22,6 @@ from tff_adaptive.simulation import client_data
 from tff_adaptive.simulation import feature_arrays
 from tff_adaptive.simulation import random_streams
 
-_USE = 'example_subset'
-
 
 def sample_examples(
     examples: Mapping[str, np.ndarray], num_examples: int, seed: int
@@ -53,7 +51,7 @@ def sample_examples(
   total = len(next(iter(features.values())))
   if num_examples >= total:
     return features
-  stream = random_streams.stream(seed, _USE)
+  stream = random_streams.stream(seed, random_streams.EXAMPLE_SUBSET)
   rows = np.sort(stream.choice(total, num_examples, replace=False))
   return collections.OrderedDict(
       (name, array[rows]) for name, array in features.items()
@@ -88,7 +86,9 @@ def sample_client_examples(
     0.97
   """
   _check_positive(num_examples)
-  order = random_streams.stream(seed, _USE).permutation(len(source.client_ids))
+  order = random_streams.stream(
+      seed, random_streams.EXAMPLE_SUBSET
+  ).permutation(len(source.client_ids))
   parts, missing = [], num_examples
   for place in order:
     examples = source.examples(source.client_ids[place])

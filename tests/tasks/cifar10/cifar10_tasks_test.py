@@ -13,7 +13,6 @@
 # limitations under the License.
 """Tests of `cifar10_tasks` and `cifar10_preprocessing`."""
 
-import os
 import pathlib
 import pickle
 import tempfile
@@ -25,13 +24,13 @@ import pytest
 
 from tasks.cifar10 import cifar10_preprocessing
 from tasks.cifar10 import cifar10_tasks
+from tests.tasks import data_testing
 from tests.tasks.cifar import cifar_testing
 from tff_adaptive.simulation import client_data
 from tff_adaptive.simulation import data_checks
 from tff_adaptive.simulation import partition
 from tff_adaptive.simulation import task
 
-_ROOT = pathlib.Path(__file__).resolve().parents[3]
 _SMALL = task.Protocol(
     4, 1, clients_per_round=2, total_rounds=1, max_examples=8
 )
@@ -232,13 +231,7 @@ class LoadCifar10Test(absltest.TestCase):
 
   @pytest.mark.slow
   def test_the_real_data(self):
-    folder = pathlib.Path(
-        os.environ.get('TFF_ADAPTIVE_DATA') or _ROOT.parent / 'shared' / 'data'
-    )
-    if not (folder / 'tfds' / 'cifar10').exists():
-      self.skipTest(
-          f'{folder} has no tfds/cifar10; TFF_ADAPTIVE_DATA names another'
-      )
+    folder = data_testing.real_data('cifar10')
     train, _ = cifar10_preprocessing.load_cifar10(folder)
     self.assertEqual(train['x'].shape[1:], (32, 32, 3))
     self.assertGreaterEqual(np.bincount(train['y']).min(), 1000)

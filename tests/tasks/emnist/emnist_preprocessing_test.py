@@ -14,7 +14,6 @@
 """Tests of `emnist_preprocessing`."""
 
 import contextlib
-import os
 import pathlib
 import sqlite3
 import tempfile
@@ -26,11 +25,11 @@ import pytest
 import tensorflow_federated as tff
 
 from tasks.emnist import emnist_preprocessing
+from tests.tasks import data_testing
 from tests.tasks.emnist import emnist_testing
 from tff_adaptive.simulation import client_data
 from tff_adaptive.simulation import client_data_conversion
 
-_ROOT = pathlib.Path(__file__).resolve().parents[3]
 _BASELINES = tff.simulation.baselines
 # A client in one batch: TFF's order of batches is not deterministic.
 _SPEC = _BASELINES.ClientSpec(
@@ -98,14 +97,7 @@ class EmnistPreprocessingTest(parameterized.TestCase):
 
   @pytest.mark.slow
   def test_equals_tff_on_the_real_file(self):
-    folder = pathlib.Path(
-        os.environ.get('TFF_ADAPTIVE_DATA') or _ROOT.parent / 'shared' / 'data'
-    )
-    if not (folder / 'tff' / 'emnist_all.sqlite').exists():
-      self.skipTest(
-          f'{folder} has no tff/emnist_all.sqlite; TFF_ADAPTIVE_DATA names '
-          'another folder'
-      )
+    folder = data_testing.real_data('emnist_cr')
     data = emnist_preprocessing.load_emnist(folder, max_bytes_in_memory=0)
     for task_name in _TASKS:
       baseline = _tff_datasets(task_name, folder / 'tff', False)

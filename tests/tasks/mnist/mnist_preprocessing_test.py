@@ -13,16 +13,13 @@
 # limitations under the License.
 """Tests of `mnist_preprocessing`."""
 
-import os
-import pathlib
 import tempfile
 
 from absl.testing import absltest
 import numpy as np
 
 from tasks.mnist import mnist_preprocessing
-
-_ROOT = pathlib.Path(__file__).resolve().parents[3]
+from tests.tasks import data_testing
 
 
 class MnistPreprocessingTest(absltest.TestCase):
@@ -36,13 +33,7 @@ class MnistPreprocessingTest(absltest.TestCase):
         mnist_preprocessing.load_mnist(folder)
 
   def test_the_real_data(self):
-    folder = pathlib.Path(
-        os.environ.get('TFF_ADAPTIVE_DATA') or _ROOT.parent / 'shared' / 'data'
-    )
-    if not (folder / 'mnist.npz').exists():
-      self.skipTest(
-          f'{folder} has no mnist.npz; TFF_ADAPTIVE_DATA names another folder'
-      )
+    folder = data_testing.real_data('mnist')
     train, test = mnist_preprocessing.load_mnist(folder)
     self.assertEqual(train['x'].shape, (60000, 28, 28, 1))
     self.assertEqual(test['x'].shape, (10000, 28, 28, 1))

@@ -22,6 +22,7 @@ import tensorflow_federated as tff
 
 from tasks.shakespeare import shakespeare_preprocessing
 from tests.tasks import baseline_testing
+from tests.tasks import data_testing
 from tests.tasks import sqlite_testing
 from tff_adaptive.simulation import client_data
 
@@ -156,7 +157,7 @@ class ShakespearePreprocessingTest(parameterized.TestCase):
 
   @pytest.mark.slow
   def test_real_data_equal_the_preprocessing_of_tff(self):
-    folder = sqlite_testing.real_data('shakespeare')
+    folder = data_testing.real_data('shakespeare')
     train, test = shakespeare_preprocessing.load_shakespeare(folder)
     for clients, num_examples in ((train, 16068), (test, 2356)):
       self.assertLen(clients.client_ids, 715)

@@ -23,7 +23,7 @@ import tensorflow_federated as tff
 
 from tasks.shakespeare import shakespeare_preprocessing
 from tasks.shakespeare import shakespeare_tasks
-from tests.tasks import sqlite_testing
+from tests.tasks import data_testing
 from tff_adaptive import algorithms
 from tff_adaptive import runtime
 from tff_adaptive.simulation import cohort
@@ -138,7 +138,7 @@ class ShakespeareTasksTest(parameterized.TestCase):
 
   @pytest.mark.slow
   def test_the_real_data(self):
-    folder = sqlite_testing.real_data('shakespeare')
+    folder = data_testing.real_data('shakespeare')
     shakespeare = shakespeare_tasks.create_shakespeare_task(folder, seed=1)
     self.assertLen(shakespeare.train_data.client_ids, 715)
     self.assertEqual(shakespeare.train_data.total_examples, 37_784)

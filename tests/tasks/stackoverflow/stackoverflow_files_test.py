@@ -23,6 +23,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tasks.stackoverflow import stackoverflow_files
+from tests.tasks import data_testing
 from tests.tasks import sqlite_testing
 from tests.tasks.stackoverflow import stackoverflow_testing
 from tff_adaptive.simulation import client_data
@@ -117,7 +118,7 @@ class CountsTest(parameterized.TestCase):
         load(self.data_dir)
 
   def test_real_counts_are_those_that_tff_reads(self):
-    folder = sqlite_testing.real_data('stackoverflow_lr')
+    folder = data_testing.real_data('stackoverflow_lr')
     counts = folder / 'tff' / 'datasets'
 
     def get_file(name, **kwargs):

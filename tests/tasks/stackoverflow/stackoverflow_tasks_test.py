@@ -26,6 +26,7 @@ from tasks.stackoverflow import tag_prediction_preprocessing
 from tasks.stackoverflow import tag_prediction_tasks
 from tasks.stackoverflow import word_prediction_preprocessing
 from tasks.stackoverflow import word_prediction_tasks
+from tests.tasks import data_testing
 from tests.tasks import sqlite_testing
 from tests.tasks.stackoverflow import stackoverflow_testing
 from tff_adaptive import algorithms
@@ -242,7 +243,7 @@ class StackOverflowTasksTest(parameterized.TestCase):
 
   @pytest.mark.slow
   def test_the_real_data(self):
-    folder = sqlite_testing.real_data('stackoverflow_nwp')
+    folder = data_testing.real_data('stackoverflow_nwp')
     made = stackoverflow.create_stackoverflow_nwp_task(folder, seed=1)
     self.assertLen(made.train_data.client_ids, 622)
     self.assertEqual(made.train_data.total_examples, 62_853)

@@ -25,7 +25,7 @@ import tensorflow_federated as tff
 from tasks.stackoverflow import stackoverflow_files
 from tasks.stackoverflow import tag_prediction_preprocessing
 from tests.tasks import baseline_testing
-from tests.tasks import sqlite_testing
+from tests.tasks import data_testing
 from tests.tasks.stackoverflow import stackoverflow_testing
 from tff_adaptive import layers
 
@@ -115,7 +115,7 @@ class BagsOfWordsTest(parameterized.TestCase):
 
   @pytest.mark.slow
   def test_real_data_equal_the_preprocessing_of_tff(self):
-    folder = sqlite_testing.real_data('stackoverflow_lr')
+    folder = data_testing.real_data('stackoverflow_lr')
     words = stackoverflow_files.load_word_vocabulary(folder)
     tags = stackoverflow_files.load_tag_vocabulary(folder)
     clients = stackoverflow_files.load_stackoverflow(

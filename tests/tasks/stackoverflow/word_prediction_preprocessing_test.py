@@ -25,7 +25,7 @@ import tensorflow_federated as tff
 from tasks.stackoverflow import stackoverflow_files
 from tasks.stackoverflow import word_prediction_preprocessing
 from tests.tasks import baseline_testing
-from tests.tasks import sqlite_testing
+from tests.tasks import data_testing
 from tests.tasks.stackoverflow import stackoverflow_testing
 
 _WORDS = stackoverflow_testing.WORDS
@@ -99,7 +99,7 @@ class WordSequencesTest(parameterized.TestCase):
 
   @pytest.mark.slow
   def test_real_data_equal_the_preprocessing_of_tff(self):
-    folder = sqlite_testing.real_data('stackoverflow_nwp')
+    folder = data_testing.real_data('stackoverflow_nwp')
     words = stackoverflow_files.load_word_vocabulary(folder)
     to_sequences = word_prediction_preprocessing.WordSequences(words)
     clients = stackoverflow_files.load_stackoverflow(

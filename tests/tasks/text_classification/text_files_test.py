@@ -15,7 +15,6 @@
 
 import gzip
 import json
-import os
 import pathlib
 import sys
 import tempfile
@@ -29,11 +28,8 @@ import pytest
 
 from tasks import ag_news
 from tasks.text_classification import text_files
+from tests.tasks import data_testing
 
-_ROOT = pathlib.Path(__file__).resolve().parents[3]
-_DATA = pathlib.Path(
-    os.environ.get('TFF_ADAPTIVE_DATA') or _ROOT.parent / 'shared' / 'data'
-)
 _DATASET = text_files.TextDataset(
     'news', 'The News', 3, 'news_subset', ('title', 'description')
 )
@@ -219,14 +215,11 @@ class TextFilesTest(parameterized.TestCase):
     self._assert_refused('test.csv could not be read .*utf-8')
 
   @pytest.mark.slow
-  @pytest.mark.skipif(
-      not (_DATA / 'ag_news.jsonl.gz').is_file(),
-      reason=f'AG News is not in {_DATA}; TFF_ADAPTIVE_DATA names a folder.',
-  )
   def test_both_forms_of_the_real_data_are_one(self):
-    (self.data_dir / 'tfds').symlink_to(_DATA / 'tfds')
+    folder = data_testing.real_data('ag_news')
+    (self.data_dir / 'tfds').symlink_to(folder / 'tfds')
     for lines, prepared in zip(
-        ag_news.load_ag_news(_DATA), ag_news.load_ag_news(self.data_dir)
+        ag_news.load_ag_news(folder), ag_news.load_ag_news(self.data_dir)
     ):
       self.assertLen(prepared['text'], len(lines['text']))
       # Prepared data are shuffled, and three texts differ by a blank.

@@ -114,6 +114,12 @@ class AugmentedCohortTest(absltest.TestCase):
       self.assertEqual(form[0].element_spec['x'].shape.as_list(), [None, 2])
     self.assertEqual(_all_batches(fetched[2:]), reference[2:])
 
+  def test_states_are_added_to_a_cohort_that_was_read(self):
+    fetched = _cohort().fetch()
+    stateful = cohort.StatefulCohort.of(fetched, {}, {})
+    self.assertIs(stateful.packed, fetched.packed)
+    self.assertIs(stateful.augmentation, fetched.augmentation)
+
   def test_reading_ahead_reads_once(self):
     read = []
 

@@ -48,6 +48,22 @@ class CheckClientsTest(parameterized.TestCase):
     self.assertIs(checked.source, source)
     self.assertEmpty(checked.bad_clients)
 
+  def test_some_clients_spread_over_all_can_be_looked_through(self):
+    clients = {f'client_{i}': _client() for i in range(9)}
+    read = []
+
+    def load(client_id):
+      read.append(client_id)
+      return clients[client_id]
+
+    source = client_data.LazyClientArrays(
+        clients, load, _source().element_spec, cache_bytes=0
+    )
+    data_checks.check_clients(source, num_classes=10, max_clients=3)
+    self.assertEqual(read, ['client_0', 'client_3', 'client_6'])
+    data_checks.check_clients(source, num_classes=10, max_clients=9)
+    self.assertLen(read, 3 + 9)
+
   @parameterized.named_parameters(
       ('empty', _EMPTY, "^Client 'bad' has no example, where at least one"),
       ('nan', _NAN, "^Client 'bad' has nan in feature 'x' of example 1, where"),

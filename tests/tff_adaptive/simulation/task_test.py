@@ -22,6 +22,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.tff_adaptive.simulation import task_testing
+from tff_adaptive.simulation import augmentation
 from tff_adaptive.simulation import batching
 from tff_adaptive.simulation import client_data
 from tff_adaptive.simulation import task
@@ -186,6 +187,31 @@ class BaselineTaskTest(absltest.TestCase):
     self.assertEqual(sizes, [2, 1, 2, 1])
     test = datasets.get_centralized_test_data()
     self.assertEqual([len(batch['y']) for batch in test], [4])
+
+  def test_baseline_task_augments_every_batch_anew(self):
+    clients = client_data.PackedClientArrays.from_clients(
+        {f'client_{i}': {'raw': np.arange(3, dtype=np.int32)} for i in range(2)}
+    )
+    spec = task_testing.clients(1).element_spec
+
+    def augment(examples, generator):
+      noise = generator.random([len(examples['raw']), 3], np.float32)
+      return {'x': noise, 'y': examples['raw']}
+
+    baseline = task_testing.build_task(
+        train_data=clients,
+        augmentation=augmentation.Augmentation(augment, spec),
+    ).to_baseline_task()
+    datasets = baseline.datasets
+    self.assertEqual(datasets.element_type_structure, task_testing.INPUT_SPEC)
+    data = datasets.train_data.preprocess(datasets.train_preprocess_fn)
+    rows = [
+        (int(y), tuple(x))
+        for batch in data.create_tf_dataset_for_client('client_0')
+        for x, y in zip(batch['x'].numpy(), batch['y'])
+    ]
+    self.assertCountEqual([y for y, _ in rows], [0, 1, 2] * 2)
+    self.assertLen({x for _, x in rows}, 6)
 
 
 if __name__ == '__main__':

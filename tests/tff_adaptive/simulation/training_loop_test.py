@@ -15,6 +15,7 @@
 
 import os
 import signal
+import threading
 from unittest import mock
 
 from absl.testing import absltest
@@ -77,6 +78,18 @@ class TrainingLoopTest(loop_testing.LoopTestCase):
         ).round_nums(),
         [6, 9, 10],
     )
+
+  def test_reading_ahead_changes_nothing(self):
+    made_in = set()
+
+    def cohort_fn(round_index):
+      made_in.add(threading.current_thread())
+      return [round_index, 1]
+
+    self.run_loop('one')
+    self.run_loop('other', cohort_fn=cohort_fn, read_ahead=True)
+    self.assert_same_run('one', 'other')
+    self.assertNotIn(threading.current_thread(), made_in)
 
   def test_begins_with_another_state(self):
     def initial_state_fn():
