@@ -1,0 +1,33 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The tables and figures of the papers, as data: cells, numbers and commands.
+
+A paper is a folder of `experiments/presets`: flagfiles, a data file for each
+table or figure, and a README. No TensorFlow is imported here.
+"""
+
+from experiments.published.commands import build_command
+from experiments.published.commands import Hyperparameter
+from experiments.published.commands import hyperparameters
+from experiments.published.commands import parse_flags
+from experiments.published.commands import train_arguments
+from experiments.published.given_flags import GivenFlag
+from experiments.published.given_flags import Origin
+from experiments.published.table_files import find_table
+from experiments.published.table_files import load_tables
+from experiments.published.table_files import PublishedError
+from experiments.published.tables import Axis
+from experiments.published.tables import Cell
+from experiments.published.tables import Entry
+from experiments.published.tables import Table

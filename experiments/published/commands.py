@@ -1,0 +1,161 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The command of a cell, and where each of its hyperparameters comes from."""
+
+from collections.abc import Sequence
+import dataclasses
+import shlex
+from typing import Any
+
+from absl import flags
+
+from experiments import hparam_flags
+from experiments import hparams
+from experiments import registry
+from experiments.published import given_flags
+from experiments.published import table_files
+from experiments.published import tables
+
+_BINARY = ('python', '-m', 'experiments.train')
+# Settings that are hyperparameters of an experiment; the others say how it is
+# watched, and count if they were given.
+_PROTOCOL = (
+    'total_rounds',
+    'clients_per_round',
+    'client_batch_size',
+    'client_epochs',
+    'max_examples',
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Hyperparameter:
+  """A hyperparameter of a cell.
+
+  Attributes:
+    name: The name of its flag.
+    value: Its value; None where the task's default holds, or nothing.
+    origin: Where the value comes from; `ASSUMED` for a default of ours.
+  """
+
+  name: str
+  value: Any
+  origin: given_flags.Origin
+
+
+def train_arguments(
+    cell: tables.Cell,
+    *,
+    seed: int = 0,
+    data_dir: str = 'data',
+    output_dir: str = 'runs',
+) -> list[str]:
+  """Returns the flags of `experiments.train` that run a cell.
+
+  Args:
+    cell: The cell.
+    seed: The seed of the run.
+    data_dir: The folder of the data sets.
+    output_dir: The folder of all runs.
+
+  Returns:
+    The flags; paths of flagfiles are relative to the project's folder.
+  """
+  return [
+      *(flag.text for flag in cell.flags),
+      f'--seed={seed}',
+      f'--data_dir={data_dir}',
+      f'--output_dir={output_dir}',
+      f'--experiment_name={cell.experiment_name}/seed_{seed}',
+  ]
+
+
+def build_command(cell: tables.Cell, **kwargs: Any) -> str:
+  """Returns the command that runs a cell, from the project's folder.
+
+  Args:
+    cell: The cell.
+    **kwargs: Of `train_arguments`.
+
+  Returns:
+    One line for a shell.
+  """
+  return shlex.join([*_BINARY, *train_arguments(cell, **kwargs)])
+
+
+def parse_flags(
+    arguments: Sequence[str],
+) -> tuple[dict[str, hparams.Choice], hparams.Settings]:
+  """Returns what `experiments.train` would do with flags.
+
+  Args:
+    arguments: The flags; flagfiles are found from the current folder.
+
+  Returns:
+    The chosen rows and the other settings.
+
+  Raises:
+    HparamError: If two of them do not fit.
+    absl.flags.Error: If there is no such flag, or not of this value.
+  """
+  values = flags.FlagValues()
+  hparam_flags.define(values)
+  values([_BINARY[-1], *arguments])
+  choices = hparams.read_choices(values)
+  return choices, hparams.read_settings(choices, values)
+
+
+def hyperparameters(cell: tables.Cell) -> list[Hyperparameter]:
+  """Returns the hyperparameters of a cell with their origins.
+
+  Args:
+    cell: The cell.
+
+  Returns:
+    Those of the chosen rows and of the protocol, defaults included, and the
+    settings that were given.
+
+  Raises:
+    HparamError: If two flags of the cell do not fit.
+    absl.flags.Error: If there is no such flag, or not of this value.
+    OSError: If a flagfile cannot be read.
+  """
+  given = given_flags.expand(cell.flags, table_files.ROOT)
+  values = {flag.name: flag for flag in given}
+  choices, settings = parse_flags(
+      [flag.text for flag in given] + ['--data_dir=data']
+  )
+  found = {
+      kind: choice.row.name
+      for kind, choice in choices.items()
+      if kind != registry.RUNTIME
+  }
+  for kind, choice in choices.items():
+    if kind != registry.RUNTIME:
+      found.update(choice.hparams())
+  for name, value in dataclasses.asdict(settings).items():
+    if name in _PROTOCOL or name in values:
+      found[name] = value
+  return [
+      Hyperparameter(name, value, _origin(name, values))
+      for name, value in found.items()
+  ]
+
+
+def _origin(
+    name: str, given: dict[str, given_flags.GivenFlag]
+) -> given_flags.Origin:
+  """Returns the origin of a value; a flag may have been negated."""
+  flag = given.get(name) or given.get(f'no{name}')
+  return flag.origin if flag else given_flags.Origin.ASSUMED
