@@ -20,6 +20,9 @@ from tff_adaptive.analysis.partition_plot import plot_client_labels
 from tff_adaptive.analysis.partition_plot import plot_partition
 from tff_adaptive.analysis.round_trace import RoundTrace
 from tff_adaptive.analysis.round_trace import trace_round
+from tff_adaptive.analysis.run_metrics import find_round
+from tff_adaptive.analysis.run_metrics import read_columns
+from tff_adaptive.analysis.run_metrics import summarize
 from tff_adaptive.analysis.similarity import linear_cka
 from tff_adaptive.analysis.similarity import moments_cka
 from tff_adaptive.analysis.similarity import pairwise_moments_cka

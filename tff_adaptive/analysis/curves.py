@@ -13,8 +13,6 @@
 # limitations under the License.
 """Curves of one run over its rounds, drawn from `metrics.csv`."""
 
-import csv
-import math
 import os
 from typing import Optional, Union
 
@@ -23,6 +21,7 @@ from matplotlib import ticker
 from matplotlib.backends import backend_agg
 
 from tff_adaptive import _atomic_files
+from tff_adaptive.analysis import run_metrics
 
 # Okabe and Ito's colours: distinct for the colour-blind, and with markers and
 # dashes also in grey.
@@ -45,25 +44,6 @@ _DPI = 150
 _MAX_MARKED_POINTS = 30
 
 _PathLike = Union[str, os.PathLike]
-_Series = tuple[list[int], list[float]]
-
-
-def _read_columns(metrics_csv: _PathLike) -> dict[str, _Series]:
-  """Returns (rounds, values) of every column that holds finite numbers."""
-  columns: dict[str, _Series] = {}
-  with open(metrics_csv, encoding='utf-8', newline='') as file:
-    for row in csv.DictReader(file):
-      round_num = int(row['round_num'])
-      for name, text in row.items():
-        try:
-          value = float(text)
-        except ValueError:  # Nothing, or a word.
-          continue
-        if math.isfinite(value):
-          rounds, values = columns.setdefault(name, ([], []))
-          rounds.append(round_num)
-          values.append(value)
-  return columns
 
 
 def _style(axes, label: str):
@@ -89,7 +69,7 @@ def _legend(axes):
   )
 
 
-def _marker(series: _Series) -> Optional[str]:
+def _marker(series: run_metrics.Series) -> Optional[str]:
   return 'o' if len(series[0]) <= _MAX_MARKED_POINTS else None
 
 
@@ -192,7 +172,7 @@ def plot_training_curve(
     ...     'runs/demo/metrics.csv', 'runs/demo/plots/training.png',
     ...     title='delta_sgd + fedavg on digits')
   """
-  columns = _read_columns(metrics_csv)
+  columns = run_metrics.read_columns(metrics_csv)
   panels = _panels(columns)
   if not panels:
     raise ValueError(f'{metrics_csv} has no accuracy, loss or step size.')

@@ -1,0 +1,133 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Reads the metrics of a run and makes one number of them."""
+
+from collections.abc import Sequence
+import csv
+import math
+import os
+from typing import Union
+
+# Rounds, and the values in them.
+Series = tuple[list[int], list[float]]
+
+# How a run's number is made of what was measured over the rounds.
+LAST_10_EVALUATIONS = 'last_10_evaluations'
+LAST_100_ROUNDS = 'last_100_rounds'
+BEST = 'best'
+FINAL = 'final'
+ESTIMATES = (LAST_10_EVALUATIONS, LAST_100_ROUNDS, BEST, FINAL)
+
+_NUM_LAST_EVALUATIONS = 10
+_NUM_LAST_ROUNDS = 100
+
+
+def read_columns(metrics_csv: Union[str, os.PathLike]) -> dict[str, Series]:
+  """Returns the rounds and values of every column that holds finite numbers.
+
+  Args:
+    metrics_csv: The file that `CSVMetricsWriter` wrote.
+
+  Returns:
+    The series by the name of the column; words, empty fields and what is not
+    finite are left out.
+
+  Raises:
+    OSError: If the file cannot be read.
+
+  Example:
+    >>> read_columns('runs/demo/metrics.csv')['evaluation/accuracy']
+    ([5, 10], [0.41, 0.65])
+  """
+  columns: dict[str, Series] = {}
+  with open(metrics_csv, encoding='utf-8', newline='') as file:
+    for row in csv.DictReader(file):
+      round_num = int(row['round_num'])
+      for name, text in row.items():
+        try:
+          value = float(text)
+        except ValueError:  # Nothing, or a word.
+          continue
+        if math.isfinite(value):
+          rounds, values = columns.setdefault(name, ([], []))
+          rounds.append(round_num)
+          values.append(value)
+  return columns
+
+
+def _mean(values: Sequence[float]) -> float:
+  return math.fsum(values) / len(values)
+
+
+def summarize(
+    series: Series, estimate: str, *, higher_is_better: bool = True
+) -> float:
+  """Returns the number that stands for a run in a table.
+
+  Args:
+    series: Rounds and values, as `read_columns` returns them.
+    estimate: 'last_10_evaluations', the mean of the last ten values that were
+      measured; 'last_100_rounds', the mean of those in the last hundred rounds
+      (Reddi et al., Section 5.3); 'best', which looks at the test data more
+      than once; or 'final'.
+    higher_is_better: What 'best' is.
+
+  Returns:
+    The number, in the unit of the series.
+
+  Raises:
+    ValueError: If there is no such estimate, or nothing was measured.
+
+  Example:
+    >>> summarize(([5, 10], [0.4, 0.6]), 'last_10_evaluations')
+    0.5
+  """
+  rounds, values = series
+  if not values:
+    raise ValueError('nothing was measured, so there is no number for the run')
+  if estimate == LAST_10_EVALUATIONS:
+    return _mean(values[-_NUM_LAST_EVALUATIONS:])
+  if estimate == LAST_100_ROUNDS:
+    first = rounds[-1] - _NUM_LAST_ROUNDS
+    return _mean([v for r, v in zip(rounds, values) if r > first])
+  if estimate == BEST:
+    return max(values) if higher_is_better else min(values)
+  if estimate == FINAL:
+    return values[-1]
+  raise ValueError(
+      f'estimate is one of {", ".join(ESTIMATES)}, found {estimate!r}'
+  )
+
+
+def find_round(
+    series: Series, target: float, *, higher_is_better: bool = True
+) -> float:
+  """Returns the first round in which a target was reached.
+
+  Args:
+    series: Rounds and values, as `read_columns` returns them.
+    target: The value to reach.
+    higher_is_better: Whether larger values reach it.
+
+  Returns:
+    The number of the round; infinity if it was never reached.
+
+  Example:
+    >>> find_round(([5, 10], [0.4, 0.6]), 0.5)
+    10
+  """
+  for round_num, value in zip(*series):
+    if value >= target if higher_is_better else value <= target:
+      return round_num
+  return math.inf
