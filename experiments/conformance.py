@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-r"""Compares the library with reference trajectories.
+r"""Compares the library, or another framework, with reference trajectories.
 
 For example:
 
@@ -20,14 +20,31 @@ For example:
 prints a line a run, `name problem max_error tolerance ok` or `FAIL`, and in the
 last line `N passed, M failed`. The exit code is 1 if any run failed, or asks
 for what is not known.
+
+  python -m experiments.conformance --goldens=goldens.json --adapter=stock_tff
+
+does so for another framework, of which the weights alone are compared; a line
+ends with `skipped` and the reason where the framework does not have the method,
+and the last line with `K skipped`.
+
+  python -m experiments.conformance --matrix
+
+says whose FedAdam, FedYogi and FedAdagrad is which formula. See
+docs/conformance.md.
 """
 
+from collections.abc import Callable, Mapping
+import contextlib
+import pathlib
 import sys
+from typing import Any
 
 from absl import flags
 
 from experiments import command_line
+from experiments import conformance_kit
 from experiments import registry
+from experiments.conformance_kit import named_adapters
 
 
 def define(flag_values: flags.FlagValues = flags.FLAGS):
@@ -37,11 +54,7 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
     flag_values: Where to define them.
   """
   flags.DEFINE_string(
-      'goldens',
-      None,
-      'The file of reference numbers.',
-      required=True,
-      flag_values=flag_values,
+      'goldens', None, 'The file of reference numbers.', flag_values=flag_values
   )
   flags.DEFINE_enum(
       'runtime',
@@ -50,25 +63,97 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
       'What executes the rounds.',
       flag_values=flag_values,
   )
+  flags.DEFINE_string(
+      'adapter', None, named_adapters.HELP, flag_values=flag_values
+  )
+  flags.DEFINE_float(
+      'adapter_timeout',
+      600.0,
+      'How many seconds a run of a command of --adapter may take.',
+      lower_bound=0.0,
+      flag_values=flag_values,
+  )
+  flags.DEFINE_boolean(
+      'matrix',
+      False,
+      'Whether to print whose FedAdam, FedYogi and FedAdagrad is which formula '
+      'instead; it needs no file of reference numbers.',
+      flag_values=flag_values,
+  )
+  flags.DEFINE_string(
+      'markdown', None, 'A file for the matrix.', flag_values=flag_values
+  )
+  flags.register_multi_flags_validator(
+      ['goldens', 'adapter', 'matrix', 'markdown'],
+      _belong_together,
+      'give either --goldens=FILE, and with it --adapter if you like, or '
+      '--matrix, and with it --markdown',
+      flag_values=flag_values,
+  )
 
 
-def main():
-  """Replays every run of the file and exits with 1 if one failed."""
+def _belong_together(values: Mapping[str, Any]) -> bool:
+  if values['matrix']:
+    return values['goldens'] is None and values['adapter'] is None
+  return values['goldens'] is not None and values['markdown'] is None
+
+
+def _write_matrix(path: Any):
+  """Prints the matrix, and writes it to a file if there is a path."""
+  if path is not None and not pathlib.Path(path).parent.is_dir():
+    raise command_line.UserError(
+        f'--markdown={path} is in no folder that exists; make the folder first'
+    )
   command_line.prepare_libraries()
-  # TensorFlow takes seconds to import: not for --help and not for a typo.
-  from experiments import replayer  # pylint: disable=import-outside-toplevel
+  from experiments.conformance_kit import matrix  # pylint: disable=import-outside-toplevel
 
-  path = flags.FLAGS.goldens
+  text = matrix.to_markdown()
+  print(text, end='')
+  if path is not None:
+    with command_line.errors_as(command_line.UserError, OSError):
+      pathlib.Path(path).write_text(text, encoding='utf-8')
+
+
+def _create_check(values: flags.FlagValues) -> Callable[..., Any]:
+  """What makes a result of a run and the problems."""
+  if values.adapter is None:
+    # TensorFlow takes seconds to import: not for --help and not for a typo.
+    from experiments import replayer  # pylint: disable=import-outside-toplevel
+
+    return replayer.replay
+  adapter = conformance_kit.create_adapter(
+      values.adapter, values.adapter_timeout
+  )
+  return lambda run, problems: conformance_kit.check(adapter, run, problems)
+
+
+def main(flag_values=flags.FLAGS):
+  """Replays every run of the file and exits with 1 if one failed.
+
+  Args:
+    flag_values: The parsed flags.
+  """
+  if flag_values.matrix:
+    _write_matrix(flag_values.markdown)
+    return
+  command_line.prepare_libraries()
   with command_line.errors_as(command_line.UserError, OSError, ValueError):
-    runs, problems = replayer.read_goldens(path)
-  num_passed = 0
-  with registry.resolve(registry.RUNTIMES[flags.FLAGS.runtime])():
+    runs, problems = conformance_kit.read_goldens(flag_values.goldens)
+    check = _create_check(flag_values)
+  runtime = contextlib.nullcontext
+  if not named_adapters.is_command(flag_values.adapter):
+    runtime = registry.resolve(registry.RUNTIMES[flag_values.runtime])
+  results = []
+  with runtime():
     for run in runs:
-      result = replayer.replay(run, problems)
-      num_passed += result.passed
-      print(result, flush=True)
-  print(f'{num_passed} passed, {len(runs) - num_passed} failed')
-  sys.exit(int(num_passed < len(runs)))
+      results.append(check(run, problems))
+      print(results[-1], flush=True)
+  num_passed = sum(result.passed for result in results)
+  num_skipped = sum(result.skipped for result in results)
+  num_failed = len(results) - num_passed - num_skipped
+  skipped = '' if flag_values.adapter is None else f', {num_skipped} skipped'
+  print(f'{num_passed} passed, {num_failed} failed{skipped}')
+  sys.exit(int(num_failed > 0))
 
 
 if __name__ == '__main__':

@@ -222,6 +222,24 @@ def _check_number(flag: str, argument: registry.Argument, value: Any):
     )
 
 
+def _check_ingredients(choices: Mapping[str, Choice]):
+  """Raises if something is chosen that the algorithm does not take."""
+  algorithm = choices[registry.ALGORITHM].row
+  others = (registry.TASK, registry.ALGORITHM, registry.RUNTIME)
+  for kind, choice in choices.items():
+    if kind in (*others, *algorithm.supplied):
+      continue
+    row, given = choice.row, choice.given
+    chosen = [f'{kind}={row.name}']
+    if row.name == hparam_flags.DEFAULT_ROWS[kind]:
+      chosen = [row.flag_name(a) for a in row.arguments if a.name in given]
+    if chosen:
+      raise HparamError(
+          f'--{registry.ALGORITHM}={algorithm.name} takes no '
+          f'{kind.replace("_", " ")}, drop --{chosen[0]}'
+      )
+
+
 def read_choices(
     flag_values: flags.FlagValues = flags.FLAGS,
 ) -> dict[str, Choice]:
@@ -236,8 +254,8 @@ def read_choices(
 
   Raises:
     HparamError: If a name is unknown, the algorithm does not go with an
-      optimizer, a flag belongs to a row that was not chosen, or a number is
-      impossible.
+      optimizer or a loss term, a flag belongs to a row that was not chosen, or
+      a number is impossible.
 
   Example:
     >>> choices = read_choices()
@@ -260,7 +278,9 @@ def read_choices(
         raise HparamError(
             f'--{kind}={row.name} needs --{row.flag_name(argument)}'
         )
-  return {kind: Choice(row, given[kind]) for kind, row in chosen.items()}
+  choices = {kind: Choice(row, given[kind]) for kind, row in chosen.items()}
+  _check_ingredients(choices)
+  return choices
 
 
 def recorded_choice(kind: str, recorded: Mapping[str, Any]) -> Choice:

@@ -20,56 +20,15 @@ the library builds for its configuration, and compared round by round.
 
 import collections
 from collections.abc import Mapping
-import json
-import os
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any
 
 import numpy as np
 
 from experiments import golden_processes
+from experiments.conformance_kit import golden_runs
 from tasks import golden_problems
 from tff_adaptive import simulation
 from tff_adaptive.simulation import client_states
-
-# A float32 run may be off by this much, or by this many times what rounding the
-# reference itself to float32 has cost.
-_TOLERANCE = 2e-5
-_ROUNDING_FACTOR = 50.0
-
-
-class Result(NamedTuple):
-  """How a run compares.
-
-  Attributes:
-    name: The run's name.
-    problem: The problem's name.
-    max_error: The largest absolute difference, `None` if it could not run;
-      relative where a step size or the like is above one.
-    tolerance: The largest difference that passes.
-    reason: Why it could not run, or an empty string.
-  """
-
-  name: str
-  problem: str
-  max_error: Optional[float]
-  tolerance: float
-  reason: str
-
-  @property
-  def passed(self) -> bool:
-    return self.max_error is not None and self.max_error <= self.tolerance
-
-  def __str__(self) -> str:
-    if self.max_error is None:
-      return (
-          f'{self.name} {self.problem} - {self.tolerance:.2g} FAIL '
-          f'({self.reason})'
-      )
-    verdict = 'ok' if self.passed else 'FAIL'
-    return (
-        f'{self.name} {self.problem} {self.max_error:.3g} {self.tolerance:.2g} '
-        f'{verdict}'
-    )
 
 
 def _shared_fields(client_work: Any) -> dict[str, Any]:
@@ -214,7 +173,7 @@ def _replay(run: dict[str, Any], problem: dict[str, Any], model: Any) -> float:
 
 def replay(
     run: dict[str, Any], problems: dict[str, Any], model: Any = None
-) -> Result:
+) -> golden_runs.Result:
   """Trains one run and compares it.
 
   Args:
@@ -226,19 +185,14 @@ def replay(
     A `Result`. Whatever keeps a run from being trained is a failure of that run
     alone, and its reason.
   """
-  config = run.get('config', {})
-  name, problem_name = (
-      str(config.get(key, '?')) for key in ('name', 'problem')
-  )
-  result = Result(name, problem_name, None, _TOLERANCE, '')
+  result = golden_runs.begin_result(run)
   try:
-    if problem_name not in problems:
+    if result.problem not in problems:
       raise golden_processes.UnknownConfigurationError(
-          f'unknown problem {problem_name!r}'
+          f'unknown problem {result.problem!r}'
       )
-    tolerance = max(_TOLERANCE, _ROUNDING_FACTOR * run['float32_error'])
-    result = result._replace(tolerance=tolerance)
-    max_error = _replay(run, problems[problem_name], model)
+    result = result._replace(tolerance=golden_runs.find_tolerance(run))
+    max_error = _replay(run, problems[result.problem], model)
   except golden_processes.UnknownConfigurationError as error:
     return result._replace(reason=str(error))
   except Exception as error:  # pylint: disable=broad-exception-caught
@@ -246,33 +200,3 @@ def replay(
     first_line = (str(error).splitlines() or [''])[0]
     return result._replace(reason=f'{type(error).__name__}: {first_line}')
   return result._replace(max_error=max_error)
-
-
-def read_goldens(
-    path: Union[str, os.PathLike],
-) -> tuple[list[Any], dict[str, Any]]:
-  """Reads a file of reference numbers.
-
-  Args:
-    path: A JSON file with `runs` and `problems`.
-
-  Returns:
-    The runs, and the problems by name.
-
-  Raises:
-    OSError: If the file cannot be read.
-    ValueError: If it is no such file.
-  """
-  with open(path, encoding='utf-8') as file:
-    try:
-      goldens = json.load(file)
-    except ValueError as error:
-      raise ValueError(f'{path} is not a JSON file: {error}') from error
-  for key in ('problems', 'runs'):
-    if key not in goldens:
-      raise ValueError(
-          f'{path} has no {key!r}; a file of reference numbers has both '
-          "'problems' and 'runs'"
-      )
-  problems = {problem['name']: problem for problem in goldens['problems']}
-  return goldens['runs'], problems

@@ -29,6 +29,7 @@ from tff_adaptive.simulation import client_states
 from tff_adaptive.simulation import client_store
 from tff_adaptive.simulation import cohort
 from tff_adaptive.simulation import data_checks
+from tff_adaptive.simulation import pooled_data
 from tff_adaptive.simulation import run_directory
 from tff_adaptive.simulation import sampling
 from tff_adaptive.simulation import task as task_lib
@@ -204,16 +205,22 @@ def build_process(
   )
 
 
-def build_cohort_fn(task: task_lib.Task, seed: int) -> Callable[[int], Any]:
+def build_cohort_fn(
+    task: task_lib.Task, seed: int, *, pools_clients: bool = False
+) -> Callable[[int], Any]:
   """Builds the function from a round to its client data.
 
   Args:
     task: What to train on.
     seed: The seed of the run.
+    pools_clients: Whether the algorithm trains on the examples of all clients
+      together. Default False.
 
   Returns:
     A pure function of the number of finished rounds.
   """
+  if pools_clients:
+    return pooled_data.build_pooled_cohort_fn(task, seed)
   sample = sampling.build_client_sampling(
       task.train_data.client_ids, task.protocol.clients_per_round, seed
   )

@@ -116,7 +116,11 @@ class _Replay:
   ):
     self._run = run
     self._process = process
-    self._cohort_fn = run_parts.build_cohort_fn(task, run.settings.seed)
+    self._cohort_fn = run_parts.build_cohort_fn(
+        task,
+        run.settings.seed,
+        pools_clients=run.choices[registry.ALGORITHM].row.pools_clients,
+    )
     self._task = task
     self._store = store
     self._states = client_states.bind(process, store, None)

@@ -230,7 +230,11 @@ def _build(
       uses_total_rounds=uses_total_rounds,
       task=task,
       process=process,
-      cohort_fn=run_parts.build_cohort_fn(task, settings.seed),
+      cohort_fn=run_parts.build_cohort_fn(
+          task,
+          settings.seed,
+          pools_clients=choices[registry.ALGORITHM].row.pools_clients,
+      ),
       client_store=run_parts.build_client_store(process, settings, directory),
       initial_state_fn=initial_state_fn,
       callbacks=[_Device(choices), *run_callbacks],

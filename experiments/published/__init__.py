@@ -30,4 +30,5 @@ from experiments.published.table_files import PublishedError
 from experiments.published.tables import Axis
 from experiments.published.tables import Cell
 from experiments.published.tables import Entry
+from experiments.published.tables import Measure
 from experiments.published.tables import Table

@@ -15,8 +15,9 @@
 
 from collections.abc import Sequence
 import dataclasses
+import functools
 import shlex
-from typing import Any
+from typing import Any, Optional
 
 from absl import flags
 
@@ -58,7 +59,7 @@ def train_arguments(
     cell: tables.Cell,
     *,
     seed: int = 0,
-    data_dir: str = 'data',
+    data_dir: Optional[str] = 'data',
     output_dir: str = 'runs',
 ) -> list[str]:
   """Returns the flags of `experiments.train` that run a cell.
@@ -66,7 +67,8 @@ def train_arguments(
   Args:
     cell: The cell.
     seed: The seed of the run.
-    data_dir: The folder of the data sets.
+    data_dir: The folder of the data sets; None for a task that comes with its
+      data, and for made-up data.
     output_dir: The folder of all runs.
 
   Returns:
@@ -75,7 +77,7 @@ def train_arguments(
   return [
       *(flag.text for flag in cell.flags),
       f'--seed={seed}',
-      f'--data_dir={data_dir}',
+      *([] if data_dir is None else [f'--data_dir={data_dir}']),
       f'--output_dir={output_dir}',
       f'--experiment_name={cell.experiment_name}/seed_{seed}',
   ]
@@ -94,6 +96,14 @@ def build_command(cell: tables.Cell, **kwargs: Any) -> str:
   return shlex.join([*_BINARY, *train_arguments(cell, **kwargs)])
 
 
+@functools.lru_cache(maxsize=None)
+def _define_flags() -> flags.FlagValues:
+  """Returns the flags of a training run, to be parsed again and again."""
+  values = flags.FlagValues()
+  hparam_flags.define(values)
+  return values
+
+
 def parse_flags(
     arguments: Sequence[str],
 ) -> tuple[dict[str, hparams.Choice], hparams.Settings]:
@@ -109,8 +119,9 @@ def parse_flags(
     HparamError: If two of them do not fit.
     absl.flags.Error: If there is no such flag, or not of this value.
   """
-  values = flags.FlagValues()
-  hparam_flags.define(values)
+  values = _define_flags()
+  for name in values:
+    values[name].unparse()
   values([_BINARY[-1], *arguments])
   choices = hparams.read_choices(values)
   return choices, hparams.read_settings(choices, values)
@@ -132,10 +143,14 @@ def hyperparameters(cell: tables.Cell) -> list[Hyperparameter]:
     OSError: If a flagfile cannot be read.
   """
   given = given_flags.expand(cell.flags, table_files.ROOT)
-  values = {flag.name: flag for flag in given}
+  values = {_flag_name(flag): flag for flag in given}
   choices, settings = parse_flags(
       [flag.text for flag in given] + ['--data_dir=data']
   )
+  algorithm = values.get(registry.ALGORITHM)
+  if algorithm:
+    for part in choices[registry.ALGORITHM].row.parts:
+      values.setdefault(part.kind, algorithm)
   found = {
       kind: choice.row.name
       for kind, choice in choices.items()
@@ -144,18 +159,20 @@ def hyperparameters(cell: tables.Cell) -> list[Hyperparameter]:
   for kind, choice in choices.items():
     if kind != registry.RUNTIME:
       found.update(choice.hparams())
-  for name, value in dataclasses.asdict(settings).items():
+  for name, value in vars(settings).items():
     if name in _PROTOCOL or name in values:
       found[name] = value
   return [
-      Hyperparameter(name, value, _origin(name, values))
+      Hyperparameter(
+          name,
+          value,
+          values[name].origin if name in values else given_flags.Origin.ASSUMED,
+      )
       for name, value in found.items()
   ]
 
 
-def _origin(
-    name: str, given: dict[str, given_flags.GivenFlag]
-) -> given_flags.Origin:
-  """Returns the origin of a value; a flag may have been negated."""
-  flag = given.get(name) or given.get(f'no{name}')
-  return flag.origin if flag else given_flags.Origin.ASSUMED
+def _flag_name(given: given_flags.GivenFlag) -> str:
+  """Returns the name of a flag that may have been negated."""
+  name = given.name
+  return name if name in _define_flags() else name.removeprefix('no')

@@ -16,6 +16,7 @@
 from collections.abc import Mapping, Sequence
 import dataclasses
 import enum
+import functools
 import pathlib
 from typing import Any
 
@@ -43,7 +44,7 @@ class GivenFlag:
   """A flag of a cell.
 
   Attributes:
-    name: Its name, without the dashes; 'no' is not part of it.
+    name: What stands between the dashes and the value: 'task', 'nokeep_best'.
     text: As on the command line: '--task=mnist'.
     origin: Where its value comes from.
     reason: What was said beside the origin in a flagfile; may be empty.
@@ -83,9 +84,15 @@ def read_flagfile(path: pathlib.Path) -> list[GivenFlag]:
     # lost: the values of the grid
     --client_weight_decay=0.001
   """
+  return list(_parse(path.read_text(encoding='utf-8')))
+
+
+# The cells of a paper share flagfiles, and read them again and again.
+@functools.lru_cache(maxsize=None)
+def _parse(text: str) -> tuple[GivenFlag, ...]:
   found = []
   origin, reason = Origin.SPECIFIED, ''
-  for line in path.read_text(encoding='utf-8').splitlines():
+  for line in text.splitlines():
     line = line.strip()
     if line.startswith(_COMMENTS):
       word, _, rest = line.lstrip('#/ ').partition(':')
@@ -93,7 +100,7 @@ def read_flagfile(path: pathlib.Path) -> list[GivenFlag]:
         origin, reason = Origin(word), rest.strip()
     elif line:
       found.append(_to_flag(line, origin, reason))
-  return found
+  return tuple(found)
 
 
 def from_mapping(entry: Mapping[str, Any]) -> list[GivenFlag]:

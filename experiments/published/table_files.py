@@ -13,25 +13,27 @@
 # limitations under the License.
 """Reads the data files of published tables, one a table or figure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 import itertools
 import pathlib
 import re
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
-import yaml
-
+from experiments.published import cell_files
+from experiments.published import data_files
 from experiments.published import given_flags
 from experiments.published import tables
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = data_files.ROOT
+PublishedError = data_files.PublishedError
 _PRESETS = ROOT / 'experiments' / 'presets'
 
 _AXES = ('groups', 'rows', 'columns')
 _ORIGINS = tuple(origin.value for origin in given_flags.Origin)
 _ENTRY_KEYS = ('name', 'like', 'note', *_ORIGINS)
-_CELL_KEYS = ('group', 'row', 'column', 'note', *_ORIGINS)
+# Of a column or a group that measures something else than the table.
+_MEASURE_KEYS = ('metric', 'scale', 'higher_is_better')
 _KEYS = (
     'title',
     'source',
@@ -42,6 +44,7 @@ _KEYS = (
     'seeds',
     'figure',
     'runs_of',
+    'beside',
     'notes',
     'cells',
     'published',
@@ -49,18 +52,13 @@ _KEYS = (
     *_AXES,
     *_ORIGINS,
 )
+# Of a table or figure that has runs of its own, and of one that shows others.
+_NEEDED_KEYS = ('title', 'source', 'metric', 'estimate')
+_RUNS_OF_KEYS = ('title', 'source', 'runs_of', 'figure', 'notes', *_AXES)
+_RUNS_OF_NEEDED_KEYS = ('title', 'source', 'figure')
+# Of a table that compares another metric of the runs of others.
+_REMEASURED_KEYS = (*_MEASURE_KEYS, 'estimate', 'published', 'published_std')
 _ESTIMATES = ('last_10_evaluations', 'last_100_rounds', 'best', 'final')
-
-
-class PublishedError(ValueError):
-  """A data file of a table is not as it should be."""
-
-
-def _check_keys(found: Mapping[str, Any], known: Sequence[str], place: str):
-  """Raises if a mapping has other keys than it can have."""
-  for key in found:
-    if key not in known:
-      raise PublishedError(f'{place} takes {", ".join(known)}, found {key!r}')
 
 
 def _read_axis(
@@ -81,118 +79,77 @@ def _read_axis(
     return (tables.Entry(''),)
   if isinstance(found, str):
     return _read_axis_of(found, axis, path)
-  entries = []
-  for item in found:
-    item = item if isinstance(item, dict) else {'name': item}
-    _check_keys(item, _ENTRY_KEYS, place)
-    name = str(item['name'])
-    flags = tuple(given_flags.from_mapping(item))
-    if 'like' in item:
-      shared = {e.name: e for e in _read_axis_of(item['like'], axis, path)}
-      _check_keys({name: item}, list(shared), f'{place} like {item["like"]}')
-      flags = shared[name].flags + flags
-    entries.append(tables.Entry(name, flags, item.get('note', '')))
+  entries = tuple(_read_entry(raw, item, axis, path) for item in found)
   names = [entry.name for entry in entries]
   if len(set(names)) < len(names):
     raise PublishedError(f'{place} names an entry twice: {", ".join(names)}')
-  return tuple(entries)
+  return entries
+
+
+def _read_entry(
+    raw: Mapping[str, Any], item: Any, axis: str, path: pathlib.Path
+) -> tables.Entry:
+  """Returns an entry of an axis, which may have no more than a name."""
+  place = f'{path.parent.name}/{path.stem}: {axis}'
+  item = item if isinstance(item, dict) else {'name': item}
+  known = _ENTRY_KEYS + (() if axis == 'rows' else _MEASURE_KEYS)
+  data_files.check_keys(item, known, place, needed=('name',))
+  shared = tables.Entry(str(item['name']))
+  if 'like' in item:
+    others = _read_axis_of(item['like'], axis, path)
+    by_name = {entry.name: entry for entry in others}
+    data_files.check_choice(
+        shared.name, list(by_name), f'{place} like {item["like"]}'
+    )
+    shared = by_name[shared.name]
+  measure = shared.measure
+  if any(key in item for key in _MEASURE_KEYS):
+    measure = _read_measure({**raw, **item})
+  return dataclasses.replace(
+      shared,
+      flags=shared.flags + tuple(given_flags.from_mapping(item)),
+      note=item.get('note', ''),
+      measure=measure,
+  )
+
+
+def _read_measure(raw: Mapping[str, Any]) -> tables.Measure:
+  return tables.Measure(
+      metric=raw['metric'],
+      scale=float(raw.get('scale', 1.0)),
+      higher_is_better=bool(raw.get('higher_is_better', True)),
+  )
+
+
+def _remeasure(
+    raw: Mapping[str, Any], table: tables.Table, place: str
+) -> tables.Table:
+  """Returns a table of the same runs that compares another metric."""
+  data_files.check_choice(raw['estimate'], _ESTIMATES, f'{place}: estimate')
+  groups, rows, columns = (
+      tuple(dataclasses.replace(entry, measure=None) for entry in axis)
+      for axis in (table.groups, table.rows, table.columns)
+  )
+  measure = _read_measure(raw)
+  return dataclasses.replace(
+      table,
+      metric=measure.metric,
+      scale=measure.scale,
+      higher_is_better=measure.higher_is_better,
+      estimate=raw['estimate'],
+      groups=groups,
+      rows=rows,
+      columns=columns,
+      cells=cell_files.replace_numbers(
+          raw, table.cells, (groups, rows, columns), place
+      ),
+  )
 
 
 def _read_axis_of(name: str, axis: str, path: pathlib.Path) -> tables.Axis:
   """Returns an axis of another table of the same paper."""
-  other = path.with_name(f'{name}.yaml')
-  if not other.is_file():
-    raise PublishedError(
-        f'{path.parent.name}/{path.stem}: {axis} are those of {name!r}, and '
-        'there is no such table'
-    )
-  raw = yaml.safe_load(other.read_text(encoding='utf-8'))
-  return _read_axis(raw, axis, other)
-
-
-def _read_numbers(
-    raw: Any, axes: Sequence[tables.Axis], place: str
-) -> dict[tuple[str, str, str], Optional[float]]:
-  """Returns numbers by group, row and column.
-
-  Args:
-    raw: Lists in the order of the columns, by row, by group if there are any;
-      rows that are missing have no number.
-    axes: The groups, rows and columns.
-    place: What to name in an error.
-  """
-  groups, rows, columns = axes
-  if len(groups) == 1 and not groups[0].name:
-    raw = {'': raw or {}}
-  _check_keys(raw or {}, [entry.name for entry in groups], place)
-  numbers: dict[tuple[str, str, str], Optional[float]] = {}
-  for group, by_row in (raw or {}).items():
-    _check_keys(by_row, [entry.name for entry in rows], place)
-    for row, values in by_row.items():
-      if len(values) != len(columns):
-        raise PublishedError(
-            f'{place} needs {len(columns)} numbers in row {row!r}, found '
-            f'{len(values)}'
-        )
-      for column, value in zip(columns, values):
-        numbers[group, row, column.name] = value
-  return numbers
-
-
-def _substitute(
-    flags: Sequence[given_flags.GivenFlag], place: str
-) -> tuple[given_flags.GivenFlag, ...]:
-  """Puts the name of the task in the place of '{task}'."""
-  tasks = [
-      flag.text.partition('=')[2]
-      for flag in given_flags.expand(flags, ROOT)
-      if flag.name == 'task'
-  ]
-  if not tasks:
-    raise PublishedError(f'{place} has no --task')
-  return tuple(
-      dataclasses.replace(
-          flag,
-          name=flag.name.replace('{task}', tasks[-1]),
-          text=flag.text.replace('{task}', tasks[-1]),
-      )
-      for flag in flags
-  )
-
-
-def _build_cells(
-    raw: Mapping[str, Any], paper: str, name: str, axes: Sequence[tables.Axis]
-) -> Iterator[tables.Cell]:
-  """Yields the cells of a table, from the general flags to their own."""
-  place = f'{paper}/{name}'
-  own = raw.get('cells') or ()
-  for item in own:
-    _check_keys(item, _CELL_KEYS, f'{place}: cells')
-  published = _read_numbers(raw.get('published'), axes, f'{place}: published')
-  stds = _read_numbers(
-      raw.get('published_std'), axes, f'{place}: published_std'
-  )
-  for group, row, column in itertools.product(*axes):
-    key = (group.name, row.name, column.name)
-    names = dict(zip(('group', 'row', 'column'), key))
-    fitting = [
-        item
-        for item in own
-        if all(str(item.get(axis, n)) == n for axis, n in names.items())
-    ]
-    flags = [*given_flags.from_mapping(raw)]
-    flags += [*group.flags, *column.flags, *row.flags]
-    for item in fitting:
-      flags += given_flags.from_mapping(item)
-    yield tables.Cell(
-        paper,
-        name,
-        *key,
-        flags=_substitute(flags, f'{place}: {key}'),
-        published=published.get(key),
-        published_std=stds.get(key),
-        note=' '.join(item['note'] for item in fitting if 'note' in item),
-    )
+  other = data_files.find_sibling(path, name)
+  return _read_axis(data_files.load(other), axis, other)
 
 
 def _select(
@@ -204,7 +161,7 @@ def _select(
     entries = getattr(table, axis)
     wanted = [str(name) for name in raw.get(axis) or ()]
     known = [entry.name for entry in entries]
-    _check_keys(dict.fromkeys(wanted), known, f'{place}: {axis}')
+    data_files.check_keys(dict.fromkeys(wanted), known, f'{place}: {axis}')
     axes[axis] = tuple(e for e in entries if not wanted or e.name in wanted)
   keys = set(
       itertools.product(*([entry.name for entry in a] for a in axes.values()))
@@ -217,15 +174,51 @@ def _select(
   return {**axes, 'cells': cells}
 
 
+def _find_all(
+    names: Union[str, Sequence[str]], path: pathlib.Path
+) -> list[tables.Table]:
+  """Returns other tables of the same paper."""
+  names = [names] if isinstance(names, str) else names
+  return [find_table(f'{path.parent.name}/{n}', path.parents[1]) for n in names]
+
+
+def _join(parts: Sequence[tables.Table]) -> dict[str, Any]:
+  """Returns the axes and cells of all of some tables."""
+  axes = {}
+  for axis in _AXES:
+    entries = [entry for part in parts for entry in getattr(part, axis)]
+    axes[axis] = tuple({entry.name: entry for entry in entries}.values())
+  if len({part.measure('') for part in parts}) > 1:
+    axes['groups'] = tuple(
+        dataclasses.replace(group, measure=part.measure('', group.name))
+        for part in parts
+        for group in part.groups
+    )
+  return {**axes, 'cells': tuple(c for part in parts for c in part.cells)}
+
+
 def _read_table(path: pathlib.Path) -> tables.Table:
-  """Returns the table of a data file."""
+  """Returns the table of a data file.
+
+  Args:
+    path: The data file. With `runs_of` it shows the runs of one or more other
+      tables of the paper, and none of its own, by another metric if it names
+      one; with `beside`, theirs and its own. A joined table need not have a
+      cell for all of its entries.
+  """
   paper, name = path.parent.name, path.stem
   place = f'{paper}/{name}'
-  raw = yaml.safe_load(path.read_text(encoding='utf-8'))
-  _check_keys(raw, _KEYS, place)
-  if raw.get('runs_of'):
-    base = _read_table(path.with_name(f'{raw["runs_of"]}.yaml'))
-    return dataclasses.replace(
+  raw = data_files.load(path)
+  data_files.check_keys(raw, _KEYS, place)
+  if 'runs_of' in raw:
+    known: Sequence[str] = _RUNS_OF_KEYS
+    needed: Sequence[str] = _RUNS_OF_NEEDED_KEYS
+    if 'metric' in raw:
+      known, needed = (*known, *_REMEASURED_KEYS), _NEEDED_KEYS
+    data_files.check_keys(raw, known, f'{place} with runs_of', needed)
+    bases = _find_all(raw['runs_of'], path)
+    base = dataclasses.replace(bases[0], **_join(bases))
+    shown = dataclasses.replace(
         base,
         name=name,
         title=raw['title'],
@@ -234,13 +227,11 @@ def _read_table(path: pathlib.Path) -> tables.Table:
         notes=tuple(raw.get('notes') or ()),
         **_select(raw, base, place),
     )
-  if raw['estimate'] not in _ESTIMATES:
-    raise PublishedError(
-        f'{place}: estimate is one of {", ".join(_ESTIMATES)}, found '
-        f'{raw["estimate"]!r}'
-    )
+    return _remeasure(raw, shown, place) if 'metric' in raw else shown
+  data_files.check_keys(raw, _KEYS, place, _NEEDED_KEYS)
+  data_files.check_choice(raw['estimate'], _ESTIMATES, f'{place}: estimate')
   axes = [_read_axis(raw, axis, path) for axis in _AXES]
-  return tables.Table(
+  table = tables.Table(
       paper=paper,
       name=name,
       title=raw['title'],
@@ -253,10 +244,14 @@ def _read_table(path: pathlib.Path) -> tables.Table:
       groups=axes[0],
       rows=axes[1],
       columns=axes[2],
-      cells=tuple(_build_cells(raw, paper, name, axes)),
+      cells=cell_files.build_cells(raw, path, axes),
       figure=raw.get('figure'),
       notes=tuple(raw.get('notes') or ()),
   )
+  if 'beside' not in raw:
+    return table
+  others = _find_all(raw['beside'], path)
+  return dataclasses.replace(table, **_join([*others, table]))
 
 
 def _order(path: pathlib.Path) -> tuple:

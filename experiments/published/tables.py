@@ -22,6 +22,22 @@ from experiments.published import given_flags
 
 
 @dataclasses.dataclass(frozen=True)
+class Measure:
+  """What is compared.
+
+  Attributes:
+    metric: Its name: an evaluation's, as 'accuracy', or that of a column of
+      metrics.csv, as 'clients/loss'.
+    scale: What a measured metric is multiplied by: 100 for percent.
+    higher_is_better: Whether the largest number of a column is the best.
+  """
+
+  metric: str
+  scale: float
+  higher_is_better: bool
+
+
+@dataclasses.dataclass(frozen=True)
 class Entry:
   """A row, a column or a group of a table.
 
@@ -29,11 +45,14 @@ class Entry:
     name: As printed; empty for the only group of a table without groups.
     flags: What it adds to the command of its cells.
     note: What is to be said about it; may be empty.
+    measure: Of a column or a group: what is compared in it; None where it is
+      what the table compares.
   """
 
   name: str
   flags: tuple[given_flags.GivenFlag, ...] = ()
   note: str = ''
+  measure: Optional[Measure] = None
 
 
 Axis = tuple[Entry, ...]
@@ -83,7 +102,8 @@ class Table:
     name: As 'table_1' or 'figure_2'.
     title: What it shows, in a sentence.
     source: Where it is printed.
-    metric: What is compared: the column 'evaluation/METRIC' of metrics.csv.
+    metric: What is compared, but for columns with a measure of their own, see
+      `Measure`.
     scale: What a measured metric is multiplied by: 100 for percent.
     higher_is_better: Whether the largest number of a column is the best.
     estimate: How a run's number is made: 'last_10_evaluations' and
@@ -112,6 +132,14 @@ class Table:
   cells: tuple[Cell, ...]
   figure: Optional[Mapping[str, Any]] = None
   notes: tuple[str, ...] = ()
+
+  def measure(self, column: str, group: str = '') -> Measure:
+    """Returns what is compared in a column of a group, or in the table."""
+    for name, axis in ((column, self.columns), (group, self.groups)):
+      for entry in axis:
+        if entry.name == name and entry.measure is not None:
+          return entry.measure
+    return Measure(self.metric, self.scale, self.higher_is_better)
 
   def cell(self, group: str, row: str, column: str) -> Cell:
     """Returns a cell by the names of its group, row and column."""

@@ -17,6 +17,25 @@ from experiments.registry import arguments
 from experiments.registry import kinds
 from experiments.registry import rows
 
+_GRADIENT_OPTIONS = (
+    rows.Argument(
+        'clip_norm',
+        float,
+        None,
+        'The largest norm of a local gradient; unset, no clipping.',
+        flag='client_clip_norm',
+        minimum=0.0,
+    ),
+    rows.Argument(
+        'weight_decay',
+        float,
+        0.0,
+        'Times the weights, added to each local gradient.',
+        flag='client_weight_decay',
+        minimum=0.0,
+    ),
+)
+
 
 def _algorithm(
     name: str, *parts: rows.Part, client_weighting: str = 'examples'
@@ -39,22 +58,7 @@ def _algorithm(
                   'tensorflow_federated:learning.ClientWeighting.UNIFORM',
               ),
           ),
-          rows.Argument(
-              'clip_norm',
-              float,
-              None,
-              'The largest norm of a local gradient; unset, no clipping.',
-              flag='client_clip_norm',
-              minimum=0.0,
-          ),
-          rows.Argument(
-              'weight_decay',
-              float,
-              0.0,
-              'Times the weights, added to each local gradient.',
-              flag='client_weight_decay',
-              minimum=0.0,
-          ),
+          *_GRADIENT_OPTIONS,
       ),
       supplied=(
           'model',
@@ -100,6 +104,20 @@ ALGORITHMS = (
         'adaalter',
         rows.Part(kinds.CLIENT_OPTIMIZER, 'adaalter'),
         client_weighting='uniform',
+    ),
+    rows.Row(
+        'centralized',
+        'tff_adaptive.algorithms:build_centralized',
+        _GRADIENT_OPTIONS,
+        supplied=(
+            'model',
+            'client_optimizer',
+            'metrics_aggregator',
+            'client_schedule',
+            'loop_implementation',
+            'trace_steps',
+        ),
+        pools_clients=True,
     ),
 )
 

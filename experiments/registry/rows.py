@@ -94,6 +94,8 @@ class Row:
       model without data, as 'module:function'; it takes some of the arguments
       of the builder, by their names, and the seed.
     parts: Of an algorithm: the rows that are chosen with it.
+    pools_clients: Of an algorithm: whether it trains on the examples of all
+      clients together, and so has no cohorts.
   """
 
   name: str
@@ -103,6 +105,7 @@ class Row:
   protocol: Optional[str] = None
   keras_model: Optional[str] = None
   parts: tuple[Part, ...] = ()
+  pools_clients: bool = False
 
   def flag_name(self, argument: Argument) -> str:
     """Returns the name of an argument's flag."""

@@ -22,6 +22,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from experiments import conformance_kit
 from experiments import replayer
 from tasks import golden_problems
 from tff_adaptive import runtime
@@ -33,7 +34,7 @@ _GOLDENS = pathlib.Path(
     )
 )
 _RUNS, _PROBLEMS = (
-    replayer.read_goldens(_GOLDENS) if _GOLDENS.is_file() else ([], {})
+    conformance_kit.read_goldens(_GOLDENS) if _GOLDENS.is_file() else ([], {})
 )
 # What needs a rule that does not exist yet is listed by name: when it comes,
 # the run passes and this list must shrink.
@@ -205,7 +206,7 @@ class ReplayerTest(tf.test.TestCase, parameterized.TestCase):
     problem = by_name['quadratic']
     path = pathlib.Path(self.get_temp_dir()) / 'goldens.json'
     path.write_text(json.dumps({'problems': [problem], 'runs': [run]}))
-    runs, problems = replayer.read_goldens(path)
+    runs, problems = conformance_kit.read_goldens(path)
     self.assertEqual(runs, [run])
     self.assertEqual(problems, {'quadratic': problem})
 

@@ -183,7 +183,7 @@ class BuildProcessTest(tf.test.TestCase, parameterized.TestCase):
     ):
       run_parts.build_process(_read('--loss_term=moon')[0], self._task)
 
-  @parameterized.parameters(*[row[0] for row in _ALGORITHMS])
+  @parameterized.parameters('centralized', *[row[0] for row in _ALGORITHMS])
   @pytest.mark.slow
   def test_algorithm_builds_its_process(self, algorithm):
     process = run_parts.build_process(

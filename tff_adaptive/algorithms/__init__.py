@@ -14,6 +14,7 @@
 """Federated algorithms: compositions that give TFF learning processes."""
 
 from tff_adaptive.algorithms.adaalter import build_adaalter
+from tff_adaptive.algorithms.centralized import build_centralized
 from tff_adaptive.algorithms.fafed import build_fafed
 from tff_adaptive.algorithms.fed_opt import build_fed_opt
 from tff_adaptive.algorithms.fedcada import build_fedcada

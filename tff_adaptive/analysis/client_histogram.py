@@ -13,43 +13,33 @@
 # limitations under the License.
 """A picture of how a metric is spread over clients."""
 
-import os
-from typing import Optional, Union
+from typing import Optional
 
-from matplotlib import figure
 from matplotlib import ticker
-from matplotlib.backends import backend_agg
 import numpy as np
 
-from tff_adaptive import _atomic_files
+from tff_adaptive.analysis import _style
 from tff_adaptive.simulation import client_metrics
 
-# Okabe and Ito's colours: distinct for the colour-blind, and with dashes and
-# outlines also in grey.
 _LIGHT_BLUE = '#9CC9E6'
-_BLUE = '#0072B2'
-_VERMILION = '#D55E00'
-_BLACK = '#000000'
-_GREY = '#555555'
 _GRID = '#E4E4E4'
 
 # What is marked: its name in the summary, its name in the picture, its look.
 _MARKS = (
-    ('mean', 'mean', _BLUE, '-'),
-    ('median', 'median', _BLACK, (0, (5, 2))),
-    ('worst_decile', 'worst 10 %', _VERMILION, (0, (1, 1.2))),
+    ('mean', 'mean', _style.BLUE, '-'),
+    ('median', 'median', _style.BLACK, (0, (5, 2))),
+    ('worst_decile', 'worst 10 %', _style.VERMILION, (0, (1, 1.2))),
 )
 _MIN_BINS = 5
 _MAX_BINS = 40
 _WIDTH = 7.0
 _HEIGHT = 3.6
-_DPI = 150
 
 
 def plot_client_histogram(
     metrics: client_metrics.ClientMetrics,
     metric: str,
-    path_png: Union[str, os.PathLike],
+    path_png: _style.PathLike,
     title: str = '',
     before: Optional[client_metrics.ClientMetrics] = None,
 ):
@@ -88,8 +78,7 @@ def plot_client_histogram(
       bins=num_bins,
   )
 
-  drawing = figure.Figure(figsize=(_WIDTH, _HEIGHT), layout='constrained')
-  backend_agg.FigureCanvasAgg(drawing)
+  drawing = _style.new_figure(_WIDTH, _HEIGHT)
   axes = drawing.subplots()
   axes.hist(values, edges, color=_LIGHT_BLUE, edgecolor='white', linewidth=0.6)
   if outlined is not None:
@@ -97,16 +86,13 @@ def plot_client_histogram(
         outlined,
         edges,
         histtype='step',
-        color=_GREY,
+        color=_style.GREY,
         linewidth=1.3,
         label='before fine-tuning',
     )
   _draw_marks(axes, shown, metric)
   _label(axes, metric, len(values), len(metrics.client_ids))
-  if title:
-    drawing.suptitle(title, x=0.02, ha='left', fontweight='bold', fontsize=11)
-  with _atomic_files.replacing(path_png) as file:
-    drawing.savefig(file, format='png', dpi=_DPI)
+  _style.save(drawing, path_png, title)
 
 
 def _is_share(metric: str) -> bool:
@@ -176,10 +162,4 @@ def _label(axes, metric: str, num_shown: int, num_clients: int) -> None:
   axes.set_ylabel('clients')
   axes.yaxis.set_major_locator(ticker.MaxNLocator(5, integer=True))
   axes.yaxis.set_major_formatter(ticker.StrMethodFormatter('{x:,.0f}'))
-  axes.grid(True, axis='y', color=_GRID, linewidth=0.6)
-  axes.set_axisbelow(True)
-  for side in ('top', 'right'):
-    axes.spines[side].set_visible(False)
-  for side in ('left', 'bottom'):
-    axes.spines[side].set_color(_GREY)
-  axes.tick_params(colors=_GREY, labelcolor='black')
+  _style.frame(axes, axis='y', grid=_GRID)

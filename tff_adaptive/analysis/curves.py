@@ -13,22 +13,10 @@
 # limitations under the License.
 """Curves of one run over its rounds, drawn from `metrics.csv`."""
 
-import os
-from typing import Optional, Union
-
-from matplotlib import figure
 from matplotlib import ticker
-from matplotlib.backends import backend_agg
 
-from tff_adaptive import _atomic_files
+from tff_adaptive.analysis import _style
 from tff_adaptive.analysis import run_metrics
-
-# Okabe and Ito's colours: distinct for the colour-blind, and with markers and
-# dashes also in grey.
-_BLUE = '#0072B2'
-_VERMILION = '#D55E00'
-_GREEN = '#009E73'
-_GREY = '#555555'
 
 _ACCURACY = 'evaluation/accuracy'
 _TEST_LOSS = 'evaluation/loss'
@@ -40,22 +28,12 @@ _STEP_SIZES = (
 )
 _PANEL_HEIGHT = 2.3
 _WIDTH = 7.0
-_DPI = 150
-_MAX_MARKED_POINTS = 30
-
-_PathLike = Union[str, os.PathLike]
 
 
-def _style(axes, label: str):
+def _frame(axes, label: str):
   """Gives a panel its label, grid and frame."""
   axes.set_ylabel(label)
-  axes.grid(True, color='#DDDDDD', linewidth=0.6)
-  axes.set_axisbelow(True)
-  for side in ('top', 'right'):
-    axes.spines[side].set_visible(False)
-  for side in ('left', 'bottom'):
-    axes.spines[side].set_color(_GREY)
-  axes.tick_params(colors=_GREY, labelcolor='black')
+  _style.frame(axes)
 
 
 def _legend(axes):
@@ -69,10 +47,6 @@ def _legend(axes):
   )
 
 
-def _marker(series: run_metrics.Series) -> Optional[str]:
-  return 'o' if len(series[0]) <= _MAX_MARKED_POINTS else None
-
-
 def _draw_accuracy(axes, columns):
   """Draws the test accuracy and writes its last value beside it."""
   series = columns[_ACCURACY]
@@ -80,9 +54,9 @@ def _draw_accuracy(axes, columns):
   axes.plot(
       series[0],
       percents,
-      color=_BLUE,
+      color=_style.BLUE,
       linewidth=1.8,
-      marker=_marker(series),
+      marker=_style.marker(len(series[0])),
       markersize=3.5,
   )
   axes.annotate(
@@ -90,19 +64,19 @@ def _draw_accuracy(axes, columns):
       (series[0][-1], percents[-1]),
       xytext=(6, 0),
       textcoords='offset points',
-      color=_BLUE,
+      color=_style.BLUE,
       va='center',
       fontweight='bold',
       annotation_clip=False,
   )
-  _style(axes, 'test accuracy (%)')
+  _frame(axes, 'test accuracy (%)')
 
 
 def _draw_losses(axes, columns):
   """Draws the clients' training loss and, if there is one, the test loss."""
   lines = [
-      (_TRAIN_LOSS, 'training (clients)', _VERMILION, '-'),
-      (_TEST_LOSS, 'test', _BLUE, '--'),
+      (_TRAIN_LOSS, 'training (clients)', _style.VERMILION, '-'),
+      (_TEST_LOSS, 'test', _style.BLUE, '--'),
   ]
   drawn = [line for line in lines if line[0] in columns]
   for name, label, color, dashes in drawn:
@@ -115,7 +89,7 @@ def _draw_losses(axes, columns):
     )
   if len(drawn) > 1:
     _legend(axes)
-  _style(axes, 'mean loss per example')
+  _frame(axes, 'mean loss per example')
 
 
 def _draw_step_sizes(axes, columns):
@@ -127,14 +101,14 @@ def _draw_step_sizes(axes, columns):
       mean[0],
       low[1],
       high[1],
-      color=_GREEN,
+      color=_style.GREEN,
       alpha=0.22,
       linewidth=0,
       label='smallest to largest',
   )
-  axes.plot(*mean, color=_GREEN, linewidth=1.5, label='mean')
+  axes.plot(*mean, color=_style.GREEN, linewidth=1.5, label='mean')
   _legend(axes)
-  _style(axes, "clients' step size")
+  _frame(axes, "clients' step size")
 
 
 def _panels(columns) -> list:
@@ -151,7 +125,7 @@ def _panels(columns) -> list:
 
 
 def plot_training_curve(
-    metrics_csv: _PathLike, path_png: _PathLike, title: str = ''
+    metrics_csv: _style.PathLike, path_png: _style.PathLike, title: str = ''
 ):
   """Draws one run: test accuracy, loss and the clients' step sizes by round.
 
@@ -176,11 +150,7 @@ def plot_training_curve(
   panels = _panels(columns)
   if not panels:
     raise ValueError(f'{metrics_csv} has no accuracy, loss or step size.')
-  drawing = figure.Figure(
-      figsize=(_WIDTH, _PANEL_HEIGHT * len(panels) + 0.7),
-      layout='constrained',
-  )
-  backend_agg.FigureCanvasAgg(drawing)
+  drawing = _style.new_figure(_WIDTH, _PANEL_HEIGHT * len(panels) + 0.7)
   grid = drawing.subplots(len(panels), 1, sharex=True, squeeze=False)
   for draw, axes in zip(panels, grid[:, 0]):
     draw(axes, columns)
@@ -190,7 +160,4 @@ def plot_training_curve(
   last.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
   rounds = columns['round_num'][0]
   last.set_xlim(0, max(rounds) + 1)
-  if title:
-    drawing.suptitle(title, x=0.02, ha='left', fontweight='bold', fontsize=11)
-  with _atomic_files.replacing(path_png) as file:
-    drawing.savefig(file, format='png', dpi=_DPI)
+  _style.save(drawing, path_png, title)

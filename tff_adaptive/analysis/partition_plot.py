@@ -14,25 +14,19 @@
 """A picture of how a data set is split: clients by classes."""
 
 from collections.abc import Mapping, Sequence
-import os
-from typing import Optional, Union
+from typing import Optional
 
-from matplotlib import figure
 from matplotlib import ticker
-from matplotlib.backends import backend_agg
 import numpy as np
 
-from tff_adaptive import _atomic_files
+from tff_adaptive.analysis import _style
 from tff_adaptive.simulation import client_data
 
 # Dark on white, and size says everything: the colour-blind and a grey printer
 # lose nothing.
-_BLUE = '#0072B2'
-_GREY = '#555555'
 _GRID = '#E4E4E4'
 _LABEL_FEATURE = 'y'
 
-_DPI = 150
 _MIN_WIDTH = 7.0
 _MAX_WIDTH = 13.0
 _MARGIN_WIDTH = 2.0  # Of labels and legend, in inches.
@@ -87,7 +81,7 @@ def count_labels(
 def plot_partition(
     labels: np.ndarray,
     client_indices: Mapping[str, np.ndarray],
-    path_png: Union[str, os.PathLike],
+    path_png: _style.PathLike,
     title: str = '',
     max_clients: int = 100,
 ):
@@ -130,7 +124,7 @@ def plot_partition(
 def plot_client_labels(
     source: client_data.ClientArrays,
     num_classes: int,
-    path_png: Union[str, os.PathLike],
+    path_png: _style.PathLike,
     title: str = '',
     max_clients: int = 100,
 ):
@@ -196,7 +190,7 @@ def _count(labels: Sequence[np.ndarray], num_classes: int) -> np.ndarray:
 def _draw(
     counts: np.ndarray,
     num_clients: int,
-    path_png: Union[str, os.PathLike],
+    path_png: _style.PathLike,
     title: str,
 ) -> None:
   """Draws counts of shape [clients that are shown, classes]."""
@@ -208,11 +202,7 @@ def _draw(
   pitch_y = np.clip(
       (_MAX_HEIGHT - _MARGIN_HEIGHT) / num_classes, _MIN_PITCH, _MAX_PITCH
   )
-  drawing = figure.Figure(
-      figsize=(width, num_classes * pitch_y + _MARGIN_HEIGHT),
-      layout='constrained',
-  )
-  backend_agg.FigureCanvasAgg(drawing)
+  drawing = _style.new_figure(width, num_classes * pitch_y + _MARGIN_HEIGHT)
   sizes, bubbles = drawing.subplots(
       2,
       1,
@@ -228,15 +218,14 @@ def _draw(
   if num_shown < num_clients:
     label += f' (the first {num_shown} of {num_clients})'
   bubbles.set_xlabel(label)
-  if title:
-    drawing.suptitle(title, x=0.02, ha='left', fontweight='bold', fontsize=11)
-  with _atomic_files.replacing(path_png) as file:
-    drawing.savefig(file, format='png', dpi=_DPI)
+  _style.save(drawing, path_png, title)
 
 
 def _draw_sizes(axes, sizes: np.ndarray) -> None:
   """Draws a bar for every client."""
-  axes.bar(np.arange(len(sizes)), sizes, width=0.7, color=_GREY, linewidth=0)
+  axes.bar(
+      np.arange(len(sizes)), sizes, width=0.7, color=_style.GREY, linewidth=0
+  )
   axes.set_ylabel('examples')
   axes.set_ylim(0, 1.1 * max(sizes.max(), 1))
   axes.yaxis.set_major_locator(
@@ -244,7 +233,7 @@ def _draw_sizes(axes, sizes: np.ndarray) -> None:
   )
   axes.yaxis.set_major_formatter(ticker.StrMethodFormatter('{x:,.0f}'))
   axes.tick_params(axis='x', length=0)
-  _style(axes)
+  _style.frame(axes, grid=None)
 
 
 def _draw_bubbles(axes, counts: np.ndarray, diameter: float) -> None:
@@ -258,7 +247,7 @@ def _draw_bubbles(axes, counts: np.ndarray, diameter: float) -> None:
         x,
         y,
         s=np.maximum(areas, _SMALLEST_AREA),
-        color=_BLUE,
+        color=_style.BLUE,
         alpha=0.85,
         linewidths=0,
         clip_on=False,
@@ -289,8 +278,7 @@ def _draw_bubbles(axes, counts: np.ndarray, diameter: float) -> None:
       axis.set_major_locator(ticker.FixedLocator(range(count)))
     else:
       axis.set_major_locator(ticker.MaxNLocator(10, integer=True, steps=_STEPS))
-  axes.grid(True, color=_GRID, linewidth=0.6)
-  _style(axes)
+  _style.frame(axes, grid=_GRID)
 
 
 def _legend_counts(largest: int) -> list[int]:
@@ -300,13 +288,3 @@ def _legend_counts(largest: int) -> list[int]:
   digits = 10 ** (len(str(largest)) - 1)
   top = largest // digits * digits
   return sorted({max(top // 10, 1), max(top // 2, 1), top})
-
-
-def _style(axes) -> None:
-  """Gives a panel its frame."""
-  axes.set_axisbelow(True)
-  for side in ('top', 'right'):
-    axes.spines[side].set_visible(False)
-  for side in ('left', 'bottom'):
-    axes.spines[side].set_color(_GREY)
-  axes.tick_params(colors=_GREY, labelcolor='black')

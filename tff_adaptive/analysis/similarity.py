@@ -18,17 +18,13 @@ pulled it apart.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-import os
-from typing import Any, Union
+from typing import Any
 
-from matplotlib import figure
 from matplotlib import ticker
-from matplotlib.backends import backend_agg
 import numpy as np
 
-from tff_adaptive import _atomic_files
+from tff_adaptive.analysis import _style
 
-_DPI = 150
 _COLORS = 'Blues'  # Light to dark: it reads the same printed in grey.
 _DARK = 0.6  # From this value on, white is read better than black.
 _MARGIN = 2.2  # Of labels, title and color bar, in inches.
@@ -161,7 +157,7 @@ def pairwise_moments_cka(moments: Sequence[Any]) -> np.ndarray:
 def plot_similarity(
     matrix: np.ndarray,
     labels: Sequence[str],
-    path_png: Union[str, os.PathLike],
+    path_png: _style.PathLike,
     title: str = '',
 ):
   """Draws a matrix of similarities as a heat map, on a scale from 0 to 1.
@@ -195,20 +191,16 @@ def plot_similarity(
   _check_similarities(matrix, labels)
   num_rows = len(matrix)
   size = np.clip(num_rows * _PITCH, _MIN_SIZE, _MAX_SIZE)
-  drawing = figure.Figure(
-      figsize=(size + _MARGIN, size + 0.6 * _MARGIN), layout='compressed'
+  drawing = _style.new_figure(
+      size + _MARGIN, size + 0.6 * _MARGIN, layout='compressed'
   )
-  backend_agg.FigureCanvasAgg(drawing)
   axes = drawing.subplots()
   image = axes.imshow(matrix, cmap=_COLORS, vmin=0.0, vmax=1.0)
   drawing.colorbar(image, ax=axes, label='similarity')
   _label_rows(axes, [str(label) for label in labels])
   if num_rows <= _MAX_WRITTEN_ROWS:
     _write_values(axes, matrix)
-  if title:
-    drawing.suptitle(title, x=0.02, ha='left', fontweight='bold', fontsize=11)
-  with _atomic_files.replacing(path_png) as file:
-    drawing.savefig(file, format='png', dpi=_DPI)
+  _style.save(drawing, path_png, title)
 
 
 def _to_matrix(values: Any, name: str) -> np.ndarray:

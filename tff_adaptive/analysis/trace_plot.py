@@ -13,34 +13,19 @@
 # limitations under the License.
 """A picture of one round: what every client did, step by step."""
 
-import os
-from typing import Any, Union
+from typing import Any
 
 import matplotlib
-from matplotlib import figure
 from matplotlib import ticker
-from matplotlib.backends import backend_agg
 import numpy as np
 
-from tff_adaptive import _atomic_files
+from tff_adaptive.analysis import _style
 from tff_adaptive.analysis import round_trace
 
-# Okabe and Ito's colours, which the colour-blind tell apart, without the yellow
-# that is lost on white; each dashes once more before clients look alike.
-_COLORS = (
-    '#0072B2',
-    '#D55E00',
-    '#009E73',
-    '#CC79A7',
-    '#E69F00',
-    '#56B4E9',
-    '#000000',
-)
+# Each colour has two dashes before clients look alike.
 _DASHES = ('-', '--')
-_MAX_NAMED_CLIENTS = len(_COLORS) * len(_DASHES)
+_MAX_NAMED_CLIENTS = len(_style.COLORS) * len(_DASHES)
 _MANY_COLORS = 'viridis'
-_GREY = '#555555'
-_GRID = '#DDDDDD'
 
 _LABELS = {
     'step_size': 'step size',
@@ -53,7 +38,6 @@ _STEP_SIZES = ('step_size', 'smoothness_limit', 'growth_limit')
 _WIDE_RANGE = 20.0  # From largest to smallest; beyond, the axis is logarithmic.
 _PANEL_HEIGHT = 2.1
 _WIDTH = 8.0
-_DPI = 150
 _MAX_MARKED_STEPS = 30
 
 
@@ -67,25 +51,13 @@ def _panels(trace: round_trace.RoundTrace) -> list[str]:
 def _looks(num_clients: int) -> list[dict[str, Any]]:
   """Colours and dashes of the clients' lines."""
   if num_clients <= _MAX_NAMED_CLIENTS:
-    looks = [(color, dash) for dash in _DASHES for color in _COLORS]
+    looks = [(color, dash) for dash in _DASHES for color in _style.COLORS]
     return [
         {'color': color, 'linestyle': dash, 'linewidth': 1.4}
         for color, dash in looks[:num_clients]
     ]
   colors = matplotlib.colormaps[_MANY_COLORS](np.linspace(0, 0.9, num_clients))
   return [{'color': color, 'linewidth': 0.8, 'alpha': 0.7} for color in colors]
-
-
-def _style(axes, name: str):
-  """Gives a panel its label, grid and frame."""
-  axes.set_ylabel(_LABELS[name])
-  axes.grid(True, color=_GRID, linewidth=0.6)
-  axes.set_axisbelow(True)
-  for side in ('top', 'right'):
-    axes.spines[side].set_visible(False)
-  for side in ('left', 'bottom'):
-    axes.spines[side].set_color(_GREY)
-  axes.tick_params(colors=_GREY, labelcolor='black')
 
 
 def _scale(panels, trace: round_trace.RoundTrace):
@@ -118,12 +90,13 @@ def _draw(axes, name: str, trace: round_trace.RoundTrace):
         markersize=3.0,
         **look,
     )
-  _style(axes, name)
+  axes.set_ylabel(_LABELS[name])
+  _style.frame(axes)
 
 
 def plot_trace(
     trace: round_trace.RoundTrace,
-    path_png: Union[str, os.PathLike],
+    path_png: _style.PathLike,
     title: str = '',
 ):
   """Draws the local steps of a round, a line a client.
@@ -152,10 +125,7 @@ def plot_trace(
   if not len(trace.step):
     raise ValueError('The trace has no step: no client has an example.')
   names = _panels(trace)
-  drawing = figure.Figure(
-      figsize=(_WIDTH, _PANEL_HEIGHT * len(names) + 0.7), layout='constrained'
-  )
-  backend_agg.FigureCanvasAgg(drawing)
+  drawing = _style.new_figure(_WIDTH, _PANEL_HEIGHT * len(names) + 0.7)
   grid = drawing.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
   panels = list(zip(grid, names))
   for axes, name in panels:
@@ -174,7 +144,4 @@ def plot_trace(
         fontsize=9,
         title='client',
     )
-  if title:
-    drawing.suptitle(title, x=0.02, ha='left', fontweight='bold', fontsize=11)
-  with _atomic_files.replacing(path_png) as file:
-    drawing.savefig(file, format='png', dpi=_DPI)
+  _style.save(drawing, path_png, title)

@@ -52,6 +52,7 @@ from tff_adaptive.simulation.example_sampling import sample_examples
 from tff_adaptive.simulation.metrics_writers import CSVMetricsWriter
 from tff_adaptive.simulation.metrics_writers import MetricsWriter
 from tff_adaptive.simulation.metrics_writers import TensorBoardMetricsWriter
+from tff_adaptive.simulation.pooled_data import build_pooled_cohort_fn
 from tff_adaptive.simulation.prefetching import CohortPrefetcher
 from tff_adaptive.simulation.run_directory import RunDirectory
 from tff_adaptive.simulation.sampling import build_client_sampling

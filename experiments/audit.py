@@ -1,0 +1,123 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+r"""Checks the central claims of the papers and says what became of them.
+
+For example:
+
+  python -m experiments.audit
+  python -m experiments.audit --claims=fedli.free_descent,delta_sgd.theorem
+
+prints a line a claim, `name: verdict: evidence`, and writes `claims.md`,
+`claims.csv` and `claims.json` to `--output_dir`. Some claims are checked on
+small problems, in seconds; others on the finished runs of published cells in
+`--runs_dir`, and these lines have the command that makes the runs if there are
+none.
+"""
+
+import pathlib
+import shlex
+import sys
+
+from absl import flags
+
+from experiments import audit_report
+from experiments import claims
+from experiments import command_line
+
+
+def define(flag_values: flags.FlagValues = flags.FLAGS):
+  """Defines the flags.
+
+  Args:
+    flag_values: Where to define them.
+  """
+  flags.DEFINE_list(
+      'claims',
+      [],
+      'The names of the claims to check, or of papers; by default all: '
+      + ', '.join(claims.CLAIMS),
+      flag_values=flag_values,
+  )
+  flags.DEFINE_string(
+      'runs_dir',
+      'runs',
+      'The folder of all runs, the --output_dir of experiments.train.',
+      flag_values=flag_values,
+  )
+  flags.DEFINE_string(
+      'output_dir',
+      'docs/results',
+      'Where the verdicts are written, in the place of those of an audit '
+      'before.',
+      flag_values=flag_values,
+  )
+
+
+def select(names: list[str]) -> list[claims.Claim]:
+  """Returns the claims of some names, or all.
+
+  Args:
+    names: Names of claims or of papers; none for all claims.
+
+  Returns:
+    The claims in the order in which they are written.
+
+  Raises:
+    UserError: If there is no claim or paper of a name.
+  """
+  papers = {name.partition('.')[0] for name in claims.CLAIMS}
+  for name in names:
+    if name not in claims.CLAIMS and name not in papers:
+      raise command_line.UserError(
+          f'--claims has no claim or paper {name!r}; the papers are '
+          f'{", ".join(sorted(papers))}, and --help lists the claims'
+      )
+  return [
+      claim
+      for name, claim in claims.CLAIMS.items()
+      if not names or name in names or name.partition('.')[0] in names
+  ]
+
+
+def main(flag_values: flags.FlagValues = flags.FLAGS):
+  """Checks what the flags say.
+
+  Args:
+    flag_values: The parsed flags.
+  """
+  selected = select(flag_values['claims'].value)
+  output_dir = pathlib.Path(flag_values.output_dir)
+  with command_line.errors_as(command_line.EnvironmentalError, OSError):
+    output_dir.mkdir(parents=True, exist_ok=True)
+  command_line.prepare_libraries()
+  lab = claims.Workbench(pathlib.Path(flag_values.runs_dir))
+  verdicts = {}
+  for claim in selected:
+    # A table or a run may be damaged.
+    with command_line.errors_as(command_line.UserError, OSError, ValueError):
+      verdict = verdicts[claim.name] = claim.check(lab)
+    print(
+        f'{claim.name}: {verdict.status.value}: {verdict.evidence}', flush=True
+    )
+  with command_line.errors_as(command_line.EnvironmentalError, OSError):
+    audit_report.write(output_dir, selected, verdicts, _command())
+
+
+def _command() -> str:
+  return shlex.join(['python', '-m', 'experiments.audit', *sys.argv[1:]])
+
+
+if __name__ == '__main__':
+  define()
+  command_line.run(main)

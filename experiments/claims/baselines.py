@@ -1,0 +1,136 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Claims that the papers take over from the methods they compare with."""
+
+import numpy as np
+
+from experiments.claims import claim
+from experiments.claims import least_squares
+from experiments.claims import quadratics
+from experiments.claims import workbench
+
+_FEDEXP = claim.Paper('fedexp', 'Jhunjhunwala et al., ICLR 2023')
+_SPS = claim.Paper('sps', 'Loizou et al., AISTATS 2021')
+_SCAFFOLD = claim.Paper('scaffold', 'Karimireddy et al., ICML 2020')
+_FEDPROX = claim.Paper('fedprox', 'Li et al., MLSys 2020')
+PAPERS = (_FEDEXP, _SPS, _SCAFFOLD, _FEDPROX)
+
+_ROUNDING = 1e-5
+
+
+@_FEDEXP.claim('equation of the server step')
+def step_at_least_one(lab: workbench.Workbench) -> claim.Verdict:
+  """The server step of FedExP is never below that of FedAvg.
+
+  200 random rounds with changes of all sizes and similarities.
+  """
+  rng = np.random.default_rng(0)
+  taken = []
+  for size, common in 10.0 ** rng.uniform(-2, 2, size=[200, 2]):
+    changes = size * (rng.normal(size=[5, 10]) + common * rng.normal(size=10))
+    taken.append(lab.server_step('fedexp', changes))
+  shorter = int(np.sum(np.array(taken) < 1 - _ROUNDING))
+  return claim.Verdict(
+      claim.Status.COUNTEREXAMPLE if shorter else claim.Status.HOLDS,
+      f'{shorter} of {len(taken)} steps are below 1; they lie between '
+      f'{min(taken):.3f} and {max(taken):.3f}.',
+      {'shorter': shorter, 'largest': max(taken)},
+  )
+
+
+@_SPS.claim('the step size of Polyak')
+def exact_on_isotropic_quadratics(lab: workbench.Workbench) -> claim.Verdict:
+  """With c = 1/2 one step solves an isotropic quadratic.
+
+  Curvatures from 0.01 to 100 in five dimensions: the share of the distance that
+  is left is below 1e-3; epsilon, 1e-8, leaves some where gradients are small.
+  """
+  left = {
+      f'{curvature:g}': float(
+          np.linalg.norm(
+              lab.steps(
+                  'sps',
+                  quadratics.repeat(curvature * np.eye(5), 1),
+                  np.ones(5),
+                  c=0.5,
+              ).points[-1]
+          )
+          / np.sqrt(5)
+      )
+      for curvature in (0.01, 1.0, 100.0)
+  }
+  return claim.Verdict(
+      claim.Status.HOLDS
+      if max(left.values()) < 1e-3
+      else claim.Status.COUNTEREXAMPLE,
+      f'At most {max(left.values()):.2g} of the distance is left.',
+      left,
+  )
+
+
+@_SCAFFOLD.claim('Section 1: client drift')
+def corrects_drift(lab: workbench.Workbench) -> claim.Verdict:
+  """SCAFFOLD reaches the optimum with several local steps, FedAvg does not.
+
+  Two clients with curvatures 10 and 1 and minimizers 1 and -1, five local
+  steps of rate 0.05, 60 rounds: the distance to the minimizer of the mean.
+  """
+  left = {}
+  for name in ('scaffold', 'sgd'):
+    client = {'name': name, 'lr': least_squares.LEARNING_RATE}
+    training = lab.train(
+        least_squares.fedavg(client=client),
+        num_rounds=60,
+        num_local_steps=least_squares.NUM_LOCAL_STEPS,
+    )
+    left[name] = abs(training.points[-1] - least_squares.MINIMIZER)
+  agrees = left['scaffold'] <= 1e-4 < left['sgd']
+  return claim.Verdict(
+      claim.Status.HOLDS if agrees else claim.Status.FAILS,
+      f'Distance left: SCAFFOLD {left["scaffold"]:.2g}, FedAvg '
+      f'{left["sgd"]:.3f}.',
+      left,
+  )
+
+
+@_FEDPROX.claim('equation (2)')
+def limits_drift(lab: workbench.Workbench) -> claim.Verdict:
+  """The proximal term keeps clients nearer to the model they received.
+
+  One client of curvature 10, five local steps of rate 0.05, mu 0 and 5: how far
+  it moves.
+  """
+  client, num_steps = least_squares.CLIENTS[0], least_squares.NUM_LOCAL_STEPS
+  with_term = lab.train(
+      least_squares.fedavg(loss={'name': 'fedprox', 'mu': 5.0}),
+      clients=[client],
+      num_local_steps=num_steps,
+  )
+  without = lab.steps(
+      'sgd',
+      quadratics.of_client(client, num_steps),
+      np.zeros(1),
+      learning_rate=least_squares.LEARNING_RATE,
+  )
+  moved = {
+      'mu 0': float(abs(without.points[-1, 0])),
+      'mu 5': abs(with_term.points[-1]),
+  }
+  return claim.Verdict(
+      claim.Status.HOLDS
+      if moved['mu 5'] < moved['mu 0']
+      else claim.Status.FAILS,
+      f'It moves by {moved["mu 0"]:.3f}, and by {moved["mu 5"]:.3f} with mu 5.',
+      moved,
+  )

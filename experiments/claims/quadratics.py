@@ -1,0 +1,84 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Quadratic losses on which the rules are checked, a batch a local step."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from experiments.claims import least_squares
+
+
+class Batches(NamedTuple):
+  """The losses 1/2 x'Ax + b'x of local steps, one batch each.
+
+  Attributes:
+    hessians: A, [steps, size, size].
+    slopes: b, [steps, size].
+  """
+
+  hessians: np.ndarray
+  slopes: np.ndarray
+
+  def value(self, k: int, x: np.ndarray) -> float:
+    """Returns the loss of batch `k` at `x`."""
+    return float(0.5 * x @ self.hessians[k] @ x + self.slopes[k] @ x)
+
+
+def repeat(hessian: np.ndarray, num_steps: int) -> Batches:
+  """Returns the loss 1/2 x'Ax, with its minimum 0 at 0, at every step."""
+  size = len(hessian)
+  return Batches(
+      np.tile(hessian, [num_steps, 1, 1]), np.zeros([num_steps, size])
+  )
+
+
+def of_client(client: least_squares.Client, num_steps: int) -> Batches:
+  """Returns the loss of a client, less a constant, the same at every step."""
+  batches = repeat(np.array([[client.curvature]]), num_steps)
+  slope = -client.curvature * client.center
+  return batches._replace(slopes=np.full([num_steps, 1], slope))
+
+
+def linear(slopes: Any) -> Batches:
+  """Returns losses with these gradients, [steps, size], wherever x is."""
+  slopes = np.asarray(slopes, np.float64)
+  return Batches(np.zeros([*slopes.shape, slopes.shape[1]]), slopes)
+
+
+def draw_hessians(
+    num_problems: int,
+    size: int,
+    smallest: float = 0.1,
+    largest: float = 100.0,
+    seed: int = 0,
+) -> np.ndarray:
+  """Draws symmetric matrices with random axes and log-uniform curvatures.
+
+  Args:
+    num_problems: How many.
+    size: Their size.
+    smallest: The lower end of the curvatures.
+    largest: The upper end of the curvatures.
+    seed: Of the draw.
+
+  Returns:
+    The matrices, [num_problems, size, size].
+  """
+  rng = np.random.default_rng(seed)
+  axes = np.linalg.qr(rng.normal(size=[num_problems, size, size]))[0]
+  logs = rng.uniform(
+      np.log(smallest), np.log(largest), size=[num_problems, 1, size]
+  )
+  return (axes * np.exp(logs)) @ axes.transpose(0, 2, 1)

@@ -1,0 +1,102 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What the checks of claims work with: rules, processes, tables and runs.
+
+TensorFlow is imported by the first check that needs it, not with this module,
+so that the names of all claims are known at once.
+"""
+
+from collections.abc import Sequence
+import functools
+import importlib
+import pathlib
+from typing import Any, Optional
+
+import numpy as np
+
+from experiments import published
+from experiments.claims import least_squares
+from experiments.claims import quadratics
+
+# Of this project.
+_PRESETS = published.table_files.ROOT / 'experiments' / 'presets'
+
+
+class Workbench:
+  """The library, the published tables and the folder of runs, for checks.
+
+  Attributes:
+    runs_dir: The folder of all runs.
+  """
+
+  def __init__(
+      self, runs_dir: pathlib.Path, presets: Optional[pathlib.Path] = None
+  ):
+    """Initializes the workbench.
+
+    Args:
+      runs_dir: The folder of all runs; it may be missing.
+      presets: The folder of the papers' tables. Default: that of this project.
+    """
+    self.runs_dir = pathlib.Path(runs_dir)
+    self._presets = pathlib.Path(presets or _PRESETS)
+    self._results: dict[str, Any] = {}
+
+  def find_table(self, name: str) -> Optional[published.Table]:
+    """Returns a published table as 'delta_sgd/table_1', if it is there."""
+    if not (self._presets / f'{name}.yaml').is_file():
+      return None
+    return published.find_table(name, self._presets)
+
+  def collect(self, table: published.Table) -> Sequence[Any]:
+    """Returns the `reports.cell_results.CellResult`s of a table, read once."""
+    name = f'{table.paper}/{table.name}'
+    if name not in self._results:
+      reader = importlib.import_module('experiments.reports.cell_results')
+      self._results[name] = reader.collect(table, self.runs_dir)
+    return self._results[name]
+
+  def linear_cka(self, x: np.ndarray, y: np.ndarray) -> float:
+    """See `tff_adaptive.analysis.linear_cka`."""
+    return importlib.import_module('tff_adaptive.analysis').linear_cka(x, y)
+
+  @functools.cached_property
+  def _paths(self) -> Any:
+    return importlib.import_module('experiments.claims.local_paths')
+
+  @functools.cached_property
+  def _federated(self) -> Any:
+    return importlib.import_module('experiments.claims.federated_runs')
+
+  def steps(
+      self, rule: str, batches: quadratics.Batches, start: Any, **arguments: Any
+  ) -> Any:
+    """See `experiments.claims.local_paths.run`."""
+    return self._paths.run(rule, batches, start, **arguments)
+
+  def server_step(
+      self, rule: str, changes: np.ndarray, loss: float = 0.0, **arguments: Any
+  ) -> float:
+    """See `experiments.claims.local_paths.server_step`."""
+    return self._paths.server_step(rule, changes, loss, **arguments)
+
+  def train(
+      self,
+      config: Any,
+      start: float = 0.0,
+      clients: Sequence[least_squares.Client] = least_squares.CLIENTS,
+      **options: Any,
+  ) -> Any:
+    """See `experiments.claims.federated_runs.train`."""
+    return self._federated.train(config, clients, start, **options)

@@ -1,0 +1,29 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Reference trajectories for other frameworks, and whose FedAdam is which.
+
+An adapter replays the runs of a file of reference numbers in its own framework;
+`check` compares. `dialects` are the formulas that go by one name. No TensorFlow
+is imported here.
+"""
+
+from experiments.conformance_kit.adapters import Adapter
+from experiments.conformance_kit.adapters import AdapterError
+from experiments.conformance_kit.adapters import GoldenRun
+from experiments.conformance_kit.adapters import UnsupportedError
+from experiments.conformance_kit.checks import check
+from experiments.conformance_kit.command_adapter import CommandAdapter
+from experiments.conformance_kit.golden_runs import read_goldens
+from experiments.conformance_kit.golden_runs import Result
+from experiments.conformance_kit.named_adapters import create_adapter

@@ -1,0 +1,232 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Who calls what FedAdam, FedYogi and FedAdagrad.
+
+What can be installed beside TFF is run. The others are formulas, as they stand
+in the public sources that are named; a private change of one of them does not
+show here.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Union
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from experiments.conformance_kit import dialects
+from tff_adaptive import optimizers
+
+
+class Implementation(NamedTuple):
+  """A server rule as somebody has it.
+
+  Attributes:
+    name: Whose it is.
+    source: Where it is found.
+    rule: The formula that was read there; or what builds the optimizer that is
+      run, of the hyperparameters.
+  """
+
+  name: str
+  source: str
+  rule: Union[dialects.Dialect, Callable[[dialects.Hparams], object]]
+
+  @property
+  def is_run(self) -> bool:
+    return not isinstance(self.rule, dialects.Dialect)
+
+
+def _iterate_tff(
+    optimizer: tff.learning.optimizers.Optimizer,
+    changes: Sequence[Sequence[float]],
+) -> np.ndarray:
+  """The weights after each round, of an optimizer that descends along -D_t."""
+  x = tf.zeros([len(changes[0])], tf.float64)
+  state = optimizer.initialize(tf.TensorSpec(x.shape, x.dtype))
+  iterates = []
+  for change in changes:
+    gradient = -tf.constant(change, tf.float64)
+    state, x = optimizer.next(state, x, gradient)
+    iterates.append(x.numpy())
+  return np.stack(iterates)
+
+
+def _iterate_keras(
+    optimizer: tf.keras.optimizers.Optimizer,
+    changes: Sequence[Sequence[float]],
+) -> np.ndarray:
+  x = tf.Variable(tf.zeros([len(changes[0])], tf.float64))
+  iterates = []
+  for change in changes:
+    gradient = -tf.constant(change, tf.float64)
+    optimizer.apply_gradients([(gradient, x)])
+    iterates.append(x.numpy())
+  return np.stack(iterates)
+
+
+def iterate(
+    implementation: Implementation,
+    method: str,
+    changes: Sequence[Sequence[float]],
+) -> np.ndarray:
+  """The weights after each round, from 0.
+
+  Args:
+    implementation: Whose rule.
+    method: One of `dialects.METHODS`.
+    changes: D_t of each round.
+
+  Returns:
+    An array of rounds by weights.
+  """
+  if isinstance(implementation.rule, dialects.Dialect):
+    return dialects.iterate(implementation.rule, method, changes)
+  optimizer = implementation.rule(dialects.METHODS[method].hparams)
+  if isinstance(optimizer, tf.keras.optimizers.Optimizer):
+    return _iterate_keras(optimizer, changes)
+  return _iterate_tff(optimizer, changes)
+
+
+_OURS = 'tff_adaptive'
+_TFF = 'TFF 0.87'
+_KERAS = 'Keras 2.14'
+_FLOWER = 'flwr/server/strategy'
+_OPTAX = 'optax/_src/transform.py'
+
+# Every optimizer is as near to Algorithm 2 as its arguments let it be: v starts
+# at epsilon^2 wherever there is an argument for it.
+IMPLEMENTATIONS = {
+    'FedAdam': (
+        Implementation(
+            _OURS, '`build_fedadam`', lambda h: optimizers.build_fedadam(*h)
+        ),
+        Implementation(
+            _TFF,
+            '`tff.learning.optimizers.build_adam`',
+            lambda h: tff.learning.optimizers.build_adam(*h),
+        ),
+        Implementation(
+            _KERAS,
+            '`tf.keras.optimizers.Adam`',
+            lambda h: tf.keras.optimizers.Adam(*h),
+        ),
+        Implementation(
+            'google-research/federated',
+            '`utils/optimizers/optimizer_utils.py`: the Adam of Keras',
+            dialects.CORRECTED_RATE_FROM_ZERO,
+        ),
+        Implementation(
+            'PyTorch', '`torch/optim/adam.py`', dialects.KINGMA_FROM_ZERO
+        ),
+        Implementation(
+            'pfl-research, PyTorch',
+            '`benchmarks/lm/pytorch/train.py`: the Adam of PyTorch',
+            dialects.KINGMA_FROM_ZERO,
+        ),
+        Implementation(
+            'pfl-research, TensorFlow',
+            '`benchmarks/lm/tf/train.py`: the Adam of Keras',
+            dialects.CORRECTED_RATE_FROM_ZERO,
+        ),
+        Implementation(
+            'optax',
+            f'`{_OPTAX}`: `scale_by_adam`',
+            dialects.KINGMA_FROM_ZERO,
+        ),
+        Implementation(
+            'FedJAX',
+            '`fedjax/core/optimizers.py`: the Adam of optax',
+            dialects.KINGMA_FROM_ZERO,
+        ),
+        Implementation(
+            'Flower, before #4362',
+            f'`{_FLOWER}/fedadam.py`',
+            dialects.REDDI_FROM_ZERO,
+        ),
+        Implementation(
+            'Flower, since #4362',
+            f'`{_FLOWER}/fedadam.py`, `flwr/serverapp/strategy/fedadam.py`',
+            dialects.LATE_CORRECTED_RATE_FROM_ZERO,
+        ),
+    ),
+    'FedYogi': (
+        Implementation(
+            _OURS, '`build_fedyogi`', lambda h: optimizers.build_fedyogi(*h)
+        ),
+        Implementation(
+            _TFF,
+            '`tff.learning.optimizers.build_yogi`',
+            lambda h: tff.learning.optimizers.build_yogi(*h, h.epsilon**2),
+        ),
+        Implementation(
+            'google-research/federated',
+            '`utils/optimizers/yogi.py`',
+            dialects.CORRECTED_RATE,
+        ),
+        Implementation(
+            'optax',
+            f'`{_OPTAX}`: `scale_by_yogi`',
+            dialects.KINGMA_FROM_ACCUMULATORS,
+        ),
+        Implementation(
+            'Flower',
+            f'`{_FLOWER}/fedyogi.py`, `flwr/serverapp/strategy/fedyogi.py`',
+            dialects.REDDI_FROM_ZERO,
+        ),
+    ),
+    'FedAdagrad': (
+        Implementation(
+            _OURS,
+            '`build_fedadagrad`',
+            lambda h: optimizers.build_fedadagrad(
+                h.learning_rate, epsilon=h.epsilon
+            ),
+        ),
+        Implementation(
+            _TFF,
+            '`tff.learning.optimizers.build_adagrad`',
+            lambda h: tff.learning.optimizers.build_adagrad(
+                h.learning_rate, h.epsilon**2, h.epsilon
+            ),
+        ),
+        Implementation(
+            _KERAS,
+            '`tf.keras.optimizers.Adagrad`',
+            lambda h: tf.keras.optimizers.Adagrad(
+                h.learning_rate, h.epsilon**2, h.epsilon
+            ),
+        ),
+        Implementation(
+            'google-research/federated',
+            '`utils/optimizers/optimizer_utils.py`: the Adagrad of Keras',
+            dialects.INNER_EPSILON,
+        ),
+        Implementation('PyTorch', '`torch/optim/adagrad.py`', dialects.REDDI),
+        Implementation(
+            'optax', f'`{_OPTAX}`: `scale_by_rss`', dialects.INNER_EPSILON
+        ),
+        Implementation(
+            'FedJAX',
+            '`fedjax/core/optimizers.py`: the Adagrad of optax',
+            dialects.INNER_EPSILON,
+        ),
+        Implementation(
+            'Flower',
+            f'`{_FLOWER}/fedadagrad.py`, '
+            '`flwr/serverapp/strategy/fedadagrad.py`',
+            dialects.REDDI_FROM_ZERO,
+        ),
+    ),
+}

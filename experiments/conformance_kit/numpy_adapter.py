@@ -1,0 +1,108 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""FedAvg and FedAdam in NumPy, as a command that replays reference runs.
+
+It imports nothing of this project, so that it can be copied into another
+environment and changed into the adapter of a framework there:
+
+  python -m experiments.conformance --goldens=goldens.json \\
+      --adapter='command:python experiments/conformance_kit/numpy_adapter.py'
+"""
+
+import json
+import sys
+
+import numpy as np
+
+
+def _quadratic_gradient(x, features, labels):
+  return features.T @ (features @ x - labels) / len(labels)
+
+
+def _softmax_gradient(x, features, labels):
+  num_features = features.shape[1]
+  weights = x.reshape(num_features + 1, -1)
+  logits = features @ weights[:-1] + weights[-1]
+  errors = np.exp(logits - logits.max(axis=1, keepdims=True))
+  errors /= errors.sum(axis=1, keepdims=True)
+  errors[np.arange(len(labels)), labels] -= 1.0
+  errors /= len(labels)
+  return np.concatenate([(features.T @ errors).ravel(), errors.sum(axis=0)])
+
+
+_GRADIENTS = {'quadratic': _quadratic_gradient, 'softmax': _softmax_gradient}
+
+
+def _find_gap(config, problem):
+  """What this adapter lacks for a run, or `None`."""
+  if problem['name'] not in _GRADIENTS:
+    return f'no problem {problem["name"]!r}'
+  known = {
+      'client': ({'name', 'lr'}, {'sgd'}),
+      'server': ({'name', 'lr', 'beta1', 'beta2', 'tau'}, {'sgd', 'fedadam'}),
+  }
+  for part, (keys, names) in known.items():
+    if config[part]['name'] not in names:
+      return f'no {part} optimizer {config[part]["name"]!r}'
+    unknown = sorted(set(config[part]) - keys)
+    if unknown:
+      return f'no {unknown[0]!r} of {config[part]["name"]!r}'
+  for key in ('loss', 'schedule'):
+    if key in config:
+      return f'no {key}'
+  return None
+
+
+def _train_client(x, client, config, gradient):
+  """One client's change of the weights, and the examples that it has seen."""
+  features, labels = np.array(client['X']), np.array(client['y'])
+  size, start_weights = config['batch_size'], x
+  for _ in range(config['epochs']):
+    for start in range(0, len(labels), size):
+      batch = slice(start, start + size)
+      step = gradient(x, features[batch], labels[batch])
+      x = x - config['client']['lr'] * step
+  return x - start_weights, len(labels) * config['epochs']
+
+
+def _replay(configuration, problem, cohorts):
+  """The weights after each round."""
+  gradient, server = _GRADIENTS[problem['name']], configuration['server']
+  beta_1, beta_2 = server.get('beta1', 0.9), server.get('beta2', 0.99)
+  tau = server.get('tau', 1e-3)
+  x = np.array(problem['x0'])
+  m, v, iterates = 0.0, tau**2, []
+  for cohort in cohorts:
+    changes, counts = zip(
+        *[
+            _train_client(x, problem['clients'][i], configuration, gradient)
+            for i in cohort
+        ]
+    )
+    weights = counts if configuration['weighting'] == 'examples' else None
+    step = np.average(changes, axis=0, weights=weights)
+    if server['name'] == 'fedadam':
+      m = beta_1 * m + (1 - beta_1) * step
+      v = beta_2 * v + (1 - beta_2) * step**2
+      step = m / (np.sqrt(v) + tau)
+    x = x + server['lr'] * step
+    iterates.append(x.tolist())
+  return iterates
+
+
+if __name__ == '__main__':
+  run = json.load(sys.stdin)
+  gap = _find_gap(run['configuration'], run['problem'])
+  reply = {'unsupported': gap} if gap else {'iterates': _replay(**run)}
+  json.dump(reply, sys.stdout)

@@ -1,0 +1,103 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The numbers of the leaderboard, as a file for other programs."""
+
+from collections.abc import Iterator, Mapping
+import csv
+import io
+import math
+from typing import Any
+
+from experiments.leaderboards import results as results_lib
+from experiments.sweeps import trials as trials_lib
+
+_HEADER = (
+    'task',
+    'rates',
+    'method',
+    'assignment',
+    'seeds',
+    'mean',
+    'std',
+    'difference',
+    'low',
+    'high',
+    'verdict',
+    'rounds_to_target',
+    'seconds_to_target',
+    'gradient_evaluations_to_target',
+    'megabytes_to_target',
+    'seconds_per_round',
+    'gradient_evaluations',
+    'megabytes_up',
+    'megabytes_down',
+)
+
+
+def format_csv(results: results_lib.Results) -> str:
+  """Returns a row for every task, method and origin of its rates.
+
+  Args:
+    results: What was measured.
+
+  Returns:
+    The text of the file. Rates are 'tuned', 'defaults' or those tuned on
+    another task; the difference is that to the best of the same task and
+    origin. A target that was not reached, and a run that diverged, are
+    infinite.
+  """
+  file = io.StringIO()
+  writer = csv.writer(file, lineterminator='\n')
+  writer.writerow(_HEADER)
+  tasks = results.plan.board.tasks
+  for task in tasks:
+    origins = {'tuned': results.tuned(task), 'defaults': results.defaults(task)}
+    for source in tasks:
+      if source != task:
+        origins[f'tuned on {source}'] = results.carried(task, source)
+    for origin, outcomes in origins.items():
+      for row in _rows(outcomes, tasks[task].margin):
+        writer.writerow([task, origin, *map(_format, row)])
+  return file.getvalue()
+
+
+def _rows(
+    outcomes: Mapping[str, results_lib.Outcome], margin: float
+) -> Iterator[list[Any]]:
+  """Yields the rows, the best method first."""
+  for standing in results_lib.rank(outcomes, margin):
+    outcome = outcomes[standing.method]
+    yield [
+        standing.method,
+        trials_lib.to_slug(outcome.assignment) or 'defaults',
+        len(outcome.runs),
+        standing.mean,
+        standing.std,
+        *standing.difference,
+        standing.verdict.value,
+        outcome.rounds_to_target,
+        outcome.seconds_to_target,
+        outcome.gradients_to_target,
+        outcome.megabytes_to_target,
+        outcome.seconds_per_round,
+        outcome.gradients,
+        outcome.megabytes_up,
+        outcome.megabytes_down,
+    ]
+
+
+def _format(value: Any) -> Any:
+  if value is None or (isinstance(value, float) and math.isnan(value)):
+    return ''
+  return f'{value:.6g}' if isinstance(value, float) else value

@@ -1,0 +1,266 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What is compared, and by which rules, read from the data file."""
+
+from collections.abc import Mapping, Sequence
+import dataclasses
+import pathlib
+from typing import Any, Optional
+
+from experiments import hparam_errors
+from experiments import registry
+from experiments.published import data_files
+
+_PATH = data_files.ROOT / 'experiments' / 'presets' / 'leaderboard.yaml'
+# What --methods takes for every method.
+ALL = 'all'
+
+Error = data_files.PublishedError
+
+
+@dataclasses.dataclass(frozen=True)
+class Protocol:
+  """The rules that hold for every task and method.
+
+  Attributes:
+    total_rounds: The rounds of a run.
+    rounds_per_evaluation: The rounds between two evaluations.
+    selection_rounds: The best trial has the least training loss in so many last
+      rounds.
+    num_trials: How many assignments a method tries; the first is the library's
+      defaults.
+    search_seed: What fixes the draws.
+    tuning_seed: The seed of the trials; none of the final seeds.
+    seconds_per_start: The time of a run before its first round.
+  """
+
+  total_rounds: int
+  rounds_per_evaluation: int
+  selection_rounds: int
+  num_trials: int
+  search_seed: int
+  tuning_seed: int
+  seconds_per_start: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+  """A task.
+
+  Attributes:
+    name: Its name in the registry.
+    num_seeds: The final seeds are 0, 1, ..., so many.
+    target: The metric to reach, in percent.
+    margin: The loss that a user would not notice, in points of percent.
+    metric: The metric of the evaluations; larger is better.
+    flags: What differs from the defaults of the task.
+    seconds_per_round: The expected time of a round; None if nobody knows.
+  """
+
+  name: str
+  num_seeds: int
+  target: float
+  margin: float
+  metric: str = 'accuracy'
+  flags: tuple[str, ...] = ()
+  seconds_per_round: Optional[float] = None
+
+  @property
+  def seeds(self) -> range:
+    """The final seeds."""
+    return range(self.num_seeds)
+
+
+@dataclasses.dataclass(frozen=True)
+class Range:
+  """Where a flag is searched.
+
+  Attributes:
+    flag: The flag.
+    values: A distribution, as `--random` of `experiments.sweep` takes it.
+    reason: Why it is this range.
+  """
+
+  flag: str
+  values: str
+  reason: str
+
+  @property
+  def text(self) -> str:
+    """As `--random` takes it."""
+    return f'{self.flag}={self.values}'
+
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+  """A method.
+
+  Attributes:
+    name: What it is called.
+    flags: What chooses it.
+    search: The ranges of its hyperparameters.
+    not_on: The names of the tasks that it does not go with.
+  """
+
+  name: str
+  flags: tuple[str, ...]
+  search: tuple[Range, ...]
+  not_on: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Leaderboard:
+  """What is compared.
+
+  Attributes:
+    protocol: The rules.
+    tasks: The tasks by name.
+    methods: The methods by name.
+    default_methods: The names of those that are compared if nothing is said.
+  """
+
+  protocol: Protocol
+  tasks: Mapping[str, Task]
+  methods: Mapping[str, Method]
+  default_methods: tuple[str, ...]
+
+  def restrict(
+      self,
+      *,
+      tasks: Optional[Sequence[str]] = None,
+      methods: Optional[Sequence[str]] = None,
+      num_seeds: Optional[int] = None,
+      **protocol: Optional[int],
+  ) -> 'Leaderboard':
+    """Returns a part of the leaderboard, or one with another protocol.
+
+    Args:
+      tasks: The names of the tasks; None for all.
+      methods: The names of the methods, or 'all'; None for the default ones.
+      num_seeds: The number of final seeds; None for that of each task.
+      **protocol: Other values of the protocol; None for those that hold.
+
+    Returns:
+      The leaderboard.
+
+    Raises:
+      HparamError: If there is no such task or method; names the nearest ones.
+    """
+    names = self.default_methods if methods is None else methods
+    if list(names) == [ALL]:
+      names = tuple(self.methods)
+    chosen = _choose('tasks', self.tasks, tasks or tuple(self.tasks))
+    if num_seeds is not None:
+      chosen = {
+          name: dataclasses.replace(task, num_seeds=num_seeds)
+          for name, task in chosen.items()
+      }
+    given = {name: n for name, n in protocol.items() if n is not None}
+    return dataclasses.replace(
+        self,
+        protocol=dataclasses.replace(self.protocol, **given),
+        tasks=chosen,
+        methods=_choose('methods', self.methods, names),
+    )
+
+
+def _choose(
+    flag: str, known: Mapping[str, Any], names: Sequence[str]
+) -> dict[str, Any]:
+  for name in names:
+    hparam_errors.check_name(flag, name, known)
+  return {name: known[name] for name in names}
+
+
+def _read(kind: type, raw: Mapping[str, Any], place: str, **given: Any) -> Any:
+  """Returns an object of the keys and values of a mapping."""
+  fields = [f for f in dataclasses.fields(kind) if f.name not in given]
+  data_files.check_keys(
+      raw,
+      [field.name for field in fields],
+      place,
+      needed=[f.name for f in fields if f.default is dataclasses.MISSING],
+  )
+  values = {
+      name: tuple(value) if isinstance(value, list) else value
+      for name, value in raw.items()
+  }
+  return kind(**given, **values)
+
+
+def _read_method(
+    name: str, raw: Mapping[str, Any], ranges: Mapping[str, Range]
+) -> Method:
+  method = _read(Method, raw, f'method {name}', name=name)
+  for key in method.search:
+    data_files.check_choice(key, list(ranges), f'method {name}: search')
+  for task in method.not_on:
+    data_files.check_choice(
+        task, list(registry.ROWS[registry.TASK]), f'method {name}: not_on'
+    )
+  return dataclasses.replace(
+      method, search=tuple(ranges[key] for key in method.search)
+  )
+
+
+def _read_task(name: str, raw: Mapping[str, Any], protocol: Protocol) -> Task:
+  data_files.check_choice(name, list(registry.ROWS[registry.TASK]), 'a task')
+  task = _read(Task, raw, f'task {name}', name=name)
+  if protocol.tuning_seed in task.seeds:
+    raise Error(
+        f'tuning_seed is none of the final seeds, but task {name} has '
+        f'{protocol.tuning_seed} among them'
+    )
+  return task
+
+
+def load(path: pathlib.Path = _PATH) -> Leaderboard:
+  """Returns the leaderboard of a data file.
+
+  Args:
+    path: The file. Defaults to `experiments/presets/leaderboard.yaml`.
+
+  Returns:
+    The leaderboard, with all tasks and methods.
+
+  Raises:
+    PublishedError: If the file is not as it should be; names the place, what
+      was found and what would be right.
+  """
+  raw = data_files.load(path)
+  rules = [field.name for field in dataclasses.fields(Protocol)]
+  parts = ('tasks', 'default_methods', 'ranges', 'methods')
+  data_files.check_keys(raw, [*rules, *parts], path.name, needed=parts)
+  protocol = _read(
+      Protocol, {k: v for k, v in raw.items() if k in rules}, path.name
+  )
+  ranges = {
+      name: _read(Range, item, f'range {name}')
+      for name, item in raw['ranges'].items()
+  }
+  methods = {
+      name: _read_method(name, item, ranges)
+      for name, item in raw['methods'].items()
+  }
+  for name in raw['default_methods']:
+    data_files.check_choice(name, list(methods), 'default_methods')
+  return Leaderboard(
+      protocol,
+      {
+          name: _read_task(name, item, protocol)
+          for name, item in raw['tasks'].items()
+      },
+      methods,
+      tuple(raw['default_methods']),
+  )

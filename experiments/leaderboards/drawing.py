@@ -1,0 +1,97 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The figures of the leaderboard: accuracy over rounds, score over trials."""
+
+import pathlib
+
+import numpy as np
+
+from experiments.leaderboards import results as results_lib
+from experiments.leaderboards import tuning_costs
+from experiments.reports import figure_data
+from experiments.reports import figures
+from experiments.reports import run_folders
+from tff_adaptive import analysis
+
+_Curves = dict[str, analysis.BandCurve]
+
+
+def draw(
+    results: results_lib.Results, path: pathlib.Path
+) -> dict[pathlib.Path, str]:
+  """Draws what there is.
+
+  Args:
+    results: What was measured.
+    path: The page, without a suffix; the pictures are named after it.
+
+  Returns:
+    What the pictures show, by their files.
+
+  Raises:
+    OSError: If a picture cannot be written.
+  """
+  names = list(results.plan.board.methods)
+  found = {}
+  for suffix, build, x_label, caption in (
+      (
+          'accuracy',
+          _accuracy,
+          'round',
+          'The tuned methods by round, the mean over the seeds; the band '
+          'reaches from the lowest to the highest seed.',
+      ),
+      (
+          'trials',
+          _scores_of_trials,
+          'trials',
+          'The expected test metric of what is chosen after so many trials, in '
+          'the runs of the tuning seed.',
+      ),
+  ):
+    panels = {task: build(results, task) for task in results.plan.board.tasks}
+    panels = {task: curves for task, curves in panels.items() if curves}
+    if panels:
+      picture = path.with_name(f'{path.name}_{suffix}.png')
+      analysis.plot_band_curves(
+          panels,
+          picture,
+          x_label=x_label,
+          y_label='test metric (%)',
+          names=names,
+      )
+      found[picture] = caption
+  return found
+
+
+def _accuracy(results: results_lib.Results, task: str) -> _Curves:
+  column = run_folders.column_of(results.plan.board.tasks[task].metric)
+  curves = {}
+  for method, outcome in results.tuned(task).items():
+    series = [run.series(column) for run in outcome.runs.values()]
+    band = figure_data.band_over_seeds(series, 100.0, figures.RANGE)
+    if band is not None:
+      curves[method] = band
+  return curves
+
+
+def _scores_of_trials(results: results_lib.Results, task: str) -> _Curves:
+  curves = {}
+  for method in results.plan.board.methods:
+    trials = results.trial_scores(task, method)
+    if trials is not None:
+      expected = np.array(tuning_costs.expected_scores(trials))
+      count = np.arange(1, len(expected) + 1)
+      curves[method] = analysis.BandCurve(count, expected, expected, expected)
+  return curves

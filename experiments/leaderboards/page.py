@@ -1,0 +1,216 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The page of the leaderboard."""
+
+from collections.abc import Mapping
+import pathlib
+
+from experiments.leaderboards import advice
+from experiments.leaderboards import definitions
+from experiments.leaderboards import formats
+from experiments.leaderboards import listing
+from experiments.leaderboards import results as results_lib
+from experiments.leaderboards import standings
+from experiments.leaderboards import tuning_page
+from experiments.reports import pages
+from experiments.reports import provenance
+
+_HEADER = (
+    'method',
+    'metric (%)',
+    'to the best',
+    'verdict',
+    'rounds to target',
+    's a round',
+    's to target',
+    'gradients to target',
+    'gradients',
+    'MB to target',
+    'MB up',
+    'MB down',
+    'chosen',
+)
+_LEGEND = (
+    'A metric is the mean ± the standard deviation over the seeds, of a run '
+    'the mean of its last ten evaluations on the test data. The difference to '
+    'the best is paired by seed, with a 95 % t interval. **as good**: the '
+    'whole interval is above minus the margin. **worse**: all of it is below. '
+    '**open**: neither; a tie for want of seeds, and no proof of equality. '
+    'What it takes to reach the target is the median over the seeds, *never* '
+    'where most did not reach it; seconds are those of one process on its '
+    'share of the cores, evaluations not counted, and s a round is the median '
+    'round. Gradients are those of a batch, of all clients together, and like '
+    'MB they are those of a whole run where nothing else is said.'
+)
+_CAVEATS = (
+    'A seed fixes the partition, the cohorts and the initial weights, the same '
+    'for all methods; so seeds differ in the partition, too, and the spread '
+    'over seeds is larger than that of repeated training on one partition. The '
+    'best is found on the seeds on which it is compared, and the intervals are '
+    'not corrected for their number: of many methods that are equal, some look '
+    'worse. Differences below the margin mean nothing.'
+)
+
+
+def build_page(
+    results: results_lib.Results,
+    catalogue: results_lib.Results,
+    pictures: Mapping[pathlib.Path, str],
+    command: str,
+) -> pages.Page:
+  """Returns the page.
+
+  Args:
+    results: What was measured of the tasks and methods that are compared.
+    catalogue: The same of all tasks and methods, for what was not run.
+    pictures: What the pictures show, by their files.
+    command: What makes the page.
+
+  Returns:
+    The page.
+  """
+  shown = [pages.Figure(path, text, command) for path, text in pictures.items()]
+  blocks: list[pages.Block] = [
+      pages.Paragraph(_describe(results.plan.board)),
+      pages.Heading('Which method to pick'),
+      *map(pages.Paragraph, advice.advise(results)),
+      pages.Heading('How to read the tables'),
+      pages.Paragraph(_LEGEND),
+      pages.Paragraph(_CAVEATS),
+  ]
+  for task in results.plan.board.tasks.values():
+    blocks += _task_blocks(results, task)
+  blocks += tuning_page.build_blocks(results)
+  if shown:
+    blocks += [pages.Heading('Figures'), *shown]
+  blocks += _search_blocks(results.plan.board)
+  blocks += _missing_blocks(catalogue)
+  blocks += provenance.build_blocks(results.runs(), command)
+  return pages.Page('Leaderboard: one budget for all algorithms', blocks)
+
+
+def _describe(board: definitions.Leaderboard) -> str:
+  """Returns the rules."""
+  rules = board.protocol
+  return (
+      f'Every method trains {rules.total_rounds} rounds and has '
+      f'{rules.num_trials} trials with the seed {rules.tuning_seed}: the '
+      "library's defaults and random draws from its ranges (search seed "
+      f'{rules.search_seed}). The trial with the least training loss in the '
+      f'last {rules.selection_rounds} rounds is chosen, without a look at the '
+      'test data, and run with the final seeds. That loss is the one that '
+      'clients see in their own training, which a method that pulls them '
+      'together raises on purpose; it is compared within a method only. '
+      'Ranges, seeds, targets and margins were fixed before the first run, in '
+      '`experiments/presets/leaderboard.yaml`.'
+  )
+
+
+def _task_blocks(
+    results: results_lib.Results, task: definitions.Task
+) -> list[pages.Block]:
+  """Returns the section of a task."""
+  outcomes = results.tuned(task.name)
+  flags = f' Flags: `{" ".join(task.flags)}`.' if task.flags else ''
+  blocks: list[pages.Block] = [
+      pages.Heading(f'{task.name}, tuned'),
+      pages.Paragraph(
+          f'`{task.metric}`, {task.num_seeds} seeds, margin {task.margin:g} '
+          f'points, target {task.target:g} %.{flags}'
+      ),
+  ]
+  if not outcomes:
+    return [*blocks, pages.Paragraph('No method has all of its runs yet.')]
+  rows = [
+      _row(standing, outcomes[standing.method])
+      for standing in results_lib.rank(outcomes, task.margin)
+  ]
+  return [*blocks, pages.Table(_HEADER, rows)]
+
+
+def _row(
+    standing: standings.Standing, outcome: results_lib.Outcome
+) -> list[str]:
+  is_best = standing.verdict is standings.Verdict.BEST
+  is_good = is_best or standing.verdict is standings.Verdict.AS_GOOD
+  verdict = standing.verdict.value
+  return [
+      standing.method,
+      formats.format_score(standing.mean, standing.std),
+      formats.NONE if is_best else formats.format_interval(standing.difference),
+      f'**{verdict}**' if is_good else verdict,
+      *map(
+          formats.format_number,
+          (
+              outcome.rounds_to_target,
+              outcome.seconds_per_round,
+              outcome.seconds_to_target,
+              outcome.gradients_to_target,
+              outcome.gradients,
+              outcome.megabytes_to_target,
+              outcome.megabytes_up,
+              outcome.megabytes_down,
+          ),
+      ),
+      formats.format_assignment(outcome.assignment),
+  ]
+
+
+def _search_blocks(board: definitions.Leaderboard) -> list[pages.Block]:
+  """Returns what each method searches, and why there."""
+  rows = [
+      [
+          method.name,
+          f'`{" ".join(method.flags)}`',
+          f'`--{item.flag}`',
+          f'`{item.values}`',
+          item.reason,
+      ]
+      for method in board.methods.values()
+      for item in method.search
+  ]
+  return [
+      pages.Heading('What was searched'),
+      pages.Table(
+          ['method', 'flags', 'searched', 'values', 'why'], rows, num_labels=5
+      ),
+  ]
+
+
+def _missing_blocks(catalogue: results_lib.Results) -> list[pages.Block]:
+  """Returns what was not run, with its command."""
+  rows = [
+      [
+          entry.task,
+          entry.methods,
+          str(entry.num_runs),
+          entry.time,
+          entry.command,
+      ]
+      for entry in listing.list_entries(catalogue, per_method=False)
+  ]
+  if not rows:
+    return []
+  return [
+      pages.Heading('Not run'),
+      pages.Paragraph(
+          'Per task the methods with runs that are missing. The time is that '
+          'of one run after the other at the speed of FedAvg on two cores.'
+      ),
+      pages.Table(
+          listing.HEADER,
+          [[*row[:-1], f'`{row[-1]}`'] for row in rows],
+          num_labels=5,
+      ),
+  ]

@@ -1,0 +1,88 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Differences of two methods, paired by seed, with a t interval.
+
+No TensorFlow is imported here.
+"""
+
+from collections.abc import Mapping, Sequence
+import math
+import statistics
+from typing import NamedTuple
+
+_CONFIDENCE = 0.95
+
+
+class Interval(NamedTuple):
+  """A mean and its confidence interval.
+
+  Attributes:
+    mean: The mean.
+    low: The lower end; -infinity of one value.
+    high: The upper end; infinity of one value.
+  """
+
+  mean: float
+  low: float
+  high: float
+
+
+def subtract(
+    scores: Mapping[int, float], others: Mapping[int, float]
+) -> list[float]:
+  """Returns the differences in the seeds that both have.
+
+  Args:
+    scores: The scores of one method by seed; -infinity of a run that diverged.
+    others: Those of the other one.
+
+  Returns:
+    The differences, by ascending seed; 0 where both diverged.
+  """
+  seeds = sorted(set(scores) & set(others))
+  return [
+      0.0 if scores[seed] == others[seed] else scores[seed] - others[seed]
+      for seed in seeds
+  ]
+
+
+def t_interval(
+    differences: Sequence[float], confidence: float = _CONFIDENCE
+) -> Interval:
+  """Returns the mean of differences and its t interval.
+
+  Args:
+    differences: What `subtract` returned; at least one.
+    confidence: How often such an interval covers the true mean. Defaults to
+      0.95.
+
+  Returns:
+    The interval; where a run diverged it is no chance, and all three are
+    infinite.
+
+  Example:
+
+    >>> t_interval([1.0, 2.0, 3.0])
+    Interval(mean=2.0, low=-0.484..., high=4.484...)
+  """
+  from scipy import stats  # pylint: disable=import-outside-toplevel
+
+  mean, half = statistics.fmean(differences), math.inf
+  if not math.isfinite(mean):
+    return Interval(mean, mean, mean)
+  if len(differences) > 1:
+    error = statistics.stdev(differences) / math.sqrt(len(differences))
+    quantile = stats.t.ppf((1 + confidence) / 2, df=len(differences) - 1)
+    half = float(error * quantile)
+  return Interval(mean, mean - half, mean + half)

@@ -1,0 +1,191 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+r"""Lists the cells of the published tables, and shows what was measured.
+
+For example:
+
+  python -m experiments.report --list --paper=delta_sgd
+
+prints a line for every cell: its published number, its command, and whether the
+paper specifies a hyperparameter, we assume it, or it is lost;
+
+  python -m experiments.report --table=delta_sgd/table_1 --runs_dir=runs \
+    --output_dir=docs/results
+
+writes `docs/results/delta_sgd/table_1.md`, `.html`, `.csv` and its figure from
+the runs that there are; and
+
+  python -m experiments.report --runs=runs/a,runs/b --output_dir=comparison
+
+compares any runs.
+"""
+
+import functools
+import pathlib
+import shlex
+from typing import Optional
+
+from absl import flags
+
+from experiments import command_line
+from experiments import hparams
+from experiments import published
+from experiments.reports import figures
+from experiments.reports import listing
+from experiments.reports import selection
+
+# What the command of a page repeats, besides its table.
+_SHOWN_FLAGS = ('groups', 'rows', 'columns', 'runs', 'runs_dir', 'output_dir')
+_USER_ERRORS = (
+    published.PublishedError,
+    selection.SelectionError,
+    figures.FigureError,
+    hparams.HparamError,
+)
+
+
+def define(flag_values: flags.FlagValues = flags.FLAGS):
+  """Defines the flags.
+
+  Args:
+    flag_values: Where to define them.
+  """
+  flags.DEFINE_boolean(
+      'list',
+      False,
+      'Print a line for every cell, tab separated, and do nothing else.',
+      flag_values=flag_values,
+  )
+  for name, text in (
+      ('paper', 'A paper, all of its tables; may be given more than once.'),
+      (
+          'table',
+          'A table, such as delta_sgd/table_1; may be given more than once.',
+      ),
+  ):
+    flags.DEFINE_multi_string(name, [], text, flag_values=flag_values)
+  for name, text in (
+      ('groups', 'Of the tables, only these groups, separated by commas.'),
+      ('rows', 'Of the tables, only these rows, separated by commas.'),
+      ('columns', 'Of the tables, only these columns, separated by commas.'),
+      (
+          'runs',
+          'Compare these folders of runs, or of the seeds of a run, separated '
+          'by commas.',
+      ),
+  ):
+    flags.DEFINE_list(name, [], text, flag_values=flag_values)
+  for name, default, text in (
+      ('runs_dir', 'runs', "The --output_dir of the tables' runs."),
+      ('output_dir', 'docs/results', 'The folder that gets the pages.'),
+  ):
+    flags.DEFINE_string(name, default, text, flag_values=flag_values)
+
+
+def _check(flag_values: flags.FlagValues):
+  """Raises unless the flags say one thing to do."""
+  of_tables = [
+      name
+      for name in ('list', 'paper', 'table', 'groups', 'rows', 'columns')
+      if flag_values[name].value
+  ]
+  if flag_values.runs and of_tables:
+    raise command_line.UserError(
+        f'--runs compares any runs, drop it or --{of_tables[0]}'
+    )
+  if flag_values.runs or flag_values.list:
+    return
+  if not (flag_values.paper or flag_values.table):
+    raise command_line.UserError(
+        'there is nothing to report: give --list, --table, --paper or --runs'
+    )
+  if not pathlib.Path(flag_values.runs_dir).is_dir():
+    raise command_line.UserError(
+        f'--runs_dir={flag_values.runs_dir} is no folder; it is the '
+        '--output_dir of the runs'
+    )
+
+
+def _find_tables(flag_values: flags.FlagValues) -> list[published.Table]:
+  """Returns the tables, restricted, with figures that can be drawn."""
+  with command_line.errors_as(command_line.UserError, *_USER_ERRORS):
+    if flag_values.paper or flag_values.table:
+      tables = selection.find_tables(flag_values.paper, flag_values.table)
+    else:
+      tables = published.load_tables()
+    for table in tables:
+      figures.read_options(table)
+    return [
+        selection.restrict(
+            table,
+            groups=flag_values.groups,
+            rows=flag_values.rows,
+            columns=flag_values.columns,
+        )
+        for table in tables
+    ]
+
+
+def _command(
+    flag_values: flags.FlagValues, table: Optional[published.Table] = None
+) -> str:
+  """Returns the command line with what was given, for one table if any."""
+  parts = ['python', '-m', 'experiments.report']
+  if table is not None:
+    parts.append(f'--table={table.paper}/{table.name}')
+  for name in _SHOWN_FLAGS:
+    if flag_values[name].present:
+      parts.append(flag_values[name].serialize())
+  return shlex.join(parts)
+
+
+def main(flag_values: flags.FlagValues = flags.FLAGS):
+  """Lists, compares or reports, as the flags say.
+
+  Args:
+    flag_values: The parsed flags.
+  """
+  _check(flag_values)
+  if not flag_values.runs:
+    tables = _find_tables(flag_values)
+  if flag_values.list:
+    with command_line.errors_as(command_line.UserError, *_USER_ERRORS):
+      for line in listing.format_lines(tables):
+        print(line)
+    return
+  command_line.prepare_libraries()
+  # TensorFlow takes seconds to import: not for --help, --list and a typo.
+  from experiments.reports import writing  # pylint: disable=import-outside-toplevel
+
+  output_dir = pathlib.Path(flag_values.output_dir)
+  with (
+      command_line.errors_as(command_line.EnvironmentalError, OSError),
+      command_line.errors_as(command_line.UserError, writing.RunError),
+  ):
+    if flag_values.runs:
+      writing.write_comparison(
+          flag_values.runs, output_dir, _command(flag_values)
+      )
+    else:
+      writing.write_tables(
+          tables,
+          pathlib.Path(flag_values.runs_dir),
+          output_dir,
+          functools.partial(_command, flag_values),
+      )
+
+
+if __name__ == '__main__':
+  define()
+  command_line.run(main)

@@ -1,0 +1,184 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The kinds of figures that a data file of a paper can ask for.
+
+No TensorFlow is imported here.
+"""
+
+from collections.abc import Mapping, Sequence
+import dataclasses
+import math
+from typing import Any, Optional
+
+from experiments import published
+
+CURVES = 'curves'
+HEAT_MAP = 'heat_map'
+BEST_SERVER_RATE = 'best_server_rate'
+STEP_SIZES = 'step_sizes'
+FINAL_OVER = 'final_over'
+PARTITION = 'partition'
+CKA = 'cka'
+
+# What a band shows: all runs, or their standard deviation around the mean.
+RANGE = 'range'
+STD = 'std'
+_BANDS = (RANGE, STD)
+
+_LABELS = ('title', 'x_label', 'y_label')
+_SCALES = ('log_x', 'log_y')
+_LIMITS = ('y_min', 'y_max')
+_COMMON = (*_LABELS, *_SCALES, *_LIMITS)
+
+# The options of every kind, besides those of `_COMMON`.
+KINDS: Mapping[str, Sequence[str]] = {
+    # A line a row, a panel for every group and column.
+    CURVES: ('metric', 'band'),
+    # Rows are client rates, columns server rates, a panel a group.
+    HEAT_MAP: (),
+    BEST_SERVER_RATE: (),
+    # As curves; the band is the range of the clients' step sizes.
+    STEP_SIZES: (),
+    # A line a row, over the columns, a panel a group.
+    FINAL_OVER: ('band',),
+    # Pictures that runs have drawn of themselves.
+    PARTITION: (),
+    CKA: (),
+}
+
+
+class FigureError(ValueError):
+  """A figure is asked for that there is not; its text is one sentence."""
+
+
+@dataclasses.dataclass(frozen=True)
+class FigureOptions:
+  """How a figure is drawn.
+
+  Attributes:
+    kind: A name of `KINDS`.
+    title: Above the figure; by default that of the table.
+    x_label: Below the panels; by default what the kind says.
+    y_label: Beside the panels; by default the metric.
+    log_x: Whether the horizontal axis is logarithmic.
+    log_y: Whether the vertical axis is logarithmic.
+    y_min: The lower end of the vertical axis.
+    y_max: The upper end of the vertical axis.
+    metric: The column of metrics.csv that curves show, such as 'clients/loss';
+      by default the table's metric.
+    band: 'range', from the lowest to the highest of the seeds, or 'std'.
+  """
+
+  kind: str
+  title: str = ''
+  x_label: str = ''
+  y_label: str = ''
+  log_x: bool = False
+  log_y: bool = False
+  y_min: Optional[float] = None
+  y_max: Optional[float] = None
+  metric: str = ''
+  band: str = RANGE
+
+
+# Of a table, which asks for no figure.
+DEFAULT = FigureOptions(CURVES)
+
+
+def read_options(table: published.Table) -> FigureOptions:
+  """Returns how the figure of a table is drawn, checked.
+
+  Args:
+    table: The table; its `figure` is a mapping with the key 'kind' and options
+      of that kind, all of which may be left out.
+
+  Returns:
+    The options; those of `DEFAULT` if the table asks for no figure.
+
+  Raises:
+    FigureError: If there is no such kind, it has no such option or not of this
+      value, or the rows or columns must be numbers and are not.
+
+  Example:
+
+    In a data file:
+
+      figure: {kind: final_over, x_label: local epochs, y_min: 50}
+  """
+  if table.figure is None:
+    return DEFAULT
+  place = f'{table.paper}/{table.name}: figure'
+  options = dict(table.figure)
+  kind = options.get('kind')
+  if not isinstance(kind, str) or kind not in KINDS:
+    raise FigureError(
+        f'{place}: kind is one of {", ".join(KINDS)}, found {kind!r}'
+    )
+  for name, value in options.items():
+    if name != 'kind':
+      _check_option(
+          name, value, (*_COMMON, *KINDS[kind]), f'{place} of kind {kind}'
+      )
+  if kind in (HEAT_MAP, BEST_SERVER_RATE):
+    to_rates([entry.name for entry in table.rows], f'{place}: rows')
+    to_rates([entry.name for entry in table.columns], f'{place}: columns')
+  if kind == FINAL_OVER and options.get('log_x'):
+    to_rates([entry.name for entry in table.columns], f'{place}: columns')
+  return FigureOptions(**options)
+
+
+def _check_option(name: str, value: Any, known: Sequence[str], place: str):
+  """Raises unless an option is one of a kind and has a value that fits."""
+  if name not in known:
+    raise FigureError(f'{place} takes {", ".join(known)}, found {name!r}')
+  if name in _SCALES:
+    fits, wanted = isinstance(value, bool), 'true or false'
+  elif name in _LIMITS:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    fits, wanted = is_number, 'a number'
+  elif name == 'band':
+    fits, wanted = value in _BANDS, ' or '.join(_BANDS)
+  else:
+    fits, wanted = isinstance(value, str), 'a text'
+  if not fits:
+    raise FigureError(f'{place}: {name} is {wanted}, found {value!r}')
+
+
+def to_numbers(names: Sequence[str]) -> Optional[list[float]]:
+  """Returns names as numbers; None if one of them is none."""
+  try:
+    return [float(name) for name in names]
+  except ValueError:
+    return None
+
+
+def to_rates(names: Sequence[str], place: str) -> list[float]:
+  """Returns names as learning rates.
+
+  Args:
+    names: As '0.01' or '1e-2'.
+    place: What to name in an error.
+
+  Returns:
+    The rates, in the same order.
+
+  Raises:
+    FigureError: If one of them is no number above 0.
+  """
+  rates = to_numbers(names)
+  if rates is None or not all(0 < rate < math.inf for rate in rates):
+    raise FigureError(
+        f'{place} must be numbers above 0, found {", ".join(names)}'
+    )
+  return rates

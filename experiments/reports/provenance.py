@@ -1,0 +1,83 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What a page must say about how its numbers came about."""
+
+from collections.abc import Sequence
+from importlib import metadata
+import os
+import platform
+
+from experiments.reports import expected_times
+from experiments.reports import pages
+from experiments.reports import run_folders
+import tff_adaptive
+
+_PACKAGES = ('tensorflow', 'tensorflow-federated')
+_DATE = '%Y-%m-%d'
+
+
+def build_blocks(
+    runs: Sequence[run_folders.Run], command: str
+) -> list[pages.Block]:
+  """Returns the blocks at the end of a page.
+
+  Args:
+    runs: The runs that count.
+    command: What made the page.
+
+  Returns:
+    Versions, machine, seeds, dates, total time and the command.
+  """
+  rows = [*_versions(), ['machine', _machine()]]
+  if runs:
+    seeds = sorted({int(run.hparams.get('seed') or 0) for run in runs})
+    first = min(run.started for run in runs).strftime(_DATE)
+    last = max(run.ended for run in runs).strftime(_DATE)
+    seconds = sum(run.seconds for run in runs)
+    rows += [
+        ['seeds', ', '.join(map(str, seeds))],
+        ['runs', f'{len(runs)}, from {first} to {last}'],
+        [
+            'time of all rounds',
+            f'{seconds:,.0f} s ({expected_times.format_seconds(seconds)})',
+        ],
+    ]
+  return [
+      pages.Heading('How this page was made'),
+      pages.Table(['what', 'value'], rows, num_labels=2),
+      pages.Paragraph(
+          'Versions and machine are those that made the page; dates are those '
+          "of the runs' files."
+      ),
+      pages.Code(command),
+  ]
+
+
+def _versions() -> list[list[str]]:
+  return [
+      *([name, _version(name)] for name in _PACKAGES),
+      ['tff_adaptive', tff_adaptive.__version__],
+      ['python', platform.python_version()],
+  ]
+
+
+def _version(package: str) -> str:
+  try:
+    return metadata.version(package)
+  except metadata.PackageNotFoundError:
+    return 'not installed under this name'
+
+
+def _machine() -> str:
+  return f'{os.cpu_count()} cores, {platform.machine()}, {platform.system()}'

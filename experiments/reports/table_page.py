@@ -1,0 +1,246 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The page of a published table: measured beside published."""
+
+from collections.abc import Callable, Mapping, Sequence
+import itertools
+import pathlib
+
+from experiments import published
+from experiments.reports import cell_results
+from experiments.reports import pages
+from experiments.reports import provenance
+from experiments.reports import ranking
+from experiments.reports import table_views
+
+_Results = Sequence[cell_results.CellResult]
+
+_ESTIMATES = {
+    'last_10_evaluations': 'the mean of the last ten evaluations of a run',
+    'last_100_rounds': 'the mean of the last hundred rounds of a run',
+    'best': 'the best evaluation of a run, which looks at the test data often',
+    'final': 'the last evaluation of a run',
+}
+
+
+def build_page(
+    table: published.Table,
+    results: _Results,
+    pictures: Mapping[pathlib.Path, str],
+    *,
+    command: str,
+    expect_time: Callable[[published.Cell], str],
+) -> pages.Page:
+  """Returns the page of a table.
+
+  Args:
+    table: The table.
+    results: What was measured of its cells.
+    pictures: What the pictures show, by their files.
+    command: What makes the page and the pictures.
+    expect_time: From a cell to the time that its runs may take, in words.
+
+  Returns:
+    The page.
+  """
+  runs = [run for result in results for run in result.runs.values()]
+  return pages.Page(
+      f'{table.paper}, {table.name.replace("_", " ")}: {table.title}',
+      [
+          pages.Paragraph(_describe(table, results)),
+          *map(pages.Paragraph, table.notes),
+          *_side_by_side(table, results),
+          *_gaps(table, results),
+          *_places(table, results),
+          *_figures(table, pictures, command),
+          *_not_counted(results),
+          *_not_run(table, results, expect_time),
+          *provenance.build_blocks(runs, command),
+      ],
+  )
+
+
+def _describe(table: published.Table, results: _Results) -> str:
+  """Returns what the numbers are."""
+  num_measured = sum(bool(result.numbers) for result in results)
+  return (
+      f'Source: {table.source}. {num_measured} of {len(results)} cells '
+      f'were measured. {_describe_metrics(table)} A number is '
+      f'{_ESTIMATES[table.estimate]}; of several seeds it is the mean ± the '
+      'standard deviation. How the published numbers were made may differ; '
+      'the notes say so.'
+  )
+
+
+def _describe_metrics(table: published.Table) -> str:
+  """Returns what is compared, and where if that is not the same everywhere."""
+  places: dict[published.Measure, list[str]] = {}
+  for group, column in itertools.product(table.groups, table.columns):
+    # A group or a column has a measure of its own, rarely both.
+    entry = group if group.measure and not column.measure else column
+    measure = table.measure(column.name, group.name)
+    places.setdefault(measure, []).append(entry.name)
+  sentences = []
+  for i, (measure, names) in enumerate(places.items()):
+    place = f' of {", ".join(dict.fromkeys(names))}' if i else ''
+    unit = ' in percent' if measure.scale == 100.0 else ''
+    direction = 'higher' if measure.higher_is_better else 'lower'
+    sentences.append(
+        f'The metric{place} is `{measure.metric}`{unit}, {direction} is better.'
+    )
+  return ' '.join(sentences)
+
+
+def _side_by_side(
+    table: published.Table, results: _Results
+) -> list[pages.Block]:
+  """Returns every cell as 'measured (published)'."""
+  by_key = {result.key: result for result in results}
+
+  def format_cell(key: tuple[str, str, str]) -> str:
+    result = by_key.get(key)
+    if result is None:  # Tables that were joined have gaps.
+      return ''
+    decimals = table_views.count_decimals(table, key[2], key[0])
+    if result.numbers or not result.problems:
+      text = table_views.format_value(result.mean, result.std, decimals)
+    else:
+      text = result.status
+    theirs = table_views.format_value(
+        result.cell.published, result.cell.published_std, decimals
+    )
+    return text if theirs == '-' else f'{text} ({theirs})'
+
+  return [
+      pages.Heading('Measured (published)'),
+      *table_views.build_tables(table, format_cell),
+  ]
+
+
+def _numbers_by_source(
+    table: published.Table, results: _Results
+) -> dict[str, ranking.Numbers]:
+  """Returns what there is of measured and published numbers."""
+  sources = {
+      'measured': cell_results.measured_numbers(results),
+      'published': cell_results.published_numbers(table.cells),
+  }
+  return {
+      name: numbers
+      for name, numbers in sources.items()
+      if any(map(ranking.is_number, numbers.values()))
+  }
+
+
+def _gaps(table: published.Table, results: _Results) -> list[pages.Block]:
+  """Returns the gaps to the best, measured and published."""
+  if len(table.rows) < 2:
+    return []
+  blocks: list[pages.Block] = []
+  for source, numbers in _numbers_by_source(table, results).items():
+    blocks += [
+        pages.Heading(f'Gap to the best, {source}'),
+        pages.Paragraph(table_views.GAP_LEGEND),
+        *table_views.build_gap_tables(table, numbers),
+    ]
+  return blocks
+
+
+def _places(table: published.Table, results: _Results) -> list[pages.Block]:
+  """Returns how often rows are first; a figure's rows may be no rivals."""
+  sources = _numbers_by_source(table, results)
+  if table.figure is not None or len(table.rows) < 2 or not sources:
+    return []
+  return [
+      pages.Heading('First and second places'),
+      pages.Paragraph(
+          'In which part of the columns of all groups a row is the best, or '
+          'one of the best two; a tie counts for all in it. Measured columns '
+          'count as soon as two rows have a number.'
+      ),
+      table_views.build_places_table(table, sources),
+  ]
+
+
+def _figures(
+    table: published.Table,
+    pictures: Mapping[pathlib.Path, str],
+    command: str,
+) -> list[pages.Block]:
+  """Returns the pictures, or that there is none yet."""
+  if not pictures and table.figure is None:
+    return []
+  blocks: list[pages.Block] = [pages.Heading('Figure')]
+  if not pictures:
+    blocks.append(
+        pages.Paragraph('None yet: no run that counts has what it shows.')
+    )
+  blocks += [
+      pages.Figure(path, caption, command) for path, caption in pictures.items()
+  ]
+  return blocks
+
+
+def _name(cell: published.Cell) -> str:
+  return ' / '.join(
+      name for name in (cell.group, cell.row, cell.column) if name
+  )
+
+
+def _not_counted(results: _Results) -> list[pages.Block]:
+  """Returns the runs that do not count, and why."""
+  rows = [
+      [_name(result.cell), problem]
+      for result in results
+      for problem in result.problems
+  ]
+  if not rows:
+    return []
+  return [
+      pages.Heading('Runs that do not count'),
+      pages.Table(['cell', 'why'], rows, num_labels=2),
+  ]
+
+
+def _not_run(
+    table: published.Table,
+    results: _Results,
+    expect_time: Callable[[published.Cell], str],
+) -> list[pages.Block]:
+  """Returns what is missing, with the command that would run it."""
+  rows = [
+      [
+          _name(result.cell),
+          expect_time(result.cell),
+          f'`{published.build_command(result.cell)}`',
+      ]
+      for result in results
+      if result.status == 'not run'
+  ]
+  if not rows:
+    return []
+  seeds = (
+      ''
+      if table.seeds == 1
+      else f' The time is that of {table.seeds} runs, with the seeds 0 to '
+      f'{table.seeds - 1}; the command is that of the first.'
+  )
+  return [
+      pages.Heading('Not run'),
+      pages.Paragraph(
+          'The time is what runs of the same task and model took a round, here '
+          f'or on another machine, times the rounds.{seeds}'
+      ),
+      pages.Table(['cell', 'expected time', 'command'], rows, num_labels=3),
+  ]

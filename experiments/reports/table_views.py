@@ -1,0 +1,193 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The numbers of a table as the papers print them.
+
+No TensorFlow is imported here.
+"""
+
+import collections
+from collections.abc import Callable, Mapping
+import itertools
+from typing import Optional
+
+from experiments import published
+from experiments.reports import pages
+from experiments.reports import ranking
+
+GAP_LEGEND = (
+    'In parentheses stands the gap to the best of the column. Bold is the '
+    'best, of numbers in percent also what is within 0.5 points of it; † marks '
+    'what is more than 2 points behind.'
+)
+_NONE = '-'
+_FAR = ' †'
+_PERCENT = 100.0
+_OTHER_DECIMALS = 3
+
+_Key = tuple[str, str, str]
+
+
+def count_decimals(table: published.Table, column: str, group: str) -> int:
+  """Returns the decimals that most of a column's published numbers have.
+
+  Args:
+    table: The table.
+    column: The name of the column.
+    group: The name of the group.
+
+  Returns:
+    The decimals; without published numbers, 1 of percents and 3 of others.
+  """
+  counts = collections.Counter(
+      len(str(cell.published).partition('.')[2])
+      for cell in table.cells
+      if cell.published is not None
+      and (cell.group, cell.column) == (group, column)
+  )
+  if not counts:
+    return 1 if is_percent(table, column, group) else _OTHER_DECIMALS
+  return counts.most_common(1)[0][0]
+
+
+def is_percent(table: published.Table, column: str, group: str) -> bool:
+  """Returns whether the thresholds of points of percent mean something."""
+  return table.measure(column, group).scale == _PERCENT
+
+
+def lower_is_better(table: published.Table) -> list[tuple[str, str]]:
+  """Returns the groups and columns whose smallest number is the best."""
+  return [
+      (group.name, column.name)
+      for group, column in itertools.product(table.groups, table.columns)
+      if not table.measure(column.name, group.name).higher_is_better
+  ]
+
+
+def build_tables(
+    table: published.Table, format_cell: Callable[[_Key], str]
+) -> list[pages.Table]:
+  """Returns a table for every group.
+
+  Args:
+    table: The published table.
+    format_cell: From group, row and column to the text of the cell.
+
+  Returns:
+    The tables; the name of the group stands above the rows' names.
+  """
+  return [
+      pages.Table(
+          [group.name or 'row', *(column.name for column in table.columns)],
+          [
+              [
+                  row.name,
+                  *(
+                      format_cell((group.name, row.name, column.name))
+                      for column in table.columns
+                  ),
+              ]
+              for row in table.rows
+          ],
+      )
+      for group in table.groups
+  ]
+
+
+def build_gap_tables(
+    table: published.Table, numbers: ranking.Numbers
+) -> list[pages.Table]:
+  """Returns the numbers with their gaps to the best of their columns.
+
+  Args:
+    table: The published table.
+    numbers: Its published numbers, or what was measured.
+
+  Returns:
+    A table for every group, as `GAP_LEGEND` says.
+  """
+  standings = ranking.rank(numbers, lower_is_better=lower_is_better(table))
+
+  def format_cell(key: _Key) -> str:
+    standing = standings.get(key)
+    if standing is None:
+      return _NONE
+    decimals = count_decimals(table, key[2], key[0])
+    in_percent = is_percent(table, key[2], key[0])
+    text = f'{numbers[key]:.{decimals}f}'
+    is_bold = standing.is_close if in_percent else standing.place == 1
+    if is_bold:
+      text = f'**{text}**'
+    mark = _FAR if standing.is_far and in_percent else ''
+    return f'{text} ({standing.gap:.{decimals}f}){mark}'
+
+  return build_tables(table, format_cell)
+
+
+def build_places_table(
+    table: published.Table, numbers_by_source: Mapping[str, ranking.Numbers]
+) -> pages.Table:
+  """Returns how often every row is first, and first or second.
+
+  Args:
+    table: The published table.
+    numbers_by_source: Numbers, by what to call them: 'published', 'measured'.
+
+  Returns:
+    The table.
+  """
+  rows = []
+  for row in table.rows:
+    cells = [row.name]
+    for numbers in numbers_by_source.values():
+      for place in (1, 2):
+        cells.append(
+            _format_share(
+                ranking.share_of_places(
+                    numbers,
+                    row.name,
+                    place,
+                    lower_is_better=lower_is_better(table),
+                )
+            )
+        )
+    rows.append(cells)
+  header = ['row']
+  for source in numbers_by_source:
+    header += [f'first, {source}', f'first or second, {source}']
+  return pages.Table(header, rows)
+
+
+def _format_share(share: Optional[float]) -> str:
+  return _NONE if share is None else f'{100 * share:.0f} %'
+
+
+def format_value(
+    mean: Optional[float], std: Optional[float], decimals: int
+) -> str:
+  """Returns a mean and its spread.
+
+  Args:
+    mean: The mean; None for none, not a number for a run that diverged.
+    std: The standard deviation, if there is one.
+    decimals: Of both.
+
+  Returns:
+    As '98.4 ± 0.1', '98.4', 'diverged' or '-'.
+  """
+  if mean is None:
+    return _NONE
+  if not ranking.is_number(mean):
+    return 'diverged'
+  spread = '' if std is None else f' ± {std:.{decimals}f}'
+  return f'{mean:.{decimals}f}{spread}'

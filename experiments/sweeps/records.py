@@ -1,0 +1,186 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What is finished: the files of runs, and the sweep's own record of them."""
+
+import contextlib
+import csv
+import fcntl
+import io
+import json
+import os
+import pathlib
+from typing import Any, Iterator, Optional
+
+from experiments import command_line
+from experiments.sweeps import trials as trials_lib
+from tff_adaptive import _atomic_files
+
+_FILE_NAME = 'sweep.json'
+_LOCK_NAME = 'sweep.lock'
+# Of a metrics.csv: more than a hundred rows, and quick to read.
+_TAIL_BYTES = 1 << 16
+
+
+class Record:
+  """`sweep.json`: the trials that ended well, with what their flags said."""
+
+  def __init__(self, home: pathlib.Path):
+    """Reads the record, if there is one.
+
+    Args:
+      home: The folder of the sweep.
+
+    Raises:
+      UserError: If the file is damaged.
+    """
+    self._path = home / _FILE_NAME
+    try:
+      self._finished = json.loads(self._path.read_text(encoding='utf-8'))
+    except FileNotFoundError:
+      self._finished = {}
+    except ValueError as error:
+      raise command_line.UserError(
+          f'{self._path} is damaged ({error}); remove it, and what the runs '
+          'have written counts'
+      ) from error
+
+  def add(self, trial: trials_lib.Trial):
+    """Records that a trial has ended well.
+
+    Args:
+      trial: The trial.
+
+    Raises:
+      WriteError: If the file cannot be written.
+    """
+    self._finished[trial.name] = dict(trial.hparams)
+    text = json.dumps(self._finished, indent=2, sort_keys=True) + '\n'
+    with _atomic_files.replacing(self._path) as file:
+      file.write(text.encode())
+
+  def is_finished(self, trial: trials_lib.Trial) -> bool:
+    """Returns whether a trial needs no start.
+
+    Where flags have changed, or nothing tells that they have not, it does: then
+    the run itself goes on, or refuses.
+
+    Args:
+      trial: The trial.
+
+    Returns:
+      Whether the record has it with the same flags and its folder is there; or,
+      without a record of it, its files say that all rounds were trained with
+      these values.
+    """
+    recorded = read_hparams(trial.folder)
+    if recorded is None:
+      return False
+    if trial.name in self._finished:
+      given = json.loads(json.dumps(dict(trial.hparams)))
+      return self._finished[trial.name] == given
+    if trial.hparams['final_evaluations']:
+      return False
+    return _agree(trial.hparams, recorded) and (
+        int(read_last_row(trial.folder).get('round_num', 0))
+        == recorded['total_rounds']
+    )
+
+
+def _agree(given: Any, recorded: dict[str, Any]) -> bool:
+  """Returns whether a run has all the values that flags gave."""
+  values = json.loads(json.dumps(dict(given)))
+  return all(
+      recorded.get(name) == value
+      for name, value in values.items()
+      if value is not None
+  )
+
+
+def read_hparams(folder: pathlib.Path) -> Optional[dict[str, Any]]:
+  """Returns the hyperparameters of a run.
+
+  Args:
+    folder: The folder of the run.
+
+  Returns:
+    Those of `hparams.json`; None if that is not there or damaged, about which
+    the run itself has a sentence.
+  """
+  try:
+    return json.loads((folder / 'hparams.json').read_text(encoding='utf-8'))
+  except (OSError, ValueError):
+    return None
+
+
+def read_last_row(folder: pathlib.Path) -> dict[str, str]:
+  """Returns the newest values of a run's metrics, for a glance at it.
+
+  Args:
+    folder: The folder of the run, which may be at work.
+
+  Returns:
+    The last value of every column that is in the end of `metrics.csv`; empty
+    if there is no row yet.
+  """
+  try:
+    with open(folder / 'metrics.csv', 'rb') as file:
+      header = file.readline()
+      size = file.seek(0, os.SEEK_END)
+      file.seek(max(len(header), size - _TAIL_BYTES))
+      tail = file.read()
+  except OSError:
+    return {}
+  # Of the first line only the end may have been read, and the last one may
+  # not be whole yet.
+  whole = tail[: tail.rfind(b'\n') + 1].decode()
+  lines = whole.splitlines()
+  if size - len(header) > _TAIL_BYTES:
+    lines = lines[1:]
+  names = next(csv.reader(io.StringIO(header.decode())), [])
+  newest: dict[str, str] = {}
+  for row in csv.reader(lines):
+    newest.update({name: value for name, value in zip(names, row) if value})
+  return newest
+
+
+@contextlib.contextmanager
+def locked(home: pathlib.Path) -> Iterator[int]:
+  """Keeps other sweeps out of a folder.
+
+  Trials inherit the lock, so that those which a killed sweep has left behind
+  keep it until they end.
+
+  Args:
+    home: The folder of the sweep.
+
+  Yields:
+    The descriptor of the lock, for the trials.
+
+  Raises:
+    EnvironmentalError: If another sweep, or what it left, is at work there.
+    WriteError: If the folder cannot be written.
+  """
+  path = home / _LOCK_NAME
+  with _atomic_files.write_errors_of(path):
+    home.mkdir(parents=True, exist_ok=True)
+    file = open(path, 'wb')
+  with file:
+    try:
+      fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+      raise command_line.EnvironmentalError(
+          f'another sweep, or a trial that it left behind, is at work in '
+          f'{home}; wait for its end, or end it'
+      ) from error
+    yield file.fileno()

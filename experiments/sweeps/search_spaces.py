@@ -1,0 +1,224 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What a sweep tries: grids, powers of ten and random draws of flags."""
+
+from collections.abc import Callable, Sequence
+import itertools
+import math
+import re
+import zlib
+
+import numpy as np
+
+from experiments import hparam_errors
+
+# The values of flags, as they stand on a command line.
+Assignment = tuple[tuple[str, str], ...]
+
+_DISTRIBUTION = re.compile(r'(\w+)\((.*)\)')
+# What rounding may add to the number of steps of a grid.
+_STEP_TOLERANCE = 1e-9
+
+
+def _show(value: float) -> str:
+  """Returns a number as a flag and a folder have it: six digits."""
+  return f'{value:.6g}'
+
+
+def _split(option: str, text: str) -> tuple[str, str]:
+  """Returns the flag and what it is to be, of 'FLAG=VALUES'."""
+  flag, _, values = text.partition('=')
+  if not flag or not values:
+    raise hparam_errors.HparamError(
+        f'--{option} takes FLAG=VALUES, as client_learning_rate=0.1,1, found '
+        f'{text!r}'
+    )
+  return flag.lstrip('-'), values
+
+
+def _split_values(option: str, flag: str, text: str) -> list[str]:
+  values = [value.strip() for value in text.split(',')]
+  if not all(values) or len(set(values)) < len(values):
+    raise hparam_errors.HparamError(
+        f'--{option}={flag} takes different values with commas between them, '
+        f'found {text!r}'
+    )
+  return values
+
+
+def _to_numbers(
+    option: str, flag: str, texts: Sequence[str], expected: str
+) -> list[float]:
+  """Returns numbers, or raises with what was expected."""
+  try:
+    numbers = [float(text) for text in texts]
+  except ValueError:
+    numbers = []
+  if len(numbers) != expected.count('NUMBER') or not np.all(
+      np.isfinite(numbers)
+  ):
+    raise hparam_errors.HparamError(
+        f'--{option}={flag} takes {expected}, found {", ".join(texts)!r}'
+    )
+  return numbers
+
+
+def read_grid(text: str) -> tuple[str, list[str]]:
+  """Returns a flag and its values.
+
+  Args:
+    text: As 'client_learning_rate=0.01,0.1', or 'client_optimizer=sgd,adam'.
+
+  Returns:
+    The flag, and the values as given.
+
+  Raises:
+    HparamError: If the text is not of this form, or a value stands twice.
+  """
+  flag, values = _split('grid', text)
+  return flag, _split_values('grid', flag, values)
+
+
+def read_log_grid(text: str) -> tuple[str, list[str]]:
+  """Returns a flag and powers of ten.
+
+  Args:
+    text: As 'server_learning_rate=-3:1:0.5': the first exponent, the last and
+      the step.
+
+  Returns:
+    The flag, and the powers with six digits.
+
+  Raises:
+    HparamError: If the text is not of this form, or holds no value.
+
+  Example:
+
+    >>> read_log_grid('server_learning_rate=-1:0:0.5')
+    ('server_learning_rate', ['0.1', '0.316228', '1'])
+  """
+  flag, values = _split('log_grid', text)
+  expected = 'NUMBER:NUMBER:NUMBER, exponents from:to:step'
+  first, last, step = _to_numbers('log_grid', flag, values.split(':'), expected)
+  if step <= 0 or last < first:
+    raise hparam_errors.HparamError(
+        f'--log_grid={flag} goes up in steps above 0, found {values!r}'
+    )
+  count = math.floor((last - first) / step + _STEP_TOLERANCE) + 1
+  return flag, [_show(10 ** (first + i * step)) for i in range(count)]
+
+
+def _read_distribution(flag: str, text: str) -> Callable[[float], str]:
+  """Returns what makes a value of a number that is uniform in [0, 1)."""
+  match = _DISTRIBUTION.fullmatch(text.strip())
+  name, arguments = match.groups() if match else ('', '')
+  if name == 'choice':
+    values = _split_values('random', flag, arguments)
+    return lambda u: values[int(u * len(values))]
+  if name not in ('log_uniform', 'uniform'):
+    raise hparam_errors.HparamError(
+        f'--random={flag} takes log_uniform(LOW,HIGH), uniform(LOW,HIGH) or '
+        f'choice(X,Y,...), found {text!r}'
+    )
+  low, high = _to_numbers(
+      'random', flag, arguments.split(','), f'{name}(NUMBER,NUMBER)'
+  )
+  if low >= high or (name == 'log_uniform' and low <= 0):
+    above = ' above 0' if name == 'log_uniform' else ''
+    raise hparam_errors.HparamError(
+        f'--random={flag} takes a low end{above} and a larger high end, found '
+        f'{text!r}'
+    )
+  if name == 'uniform':
+    return lambda u: _show(low + u * (high - low))
+  log_low, log_high = math.log(low), math.log(high)
+  return lambda u: _show(math.exp(log_low + u * (log_high - log_low)))
+
+
+def draw(
+    text: str, *, num_trials: int, search_seed: int
+) -> tuple[str, list[str]]:
+  """Returns a flag and random values of it.
+
+  They depend on the seed and the name of the flag only: another flag in the
+  search, or more trials, leave the first ones as they are.
+
+  Args:
+    text: As 'client_learning_rate=log_uniform(1e-3,1)', 'uniform(0,1)' or
+      'choice(adam,sgd)'.
+    num_trials: How many values.
+    search_seed: The seed.
+
+  Returns:
+    The flag, and the values; numbers have six digits.
+
+  Raises:
+    HparamError: If the text is not of this form, or the interval is empty.
+  """
+  flag, distribution = _split('random', text)
+  to_value = _read_distribution(flag, distribution)
+  generator = np.random.default_rng([search_seed, zlib.crc32(flag.encode())])
+  return flag, [to_value(u) for u in generator.random(num_trials)]
+
+
+def build_assignments(
+    *,
+    grids: Sequence[str] = (),
+    log_grids: Sequence[str] = (),
+    randoms: Sequence[str] = (),
+    num_trials: int = 1,
+    search_seed: int = 0,
+) -> list[Assignment]:
+  """Returns what a sweep tries.
+
+  Args:
+    grids: As for `read_grid`.
+    log_grids: As for `read_log_grid`.
+    randoms: As for `draw`.
+    num_trials: How often everything random is drawn.
+    search_seed: The seed of the draws.
+
+  Returns:
+    Every combination of the grids, each with every draw; without doubles, which
+    draws from few choices have.
+
+  Raises:
+    HparamError: If one cannot be read, or two are of the same flag.
+
+  Example:
+
+    >>> build_assignments(grids=['client_learning_rate=0.1,1'])
+    [(('client_learning_rate', '0.1'),), (('client_learning_rate', '1'),)]
+  """
+  spaces = [read_grid(text) for text in grids]
+  spaces += [read_log_grid(text) for text in log_grids]
+  drawn = [
+      draw(text, num_trials=num_trials, search_seed=search_seed)
+      for text in randoms
+  ]
+  names = [flag for flag, _ in spaces + drawn]
+  for name in names:
+    if names.count(name) > 1:
+      raise hparam_errors.HparamError(
+          f'--{name} is swept twice, give it in one of --grid, --log_grid and '
+          '--random'
+      )
+  combinations = itertools.product(
+      *([(flag, value) for value in values] for flag, values in spaces)
+  )
+  draws = list(
+      zip(*([(flag, value) for value in values] for flag, values in drawn))
+  ) or [()]
+  found = [grid + one for grid in combinations for one in draws]
+  return list(dict.fromkeys(found))

@@ -1,0 +1,135 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of centralized training from the flags to the metrics."""
+
+import csv
+import pathlib
+import tempfile
+
+from absl import flags
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import pytest
+
+from experiments import hparam_flags
+from experiments import hparams
+from experiments import registry
+from experiments import run_parts
+from tests.experiments import trainer_testing
+from tests.tff_adaptive import testing
+from tff_adaptive.optimizers import federated_optimizer
+
+_CENTRALIZED = ('--algorithm=centralized', '--client_optimizer=adam')
+
+
+def _read(*arguments):
+  values = flags.FlagValues()
+  hparam_flags.define(values)
+  values(['train', '--digits_model=logistic', *arguments])
+  choices = hparams.read_choices(values)
+  return choices, hparams.read_settings(choices, values)
+
+
+def _build_task(choices, settings):
+  protocol = run_parts.build_protocol(choices, settings)
+  return run_parts.build_task(choices, settings, protocol)
+
+
+class CentralizedTest(parameterized.TestCase):
+
+  def _train(self, *arguments):
+    """What the training ended with, and the rows of its metrics."""
+    with tempfile.TemporaryDirectory() as folder:
+      output_dir = pathlib.Path(folder)
+      result, _ = trainer_testing.train(output_dir, *_CENTRALIZED, *arguments)
+      path = output_dir / 'run' / 'metrics.csv'
+      with open(path, encoding='utf-8', newline='') as file:
+        return result, list(csv.DictReader(file))
+
+  def test_cohort_is_a_part_of_the_pool(self):
+    task = _build_task(*_read(*_CENTRALIZED))
+    cohort_fn = run_parts.build_cohort_fn(task, 0, pools_clients=True)
+    self.assertEqual(cohort_fn(3).client_ids, ('pool',))
+
+  @pytest.mark.slow
+  def test_trains_on_the_pool_and_keeps_the_state(self):
+    result, rows = self._train()
+    # Three clients of 1438/20 examples are 21.57 batches of 10.
+    self.assertEqual(
+        [row['clients/num_examples'] for row in rows], ['220', '220']
+    )
+    self.assertEqual([row['clients/num_clients'] for row in rows], ['1', '1'])
+    shared = result.state.client_work['shared']
+    self.assertEqual(shared['num_steps'], 2 * 22)
+
+  @parameterized.parameters(
+      ('--server_optimizer=fedadam', 'takes no server optimizer, drop --'),
+      ('--server_learning_rate=0.5', 'takes no .*--server_learning_rate'),
+      ('--server_schedule=inverse_sqrt', 'takes no server schedule, drop'),
+      ('--loss_term=fedprox', 'takes no loss term, drop --loss_term=fedprox'),
+      ('--client_weighting=uniform', '--client_weighting belongs to'),
+  )
+  def test_flag_of_a_federation_is_one_sentence(self, flag, message):
+    with self.assertRaisesRegex(hparams.HparamError, message):
+      _read(*_CENTRALIZED, flag)
+
+  def test_flags_that_say_what_holds_anyway_are_taken(self):
+    _read(*_CENTRALIZED, '--server_optimizer=fedavg', '--loss_term=none')
+
+  @pytest.mark.slow
+  def test_a_resumed_run_goes_on_where_it_ended(self):
+    with tempfile.TemporaryDirectory() as folder:
+      output_dir = pathlib.Path(folder)
+      trainer_testing.train(output_dir, *_CENTRALIZED)
+      resumed, _ = trainer_testing.train(
+          output_dir, *_CENTRALIZED, '--total_rounds=4'
+      )
+    whole, _ = self._train('--total_rounds=4')
+    self.assertEqual(resumed.num_new_rounds, 2)
+    for found, expected in zip(
+        testing.trainable(resumed.state), testing.trainable(whole.state)
+    ):
+      np.testing.assert_array_equal(found, expected)
+
+  @pytest.mark.slow
+  def test_accuracy_rises(self):
+    _, rows = self._train(
+        '--client_learning_rate=0.01',
+        '--clients_per_round=20',
+        '--total_rounds=10',
+    )
+    accuracies = [float(row['evaluation/accuracy']) for row in rows]
+    self.assertGreater(accuracies[-1], accuracies[0])
+    self.assertGreater(accuracies[-1], 0.9)
+
+  @parameterized.parameters(*registry.ROWS[registry.CLIENT_OPTIMIZER])
+  @pytest.mark.slow
+  def test_every_client_optimizer_builds_or_says_why_not(self, name):
+    choices, settings = _read(
+        '--algorithm=centralized', f'--client_optimizer={name}'
+    )
+    task = _build_task(choices, settings)
+    rule = choices[registry.CLIENT_OPTIMIZER].build(num_clients=10)
+    if isinstance(rule, federated_optimizer.FederatedOptimizer):
+      with self.assertRaisesRegex(ValueError, 'a rule of a federation'):
+        run_parts.build_process(choices, task)
+      return
+    process = run_parts.build_process(choices, task)
+    state = process.initialize()
+    self.assertIn('shared', state.client_work)
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,59 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of how claims are collected."""
+
+from absl.testing import absltest
+
+from experiments import claims
+from experiments.claims import claim
+
+
+class ClaimTest(absltest.TestCase):
+
+  def test_docstring_is_the_claim_and_the_method(self):
+    paper = claim.Paper('fedopt', 'Reddi et al.')
+
+    @paper.claim('Algorithm 2')
+    def moves(lab):
+      """FedAdam moves,
+
+      and this is
+      how one sees it.
+
+      Twice.
+      """
+      return claim.Verdict(claim.Status.HOLDS, f'It moved by {lab}.')
+
+    found = paper.claims['fedopt.moves']
+    self.assertEqual(found.statement, 'FedAdam moves,')
+    self.assertEqual(found.method, 'and this is how one sees it. Twice.')
+    self.assertEqual(found.source, 'Reddi et al., Algorithm 2')
+    self.assertEqual(found.check(3).evidence, 'It moved by 3.')
+    self.assertIs(found.check, moves)
+
+  def test_every_claim_says_what_it_is_and_how_it_is_checked(self):
+    for name, found in claims.CLAIMS.items():
+      with self.subTest(name):
+        self.assertEqual(found.name, name)
+        self.assertEndsWith(found.statement, '.')
+        self.assertEndsWith(found.method, '.')
+
+  def test_every_paper_has_several_claims(self):
+    papers = [name.partition('.')[0] for name in claims.CLAIMS]
+    for paper in ('delta_sgd', 'fedopt', 'fedcada', 'fedli'):
+      self.assertGreaterEqual(papers.count(paper), 5)
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,140 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the binary's adapters and matrix, as it is called."""
+
+import json
+import pathlib
+import shlex
+import sys
+import tempfile
+
+from absl import flags
+from absl.testing import absltest
+from absl.testing import parameterized
+import pytest
+
+from experiments import command_line
+from experiments import conformance
+from tests.experiments import binary_testing
+from tests.experiments.conformance_kit import golden_testing
+
+
+def _write_goldens(folder, *configs):
+  """A file with a run for each configuration; returns the flag."""
+  runs = []
+  for config in configs:
+    run, problems = golden_testing.create_tiny_run(**config)
+    runs.append(run)
+  path = pathlib.Path(folder) / 'goldens.json'
+  path.write_text(
+      json.dumps({'runs': runs, 'problems': list(problems.values())}),
+      encoding='utf-8',
+  )
+  return f'--goldens={path}'
+
+
+def _parse(*arguments):
+  values = flags.FlagValues()
+  conformance.define(values)
+  values(['conformance', *arguments])
+  return values
+
+
+class ConformanceTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self._folder = self.enter_context(tempfile.TemporaryDirectory())
+
+  def _call(self, *arguments):
+    return binary_testing.run_quickly('conformance', *arguments)
+
+  def test_help_needs_no_tensorflow(self):
+    result = self._call('--help')
+    self.assertEqual(result.returncode, 0, result.stderr)
+    self.assertIn('command:', result.stdout)
+
+  def test_command_needs_no_tensorflow(self):
+    script = (
+        golden_testing.ROOT / 'experiments/conformance_kit/numpy_adapter.py'
+    )
+    goldens = _write_goldens(
+        self._folder,
+        {},
+        {'name': 'momentum', 'server': {'name': 'fedexp'}},
+        {'name': 'smaller', 'client': {'name': 'sgd', 'lr': 0.25}},
+    )
+    command = shlex.join([sys.executable, str(script)])
+    result = self._call(goldens, f'--adapter=command:{command}')
+    self.assertEqual(
+        result.stdout.splitlines(),
+        [
+            'tiny quadratic 0 2e-05 ok',
+            'momentum quadratic - 2e-05 skipped '
+            "(no server optimizer 'fedexp')",
+            'smaller quadratic 0.312 2e-05 FAIL',
+            '1 passed, 1 failed, 1 skipped',
+        ],
+    )
+    self.assertEqual(result.returncode, 1, result.stderr)
+
+  @parameterized.named_parameters(
+      ('nothing', []),
+      ('both', ['--goldens=x', '--matrix']),
+      ('adapter', ['--matrix', '--adapter=stock_tff']),
+      ('markdown', ['--goldens=x', '--markdown=y']),
+  )
+  def test_flags_that_do_not_fit_raise(self, arguments):
+    with self.assertRaisesRegex(flags.Error, 'give either --goldens=FILE'):
+      _parse(*arguments)
+
+  def test_folder_of_the_matrix_must_exist(self):
+    values = _parse('--matrix', '--markdown=/no/x.md')
+    with self.assertRaisesRegex(command_line.UserError, 'no folder that exis'):
+      conformance.main(values)
+
+  @parameterized.named_parameters(
+      ('name', 'stock_flower', "unknown adapter 'stock_flower'"),
+      ('program', 'command:no-such-program', 'begins with no program'),
+  )
+  def test_unknown_adapter_raises(self, adapter, message):
+    values = _parse(_write_goldens(self._folder, {}), f'--adapter={adapter}')
+    with self.assertRaisesRegex(command_line.UserError, message):
+      conformance.main(values)
+
+  @pytest.mark.slow
+  def test_matrix_is_printed_and_written(self):
+    path = pathlib.Path(self._folder) / 'matrix.md'
+    result = binary_testing.run_quickly(
+        'conformance', '--matrix', f'--markdown={path}', forbidden='none'
+    )
+    self.assertEqual(result.returncode, 0, result.stderr)
+    self.assertStartsWith(result.stdout, '| FedAdam | Reddi |')
+    self.assertEqual(path.read_text(encoding='utf-8'), result.stdout)
+
+  @pytest.mark.slow
+  def test_stock_tff_is_replayed(self):
+    goldens = _write_goldens(self._folder, {})
+    result = binary_testing.run_quickly(
+        'conformance', goldens, '--adapter=stock_tff', forbidden='none'
+    )
+    self.assertEqual(
+        result.stdout.splitlines(),
+        ['tiny quadratic 0 2e-05 ok', '1 passed, 0 failed, 0 skipped'],
+    )
+    self.assertEqual(result.returncode, 0, result.stderr)
+
+
+if __name__ == '__main__':
+  absltest.main()

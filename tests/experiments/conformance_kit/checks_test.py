@@ -1,0 +1,117 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of comparing what an adapter replays."""
+
+from absl.testing import absltest
+from absl.testing import parameterized
+
+from experiments import conformance_kit
+from tests.experiments.conformance_kit import golden_testing
+
+_RIGHT = [[0.5, 0.0, 0.0, 0.0], [0.75, 0.0, 0.0, 0.0]]
+
+
+class _Fake:
+  """An adapter that has one answer, or raises it."""
+
+  name = 'fake'
+
+  def __init__(self, answer, reason=None):
+    self._answer = answer
+    self._reason = reason
+    self.runs = []
+
+  def supports(self, configuration):
+    self.configuration = configuration
+    return self._reason
+
+  def replay(self, run):
+    self.runs.append(run)
+    if isinstance(self._answer, Exception):
+      raise self._answer
+    return self._answer
+
+
+class CheckTest(parameterized.TestCase):
+
+  def _check(self, *arguments):
+    adapter = _Fake(*arguments)
+    run, problems = golden_testing.create_tiny_run()
+    return conformance_kit.check(adapter, run, problems), adapter
+
+  def test_right_iterates_pass(self):
+    result, adapter = self._check(_RIGHT)
+    self.assertTrue(result.passed)
+    self.assertEqual(str(result), 'tiny quadratic 0 2e-05 ok')
+    self.assertEqual(adapter.configuration['name'], 'tiny')
+
+  def test_adapter_is_not_told_the_result(self):
+    _, adapter = self._check(_RIGHT)
+    run, problems = golden_testing.create_tiny_run()
+    self.assertEqual(
+        adapter.runs,
+        [(run['config'], problems['quadratic'], [[0], [0]])],
+    )
+
+  def test_any_round_counts(self):
+    result, _ = self._check([[0.6, 0.0, 0.0, 0.0], _RIGHT[1]])
+    self.assertEqual(str(result), 'tiny quadratic 0.1 2e-05 FAIL')
+
+  def test_nan_fails(self):
+    result, _ = self._check([[float('nan')] * 4, _RIGHT[1]])
+    self.assertEqual(str(result), 'tiny quadratic nan 2e-05 FAIL')
+
+  @parameterized.named_parameters(
+      ('too_few', _RIGHT[:1], 'found 1 iterates, expected 2: the weights'),
+      (
+          'too_short',
+          [[0.5], [0.75]],
+          r'found iterates of shape \(2, 1\), expec',
+      ),
+      ('ragged', [[0.5], [0.75, 0.0]], 'not flat lists of numbers, all of one'),
+      ('no_numbers', [['a'] * 4] * 2, 'not flat lists of numbers'),
+      ('crash', KeyError('lr'), "KeyError: 'lr'"),
+      ('own', conformance_kit.AdapterError('it rains'), r'^it rains$'),
+  )
+  def test_no_result_is_a_failure_with_a_reason(self, answer, reason):
+    result, _ = self._check(answer)
+    self.assertFalse(result.passed)
+    self.assertFalse(result.skipped)
+    self.assertRegex(result.reason, reason)
+    self.assertIn(' - 2e-05 FAIL (', str(result))
+
+  @parameterized.named_parameters(
+      ('before', _RIGHT, 'no server'),
+      ('while_replaying', conformance_kit.UnsupportedError('no server'), None),
+  )
+  def test_what_is_unsupported_is_skipped(self, answer, reason):
+    result, _ = self._check(answer, reason)
+    self.assertTrue(result.skipped)
+    self.assertEqual(str(result), 'tiny quadratic - 2e-05 skipped (no server)')
+
+  def test_unknown_problem_fails(self):
+    run, _ = golden_testing.create_tiny_run()
+    result = conformance_kit.check(_Fake(_RIGHT), run, {})
+    self.assertEqual(result.reason, "unknown problem 'quadratic'")
+    self.assertFalse(result.skipped)
+
+  def test_tolerance_grows_with_the_rounding_of_the_reference(self):
+    run, problems = golden_testing.create_tiny_run()
+    run['float32_error'] = 1e-3
+    result = conformance_kit.check(_Fake(_RIGHT), run, problems)
+    self.assertAlmostEqual(result.tolerance, 0.05)
+
+
+if __name__ == '__main__':
+  absltest.main()

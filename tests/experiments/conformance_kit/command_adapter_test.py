@@ -1,0 +1,160 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of adapters that are commands."""
+
+import shlex
+import sys
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import pytest
+
+from experiments import conformance_kit
+from tests.experiments.conformance_kit import golden_testing
+
+_NUMPY = golden_testing.ROOT / 'experiments/conformance_kit/numpy_adapter.py'
+
+
+def _python(code):
+  return shlex.join([sys.executable, '-c', code])
+
+
+def _numpy_adapter():
+  return conformance_kit.CommandAdapter(
+      shlex.join([sys.executable, str(_NUMPY)]), timeout=60.0
+  )
+
+
+class CommandAdapterTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      (
+          'crash',
+          'import sys; print("trace", file=sys.stderr); sys.exit("it rains")',
+          'the command ended with 1: it rains',
+      ),
+      (
+          'silent_crash',
+          'raise SystemExit(3)',
+          'the command ended with 3: nothing on stderr',
+      ),
+      (
+          'no_json',
+          'print("hello")',
+          "found 'hello\\n' on stdout, expected one JSON object on stdout, "
+          '{"iterates": [[...], ...]} or {"unsupported": "reason"}',
+      ),
+      (
+          'no_output',
+          '',
+          "found '' on stdout, expected one JSON object on stdout, "
+          '{"iterates": [[...], ...]} or {"unsupported": "reason"}',
+      ),
+      (
+          'other_json',
+          'print([1])',
+          'found [1], expected one JSON object on stdout, '
+          '{"iterates": [[...], ...]} or {"unsupported": "reason"}',
+      ),
+      (
+          'no_list',
+          'print(\'{"iterates": 1}\')',
+          'found iterates 1, expected a list: the weights after each round',
+      ),
+      (
+          'too_few_iterates',
+          'print(\'{"iterates": [[0.5, 0, 0, 0]]}\')',
+          'found 1 iterates, expected 2: the weights after each round',
+      ),
+  )
+  def test_broken_command_fails_its_run_with_a_sentence(self, code, reason):
+    adapter = conformance_kit.CommandAdapter(_python(code))
+    result = conformance_kit.check(adapter, *golden_testing.create_tiny_run())
+    self.assertEqual(result.reason, reason)
+    self.assertFalse(result.skipped)
+
+  def test_slow_command_fails_its_run(self):
+    adapter = conformance_kit.CommandAdapter(
+        _python('import time; time.sleep(60)'), timeout=0.1
+    )
+    result = conformance_kit.check(adapter, *golden_testing.create_tiny_run())
+    self.assertEqual(
+        result.reason,
+        'the command took more than 0.1 s; give it more with --adapter_timeout',
+    )
+
+  def test_command_that_reads_nothing_may_answer(self):
+    adapter = conformance_kit.CommandAdapter(
+        _python('print(\'{"unsupported": "no quadratic"}\')')
+    )
+    result = conformance_kit.check(adapter, *golden_testing.create_tiny_run())
+    self.assertTrue(result.skipped)
+    self.assertEqual(result.reason, 'no quadratic')
+
+  @parameterized.named_parameters(
+      ('none', '', 'begins with no program'),
+      ('unknown', 'no-such-program x', 'begins with no program'),
+      ('quotes', 'python "x', 'cannot be split into words'),
+  )
+  def test_no_command_raises_before_any_run(self, command, message):
+    with self.assertRaisesRegex(ValueError, message):
+      conformance_kit.CommandAdapter(command)
+
+
+class NumpyAdapterTest(parameterized.TestCase):
+
+  def _replay(self, **config):
+    run, problems = golden_testing.create_tiny_run(**config)
+    return conformance_kit.check(_numpy_adapter(), run, problems)
+
+  def test_fedavg_passes(self):
+    self.assertEqual(str(self._replay()), 'tiny quadratic 0 2e-05 ok')
+
+  def test_fedadam_takes_the_step_of_the_paper(self):
+    adapter = _numpy_adapter()
+    run, problems = golden_testing.create_tiny_run(
+        server={'name': 'fedadam', 'lr': 0.1}
+    )
+    first, _ = adapter.replay(
+        conformance_kit.GoldenRun(
+            run['config'], problems['quadratic'], [[0], [0]]
+        )
+    )
+    # D_0 = 0.5, so m = 0.05 and v = 0.99 * 1e-6 + 0.01 * 0.25.
+    expected = 0.1 * 0.05 / (np.sqrt(0.00250099) + 1e-3)
+    self.assertAlmostEqual(first[0], expected, places=12)
+
+  @parameterized.named_parameters(
+      ('server', {'server': {'name': 'fedexp'}}, "server optimizer 'fedexp'"),
+      ('key', {'client': {'name': 'sgd', 'lr': 1.0, 'momentum': 0.9}}, 'momen'),
+      ('loss', {'loss': {'name': 'fedprox', 'mu': 1.0}}, 'no loss'),
+  )
+  def test_says_what_it_lacks(self, config, reason):
+    result = self._replay(**config)
+    self.assertTrue(result.skipped)
+    self.assertIn(reason, result.reason)
+
+  @parameterized.named_parameters(
+      *golden_testing.name_parameters('softmax', ('fedavg', 'fedadam')),
+  )
+  @pytest.mark.slow
+  def test_passes_on_softmax_regression(self, run, problems):
+    self.assertTrue(
+        conformance_kit.check(_numpy_adapter(), run, problems).passed
+    )
+
+
+if __name__ == '__main__':
+  absltest.main()

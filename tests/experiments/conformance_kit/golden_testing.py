@@ -1,0 +1,85 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Runs for the tests of the conformance kit: a tiny one, those of a file."""
+
+import os
+import pathlib
+
+from experiments import conformance_kit
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+GOLDENS = pathlib.Path(
+    os.environ.get(
+        'TFF_ADAPTIVE_GOLDENS', ROOT.parent / 'shared/spec/goldens.json'
+    )
+)
+
+
+def create_tiny_run(**config):
+  """A run on one weight's worth of data; its reference is made by hand.
+
+  x = (0, 0, 0, 0), one example X = (1, 0, 0, 0), y = 1: the gradient is x - y
+  in the first coordinate, so SGD with 0.5 moves to 0.5, then to 0.75.
+
+  Args:
+    **config: What is other than in FedAvg.
+
+  Returns:
+    The run, and the problems by name.
+  """
+  problem = {
+      'name': 'quadratic',
+      'x0': [0.0] * 4,
+      'clients': [{'X': [[1.0, 0.0, 0.0, 0.0]], 'y': [1.0]}],
+  }
+  run = {
+      'config': {
+          'name': 'tiny',
+          'client': {'name': 'sgd', 'lr': 0.5},
+          'server': {'name': 'sgd', 'lr': 1.0},
+          'weighting': 'uniform',
+          'rounds': 2,
+          'problem': 'quadratic',
+          'batch_size': 1,
+          'epochs': 1,
+          **config,
+      },
+      'float32_error': 0.0,
+      'trajectory': [
+          {'clients': [{'id': 0}], 'server': {'x': [x, 0.0, 0.0, 0.0]}}
+          for x in (0.5, 0.75)
+      ],
+  }
+  return run, {'quadratic': problem}
+
+
+def name_parameters(problem, names):
+  """Parameters of a test: the runs of the file with these names, if it is here.
+
+  Args:
+    problem: The name of their problem.
+    names: The names of runs.
+
+  Returns:
+    Tuples of name, run and problems.
+  """
+  if not GOLDENS.is_file():
+    return []
+  runs, problems = conformance_kit.read_goldens(GOLDENS)
+  found = {
+      run['config']['name']: run
+      for run in runs
+      if run['config']['problem'] == problem
+  }
+  return [(name, found[name], problems) for name in names if name in found]

@@ -1,0 +1,130 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the matrix of implementations and formulas, and of its page."""
+
+import re
+
+from absl.testing import parameterized
+import tensorflow as tf
+
+from experiments import conformance_kit
+from experiments.conformance_kit import dialects
+from experiments.conformance_kit import implementations
+from experiments.conformance_kit import matrix
+from tests.experiments.conformance_kit import golden_testing
+
+_PAGE = (golden_testing.ROOT / 'docs/conformance.md').read_text(
+    encoding='utf-8'
+)
+
+# Whose rule is which formula.
+_EQUAL = {
+    'FedAdam': {
+        'tff_adaptive': 'Reddi',
+        'TFF 0.87': 'corrected rate, v from 0',
+        'Keras 2.14': 'corrected rate, v from 0',
+        'google-research/federated': 'corrected rate, v from 0',
+        'PyTorch': 'Kingma, v from 0',
+        'pfl-research, PyTorch': 'Kingma, v from 0',
+        'pfl-research, TensorFlow': 'corrected rate, v from 0',
+        'optax': 'Kingma, v from 0',
+        'FedJAX': 'Kingma, v from 0',
+        'Flower, before #4362': 'Reddi, v from 0',
+        'Flower, since #4362': 'corrected rate of the next round, v from 0',
+    },
+    'FedYogi': {
+        'tff_adaptive': 'Reddi',
+        'TFF 0.87': 'corrected rate',
+        'google-research/federated': 'corrected rate',
+        'optax': 'Kingma, m from v',
+        'Flower': 'Reddi, v from 0',
+    },
+    'FedAdagrad': {
+        'tff_adaptive': 'Reddi',
+        'TFF 0.87': 'epsilon in the root',
+        'Keras 2.14': 'epsilon in the root',
+        'google-research/federated': 'epsilon in the root',
+        'PyTorch': 'Reddi',
+        'optax': 'epsilon in the root',
+        'FedJAX': 'epsilon in the root',
+        'Flower': 'Reddi, v from 0',
+    },
+}
+
+
+def _find(method, name):
+  (found,) = (
+      implementation
+      for implementation in implementations.IMPLEMENTATIONS[method]
+      if implementation.name == name
+  )
+  return found
+
+
+class MatrixTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.parameters(*_EQUAL)
+  def test_each_implementation_equals_one_formula(self, method):
+    found = {
+        implementation.name: [
+            dialect.name
+            for dialect in dialects.DIALECTS[method]
+            if str(matrix.compare(implementation, dialect, method)) == 'equal'
+        ]
+        for implementation in implementations.IMPLEMENTATIONS[method]
+    }
+    self.assertEqual(found, {k: [v] for k, v in _EQUAL[method].items()})
+
+  @parameterized.named_parameters(
+      ('FedAdam',) * 2, ('FedYogi',) * 2, ('FedAdagrad',) * 2
+  )
+  def test_what_can_be_installed_is_run(self, method):
+    names = {
+        implementation.name
+        for implementation in implementations.IMPLEMENTATIONS[method]
+        if implementation.is_run
+    }
+    self.assertContainsSubset({'tff_adaptive', 'TFF 0.87'}, names)
+
+  @parameterized.named_parameters(
+      ('adam', 'FedAdam', 1, 0.2),
+      # At .9 and .99 the first correction is 1.
+      ('yogi', 'FedYogi', 2, 0.2),
+      ('adagrad', 'FedAdagrad', 1, 0.03),
+  )
+  def test_tff_differs_from_the_paper(self, method, first_round, difference):
+    verdict = matrix.compare(_find(method, 'TFF 0.87'), dialects.REDDI, method)
+    self.assertEqual(
+        str(verdict), f'from round {first_round} by {difference:.1g}'
+    )
+
+  def test_page_has_the_tables(self):
+    self.assertIn(matrix.to_markdown(), _PAGE)
+
+  def test_adapter_of_the_page_works(self):
+    code = re.search(r'^```python\n(.*?)^```$', _PAGE, re.M | re.S)
+    names = {}
+    exec(code[1], names)  # pylint: disable=exec-used
+    adapter = names['MyFramework']()
+    run, problems = golden_testing.create_tiny_run()
+    self.assertEqual(
+        str(conformance_kit.check(adapter, run, problems)),
+        'tiny quadratic 0 2e-05 ok',
+    )
+    run, problems = golden_testing.create_tiny_run(server={'name': 'fedadam'})
+    self.assertTrue(conformance_kit.check(adapter, run, problems).skipped)
+
+
+if __name__ == '__main__':
+  tf.test.main()

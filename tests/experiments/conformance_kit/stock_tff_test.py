@@ -1,0 +1,149 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of stock TFF's verdicts, and of the library's through the same door."""
+
+from absl.testing import parameterized
+import pytest
+import tensorflow as tf
+
+from experiments import conformance_kit
+from tests.experiments.conformance_kit import golden_testing
+from tff_adaptive import runtime
+
+# The same formulas.
+_AGREES = (
+    'fedavg_examples',
+    'fedavg_server_lr',
+    'fedavgm',
+    'sgdm_client',
+    'adam_client',
+    'adagrad_client',
+)
+# The reason, and the least error that it makes after four rounds.
+_DIFFERS = {
+    # The bias is corrected, and v starts at 0.
+    'fedadam': 0.05,
+    # Epsilon stands beside the root of the v that is not corrected.
+    'fedadam_bias_correction_v0_zero': 0.01,
+    # The bias is corrected.
+    'fedyogi': 0.05,
+    # Epsilon stands in the root.
+    'fedadagrad': 0.01,
+    # The proximal term has the other sign.
+    'fedprox': 0.005,
+}
+
+
+def _check(name, run, problems):
+  with runtime.compiled_context():
+    return conformance_kit.check(
+        conformance_kit.create_adapter(name), run, problems
+    )
+
+
+class StockTffTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      (
+          'client',
+          {'client': {'name': 'delta_sgd', 'eta0': 0.2}},
+          "tff.learning has no client optimizer 'delta_sgd'",
+      ),
+      (
+          'server',
+          {'server': {'name': 'fedexp'}},
+          "tff.learning has no server optimizer 'fedexp'",
+      ),
+      (
+          'loss',
+          {'loss': {'name': 'moon', 'mu': 1.0}},
+          "tff.learning has no loss term 'moon'",
+      ),
+      (
+          'schedule',
+          {'schedule': 'step_decay'},
+          "no schedule is replayed, found 'step_decay'",
+      ),
+      (
+          'momentum_of_adagrad',
+          {'server': {'name': 'fedadagrad', 'lr': 1.0, 'beta1': 0.9}},
+          "'fedadagrad' of tff.learning has no beta1=0.9",
+      ),
+      (
+          'initial_accumulator_of_adam',
+          {'server': {'name': 'fedadam', 'lr': 1.0, 'v0': 1e-6}},
+          "'fedadam' of tff.learning has no v0=1e-06",
+      ),
+  )
+  def test_says_what_tff_lacks(self, config, reason):
+    run, problems = golden_testing.create_tiny_run(**config)
+    result = conformance_kit.check(
+        conformance_kit.create_adapter('stock_tff'), run, problems
+    )
+    self.assertTrue(result.skipped)
+    self.assertEqual(result.reason, reason)
+
+  @parameterized.named_parameters(('stock_tff',) * 2, ('tff_adaptive',) * 2)
+  @pytest.mark.slow
+  def test_fedavg_passes(self, name):
+    result = _check(name, *golden_testing.create_tiny_run())
+    self.assertEqual(str(result), 'tiny quadratic 0 2e-05 ok')
+
+  @parameterized.named_parameters(
+      *golden_testing.name_parameters('quadratic', _AGREES)
+  )
+  @pytest.mark.slow
+  def test_agrees(self, run, problems):
+    result = _check('stock_tff', run, problems)
+    self.assertTrue(result.passed, result)
+
+  @parameterized.named_parameters(
+      (f'{problem}_{name}', run, problems)
+      for problem in ('quadratic', 'softmax')
+      for name, run, problems in golden_testing.name_parameters(
+          problem, _DIFFERS
+      )
+  )
+  @pytest.mark.slow
+  def test_differs(self, run, problems):
+    result = _check('stock_tff', run, problems)
+    self.assertIsNotNone(result.max_error, result.reason)
+    self.assertGreater(result.max_error, _DIFFERS[result.name])
+    self.assertFalse(result.passed)
+
+  @parameterized.named_parameters(
+      *golden_testing.name_parameters(
+          'quadratic',
+          (*_DIFFERS, 'delta_sgd', 'fedams', 'fedexp', 'fedcada_option1'),
+      )
+  )
+  @pytest.mark.slow
+  def test_library_passes_through_the_interface(self, run, problems):
+    result = _check('tff_adaptive', run, problems)
+    self.assertTrue(result.passed, result)
+
+  @parameterized.named_parameters(
+      *golden_testing.name_parameters('quadratic', ('scaffold',))
+  )
+  @pytest.mark.slow
+  def test_library_leaves_states_of_clients_to_the_replayer(
+      self, run, problems
+  ):
+    result = _check('tff_adaptive', run, problems)
+    self.assertTrue(result.skipped)
+    self.assertIn('its clients keep state', result.reason)
+
+
+if __name__ == '__main__':
+  tf.test.main()

@@ -1,0 +1,155 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the leaderboard binary."""
+
+import contextlib
+import io
+import pathlib
+import shlex
+import subprocess
+import sys
+import tempfile
+from unittest import mock
+
+from absl import flags
+from absl.testing import absltest
+from absl.testing import parameterized
+import pytest
+
+from experiments import command_line
+from experiments import leaderboard
+from experiments import published
+from experiments.sweeps import running
+from tests.experiments import binary_testing
+from tests.experiments.sweeps import sweep_testing
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_SMALL = (
+    '--methods=FedAvg,Delta-SGD',
+    '--trials=2',
+    '--num_seeds=2',
+    '--total_rounds=3',
+)
+
+
+def _call(*arguments):
+  """Runs the binary in this process; returns what it printed."""
+  values = flags.FlagValues()
+  leaderboard.define(values)
+  values(['leaderboard', *arguments])
+  out = io.StringIO()
+  with contextlib.redirect_stdout(out):
+    leaderboard.main(values)
+  return out.getvalue()
+
+
+class LeaderboardTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.folder = pathlib.Path(
+        self.enter_context(tempfile.TemporaryDirectory())
+    )
+    self.places = (
+        f'--output_dir={self.folder / "runs"}',
+        f'--results_dir={self.folder / "results"}',
+    )
+
+  def test_help_is_quick(self):
+    result = binary_testing.run_quickly('leaderboard', '--help')
+    self.assertEqual(result.returncode, 0, result.stderr)
+    self.assertIn('--max_hours', result.stdout)
+
+  def test_bad_input_is_one_sentence(self):
+    result = binary_testing.run_quickly('leaderboard', '--methods=FedAvgg')
+    self.assertEqual(result.returncode, 2, result.stderr)
+    self.assertRegex(
+        result.stderr,
+        r'^error: --methods=FedAvgg .* did you mean FedAvg.*\?\n$',
+    )
+
+  @parameterized.named_parameters(
+      (
+          'data',
+          ('--tasks=mnist',),
+          command_line.UserError,
+          'mnist needs --data',
+      ),
+      ('task', ('--tasks=mnis',), flags.Error, 'did you mean mnist'),
+      ('trials', ('--trials=0',), flags.Error, 'trials'),
+      ('hours', ('--max_hours=-1',), flags.Error, 'max_hours'),
+  )
+  def test_flags_that_do_not_fit_are_refused(self, arguments, kind, sentence):
+    with self.assertRaisesRegex(kind, sentence):
+      _call(*arguments)
+
+  def test_dry_run_prints_the_tuning_trials_and_writes_nothing(self):
+    out = _call(*_SMALL, *self.places, '--data_dir=data', '--dry_run')
+    commands = [shlex.split(line) for line in out.splitlines()]
+    self.assertLen(commands, 8)
+    for command in commands:
+      self.assertEqual(tuple(command[:3]), running.TRAIN)
+      published.parse_flags(command[3:])
+    self.assertEqual(list(self.folder.iterdir()), [])
+
+  def test_list_names_every_task_with_a_command_that_is_understood(self):
+    out = _call('--methods=FedAvg', *self.places, '--list')
+    header, *lines = [line.split('\t') for line in out.splitlines()]
+    self.assertEqual(header[0], 'task')
+    tasks = [line[0] for line in lines]
+    self.assertContainsSubset(['digits', 'stackoverflow_lr', 'cifar10'], tasks)
+    for line in lines:
+      arguments = shlex.split(line[-1])[3:]
+      self.assertIn(f'--task={line[0]}', _call(*arguments, '--dry_run'))
+
+  def test_runs_and_reports_and_goes_on(self):
+    arguments = (*_SMALL, *self.places, '--tasks=digits', '--jobs=2')
+    with mock.patch.object(running, 'TRAIN', sweep_testing.FAKE_TRAIN):
+      stopped = _call(*arguments, '--max_hours=0')
+      out = _call(*arguments)
+      again = _call(*arguments)
+    self.assertIn('Stopped after 0 hours', stopped)
+    self.assertIn('tuning trials: 4 to run', out)
+    self.assertEqual(again, f'{self.folder / "results" / "leaderboard.html"}\n')
+    text = (self.folder / 'results' / 'leaderboard.md').read_text()
+    self.assertIn('**With 2 trials to tune:', text)
+    self.assertIn('--trials=2', text)
+
+  def test_the_page_names_every_flag(self):
+    values = flags.FlagValues()
+    leaderboard.define(values)
+    page = (_ROOT / 'docs/leaderboard.md').read_text(encoding='utf-8')
+    self.assertNotEmpty(list(values))
+    for name in values:
+      self.assertIn(f'--{name}', page)
+
+  @pytest.mark.slow
+  def test_real_runs_are_compared(self):
+    arguments = (*_SMALL, *self.places, '--tasks=digits')
+    result = subprocess.run(
+        [sys.executable, '-m', 'experiments.leaderboard', *arguments],
+        cwd=_ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+    text = (self.folder / 'results' / 'leaderboard.md').read_text()
+    self.assertIn('**With 2 trials to tune:', text)
+    again = _call(*arguments)
+    self.assertLen(again.splitlines(), 1)
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,68 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of verdicts against a margin."""
+
+import math
+
+from absl.testing import absltest
+from absl.testing import parameterized
+
+from experiments import paired_differences
+from experiments.leaderboards import standings
+
+_Verdict = standings.Verdict
+_INF = math.inf
+
+
+class StandingsTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ('inside', (-0.2, -0.4, 0.0), _Verdict.AS_GOOD),
+      ('on_the_margin', (-0.2, -0.5, 0.1), _Verdict.AS_GOOD),
+      ('across', (-0.2, -0.6, 0.2), _Verdict.OPEN),
+      ('behind_but_maybe_within', (-0.5, -0.9, -0.1), _Verdict.OPEN),
+      ('below', (-2.0, -3.0, -0.6), _Verdict.WORSE),
+      ('one_seed', (-9.0, -_INF, _INF), _Verdict.OPEN),
+      ('diverged', (-_INF, -_INF, -_INF), _Verdict.WORSE),
+  )
+  def test_verdicts(self, interval, verdict):
+    difference = paired_differences.Interval(*interval)
+    self.assertIs(standings.judge(difference, 0.5), verdict)
+
+  def test_ranks_by_mean_and_pairs_by_seed(self):
+    # The seeds differ by 20 points, and the methods by 0.1 in each.
+    found = standings.rank(
+        {
+            'a': {0: 70.0, 1: 80.0, 2: 90.0},
+            'b': {0: 70.1, 1: 80.1, 2: 90.1},
+            'c': {0: 60.0, 1: 70.1, 2: 79.9},
+            'd': {0: 70.0, 1: -_INF, 2: 90.0},
+        },
+        margin=0.5,
+    )
+    self.assertEqual([s.method for s in found], ['b', 'a', 'c', 'd'])
+    self.assertEqual(
+        [s.verdict for s in found],
+        [_Verdict.BEST, _Verdict.AS_GOOD, _Verdict.WORSE, _Verdict.WORSE],
+    )
+    self.assertAlmostEqual(found[1].mean, 80.0)
+    self.assertAlmostEqual(found[1].std, 10.0)
+    self.assertAlmostEqual(found[1].difference.low, -0.1)
+    # Differences -10.1, -10.0, -10.2: error 0.1 / sqrt(3), t 4.3027.
+    self.assertAlmostEqual(found[2].difference.high, -9.8516, places=4)
+    self.assertIsNone(found[3].std)
+
+
+if __name__ == '__main__':
+  absltest.main()

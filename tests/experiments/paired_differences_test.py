@@ -1,0 +1,58 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of paired differences and their intervals."""
+
+import math
+
+from absl.testing import absltest
+
+from experiments import paired_differences
+
+
+class PairedDifferencesTest(absltest.TestCase):
+
+  def test_differences_are_those_of_common_seeds(self):
+    self.assertEqual(
+        paired_differences.subtract({2: 5.0, 0: 1.0, 7: 9.0}, {0: 3.0, 2: 1.0}),
+        [-2.0, 4.0],
+    )
+
+  def test_divergence_is_no_chance(self):
+    differences = paired_differences.subtract(
+        {0: -math.inf, 1: -math.inf}, {0: -math.inf, 1: 3.0}
+    )
+    self.assertEqual(differences, [0.0, -math.inf])
+    interval = paired_differences.t_interval(differences)
+    self.assertEqual(interval, (-math.inf, -math.inf, -math.inf))
+
+  def test_interval_by_hand(self):
+    # Mean 2, standard deviation 1, error 1 / sqrt(3); a table of t has 4.3027
+    # for 0.975 and two degrees of freedom: 4.3027 / 1.7321 = 2.4841.
+    interval = paired_differences.t_interval([1.0, 2.0, 3.0])
+    self.assertEqual(interval.mean, 2.0)
+    self.assertAlmostEqual(interval.low, -0.4841, places=4)
+    self.assertAlmostEqual(interval.high, 4.4841, places=4)
+
+  def test_interval_of_other_confidence(self):
+    # 2.9200 for 0.95 and two degrees of freedom.
+    interval = paired_differences.t_interval([1.0, 2.0, 3.0], confidence=0.9)
+    self.assertAlmostEqual(interval.high, 3.6859, places=4)
+
+  def test_one_seed_has_no_interval(self):
+    interval = paired_differences.t_interval([1.5])
+    self.assertEqual(interval, (1.5, -math.inf, math.inf))
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,160 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the commands of cells and the origins of their hyperparameters."""
+
+import shlex
+import subprocess
+import sys
+
+from absl import flags
+from absl.testing import absltest
+from absl.testing import parameterized
+
+from experiments import hparams
+from experiments import registry
+from experiments.published import commands
+from experiments.published import given_flags
+from experiments.published import tables
+
+_SPECIFIED = given_flags.Origin.SPECIFIED
+_ASSUMED = given_flags.Origin.ASSUMED
+_LOST = given_flags.Origin.LOST
+_METHOD = 'experiments/presets/delta_sgd/methods/delta_sgd.flags'
+
+
+def _cell(specified=(), lost=()):
+  given = given_flags.from_mapping({'specified': specified, 'lost': lost})
+  return tables.Cell('paper', 'table_1', '', 'SGD', 'MNIST', flags=tuple(given))
+
+
+def _origins(cell):
+  found = commands.hyperparameters(cell)
+  return {found.name: (found.value, found.origin) for found in found}
+
+
+class CommandsTest(parameterized.TestCase):
+
+  def test_command_is_a_line_for_a_shell(self):
+    command = commands.build_command(
+        _cell(['--task=mnist']), seed=2, data_dir='my data', output_dir='out'
+    )
+    self.assertEqual(
+        shlex.split(command),
+        [
+            'python',
+            '-m',
+            'experiments.train',
+            '--task=mnist',
+            '--seed=2',
+            '--data_dir=my data',
+            '--output_dir=out',
+            '--experiment_name=paper/table_1/sgd.mnist/seed_2',
+        ],
+    )
+
+  def test_made_up_data_have_no_folder(self):
+    arguments = commands.train_arguments(
+        _cell(['--task=mnist', '--use_synthetic_data']), data_dir=None
+    )
+    self.assertFalse([a for a in arguments if a.startswith('--data_dir')])
+    _, settings = commands.parse_flags(arguments)
+    self.assertTrue(settings.use_synthetic_data)
+
+  def test_later_flags_win(self):
+    _, settings = commands.parse_flags(
+        ['--client_epochs=1', '--total_rounds=5', '--client_epochs=3']
+    )
+    self.assertEqual(settings.client_epochs, 3)
+    self.assertEqual(settings.total_rounds, 5)
+
+  def test_flags_of_one_command_are_not_those_of_the_next(self):
+    commands.parse_flags(['--client_epochs=3', '--evaluations=per_client'])
+    with self.assertRaises(flags.Error):
+      commands.parse_flags(['--total_rounds=7', '--client_epochs=none'])
+    choices, settings = commands.parse_flags(['--client_optimizer=sgd'])
+    self.assertIsNone(settings.client_epochs)
+    self.assertIsNone(settings.total_rounds)
+    self.assertEqual(settings.evaluations, ('central',))
+    self.assertEmpty(choices[registry.CLIENT_OPTIMIZER].given)
+
+  @parameterized.parameters(
+      (['--sgd_momentun=0.9'], flags.Error, 'sgd_momentun'),
+      (['--client_optimizer=sgdm'], hparams.HparamError, 'sgdm'),
+      (
+          ['--client_optimizer=adam', '--sgd_momentum=0.9'],
+          hparams.HparamError,
+          'sgd_momentum',
+      ),
+  )
+  def test_flags_that_do_not_fit_are_refused(self, given, error, message):
+    with self.assertRaisesRegex(error, message):
+      commands.parse_flags(given)
+
+  def test_every_value_has_an_origin(self):
+    found = _origins(
+        _cell(
+            ['--task=mnist', '--client_optimizer=sgd', '--total_rounds=500'],
+            lost=['--client_learning_rate=0.5'],
+        )
+    )
+    self.assertEqual(found['task'], ('mnist', _SPECIFIED))
+    self.assertEqual(found['total_rounds'], (500, _SPECIFIED))
+    self.assertEqual(found['client_learning_rate'], (0.5, _LOST))
+    self.assertEqual(found['sgd_momentum'], (0.0, _ASSUMED))
+    self.assertEqual(found['client_batch_size'], (None, _ASSUMED))
+
+  def test_what_is_not_compared_is_left_out(self):
+    found = _origins(_cell(['--task=mnist', '--rounds_per_evaluation=10']))
+    self.assertEqual(found['rounds_per_evaluation'], (10, _SPECIFIED))
+    for name in ('runtime', 'data_dir', 'output_dir', 'rounds_per_checkpoint'):
+      self.assertNotIn(name, found)
+
+  def test_flagfile_gives_its_origins(self):
+    found = _origins(_cell(['--task=digits', f'--flagfile={_METHOD}']))
+    self.assertEqual(found['delta_sgd_gamma'], (2.0, _SPECIFIED))
+    self.assertEqual(found['delta_sgd_amplify_first'], (False, _LOST))
+
+  def test_last_flag_has_the_last_word_on_the_origin(self):
+    cell = _cell(
+        ['--task=digits', f'--flagfile={_METHOD}'],
+        lost=['--delta_sgd_gamma=1'],
+    )
+    self.assertEqual(_origins(cell)['delta_sgd_gamma'], (1.0, _LOST))
+
+  @parameterized.parameters(False, True)
+  def test_negated_flag_overrides_and_is_overridden(self, value):
+    given = ['--delta_sgd_amplify_first', '--nodelta_sgd_amplify_first']
+    if value:
+      given.reverse()
+    cell = _cell(['--task=digits', given[0]], lost=[given[1]])
+    self.assertEqual(_origins(cell)['delta_sgd_amplify_first'], (value, _LOST))
+
+  def test_parts_have_the_origin_of_their_algorithm(self):
+    found = _origins(_cell(['--task=digits', '--algorithm=fedcada']))
+    self.assertEqual(found['client_optimizer'], ('fedcada_adam', _SPECIFIED))
+    self.assertEqual(found['server_optimizer'], ('fedavg', _ASSUMED))
+
+  def test_listing_imports_no_tensorflow(self):
+    code = (
+        'import sys\n'
+        'from experiments import published\n'
+        'table = published.find_table("delta_sgd/table_1")\n'
+        'published.hyperparameters(table.cells[0])\n'
+        'assert "tensorflow" not in sys.modules\n'
+    )
+    subprocess.run([sys.executable, '-c', code], check=True)
+
+
+if __name__ == '__main__':
+  absltest.main()

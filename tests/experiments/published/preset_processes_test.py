@@ -1,0 +1,219 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Every cell of the papers builds its process; one of each table trains."""
+
+import collections
+import contextlib
+import csv
+import dataclasses
+import inspect
+import io
+import os
+import pathlib
+import tempfile
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import pytest
+
+from experiments import published
+from experiments import registry
+from experiments import run_parts
+from experiments.published import table_files
+from tests.experiments import trainer_testing
+
+_PRESETS = table_files.ROOT / 'experiments' / 'presets'
+_TABLES = tuple(
+    (f'{path.parent.name}_{path.stem}', f'{path.parent.name}/{path.stem}')
+    for path in sorted(_PRESETS.glob('*/*.yaml'))
+)
+_RULES = (
+    registry.CLIENT_OPTIMIZER,
+    registry.SERVER_OPTIMIZER,
+    registry.LOSS_TERM,
+    registry.CLIENT_SCHEDULE,
+    registry.SERVER_SCHEDULE,
+)
+_SMALL = ('--clients_per_round=2', '--max_examples=8', '--client_batch_size=4')
+# What a task has in the place of its own value.
+_SMALL_TASK = {
+    'num_clients': 10,
+    'examples_per_client': '4-8',
+    'min_size': 1,
+    # The weights are not ours to distribute.
+    'pretrained_dir': '',
+}
+
+
+def _small_arguments(cell, output_dir):
+  """Returns the flags of a cell on few made-up examples."""
+  arguments = published.train_arguments(
+      cell, data_dir=None, output_dir=output_dir
+  )
+  choices, settings = published.parse_flags([*arguments, '--data_dir=data'])
+  task = choices[registry.TASK]
+  arguments += _SMALL
+  if 'data_dir' in task.row.supplied:
+    arguments.append('--use_synthetic_data')
+  arguments += [
+      f'--{name}=5'
+      for name in ('num_clients', 'heldout_clients')
+      if getattr(settings, name) is not None
+  ]
+  return arguments + [
+      f'--{task.row.name}_{name}={value}'
+      for name, value in _SMALL_TASK.items()
+      if name in task.given
+  ]
+
+
+def _sort(choice):
+  """Returns what decides which operations are built for a choice.
+
+  Of a number it matters whether it is 0 and no more: one learning rate builds
+  as another does.
+  """
+
+  def generalize(value):
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return bool(value) if is_number else value
+
+  given = {name: generalize(value) for name, value in choice.given.items()}
+  return choice.row.name, tuple(sorted(given.items()))
+
+
+def _task_sort(choices, settings):
+  clients = (
+      settings.num_clients,
+      settings.heldout_clients,
+      settings.heldout_fraction,
+  )
+  return _sort(choices[registry.TASK]), clients
+
+
+def _process_sort(choices):
+  task = choices[registry.TASK]
+  of_model = inspect.signature(registry.resolve(task.row.keras_model))
+  given = {
+      name: value
+      for name, value in task.given.items()
+      if name in of_model.parameters
+  }
+  others = set(choices) - {registry.RUNTIME, registry.TASK}
+  return (
+      _sort(dataclasses.replace(task, given=given)),
+      *(_sort(choices[kind]) for kind in sorted(others)),
+  )
+
+
+@contextlib.contextmanager
+def _named(cell):
+  """Puts the name of a cell on what goes wrong."""
+  try:
+    yield
+  except Exception as error:
+    raise AssertionError(f'{cell.experiment_name} does not build') from error
+
+
+class PresetProcessesTest(parameterized.TestCase):
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    cls.output_dir = cls.enterClassContext(tempfile.TemporaryDirectory())
+    # The sorts of tasks and processes that have been built.
+    cls.built = set()
+
+  def setUp(self):
+    super().setUp()
+    # Flagfiles are given from the project's folder.
+    self.addCleanup(os.chdir, os.getcwd())
+    os.chdir(table_files.ROOT)
+    self.enter_context(contextlib.redirect_stdout(io.StringIO()))
+
+  def _by_task(self, cells):
+    """Returns cells with their choices and settings, by the sort of task."""
+    found = collections.defaultdict(list)
+    for cell in cells:
+      choices, settings = published.parse_flags(
+          _small_arguments(cell, self.output_dir)
+      )
+      sort = _task_sort(choices, settings)
+      found[sort].append((cell, choices, settings))
+    return found
+
+  @parameterized.named_parameters(*_TABLES)
+  @pytest.mark.slow
+  def test_every_cell_builds(self, name):
+    by_task = self._by_task(published.find_table(name).cells)
+    for task_sort, cells in by_task.items():
+      sorts = {task_sort, *(_process_sort(choices) for _, choices, _ in cells)}
+      if sorts <= self.built:
+        continue
+      cell, choices, settings = cells[0]
+      with _named(cell):
+        protocol = run_parts.build_protocol(choices, settings)
+        task = run_parts.build_task(choices, settings, protocol)
+      self.built.add(task_sort)
+      for cell, choices, _ in cells:
+        process_sort = _process_sort(choices)
+        if process_sort not in self.built:
+          with _named(cell):
+            run_parts.build_process(choices, task)
+          self.built.add(process_sort)
+
+  @pytest.mark.slow
+  def test_rules_take_the_values_of_every_cell(self):
+    supplied = {
+        'num_clients': 5,
+        'total_rounds': 10,
+        'representation_fn': lambda *args: None,
+    }
+    built = set()
+    for table in published.load_tables():
+      for cell in table.cells:
+        choices, _ = published.parse_flags(published.train_arguments(cell))
+        for kind in _RULES:
+          choice = choices[kind]
+          key = (kind, choice.row.name, tuple(sorted(choice.given.items())))
+          if key not in built:
+            with _named(cell):
+              choice.build(**supplied)
+            built.add(key)
+
+  @parameterized.named_parameters(*_TABLES)
+  @pytest.mark.slow
+  def test_a_cell_trains_two_rounds(self, name):
+    table = published.find_table(name)
+    own = [cell for cell in table.cells if cell.table == table.name]
+    if not own:
+      self.skipTest('It shows the runs of another table.')
+    cell = own[-1]
+    trainer_testing.train_as_told(
+        pathlib.Path(self.output_dir),
+        *_small_arguments(cell, self.output_dir),
+        '--total_rounds=2',
+    )
+    path = pathlib.Path(self.output_dir, cell.experiment_name, 'seed_0')
+    with open(path / 'metrics.csv', encoding='utf-8', newline='') as file:
+      rows = list(csv.DictReader(file))
+    self.assertLen(rows, 2)
+    for row in rows:
+      self.assertTrue(np.isfinite(float(row['clients/loss'])))
+    self.assertTrue(np.isfinite(float(rows[-1]['evaluation/loss'])))
+
+
+if __name__ == '__main__':
+  absltest.main()

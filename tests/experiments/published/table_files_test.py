@@ -1,0 +1,358 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of reading the data files of published tables."""
+
+import pathlib
+import tempfile
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import yaml
+
+from experiments.published import table_files
+from experiments.published import tables
+
+_TABLE = {
+    'title': 'Accuracies.',
+    'source': 'Table 1',
+    'metric': 'accuracy',
+    'scale': 100,
+    'estimate': 'final',
+    'specified': ['--client_epochs=1', '--{task}_alpha=1'],
+    'groups': [
+        {'name': 'alpha = 1'},
+        {'name': 'alpha = 0.1', 'specified': ['--{task}_alpha=0.1']},
+    ],
+    'rows': [
+        {'name': 'SGD', 'specified': ['--client_optimizer=sgd']},
+        {'name': 'Adam', 'assumed': ['--client_optimizer=adam']},
+    ],
+    'columns': [
+        {'name': 'MNIST', 'specified': ['--task=mnist', '--client_epochs=2']},
+        {'name': 'FMNIST', 'specified': ['--task=fashion_mnist']},
+    ],
+    'published': {
+        'alpha = 1': {'SGD': [98, 87], 'Adam': [94, None]},
+        'alpha = 0.1': {'SGD': [97, 86]},
+    },
+}
+_FIGURE = {
+    'title': 'Curves.',
+    'source': 'Figure 1',
+    'runs_of': 'table_1',
+    'figure': {'kind': 'curves'},
+}
+
+
+def _without(mapping, key):
+  return {name: value for name, value in mapping.items() if name != key}
+
+
+class TableFilesTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.presets = pathlib.Path(
+        self.enter_context(tempfile.TemporaryDirectory())
+    )
+
+  def _write(self, raw, name='table_1', paper='paper'):
+    path = self.presets / paper / f'{name}.yaml'
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(yaml.safe_dump(raw, sort_keys=False), encoding='utf-8')
+
+  def _read(self, raw, name='table_1'):
+    self._write(raw, name)
+    return table_files.find_table(f'paper/{name}', self.presets)
+
+  def _read_error(self, raw, name='table_1'):
+    with self.assertRaises(table_files.PublishedError) as caught:
+      self._read(raw, name)
+    return str(caught.exception)
+
+  def test_cells_are_in_the_order_of_the_axes(self):
+    table = self._read(_TABLE)
+    self.assertEqual(
+        [(cell.group, cell.row, cell.column) for cell in table.cells][:3],
+        [
+            ('alpha = 1', 'SGD', 'MNIST'),
+            ('alpha = 1', 'SGD', 'FMNIST'),
+            ('alpha = 1', 'Adam', 'MNIST'),
+        ],
+    )
+    self.assertLen(table.cells, 8)
+
+  def test_numbers_are_those_of_the_cell(self):
+    table = self._read(_TABLE)
+    self.assertEqual(table.cell('alpha = 0.1', 'SGD', 'FMNIST').published, 86)
+    for key in (
+        ('alpha = 1', 'Adam', 'FMNIST'),
+        ('alpha = 0.1', 'Adam', 'MNIST'),
+    ):
+      self.assertIsNone(table.cell(*key).published)
+    self.assertIsNone(table.cells[0].published_std)
+
+  def test_flags_go_from_the_general_to_the_special(self):
+    raw = dict(
+        _TABLE,
+        cells=[
+            {'specified': ['--max_examples=8']},
+            {'row': 'Adam', 'specified': ['--max_examples=4'], 'note': 'Few.'},
+        ],
+    )
+    cell = self._read(raw).cell('alpha = 0.1', 'Adam', 'MNIST')
+    self.assertEqual(
+        [flag.text for flag in cell.flags],
+        [
+            '--client_epochs=1',
+            '--mnist_alpha=1',
+            '--mnist_alpha=0.1',
+            '--task=mnist',
+            '--client_epochs=2',
+            '--client_optimizer=adam',
+            '--max_examples=8',
+            '--max_examples=4',
+        ],
+    )
+    self.assertEqual(cell.flags[5].origin.value, 'assumed')
+    self.assertEqual(cell.note, 'Few.')
+
+  def test_task_stands_in_the_name_of_a_flag(self):
+    cell = self._read(_TABLE).cell('alpha = 0.1', 'SGD', 'FMNIST')
+    self.assertEqual(cell.flags[1].name, 'fashion_mnist_alpha')
+    self.assertEqual(cell.flags[1].text, '--fashion_mnist_alpha=1')
+
+  def test_axis_that_is_not_there_has_one_entry_without_a_name(self):
+    raw = _without(dict(_TABLE, published={'SGD': [98, 87]}), 'groups')
+    table = self._read(raw)
+    self.assertEqual([group.name for group in table.groups], [''])
+    self.assertEqual(table.cell('', 'SGD', 'MNIST').published, 98)
+
+  def test_table_takes_axes_of_another(self):
+    self._write(_TABLE)
+    raw = dict(
+        _without(_without(_TABLE, 'groups'), 'published'),
+        rows='table_1',
+        columns=[{'name': 'MNIST', 'like': 'table_1', 'lost': ['--seed=1']}],
+    )
+    table = self._read(raw, 'table_2')
+    self.assertEqual([row.name for row in table.rows], ['SGD', 'Adam'])
+    self.assertEqual(
+        [flag.text for flag in table.columns[0].flags],
+        ['--task=mnist', '--client_epochs=2', '--seed=1'],
+    )
+
+  def test_what_is_said_of_cells_is_shared(self):
+    cells = [
+        {'row': 'SGD', 'specified': ['--sgd_momentum=0.5']},
+        {'row': 'Adam', 'specified': ['--adam_beta_1=0.5']},
+    ]
+    self._write(dict(_TABLE, cells=cells))
+    shared = {
+        'like': 'table_1',
+        'of': {'row': 'SGD'},
+        'column': 'FMNIST',
+        'origin': 'assumed',
+    }
+    table = self._read(dict(_TABLE, cells=[shared]), 'table_2')
+    found = {
+        (cell.row, cell.column, cell.flags[-1].origin.value)
+        for cell in table.cells
+        if cell.flags[-1].text == '--sgd_momentum=0.5'
+    }
+    self.assertEqual(
+        found, {('SGD', 'FMNIST', 'assumed'), ('Adam', 'FMNIST', 'assumed')}
+    )
+
+  def test_column_may_measure_something_else(self):
+    loss = {'metric': 'loss', 'scale': 1, 'higher_is_better': False}
+    columns = [_TABLE['columns'][0], {**_TABLE['columns'][1], **loss}]
+    table = self._read(dict(_TABLE, columns=columns))
+    self.assertIsNone(table.columns[0].measure)
+    self.assertEqual(
+        table.columns[1].measure, tables.Measure('loss', 1.0, False)
+    )
+
+  def test_table_stands_beside_another(self):
+    self._write(_TABLE)
+    raw = dict(
+        _without(_TABLE, 'published'),
+        rows=[{'name': 'SPS', 'specified': ['--client_optimizer=sps']}],
+        beside='table_1',
+    )
+    table = self._read(raw, 'table_2')
+    self.assertEqual([row.name for row in table.rows], ['SGD', 'Adam', 'SPS'])
+    self.assertLen(table.cells, 12)
+    self.assertEqual(table.cells[0].table, 'table_1')
+    self.assertEqual(table.cells[-1].table, 'table_2')
+
+  def test_table_measures_the_runs_of_another(self):
+    self._write(_TABLE)
+    raw = {
+        'title': 'Losses.',
+        'source': 'Table 2',
+        'runs_of': 'table_1',
+        'metric': 'loss',
+        'higher_is_better': False,
+        'estimate': 'last_100_rounds',
+        'published': {'alpha = 1': {'Adam': [0.5, 0.25]}},
+    }
+    table = self._read(raw, 'table_2')
+    self.assertEqual(table.measure('MNIST'), tables.Measure('loss', 1.0, False))
+    self.assertEqual(table.estimate, 'last_100_rounds')
+    cell = table.cell('alpha = 1', 'Adam', 'FMNIST')
+    self.assertEqual(cell.published, 0.25)
+    self.assertEqual(cell.table, 'table_1')
+    self.assertIsNone(table.cell('alpha = 1', 'SGD', 'MNIST').published)
+
+  def test_figure_joins_the_runs_of_tables(self):
+    self._write(_TABLE)
+    other = dict(_TABLE, rows=['Yogi'], published={})
+    self._write(other, 'table_2')
+    figure = self._read(
+        dict(_FIGURE, runs_of=['table_1', 'table_2'], rows=['Adam', 'Yogi']),
+        'figure_1',
+    )
+    self.assertEqual(
+        {cell.table for cell in figure.cells}, {'table_1', 'table_2'}
+    )
+    self.assertLen(figure.cells, 8)
+
+  def test_figure_has_cells_of_its_table(self):
+    self._write(_TABLE)
+    figure = self._read(
+        dict(_FIGURE, rows=['Adam'], groups=['alpha = 1']), 'figure_1'
+    )
+    self.assertEqual(
+        [cell.experiment_name for cell in figure.cells],
+        [
+            'paper/table_1/alpha_1.adam.mnist',
+            'paper/table_1/alpha_1.adam.fmnist',
+        ],
+    )
+    self.assertEqual(figure.name, 'figure_1')
+    self.assertEqual(figure.figure, {'kind': 'curves'})
+    self.assertEqual(figure.metric, 'accuracy')
+    self.assertLen(figure.columns, 2)
+
+  def test_changed_file_is_read_again(self):
+    self._read(_TABLE)
+    self.assertEqual(self._read(dict(_TABLE, seeds=3)).seeds, 3)
+
+  def test_tables_come_before_figures_by_number(self):
+    for name in ('figure_1', 'table_10', 'table_2'):
+      self._write(_TABLE, name)
+    self._write(_TABLE, paper='another')
+    names = [
+        f'{table.paper}/{table.name}'
+        for table in table_files.load_tables(presets=self.presets)
+    ]
+    self.assertEqual(
+        names,
+        [
+            'another/table_1',
+            'paper/table_2',
+            'paper/table_10',
+            'paper/figure_1',
+        ],
+    )
+    self.assertLen(table_files.load_tables('paper', self.presets), 3)
+
+  @parameterized.parameters(
+      (dict(_TABLE, colour='red'), "paper/table_1 takes title.*'colour'"),
+      (_without(_TABLE, 'title'), "paper/table_1 needs 'title'"),
+      (_without(_TABLE, 'metric'), "paper/table_1 needs 'metric'"),
+      (
+          dict(_TABLE, estimate='mean'),
+          "estimate is one of last_10_evaluations, .*, final, found 'mean'",
+      ),
+      (dict(_TABLE, rows=[{'title': 'SGD'}]), "rows takes name.*'title'"),
+      (dict(_TABLE, rows=[{'note': 'SGD'}]), "rows needs 'name'"),
+      (dict(_TABLE, rows=['SGD', 'SGD']), 'rows names an entry twice: SGD'),
+      (
+          dict(_TABLE, rows='table_9'),
+          "table_1 is like 'table_9', and there is no such table",
+      ),
+      (
+          dict(_TABLE, rows=[{'name': 'SGD', 'like': 'table_9'}]),
+          "table_1 is like 'table_9', and there is no such table",
+      ),
+      (
+          dict(_TABLE, published={'alpha = 2': {}}),
+          "published takes alpha = 1, alpha = 0.1, found 'alpha = 2'",
+      ),
+      (
+          dict(_TABLE, published={'alpha = 1': {'Yogi': [1, 2]}}),
+          "published takes SGD, Adam, found 'Yogi'",
+      ),
+      (
+          dict(_TABLE, published_std={'alpha = 1': {'SGD': [1]}}),
+          "published_std needs 2 numbers in row 'SGD', found 1",
+      ),
+      (
+          dict(_TABLE, columns=['MNIST', 'FMNIST']),
+          "paper/table_1: .'alpha = 1', 'SGD', 'MNIST'. has no --task",
+      ),
+      (
+          dict(_TABLE, cells=[{'row': 'Yogi'}]),
+          "cells: row is one of SGD, Adam, found 'Yogi'",
+      ),
+      (
+          dict(_TABLE, specified=['--{algorithm}_alpha=1']),
+          "has '.*algorithm.*', and no --algorithm",
+      ),
+      (dict(_TABLE, cells=[{'rows': 'SGD'}]), "cells takes group.*'rows'"),
+  )
+  def test_bad_table_is_explained(self, raw, message):
+    self.assertRegex(self._read_error(raw), message)
+
+  @parameterized.parameters(
+      ({'runs_of': 'table_9'}, "no table 'paper/table_9'; there are paper/"),
+      ({'rows': ['Yogi']}, "figure_1: rows takes SGD, Adam, found 'Yogi'"),
+      ({'published': {}}, "figure_1 with runs_of takes .*, found 'published'"),
+      ({'metric': 'loss'}, "figure_1 with runs_of needs 'estimate'"),
+      (
+          {'metric': 'loss', 'estimate': 'mean'},
+          "figure_1: estimate is one of .*, found 'mean'",
+      ),
+      (
+          {'metric': 'loss', 'estimate': 'best', 'published': {'SGD': [1, 2]}},
+          "published takes alpha = 1.*'SGD'",
+      ),
+  )
+  def test_bad_figure_is_explained(self, changes, message):
+    self._write(_TABLE)
+    self.assertRegex(
+        self._read_error({**_FIGURE, **changes}, 'figure_1'), message
+    )
+
+  def test_entry_like_one_that_is_not_there(self):
+    self._write(_TABLE)
+    raw = dict(_TABLE, rows=[{'name': 'Yogi', 'like': 'table_1'}])
+    self.assertRegex(
+        self._read_error(raw, 'table_2'),
+        "rows like table_1 is one of SGD, Adam, found 'Yogi'",
+    )
+
+  @parameterized.parameters('paper/table_2', 'table_1', 'paper', '../paper/t')
+  def test_unknown_table_is_refused_with_those_there_are(self, name):
+    self._write(_TABLE)
+    with self.assertRaisesRegex(
+        table_files.PublishedError, 'there are paper/table_1$'
+    ):
+      table_files.find_table(name, self.presets)
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,62 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of tables and their cells."""
+
+from absl.testing import absltest
+from absl.testing import parameterized
+
+from experiments.published import tables
+
+
+def _cell(group, row, column):
+  return tables.Cell('paper', 'table_1', group, row, column, flags=())
+
+
+class TablesTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      ('', 'SGD', 'MNIST', 'sgd.mnist'),
+      ('alpha = 0.1', 'SGDM(down)', 'MNIST', 'alpha_0.1.sgdm_down.mnist'),
+      ('', 'Delta-SGD', 'CIFAR-10 ResNet-18', 'delta-sgd.cifar-10_resnet-18'),
+      ('10^{-0.5}', '1 + b^t', '', '10_-0.5.1_+_b_t'),
+  )
+  def test_experiment_name_is_a_folder(self, group, row, column, folder):
+    self.assertEqual(
+        _cell(group, row, column).experiment_name, f'paper/table_1/{folder}'
+    )
+
+  def test_cell_is_found_by_its_names(self):
+    cells = (_cell('', 'SGD', 'MNIST'), _cell('', 'Adam', 'MNIST'))
+    table = tables.Table(
+        paper='paper',
+        name='table_1',
+        title='',
+        source='',
+        metric='accuracy',
+        scale=100.0,
+        higher_is_better=True,
+        estimate='final',
+        seeds=1,
+        groups=(tables.Entry(''),),
+        rows=(tables.Entry('SGD'), tables.Entry('Adam')),
+        columns=(tables.Entry('MNIST'),),
+        cells=cells,
+    )
+    self.assertIs(table.cell('', 'Adam', 'MNIST'), cells[1])
+    with self.assertRaisesRegex(KeyError, 'Yogi'):
+      table.cell('', 'Yogi', 'MNIST')
+
+
+if __name__ == '__main__':
+  absltest.main()

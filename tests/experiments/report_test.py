@@ -1,0 +1,143 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the report as a binary."""
+
+import contextlib
+import io
+import pathlib
+import tempfile
+
+from absl import flags
+from absl.testing import absltest
+from absl.testing import parameterized
+
+from experiments import command_line
+from experiments import published
+from experiments import report
+from tests.experiments import binary_testing
+from tests.experiments.reports import made_up_runs
+
+
+def _call(*arguments):
+  """Runs the binary in this process; returns what it prints."""
+  values = flags.FlagValues()
+  report.define(values)
+  values(['report', *map(str, arguments)])
+  out = io.StringIO()
+  with contextlib.redirect_stdout(out):
+    report.main(values)
+  return out.getvalue()
+
+
+class ReportTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    folder = self.enter_context(tempfile.TemporaryDirectory())
+    self.runs_dir = pathlib.Path(folder) / 'runs'
+    self.output_dir = pathlib.Path(folder) / 'out'
+    self.runs_dir.mkdir()
+
+  def test_the_list_needs_no_tensorflow(self):
+    done = binary_testing.run_quickly(
+        'report',
+        '--list',
+        '--table=delta_sgd/table_1',
+        forbidden='tensorflow,matplotlib',
+    )
+    self.assertEqual(done.returncode, 0, done.stderr)
+    lines = done.stdout.splitlines()
+    self.assertLen(lines, 1 + 3 * 8 * 5)
+    self.assertStartsWith(
+        lines[1], 'delta_sgd\ttable_1\talpha = 1 / SGD\tMNIST\t98.3\tpython -m'
+    )
+
+  def test_the_list_can_be_restricted(self):
+    out = _call(
+        '--list',
+        '--table=delta_sgd/table_1',
+        '--rows=SGD,SPS',
+        '--groups=alpha = 1',
+    )
+    self.assertLen(out.splitlines(), 1 + 2 * 5)
+
+  def test_one_cell_of_a_published_table(self):
+    table = published.find_table('delta_sgd/table_1')
+    cell = table.cell('alpha = 1', 'SGD', 'MNIST')
+    hparams = {
+        item.name: item.value
+        for item in published.hyperparameters(cell)
+        if item.value is not None
+    }
+    made_up_runs.write_cell(
+        self.runs_dir,
+        cell,
+        [[0.9] * hparams['total_rounds']],
+        **{**hparams, 'rounds_per_evaluation': 1, 'client_epochs': 1},
+    )
+    arguments = (
+        '--table=delta_sgd/table_1',
+        '--groups=alpha = 1',
+        '--columns=MNIST',
+        f'--runs_dir={self.runs_dir}',
+        f'--output_dir={self.output_dir}',
+    )
+    out = _call(*arguments)
+    self.assertIn('delta_sgd/table_1.html: ', out)
+    text = (self.output_dir / 'delta_sgd' / 'table_1.md').read_text()
+    self.assertIn("--table=delta_sgd/table_1 '--groups=alpha = 1'", text)
+    self.assertIn(f'--output_dir={self.output_dir}\n', text)
+    self.assertNotIn('FMNIST', text.split('## Measured')[1])
+
+  @parameterized.named_parameters(
+      ('nothing', [], 'give --list, --table, --paper or --runs$'),
+      ('two_things', ['--runs=a', '--list'], 'drop it or --list$'),
+      (
+          'table',
+          ['--table=x/y'],
+          "there is no table 'x/y'; there are delta_sgd",
+      ),
+      (
+          'row',
+          ['--table=delta_sgd/table_1', '--rows=Lion'],
+          "--rows of delta_sgd/table_1 are SGD, .*, found 'Lion'$",
+      ),
+      (
+          'runs_dir',
+          ['--table=delta_sgd/table_1', '--runs_dir=/nowhere'],
+          '--runs_dir=/nowhere is no folder',
+      ),
+      ('runs', ['--runs=/nowhere'], '/nowhere is not the folder of a run'),
+  )
+  def test_errors_of_the_user(self, arguments, sentence):
+    if not any('runs_dir' in argument for argument in arguments):
+      arguments = [*arguments, f'--runs_dir={self.runs_dir}']
+    with self.assertRaisesRegex(command_line.UserError, sentence) as caught:
+      _call(*arguments, f'--output_dir={self.output_dir}')
+    self.assertNotIn('\n', str(caught.exception))
+    self.assertFalse(self.output_dir.exists())
+
+  def test_help_and_typos_need_no_tensorflow(self):
+    for arguments, exit_code, text in (
+        (['--help'], 0, '--runs_dir'),
+        (['--table=x/y', f'--runs_dir={self.runs_dir}'], 2, 'error: there is'),
+    ):
+      done = binary_testing.run_quickly('report', *arguments)
+      self.assertEqual(done.returncode, exit_code, done.stderr)
+      self.assertIn(text, done.stdout + done.stderr)
+      self.assertNotIn('Traceback', done.stderr)
+
+
+if __name__ == '__main__':
+  absltest.main()

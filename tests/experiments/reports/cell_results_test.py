@@ -1,0 +1,158 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of what counts as a result of a cell."""
+
+import dataclasses
+import math
+import pathlib
+import tempfile
+
+from absl.testing import absltest
+from absl.testing import parameterized
+
+from experiments import published
+from experiments.reports import cell_results
+from experiments.reports import expected_times
+from experiments.reports import run_folders
+from tests.experiments.reports import made_up_runs
+
+
+class CellResultsTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    folder = self.enter_context(tempfile.TemporaryDirectory())
+    self.runs_dir = pathlib.Path(folder)
+    self.table = made_up_runs.build_table(rows=['SGD'])
+    (self.cell,) = self.table.cells
+
+  def _write(self, values_by_seed, **kwargs):
+    made_up_runs.write_cell(self.runs_dir, self.cell, values_by_seed, **kwargs)
+
+  def _collect(self):
+    (result,) = cell_results.collect(self.table, self.runs_dir)
+    return result
+
+  def test_mean_and_std_over_seeds_in_the_unit_of_the_table(self):
+    self._write([[0.1, 0.2, 0.3, 0.5], [0.1, 0.2, 0.3, 0.7]])
+    result = self._collect()
+    self.assertEqual(result.status, 'measured')
+    self.assertEqual(list(result.runs), [0, 1])
+    self.assertAlmostEqual(result.mean, 60.0)
+    self.assertAlmostEqual(result.std, math.sqrt(200.0))
+    self.assertEqual(result.runs[0].seconds, 2.0)
+    self.assertEqual(result.runs[0].gradient_evaluations, 40)
+    self.assertEqual(result.runs[0].num_bytes, 600)
+
+  def test_one_seed_has_no_std(self):
+    self._write([[0.1, 0.2, 0.3, 0.5]])
+    self.assertIsNone(self._collect().std)
+
+  def test_nothing_was_run(self):
+    result = self._collect()
+    self.assertEqual(result.status, 'not run')
+    self.assertIsNone(result.mean)
+
+  @parameterized.named_parameters(
+      ('unfinished', {}, 3, 'unfinished, 3 of 4 rounds'),
+      (
+          'a_trial_of_two_rounds',
+          {'total_rounds': 2},
+          2,
+          r'other hyperparameters, total_rounds=2 \(the cell has 4\)',
+      ),
+      (
+          'another_batch_size',
+          {'client_batch_size': 7},
+          4,
+          r'other hyperparameters, client_batch_size=7 \(the cell has 5\)',
+      ),
+      (
+          'made_up_data',
+          {'use_synthetic_data': True},
+          4,
+          'other hyperparameters, use_synthetic_data=True',
+      ),
+      (
+          'another_seed',
+          {'seed': 3},
+          4,
+          r'other hyperparameters, seed=3 \(the cell has 0\)',
+      ),
+  )
+  def test_what_does_not_count(self, hparams, num_rounds, problem):
+    self._write([[0.5] * num_rounds], **hparams)
+    result = self._collect()
+    self.assertEqual(result.status, 'does not count')
+    self.assertIsNone(result.mean)
+    self.assertRegex(result.problems[0], f'^seed 0: {problem}')
+
+  def test_a_finished_seed_counts_beside_an_unfinished_one(self):
+    self._write([[0.5] * 4, [0.7] * 2])
+    result = self._collect()
+    self.assertEqual(result.numbers, {0: 50.0})
+    self.assertLen(result.problems, 1)
+
+  @parameterized.parameters(1.0, 1000.0)
+  def test_a_run_that_diverged_has_no_number(self, before):
+    self.table = made_up_runs.build_table(
+        rows=['SGD'], metric='loss', scale=1.0, higher_is_better=False
+    )
+    self._write([[before, before, before, math.nan]], metric='loss')
+    result = self._collect()
+    self.assertEqual(result.status, 'diverged')
+    self.assertTrue(math.isnan(result.mean))
+
+  def test_a_column_may_measure_something_else(self):
+    column = dataclasses.replace(
+        self.table.columns[0],
+        measure=published.Measure('clients/loss', 1.0, False),
+    )
+    self.table = dataclasses.replace(self.table, columns=(column,))
+    self._write([[0.1, 0.2, 0.3, 0.5]])
+    self.assertEqual(self._collect().numbers, {0: 0.25})
+
+  def test_damaged_runs_are_an_error(self):
+    self._write([[0.5] * 4])
+    path = self.runs_dir / self.cell.experiment_name / 'seed_0'
+    (path / 'hparams.json').write_text('{')
+    with self.assertRaisesRegex(
+        run_folders.RunError, 'seed_0/hparams.json is damaged'
+    ):
+      self._collect()
+    # What is expected of others does not depend on it.
+    times = expected_times.ExpectedTimes(self.runs_dir)
+    self.assertEqual(times.describe(self.cell, 1), 'unknown')
+
+  def test_expected_times_come_from_runs_of_the_same_task_and_model(self):
+    made_up_runs.write_run(self.runs_dir / 'any' / 'run', [0.5] * 2)
+    made_up_runs.write_run(
+        self.runs_dir / 'other', [0.5] * 9, digits_model='logistic'
+    )
+    times = expected_times.ExpectedTimes(self.runs_dir)
+    # Four rounds of half a second, with three seeds.
+    self.assertEqual(times.describe(self.cell, 3), '6 s')
+
+  @parameterized.parameters(
+      (0.2, '1 s'),
+      (200, '3 min 20 s'),
+      (7500, '2 h 5 min'),
+      (59.5, '1 min 0 s'),
+  )
+  def test_times_in_words(self, seconds, text):
+    self.assertEqual(expected_times.format_seconds(seconds), text)
+
+
+if __name__ == '__main__':
+  absltest.main()

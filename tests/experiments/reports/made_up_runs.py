@@ -1,0 +1,154 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Folders of runs that nobody has trained, for the tests of reports."""
+
+from collections.abc import Mapping, Sequence
+import csv
+import json
+import pathlib
+from typing import Any, Optional
+
+from experiments import published
+
+_STEP_SIZES = ('mean', 'min', 'max')
+
+
+def build_table(
+    *,
+    num_seeds: int = 1,
+    metric: str = 'accuracy',
+    scale: float = 100.0,
+    higher_is_better: bool = True,
+    groups: Sequence[str] = ('',),
+    rows: Sequence[str] = ('SGD', 'Delta-SGD'),
+    columns: Sequence[str] = ('digits',),
+    numbers: Optional[Mapping[tuple[str, str, str], float]] = None,
+    figure: Optional[Mapping[str, Any]] = None,
+) -> published.Table:
+  """Returns a table on the digits; rows differ in nothing but their names.
+
+  Args:
+    num_seeds: The runs of a cell.
+    metric: What is compared.
+    scale: What a measured metric is multiplied by.
+    higher_is_better: Whether the largest number is the best.
+    groups: The names of the groups.
+    rows: The names of the rows.
+    columns: The names of the columns.
+    numbers: The published numbers by group, row and column.
+    figure: How it is drawn.
+
+  Returns:
+    The table.
+  """
+  flags = tuple(
+      published.GivenFlag(text.partition('=')[0].lstrip('-'), text, origin)
+      for text, origin in (
+          ('--task=digits', published.Origin.SPECIFIED),
+          ('--total_rounds=4', published.Origin.SPECIFIED),
+          ('--client_batch_size=5', published.Origin.ASSUMED),
+          ('--client_epochs=1', published.Origin.LOST),
+      )
+  )
+  keys = [(g, r, c) for g in groups for r in rows for c in columns]
+  return published.Table(
+      paper='paper',
+      name='table_1',
+      title='Made-up numbers.',
+      source='no paper, Table 1',
+      metric=metric,
+      scale=scale,
+      higher_is_better=higher_is_better,
+      estimate='final',
+      seeds=num_seeds,
+      groups=tuple(map(published.Entry, groups)),
+      rows=tuple(map(published.Entry, rows)),
+      columns=tuple(map(published.Entry, columns)),
+      cells=tuple(
+          published.Cell(
+              'paper', 'table_1', *key, flags, (numbers or {}).get(key)
+          )
+          for key in keys
+      ),
+      figure=figure,
+  )
+
+
+def write_run(
+    path: pathlib.Path,
+    values: Sequence[float],
+    *,
+    metric: str = 'accuracy',
+    step_size: Optional[float] = None,
+    **hparams: Any,
+):
+  """Writes the folder of a run with one evaluation a round.
+
+  Args:
+    path: The folder.
+    values: The metric by round, from the first on.
+    metric: The name of the metric.
+    step_size: The mean step size of the clients; none by default.
+    **hparams: What hparams.json says, or says otherwise.
+  """
+  path.mkdir(parents=True, exist_ok=True)
+  recorded = {
+      'task': 'digits',
+      'digits_model': 'cnn',
+      'total_rounds': 4,
+      'client_batch_size': 5,
+      'rounds_per_evaluation': 1,
+      'seed': 0,
+      **hparams,
+  }
+  (path / 'hparams.json').write_text(json.dumps(recorded))
+  rows = []
+  for i, value in enumerate(values):
+    row = {
+        'round_num': i + 1,
+        f'evaluation/{metric}': value,
+        'clients/loss': 1.0 / (i + 1),
+        'clients/num_gradient_evaluations': 10,
+        'clients/bytes_down': 100,
+        'clients/bytes_up': 50,
+        'device': 'CPU:0',
+        'seconds': 0.5,
+    }
+    if step_size is not None:
+      for name, factor in zip(_STEP_SIZES, (1.0, 0.5, 2.0)):
+        row[f'clients/step_size_{name}'] = step_size * factor
+    rows.append(row)
+  with open(path / 'metrics.csv', 'w', encoding='utf-8', newline='') as file:
+    writer = csv.DictWriter(file, list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+
+
+def write_cell(
+    runs_dir: pathlib.Path,
+    cell: published.Cell,
+    values_by_seed: Sequence[Sequence[float]],
+    **kwargs: Any,
+):
+  """Writes the runs of a cell.
+
+  Args:
+    runs_dir: The folder of all runs.
+    cell: The cell.
+    values_by_seed: The metric by round, for the seeds 0, 1, ...
+    **kwargs: Of `write_run`.
+  """
+  for seed, values in enumerate(values_by_seed):
+    folder = runs_dir / cell.experiment_name / f'seed_{seed}'
+    write_run(folder, values, **{'seed': seed, **kwargs})

@@ -1,0 +1,133 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of pages as Markdown and HTML."""
+
+import html.parser
+import pathlib
+import tempfile
+
+from absl.testing import absltest
+
+from experiments.reports import markdown
+from experiments.reports import pages
+from experiments.reports import web_page
+
+_VOID = ('meta', 'img')
+
+
+class _Reader(html.parser.HTMLParser):
+  """Collects tags and texts, and checks that tags are closed in order."""
+
+  def __init__(self):
+    super().__init__()
+    self.open, self.tags, self.text = [], [], ''
+
+  def handle_starttag(self, tag, attrs):
+    self.tags.append((tag, dict(attrs)))
+    if tag not in _VOID:
+      self.open.append(tag)
+
+  def handle_endtag(self, tag):
+    assert self.open.pop() == tag, tag
+
+  def handle_data(self, data):
+    self.text += data
+
+
+def _read(page):
+  reader = _Reader()
+  reader.feed(web_page.render(page))
+  assert not reader.open, reader.open
+  return reader
+
+
+class PageRenderingTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    folder = self.enter_context(tempfile.TemporaryDirectory())
+    self.png = pathlib.Path(folder) / 'table_1.png'
+    self.png.write_bytes(b'picture')
+    self.page = pages.Page(
+        'A < B & "C"',
+        [
+            pages.Heading('Numbers'),
+            pages.Paragraph('**Bold**, `a<b`, <i> and [us](https://x.y/?a&b).'),
+            pages.Table(['row', 'x|y'], [['a', '**1.0** (0.0)'], ['b', '2 †']]),
+            pages.Figure(self.png, 'What [it] <shows>.', 'python -m x'),
+            pages.Code('run <this> && that'),
+        ],
+    )
+
+  def test_markdown(self):
+    self.assertEqual(
+        markdown.render(self.page),
+        """# A &lt; B & "C"
+
+## Numbers
+
+**Bold**, `a<b`, &lt;i> and [us](https://x.y/?a&b).
+
+| row | x\\|y |
+| :--- | ---: |
+| a | **1.0** (0.0) |
+| b | 2 † |
+
+![What (it) &lt;shows>.](table_1.png)
+
+What [it] &lt;shows>. Made by `python -m x`.
+
+```
+run <this> && that
+```
+""",
+    )
+
+  def test_html_is_escaped_and_well_formed(self):
+    reader = _read(self.page)
+    self.assertIn('Bold, a<b, <i> and us.', reader.text)
+    self.assertIn('run <this> && that', reader.text)
+    self.assertNotIn('shows>', [tag for tag, _ in reader.tags])
+    tags = [tag for tag, _ in reader.tags]
+    self.assertEqual(tags.count('strong'), 2)
+    self.assertNotIn('i', tags)
+    attributes = dict(reader.tags)
+    self.assertEqual(attributes['a'], {'href': 'https://x.y/?a&b'})
+    self.assertEqual(attributes['img']['alt'], 'What [it] <shows>.')
+
+  def test_html_needs_no_other_file(self):
+    reader = _read(self.page)
+    sources = [a['src'] for _, a in reader.tags if 'src' in a]
+    self.assertEqual(sources, ['data:image/png;base64,cGljdHVyZQ=='])
+    self.assertNotIn('link', [tag for tag, _ in reader.tags])
+    self.assertNotIn('script', [tag for tag, _ in reader.tags])
+
+  def test_html_is_made_for_phones_and_for_the_dark(self):
+    text = web_page.render(self.page)
+    self.assertIn('name="viewport" content="width=device-width', text)
+    self.assertIn('prefers-color-scheme: dark', text)
+    wide = [a for tag, a in _read(self.page).tags if tag == 'div']
+    self.assertEqual(wide, [{'class': 'wide'}])
+
+  def test_words_stand_left_and_numbers_right(self):
+    cells = [a.get('class') for tag, a in _read(self.page).tags if tag == 'td']
+    self.assertEqual(cells, ['word', None, 'word', None])
+
+  def test_an_address_that_runs_code_is_no_link(self):
+    page = pages.Page('', [pages.Paragraph('[x](javascript:alert)')])
+    self.assertNotIn('a', [tag for tag, _ in _read(page).tags])
+
+
+if __name__ == '__main__':
+  absltest.main()

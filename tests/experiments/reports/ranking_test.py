@@ -1,0 +1,87 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of gaps, places and shares."""
+
+import math
+
+from absl.testing import absltest
+from absl.testing import parameterized
+
+from experiments import published
+from experiments.reports import cell_results
+from experiments.reports import ranking
+
+
+def _column(**values):
+  return {('', row, 'c'): value for row, value in values.items()}
+
+
+class RankingTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      # 98.4 - 97.9 is 0.5000000000000000 and a bit in binary.
+      ('within', 97.9, 0.5, True, False),
+      ('between', 97.8, 0.6, False, False),
+      ('at_two', 96.4, 2.0, False, False),
+      ('beyond_two', 96.3, 2.1, False, True),
+  )
+  def test_gaps_and_thresholds(self, value, gap, is_close, is_far):
+    standings = ranking.rank(_column(best=98.4, other=value))
+    self.assertEqual(
+        standings['', 'best', 'c'], ranking.Standing(0.0, 1, True, False)
+    )
+    self.assertEqual(
+        standings['', 'other', 'c'],
+        ranking.Standing(gap, 2, is_close, is_far),
+    )
+
+  def test_ties_share_the_better_place(self):
+    standings = ranking.rank(_column(a=3.0, b=3.0, c=1.0, d=2.0))
+    places = [standings['', row, 'c'].place for row in 'abcd']
+    self.assertEqual(places, [1, 1, 4, 3])
+
+  def test_the_smallest_loss_is_the_best(self):
+    standings = ranking.rank(_column(a=0.1, b=0.3), lower_is_better=[('', 'c')])
+    self.assertEqual(standings['', 'a', 'c'].place, 1)
+    self.assertEqual(standings['', 'b', 'c'].gap, 0.2)
+
+  def test_groups_and_columns_are_compared_within_themselves(self):
+    numbers = {
+        ('g', 'a', 'c'): 1.0,
+        ('g', 'b', 'c'): 2.0,
+        ('h', 'a', 'c'): 1.0,
+        ('g', 'a', 'd'): 1.0,
+    }
+    places = {key: s.place for key, s in ranking.rank(numbers).items()}
+    self.assertEqual(list(places.values()), [2, 1, 1, 1])
+
+  def test_what_was_not_measured_or_diverged_has_no_standing(self):
+    standings = ranking.rank(_column(a=1.0, b=None, c=math.nan))
+    self.assertEqual(list(standings), [('', 'a', 'c')])
+
+  def test_a_row_without_a_rival_wins_nothing(self):
+    self.assertIsNone(ranking.share_of_places(_column(a=1.0, b=None), 'a', 1))
+    self.assertIsNone(ranking.share_of_places(_column(a=1.0, b=2.0), 'z', 1))
+
+  @parameterized.parameters((1, 11, '73 %'), (2, 15, '100 %'))
+  def test_delta_sgd_leads_its_published_table(self, place, count, percent):
+    table = published.find_table('delta_sgd/table_1')
+    numbers = cell_results.published_numbers(table.cells)
+    share = ranking.share_of_places(numbers, 'Delta-SGD', place)
+    self.assertEqual(share, count / 15)
+    self.assertEqual(f'{100 * share:.0f} %', percent)
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,136 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of what counts as finished."""
+
+import json
+import pathlib
+import tempfile
+
+from absl.testing import absltest
+from absl.testing import parameterized
+
+from experiments import command_line
+from experiments.sweeps import records
+from tests.experiments.sweeps import sweep_testing
+
+
+class RecordsTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.output_dir = pathlib.Path(
+        self.enter_context(tempfile.TemporaryDirectory())
+    )
+
+  def _trial(self, **given):
+    (trial,) = sweep_testing.build_trials(self.output_dir, ('0.1',), **given)
+    return trial
+
+  def _write(self, trial, num_rounds=3, **hparams):
+    """Writes what a run has left."""
+    trial.folder.mkdir(parents=True, exist_ok=True)
+    found = {
+        **{n: v for n, v in trial.hparams.items() if v is not None},
+        'total_rounds': 3,
+        **hparams,
+    }
+    (trial.folder / 'hparams.json').write_text(json.dumps(found))
+    rows = [f'{n},0.5\n' for n in range(1, num_rounds + 1)]
+    (trial.folder / 'metrics.csv').write_text(
+        'round_num,train/accuracy\n' + ''.join(rows)
+    )
+
+  def _is_finished(self, trial):
+    return records.Record(trial.home).is_finished(trial)
+
+  def test_nothing_is_not_finished(self):
+    self.assertFalse(self._is_finished(self._trial()))
+
+  @parameterized.parameters((3, True), (2, False), (0, False))
+  def test_files_tell_without_a_record(self, num_rounds, expected):
+    trial = self._trial()
+    self._write(trial, num_rounds)
+    self.assertEqual(self._is_finished(trial), expected)
+
+  @parameterized.named_parameters(
+      ('other_rate', {}, {'client_learning_rate': 0.2}),
+      ('more_rounds', {'total_rounds': '5'}, {}),
+      ('final_evaluation', {'final_evaluations': 'central'}, {}),
+  )
+  def test_files_of_other_flags_are_not_finished(self, given, hparams):
+    trial = self._trial(**given)
+    self._write(trial, **hparams)
+    self.assertFalse(self._is_finished(trial))
+
+  def test_a_record_tells_of_early_stopping(self):
+    trial = self._trial(early_stopping_patience='1')
+    self._write(trial, num_rounds=2)
+    self.assertFalse(self._is_finished(trial))
+    records.Record(trial.home).add(trial)
+    self.assertTrue(self._is_finished(trial))
+
+  def test_a_record_of_other_flags_does_not_count(self):
+    trial = self._trial()
+    self._write(trial)
+    records.Record(trial.home).add(trial)
+    self.assertTrue(self._is_finished(self._trial(data_dir='elsewhere')))
+    # The default before, which the files cannot tell from a value.
+    self.assertFalse(self._is_finished(self._trial(clients_per_round='10')))
+
+  def test_a_record_without_a_folder_does_not_count(self):
+    trial = self._trial()
+    records.Record(trial.home).add(trial)
+    self.assertFalse(self._is_finished(trial))
+
+  def test_a_damaged_record_is_one_sentence(self):
+    trial = self._trial()
+    records.Record(trial.home).add(trial)
+    (trial.home / 'sweep.json').write_text('{')
+    with self.assertRaisesRegex(
+        command_line.UserError, 'sweep.json is damaged'
+    ):
+      records.Record(trial.home)
+
+  def test_last_row_has_the_last_values_of_whole_lines(self):
+    (self.output_dir / 'metrics.csv').write_text(
+        'round_num,evaluation/accuracy\n1,0.5\n2,\n3'
+    )
+    self.assertEqual(
+        records.read_last_row(self.output_dir),
+        {'round_num': '2', 'evaluation/accuracy': '0.5'},
+    )
+
+  def test_last_row_of_a_long_file(self):
+    rows = [f'{n},{n / 1000}\n' for n in range(1, 20_001)]
+    (self.output_dir / 'metrics.csv').write_text(
+        'round_num,x\n' + ''.join(rows)
+    )
+    self.assertEqual(
+        records.read_last_row(self.output_dir),
+        {'round_num': '20000', 'x': '20.0'},
+    )
+
+  def test_a_second_sweep_is_kept_out(self):
+    with records.locked(self.output_dir):
+      with self.assertRaisesRegex(
+          command_line.EnvironmentalError, 'another sweep'
+      ):
+        with records.locked(self.output_dir):
+          self.fail('Two sweeps were let in.')
+    with records.locked(self.output_dir) as descriptor:
+      self.assertGreater(descriptor, 2)
+
+
+if __name__ == '__main__':
+  absltest.main()

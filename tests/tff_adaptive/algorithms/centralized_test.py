@@ -1,0 +1,201 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of centralized training.
+
+The oracle is a plain loop of the same optimizer over the same batches of a
+least squares problem, in float64, without rounds.
+"""
+
+import functools
+
+from absl.testing import parameterized
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.tff_adaptive import testing
+from tests.tff_adaptive.runtime import compiled_testing
+from tff_adaptive import algorithms
+from tff_adaptive import finalizers
+from tff_adaptive import optimizers
+from tff_adaptive.optimizers import schedules
+
+_OPTIMIZERS = {
+    'adam': functools.partial(optimizers.build_adam, 0.05),
+    'sgd': optimizers.build_sgd,
+    'sgdm': functools.partial(optimizers.build_sgd, momentum=0.9),
+    'adagrad': optimizers.build_adagrad,
+    'yogi': optimizers.build_yogi,
+    'delta_sgd': optimizers.build_delta_sgd,
+    'sps': optimizers.build_sps,
+    'sps_max': optimizers.build_sps_max,
+    'sps_smooth': optimizers.build_sps_smooth,
+    'armijo': optimizers.build_armijo,
+}
+_OF_FEDERATIONS = {
+    'fedcada_adam': optimizers.build_fedcada_adam,
+    'scaffold_sgd': lambda: optimizers.build_scaffold_sgd(10),
+    'fedexp': finalizers.build_fedexp,
+}
+
+
+@functools.cache
+def _build(name, **options):
+  model = testing.least_squares_model(np.float64, num_outputs=1)
+  return algorithms.build_centralized(model, _OPTIMIZERS[name](), **options)
+
+
+def _rounds(num_rounds=3, num_batches=2):
+  """Batches of 4 examples, for each round."""
+  generator = np.random.default_rng(0)
+  return [
+      [
+          (generator.normal(size=[4, 3]), generator.normal(size=[4, 1]))
+          for _ in range(num_batches)
+      ]
+      for _ in range(num_rounds)
+  ]
+
+
+def _run(process, rounds):
+  """What every round returns, on the compiled runtime."""
+  outputs = []
+  with compiled_testing.installed('loop'):
+    state = process.initialize()
+    for batches in rounds:
+      outputs.append(process.next(state, [batches]))
+      state = outputs[-1].state
+  return outputs
+
+
+def _run_without_rounds(optimizer, weights, rounds):
+  """The weights and the optimizer's state after all batches."""
+  weights = tuple(map(tf.constant, weights))
+  state = optimizer.initialize(
+      tuple(tf.TensorSpec(w.shape, w.dtype) for w in weights)
+  )
+  for x, y in sum(rounds, []):
+
+    def value_and_grad(point, x=x, y=y):
+      with tf.GradientTape() as tape:
+        tape.watch(point)
+        kernel, bias = point
+        loss = tf.reduce_mean(tf.square(x @ kernel + bias - y))
+      return loss, tape.gradient(loss, point)
+
+    value, gradients = value_and_grad(weights)
+    extra_args = {}
+    if getattr(optimizer, 'takes_extra_args', False):
+      extra_args = dict(value=value, value_and_grad_fn=value_and_grad)
+    state, weights = optimizer.next(state, weights, gradients, **extra_args)
+  return weights, state
+
+
+class CentralizedTest(compiled_testing.TestCase):
+
+  def _check_against_plain_loop(self, name):
+    rounds = _rounds()
+    process = _build(name)
+    outputs = _run(process, rounds)
+    state = outputs[-1].state
+    initial = testing.trainable(process.initialize())
+    weights, optimizer_state = _run_without_rounds(
+        _OPTIMIZERS[name](), initial, rounds
+    )
+    self.assertNotAllClose(weights[0], initial[0])
+    self.assertAllClose(testing.trainable(state), weights, rtol=1e-6)
+    for part, value in state.client_work['shared'].items():
+      self.assertAllClose(value, optimizer_state[part], rtol=1e-6)
+    measured = outputs[-1].metrics['client_work']['clients']
+    self.assertEqual(measured['num_clients'], 1)
+    self.assertEqual(measured['num_examples'], 8)
+    self.assertEqual(measured['num_steps'], 2)
+
+  def test_adam_is_that_of_a_plain_loop(self):
+    self._check_against_plain_loop('adam')
+    state = _run(_build('adam'), _rounds())[-1].state
+    self.assertEqual(state.client_work['shared']['num_steps'], 3 * 2)
+    self.assertEqual(state.client_work['round_num'], 3)
+
+  @parameterized.parameters(*[name for name in _OPTIMIZERS if name != 'adam'])
+  @pytest.mark.slow
+  def test_optimizer_is_that_of_a_plain_loop(self, name):
+    self._check_against_plain_loop(name)
+
+  def test_round_that_is_not_finite_leaves_model_and_state(self):
+    first, bad, last = _rounds()
+    bad[1][0][2, 1] = np.nan
+    outputs = _run(_build('adam'), [first, bad, last])
+    before, after = outputs[0].state, outputs[1].state
+    self.assert_same_bits(testing.trainable(after), testing.trainable(before))
+    self.assert_same_bits(
+        after.client_work['shared'], before.client_work['shared']
+    )
+    metrics = outputs[1].metrics
+    self.assertEqual(metrics['finalizer']['update_non_finite'], 1)
+    self.assertEqual(metrics['client_work']['clients']['num_rejected'], 1)
+    # Training goes on as if that round had not been.
+    without = _run(_build('adam'), [first, last])
+    self.assert_same_bits(
+        testing.trainable(outputs[2].state),
+        testing.trainable(without[1].state),
+    )
+
+  @pytest.mark.slow
+  def test_schedule_holds_by_round_and_keeps_the_momentum(self):
+    schedule = schedules.build_table({0: 1.0, 1: 0.0})
+    process = _build('sgdm', client_schedule=schedule)
+    states = [output.state for output in _run(process, _rounds())]
+    first, *later = map(testing.trainable, states)
+    for weights in later:
+      self.assert_same_bits(weights, first)
+    accumulators = [
+        s.client_work['inner']['shared']['accumulator'] for s in states
+    ]
+    self.assertNotAllClose(accumulators[0][0], accumulators[1][0])
+
+  @pytest.mark.slow
+  @pytest.mark.usefixtures('native_runtime')
+  def test_native_runtime_gives_the_same(self):
+    rounds = _rounds()
+    process = _build('adam')
+    state = process.initialize()
+    for batches in rounds:
+      state = process.next(state, [batches]).state
+    compiled = _run(process, rounds)[-1].state
+    self.assertAllClose(
+        testing.trainable(state), testing.trainable(compiled), rtol=1e-12
+    )
+    self.assertAllClose(
+        tf.nest.flatten(state.client_work),
+        tf.nest.flatten(compiled.client_work),
+        rtol=1e-12,
+    )
+
+  @parameterized.parameters(*_OF_FEDERATIONS)
+  def test_rule_of_a_federation_raises(self, name):
+    with self.assertRaisesRegex(ValueError, 'works without clients, found _'):
+      algorithms.build_centralized(
+          testing.least_squares_model(np.float64, 1), _OF_FEDERATIONS[name]()
+      )
+
+  def test_what_is_no_optimizer_raises(self):
+    with self.assertRaisesRegex(TypeError, 'client optimizer must be a'):
+      algorithms.build_centralized(
+          testing.least_squares_model(np.float64, 1), 'adam'
+      )
+
+
+if __name__ == '__main__':
+  tf.test.main()

@@ -1,0 +1,141 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of curves with bands."""
+
+import pathlib
+import tempfile
+from unittest import mock
+
+from absl.testing import absltest
+from absl.testing import parameterized
+from matplotlib import figure
+from matplotlib import image
+import numpy as np
+
+from tff_adaptive.analysis import band_curves
+
+
+def _curve(level, num_points=5, spread=0.1):
+  x = np.arange(1, num_points + 1)
+  mean = np.full(num_points, level)
+  return band_curves.BandCurve(x, mean, mean - spread, mean + spread)
+
+
+class BandCurvesTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    folder = self.enter_context(tempfile.TemporaryDirectory())
+    self.png = pathlib.Path(folder) / 'plots' / 'curves.png'
+
+  def _draw(self, panels, **options):
+    """Draws and returns the figure, which is caught when it is saved."""
+    saved = []
+    original = figure.Figure.savefig
+
+    def savefig(drawing, *args, **kwargs):
+      saved.append(drawing)
+      original(drawing, *args, **kwargs)
+
+    with mock.patch.object(figure.Figure, 'savefig', savefig):
+      band_curves.plot_band_curves(panels, self.png, **options)
+    self.assertGreater(np.std(image.imread(self.png)), 0.02)
+    return saved[0]
+
+  def test_draws_lines_bands_and_labels(self):
+    drawing = self._draw(
+        {'MNIST': {'SGD': _curve(1.0)}, 'FMNIST': {'SGD': _curve(2.0)}},
+        title='T',
+        y_label='test accuracy (%)',
+        y_min=0.0,
+        y_max=4.0,
+    )
+    self.assertEqual(drawing.get_suptitle(), 'T')
+    for axes, title, level in zip(drawing.axes, ('MNIST', 'FMNIST'), (1, 2)):
+      self.assertEqual(axes.get_title(loc='left'), title)
+      self.assertEqual(axes.get_xlabel(), 'round')
+      self.assertEqual(axes.get_ylabel(), 'test accuracy (%)')
+      self.assertEqual(axes.get_ylim(), (0.0, 4.0))
+      (line,) = axes.get_lines()
+      np.testing.assert_array_equal(line.get_ydata(), [level] * 5)
+      (band,) = axes.collections
+      edges = band.get_paths()[0].vertices[:, 1]
+      np.testing.assert_allclose(
+          [edges.min(), edges.max()], [level - 0.1, level + 0.1]
+      )
+
+  def test_one_run_has_no_band(self):
+    (axes,) = self._draw({'': {'SGD': _curve(1.0, spread=0.0)}}).axes
+    self.assertEmpty(axes.collections)
+
+  def test_a_method_looks_the_same_in_all_panels_and_figures(self):
+    names = ['SGD', 'Adam', 'SPS']
+    drawing = self._draw(
+        {
+            'a': {'SPS': _curve(1.0)},
+            'b': {'Adam': _curve(1.0), 'SPS': _curve(2.0)},
+        },
+        names=names,
+    )
+    other = self._draw({'a': {n: _curve(1.0) for n in names}})
+    looks = [
+        (line.get_color(), line.get_marker(), line.get_linestyle())
+        for axes in (drawing.axes[0], drawing.axes[1], other.axes[0])
+        for line in axes.get_lines()
+    ]
+    sps, adam, sps_again, sgd_other, adam_other, sps_other = looks
+    self.assertEqual(sps, sps_again)
+    self.assertEqual(sps, sps_other)
+    self.assertEqual(adam, adam_other)
+    self.assertLen({sgd_other, adam_other, sps_other}, 3)
+    (legend,) = drawing.legends
+    self.assertEqual([t.get_text() for t in legend.texts], ['Adam', 'SPS'])
+
+  def test_many_methods_differ_in_more_than_colour(self):
+    names = [f'method {i}' for i in range(12)]
+    (axes,) = self._draw(
+        {'': {n: _curve(float(i)) for i, n in enumerate(names)}}
+    ).axes
+    looks = {
+        (line.get_marker(), str(line.get_linestyle()))
+        for line in axes.get_lines()
+    }
+    self.assertLen(looks, 12)
+
+  def test_logarithmic_axes_name_the_few_values(self):
+    x = np.array([0.01, 0.1, 1.0])
+    curve = band_curves.BandCurve(x, x, x, x)
+    (axes,) = self._draw({'': {'a': curve}}, log_x=True, log_y=True).axes
+    self.assertEqual((axes.get_xscale(), axes.get_yscale()), ('log', 'log'))
+    self.assertEqual(
+        [label.get_text() for label in axes.get_xticklabels()],
+        ['0.01', '0.1', '1'],
+    )
+
+  def test_names_from_left_to_right(self):
+    x = np.arange(2)
+    curve = band_curves.BandCurve(x, x, x, x)
+    (axes,) = self._draw({'': {'a': curve}}, x_names=['low', 'high']).axes
+    self.assertEqual(
+        [label.get_text() for label in axes.get_xticklabels()], ['low', 'high']
+    )
+
+  def test_nothing_to_draw_is_an_error(self):
+    with self.assertRaisesRegex(ValueError, '^There is no curve to draw.$'):
+      band_curves.plot_band_curves({'a': {}}, self.png)
+    self.assertFalse(self.png.exists())
+
+
+if __name__ == '__main__':
+  absltest.main()

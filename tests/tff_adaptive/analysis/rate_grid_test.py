@@ -1,0 +1,126 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of heat maps over learning rates, and of the best rates."""
+
+import pathlib
+import tempfile
+from unittest import mock
+
+from absl.testing import absltest
+from absl.testing import parameterized
+from matplotlib import figure
+from matplotlib import image
+import numpy as np
+
+from tff_adaptive.analysis import best_rates
+from tff_adaptive.analysis import rate_grid
+
+_VALUES = [[70.0, 80.0, 75.0], [np.nan, np.nan, np.nan], [60.0, np.nan, 50.0]]
+
+
+def _grid(values=_VALUES, **kwargs):
+  return rate_grid.RateGrid(
+      np.array([0.01, 0.1, 1.0]),
+      np.array([0.001, 0.1, 10.0]),
+      np.array(values),
+      **kwargs,
+  )
+
+
+class RateGridTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    folder = self.enter_context(tempfile.TemporaryDirectory())
+    self.png = pathlib.Path(folder) / 'plots' / 'rates.png'
+
+  def _draw(self, plot, panels, **options):
+    """Draws and returns the figure, which is caught when it is saved."""
+    saved = []
+    original = figure.Figure.savefig
+
+    def savefig(drawing, *args, **kwargs):
+      saved.append(drawing)
+      original(drawing, *args, **kwargs)
+
+    with mock.patch.object(figure.Figure, 'savefig', savefig):
+      plot(panels, self.png, **options)
+    self.assertGreater(np.std(image.imread(self.png)), 0.02)
+    return saved[0]
+
+  @parameterized.parameters((True, (0, 1)), (False, (2, 2)))
+  def test_best(self, higher_is_better, place):
+    self.assertEqual(_grid(higher_is_better=higher_is_better).best(), place)
+
+  def test_nothing_has_no_best(self):
+    self.assertIsNone(_grid(np.full([3, 3], np.nan)).best())
+
+  def test_heat_map_has_numbers_dashes_and_a_frame(self):
+    (axes,) = self._draw(
+        rate_grid.plot_rate_grids, {'FedAdam': _grid()}, title='T'
+    ).axes
+    texts = {t.get_position(): t for t in axes.texts}
+    self.assertEqual(texts[1, 0].get_text(), '80.0')
+    self.assertEqual(texts[1, 0].get_fontweight(), 'bold')
+    self.assertEqual(texts[0, 0].get_fontweight(), 'normal')
+    self.assertEqual(texts[1, 1].get_text(), '–')
+    (frame,) = axes.patches
+    self.assertEqual((frame.get_x(), frame.get_y()), (0.55, -0.45))
+    self.assertEqual(
+        [label.get_text() for label in axes.get_xticklabels()],
+        ['0.001', '0.1', '10'],
+    )
+    self.assertEqual(axes.get_xlabel(), 'server learning rate')
+    self.assertEqual(axes.get_ylabel(), 'client learning rate')
+
+  def test_darker_is_better_also_for_losses(self):
+    (axes,) = self._draw(
+        rate_grid.plot_rate_grids, {'': _grid(higher_is_better=False)}
+    ).axes
+    shades = axes.images[0].get_array()
+    self.assertEqual(float(shades[2, 2]), 1.0)
+    self.assertEqual(float(shades[0, 1]), 0.0)
+
+  def test_equal_values_are_all_the_best(self):
+    (axes,) = self._draw(
+        rate_grid.plot_rate_grids, {'': _grid(np.full([3, 3], 5.0))}
+    ).axes
+    np.testing.assert_array_equal(axes.images[0].get_array(), np.ones([3, 3]))
+
+  def test_best_server_rates(self):
+    client_rates, server_rates = best_rates.best_server_rates(_grid())
+    np.testing.assert_array_equal(client_rates, [0.01, 1.0])
+    np.testing.assert_array_equal(server_rates, [0.1, 0.001])
+    _, smallest = best_rates.best_server_rates(_grid(higher_is_better=False))
+    np.testing.assert_array_equal(smallest, [0.001, 10.0])
+
+  def test_plot_of_best_rates_shows_the_grid_that_was_searched(self):
+    (axes,) = self._draw(
+        best_rates.plot_best_server_rates, {'FedAdam': _grid()}
+    ).axes
+    (line,) = axes.get_lines()
+    np.testing.assert_array_equal(line.get_ydata(), [0.1, 0.001])
+    self.assertEqual((axes.get_xscale(), axes.get_yscale()), ('log', 'log'))
+    self.assertEqual(axes.get_ylim(), (0.0005, 20.0))
+
+  @parameterized.parameters(
+      rate_grid.plot_rate_grids, best_rates.plot_best_server_rates
+  )
+  def test_nothing_to_draw_is_an_error(self, plot):
+    with self.assertRaisesRegex(ValueError, '^There is no value to draw.$'):
+      plot({'': _grid(np.full([3, 3], np.nan))}, self.png)
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,141 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of `carried`."""
+
+import collections
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive import optimizers
+from tff_adaptive.optimizers import carried
+
+_SPECS = (tf.TensorSpec([2], tf.float32),)
+_WEIGHTS = (tf.constant([3.0, 4.0]),)
+
+
+class _Counter(tff.learning.optimizers.Optimizer):
+  """An optimizer whose state is a number."""
+
+  def initialize(self, specs):
+    del specs  # Unused.
+    return 0
+
+  def next(self, state, weights, gradients):
+    del gradients  # Unused.
+    return state + 1, weights
+
+
+def _value_and_grad(weights):
+  (x,) = weights
+  return tf.reduce_sum(x**4), (4.0 * x**3,)
+
+
+def _step(rule, state, weights):
+  value, gradients = _value_and_grad(weights)
+  return rule.next(
+      state,
+      weights,
+      gradients,
+      value=value,
+      value_and_grad_fn=_value_and_grad,
+  )
+
+
+def _train(rule, num_steps, steps_per_round=None):
+  """The weights after steps, in one go or in rounds."""
+  shared, weights = rule.initialize_shared(_SPECS), _WEIGHTS
+  state = rule.initialize(_SPECS)
+  for step in range(num_steps):
+    if steps_per_round and step % steps_per_round == 0:
+      state = rule.start_round(
+          rule.initialize(_SPECS), shared, {}, tf.constant(step)
+      )
+    # As the training loop does: TFF's rules hold plain numbers at first.
+    state = tf.nest.map_structure(tf.convert_to_tensor, state)
+    state, weights = _step(rule, state, weights)
+    shared, _ = rule.finish_round(state)
+  return weights
+
+
+class CarriedOptimizerTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.parameters(
+      lambda: optimizers.build_sgd(0.001, momentum=0.9),
+      optimizers.build_adam,
+      optimizers.build_yogi,
+      lambda: optimizers.build_delta_sgd(0.001),
+      lambda: optimizers.build_armijo(max_step_size=0.01),
+      optimizers.build_sps_smooth,
+      lambda: tff.learning.optimizers.build_adam(0.1),
+      lambda: tff.learning.optimizers.build_adagrad(0.1),
+  )
+  def test_rounds_are_the_steps_of_one_run(self, build):
+    rule = carried.CarriedOptimizer(build())
+    self.assertAllEqual(_train(rule, 6, steps_per_round=2), _train(rule, 6))
+
+  def test_steps_are_those_of_the_optimizer(self):
+    rule = optimizers.build_delta_sgd(0.001)
+    self.assertAllEqual(
+        _train(carried.CarriedOptimizer(rule), 1),
+        _step(rule, rule.initialize(_SPECS), _WEIGHTS)[1],
+    )
+
+  def test_shares_the_state_without_hyperparameters(self):
+    rule = carried.CarriedOptimizer(optimizers.build_adam())
+    shared = rule.initialize_shared(_SPECS)
+    self.assertEqual(
+        list(shared), ['num_steps', 'accumulator', 'preconditioner']
+    )
+    self.assertEqual(shared['num_steps'].dtype, tf.float64)
+    state = rule.start_round(
+        rule.initialize(_SPECS),
+        {**shared, 'num_steps': tf.constant(7.0, tf.float64)},
+        {},
+        tf.constant(0),
+    )
+    self.assertEqual(state['num_steps'].dtype, tf.int32)
+    self.assertEqual(state['num_steps'], 7)
+
+  def test_hyperparameters_are_those_in_force(self):
+    rule = carried.CarriedOptimizer(optimizers.build_sgd(0.1, momentum=0.9))
+    state = rule.initialize(_SPECS)
+    shared, kept = rule.finish_round(state)
+    self.assertEmpty(kept)
+    hparams = collections.OrderedDict(learning_rate=0.5, momentum=0.25)
+    started = rule.start_round(
+        rule.set_hparams(state, hparams), shared, {}, tf.constant(1)
+    )
+    self.assertEqual(rule.get_hparams(started), hparams)
+
+  def test_infinite_hyperparameters_do_not_travel(self):
+    rule = carried.CarriedOptimizer(optimizers.build_sps())
+    self.assertEqual(list(rule.initialize_shared(_SPECS)), ['last_step_size'])
+
+  @parameterized.parameters(
+      (optimizers.build_adam, False), (optimizers.build_armijo, True)
+  )
+  def test_evaluates_again_where_the_optimizer_does(self, build, expected):
+    rule = carried.CarriedOptimizer(build())
+    self.assertEqual(rule.evaluates_again, expected)
+
+  def test_state_that_is_no_mapping_raises(self):
+    with self.assertRaisesRegex(TypeError, 'must map names.*a int of _Counter'):
+      carried.CarriedOptimizer(_Counter())
+
+
+if __name__ == '__main__':
+  absltest.main()

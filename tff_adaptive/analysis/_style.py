@@ -1,0 +1,148 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What the figures share: colours, looks of lines, frames and saving."""
+
+from collections.abc import Mapping, Sequence
+import os
+from typing import Any, Optional, Union
+
+from matplotlib import figure
+from matplotlib.backends import backend_agg
+
+from tff_adaptive import _atomic_files
+
+PathLike = Union[str, os.PathLike]
+
+# Okabe and Ito's colours, which the colour-blind tell apart, without the yellow
+# that is lost on white, and one more grey.
+BLUE = '#0072B2'
+VERMILION = '#D55E00'
+GREEN = '#009E73'
+PURPLE = '#CC79A7'
+ORANGE = '#E69F00'
+SKY = '#56B4E9'
+BLACK = '#000000'
+_SILVER = '#8A8A8A'
+COLORS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, _SILVER, BLACK)
+
+GREY = '#555555'
+GRID = '#DDDDDD'
+
+# Their numbers have no common divisor with that of the colours, so many lines
+# differ in all three, and those of one grey in two.
+_DASHES = ('-', '--', '-.', (0, (1, 1.2)), (0, (7, 2)))
+_MARKERS = ('o', 's', '^', 'D', 'v', 'P', 'X', '*', 'p')
+_MAX_MARKED_POINTS = 30
+_DPI = 150
+
+
+def looks(names: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+  """Returns a colour, dashes and a marker for every line, by its name."""
+  return {
+      name: {
+          'color': COLORS[i % len(COLORS)],
+          'linestyle': _DASHES[i % len(_DASHES)],
+          'marker': _MARKERS[i % len(_MARKERS)],
+      }
+      for i, name in enumerate(names)
+  }
+
+
+def marked_every(num_points: int) -> int:
+  """Returns after how many points of a line to draw a marker again."""
+  return max(1, -(-num_points // _MAX_MARKED_POINTS))
+
+
+def marker(num_points: int) -> Optional[str]:
+  """Returns the marker of a single line; none where it has many points."""
+  return 'o' if num_points <= _MAX_MARKED_POINTS else None
+
+
+def frame(axes, axis: str = 'both', grid: Optional[str] = GRID):
+  """Gives a panel its grid and frame.
+
+  Args:
+    axes: The panel.
+    axis: Where lines of the grid stand: 'x', 'y' or 'both'.
+    grid: The colour of the grid; None for no grid.
+  """
+  if grid is not None:
+    axes.grid(True, axis=axis, color=grid, linewidth=0.6)
+  axes.set_axisbelow(True)
+  for side in ('top', 'right'):
+    axes.spines[side].set_visible(False)
+  for side in ('left', 'bottom'):
+    axes.spines[side].set_color(GREY)
+  axes.tick_params(colors=GREY, labelcolor='black')
+
+
+def new_figure(
+    width: float, height: float, layout: str = 'constrained'
+) -> figure.Figure:
+  """Returns an empty figure that uses no global state of matplotlib."""
+  drawing = figure.Figure(figsize=(width, height), layout=layout)
+  backend_agg.FigureCanvasAgg(drawing)
+  return drawing
+
+
+def new_panels(
+    titles: Sequence[str],
+    *,
+    width: float,
+    height: float,
+    max_columns: int = 3,
+    **sharing: Any,
+) -> tuple[figure.Figure, dict[str, Any]]:
+  """Returns a figure with panels side by side, and these by their titles.
+
+  Args:
+    titles: The titles of the panels; one may be empty.
+    width: Of a panel, in inches; a single one is as wide as one and a half.
+    height: Of a panel, in inches.
+    max_columns: How many panels stand side by side at most.
+    **sharing: Of `subplots`: `sharex`, `sharey`.
+
+  Returns:
+    The figure and the panels.
+  """
+  num_columns = min(len(titles), max_columns)
+  num_rows = -(-len(titles) // num_columns)
+  drawing = new_figure(
+      max(width * num_columns, 1.5 * width), height * num_rows + 0.8
+  )
+  grid = drawing.subplots(num_rows, num_columns, squeeze=False, **sharing)
+  panels = {}
+  for axes, title in zip(grid.flat, titles):
+    axes.set_title(title, fontsize=10, loc='left')
+    panels[title] = axes
+  for axes in list(grid.flat)[len(titles) :]:
+    axes.set_visible(False)
+  return drawing, panels
+
+
+def save(drawing: figure.Figure, path_png: PathLike, title: str = ''):
+  """Puts the title above a figure and writes it, atomically.
+
+  Args:
+    drawing: The figure.
+    path_png: The picture to write; its folder is made.
+    title: The title; may be empty.
+
+  Raises:
+    OSError: If the picture cannot be written; names it.
+  """
+  if title:
+    drawing.suptitle(title, x=0.02, ha='left', fontweight='bold', fontsize=11)
+  with _atomic_files.replacing(path_png) as file:
+    drawing.savefig(file, format='png', dpi=_DPI)

@@ -1,0 +1,181 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Curves of several methods side by side, each with a band around it."""
+
+from collections.abc import Mapping, Sequence
+import dataclasses
+from typing import Optional
+
+from matplotlib import ticker
+import numpy as np
+
+from tff_adaptive.analysis import _style
+
+_PANEL_WIDTH = 4.2
+_PANEL_HEIGHT = 3.0
+_BAND_OPACITY = 0.16
+_FEW_TICKS = 9
+_LEGEND_CHARACTERS_PER_INCH = 11
+_HANDLE_CHARACTERS = 9  # Of a line in the legend with its margins.
+_MAX_LEGEND_COLUMNS = 4
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class BandCurve:
+  """A curve and the band around it.
+
+  Attributes:
+    x: Where there are values, ascending.
+    mean: The curve.
+    low: The lower edge of the band; that of a single run is the curve.
+    high: The upper edge.
+  """
+
+  x: np.ndarray
+  mean: np.ndarray
+  low: np.ndarray
+  high: np.ndarray
+
+
+def plot_band_curves(
+    panels: Mapping[str, Mapping[str, BandCurve]],
+    path_png: _style.PathLike,
+    *,
+    title: str = '',
+    x_label: str = 'round',
+    y_label: str = '',
+    log_x: bool = False,
+    log_y: bool = False,
+    y_min: Optional[float] = None,
+    y_max: Optional[float] = None,
+    x_names: Sequence[str] = (),
+    names: Sequence[str] = (),
+    panels_per_row: int = 3,
+):
+  """Draws a line with a band for every method, in panels side by side.
+
+  A method looks alike in all panels: colour, dashes and marker. The figure uses
+  no global state of matplotlib.
+
+  Args:
+    panels: The curves by method, by the title of their panel.
+    path_png: The picture to write, atomically; its folder is made.
+    title: What is compared.
+    x_label: What runs from left to right. Defaults to 'round'.
+    y_label: What is compared, with its unit.
+    log_x: Whether the horizontal axis is logarithmic. Defaults to False.
+    log_y: Whether the vertical axis is logarithmic. Defaults to False.
+    y_min: The lower end of the vertical axis. None (the default) for that of
+      the data.
+    y_max: The upper end. None (the default) for the data's.
+    x_names: What stands at x = 0, 1, ... where x is no number; by default
+      numbers stand there.
+    names: All methods in the order of their looks, so that these stay the same
+      from figure to figure; by default those of the panels.
+    panels_per_row: How many stand side by side at most. Defaults to 3.
+
+  Raises:
+    ValueError: If there is no curve.
+    OSError: If the picture cannot be written; names it.
+
+  Example:
+
+    >>> x = np.arange(1, 101)
+    >>> plot_band_curves(
+    ...     {'MNIST': {'SGD': BandCurve(x, mean, lowest, highest)}},
+    ...     'accuracy.png', y_label='test accuracy (%)')
+  """
+  found = dict.fromkeys(name for curves in panels.values() for name in curves)
+  if not found:
+    raise ValueError('There is no curve to draw.')
+  looks = _style.looks(list(dict.fromkeys([*names, *found])))
+  drawing, axes_by_title = _style.new_panels(
+      list(panels),
+      width=_PANEL_WIDTH,
+      height=_PANEL_HEIGHT,
+      max_columns=panels_per_row,
+  )
+  handles = {}
+  for panel, curves in panels.items():
+    axes = axes_by_title[panel]
+    for name, curve in curves.items():
+      handles[name] = _draw(axes, curve, looks[name])
+    if log_x:
+      axes.set_xscale('log')
+    if log_y:
+      axes.set_yscale('log')
+    axes.set_ylim(y_min, y_max)
+    axes.set_xlabel(x_label)
+    axes.set_ylabel(y_label)
+    _set_ticks(axes, curves, x_names, log_x)
+    _style.frame(axes)
+  shown = [name for name in looks if name in handles]
+  drawing.legend(
+      [handles[name] for name in shown],
+      shown,
+      loc='outside lower center',
+      ncols=_count_legend_columns(shown, drawing.get_figwidth()),
+      frameon=False,
+      fontsize=9,
+      handlelength=3.2,
+  )
+  _style.save(drawing, path_png, title)
+
+
+def _count_legend_columns(names: Sequence[str], width: float) -> int:
+  """Returns how many of the longest name fit side by side."""
+  longest = max(map(len, names)) + _HANDLE_CHARACTERS
+  fitting = int(width * _LEGEND_CHARACTERS_PER_INCH) // longest
+  return max(1, min(len(names), fitting, _MAX_LEGEND_COLUMNS))
+
+
+def _draw(axes, curve: BandCurve, look: Mapping):
+  """Draws a curve above its band; returns its line."""
+  if np.any(np.asarray(curve.high) > np.asarray(curve.low)):
+    axes.fill_between(
+        curve.x,
+        curve.low,
+        curve.high,
+        color=look['color'],
+        alpha=_BAND_OPACITY,
+        linewidth=0,
+    )
+  (line,) = axes.plot(
+      curve.x,
+      curve.mean,
+      linewidth=1.6,
+      markersize=4.0,
+      markevery=_style.marked_every(2 * len(curve.x)),
+      **look,
+  )
+  return line
+
+
+def _set_ticks(
+    axes,
+    curves: Mapping[str, BandCurve],
+    x_names: Sequence[str],
+    log_x: bool,
+):
+  """Names the values from left to right where these are few."""
+  if x_names:
+    axes.set_xticks(range(len(x_names)), x_names)
+    axes.set_xlim(-0.3, len(x_names) - 0.7)
+    return
+  values = np.unique(np.concatenate([c.x for c in curves.values()] or [[]]))
+  if log_x and len(values) <= _FEW_TICKS:
+    axes.set_xticks(values, [f'{value:g}' for value in values])
+    axes.xaxis.set_minor_locator(ticker.NullLocator())
+  elif np.all(values == np.round(values)) and not log_x:
+    axes.xaxis.set_major_locator(ticker.MaxNLocator(6, integer=True))

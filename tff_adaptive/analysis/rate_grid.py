@@ -1,0 +1,164 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Heat maps of a metric over the client's and the server's learning rate."""
+
+from collections.abc import Mapping
+import dataclasses
+from typing import Optional
+
+from matplotlib import patches
+import numpy as np
+
+from tff_adaptive.analysis import _style
+
+_COLORS = 'Blues'  # Light to dark: it reads the same printed in grey.
+_DARK = 0.6  # From this share of the range on, white is read better than black.
+_PITCH = 0.52  # Between two rates, in inches.
+_MARGIN_WIDTH = 1.3  # Of the labels, in inches.
+_MARGIN_HEIGHT = 1.0
+_MIN_SIZE = 2.2
+_FONT_SIZE = 8
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RateGrid:
+  """A metric for every pair of learning rates.
+
+  Attributes:
+    client_rates: Ascending.
+    server_rates: Ascending.
+    values: Of shape [client rates, server rates]; not a number where nothing
+      was measured, or a run diverged.
+    higher_is_better: Whether the largest value is the best.
+  """
+
+  client_rates: np.ndarray
+  server_rates: np.ndarray
+  values: np.ndarray
+  higher_is_better: bool = True
+
+  def best(self) -> Optional[tuple[int, int]]:
+    """Returns where the best value stands; None if there is none."""
+    if not np.isfinite(self.values).any():
+      return None
+    find = np.nanargmax if self.higher_is_better else np.nanargmin
+    row, column = np.unravel_index(find(self.values), self.values.shape)
+    return int(row), int(column)
+
+
+def plot_rate_grids(
+    panels: Mapping[str, RateGrid],
+    path_png: _style.PathLike,
+    *,
+    title: str = '',
+    x_label: str = 'server learning rate',
+    y_label: str = 'client learning rate',
+    decimals: int = 1,
+):
+  """Draws heat maps side by side; the best value of each has a frame.
+
+  A dash stands where nothing was measured. Darker is better. The figure uses no
+  global state of matplotlib.
+
+  Args:
+    panels: The values by the title of their panel.
+    path_png: The picture to write, atomically; its folder is made.
+    title: What is compared.
+    x_label: The label below. Defaults to 'server learning rate'.
+    y_label: The label beside. Defaults to 'client learning rate'.
+    decimals: Of the numbers in the cells. Defaults to 1.
+
+  Raises:
+    ValueError: If there is no value.
+    OSError: If the picture cannot be written; names it.
+
+  Example:
+
+    >>> grid = RateGrid(
+    ...     np.array([0.01, 0.1]), np.array([0.1, 1.0]),
+    ...     np.array([[70.0, 80.0], [75.0, np.nan]]))
+    >>> plot_rate_grids({'FedAdam': grid}, 'rates.png')
+
+  References:
+    Reddi et al., Adaptive Federated Optimization, ICLR 2021,
+    https://arxiv.org/abs/2003.00295, Figure 2.
+  """
+  if all(grid.best() is None for grid in panels.values()):
+    raise ValueError('There is no value to draw.')
+  num_rows, num_columns = np.max(
+      [grid.values.shape for grid in panels.values()], axis=0
+  )
+  drawing, axes_by_title = _style.new_panels(
+      list(panels),
+      width=max(num_columns * _PITCH, _MIN_SIZE) + _MARGIN_WIDTH,
+      height=max(num_rows * _PITCH, _MIN_SIZE) + _MARGIN_HEIGHT,
+  )
+  for name, grid in panels.items():
+    axes = axes_by_title[name]
+    _draw(axes, grid, decimals)
+    axes.set_xlabel(x_label)
+    axes.set_ylabel(y_label)
+  _style.save(drawing, path_png, title)
+
+
+def _draw(axes, grid: RateGrid, decimals: int):
+  """Draws the cells of a heat map and writes their values into them."""
+  values = np.asarray(grid.values, np.float64)
+  shares = _to_shares(values if grid.higher_is_better else -values)
+  axes.imshow(
+      shares, cmap=_COLORS, vmin=0.0, vmax=1.15, origin='lower', aspect='auto'
+  )
+  best = grid.best()
+  for (row, column), value in np.ndenumerate(values):
+    is_best = (row, column) == best
+    axes.text(
+        column,
+        row,
+        f'{value:.{decimals}f}' if np.isfinite(value) else '–',
+        ha='center',
+        va='center',
+        fontsize=_FONT_SIZE,
+        fontweight='bold' if is_best else 'normal',
+        color='white' if shares[row, column] >= _DARK else 'black',
+    )
+  if best is not None:
+    axes.add_patch(_best_frame(*best))
+  for axis, rates in (
+      (axes.xaxis, grid.server_rates),
+      (axes.yaxis, grid.client_rates),
+  ):
+    axis.set_ticks(range(len(rates)), [f'{rate:.2g}' for rate in rates])
+    axis.set_tick_params(length=0, labelsize=_FONT_SIZE)
+  for spine in axes.spines.values():
+    spine.set_visible(False)
+
+
+def _to_shares(values: np.ndarray) -> np.ndarray:
+  """Returns where values lie from the worst, 0, to the best, 1."""
+  if not np.isfinite(values).any():
+    return values
+  low, high = np.nanmin(values), np.nanmax(values)
+  return (values - low) / (high - low) if high > low else values - low + 1.0
+
+
+def _best_frame(row: int, column: int):
+  """Returns the frame of the best cell, which is seen on light and dark."""
+  return patches.Rectangle(
+      (column - 0.45, row - 0.45),
+      0.9,
+      0.9,
+      fill=False,
+      edgecolor=_style.VERMILION,
+      linewidth=2.2,
+  )

@@ -1,0 +1,210 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The examples of all clients as one pool, for training without a federation.
+
+Training goes through the pool in epochs, each in an order of its own, one after
+the other without a gap; a round is a stretch of that endless walk. Which one
+depends on the seed and the number of the round alone.
+"""
+
+from collections.abc import Callable
+import math
+
+import attrs
+import numpy as np
+
+from tff_adaptive.simulation import batching
+from tff_adaptive.simulation import client_data
+from tff_adaptive.simulation import cohort
+from tff_adaptive.simulation import feature_arrays
+from tff_adaptive.simulation import random_streams
+from tff_adaptive.simulation import task as task_lib
+
+POOL_ID = 'pool'
+
+_SHUFFLE_BUFFER = 10_000
+
+
+@attrs.frozen(eq=False)
+class _Pool:
+  """The pooled examples, and the order in which training meets them.
+
+  In an epoch, clients come in random order, each with its examples as they are
+  stored; of that sequence, each stretch of `shuffle_buffer` examples is
+  permuted.
+
+  Attributes:
+    source: The clients.
+    sizes: How many examples of each client count, the first ones; int64 of
+      shape [num_clients].
+    seed: The seed of the experiment.
+    shuffle_buffer: How many examples are permuted together.
+  """
+
+  source: client_data.ClientArrays
+  sizes: np.ndarray
+  seed: int = attrs.field(converter=random_streams.check_seed)
+  shuffle_buffer: int = attrs.field(validator=batching.positive_integer)
+
+  @property
+  def num_examples(self) -> int:
+    return int(self.sizes.sum())
+
+  def walk(self, start: int, stop: int) -> feature_arrays.Examples:
+    """The examples from one place of the walk to another, epochs on end."""
+    parts = []
+    for epoch in range(
+        start // self.num_examples, stop // self.num_examples + 1
+    ):
+      begin = epoch * self.num_examples
+      first = max(start - begin, 0)
+      last = min(stop - begin, self.num_examples)
+      if first < last:
+        parts.append(self._locate(epoch, first, last))
+    clients, positions = map(np.concatenate, zip(*parts))
+    return self._gather(clients, positions)
+
+  def _locate(
+      self, epoch: int, first: int, last: int
+  ) -> tuple[np.ndarray, np.ndarray]:
+    """Whose examples come in a part of an epoch, and which of theirs."""
+    clients = self._stream(epoch).permutation(len(self.sizes))
+    ends = np.cumsum(self.sizes[clients])
+    places = self._shuffled(epoch, first, last)
+    ranks = np.searchsorted(ends, places, side='right')
+    found = clients[ranks]
+    return found, places - (ends[ranks] - self.sizes[found])
+
+  def _shuffled(self, epoch: int, first: int, last: int) -> np.ndarray:
+    """Which places of the sequence of clients come in a part of an epoch."""
+    size = self.shuffle_buffer
+    begin = first // size * size
+    blocks = [
+        start
+        + self._stream(epoch, start).permutation(
+            min(size, self.num_examples - start)
+        )
+        for start in range(begin, last, size)
+    ]
+    return np.concatenate(blocks)[first - begin : last - begin]
+
+  def _stream(self, *keys: int) -> np.random.Generator:
+    return random_streams.stream(
+        self.seed, random_streams.SHUFFLING, POOL_ID, *keys
+    )
+
+  def _gather(
+      self, clients: np.ndarray, positions: np.ndarray
+  ) -> feature_arrays.Examples:
+    """Reads examples of clients, each client once."""
+    order = np.argsort(clients, kind='stable')
+    found, starts = np.unique(clients[order], return_index=True)
+    parts = [
+        self.source.take(self.source.client_ids[client], taken)
+        for client, taken in zip(found, np.split(positions[order], starts[1:]))
+    ]
+    places = np.empty_like(order)
+    places[order] = np.arange(len(order))
+    return feature_arrays.as_examples(
+        {
+            name: np.concatenate([part[name] for part in parts])[places]
+            for name in self.source.element_spec
+        },
+        'The pool',
+    )
+
+
+def _build_pool(task: task_lib.Task, seed: int, shuffle_buffer: int) -> _Pool:
+  """Builds the pool of a task's clients."""
+  clients = task.train_data
+  sizes = np.array([clients.num_examples(name) for name in clients.client_ids])
+  if task.protocol.max_examples is not None:
+    sizes = np.minimum(sizes, task.protocol.max_examples)
+  if not sizes.any():
+    raise ValueError(
+        f'The clients of task {task.name!r} have no example to train on.'
+    )
+  pool = _Pool(clients, sizes, seed, shuffle_buffer)
+  if isinstance(clients, client_data.PackedClientArrays):
+    return attrs.evolve(pool, shuffle_buffer=pool.num_examples)
+  return pool
+
+
+def _steps_per_round(pool: _Pool, protocol: task_lib.Protocol) -> int:
+  """How many full batches hold what a federated round sees on average."""
+  examples = protocol.clients_per_round * protocol.client_epochs
+  batches = examples * pool.sizes.mean() / protocol.client_batch_size
+  return max(1, math.floor(batches + 0.5))
+
+
+def build_pooled_cohort_fn(
+    task: task_lib.Task, seed: int, *, shuffle_buffer: int = _SHUFFLE_BUFFER
+) -> Callable[[int], cohort.Cohort]:
+  """Builds the function from a round to its part of all training examples.
+
+  It is the data of `tff_adaptive.algorithms.build_centralized`. The pool are
+  the examples that federated training can see: of every client the first
+  `max_examples`. Each epoch has each of them once, in a new order. All batches
+  have `client_batch_size` examples: those at the end of an epoch go on with the
+  next, as in `dataset.shuffle(...).repeat().batch(...)`.
+
+  A round has as many batches as hold the examples that a federated round of the
+  same task sees on average: `clients_per_round` times the mean number of
+  examples of a client times `client_epochs`, rounded to whole batches, at least
+  one. The next round goes on where it ends.
+
+  Of clients in memory, every epoch is a permutation of all examples. Of clients
+  that are read when asked for, only those are read that the round needs: an
+  epoch takes clients in random order, and permutes `shuffle_buffer` consecutive
+  examples at a time. How many examples each has must be known for that; a
+  client of which it is not is read once, here.
+
+  Args:
+    task: What to train on; its augmentation applies.
+    seed: The seed of the run.
+    shuffle_buffer: How many examples are permuted together where clients are
+      not in memory, a positive integer. Default 10,000.
+
+  Returns:
+    A pure function from the number of finished rounds to a `Cohort` of one
+    client, `'pool'`, which holds the examples of the round.
+
+  Raises:
+    TypeError: If `seed` or `shuffle_buffer` is not an integer.
+    ValueError: If `seed` is negative, `shuffle_buffer` not positive, or there
+      is no example.
+
+  Example:
+
+    >>> cohort_fn = build_pooled_cohort_fn(digits, seed=0)
+    >>> cohort_fn(3).num_steps(0)  # 10 clients, 2 epochs of 28.76, 10 a batch.
+    58
+  """
+  pool = _build_pool(task, seed, shuffle_buffer)
+  plan = batching.BatchPlan(task.protocol.client_batch_size, shuffle=False)
+  num_examples = _steps_per_round(pool, task.protocol) * plan.batch_size
+
+  def cohort_fn(round_num: int) -> cohort.Cohort:
+    start = round_num * num_examples
+    examples = pool.walk(start, start + num_examples)
+    return cohort.Cohort(
+        client_data.PackedClientArrays(examples, [0, num_examples], [POOL_ID]),
+        [POOL_ID],
+        round_num,
+        seed,
+        plan,
+        augmentation=task.augmentation,
+    )
+
+  return cohort_fn
