@@ -18,6 +18,7 @@ No TensorFlow is imported here.
 
 from collections.abc import Callable, Iterator, Sequence
 import contextlib
+import gc
 import os
 import pathlib
 import sys
@@ -111,6 +112,25 @@ def _exit(code: int, sentence: str):
   sys.exit(code)
 
 
+def free_default_context():
+  """Frees TFF's own default context, if TFF was imported.
+
+  At the end of the interpreter its destructor fails and prints a traceback
+  behind the last line. No TFF computation can run afterwards.
+  """
+  tff = sys.modules.get('tensorflow_federated')
+  if tff is None:
+    return
+
+  class NoContext(tff.framework.SyncContext):
+
+    def invoke(self, comp, arg):
+      raise RuntimeError(f'the program is at its end, nothing can run {comp}')
+
+  tff.framework.set_default_context(NoContext())
+  gc.collect()
+
+
 def run(main: Callable[[], Any]):
   """Parses the flags and runs a binary.
 
@@ -137,6 +157,8 @@ def run(main: Callable[[], Any]):
         _EXIT_INTERRUPTED,
         str(interrupt) or 'Interrupted; run the same command again to go on.',
     )
+  finally:
+    free_default_context()
 
 
 def check_run(run: pathlib.Path):

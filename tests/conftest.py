@@ -13,13 +13,13 @@
 # limitations under the License.
 """What the tests of one process share: quiet TensorFlow, one TFF worker."""
 
-import gc
 import os
-import sys
 
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
 
 import pytest  # noqa: E402
+
+from experiments import command_line  # noqa: E402
 
 
 def pytest_collection_modifyitems(items):
@@ -28,22 +28,8 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_unconfigure():
-  """Frees TFF's own default context while that can still be done quietly.
-
-  At the end of the interpreter its destructor fails and prints a traceback
-  behind the test runner's last line.
-  """
-  tff = sys.modules.get('tensorflow_federated')
-  if tff is None:
-    return
-
-  class NoContext(tff.framework.SyncContext):
-
-    def invoke(self, comp, arg):
-      raise RuntimeError(f'The tests are over, nothing can run {comp}.')
-
-  tff.framework.set_default_context(NoContext())
-  gc.collect()
+  """Keeps TFF from printing behind the test runner's last line."""
+  command_line.free_default_context()
 
 
 @pytest.fixture(scope='session')
