@@ -197,6 +197,29 @@ def _join(parts: Sequence[tables.Table]) -> dict[str, Any]:
   return {**axes, 'cells': tuple(c for part in parts for c in part.cells)}
 
 
+def _read_shown(raw: Mapping[str, Any], path: pathlib.Path) -> tables.Table:
+  """Returns the table of a data file with `runs_of`."""
+  name = path.stem
+  place = f'{path.parent.name}/{name}'
+  known: Sequence[str] = _RUNS_OF_KEYS
+  needed: Sequence[str] = _RUNS_OF_NEEDED_KEYS
+  if 'metric' in raw:
+    known, needed = (*known, *_REMEASURED_KEYS), _NEEDED_KEYS
+  data_files.check_keys(raw, known, f'{place} with runs_of', needed)
+  bases = _find_all(raw['runs_of'], path)
+  base = dataclasses.replace(bases[0], **_join(bases))
+  shown = dataclasses.replace(
+      base,
+      name=name,
+      title=raw['title'],
+      source=raw['source'],
+      figure=raw.get('figure'),
+      notes=tuple(raw.get('notes') or ()),
+      **_select(raw, base, place),
+  )
+  return _remeasure(raw, shown, place) if 'metric' in raw else shown
+
+
 def _read_table(path: pathlib.Path) -> tables.Table:
   """Returns the table of a data file.
 
@@ -211,23 +234,7 @@ def _read_table(path: pathlib.Path) -> tables.Table:
   raw = data_files.load(path)
   data_files.check_keys(raw, _KEYS, place)
   if 'runs_of' in raw:
-    known: Sequence[str] = _RUNS_OF_KEYS
-    needed: Sequence[str] = _RUNS_OF_NEEDED_KEYS
-    if 'metric' in raw:
-      known, needed = (*known, *_REMEASURED_KEYS), _NEEDED_KEYS
-    data_files.check_keys(raw, known, f'{place} with runs_of', needed)
-    bases = _find_all(raw['runs_of'], path)
-    base = dataclasses.replace(bases[0], **_join(bases))
-    shown = dataclasses.replace(
-        base,
-        name=name,
-        title=raw['title'],
-        source=raw['source'],
-        figure=raw.get('figure'),
-        notes=tuple(raw.get('notes') or ()),
-        **_select(raw, base, place),
-    )
-    return _remeasure(raw, shown, place) if 'metric' in raw else shown
+    return _read_shown(raw, path)
   data_files.check_keys(raw, _KEYS, place, _NEEDED_KEYS)
   data_files.check_choice(raw['estimate'], _ESTIMATES, f'{place}: estimate')
   axes = [_read_axis(raw, axis, path) for axis in _AXES]

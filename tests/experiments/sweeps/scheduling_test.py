@@ -147,7 +147,9 @@ class SchedulingTest(parameterized.TestCase):
       os.kill(os.getpid(), number)
 
     scripts = {name: script.replace('NAME', name) for name in 'abc'}
-    handler = signal.getsignal(number)
+    # The tests themselves may have been started by nohup.
+    handler = signal.default_int_handler
+    self.addCleanup(signal.signal, number, signal.signal(number, handler))
     with self.assertRaises(scheduling.Interrupted):
       self._run(scripts, tick_fn=interrupt)
     for name in 'ab':
