@@ -67,6 +67,11 @@ def describe(choices: _Choices) -> str:
     A line such as 'digits: fed_opt, delta_sgd on the clients, ...'.
   """
   names = {kind: choice.row.name for kind, choice in choices.items()}
+  if choices[registry.ALGORITHM].row.pools_clients:
+    return (
+        f'{names[registry.TASK]}: {names[registry.ALGORITHM]}, '
+        f'{names[registry.CLIENT_OPTIMIZER]} on the pooled examples'
+    )
   return (
       f'{names[registry.TASK]}: {names[registry.ALGORITHM]}, '
       f'{names[registry.CLIENT_OPTIMIZER]} on the clients, '

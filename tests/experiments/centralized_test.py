@@ -27,6 +27,7 @@ from experiments import hparam_flags
 from experiments import hparams
 from experiments import registry
 from experiments import run_parts
+from experiments import trainer
 from tests.experiments import trainer_testing
 from tests.tff_adaptive import testing
 from tff_adaptive.optimizers import federated_optimizer
@@ -62,6 +63,13 @@ class CentralizedTest(parameterized.TestCase):
     task = _build_task(*_read(*_CENTRALIZED))
     cohort_fn = run_parts.build_cohort_fn(task, 0, pools_clients=True)
     self.assertEqual(cohort_fn(3).client_ids, ('pool',))
+
+  def test_title_of_a_run_names_no_server(self):
+    choices, _ = _read(*_CENTRALIZED)
+    self.assertEqual(
+        trainer.describe(choices),
+        'digits: centralized, adam on the pooled examples',
+    )
 
   @pytest.mark.slow
   def test_trains_on_the_pool_and_keeps_the_state(self):

@@ -122,6 +122,7 @@ class CentralizedTest(compiled_testing.TestCase):
     self.assertEqual(measured['num_examples'], 8)
     self.assertEqual(measured['num_steps'], 2)
 
+  @pytest.mark.slow
   def test_adam_is_that_of_a_plain_loop(self):
     self._check_against_plain_loop('adam')
     state = _run(_build('adam'), _rounds())[-1].state
