@@ -20,6 +20,14 @@ from typing import Any, Optional
 
 from experiments.published import given_flags
 
+# How the papers of the presets' folders are called for short.
+_SHORT_TITLES = {
+    'delta_sgd': 'Delta-SGD',
+    'fedopt': 'Adaptive Federated Optimization',
+    'fedcada': 'FedCAda',
+    'fedli': 'FedLi',
+}
+
 
 @dataclasses.dataclass(frozen=True)
 class Measure:
@@ -140,6 +148,14 @@ class Table:
         if entry.name == name and entry.measure is not None:
           return entry.measure
     return Measure(self.metric, self.scale, self.higher_is_better)
+
+  @property
+  def heading(self) -> str:
+    """As 'Delta-SGD, Table 1'."""
+    name = self.name.replace('_', ' ')
+    if re.fullmatch(r'(table|figure) \d+', name):
+      name = name.capitalize()
+    return f'{_SHORT_TITLES.get(self.paper, self.paper)}, {name}'
 
   def cell(self, group: str, row: str, column: str) -> Cell:
     """Returns a cell by the names of its group, row and column."""

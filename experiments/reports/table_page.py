@@ -56,7 +56,7 @@ def build_page(
   """
   runs = [run for result in results for run in result.runs.values()]
   return pages.Page(
-      f'{table.paper}, {table.name.replace("_", " ")}: {table.title}',
+      f'{table.heading}: {table.title}',
       [
           pages.Paragraph(_describe(table, results)),
           *map(pages.Paragraph, table.notes),

@@ -23,6 +23,24 @@ def _cell(group, row, column):
   return tables.Cell('paper', 'table_1', group, row, column, flags=())
 
 
+def _table(paper, name, cells=()):
+  return tables.Table(
+      paper=paper,
+      name=name,
+      title='',
+      source='',
+      metric='accuracy',
+      scale=100.0,
+      higher_is_better=True,
+      estimate='final',
+      seeds=1,
+      groups=(tables.Entry(''),),
+      rows=(tables.Entry('SGD'), tables.Entry('Adam')),
+      columns=(tables.Entry('MNIST'),),
+      cells=cells,
+  )
+
+
 class TablesTest(parameterized.TestCase):
 
   @parameterized.parameters(
@@ -36,23 +54,18 @@ class TablesTest(parameterized.TestCase):
         _cell(group, row, column).experiment_name, f'paper/table_1/{folder}'
     )
 
+  @parameterized.parameters(
+      ('delta_sgd', 'table_1', 'Delta-SGD, Table 1'),
+      ('fedli', 'figure_10', 'FedLi, Figure 10'),
+      ('fedcada', 'ablation_mnist', 'FedCAda, ablation mnist'),
+      ('another', 'table_2', 'another, Table 2'),
+  )
+  def test_heading_is_that_of_the_paper(self, paper, name, heading):
+    self.assertEqual(_table(paper, name).heading, heading)
+
   def test_cell_is_found_by_its_names(self):
     cells = (_cell('', 'SGD', 'MNIST'), _cell('', 'Adam', 'MNIST'))
-    table = tables.Table(
-        paper='paper',
-        name='table_1',
-        title='',
-        source='',
-        metric='accuracy',
-        scale=100.0,
-        higher_is_better=True,
-        estimate='final',
-        seeds=1,
-        groups=(tables.Entry(''),),
-        rows=(tables.Entry('SGD'), tables.Entry('Adam')),
-        columns=(tables.Entry('MNIST'),),
-        cells=cells,
-    )
+    table = _table('paper', 'table_1', cells)
     self.assertIs(table.cell('', 'Adam', 'MNIST'), cells[1])
     with self.assertRaisesRegex(KeyError, 'Yogi'):
       table.cell('', 'Yogi', 'MNIST')
