@@ -92,7 +92,7 @@ class WritingTest(parameterized.TestCase):
     )
     text = self._read('.md')
     for line in (
-        '# paper, table 1: Made-up numbers.',
+        '# paper, Table 1: Made-up numbers.',
         '| SGD | 90.1 ± 0.7 (90.0) |',
         '| Adam | 92.5 ± 0.7 (89.7) |',
         '| Delta-SGD | does not count (80.0) |',
