@@ -259,7 +259,9 @@ def _run_tables(
   homes = list(dict.fromkeys(trial.home for trial in tables))
 
   def measure(trial: trials_lib.Trial) -> result_tables.RunResult:
-    compared = tables[trial].measure(trial.labels['column'])
+    compared = tables[trial].measure(
+        trial.labels['column'], trial.labels['group']
+    )
     return running.measure(
         trial,
         metric=compared.metric,

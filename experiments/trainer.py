@@ -22,6 +22,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from experiments import command_line
+from experiments import environments
 from experiments import evaluation_report
 from experiments import evaluations as evaluations_lib
 from experiments import hparams
@@ -187,6 +188,7 @@ def train(choices: _Choices, settings: hparams.Settings):
       metrics_writers.MetricsFileError,
   ):
     directory.open(parts.hparams, parts.uses_total_rounds)
+    environments.record(directory.path)
     draw_partition(parts.task, directory)
     # So that a resumed run on the native runtime draws the same numbers.
     with parts.choices[registry.RUNTIME].build(seeded_clients=True):

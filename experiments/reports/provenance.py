@@ -14,16 +14,12 @@
 """What a page must say about how its numbers came about."""
 
 from collections.abc import Sequence
-from importlib import metadata
-import os
-import platform
 
+from experiments import environments
 from experiments.reports import expected_times
 from experiments.reports import pages
 from experiments.reports import run_folders
-import tff_adaptive
 
-_PACKAGES = ('tensorflow', 'tensorflow-federated')
 _DATE = '%Y-%m-%d'
 
 
@@ -39,7 +35,7 @@ def build_blocks(
   Returns:
     Versions, machine, seeds, dates, total time and the command.
   """
-  rows = [*_versions(), ['machine', _machine()]]
+  rows = _describe_environments(runs)
   if runs:
     seeds = sorted({int(run.hparams.get('seed') or 0) for run in runs})
     first = min(run.started for run in runs).strftime(_DATE)
@@ -57,27 +53,20 @@ def build_blocks(
       pages.Heading('How this page was made'),
       pages.Table(['what', 'value'], rows, num_labels=2),
       pages.Paragraph(
-          'Versions and machine are those that made the page; dates are those '
-          "of the runs' files."
+          'Versions and machine are those that the runs have recorded; dates '
+          "are those of the runs' files."
       ),
       pages.Code(command),
   ]
 
 
-def _versions() -> list[list[str]]:
+def _describe_environments(
+    runs: Sequence[run_folders.Run],
+) -> list[list[str]]:
+  """Returns a row for each version, with all of them that runs have used."""
+  found = [found for run in runs for found in environments.read(run.path)]
+  names = dict.fromkeys(name for environment in found for name in environment)
   return [
-      *([name, _version(name)] for name in _PACKAGES),
-      ['tff_adaptive', tff_adaptive.__version__],
-      ['python', platform.python_version()],
+      [name, ', '.join(dict.fromkeys(str(e.get(name, '-')) for e in found))]
+      for name in names
   ]
-
-
-def _version(package: str) -> str:
-  try:
-    return metadata.version(package)
-  except metadata.PackageNotFoundError:
-    return 'not installed under this name'
-
-
-def _machine() -> str:
-  return f'{os.cpu_count()} cores, {platform.machine()}, {platform.system()}'

@@ -1,0 +1,100 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What a run is trained with: versions and machine, kept beside its metrics."""
+
+from importlib import metadata
+import json
+import os
+import pathlib
+import platform
+from typing import Any
+
+from tff_adaptive import _atomic_files
+
+_FILE = 'environment.json'
+_PACKAGES = (
+    'tensorflow',
+    'tensorflow-federated',
+    'tff_adaptive',
+    'keras',
+    'numpy',
+)
+_CPU_INFO = pathlib.Path('/proc/cpuinfo')
+
+
+def collect() -> dict[str, Any]:
+  """Returns the versions and the machine of this process.
+
+  Returns:
+    Plain values by name; 'not installed' for a package that is used from its
+    sources.
+  """
+  return {
+      **{package: _version(package) for package in _PACKAGES},
+      'python': platform.python_version(),
+      'system': f'{platform.system()} {platform.machine()}',
+      'processor': _processor(),
+      'cores': os.cpu_count(),
+  }
+
+
+def _version(package: str) -> str:
+  try:
+    return metadata.version(package)
+  except metadata.PackageNotFoundError:
+    return 'not installed'
+
+
+def _processor() -> str:
+  """Returns the name of the processor, where the system tells it."""
+  try:
+    lines = _CPU_INFO.read_text(encoding='utf-8').splitlines()
+  except OSError:
+    return platform.processor()
+  names = [line.partition(':')[2] for line in lines if 'model name' in line]
+  return names[0].strip() if names else platform.processor()
+
+
+def read(folder: pathlib.Path) -> list[dict[str, Any]]:
+  """Returns what a run was trained with.
+
+  Args:
+    folder: The folder of the run.
+
+  Returns:
+    The environments in which it was begun and resumed, each once; none for a
+    run without such a record, or a damaged one.
+  """
+  try:
+    return json.loads((folder / _FILE).read_text(encoding='utf-8'))
+  except (OSError, ValueError):
+    return []
+
+
+def record(folder: pathlib.Path):
+  """Writes the environment of this process to those of a run.
+
+  Args:
+    folder: The folder of the run, which exists.
+
+  Raises:
+    WriteError: If the file cannot be written.
+  """
+  found = read(folder)
+  current = collect()
+  if current in found:
+    return
+  text = json.dumps([*found, current], indent=2)
+  with _atomic_files.replacing(folder / _FILE) as file:
+    file.write(f'{text}\n'.encode())
