@@ -69,7 +69,8 @@ def t_interval(
 
   Returns:
     The interval; where a run diverged it is no chance, and all three are
-    infinite.
+    infinite. Where each of the methods diverged in a seed of its own, the mean
+    is NaN and the interval is everything.
 
   Example:
 
@@ -78,9 +79,14 @@ def t_interval(
   """
   from scipy import stats  # pylint: disable=import-outside-toplevel
 
-  mean, half = statistics.fmean(differences), math.inf
-  if not math.isfinite(mean):
+  diverged = {found for found in differences if math.isinf(found)}
+  if len(diverged) > 1:
+    # Each method diverged where the other one did not: nothing is known.
+    return Interval(math.nan, -math.inf, math.inf)
+  if diverged:
+    (mean,) = diverged
     return Interval(mean, mean, mean)
+  mean, half = statistics.fmean(differences), math.inf
   if len(differences) > 1:
     error = statistics.stdev(differences) / math.sqrt(len(differences))
     quantile = stats.t.ppf((1 + confidence) / 2, df=len(differences) - 1)

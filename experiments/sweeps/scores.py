@@ -27,6 +27,7 @@ DEFAULT_METRIC = 'accuracy'
 _REPLICATION_ONLY = 'replication only: chosen on the test data'
 _TRAINING_LOSS = 'clients/loss'
 _EVALUATION = 'evaluation/'
+_SMALLER_IS_BETTER = ('loss', 'error')
 # The round up to which the training accuracy is compared, and the mean of how
 # many rounds it is: a single cohort says little.
 _COMPARED_ROUND = 100
@@ -107,8 +108,15 @@ SELECTIONS = {
 
 
 def is_higher_better(metric: str) -> bool:
-  """Returns whether the largest value of a metric is the best."""
-  return metric.rpartition('/')[2] != 'loss'
+  """Returns whether the largest value of a metric is the best.
+
+  Args:
+    metric: Its name, or that of its column.
+
+  Returns:
+    False for losses and errors.
+  """
+  return not metric.endswith(_SMALLER_IS_BETTER)
 
 
 def check(selection: Selection, trials: Sequence[trials_lib.Trial]):

@@ -36,6 +36,14 @@ class PairedDifferencesTest(absltest.TestCase):
     interval = paired_differences.t_interval(differences)
     self.assertEqual(interval, (-math.inf, -math.inf, -math.inf))
 
+  def test_two_divergences_in_different_seeds_say_nothing(self):
+    differences = paired_differences.subtract(
+        {0: -math.inf, 1: 0.9}, {0: 0.8, 1: -math.inf}
+    )
+    mean, low, high = paired_differences.t_interval(differences)
+    self.assertTrue(math.isnan(mean))
+    self.assertEqual((low, high), (-math.inf, math.inf))
+
   def test_interval_by_hand(self):
     # Mean 2, standard deviation 1, error 1 / sqrt(3); a table of t has 4.3027
     # for 0.975 and two degrees of freedom: 4.3027 / 1.7321 = 2.4841.

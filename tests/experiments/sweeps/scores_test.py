@@ -117,6 +117,7 @@ class ScoresTest(parameterized.TestCase):
       (scores.VALIDATION, 'recall_at_5', True),
       (scores.VALIDATION, 'loss', False),
       (scores.VALIDATION, 'evaluation/average/loss', False),
+      (scores.VALIDATION, 'mean_squared_error', False),
   )
   def test_what_is_better(self, selection, metric, expected):
     self.assertEqual(selection.is_higher_better(metric), expected)
