@@ -40,7 +40,7 @@ def step_at_least_one(lab: workbench.Workbench) -> claim.Verdict:
   for size, common in 10.0 ** rng.uniform(-2, 2, size=[200, 2]):
     changes = size * (rng.normal(size=[5, 10]) + common * rng.normal(size=10))
     taken.append(lab.server_step('fedexp', changes))
-  shorter = int(np.sum(np.array(taken) < 1 - _ROUNDING))
+  shorter = int(np.sum(~(np.array(taken) >= 1 - _ROUNDING)))
   return claim.Verdict(
       claim.Status.COUNTEREXAMPLE if shorter else claim.Status.HOLDS,
       f'{shorter} of {len(taken)} steps are below 1; they lie between '

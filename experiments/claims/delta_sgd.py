@@ -55,7 +55,7 @@ def _count_violations(lab: workbench.Workbench, **arguments) -> tuple[int, int]:
         squares[2:] + moves[1:] / 2 + 2 * eta[1:] * (1 + theta) * values[1:-1]
     )
     before = squares[1:-1] + moves[:-1] / 2 + 2 * eta[1:] * theta * values[:-2]
-    violations += int(np.sum(after > before * (1 + _ROUNDING) + 1e-300))
+    violations += int(np.sum(~(after <= before * (1 + _ROUNDING) + 1e-300)))
     steps += len(after)
   return violations, steps
 
@@ -124,7 +124,7 @@ def step_bounds(lab: workbench.Workbench) -> claim.Verdict:
     grown = np.sqrt(1 + delta * theta) * eta[:-1]
     low = np.minimum(gamma / (2 * largest), grown) * (1 - _ROUNDING)
     high = np.minimum(gamma / (2 * smallest), grown) * (1 + _ROUNDING)
-    outside += int(np.sum((eta[1:] < low) | (eta[1:] > high)))
+    outside += int(np.sum(~((low <= eta[1:]) & (eta[1:] <= high))))
     steps += len(grown)
   return claim.Verdict(
       claim.Status.COUNTEREXAMPLE if outside else claim.Status.HOLDS,

@@ -71,7 +71,9 @@ def local_descent(lab: workbench.Workbench) -> claim.Verdict:
     values = np.array([batches.value(0, x) for x in path.points])
     squares = np.sum((path.points[:-1] @ hessian) ** 2, axis=1)
     promised = values[:-1] - 0.1 * path.step_sizes * squares
-    violations += int(np.sum(values[1:] > promised * (1 + _ROUNDING) + 1e-12))
+    violations += int(
+        np.sum(~(values[1:] <= promised * (1 + _ROUNDING) + 1e-12))
+    )
     steps += len(promised)
   return claim.Verdict(
       claim.Status.COUNTEREXAMPLE if violations else claim.Status.HOLDS,
@@ -93,7 +95,7 @@ def step_bounds(lab: workbench.Workbench) -> claim.Verdict:
     eta = path.step_sizes
     before = np.append(1.0, eta[:-1])
     low = np.minimum(before, 2 * 0.9 * 0.9 / largest) * (1 - _ROUNDING)
-    outside += int(np.sum((eta < low) | (eta > 1 + _ROUNDING)))
+    outside += int(np.sum(~((low <= eta) & (eta <= 1 + _ROUNDING))))
     steps += len(eta)
   return claim.Verdict(
       claim.Status.COUNTEREXAMPLE if outside else claim.Status.HOLDS,

@@ -139,9 +139,13 @@ def answer(lab: workbench.Workbench, question: Question) -> claim.Verdict:
   scores = _read_scores(lab, table)
   found, lacking = {}, []
   for place, cells in places.items():
-    empty = [cell for cell in cells if not scores[cell.experiment_name]]
-    lacking.extend(empty)
-    if not empty:
+    unfinished = [
+        cell
+        for cell in cells
+        if len(scores[cell.experiment_name]) < table.seeds
+    ]
+    lacking.extend(unfinished)
+    if not unfinished:
       by_row = {cell.row: scores[cell.experiment_name] for cell in cells}
       best = _to_best(by_row, question.row)
       if best is not None:
@@ -207,7 +211,7 @@ def _conclude(
   ]
   if lacking:
     told.append(
-        f'cells without a finished run: {len(lacking)}; the first is '
+        f'cells without all finished runs: {len(lacking)}; the first is '
         f'`{published.build_command(lacking[0], output_dir=str(lab.runs_dir))}`'
     )
   if against:

@@ -71,7 +71,7 @@ def compare(
   found = implementations.iterate(implementation, method, CHANGES)
   expected = dialects.iterate(dialect, method, CHANGES)
   differences = np.max(np.abs(found - expected), axis=1)
-  differs = differences > _TOLERANCE
+  differs = ~(differences <= _TOLERANCE)  # Also where one is no number.
   first_round = int(np.argmax(differs)) + 1 if differs.any() else None
   return Verdict(first_round, float(np.max(differences)))
 

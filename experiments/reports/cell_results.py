@@ -24,6 +24,17 @@ from experiments.reports import ranking
 from experiments.reports import run_folders
 from experiments.reports import seed_statistics
 
+# Settings that would make other numbers, and that a cell does not have unless it
+# gives them.
+_UNSET = (
+    'num_clients',
+    'heldout_clients',
+    'heldout_fraction',
+    'evaluation_data',
+    'evaluation_examples',
+    'initial_weights',
+)
+
 
 @dataclasses.dataclass(frozen=True)
 class CellResult:
@@ -122,7 +133,12 @@ def _find_problem(cell: published.Cell, seed: int, run: run_folders.Run) -> str:
       for item in published.hyperparameters(cell)
       if item.value is not None
   }
-  wanted.update(seed=seed, use_synthetic_data=False)
+  wanted = {
+      **dict.fromkeys(_UNSET),
+      'use_synthetic_data': False,
+      **wanted,
+      'seed': seed,
+  }
   differences = [
       f'{name}={run.hparams[name]} (the cell has {value})'
       for name, value in json.loads(json.dumps(wanted)).items()

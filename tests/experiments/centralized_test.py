@@ -94,7 +94,10 @@ class CentralizedTest(parameterized.TestCase):
       _read(*_CENTRALIZED, flag)
 
   def test_flags_that_say_what_holds_anyway_are_taken(self):
-    _read(*_CENTRALIZED, '--server_optimizer=fedavg', '--loss_term=none')
+    choices, _ = _read(
+        *_CENTRALIZED, '--server_optimizer=fedavg', '--loss_term=none'
+    )
+    self.assertEqual(choices['server_optimizer'].row.name, 'fedavg')
 
   @pytest.mark.slow
   def test_a_resumed_run_goes_on_where_it_ended(self):

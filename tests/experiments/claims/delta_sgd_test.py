@@ -50,7 +50,11 @@ class DeltaSgdTest(parameterized.TestCase):
     self.assertEqual(delta_sgd.theorem(lab).status, status)
     self.assertEqual(delta_sgd.theorem_at_defaults(lab).status, status)
 
-  @parameterized.parameters((1e-4, Status.COUNTEREXAMPLE), (None, Status.HOLDS))
+  @parameterized.parameters(
+      (1e-4, Status.COUNTEREXAMPLE),
+      (np.nan, Status.COUNTEREXAMPLE),
+      (None, Status.HOLDS),
+  )
   def test_step_bounds(self, step_size, status):
     def steps(rule, batches, start, **arguments):
       found = fake_lab.still(rule, batches, start, **arguments)

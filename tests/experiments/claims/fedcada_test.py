@@ -73,7 +73,9 @@ class FedCAdaTest(parameterized.TestCase):
     verdict = fedcada.adjustment_helps(lab)
     self.assertEqual(verdict.status, Status.NOT_RUN)
     # Both rows are found by their flags.
-    self.assertStartsWith(verdict.evidence, 'cells without a finished run: 2;')
+    self.assertStartsWith(
+        verdict.evidence, 'cells without all finished runs: 2;'
+    )
     self.assertIn('--fedcada_adam_option=none', verdict.evidence)
     self.assertEqual(fedcada.beats_fedavg(lab).status, Status.NOT_RUN)
     self.assertEqual(

@@ -13,6 +13,7 @@
 # limitations under the License.
 """Tests of verdicts from runs, which nobody has trained."""
 
+import dataclasses
 import math
 import pathlib
 import tempfile
@@ -74,6 +75,7 @@ class AnswerTest(parameterized.TestCase):
     table = made_up_runs.build_table(
         rows=_ROWS, higher_is_better=kwargs.pop('higher_is_better', True)
     )
+    table = dataclasses.replace(table, seeds=kwargs.pop('seeds', 1))
     self.lab.find_table = lambda name: table
     num_rounds = kwargs.pop('num_rounds', 4)
     for cell in table.cells:
@@ -117,8 +119,13 @@ class AnswerTest(parameterized.TestCase):
     accuracies = {'SGD': [0.9], 'Delta-SGD': [0.9]}
     verdict = self._answer(accuracies)
     self.assertEqual(verdict.status, Status.NOT_RUN)
-    self.assertIn('cells without a finished run: 1;', verdict.evidence)
+    self.assertIn('cells without all finished runs: 1;', verdict.evidence)
     self.assertIn(f'--output_dir={self.lab.runs_dir}', verdict.evidence)
+
+  def test_some_seeds_are_not_all(self):
+    accuracies = {row: [0.9] for row in _ROWS}
+    verdict = self._answer(accuracies, seeds=2)
+    self.assertEqual(verdict.status, Status.NOT_RUN)
 
   def test_missing_runs_that_take_a_gpu(self):
     verdict = self._answer({}, needs_gpu=True)

@@ -85,6 +85,18 @@ class CellResultsTest(parameterized.TestCase):
           'other hyperparameters, use_synthetic_data=True',
       ),
       (
+          'other_data_to_evaluate',
+          {'evaluation_data': 'validation'},
+          4,
+          r'other hyperparameters, evaluation_data=validation \(the cell has None\)',
+      ),
+      (
+          'fewer_clients',
+          {'num_clients': 7},
+          4,
+          r'other hyperparameters, num_clients=7 \(the cell has None\)',
+      ),
+      (
           'another_seed',
           {'seed': 3},
           4,
