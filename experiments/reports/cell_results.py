@@ -24,8 +24,8 @@ from experiments.reports import ranking
 from experiments.reports import run_folders
 from experiments.reports import seed_statistics
 
-# Settings that would make other numbers, and that a cell does not have unless it
-# gives them.
+# Settings that would make other numbers, and that no cell has unless it gives
+# them.
 _UNSET = (
     'num_clients',
     'heldout_clients',

@@ -88,7 +88,7 @@ class CellResultsTest(parameterized.TestCase):
           'other_data_to_evaluate',
           {'evaluation_data': 'validation'},
           4,
-          r'other hyperparameters, evaluation_data=validation \(the cell has None\)',
+          r'other hyperparameters, evaluation_data=validation \(the cell has N',
       ),
       (
           'fewer_clients',
