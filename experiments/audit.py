@@ -19,10 +19,10 @@ For example:
   python -m experiments.audit --claims=fedli.free_descent,delta_sgd.theorem
 
 prints a line a claim, `name: verdict: evidence`, and writes `claims.md`,
-`claims.csv` and `claims.json` to `--output_dir`. Some claims are checked on
-small problems, in seconds; others on the finished runs of published cells in
-`--runs_dir`, and these lines have the command that makes the runs if there are
-none.
+`claims.html`, `claims.csv` and `claims.json` to `--output_dir`. Some claims are
+checked on small problems, in seconds; others on the finished runs of published
+cells in `--runs_dir`, and these lines have the command that makes the runs if
+there are none, or say what is wrong with them.
 """
 
 import pathlib
@@ -31,7 +31,6 @@ import sys
 
 from absl import flags
 
-from experiments import audit_report
 from experiments import claims
 from experiments import command_line
 
@@ -90,6 +89,26 @@ def select(names: list[str]) -> list[claims.Claim]:
   ]
 
 
+def check(claim: claims.Claim, lab: claims.Workbench) -> claims.Verdict:
+  """Checks a claim.
+
+  Args:
+    claim: The claim.
+    lab: The workbench.
+
+  Returns:
+    The verdict; 'not run' with the reason if a table or a run is damaged, which
+    leaves the other claims alone.
+  """
+  try:
+    with command_line.errors_as(command_line.UserError, OSError, ValueError):
+      return claim.check(lab)
+  except command_line.UserError as error:
+    return claims.Verdict(
+        claims.Status.NOT_RUN, f'What it needs cannot be read: {error}.'
+    )
+
+
 def main(flag_values: flags.FlagValues = flags.FLAGS):
   """Checks what the flags say.
 
@@ -104,14 +123,15 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
   lab = claims.Workbench(pathlib.Path(flag_values.runs_dir))
   verdicts = {}
   for claim in selected:
-    # A table or a run may be damaged.
-    with command_line.errors_as(command_line.UserError, OSError, ValueError):
-      verdict = verdicts[claim.name] = claim.check(lab)
+    verdict = verdicts[claim.name] = check(claim, lab)
     print(
         f'{claim.name}: {verdict.status.value}: {verdict.evidence}', flush=True
     )
+  # TensorFlow takes seconds to import: not for --help and not for a typo.
+  from experiments import audit_report  # pylint: disable=import-outside-toplevel
+
   with command_line.errors_as(command_line.EnvironmentalError, OSError):
-    audit_report.write(output_dir, selected, verdicts, _command())
+    audit_report.write(output_dir, selected, verdicts, lab.runs, _command())
 
 
 def _command() -> str:

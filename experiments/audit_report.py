@@ -11,18 +11,23 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Writes the verdicts of an audit as Markdown, CSV and JSON."""
+"""Writes the verdicts of an audit as Markdown, HTML, CSV and JSON."""
 
 import collections
 from collections.abc import Iterator, Mapping, Sequence
-import csv
-import io
 import json
+import math
 import pathlib
+from typing import Any
 
 from experiments import claims
 from experiments.reports import markdown
 from experiments.reports import pages
+from experiments.reports import provenance
+from experiments.reports import web_page
+from experiments.run_results import csv_text
+from experiments.run_results import environments
+from experiments.run_results import run_folder
 from tff_adaptive import _atomic_files
 
 _COLUMNS = ('claim', 'verdict', 'statement', 'evidence', 'source', 'method')
@@ -44,23 +49,27 @@ def _rows(
     )
 
 
-def to_csv(rows: Sequence[tuple[str, ...]]) -> str:
-  """Returns the rows as a CSV file."""
-  file = io.StringIO()
-  writer = csv.writer(file, lineterminator='\n')
-  writer.writerow(_COLUMNS)
-  writer.writerows(rows)
-  return file.getvalue()
+def build_page(
+    rows: Sequence[tuple[str, ...]],
+    runs: Sequence[run_folder.Run],
+    command: str,
+) -> pages.Page:
+  """Returns the page.
 
+  Args:
+    rows: What is told of each claim, in the order of the columns.
+    runs: The runs on which claims were checked.
+    command: What makes the page.
 
-def build_page(rows: Sequence[tuple[str, ...]], command: str) -> pages.Page:
-  """Returns the page: a table of verdicts, and a section for each claim."""
+  Returns:
+    A table of verdicts, a section for each claim, and how it was made.
+  """
   counts = collections.Counter(verdict for _, verdict, *_ in rows)
   summary = ', '.join(f'{name} {count}' for name, count in counts.items())
   blocks: list[pages.Block] = [
-      pages.Paragraph(f'{len(rows)} claims: {summary}. Made by:'),
-      pages.Code(command),
+      pages.Paragraph(f'{len(rows)} claims: {summary}.'),
       pages.Table(_COLUMNS[:3], [row[:3] for row in rows], num_labels=3),
+      pages.Paragraph(claims.RULE),
   ]
   for name, verdict, statement, evidence, source, method in rows:
     blocks += [
@@ -69,45 +78,80 @@ def build_page(rows: Sequence[tuple[str, ...]], command: str) -> pages.Page:
         pages.Paragraph(f'How it is checked: {method}'),
         pages.Paragraph(f'**{verdict}**: {evidence}'),
     ]
+  blocks += provenance.build_blocks(runs, command)
+  blocks.append(pages.Paragraph(_describe_process()))
   return pages.Page('The central claims of the papers', blocks)
+
+
+def _describe_process() -> str:
+  """Returns the versions of what is checked without runs."""
+  found = environments.collect()
+  return (
+      'What is checked without runs was checked by the process that wrote this '
+      'page: ' + ', '.join(f'{name} {value}' for name, value in found.items())
+  ) + '.'
+
+
+def _to_plain(value: Any) -> Any:
+  """Returns a value that JSON has: words for what is no finite number."""
+  if isinstance(value, Mapping):
+    return {name: _to_plain(part) for name, part in value.items()}
+  if isinstance(value, (list, tuple)):
+    return [_to_plain(part) for part in value]
+  if isinstance(value, float) and not math.isfinite(value):
+    return str(value)
+  return value
 
 
 def to_json(
     selected: Sequence[claims.Claim], verdicts: Mapping[str, claims.Verdict]
 ) -> str:
-  """Returns what is told of each claim, with the numbers, by its name."""
+  """Returns what is told of each claim, with the numbers, by its name.
+
+  Args:
+    selected: The claims that were checked.
+    verdicts: What was found, by the name of the claim.
+
+  Returns:
+    The text of the file; 'inf', '-inf' and 'nan' are strings in it, since JSON
+    has no such numbers.
+  """
   rows = _rows(selected, verdicts)
   found = {
       row[0]: {
           **dict(zip(_COLUMNS[1:], row[1:])),
-          'numbers': verdicts[row[0]].numbers,
+          'numbers': _to_plain(verdicts[row[0]].numbers),
       }
       for row in rows
   }
-  return json.dumps(found, indent=2) + '\n'
+  return json.dumps(found, indent=2, allow_nan=False) + '\n'
 
 
 def write(
     folder: pathlib.Path,
     selected: Sequence[claims.Claim],
     verdicts: Mapping[str, claims.Verdict],
+    runs: Sequence[run_folder.Run],
     command: str,
 ):
-  """Writes `claims.md`, `claims.csv` and `claims.json`.
+  """Writes `claims.md`, `claims.html`, `claims.csv` and `claims.json`.
 
   Args:
     folder: Where; it is made.
     selected: The claims that were checked.
     verdicts: What was found, by the name of the claim.
+    runs: The runs on which claims were checked.
     command: What makes the files.
 
   Raises:
     WriteError: If a file cannot be written.
   """
   rows = list(_rows(selected, verdicts))
+  page = build_page(rows, runs, command)
   for name, text in (
-      ('claims.md', markdown.render(build_page(rows, command))),
-      ('claims.csv', to_csv(rows)),
+      ('claims.md', markdown.render(page)),
+      ('claims.html', web_page.render(page)),
+      ('claims.csv', csv_text.format_table(_COLUMNS, rows)),
       ('claims.json', to_json(selected, verdicts)),
   ):
     with _atomic_files.replacing(folder / name) as file:

@@ -63,9 +63,10 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
       ('workload', ['tiny_many'], f'What to train, or all: {summaries}.'),
       (
           'runtimes',
-          list(workloads.RUNTIMES),
+          ['native', 'compiled'],
           f'What executes the rounds: {", ".join(workloads.RUNTIMES)}. The '
-          'first is what the others are compared with.',
+          'first is what the others are compared with. Of Ray, with so many '
+          'workers, one at a time.',
       ),
       (
           'algorithms',

@@ -19,7 +19,7 @@ For example:
 
 prints a line a run, `name problem max_error tolerance ok` or `FAIL`, and in the
 last line `N passed, M failed`. The exit code is 1 if any run failed, or asks
-for what is not known.
+for what is not known, and 2 if there was nothing to compare.
 
   python -m experiments.conformance --goldens=goldens.json --adapter=stock_tff
 
@@ -106,12 +106,16 @@ def _write_matrix(path: Any):
     )
   command_line.prepare_libraries()
   from experiments.conformance_kit import matrix  # pylint: disable=import-outside-toplevel
+  from tff_adaptive import _atomic_files  # pylint: disable=import-outside-toplevel
 
   text = matrix.to_markdown()
   print(text, end='')
   if path is not None:
-    with command_line.errors_as(command_line.UserError, OSError):
-      pathlib.Path(path).write_text(text, encoding='utf-8')
+    with (
+        command_line.errors_as(command_line.UserError, OSError),
+        _atomic_files.replacing(path) as file,
+    ):
+      file.write(text.encode())
 
 
 def _create_check(values: flags.FlagValues) -> Callable[..., Any]:
@@ -153,6 +157,12 @@ def main(flag_values=flags.FLAGS):
   num_failed = len(results) - num_passed - num_skipped
   skipped = '' if flag_values.adapter is None else f', {num_skipped} skipped'
   print(f'{num_passed} passed, {num_failed} failed{skipped}')
+  if num_skipped == len(results):
+    raise command_line.UserError(
+        f'--adapter={flag_values.adapter} has skipped all {num_skipped} runs '
+        f'of {flag_values.goldens}, so that nothing was compared; give a file '
+        'with a run that it supports'
+    )
   sys.exit(int(num_failed > 0))
 
 

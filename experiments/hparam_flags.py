@@ -21,7 +21,10 @@ from typing import Any
 
 from absl import flags
 
+from experiments import callback_flags
 from experiments import evaluation_flags
+from experiments import fault_flags
+from experiments import privacy_flags
 from experiments import registry
 
 # The rows that are chosen where nothing is said; an algorithm may bring others.
@@ -36,7 +39,6 @@ DEFAULT_ROWS = {
     registry.RUNTIME: 'compiled',
 }
 # What --early_stopping_patience and --keep_best watch, if nothing else is said.
-DEFAULT_METRIC = 'evaluation/accuracy'
 
 # A kind, one of its rows, and an argument of that.
 _Use = tuple[str, registry.Row, registry.Argument]
@@ -184,57 +186,6 @@ def _define_clients(flag_values):
   )
 
 
-def _define_callbacks(flag_values):
-  """Defines the flags of what watches a run; all of it is off by default."""
-  flags.DEFINE_integer(
-      'early_stopping_patience',
-      None,
-      'End the training after this many evaluations in a row without a better '
-      '--monitored_metric. Default: train all rounds.',
-      lower_bound=1,
-      flag_values=flag_values,
-  )
-  flags.DEFINE_boolean(
-      'keep_best',
-      False,
-      'Keep the weights of the round with the best --monitored_metric in '
-      'checkpoints/best.npz.',
-      flag_values=flag_values,
-  )
-  flags.DEFINE_string(
-      'monitored_metric',
-      None,
-      'The column of metrics.csv that --early_stopping_patience and '
-      f'--keep_best watch. Default: {DEFAULT_METRIC}.',
-      flag_values=flag_values,
-  )
-  flags.DEFINE_enum(
-      'monitored_mode',
-      None,
-      ['max', 'min'],
-      'Whether the largest or the smallest value is the best. Default: min '
-      'for a loss, max for others.',
-      flag_values=flag_values,
-  )
-  flags.DEFINE_float(
-      'weights_average_decay',
-      None,
-      'Evaluate also the moving average of the global weights over rounds, '
-      'with this decay; 1 is the mean of all rounds. Default: no average.',
-      lower_bound=0.0,
-      upper_bound=1.0,
-      flag_values=flag_values,
-  )
-  flags.DEFINE_integer(
-      'weights_average_rounds',
-      None,
-      'Evaluate also the mean of the global weights of this many last rounds. '
-      'Default: no average.',
-      lower_bound=1,
-      flag_values=flag_values,
-  )
-
-
 def _define_environment(flag_values):
   """Defines the flags of what a run uses and where it writes."""
   flags.DEFINE_enum(
@@ -287,6 +238,8 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
   _define_choices(flag_values)
   _define_protocol(flag_values)
   _define_clients(flag_values)
+  fault_flags.define(flag_values)
+  privacy_flags.define(flag_values)
   evaluation_flags.define(flag_values)
-  _define_callbacks(flag_values)
+  callback_flags.define(flag_values)
   _define_environment(flag_values)

@@ -24,9 +24,12 @@ from typing import Any, Optional
 
 from absl import flags
 
+from experiments import callback_flags
 from experiments import evaluation_flags
+from experiments import fault_flags
 from experiments import hparam_errors
 from experiments import hparam_flags
+from experiments import privacy_flags
 from experiments import registry
 
 # What the default name of a run is made of.
@@ -135,6 +138,16 @@ class Settings:
   num_clients: Optional[int]
   heldout_clients: Optional[int]
   heldout_fraction: Optional[float]
+  drop_clients: Optional[float]
+  straggler_fraction: Optional[float]
+  sampling: Optional[str]
+  dp_noise_multiplier: Optional[float]
+  dp_clip_norm: Optional[float]
+  dp_payload_clip_norms: Optional[Mapping[str, float]]
+  dp_adaptive_clip_quantile: Optional[float]
+  dp_adaptive_clip_learning_rate: Optional[float]
+  dp_adaptive_clip_count_stddev: Optional[float]
+  dp_delta: Optional[float]
   evaluations: Sequence[str]
   final_evaluations: Sequence[str]
   evaluation_data: Optional[str]
@@ -163,6 +176,7 @@ class Settings:
     """Returns what a resumed run must have in common with the first one."""
     values = dataclasses.asdict(self)
     values.update(evaluation_flags.to_hparams(values))
+    values.update(privacy_flags.to_hparams(values))
     return {
         name: value
         for name, value in values.items()
@@ -331,30 +345,6 @@ def _check_data(task: registry.Row, values: Mapping[str, Any]):
     )
 
 
-def _complete_callbacks(values: dict[str, Any]):
-  """Fills in what is watched, or raises if two flags do not fit."""
-  if None not in (
-      values['weights_average_decay'],
-      values['weights_average_rounds'],
-  ):
-    raise HparamError(
-        '--weights_average_decay and --weights_average_rounds are two averages '
-        'of the same name, give one of them'
-    )
-  if values['early_stopping_patience'] is None and not values['keep_best']:
-    for name in ('monitored_metric', 'monitored_mode'):
-      if values[name] is not None:
-        raise HparamError(
-            f'--{name} needs --early_stopping_patience or --keep_best'
-        )
-    return
-  if values['monitored_metric'] is None:
-    values['monitored_metric'] = hparam_flags.DEFAULT_METRIC
-  if values['monitored_mode'] is None:
-    is_loss = values['monitored_metric'].rpartition('/')[2] == 'loss'
-    values['monitored_mode'] = 'min' if is_loss else 'max'
-
-
 def read_settings(
     choices: Mapping[str, Choice], flag_values: flags.FlagValues = flags.FLAGS
 ) -> Settings:
@@ -370,7 +360,8 @@ def read_settings(
   Raises:
     HparamError: If the name of the experiment leaves the output folder, the
       task reads files and no folder of data was given, an evaluation is
-      unknown, or two flags of what evaluates or watches the run do not fit.
+      unknown, or two flags of privacy, or of what evaluates or watches the
+      run, do not fit.
   """
   values = {
       field.name: flag_values[field.name].value
@@ -378,8 +369,10 @@ def read_settings(
   }
   task = choices[registry.TASK].row
   _check_data(task, values)
+  privacy_flags.complete(values, choices)
+  fault_flags.complete(values, choices)
   evaluation_flags.complete(values)
-  _complete_callbacks(values)
+  callback_flags.complete(values)
   if values['experiment_name'] is None:
     values['experiment_name'] = '.'.join(
         choices[kind].row.name for kind in _NAMING_KINDS

@@ -26,10 +26,15 @@ command goes on where an earlier one ended.
 
 prints what is not run, with command and expected time. What is compared and by
 which rules is written in `experiments/presets/leaderboard.yaml`.
+
+A run that fails leaves the others alone: the page shows its method as failed,
+the last lines name the logs, and the exit code is 1.
 """
 
+from collections.abc import Sequence
 import pathlib
 import shlex
+from typing import Optional
 
 from absl import flags
 
@@ -38,20 +43,15 @@ from experiments import registry
 from experiments.leaderboards import definitions
 from experiments.leaderboards import plans
 from experiments.sweeps import running
+from experiments.sweeps import trials as trials_lib
 
 _DEFAULT_TASKS = ('digits', 'mnist')
 _SECONDS_PER_HOUR = 3600.0
-# What the command of the page repeats.
-_SHOWN_FLAGS = (
-    'tasks',
-    'methods',
-    'data_dir',
-    'output_dir',
-    'results_dir',
-    'trials',
-    'total_rounds',
-    'num_seeds',
-)
+# In the commands that the page has for what is not run.
+_DATA_DIR = 'data'
+_PLACES = ('tasks', 'methods', 'data_dir', 'output_dir', 'results_dir')
+# They take the place of rules of the data file.
+_RULES = ('trials', 'total_rounds', 'num_seeds')
 
 
 def _define_board(flag_values: flags.FlagValues):
@@ -120,21 +120,22 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
 
 
 def _build_plan(
-    flag_values: flags.FlagValues, *, is_catalogue: bool = False
+    flag_values: flags.FlagValues,
+    *,
+    tasks: Optional[Sequence[str]],
+    methods: Optional[Sequence[str]],
+    data_dir: Optional[str],
 ) -> plans.Plan:
-  """Returns the plan that the flags say, of all where they say nothing.
+  """Returns the plan of some tasks and methods, by the rules that flags give.
 
   Args:
     flag_values: The parsed flags.
-    is_catalogue: Whether nothing means all.
+    tasks: The tasks; None for all.
+    methods: The methods; None for the default ones.
+    data_dir: The folder of the data sets.
   """
   with command_line.errors_as(command_line.UserError, definitions.Error):
     board = definitions.load()
-  tasks, methods = flag_values.tasks, flag_values.methods
-  if is_catalogue:
-    methods = methods or [definitions.ALL]
-  else:
-    tasks = tasks or _DEFAULT_TASKS
   board = board.restrict(
       tasks=tasks,
       methods=methods,
@@ -142,10 +143,42 @@ def _build_plan(
       num_trials=flag_values.trials,
       total_rounds=flag_values.total_rounds,
   )
-  data_dir = flag_values.data_dir
-  if is_catalogue and data_dir is None:
-    data_dir = 'data'
-  return plans.Plan(board, flag_values.output_dir, data_dir)
+  return plans.Plan(
+      board,
+      flag_values.output_dir,
+      data_dir,
+      given=tuple(_serialize(flag_values, _RULES)),
+  )
+
+
+def _build_chosen(flag_values: flags.FlagValues) -> plans.Plan:
+  """Returns the plan of what is to run and to compare."""
+  return _build_plan(
+      flag_values,
+      tasks=flag_values.tasks or _DEFAULT_TASKS,
+      methods=flag_values.methods,
+      data_dir=flag_values.data_dir,
+  )
+
+
+def _build_catalogue(
+    flag_values: flags.FlagValues,
+    tasks: Optional[Sequence[str]] = None,
+    methods: Optional[Sequence[str]] = None,
+) -> plans.Plan:
+  """Returns the plan of all there is, for the list of what is not run.
+
+  Args:
+    flag_values: The parsed flags.
+    tasks: The tasks. Default: all of the data file.
+    methods: The methods. Default: all of the data file.
+  """
+  return _build_plan(
+      flag_values,
+      tasks=tasks,
+      methods=methods or [definitions.ALL],
+      data_dir=flag_values.data_dir or _DATA_DIR,
+  )
 
 
 def _check(plan: plans.Plan):
@@ -160,13 +193,20 @@ def _check(plan: plans.Plan):
     plan.tuning(*pair)
 
 
-def _command(flag_values: flags.FlagValues) -> str:
-  """Returns the command line with what was given."""
-  given = [
+def _serialize(
+    flag_values: flags.FlagValues, names: Sequence[str]
+) -> list[str]:
+  """Returns the flags that were given, as they are on a command line."""
+  return [
       flag_values[name].serialize()
-      for name in _SHOWN_FLAGS
+      for name in names
       if flag_values[name].present
   ]
+
+
+def _command(flag_values: flags.FlagValues) -> str:
+  """Returns the command line with what was given."""
+  given = _serialize(flag_values, (*_PLACES, *_RULES))
   return shlex.join(['python', '-m', 'experiments.leaderboard', *given])
 
 
@@ -180,26 +220,53 @@ def _print_list(plan: plans.Plan):
     print('\t'.join(map(str, entry)))
 
 
-def _run(plan: plans.Plan, flag_values: flags.FlagValues):
-  """Runs what is not finished, and says what is left."""
+def _run(
+    plan: plans.Plan, flag_values: flags.FlagValues
+) -> list[trials_lib.Trial]:
+  """Runs what is not finished, says what is left, returns what failed."""
   from experiments.leaderboards import execution  # pylint: disable=import-outside-toplevel
 
-  is_finished = execution.run(
+  ending = execution.run(
       plan,
       num_at_once=flag_values.jobs or _default_jobs(plan),
       max_seconds=flag_values.max_hours * _SECONDS_PER_HOUR,
       command=running.TRAIN,
   )
-  if not is_finished:
+  if not ending.in_time:
     print(
         f'Stopped after {flag_values.max_hours:g} hours with runs to go; the '
         'page has what is finished, and the same command goes on.'
     )
+  return ending.failed
 
 
 def _default_jobs(plan: plans.Plan) -> int:
   trials = [trial for pair in plan.pairs for trial in plan.tuning(*pair)]
   return running.default_jobs(trials)
+
+
+def _write(plan: plans.Plan, flag_values: flags.FlagValues):
+  """Writes the page of what is finished."""
+  # TensorFlow takes seconds to import: not for --help and not for a typo.
+  from experiments.leaderboards import writing  # pylint: disable=import-outside-toplevel
+
+  writing.write(
+      plan,
+      _build_catalogue(flag_values),
+      pathlib.Path(flag_values.results_dir),
+      _command(flag_values),
+  )
+
+
+def _check_none_failed(failed: Sequence[trials_lib.Trial]):
+  """Raises if runs failed, once the page is written; prints their logs."""
+  for trial in failed:
+    print(f'failed: {trial.home.name}/{trial.name}, see {trial.log}')
+  if failed:
+    raise command_line.EnvironmentalError(
+        f'{len(failed)} runs failed, listed above with their logs; the page '
+        'has the others, and the same command tries them again'
+    )
 
 
 def main(flag_values: flags.FlagValues = flags.FLAGS):
@@ -208,7 +275,11 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
   Args:
     flag_values: The parsed flags.
   """
-  plan = _build_plan(flag_values, is_catalogue=flag_values.list)
+  plan = (
+      _build_catalogue(flag_values, flag_values.tasks, flag_values.methods)
+      if flag_values.list
+      else _build_chosen(flag_values)
+  )
   _check(plan)
   if flag_values.dry_run:
     for pair in plan.pairs:
@@ -216,25 +287,17 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
         print(shlex.join([*running.TRAIN, *trial.arguments]))
     return
   command_line.prepare_libraries()
-  if flag_values.list:
-    _print_list(plan)
-    return
-  if not flag_values.report_only:
-    _run(plan, flag_values)
-  # TensorFlow takes seconds to import: not for --help and not for a typo.
-  from experiments.leaderboards import writing  # pylint: disable=import-outside-toplevel
-  from experiments.reports import run_folders  # pylint: disable=import-outside-toplevel
-
   with (
       command_line.errors_as(command_line.EnvironmentalError, OSError),
-      command_line.errors_as(command_line.UserError, run_folders.RunError),
+      # A run may be damaged.
+      command_line.errors_as(command_line.UserError, ValueError),
   ):
-    writing.write(
-        plan,
-        _build_plan(flag_values, is_catalogue=True),
-        pathlib.Path(flag_values.results_dir),
-        _command(flag_values),
-    )
+    if flag_values.list:
+      _print_list(plan)
+      return
+    failed = [] if flag_values.report_only else _run(plan, flag_values)
+    _write(plan, flag_values)
+  _check_none_failed(failed)
 
 
 if __name__ == '__main__':

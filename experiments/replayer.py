@@ -88,7 +88,7 @@ def _scalar_difference(found: Any, expected: Any) -> float:
   return abs(found - expected) / max(1.0, abs(expected))
 
 
-def _compare_round(reference: dict[str, Any], output: Any) -> float:
+def _compare_round(reference: Mapping[str, Any], output: Any) -> float:
   """The largest difference of one round: server fields and step sizes."""
   differences = [0.0]
   held = _server_fields(output.state)
@@ -122,7 +122,7 @@ class _Clients:
     spec = client_states.get_state_spec(process)
     self._store = None if spec is None else simulation.ClientStateStore()
 
-  def cohort(self, reference: dict[str, Any]) -> list[Any]:
+  def cohort(self, reference: Mapping[str, Any]) -> list[Any]:
     """What the clients of a round bring."""
     ids = [client['id'] for client in reference['clients']]
     return [self._bring(client_id) for client_id in ids]
@@ -149,6 +149,7 @@ class _Clients:
 
 def _replay(run: dict[str, Any], problem: dict[str, Any], model: Any) -> float:
   """The largest difference of a run's rounds; see `replay`."""
+  rounds = golden_runs.find_trajectory(run)
   config = run['config']
   process = golden_processes.build_process(
       config,
@@ -162,7 +163,7 @@ def _replay(run: dict[str, Any], problem: dict[str, Any], model: Any) -> float:
   clients = _Clients(batches, process)
   state = process.initialize()
   max_error = 0.0
-  for round_num, reference in enumerate(run['trajectory'], start=1):
+  for round_num, reference in enumerate(rounds, start=1):
     output = process.next(state, clients.cohort(reference))
     state = output.state
     clients.keep(round_num, output.metrics)

@@ -41,15 +41,14 @@ from absl import flags
 from experiments import command_line
 from experiments import hparams
 from experiments import published
+from experiments import table_flags
 from experiments.reports import figures
 from experiments.reports import listing
-from experiments.reports import selection
 
 # What the command of a page repeats, besides its table.
-_SHOWN_FLAGS = ('groups', 'rows', 'columns', 'runs', 'runs_dir', 'output_dir')
+_SHOWN_FLAGS = (*table_flags.AXES, 'runs', 'runs_dir', 'output_dir')
 _USER_ERRORS = (
     published.PublishedError,
-    selection.SelectionError,
     figures.FigureError,
     hparams.HparamError,
 )
@@ -75,17 +74,15 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
       ),
   ):
     flags.DEFINE_multi_string(name, [], text, flag_values=flag_values)
-  for name, text in (
-      ('groups', 'Of the tables, only these groups, separated by commas.'),
-      ('rows', 'Of the tables, only these rows, separated by commas.'),
-      ('columns', 'Of the tables, only these columns, separated by commas.'),
-      (
-          'runs',
-          'Compare these folders of runs, or of the seeds of a run, separated '
-          'by commas.',
-      ),
-  ):
-    flags.DEFINE_list(name, [], text, flag_values=flag_values)
+  table_flags.define(flag_values)
+  flags.adopt_module_key_flags(table_flags, flag_values)
+  flags.DEFINE_list(
+      'runs',
+      [],
+      'Compare these folders of runs, or of the seeds of a run, separated by '
+      'commas.',
+      flag_values=flag_values,
+  )
   for name, default, text in (
       ('runs_dir', 'runs', "The --output_dir of the tables' runs."),
       ('output_dir', 'docs/results', 'The folder that gets the pages.'),
@@ -97,7 +94,7 @@ def _check(flag_values: flags.FlagValues):
   """Raises unless the flags say one thing to do."""
   of_tables = [
       name
-      for name in ('list', 'paper', 'table', 'groups', 'rows', 'columns')
+      for name in ('list', 'paper', 'table', *table_flags.AXES)
       if flag_values[name].value
   ]
   if flag_values.runs and of_tables:
@@ -121,18 +118,13 @@ def _find_tables(flag_values: flags.FlagValues) -> list[published.Table]:
   """Returns the tables, restricted, with figures that can be drawn."""
   with command_line.errors_as(command_line.UserError, *_USER_ERRORS):
     if flag_values.paper or flag_values.table:
-      tables = selection.find_tables(flag_values.paper, flag_values.table)
+      tables = table_flags.find_tables(flag_values.paper, flag_values.table)
     else:
       tables = published.load_tables()
     for table in tables:
       figures.read_options(table)
     return [
-        selection.restrict(
-            table,
-            groups=flag_values.groups,
-            rows=flag_values.rows,
-            columns=flag_values.columns,
-        )
+        table_flags.restrict(table, **table_flags.read_names(flag_values))
         for table in tables
     ]
 

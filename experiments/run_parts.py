@@ -21,14 +21,17 @@ import attrs
 import tensorflow_federated as tff
 
 from experiments import hparams
+from experiments import privacy_flags
 from experiments import registry
 from tasks import synthetic_data
+from tff_adaptive import privacy as privacy_lib
 from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import client_data
 from tff_adaptive.simulation import client_states
 from tff_adaptive.simulation import client_store
 from tff_adaptive.simulation import cohort
 from tff_adaptive.simulation import data_checks
+from tff_adaptive.simulation import faults
 from tff_adaptive.simulation import pooled_data
 from tff_adaptive.simulation import run_directory
 from tff_adaptive.simulation import sampling
@@ -174,13 +177,18 @@ def _build_loss_term(choice: hparams.Choice, task: task_lib.Task) -> Any:
 
 
 def build_process(
-    choices: _Choices, task: task_lib.Task, *, trace_steps: bool = False
+    choices: _Choices,
+    task: task_lib.Task,
+    *,
+    privacy: Optional[privacy_lib.DifferentialPrivacy] = None,
+    trace_steps: bool = False,
 ) -> tff.learning.templates.LearningProcess:
   """Builds the learning process of a run.
 
   Args:
     choices: The chosen rows.
     task: What to train on.
+    privacy: What `privacy_parts.build_privacy` returned. Default `None`.
     trace_steps: Whether its metrics hold every local step.
 
   Returns:
@@ -197,6 +205,7 @@ def build_process(
       ),
       server_optimizer=choices[registry.SERVER_OPTIMIZER].build(),
       loss_term=_build_loss_term(choices[registry.LOSS_TERM], task),
+      privacy=privacy,
       trace_steps=trace_steps,
       **{
           kind: choices[kind].build(total_rounds=task.protocol.total_rounds)
@@ -206,7 +215,13 @@ def build_process(
 
 
 def build_cohort_fn(
-    task: task_lib.Task, seed: int, *, pools_clients: bool = False
+    task: task_lib.Task,
+    seed: int,
+    *,
+    pools_clients: bool = False,
+    sampling_name: Optional[str] = None,
+    drop_clients: Optional[float] = None,
+    straggler_fraction: Optional[float] = None,
 ) -> Callable[[int], Any]:
   """Builds the function from a round to its client data.
 
@@ -215,13 +230,24 @@ def build_cohort_fn(
     seed: The seed of the run.
     pools_clients: Whether the algorithm trains on the examples of all clients
       together. Default False.
+    sampling_name: What --sampling says. Default: cohorts of a fixed size.
+    drop_clients: The probability that a sampled client drops out. Default: none
+      does.
+    straggler_fraction: The probability that a client finishes only some of its
+      steps. Default: none does.
 
   Returns:
     A pure function of the number of finished rounds.
   """
   if pools_clients:
     return pooled_data.build_pooled_cohort_fn(task, seed)
-  sample = sampling.build_client_sampling(
+  is_poisson = sampling_name == privacy_flags.POISSON
+  build_sampling = (
+      sampling.build_poisson_client_sampling
+      if is_poisson
+      else sampling.build_client_sampling
+  )
+  sample = build_sampling(
       task.train_data.client_ids, task.protocol.clients_per_round, seed
   )
   plan = task.protocol.batch_plan()
@@ -236,13 +262,19 @@ def build_cohort_fn(
         augmentation=task.augmentation,
     )
 
+  if drop_clients or straggler_fraction:
+    return faults.inject_faults(
+        cohort_fn,
+        drop_clients=drop_clients or 0.0,
+        straggler_fraction=straggler_fraction or 0.0,
+    )
   return cohort_fn
 
 
 def build_callbacks(
     settings: hparams.Settings, directory: run_directory.RunDirectory
 ) -> list[callbacks.Callback]:
-  """Builds what watches the run; averages first, so that all can watch them.
+  """Builds what watches the run; what measures first, so that all can watch it.
 
   Args:
     settings: The flags that belong to no row.
@@ -259,6 +291,8 @@ def build_callbacks(
       'mode': settings.monitored_mode,
   }
   found: list[callbacks.Callback] = []
+  if settings.drop_clients or settings.straggler_fraction:
+    found.append(faults.FaultCounts())
   if settings.weights_average_decay is not None:
     found.append(callbacks.WeightsMovingAverage(settings.weights_average_decay))
   if settings.weights_average_rounds is not None:

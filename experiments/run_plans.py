@@ -21,8 +21,11 @@ import tensorflow_federated as tff
 from experiments import hparams
 from experiments import registry
 from tff_adaptive import runtime
+from tff_adaptive.runtime import scale_out
 
 COMPILED = "compiled"
+RAY = "ray"
+_CHOOSE = {COMPILED: runtime.choose_plan, RAY: scale_out.choose_ray_plan}
 
 _Choices = Mapping[str, hparams.Choice]
 
@@ -63,9 +66,20 @@ def choose_plan(
     The choices; those that the flags made stay.
   """
   choice = choices[registry.RUNTIME]
-  if choice.row.name != COMPILED:
+  if choice.row.name not in _CHOOSE:
     return choices
-  plan = runtime.choose_plan(process, **choice.hparams())
+  plan = _CHOOSE[choice.row.name](process, **choice.hparams())
   print(f"clients' work: {plan.device}, plan {plan.name}", flush=True)
-  chosen = choice.with_values(devices=plan.device, plan=plan.name)
+  found = {"devices": plan.device, "plan": plan.name}
+  left_to_us = {
+      name: value
+      for name, value in found.items()
+      if choice.hparams()[name] == runtime.AUTO
+  }
+  chosen = choice.with_values(**left_to_us)
   return {**choices, registry.RUNTIME: chosen}
+
+
+def reads_clients_here(choices: _Choices) -> bool:
+  """Returns whether this process reads the data of clients, not workers."""
+  return choices[registry.RUNTIME].row.name != RAY

@@ -25,7 +25,7 @@ a paper. The flags of experiments.train are those of every trial. The same
 command goes on with a sweep that was interrupted.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import functools
 import shlex
 import sys
@@ -37,6 +37,7 @@ from experiments import command_line
 from experiments import hparam_errors
 from experiments import hparam_flags
 from experiments import published
+from experiments import table_flags
 from experiments.sweeps import result_tables
 from experiments.sweeps import running
 from experiments.sweeps import scores
@@ -44,7 +45,6 @@ from experiments.sweeps import search_spaces
 from experiments.sweeps import searches
 from experiments.sweeps import trials as trials_lib
 
-_AXES = ('groups', 'rows', 'columns')
 _SPACES = ('grid', 'log_grid', 'random')
 # What chooses; a table is run as it is.
 _OF_SEARCHES = (
@@ -59,8 +59,8 @@ _OF_SEARCHES = (
 )
 
 
-def _define_search(flag_values: flags.FlagValues):
-  """Defines the flags of what is tried and how is chosen."""
+def _define_spaces(flag_values: flags.FlagValues):
+  """Defines the flags of what is tried."""
   for name, text in (
       (
           'grid',
@@ -88,12 +88,10 @@ def _define_search(flag_values: flags.FlagValues):
     flags.DEFINE_integer(
         name, default, text, lower_bound=lower_bound, flag_values=flag_values
     )
-  flags.DEFINE_string(
-      'sweep_name',
-      None,
-      'The folder of the sweep in --output_dir.',
-      flag_values=flag_values,
-  )
+
+
+def _define_choice(flag_values: flags.FlagValues):
+  """Defines the flags of how is chosen, and what becomes of the best."""
   flags.DEFINE_enum(
       'select_by',
       scores.TRAIN_LOSS.name,
@@ -104,19 +102,21 @@ def _define_search(flag_values: flags.FlagValues):
       'to repeat papers only, by those on the test data.',
       flag_values=flag_values,
   )
-  flags.DEFINE_string(
-      'metric',
-      scores.DEFAULT_METRIC,
-      'The metric of the evaluations, as in the column evaluation/METRIC of '
-      'metrics.csv; with a slash in it, a column itself.',
-      flag_values=flag_values,
-  )
-  flags.DEFINE_string(
-      'best_per',
-      None,
-      'A flag that is swept: show the best with each of its values.',
-      flag_values=flag_values,
-  )
+  for name, default, text in (
+      ('sweep_name', None, 'The folder of the sweep in --output_dir.'),
+      (
+          'metric',
+          scores.DEFAULT_METRIC,
+          'The metric of the evaluations, as in the column evaluation/METRIC '
+          'of metrics.csv; with a slash in it, a column itself.',
+      ),
+      (
+          'best_per',
+          None,
+          'A flag that is swept: show the best with each of its values.',
+      ),
+  ):
+    flags.DEFINE_string(name, default, text, flag_values=flag_values)
   flags.DEFINE_list(
       'transfer_to',
       [],
@@ -135,13 +135,8 @@ def _define_tables(flag_values: flags.FlagValues):
       'repeated.',
       flag_values=flag_values,
   )
-  for axis in _AXES:
-    flags.DEFINE_multi_string(
-        axis,
-        [],
-        f'Of --table: only the {axis} of this name. May be repeated.',
-        flag_values=flag_values,
-    )
+  table_flags.define(flag_values)
+  flags.adopt_module_key_flags(table_flags, flag_values)
 
 
 def define(flag_values: flags.FlagValues = flags.FLAGS):
@@ -152,7 +147,8 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
   """
   hparam_flags.define(flag_values)
   flags.adopt_module_key_flags(hparam_flags, flag_values)
-  _define_search(flag_values)
+  _define_spaces(flag_values)
+  _define_choice(flag_values)
   _define_tables(flag_values)
   flags.DEFINE_list(
       'seeds',
@@ -191,8 +187,8 @@ def _read_seeds(flag_values: flags.FlagValues) -> Optional[list[int]]:
 
 def _build_search(flag_values: flags.FlagValues) -> searches.Search:
   """Returns the search that the flags say."""
-  for axis in _AXES:
-    if flag_values[axis].value:
+  for axis, names in table_flags.read_names(flag_values).items():
+    if names:
       raise hparam_errors.HparamError(f'--{axis} needs --table')
   if not any(flag_values[name].value for name in _SPACES):
     raise hparam_errors.HparamError(
@@ -233,19 +229,16 @@ def _build_tables(
           f'--{name} belongs to a search, and --table excludes one'
       )
   given = trials_lib.read_given_flags(flag_values)
-  names = {axis: flag_values[axis].value for axis in _AXES}
+  names = table_flags.read_names(flag_values)
+  with command_line.errors_as(command_line.UserError, published.PublishedError):
+    tables = table_flags.find_tables([], flag_values.table)
   found = {}
-  for name in flag_values.table:
-    with command_line.errors_as(
-        command_line.UserError, published.PublishedError
-    ):
-      table = published.find_table(name)
+  for table in tables:
     for trial in trials_lib.build_table_trials(
-        table,
+        table_flags.restrict(table, **names),
         given,
         seeds=_read_seeds(flag_values),
         output_dir=flag_values.output_dir,
-        names=names,
     ):
       # A figure may show the runs of a table that is named, too.
       found[trial.folder] = trial, table
@@ -253,7 +246,8 @@ def _build_tables(
 
 
 def _run_tables(
-    tables: Mapping[trials_lib.Trial, published.Table], num_at_once: int
+    tables: Mapping[trials_lib.Trial, published.Table],
+    num_at_once: Optional[int],
 ):
   """Runs the cells of tables; each table has its results.csv."""
   homes = list(dict.fromkeys(trial.home for trial in tables))
@@ -278,11 +272,11 @@ def _run_tables(
 
   running.run_trials(
       list(tables),
-      num_at_once=num_at_once,
       measure_fn=measure,
       write=write,
       stream=sys.stdout,
       command=running.TRAIN,
+      num_at_once=num_at_once,
   )
   for home in homes:
     print(f'results: {home / "results.csv"}')
@@ -294,6 +288,7 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
   Args:
     flag_values: The parsed flags.
   """
+  run: Callable[[Optional[int]], None]
   if flag_values.table:
     tables = _build_tables(flag_values)
     trials = list(tables)
@@ -307,10 +302,10 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
       print(shlex.join([*running.TRAIN, *trial.arguments]))
     return
   command_line.prepare_libraries()
-  run(flag_values.jobs or running.default_jobs(trials))
+  run(flag_values.jobs)
 
 
-def _run_search(search: searches.Search, num_at_once: int):
+def _run_search(search: searches.Search, num_at_once: Optional[int]):
   searches.run(search, num_at_once=num_at_once, command=running.TRAIN)
 
 

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-r"""Trains one round of a run again and shows every local step of its clients.
+r"""Trains one round of a run again and shows what its clients do.
 
 For example:
 
@@ -19,7 +19,9 @@ For example:
 
 starts from the newest checkpoint before the round, trains the rounds between,
 if there are any, and writes `runs/demo/plots/trace_0040.csv`, a row for every
-local step, and `trace_0040.png`. The run itself stays as it is.
+local step, and `trace_0040.png`. With `--cka` it draws instead how alike the
+moments are that clients keep after the round, to `runs/demo/plots/cka.png`,
+where experiments.report finds it. The run itself stays as it is.
 """
 
 import pathlib
@@ -57,6 +59,13 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
       'enough.',
       flag_values=flag_values,
   )
+  flags.DEFINE_boolean(
+      'cka',
+      False,
+      'Whether to draw how alike the moments are that clients keep after the '
+      'round, their linear CKA, to plots/cka.png, in place of the local steps.',
+      flag_values=flag_values,
+  )
   flags.DEFINE_string(
       'data_dir',
       None,
@@ -66,7 +75,7 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
 
 
 def main(flag_values: flags.FlagValues = flags.FLAGS):
-  """Traces what the flags say.
+  """Traces or draws what the flags say.
 
   Args:
     flag_values: The parsed flags.
@@ -75,9 +84,11 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
   command_line.check_run(run)
   command_line.prepare_libraries()
   # TensorFlow takes seconds to import: not for --help and not for a typo.
+  from experiments import kept_states  # pylint: disable=import-outside-toplevel
   from experiments import tracer  # pylint: disable=import-outside-toplevel
 
-  tracer.trace(
+  show = kept_states.draw if flag_values.cka else tracer.trace
+  show(
       run,
       flag_values['round'].value,
       from_start=flag_values.from_start,

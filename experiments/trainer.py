@@ -22,23 +22,26 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from experiments import command_line
-from experiments import environments
 from experiments import evaluation_report
 from experiments import evaluations as evaluations_lib
 from experiments import hparams
+from experiments import privacy_parts
 from experiments import registry
 from experiments import run_parts
 from experiments import run_plans
 from experiments import warm_start
+from experiments.run_results import environments
 from tff_adaptive import runtime
 from tff_adaptive.analysis import curves
 from tff_adaptive.analysis import partition_plot
+from tff_adaptive.runtime import scale_out
 from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import checkpoint_files
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import client_data
 from tff_adaptive.simulation import client_store as client_store_lib
 from tff_adaptive.simulation import metrics_writers
+from tff_adaptive.simulation import rejected_clients
 from tff_adaptive.simulation import run_directory
 from tff_adaptive.simulation import task as task_lib
 from tff_adaptive.simulation import training_loop
@@ -90,13 +93,16 @@ def set_threads(choices: _Choices):
     UserError: If the runtime is to use a device that there is not.
   """
   choice = choices[registry.RUNTIME]
-  if choice.row.name == run_plans.COMPILED:
+  if choice.row.name in (run_plans.COMPILED, run_plans.RAY):
+    # Workers have GPUs of their own.
+    is_ray = choice.row.name == run_plans.RAY
+    values = {} if is_ray else choice.hparams()
     with (
         command_line.errors_as(command_line.UserError, ValueError),
         # Where TensorFlow runs already, its threads are its user's.
         contextlib.suppress(RuntimeError),
     ):
-      runtime.set_threads(**choice.hparams())
+      runtime.set_threads(**values)
 
 
 def collect_hparams(
@@ -202,7 +208,9 @@ def train(choices: _Choices, settings: hparams.Settings):
 def _errors_of_user(*caught: type[Exception]) -> Iterator[None]:
   """Turns errors of a block into those that a binary ends with a sentence."""
   with (
-      command_line.errors_as(command_line.EnvironmentalError, OSError),
+      command_line.errors_as(
+          command_line.EnvironmentalError, OSError, scale_out.ClusterError
+      ),
       command_line.errors_as(command_line.UserError, *caught),
   ):
     yield
@@ -227,7 +235,9 @@ def _build(
   directory.check(values, uses_total_rounds)
   run_callbacks = run_parts.build_callbacks(settings, directory)
   task = run_parts.build_task(choices, settings, protocol)
-  process = run_parts.build_process(choices, task)
+  process = run_parts.build_process(
+      choices, task, privacy=privacy_parts.build_privacy(settings, protocol)
+  )
   initial_state_fn = start.initial_state_fn(process, task)
   choices = run_plans.choose_plan(choices, process)
   return _Parts(
@@ -241,10 +251,17 @@ def _build(
           task,
           settings.seed,
           pools_clients=choices[registry.ALGORITHM].row.pools_clients,
+          sampling_name=settings.sampling,
+          drop_clients=settings.drop_clients,
+          straggler_fraction=settings.straggler_fraction,
       ),
       client_store=run_parts.build_client_store(process, settings, directory),
       initial_state_fn=initial_state_fn,
-      callbacks=[_Device(choices), *run_callbacks],
+      callbacks=[
+          _Device(choices),
+          *privacy_parts.build_callbacks(settings, task),
+          *run_callbacks,
+      ],
       evaluations=evaluations_lib.build_evaluations(choices, settings, task),
   )
 
@@ -267,11 +284,14 @@ def _run_training(
       writers=[
           metrics_writers.CSVMetricsWriter(directory.metrics_csv),
           metrics_writers.TensorBoardMetricsWriter(directory.tensorboard),
+          rejected_clients.RejectedClientsWriter(
+              directory.rejected_clients_csv
+          ),
       ],
       callbacks=parts.callbacks,
       initial_state_fn=parts.initial_state_fn,
       client_store=parts.client_store,
-      read_ahead=True,
+      read_ahead=run_plans.reads_clients_here(parts.choices),
   )
 
 

@@ -284,7 +284,7 @@ class ReadmeTest(absltest.TestCase):
     result = _run(listing, copy)
     self.assertEqual(result.returncode, 0, result.stderr)
     self.assertLen(result.stdout.splitlines(), 1 + 120)
-    some = ' --rows=SGD --groups="alpha = 0.1" --groups="alpha = 1"'
+    some = ' --rows=SGD --groups="alpha = 0.1,alpha = 1"'
     result = _run(f'{sweep}{some} --total_rounds=2 --max_examples=8', copy)
     self.assertEqual(result.returncode, 0, result.stderr)
     result = _run(report, copy)

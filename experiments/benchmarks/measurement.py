@@ -247,7 +247,7 @@ def open_context(runtime: workloads.Runtime, settings: Settings) -> Any:
   arguments = dict(runtime.arguments)
   if runtime.in_process and settings.plan is not None:
     arguments['plan'] = settings.plan
-  return registry.resolve(str(registry.RUNTIMES[runtime.name]))(**arguments)
+  return registry.resolve(str(registry.RUNTIMES[runtime.row]))(**arguments)
 
 
 def _environment(trainer: Trainer) -> dict[str, Any]:

@@ -199,10 +199,12 @@ class Runtime:
   """What executes the rounds.
 
   Attributes:
-    name: The name on the command line, in the files and in the registry.
-    in_process: Whether it works in this process. Then it takes a cohort as it
-      is, and the flags of plan and threads are about it.
+    name: The name on the command line and in the files.
+    in_process: Whether it works in this process, or with workers that it sets
+      up. Then it takes a cohort as it is, and the flags of plan and threads are
+      about it.
     arguments: What it is built with, besides the plan.
+    row: Its name in the registry; by default that of the command line.
     max_clients_per_round: The largest cohort that is measured; beyond it a
       round takes minutes.
   """
@@ -210,6 +212,9 @@ class Runtime:
   name: str
   in_process: bool
   arguments: Mapping[str, Any] = attrs.field(factory=dict)
+  row: str = attrs.field(
+      default=attrs.Factory(lambda self: self.name, takes_self=True)
+  )
   max_clients_per_round: Optional[int] = None
 
   def can_run(self, clients_per_round: int) -> bool:
@@ -233,6 +238,15 @@ RUNTIMES: Mapping[str, Runtime] = {
             in_process=True,
             # Time that the native runtime took over would be no time of ours.
             arguments={'strict': True},
+        ),
+        *(
+            Runtime(
+                name=f'ray_{num_workers}',
+                in_process=True,
+                arguments={'strict': True, 'num_workers': num_workers},
+                row='ray',
+            )
+            for num_workers in (1, 2, 4)
         ),
     )
 }

@@ -26,6 +26,7 @@ from experiments.claims import fedopt
 from experiments.claims.claim import Claim
 from experiments.claims.claim import Status
 from experiments.claims.claim import Verdict
+from experiments.claims.differences import RULE
 from experiments.claims.workbench import Workbench
 
 CLAIMS = {

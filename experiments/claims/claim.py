@@ -30,7 +30,8 @@ class Status(str, enum.Enum):
     FAILS: It is not.
     COUNTEREXAMPLE: It is meant for all cases, and there is one against it.
     NOT_TESTABLE: It needs runs that take a GPU, and there are none.
-    NOT_RUN: It needs runs, or a table, that are not there yet.
+    NOT_RUN: It needs runs, or a table, that are not there yet or damaged.
+    OPEN: The runs are there, and their seeds decide nothing.
   """
 
   HOLDS = 'holds'
@@ -38,6 +39,7 @@ class Status(str, enum.Enum):
   COUNTEREXAMPLE = 'counterexample'
   NOT_TESTABLE = 'not testable here'
   NOT_RUN = 'not run'
+  OPEN = 'open'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,6 +60,15 @@ class Verdict:
 
 
 # Measures, and says what it means.
+def missing_table(name: str) -> Verdict:
+  """Returns the verdict where a published table is not among the presets."""
+  return Verdict(
+      Status.NOT_RUN,
+      f'experiments/presets/{name}.yaml is not there, so that there are no '
+      'cells to run.',
+  )
+
+
 Check = Callable[[workbench.Workbench], Verdict]
 
 

@@ -11,86 +11,18 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Verdicts from finished runs of published cells.
+"""Verdicts from finished runs of published cells."""
 
-What counts is fixed here, before any run: a method is as good as another one if
-it is not behind by more than `MARGIN`. With several seeds the differences are
-paired by seed, since runs of one seed share weights, cohorts and batches.
-"""
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import math
 from typing import Any, Optional
 
-import numpy as np
-
-from experiments import paired_differences
 from experiments import published
 from experiments.claims import claim
+from experiments.claims import differences
+from experiments.claims import printed
 from experiments.claims import workbench
-from experiments.reports import ranking
-from experiments.reports import table_views
-
-# In the unit of the tables, percentage points. Delta-SGD's tables print in bold
-# what is within 0.5 of the best.
-MARGIN = 0.5
-
-# The scores of a cell's finished runs, by seed.
-Scores = dict[int, float]
-
-
-@dataclasses.dataclass(frozen=True)
-class Difference:
-  """By how much one method is above another one.
-
-  Attributes:
-    mean: Over the seeds that both have.
-    low: The lower end of the paired t interval; -infinity with one seed.
-    high: Its upper end; infinity with one seed.
-    num_seeds: How many seeds there are.
-  """
-
-  mean: float
-  low: float
-  high: float
-  num_seeds: int
-
-  def __str__(self) -> str:
-    if self.num_seeds == 1:
-      return f'{self.mean:+.2f} (one seed)'
-    return (
-        f'{self.mean:+.2f} [{self.low:+.2f}, {self.high:+.2f}] '
-        f'({self.num_seeds} paired seeds)'
-    )
-
-  @property
-  def is_shown(self) -> bool:
-    """Whether the method is better, and not by chance or by next to nothing."""
-    return self.mean > MARGIN if self.num_seeds == 1 else self.low > 0.0
-
-  @property
-  def is_within_margin(self) -> bool:
-    """Whether the method is better, or not behind by more than the margin."""
-    return self.mean >= -MARGIN
-
-  def to_numbers(self) -> dict[str, Any]:
-    """Returns the numbers for a file; None where there is no interval."""
-    found = {'difference': self.mean, 'low': self.low, 'high': self.high}
-    return {
-        **{name: n if math.isfinite(n) else None for name, n in found.items()},
-        'seeds': self.num_seeds,
-    }
-
-
-def compare(scores: Scores, others: Scores) -> Optional[Difference]:
-  """Compares two methods on the seeds that both have; None without any."""
-  differences = paired_differences.subtract(scores, others)
-  if not differences:
-    return None
-  return Difference(
-      *paired_differences.t_interval(differences), len(differences)
-  )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,19 +32,56 @@ class Question:
   Attributes:
     table: The table's name, as 'delta_sgd/table_1'.
     row: The row that the claim is about.
-    others: The rows that it is compared with; the best of them, where there are
-      several; all others, if empty.
+    judge: What a difference to another row says of the claim.
+    others: The rows that it is compared with; all others, if empty.
     column: The column; where it is empty, every one.
-    holds: Whether a difference agrees with the claim.
     needs_gpu: Whether the runs take a GPU.
   """
 
   table: str
   row: str
-  holds: Callable[[Difference], bool]
+  judge: Callable[[differences.Difference], claim.Status]
   others: tuple[str, ...] = ()
   column: str = ''
   needs_gpu: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class _Comparison:
+  """A method and the rival against which it does worst, in one column.
+
+  Attributes:
+    rival: The name of the rival's row.
+    difference: To the rival.
+    status: What that says of the claim.
+    means: The means of all rows that are compared, as they are measured.
+  """
+
+  rival: str
+  difference: differences.Difference
+  status: claim.Status
+  means: Mapping[str, float]
+
+  def describe(self, row: str) -> str:
+    """Returns the numbers in words."""
+    ours, theirs = map(_format_mean, (self.means[row], self.means[self.rival]))
+    return (
+        f'{row} {ours}, {self.rival} {theirs}, {self.difference}: '
+        f'{self.status.value}'
+    )
+
+  def to_numbers(self) -> dict[str, Any]:
+    """Returns the numbers for a file."""
+    return {
+        'status': self.status.value,
+        'against': self.rival,
+        **self.difference.to_numbers(),
+        'means': self.means,
+    }
+
+
+def _format_mean(mean: float) -> str:
+  return f'{mean:.2f}' if math.isfinite(mean) else 'diverged'
 
 
 def answer(lab: workbench.Workbench, question: Question) -> claim.Verdict:
@@ -123,12 +92,17 @@ def answer(lab: workbench.Workbench, question: Question) -> claim.Verdict:
     question: The question.
 
   Returns:
-    'fails' if any group and column of the table speaks against it, 'holds' if
-    all do for it; until all runs of a group and column are there it has no say.
+    'fails' if any group and column of the table speaks against it, 'open' if
+    the seeds of one decide nothing, 'holds' if all speak for it; until all runs
+    of a group and column are there it has no say.
+
+  Raises:
+    RunError: If a file of a run is damaged.
+    OSError: If a file cannot be read.
   """
   table = lab.find_table(question.table)
   if table is None:
-    return missing_table(question.table)
+    return claim.missing_table(question.table)
   places = _places(table, question)
   if not places:
     return claim.Verdict(
@@ -136,37 +110,18 @@ def answer(lab: workbench.Workbench, question: Question) -> claim.Verdict:
         f'{question.table} has no row {question.row!r} with column '
         f'{question.column!r} and others to compare with.',
     )
-  scores = _read_scores(lab, table)
+  asked = tuple(cell for cells in places.values() for cell in cells)
+  collected = lab.collect(dataclasses.replace(table, cells=asked))
+  results = {result.cell.experiment_name: result for result in collected}
   found, lacking = {}, []
   for place, cells in places.items():
-    unfinished = [
-        cell
-        for cell in cells
-        if len(scores[cell.experiment_name]) < table.seeds
-    ]
+    of_place = [results[cell.experiment_name] for cell in cells]
+    unfinished = [r for r in of_place if len(r.numbers) < table.seeds]
     lacking.extend(unfinished)
-    if not unfinished:
-      by_row = {cell.row: scores[cell.experiment_name] for cell in cells}
-      best = _to_best(by_row, question.row)
-      if best is not None:
-        found[place] = best
+    worst = None if unfinished else _find_worst(table, question, of_place)
+    if worst is not None:
+      found[place] = worst
   return _conclude(lab, question, found, lacking)
-
-
-def _read_scores(
-    lab: workbench.Workbench, table: published.Table
-) -> dict[str, Scores]:
-  """The scores of all cells, the larger the better; divergence is worst."""
-  scores = {}
-  for result in lab.collect(table):
-    cell = result.cell
-    measure = table.measure(cell.column, cell.group)
-    sign = 1.0 if measure.higher_is_better else -1.0
-    scores[cell.experiment_name] = {
-        seed: sign * number if math.isfinite(number) else -math.inf
-        for seed, number in result.numbers.items()
-    }
-  return scores
 
 
 def _places(
@@ -178,7 +133,7 @@ def _places(
   for cell in table.cells:
     if question.column in ('', cell.column):
       if cell.row == question.row or cell.row in wanted:
-        name = _place_name(cell.group, cell.column)
+        name = printed.place_name(cell.group, cell.column)
         places.setdefault(name, []).append(cell)
   return {
       name: cells
@@ -187,116 +142,74 @@ def _places(
   }
 
 
-def _to_best(
-    scores: dict[str, Scores], row: str
-) -> Optional[tuple[str, Difference]]:
-  """The best other row and the difference to it."""
-  others = {name: by_seed for name, by_seed in scores.items() if name != row}
-  best = max(others, key=lambda name: np.mean(list(others[name].values())))
-  difference = compare(scores[row], others[best])
-  return None if difference is None else (best, difference)
+def _find_worst(
+    table: published.Table, question: Question, results: Sequence[Any]
+) -> Optional[_Comparison]:
+  """The comparison with the rival against which the claim does worst."""
+  scores = {r.cell.row: _read_scores(table, r) for r in results}
+  means = {r.cell.row: r.mean for r in results}
+  ours = scores.pop(question.row)
+  found = []
+  for rival, theirs in scores.items():
+    difference = differences.compare(ours, theirs)
+    if difference is not None:
+      status = question.judge(difference)
+      found.append(_Comparison(rival, difference, status, means))
+
+  def from_worst(comparison: _Comparison) -> tuple[int, float]:
+    mean = comparison.difference.interval.mean
+    rank = differences.FROM_WORST.index(comparison.status)
+    return rank, -math.inf if math.isnan(mean) else mean
+
+  return min(found, key=from_worst, default=None)
+
+
+def _read_scores(table: published.Table, result: Any) -> differences.Scores:
+  """The scores of a cell, the larger the better; divergence is the worst."""
+  measure = table.measure(result.cell.column, result.cell.group)
+  sign = 1.0 if measure.higher_is_better else -1.0
+  return {
+      seed: sign * number if math.isfinite(number) else -math.inf
+      for seed, number in result.numbers.items()
+  }
 
 
 def _conclude(
     lab: workbench.Workbench,
     question: Question,
-    found: dict[str, tuple[str, Difference]],
-    lacking: Sequence[published.Cell],
+    found: Mapping[str, _Comparison],
+    lacking: Sequence[Any],
 ) -> claim.Verdict:
   """The verdict from what was compared and what could not be."""
-  against = [place for place, (_, d) in found.items() if not question.holds(d)]
   told = [
-      f'{place}: {question.row} {difference} against {best}'
-      for place, (best, difference) in found.items()
+      f'{place}: {comparison.describe(question.row)}'
+      for place, comparison in found.items()
   ]
   if lacking:
-    told.append(
-        f'cells without all finished runs: {len(lacking)}; the first is '
-        f'`{published.build_command(lacking[0], output_dir=str(lab.runs_dir))}`'
+    told.append(_describe_lacking(lab, lacking))
+  elif not found:
+    told.append('the runs of no two rows have a seed in common')
+  status = differences.unite(
+      [c.status for c in found.values()] or [claim.Status.OPEN]
+  )
+  if lacking and status is not claim.Status.FAILS:
+    status = (
+        claim.Status.NOT_TESTABLE
+        if question.needs_gpu
+        else claim.Status.NOT_RUN
     )
-  if against:
-    status = claim.Status.FAILS
-  elif not lacking and found:
-    status = claim.Status.HOLDS
-  elif question.needs_gpu:
-    status = claim.Status.NOT_TESTABLE
-  else:
-    status = claim.Status.NOT_RUN
-  numbers = {
-      place: {'against': best, **difference.to_numbers()}
-      for place, (best, difference) in found.items()
-  }
+  numbers = {place: c.to_numbers() for place, c in found.items()}
   return claim.Verdict(status, '; '.join(told) + '.', numbers)
 
 
-def missing_table(name: str) -> claim.Verdict:
-  """Returns the verdict where a published table is not among the presets."""
-  return claim.Verdict(
-      claim.Status.NOT_RUN,
-      f'experiments/presets/{name}.yaml is not there, so that there are no '
-      'cells to run.',
+def _describe_lacking(lab: workbench.Workbench, lacking: Sequence[Any]) -> str:
+  """How many cells lack runs, the command of the first, and what is wrong."""
+  command = published.build_command(
+      lacking[0].cell, output_dir=str(lab.runs_dir)
   )
-
-
-def not_behind(difference: Difference) -> bool:
-  """Returns whether a method is as good as another one."""
-  return difference.is_within_margin
-
-
-def ahead(difference: Difference) -> bool:
-  """Returns whether a method is shown to be better than another one."""
-  return difference.is_shown
-
-
-def published_lead(
-    lab: workbench.Workbench, table_name: str, rows: Sequence[str]
-) -> claim.Verdict:
-  """Returns whether the best of some rows is first wherever a table prints it.
-
-  Args:
-    lab: The workbench.
-    table_name: The table.
-    rows: The rows.
-
-  Returns:
-    'holds' or 'fails', with the columns in which another row is first.
-  """
-  table = lab.find_table(table_name)
-  if table is None:
-    return missing_table(table_name)
-  places = printed_places(table, rows)
-  behind = [name for name, place in places.items() if place > 1]
-  return claim.Verdict(
-      claim.Status.HOLDS if places and not behind else claim.Status.FAILS,
-      f'First in {len(places) - len(behind)} of {len(places)} columns'
-      + (f', behind in {"; ".join(behind)}.' if behind else '.'),
-      places,
+  problems = [problem for result in lacking for problem in result.problems]
+  wrong = f'; a run that does not count: {problems[0]}' if problems else ''
+  return (
+      f'cells without all finished runs: {len(lacking)}; the first is '
+      f'`{command}`{wrong}'
   )
-
-
-def printed_places(
-    table: published.Table, rows: Sequence[str]
-) -> dict[str, int]:
-  """Returns the place of the best of some rows, by group and column.
-
-  Args:
-    table: The table, whose printed numbers count.
-    rows: The rows; where none of them has a number there is no place.
-
-  Returns:
-    The places, 1 for the best; ties share the better one.
-  """
-  standings = ranking.rank(
-      {(c.group, c.row, c.column): c.published for c in table.cells},
-      lower_is_better=table_views.lower_is_better(table),
-  )
-  places: dict[str, int] = {}
-  for (group, row, column), standing in standings.items():
-    if row in rows:
-      name = _place_name(group, column)
-      places[name] = min(standing.place, places.get(name, standing.place))
-  return places
-
-
-def _place_name(*names: str) -> str:
-  return ', '.join(name for name in names if name)

@@ -51,7 +51,7 @@ class Workbench:
     """
     self.runs_dir = pathlib.Path(runs_dir)
     self._presets = pathlib.Path(presets or _PRESETS)
-    self._results: dict[str, Any] = {}
+    self._results: dict[tuple[str, ...], Any] = {}
 
   def find_table(self, name: str) -> Optional[published.Table]:
     """Returns a published table as 'delta_sgd/table_1', if it is there."""
@@ -60,12 +60,34 @@ class Workbench:
     return published.find_table(name, self._presets)
 
   def collect(self, table: published.Table) -> Sequence[Any]:
-    """Returns the `reports.cell_results.CellResult`s of a table, read once."""
-    name = f'{table.paper}/{table.name}'
-    if name not in self._results:
+    """Returns the `reports.cell_results.CellResult`s of a table, read once.
+
+    Args:
+      table: The table, or a part of it: runs of other cells are not read.
+
+    Returns:
+      A result for every cell.
+
+    Raises:
+      RunError: If a file of a run is damaged.
+      OSError: If a file cannot be read.
+    """
+    names = tuple(cell.experiment_name for cell in table.cells)
+    if names not in self._results:
       reader = importlib.import_module('experiments.reports.cell_results')
-      self._results[name] = reader.collect(table, self.runs_dir)
-    return self._results[name]
+      self._results[names] = reader.collect(table, self.runs_dir)
+    return self._results[names]
+
+  @property
+  def runs(self) -> list[Any]:
+    """The runs that count among those that were read so far, each once."""
+    found = {
+        run.path: run
+        for results in self._results.values()
+        for result in results
+        for run in result.runs.values()
+    }
+    return list(found.values())
 
   def linear_cka(self, x: np.ndarray, y: np.ndarray) -> float:
     """See `tff_adaptive.analysis.linear_cka`."""

@@ -13,7 +13,7 @@
 # limitations under the License.
 """Compares what an adapter replays with the reference."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from experiments.conformance_kit import adapters
 from experiments.conformance_kit import golden_runs
 
 
-def _compare(iterates: Any, trajectory: list[Any]) -> float:
+def _compare(iterates: Any, trajectory: Sequence[Mapping[str, Any]]) -> float:
   """The largest difference of the weights over the rounds, NaN if any is."""
   expected = np.asarray([entry['server']['x'] for entry in trajectory])
   if len(iterates) != len(expected):
@@ -42,7 +42,11 @@ def _compare(iterates: Any, trajectory: list[Any]) -> float:
         f'found iterates of shape {found.shape}, expected {expected.shape}: '
         'rounds by weights'
     )
-  return float(np.max(np.abs(found - expected), initial=0.0))
+  if not expected.size:
+    raise adapters.AdapterError(
+        'the reference has no weights, so that nothing can be compared'
+    )
+  return float(np.max(np.abs(found - expected)))
 
 
 def check(
@@ -63,7 +67,8 @@ def check(
   """
   result = golden_runs.begin_result(run)
   try:
-    configuration, trajectory = run['config'], run['trajectory']
+    configuration = run['config']
+    trajectory = golden_runs.find_trajectory(run)
     if result.problem not in problems:
       raise adapters.AdapterError(f'unknown problem {result.problem!r}')
     result = result._replace(tolerance=golden_runs.find_tolerance(run))

@@ -15,15 +15,20 @@
 
 The command is started once a run. It reads a JSON object from stdin, with the
 fields of `GoldenRun`, and writes one to stdout: `{"iterates": [[...], ...]}`,
-the flat weights after each round, or `{"unsupported": "reason"}`.
+the flat weights after each round, or `{"unsupported": "reason"}`. It has a
+session of its own, of which nothing is left once it has ended or is late.
 """
 
 from collections.abc import Mapping, Sequence
+import contextlib
 import json
+import os
 import shlex
 import shutil
+import signal
 import subprocess
-from typing import Any, Optional
+import tempfile
+from typing import Any, BinaryIO, NamedTuple, Optional
 
 from experiments.conformance_kit import adapters
 
@@ -32,6 +37,52 @@ _EXPECTED = (
     '{"unsupported": "reason"}'
 )
 _SHOWN = 60
+
+
+class _Ended(NamedTuple):
+  """What a command left: its exit code, and what it wrote."""
+
+  code: int
+  stdout: str
+  stderr: str
+
+
+def _kill_group(process: subprocess.Popen):
+  """Ends what a command has started, and itself if it is alive."""
+  with contextlib.suppress(ProcessLookupError):
+    os.killpg(process.pid, signal.SIGKILL)
+  process.wait()
+
+
+def _read_all(file: BinaryIO) -> str:
+  file.seek(0)
+  return file.read().decode(errors='replace')
+
+
+def _run(arguments: Sequence[str], text: str, timeout: float) -> _Ended:
+  """Runs a command with a text on stdin; raises TimeoutExpired if it is late.
+
+  Files take the place of pipes: what a command has started may keep its stdout
+  open after its end, and the end of a pipe would never come.
+  """
+  with contextlib.ExitStack() as stack:
+    stdin, stdout, stderr = (
+        stack.enter_context(tempfile.TemporaryFile()) for _ in range(3)
+    )
+    stdin.write(text.encode())
+    stdin.seek(0)
+    process = subprocess.Popen(
+        arguments,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        start_new_session=True,
+    )
+    try:
+      code = process.wait(timeout)
+    finally:
+      _kill_group(process)
+    return _Ended(code, _read_all(stdout), _read_all(stderr))
 
 
 def _last_line(text: str) -> str:
@@ -94,25 +145,17 @@ class CommandAdapter:
 
   def replay(self, run: adapters.GoldenRun) -> Sequence[Sequence[float]]:
     try:
-      process = subprocess.run(
-          self._arguments,
-          input=json.dumps(run._asdict()),
-          timeout=self._timeout,
-          check=False,
-          capture_output=True,
-          text=True,
-      )
+      ended = _run(self._arguments, json.dumps(run._asdict()), self._timeout)
     except subprocess.TimeoutExpired as error:
       raise adapters.AdapterError(
           f'the command took more than {self._timeout:g} s; give it more with '
           '--adapter_timeout'
       ) from error
-    if process.returncode:
+    if ended.code:
       raise adapters.AdapterError(
-          f'the command ended with {process.returncode}: '
-          f'{_last_line(process.stderr)}'
+          f'the command ended with {ended.code}: {_last_line(ended.stderr)}'
       )
-    reply = _read_reply(process.stdout)
+    reply = _read_reply(ended.stdout)
     if 'unsupported' in reply:
       raise adapters.UnsupportedError(str(reply['unsupported']))
     if not isinstance(reply['iterates'], list):

@@ -13,7 +13,7 @@
 # limitations under the License.
 """Files of reference numbers: their runs, their tolerances, the verdicts."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import json
 import os
 from typing import Any, NamedTuple, Optional, Union
@@ -86,6 +86,26 @@ def find_tolerance(run: Mapping[str, Any]) -> float:
   return max(_TOLERANCE, _ROUNDING_FACTOR * run['float32_error'])
 
 
+def find_trajectory(run: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+  """The reference, round by round.
+
+  Args:
+    run: An entry of `runs`.
+
+  Returns:
+    Its rounds; one at least, as nothing to compare with would always pass.
+
+  Raises:
+    KeyError: If the run lacks `trajectory`.
+    ValueError: If it is empty.
+  """
+  if not run['trajectory']:
+    raise ValueError(
+        'the trajectory of the file is empty, expected one round or more'
+    )
+  return run['trajectory']
+
+
 def read_goldens(
     path: Union[str, os.PathLike],
 ) -> tuple[list[Any], dict[str, Any]]:
@@ -112,5 +132,7 @@ def read_goldens(
           f'{path} has no {key!r}; a file of reference numbers has both '
           "'problems' and 'runs'"
       )
+  if not goldens['runs']:
+    raise ValueError(f"{path} has no run; list one or more under 'runs'")
   problems = {problem['name']: problem for problem in goldens['problems']}
   return goldens['runs'], problems

@@ -75,10 +75,16 @@ def build_records(
     method = standing.method
     if method in common:
       of_method = {task: ranked[method] for task, ranked in found.items()}
-      worst = min(of_method, key=lambda t: of_method[t].difference.mean)
+      worst = min(of_method, key=lambda t: _gain(of_method[t]))
       verdicts = frozenset(s.verdict for s in of_method.values())
       records.append(Record(method, worst, of_method[worst], verdicts))
-  return sorted(records, key=lambda record: -record.worst.difference.mean)
+  return sorted(records, key=lambda record: -_gain(record.worst))
+
+
+def _gain(standing: standings.Standing) -> float:
+  """The mean difference to the best; the least where both diverged."""
+  mean = standing.difference.mean
+  return -math.inf if math.isnan(mean) else mean
 
 
 def advise(results: results_lib.Results) -> list[str]:

@@ -14,12 +14,10 @@
 """The numbers of the leaderboard, as a file for other programs."""
 
 from collections.abc import Iterator, Mapping
-import csv
-import io
-import math
 from typing import Any
 
 from experiments.leaderboards import results as results_lib
+from experiments.run_results import csv_text
 from experiments.sweeps import trials as trials_lib
 
 _HEADER = (
@@ -57,9 +55,11 @@ def format_csv(results: results_lib.Results) -> str:
     origin. A target that was not reached, and a run that diverged, are
     infinite.
   """
-  file = io.StringIO()
-  writer = csv.writer(file, lineterminator='\n')
-  writer.writerow(_HEADER)
+  return csv_text.format_table(_HEADER, _all_rows(results))
+
+
+def _all_rows(results: results_lib.Results) -> Iterator[list[Any]]:
+  """Yields the rows of all tasks and origins."""
   tasks = results.plan.board.tasks
   for task in tasks:
     origins = {'tuned': results.tuned(task), 'defaults': results.defaults(task)}
@@ -68,8 +68,7 @@ def format_csv(results: results_lib.Results) -> str:
         origins[f'tuned on {source}'] = results.carried(task, source)
     for origin, outcomes in origins.items():
       for row in _rows(outcomes, tasks[task].margin):
-        writer.writerow([task, origin, *map(_format, row)])
-  return file.getvalue()
+        yield [task, origin, *row]
 
 
 def _rows(
@@ -95,9 +94,3 @@ def _rows(
         outcome.megabytes_up,
         outcome.megabytes_down,
     ]
-
-
-def _format(value: Any) -> Any:
-  if value is None or (isinstance(value, float) and math.isnan(value)):
-    return ''
-  return f'{value:.6g}' if isinstance(value, float) else value

@@ -128,12 +128,14 @@ class Leaderboard:
     tasks: The tasks by name.
     methods: The methods by name.
     default_methods: The names of those that are compared if nothing is said.
+    excluded: The tasks of the registry that are not compared, with the reason.
   """
 
   protocol: Protocol
   tasks: Mapping[str, Task]
   methods: Mapping[str, Method]
   default_methods: tuple[str, ...]
+  excluded: Mapping[str, str]
 
   def restrict(
       self,
@@ -155,8 +157,14 @@ class Leaderboard:
       The leaderboard.
 
     Raises:
-      HparamError: If there is no such task or method; names the nearest ones.
+      HparamError: If there is no such task or method, names the nearest ones;
+        if a task is excluded, the reason.
     """
+    for name in tasks or ():
+      if name in self.excluded:
+        raise hparam_errors.HparamError(
+            f'--tasks={name} is not on the leaderboard: {self.excluded[name]}'
+        )
     names = self.default_methods if methods is None else methods
     if list(names) == [ALL]:
       names = tuple(self.methods)
@@ -225,6 +233,15 @@ def _read_task(name: str, raw: Mapping[str, Any], protocol: Protocol) -> Task:
   return task
 
 
+def _read_excluded(
+    raw: Mapping[str, str], tasks: Mapping[str, Any]
+) -> dict[str, str]:
+  rest = [name for name in registry.ROWS[registry.TASK] if name not in tasks]
+  for name in raw:
+    data_files.check_choice(name, rest, 'an excluded task')
+  return dict(raw)
+
+
 def load(path: pathlib.Path = _PATH) -> Leaderboard:
   """Returns the leaderboard of a data file.
 
@@ -240,7 +257,7 @@ def load(path: pathlib.Path = _PATH) -> Leaderboard:
   """
   raw = data_files.load(path)
   rules = [field.name for field in dataclasses.fields(Protocol)]
-  parts = ('tasks', 'default_methods', 'ranges', 'methods')
+  parts = ('tasks', 'excluded', 'default_methods', 'ranges', 'methods')
   data_files.check_keys(raw, [*rules, *parts], path.name, needed=parts)
   protocol = _read(
       Protocol, {k: v for k, v in raw.items() if k in rules}, path.name
@@ -263,4 +280,5 @@ def load(path: pathlib.Path = _PATH) -> Leaderboard:
       },
       methods,
       tuple(raw['default_methods']),
+      _read_excluded(raw['excluded'], raw['tasks']),
   )

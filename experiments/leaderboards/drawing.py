@@ -21,7 +21,7 @@ from experiments.leaderboards import results as results_lib
 from experiments.leaderboards import tuning_costs
 from experiments.reports import figure_data
 from experiments.reports import figures
-from experiments.reports import run_folders
+from experiments.run_results import estimates
 from tff_adaptive import analysis
 
 _Curves = dict[str, analysis.BandCurve]
@@ -76,7 +76,7 @@ def draw(
 
 
 def _accuracy(results: results_lib.Results, task: str) -> _Curves:
-  column = run_folders.column_of(results.plan.board.tasks[task].metric)
+  column = estimates.column_of(results.plan.board.tasks[task].metric)
   curves = {}
   for method, outcome in results.tuned(task).items():
     series = [run.series(column) for run in outcome.runs.values()]

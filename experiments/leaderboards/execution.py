@@ -16,65 +16,28 @@
 from collections.abc import Callable, Sequence
 import sys
 import time
+from typing import NamedTuple
 
+from experiments import command_line
+from experiments.leaderboards import failures
 from experiments.leaderboards import plans
 from experiments.leaderboards import results as results_lib
+from experiments.leaderboards import stages
 from experiments.sweeps import result_tables
 from experiments.sweeps import running
 from experiments.sweeps import trials as trials_lib
 
-# Returns the runs of a stage, as far as they are known.
-_Stage = Callable[[results_lib.Results], list[trials_lib.Trial]]
 
+class Ending(NamedTuple):
+  """How a call has ended.
 
-def tuning(results: results_lib.Results) -> list[trials_lib.Trial]:
-  """Returns the tuning trials of all tasks and methods."""
-  plan = results.plan
-  return plans.unite(t for pair in plan.pairs for t in plan.tuning(*pair))
+  Attributes:
+    in_time: Whether every run has begun that could.
+    failed: The runs that failed, in their order.
+  """
 
-
-def tuned(results: results_lib.Results) -> list[trials_lib.Trial]:
-  """Returns the final runs of what was chosen on the same task."""
-  return _finals(results, lambda task: [task])
-
-
-def carried(results: results_lib.Results) -> list[trials_lib.Trial]:
-  """Returns the final runs of what was chosen on the other tasks."""
-  return _finals(
-      results, lambda task: [t for t in results.plan.board.tasks if t != task]
-  )
-
-
-def defaults(results: results_lib.Results) -> list[trials_lib.Trial]:
-  """Returns the final runs of the library's defaults."""
-  plan = results.plan
-  return plans.unite(
-      trial
-      for pair in plan.pairs
-      for trial in plan.finals(*pair, plans.DEFAULTS)
-  )
-
-
-def _finals(
-    results: results_lib.Results, sources_of: Callable[[str], Sequence[str]]
-) -> list[trials_lib.Trial]:
-  """Returns the final runs of assignments that are known by now."""
-  found = []
-  for task, method in results.plan.pairs:
-    for source in sources_of(task):
-      assignment = results.chosen(source, method)
-      if assignment is not None:
-        found += results.plan.finals(task, method, assignment)
-  return plans.unite(found)
-
-
-# In the order in which they answer questions, should the time not suffice.
-STAGES: dict[str, _Stage] = {
-    'tuning trials': tuning,
-    'final runs of the best': tuned,
-    'final runs of rates of other tasks': carried,
-    'final runs of the defaults': defaults,
-}
+  in_time: bool
+  failed: list[trials_lib.Trial]
 
 
 def run(
@@ -84,8 +47,11 @@ def run(
     max_seconds: float,
     command: Sequence[str],
     now: Callable[[], float] = time.monotonic,
-) -> bool:
+) -> Ending:
   """Runs what is not finished.
+
+  A run that fails leaves the others alone; those that build on it, as the final
+  runs of a method that has not all of its trials, are left out.
 
   Args:
     plan: The plan.
@@ -95,32 +61,68 @@ def run(
     now: Returns the seconds of a clock.
 
   Returns:
-    Whether all is finished.
+    How it has ended.
 
   Raises:
-    EnvironmentalError: If runs failed, or another process is at work in the
-      same folder.
+    EnvironmentalError: If another process is at work in the same folder.
     UserError: If a record is damaged.
     KeyboardInterrupt: After a signal that ends; its text says how to go on.
   """
   deadline = now() + max_seconds
-  for name, stage in STAGES.items():
+  failed: list[trials_lib.Trial] = []
+  for name, stage in stages.STAGES.items():
     results = results_lib.Results(plan)
-    trials = results.unfinished(stage(results))
+    unfinished = results.unfinished(stage(results))
+    trials = [trial for trial in unfinished if trial not in failed]
     if not trials:
       continue
     print(f'{name}: {len(trials)} to run', flush=True)
-    ended = running.run_trials(
+    ended = _run_trials(
+        trials,
+        num_at_once=num_at_once,
+        command=command,
+        may_start=lambda: now() < deadline,
+    )
+    failed += _with_status(ended, result_tables.FAILED)
+    if _with_status(ended, result_tables.WAITING):
+      return Ending(False, failed)
+  return Ending(True, failed)
+
+
+def _run_trials(
+    trials: Sequence[trials_lib.Trial],
+    *,
+    num_at_once: int,
+    command: Sequence[str],
+    may_start: Callable[[], bool],
+) -> list[result_tables.RunResult]:
+  """Runs trials; the results of those that failed are among the others."""
+  ended: list[result_tables.RunResult] = []
+
+  def keep(results: Sequence[result_tables.RunResult]):
+    ended[:] = results
+    failures.update(results)
+
+  try:
+    running.run_trials(
         trials,
         num_at_once=num_at_once,
         measure_fn=lambda trial: result_tables.RunResult(
             trial, result_tables.FINISHED
         ),
-        write=lambda _: None,
+        write=keep,
         stream=sys.stdout,
         command=command,
-        may_start=lambda: now() < deadline,
+        may_start=may_start,
     )
-    if any(result.status != result_tables.FINISHED for result in ended):
-      return False
-  return True
+  except command_line.EnvironmentalError:
+    # Where a trial failed this is about it, and all the others have ended.
+    if not _with_status(ended, result_tables.FAILED):
+      raise
+  return ended
+
+
+def _with_status(
+    results: Sequence[result_tables.RunResult], status: str
+) -> list[trials_lib.Trial]:
+  return [result.trial for result in results if result.status == status]

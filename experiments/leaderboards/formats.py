@@ -19,7 +19,7 @@ No TensorFlow is imported here.
 import math
 from typing import Optional
 
-from experiments import paired_differences
+from experiments.run_results import seed_statistics
 from experiments.sweeps import search_spaces
 
 NONE = '-'
@@ -43,8 +43,10 @@ def format_score(mean: float, std: Optional[float] = None) -> str:
   return f'{mean:.2f}' if std is None else f'{mean:.2f} ± {std:.2f}'
 
 
-def format_interval(interval: paired_differences.Interval) -> str:
+def format_interval(interval: seed_statistics.Interval) -> str:
   """Returns a difference with its interval, which one seed does not have."""
+  if math.isnan(interval.mean):
+    return 'both diverged'
   if math.isinf(interval.mean):
     return 'diverged'
   if math.isinf(interval.low):

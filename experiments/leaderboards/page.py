@@ -13,11 +13,12 @@
 # limitations under the License.
 """The page of the leaderboard."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import pathlib
 
 from experiments.leaderboards import advice
 from experiments.leaderboards import definitions
+from experiments.leaderboards import failures
 from experiments.leaderboards import formats
 from experiments.leaderboards import listing
 from experiments.leaderboards import results as results_lib
@@ -25,6 +26,7 @@ from experiments.leaderboards import standings
 from experiments.leaderboards import tuning_page
 from experiments.reports import pages
 from experiments.reports import provenance
+from experiments.sweeps import trials as trials_lib
 
 _HEADER = (
     'method',
@@ -46,20 +48,22 @@ _LEGEND = (
     'the mean of its last ten evaluations on the test data. The difference to '
     'the best is paired by seed, with a 95 % t interval. **as good**: the '
     'whole interval is above minus the margin. **worse**: all of it is below. '
-    '**open**: neither; a tie for want of seeds, and no proof of equality. '
-    'What it takes to reach the target is the median over the seeds, *never* '
-    'where most did not reach it; seconds are those of one process on its '
-    'share of the cores, evaluations not counted, and s a round is the median '
-    'round. Gradients are those of a batch, of all clients together, and like '
-    'MB they are those of a whole run where nothing else is said.'
+    '**open**: neither; a tie for want of seeds, and no proof of equality. One '
+    'seed has no interval and decides nothing. **failed**: a run ended with an '
+    'error. What it takes to reach the target is the median over the seeds, '
+    '*never* where most did not reach it; seconds are those of one process on '
+    'its share of the cores, evaluations not counted, and s a round is the '
+    'median round. Gradients are those of a batch, of all clients together, '
+    'and like MB they are those of a whole run where nothing else is said.'
 )
 _CAVEATS = (
     'A seed fixes the partition, the cohorts and the initial weights, the same '
     'for all methods; so seeds differ in the partition, too, and the spread '
     'over seeds is larger than that of repeated training on one partition. The '
-    'best is found on the seeds on which it is compared, and the intervals are '
-    'not corrected for their number: of many methods that are equal, some look '
-    'worse. Differences below the margin mean nothing.'
+    'best is the one with the best mean, on the seeds on which it is compared: '
+    'luck is part of its lead, and the others look worse than they are. The '
+    'intervals are not corrected for their number either: of many methods that '
+    'are equal, some look worse. Differences below the margin mean nothing.'
 )
 
 
@@ -81,19 +85,22 @@ def build_page(
     The page.
   """
   shown = [pages.Figure(path, text, command) for path, text in pictures.items()]
+  failed = failures.find(results)
   blocks: list[pages.Block] = [
       pages.Paragraph(_describe(results.plan.board)),
       pages.Heading('Which method to pick'),
       *map(pages.Paragraph, advice.advise(results)),
+      *map(pages.Paragraph, _warn_of(failed)),
       pages.Heading('How to read the tables'),
       pages.Paragraph(_LEGEND),
       pages.Paragraph(_CAVEATS),
   ]
   for task in results.plan.board.tasks.values():
-    blocks += _task_blocks(results, task)
+    blocks += _task_blocks(results, task, failed)
   blocks += tuning_page.build_blocks(results)
   if shown:
     blocks += [pages.Heading('Figures'), *shown]
+  blocks += _failure_blocks(failed)
   blocks += _search_blocks(results.plan.board)
   blocks += _missing_blocks(catalogue)
   blocks += provenance.build_blocks(results.runs(), command)
@@ -117,11 +124,31 @@ def _describe(board: definitions.Leaderboard) -> str:
   )
 
 
+def _warn_of(failed: Sequence[trials_lib.Trial]) -> list[str]:
+  """Returns who may be missing above; nothing if no run failed."""
+  if not failed:
+    return []
+  names = dict.fromkeys(
+      f'{failures.method_of(trial)} on {trial.home.name}' for trial in failed
+  )
+  return [
+      'Runs of these failed, so that they may be missing above: '
+      f'{", ".join(names)}.'
+  ]
+
+
 def _task_blocks(
-    results: results_lib.Results, task: definitions.Task
+    results: results_lib.Results,
+    task: definitions.Task,
+    failed: Sequence[trials_lib.Trial],
 ) -> list[pages.Block]:
   """Returns the section of a task."""
   outcomes = results.tuned(task.name)
+  failing = dict.fromkeys(
+      failures.method_of(trial)
+      for trial in failed
+      if trial.home.name == task.name
+  )
   flags = f' Flags: `{" ".join(task.flags)}`.' if task.flags else ''
   blocks: list[pages.Block] = [
       pages.Heading(f'{task.name}, tuned'),
@@ -130,13 +157,20 @@ def _task_blocks(
           f'points, target {task.target:g} %.{flags}'
       ),
   ]
-  if not outcomes:
-    return [*blocks, pages.Paragraph('No method has all of its runs yet.')]
   rows = [
       _row(standing, outcomes[standing.method])
       for standing in results_lib.rank(outcomes, task.margin)
   ]
+  rows += [_failed_row(name) for name in failing if name not in outcomes]
+  if not rows:
+    return [*blocks, pages.Paragraph('No method has all of its runs yet.')]
   return [*blocks, pages.Table(_HEADER, rows)]
+
+
+def _failed_row(method: str) -> list[str]:
+  """Returns the row of a method that has no outcome, as runs of it failed."""
+  row = dict.fromkeys(_HEADER, formats.NONE)
+  return list({**row, 'method': method, 'verdict': 'failed'}.values())
 
 
 def _row(
@@ -164,6 +198,23 @@ def _row(
           ),
       ),
       formats.format_assignment(outcome.assignment),
+  ]
+
+
+def _failure_blocks(failed: Sequence[trials_lib.Trial]) -> list[pages.Block]:
+  """Returns the runs that failed, with their logs."""
+  if not failed:
+    return []
+  rows = [
+      [trial.home.name, f'`{trial.name}`', f'`{trial.log}`'] for trial in failed
+  ]
+  return [
+      pages.Heading('Failed runs'),
+      pages.Paragraph(
+          'They ended with an error when they were last tried. The same '
+          'command tries them again.'
+      ),
+      pages.Table(['task', 'run', 'log'], rows, num_labels=3),
   ]
 
 
@@ -196,21 +247,22 @@ def _missing_blocks(catalogue: results_lib.Results) -> list[pages.Block]:
           entry.methods,
           str(entry.num_runs),
           entry.time,
-          entry.command,
+          f'`{entry.command}`',
       ]
       for entry in listing.list_entries(catalogue, per_method=False)
   ]
-  if not rows:
-    return []
-  return [
-      pages.Heading('Not run'),
-      pages.Paragraph(
-          'Per task the methods with runs that are missing. The time is that '
-          'of one run after the other at the speed of FedAvg on two cores.'
-      ),
-      pages.Table(
-          listing.HEADER,
-          [[*row[:-1], f'`{row[-1]}`'] for row in rows],
-          num_labels=5,
-      ),
+  blocks: list[pages.Block] = [pages.Heading('Not run')]
+  if rows:
+    blocks += [
+        pages.Paragraph(
+            'Per task how many runs are missing, of all methods. The time is '
+            'that of one run after the other at the speed of FedAvg on two '
+            'cores; it is unknown where nobody has measured a round.'
+        ),
+        pages.Table(listing.HEADER, rows, num_labels=5),
+    ]
+  blocks += [
+      pages.Paragraph(f'Not on the leaderboard is `{name}`: {reason}.')
+      for name, reason in catalogue.plan.board.excluded.items()
   ]
+  return blocks if len(blocks) > 1 else []

@@ -41,11 +41,13 @@ class Plan:
     board: What is compared.
     output_dir: The folder of all runs.
     data_dir: The folder of the data sets; None if no task needs one.
+    given: The flags that gave other rules than those of the data file.
   """
 
   board: definitions.Leaderboard
   output_dir: str
   data_dir: Optional[str] = None
+  given: tuple[str, ...] = ()
 
   @property
   def pairs(self) -> list[tuple[str, str]]:

@@ -25,23 +25,18 @@ from experiments.leaderboards import definitions
 from experiments.leaderboards import plans
 from experiments.leaderboards import standings
 from experiments.leaderboards import tuning_costs
-from experiments.reports import run_folders
+from experiments.run_results import estimates
+from experiments.run_results import run_folder
 from experiments.sweeps import records
 from experiments.sweeps import scores as scores_lib
 from experiments.sweeps import search_spaces
 from experiments.sweeps import trials as trials_lib
-from tff_adaptive import analysis
 
 _PERCENT = 100.0
 _BYTES_PER_MEGABYTE = 1e6
-_ESTIMATE = 'last_10_evaluations'
-_SECONDS = 'seconds'
-_GRADIENTS = 'clients/num_gradient_evaluations'
-_UP = 'clients/bytes_up'
-_DOWN = 'clients/bytes_down'
 
 
-def score(run: run_folders.Run, task: definitions.Task) -> float:
+def score(run: run_folder.Run, task: definitions.Task) -> float:
   """Returns the mean of the last ten evaluations in percent.
 
   Args:
@@ -51,7 +46,7 @@ def score(run: run_folders.Run, task: definitions.Task) -> float:
   Returns:
     The score; -infinity of a run that diverged.
   """
-  value = _PERCENT * run.summarize(task.metric, _ESTIMATE)
+  value = _PERCENT * run.summarize(task.metric, estimates.LAST_10_EVALUATIONS)
   return value if math.isfinite(value) else -math.inf
 
 
@@ -67,7 +62,7 @@ class Outcome:
 
   task: definitions.Task
   assignment: search_spaces.Assignment
-  runs: Mapping[int, run_folders.Run]
+  runs: Mapping[int, run_folder.Run]
 
   @functools.cached_property
   def scores(self) -> dict[int, float]:
@@ -83,48 +78,47 @@ class Outcome:
   def seconds_per_round(self) -> float:
     """The median over rounds, then over seeds: no compilation, no hiccup."""
     return statistics.median(
-        statistics.median(run.series(_SECONDS)[1] or [math.nan])
-        for run in self.runs.values()
+        run.seconds_per_round for run in self.runs.values()
     )
 
   @property
   def seconds_to_target(self) -> float:
     """The median over the seeds, compilation included."""
-    return self._to_target(_SECONDS)
+    return self._to_target(estimates.SECONDS)
 
   @property
   def gradients(self) -> float:
     """The gradient evaluations of a run, the mean over the seeds."""
-    return self._total(_GRADIENTS)
+    return self._total(estimates.GRADIENT_EVALUATIONS)
 
   @property
   def gradients_to_target(self) -> float:
     """The median over the seeds."""
-    return self._to_target(_GRADIENTS)
+    return self._to_target(estimates.GRADIENT_EVALUATIONS)
 
   @property
   def megabytes_up(self) -> float:
     """What the clients send in a run, the mean over the seeds."""
-    return self._total(_UP) / _BYTES_PER_MEGABYTE
+    return self._total(estimates.BYTES_UP) / _BYTES_PER_MEGABYTE
 
   @property
   def megabytes_down(self) -> float:
     """What the clients receive in a run, the mean over the seeds."""
-    return self._total(_DOWN) / _BYTES_PER_MEGABYTE
+    return self._total(estimates.BYTES_DOWN) / _BYTES_PER_MEGABYTE
 
   @property
   def megabytes_to_target(self) -> float:
     """Both directions, the median over the seeds."""
-    return self._to_target(_UP, _DOWN) / _BYTES_PER_MEGABYTE
-
-  def _target_round(self, run: run_folders.Run) -> float:
-    rounds, values = run.series(run_folders.column_of(self.task.metric))
-    return analysis.find_round(
-        (list(rounds), list(values)), self.task.target / _PERCENT
+    return (
+        self._to_target(estimates.BYTES_UP, estimates.BYTES_DOWN)
+        / _BYTES_PER_MEGABYTE
     )
 
+  def _target_round(self, run: run_folder.Run) -> float:
+    return run.find_round(self.task.metric, self.task.target / _PERCENT)
+
   def _to_target(self, *columns: str) -> float:
-    def total(run: run_folders.Run) -> float:
+    def total(run: run_folder.Run) -> float:
       last = self._target_round(run)
       if math.isinf(last):
         return math.inf
@@ -138,9 +132,7 @@ class Outcome:
     return statistics.median(map(total, self.runs.values()))
 
   def _total(self, column: str) -> float:
-    return statistics.fmean(
-        math.fsum(run.series(column)[1]) for run in self.runs.values()
-    )
+    return statistics.fmean(run.total(column) for run in self.runs.values())
 
 
 class Results:
@@ -160,7 +152,7 @@ class Results:
         task: records.Record(pathlib.Path(plan.output_dir) / task)
         for task in plan.board.tasks
     }
-    self._runs: dict[trials_lib.Trial, run_folders.Run] = {}
+    self._runs: dict[trials_lib.Trial, run_folder.Run] = {}
 
   def is_finished(self, trial: trials_lib.Trial) -> bool:
     """Returns whether a trial has run to its end."""
@@ -183,9 +175,7 @@ class Results:
     return [
         tuning_costs.TrialScore(
             scores_lib.compute_score(
-                selection,
-                scores_lib.read_columns(trial.folder),
-                definition.metric,
+                selection, self._read(trial), definition.metric
             ),
             score(self._read(trial), definition),
         )
@@ -239,13 +229,13 @@ class Results:
     }
     return {name: outcome for name, outcome in found.items() if outcome}
 
-  def runs(self) -> list[run_folders.Run]:
+  def runs(self) -> list[run_folder.Run]:
     """Returns the runs that were read so far."""
     return list(self._runs.values())
 
-  def _read(self, trial: trials_lib.Trial) -> run_folders.Run:
+  def _read(self, trial: trials_lib.Trial) -> run_folder.Run:
     if trial not in self._runs:
-      self._runs[trial] = run_folders.read_run(trial.folder)
+      self._runs[trial] = run_folder.read_run(trial.folder)
     return self._runs[trial]
 
 

@@ -19,27 +19,23 @@ No TensorFlow is imported here.
 from collections.abc import Mapping
 import dataclasses
 import enum
-import math
 import statistics
 from typing import Optional
 
-from experiments import paired_differences
-from experiments.reports import seed_statistics
+from experiments import noninferiority
+from experiments.run_results import seed_statistics
 
 # The scores of a method's runs, by seed; -infinity of one that diverged.
 Scores = Mapping[int, float]
 
 
 class Verdict(enum.Enum):
-  """What the interval of the difference to the best says.
-
-  With m the margin: the whole interval is above -m, below -m, or neither.
-  """
+  """What is said of a method: the best, or the answer of `noninferiority`."""
 
   BEST = 'best'
-  AS_GOOD = 'as good'
-  OPEN = 'open'
-  WORSE = 'worse'
+  AS_GOOD = noninferiority.Answer.AS_GOOD.value
+  OPEN = noninferiority.Answer.OPEN.value
+  WORSE = noninferiority.Answer.WORSE.value
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,12 +53,15 @@ class Standing:
   method: str
   mean: float
   std: Optional[float]
-  difference: paired_differences.Interval
+  difference: seed_statistics.Interval
   verdict: Verdict
 
 
 def rank(scores: Mapping[str, Scores], margin: float) -> list[Standing]:
   """Returns the standings, the best mean first.
+
+  The best is found on the seeds on which it is compared, so that luck is part
+  of its lead, and others look worse than they are.
 
   Args:
     scores: The scores of every method, of the same seeds.
@@ -90,30 +89,13 @@ def _stand(
     margin: float,
 ) -> Standing:
   difference = compare(scores[method], scores[best])
-  verdict = Verdict.BEST if method == best else judge(difference, margin)
+  verdict = Verdict.BEST
+  if method != best:
+    verdict = Verdict(noninferiority.judge(difference, margin).value)
   std = seed_statistics.std(list(scores[method].values()))
   return Standing(method, mean, std, difference, verdict)
 
 
-def compare(scores: Scores, others: Scores) -> paired_differences.Interval:
+def compare(scores: Scores, others: Scores) -> seed_statistics.Interval:
   """Returns the difference of two methods, paired by seed."""
-  return paired_differences.t_interval(
-      paired_differences.subtract(scores, others)
-  )
-
-
-def judge(difference: paired_differences.Interval, margin: float) -> Verdict:
-  """Returns what a difference to the best says.
-
-  Args:
-    difference: The difference.
-    margin: The loss that counts for nothing.
-
-  Returns:
-    `AS_GOOD` if the method loses no more than the margin anywhere in the
-    interval, `WORSE` if it loses more everywhere in it or diverged, else
-    `OPEN`: a tie for want of seeds, and no proof of equality.
-  """
-  if difference.low >= -margin and math.isfinite(difference.low):
-    return Verdict.AS_GOOD
-  return Verdict.WORSE if difference.high < -margin else Verdict.OPEN
+  return seed_statistics.t_interval(seed_statistics.subtract(scores, others))

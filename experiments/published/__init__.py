@@ -18,6 +18,7 @@ table or figure, and a README. No TensorFlow is imported here.
 """
 
 from experiments.published.commands import build_command
+from experiments.published.commands import build_sweep_command
 from experiments.published.commands import Hyperparameter
 from experiments.published.commands import hyperparameters
 from experiments.published.commands import parse_flags
@@ -31,4 +32,5 @@ from experiments.published.tables import Axis
 from experiments.published.tables import Cell
 from experiments.published.tables import Entry
 from experiments.published.tables import Measure
+from experiments.published.tables import REPLICATION_ONLY
 from experiments.published.tables import Table

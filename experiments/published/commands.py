@@ -29,6 +29,8 @@ from experiments.published import table_files
 from experiments.published import tables
 
 _BINARY = ('python', '-m', 'experiments.train')
+_SWEEP = ('python', '-m', 'experiments.sweep')
+_DATA_DIR = 'data'
 # Settings that are hyperparameters of an experiment; the others say how it is
 # watched, and count if they were given.
 _PROTOCOL = (
@@ -59,7 +61,7 @@ def train_arguments(
     cell: tables.Cell,
     *,
     seed: int = 0,
-    data_dir: Optional[str] = 'data',
+    data_dir: Optional[str] = _DATA_DIR,
     output_dir: str = 'runs',
 ) -> list[str]:
   """Returns the flags of `experiments.train` that run a cell.
@@ -94,6 +96,34 @@ def build_command(cell: tables.Cell, **kwargs: Any) -> str:
     One line for a shell.
   """
   return shlex.join([*_BINARY, *train_arguments(cell, **kwargs)])
+
+
+def build_sweep_command(cell: tables.Cell, seeds: Sequence[int]) -> str:
+  """Returns the command that runs a cell with several seeds.
+
+  Args:
+    cell: The cell.
+    seeds: The seeds of its runs.
+
+  Returns:
+    One line for a shell. Every run is that of `build_command`.
+
+  Example:
+
+    >>> cell = published.find_table('delta_sgd/table_7').cells[0]
+    >>> build_sweep_command(cell, [1, 2])
+    "python -m experiments.sweep --table=delta_sgd/table_7 --rows=SGD ..."
+  """
+  names = {'groups': cell.group, 'rows': cell.row, 'columns': cell.column}
+  return shlex.join(
+      [
+          *_SWEEP,
+          f'--table={cell.paper}/{cell.table}',
+          *(f'--{axis}={name}' for axis, name in names.items() if name),
+          f'--seeds={",".join(map(str, seeds))}',
+          f'--data_dir={_DATA_DIR}',
+      ]
+  )
 
 
 @functools.lru_cache(maxsize=None)

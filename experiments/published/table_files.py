@@ -24,6 +24,7 @@ from experiments.published import cell_files
 from experiments.published import data_files
 from experiments.published import given_flags
 from experiments.published import tables
+from experiments.run_results import estimates
 
 ROOT = data_files.ROOT
 PublishedError = data_files.PublishedError
@@ -41,6 +42,7 @@ _KEYS = (
     'scale',
     'higher_is_better',
     'estimate',
+    'chosen_on_test',
     'seeds',
     'figure',
     'runs_of',
@@ -54,11 +56,18 @@ _KEYS = (
 )
 # Of a table or figure that has runs of its own, and of one that shows others.
 _NEEDED_KEYS = ('title', 'source', 'metric', 'estimate')
-_RUNS_OF_KEYS = ('title', 'source', 'runs_of', 'figure', 'notes', *_AXES)
+_RUNS_OF_KEYS = (
+    'title',
+    'source',
+    'chosen_on_test',
+    'runs_of',
+    'figure',
+    'notes',
+    *_AXES,
+)
 _RUNS_OF_NEEDED_KEYS = ('title', 'source', 'figure')
 # Of a table that compares another metric of the runs of others.
 _REMEASURED_KEYS = (*_MEASURE_KEYS, 'estimate', 'published', 'published_std')
-_ESTIMATES = ('last_10_evaluations', 'last_100_rounds', 'best', 'final')
 
 
 def _read_axis(
@@ -125,7 +134,9 @@ def _remeasure(
     raw: Mapping[str, Any], table: tables.Table, place: str
 ) -> tables.Table:
   """Returns a table of the same runs that compares another metric."""
-  data_files.check_choice(raw['estimate'], _ESTIMATES, f'{place}: estimate')
+  data_files.check_choice(
+      raw['estimate'], estimates.ESTIMATES, f'{place}: estimate'
+  )
   groups, rows, columns = (
       tuple(dataclasses.replace(entry, measure=None) for entry in axis)
       for axis in (table.groups, table.rows, table.columns)
@@ -215,6 +226,7 @@ def _read_shown(raw: Mapping[str, Any], path: pathlib.Path) -> tables.Table:
       source=raw['source'],
       figure=raw.get('figure'),
       notes=tuple(raw.get('notes') or ()),
+      chosen_on_test=bool(raw.get('chosen_on_test', base.chosen_on_test)),
       **_select(raw, base, place),
   )
   return _remeasure(raw, shown, place) if 'metric' in raw else shown
@@ -236,7 +248,9 @@ def _read_table(path: pathlib.Path) -> tables.Table:
   if 'runs_of' in raw:
     return _read_shown(raw, path)
   data_files.check_keys(raw, _KEYS, place, _NEEDED_KEYS)
-  data_files.check_choice(raw['estimate'], _ESTIMATES, f'{place}: estimate')
+  data_files.check_choice(
+      raw['estimate'], estimates.ESTIMATES, f'{place}: estimate'
+  )
   axes = [_read_axis(raw, axis, path) for axis in _AXES]
   table = tables.Table(
       paper=paper,
@@ -254,6 +268,7 @@ def _read_table(path: pathlib.Path) -> tables.Table:
       cells=cell_files.build_cells(raw, path, axes),
       figure=raw.get('figure'),
       notes=tuple(raw.get('notes') or ()),
+      chosen_on_test=bool(raw.get('chosen_on_test', False)),
   )
   if 'beside' not in raw:
     return table

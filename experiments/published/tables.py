@@ -18,8 +18,11 @@ import dataclasses
 import re
 from typing import Any, Optional
 
+from experiments import folder_names
 from experiments.published import given_flags
+from experiments.run_results import estimates
 
+REPLICATION_ONLY = 'replication only: chosen on the test data'
 # How the papers of the presets' folders are called for short.
 _SHORT_TITLES = {
     'delta_sgd': 'Delta-SGD',
@@ -123,6 +126,8 @@ class Table:
     cells: By group, row and column, in their order.
     figure: How a figure is drawn: its kind and its options; None for a table.
     notes: What a reader must know, as Markdown.
+    chosen_on_test: Whether it shows what is the best on the test data, whatever
+      the estimate of a run is.
   """
 
   paper: str
@@ -140,6 +145,7 @@ class Table:
   cells: tuple[Cell, ...]
   figure: Optional[Mapping[str, Any]] = None
   notes: tuple[str, ...] = ()
+  chosen_on_test: bool = False
 
   def measure(self, column: str, group: str = '') -> Measure:
     """Returns what is compared in a column of a group, or in the table."""
@@ -148,6 +154,12 @@ class Table:
         if entry.name == name and entry.measure is not None:
           return entry.measure
     return Measure(self.metric, self.scale, self.higher_is_better)
+
+  @property
+  def stamp(self) -> str:
+    """What is to stand wherever its numbers are shown; empty for nothing."""
+    is_chosen = self.chosen_on_test or self.estimate == estimates.BEST
+    return REPLICATION_ONLY if is_chosen else ''
 
   @property
   def heading(self) -> str:
@@ -166,4 +178,4 @@ class Table:
 
 
 def _to_slug(name: str) -> str:
-  return re.sub(r'[^a-z0-9.+-]+', '_', name.lower()).strip('_')
+  return folder_names.to_slug(name.lower()).strip('_')

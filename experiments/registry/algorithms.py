@@ -59,6 +59,15 @@ def _algorithm(
               ),
           ),
           *_GRADIENT_OPTIONS,
+          rows.Argument(
+              'max_update_norm',
+              float,
+              None,
+              "The largest norm of a client's change; clients beyond it are "
+              'rejected. Unset, whatever is finite counts.',
+              flag='max_client_update_norm',
+              minimum=0.0,
+          ),
       ),
       supplied=(
           'model',
@@ -66,6 +75,7 @@ def _algorithm(
           'server_optimizer',
           'model_aggregator',
           'payload_aggregators',
+          'privacy',
           'metrics_aggregator',
           'loss_term',
           'client_schedule',

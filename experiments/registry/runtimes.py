@@ -15,6 +15,18 @@
 
 from experiments.registry import rows
 
+_PLAN = rows.Argument(
+    'plan',
+    str,
+    'auto',
+    "How the clients' work runs: one client after the other (loop), several at "
+    'once (parallel), each op on many of them (vectorized), several at once '
+    'with steps that XLA compiles (xla), or what suits device and model '
+    '(auto).',
+    flag='plan',
+    choices=('auto', 'loop', 'parallel', 'vectorized', 'xla'),
+)
+
 # Their builders return context managers within which processes run.
 RUNTIMES = (
     rows.Row(
@@ -29,17 +41,7 @@ RUNTIMES = (
                 'GPU:1; auto is the first GPU, or the CPU without one.',
                 flag='devices',
             ),
-            rows.Argument(
-                'plan',
-                str,
-                'auto',
-                "How the clients' work runs: one client after the other "
-                '(loop), several at once (parallel), each op on many of them '
-                '(vectorized), several at once with steps that XLA compiles '
-                '(xla), or what suits device and model (auto).',
-                flag='plan',
-                choices=('auto', 'loop', 'parallel', 'vectorized', 'xla'),
-            ),
+            _PLAN,
         ),
         supplied=('strict', 'seed'),
     ),
@@ -51,5 +53,48 @@ RUNTIMES = (
             'secure_sums_in_clear',
             'seeded_clients',
         ),
+    ),
+    rows.Row(
+        'ray',
+        'tff_adaptive.runtime.scale_out:ray_context',
+        (
+            rows.Argument(
+                'address',
+                str,
+                None,
+                'Where to find a cluster of Ray: auto for one on this machine, '
+                'or host:port of its head. Without it one is started here, for '
+                'this run.',
+                is_hparam=False,
+            ),
+            rows.Argument(
+                'num_workers',
+                int,
+                None,
+                'How many processes share the clients. By default as many as '
+                'there is room for on the cluster.',
+                flag='ray_workers',
+                minimum=1,
+                is_hparam=False,
+            ),
+            rows.Argument(
+                'cpus_per_worker',
+                int,
+                1,
+                'How many cores each worker has, one for a client at a time.',
+                flag='ray_cpus_per_worker',
+                minimum=1,
+                is_hparam=False,
+            ),
+            rows.Argument(
+                'devices',
+                str,
+                'CPU',
+                "Where the clients' work runs: CPU, or GPU, one a worker.",
+                flag='devices',
+            ),
+            _PLAN,
+        ),
+        supplied=('strict', 'seed'),
     ),
 )

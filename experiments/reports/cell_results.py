@@ -15,25 +15,14 @@
 
 from collections.abc import Mapping, Sequence
 import dataclasses
-import json
 import pathlib
 from typing import Optional
 
 from experiments import published
 from experiments.reports import ranking
-from experiments.reports import run_folders
-from experiments.reports import seed_statistics
-
-# Settings that would make other numbers, and that no cell has unless it gives
-# them.
-_UNSET = (
-    'num_clients',
-    'heldout_clients',
-    'heldout_fraction',
-    'evaluation_data',
-    'evaluation_examples',
-    'initial_weights',
-)
+from experiments.run_results import agreement
+from experiments.run_results import run_folder
+from experiments.run_results import seed_statistics
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +39,7 @@ class CellResult:
   """
 
   cell: published.Cell
-  runs: Mapping[int, run_folders.Run]
+  runs: Mapping[int, run_folder.Run]
   numbers: Mapping[int, float]
   problems: Sequence[str] = ()
 
@@ -102,7 +91,7 @@ def _collect_cell(
 ) -> CellResult:
   """Returns what was measured of a cell."""
   runs, problems = {}, []
-  found = run_folders.read_seeds(runs_dir / cell.experiment_name)
+  found = run_folder.read_seeds(runs_dir / cell.experiment_name)
   for seed, run in found.items():
     problem = _find_problem(cell, seed, run)
     if problem:
@@ -124,25 +113,15 @@ def _collect_cell(
   return CellResult(cell, runs, numbers, tuple(problems))
 
 
-def _find_problem(cell: published.Cell, seed: int, run: run_folders.Run) -> str:
+def _find_problem(cell: published.Cell, seed: int, run: run_folder.Run) -> str:
   """Returns why a run does not count for a cell; nothing if it does."""
   if not run.is_finished:
     return f'unfinished, {run.rounds_done} of {run.total_rounds} rounds'
-  wanted = {
-      item.name: item.value
-      for item in published.hyperparameters(cell)
-      if item.value is not None
-  }
-  wanted = {
-      **dict.fromkeys(_UNSET),
-      'use_synthetic_data': False,
-      **wanted,
-      'seed': seed,
-  }
   differences = [
-      f'{name}={run.hparams[name]} (the cell has {value})'
-      for name, value in json.loads(json.dumps(wanted)).items()
-      if name in run.hparams and run.hparams[name] != value
+      f'{name}={found} (the cell has {wanted})'
+      for name, found, wanted in agreement.of_cell(cell, seed).find_differences(
+          run.hparams
+      )
   ]
   return f'other hyperparameters, {", ".join(differences)}' * bool(differences)
 

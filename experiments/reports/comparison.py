@@ -18,14 +18,16 @@ import math
 import os
 import pathlib
 
-from experiments.reports import expected_times
+from experiments import published
 from experiments.reports import figure_data
 from experiments.reports import figures
 from experiments.reports import pages
 from experiments.reports import provenance
-from experiments.reports import run_folders
-from experiments.reports import seed_statistics
 from experiments.reports import table_views
+from experiments.run_results import durations
+from experiments.run_results import estimates
+from experiments.run_results import run_folder
+from experiments.run_results import seed_statistics
 from tff_adaptive import analysis
 
 # The first one that all runs have measured is compared; the scale of percents.
@@ -37,10 +39,10 @@ _ESTIMATES = {
 }
 _DECIMALS = {100.0: 2, 1.0: 4}
 
-_Runs = Mapping[str, Sequence[run_folders.Run]]
+_Runs = Mapping[str, Sequence[run_folder.Run]]
 
 
-def read_runs(paths: Sequence[str]) -> dict[str, list[run_folders.Run]]:
+def read_runs(paths: Sequence[str]) -> dict[str, list[run_folder.Run]]:
   """Returns the runs of folders.
 
   Args:
@@ -56,8 +58,8 @@ def read_runs(paths: Sequence[str]) -> dict[str, list[run_folders.Run]]:
   runs = {}
   for name in paths:
     path = pathlib.Path(name)
-    seeds = list(run_folders.read_seeds(path).values())
-    runs[path] = seeds or [run_folders.read_run(path)]
+    seeds = list(run_folder.read_seeds(path).values())
+    runs[path] = seeds or [run_folder.read_run(path)]
   return dict(zip(_short_names(list(runs)), runs.values()))
 
 
@@ -81,12 +83,12 @@ def choose_metric(runs: _Runs) -> str:
   """
   for metric in _METRICS:
     if all(
-        run.series(run_folders.column_of(metric))[0]
+        run.series(estimates.column_of(metric))[0]
         for found in runs.values()
         for run in found
     ):
       return metric
-  raise run_folders.RunError(
+  raise run_folder.RunError(
       '--runs have no metric of the evaluation in common, of '
       f'{", ".join(_METRICS)}; a run must have evaluated once'
   )
@@ -106,7 +108,7 @@ def draw(runs: _Runs, metric: str, path_png: pathlib.Path):
   scale = _METRICS[metric]
   curves = {}
   for name, found in runs.items():
-    series = [run.series(run_folders.column_of(metric)) for run in found]
+    series = [run.series(estimates.column_of(metric)) for run in found]
     curve = figure_data.band_over_seeds(series, scale, figures.RANGE)
     if curve is not None:
       curves[name] = curve
@@ -140,7 +142,7 @@ def build_page(
       [
           pages.Paragraph(
               'Of several seeds, numbers are the mean ± the standard '
-              'deviation. `best` looks at the test data more than once.'
+              f'deviation. `best` is for {published.REPLICATION_ONLY}.'
           ),
           pages.Table(
               ['run', *_ESTIMATES.values(), 'rounds', 'time', 'seeds'], rows
@@ -157,7 +159,7 @@ def build_page(
   )
 
 
-def _row(name: str, runs: Sequence[run_folders.Run], metric: str) -> list[str]:
+def _row(name: str, runs: Sequence[run_folder.Run], metric: str) -> list[str]:
   """Returns the texts of a folder's row."""
   scale = _METRICS[metric]
   texts = []
@@ -181,6 +183,6 @@ def _row(name: str, runs: Sequence[run_folders.Run], metric: str) -> list[str]:
       name,
       *texts,
       f'{rounds}' if rounds >= total else f'{rounds} of {total}, unfinished',
-      expected_times.format_seconds(seconds),
+      durations.format_seconds(seconds),
       str(len(runs)),
   ]

@@ -14,13 +14,12 @@
 """The numbers of a table's cells, as a file for other programs."""
 
 from collections.abc import Sequence
-import csv
-import io
 from typing import Any
 
 from experiments import published
 from experiments.reports import cell_results
-from experiments.reports import seed_statistics
+from experiments.run_results import csv_text
+from experiments.run_results import seed_statistics
 
 _HEADER = (
     'paper',
@@ -56,12 +55,9 @@ def format_csv(
     The text of the file. Rounds, seconds, gradient evaluations and bytes are
     the means over the seeds that count; what is not known is empty.
   """
-  file = io.StringIO()
-  writer = csv.writer(file, lineterminator='\n')
-  writer.writerow(_HEADER)
-  for result in results:
-    writer.writerow(map(_format, _row(table, result)))
-  return file.getvalue()
+  return csv_text.format_table(
+      _HEADER, (_row(table, result) for result in results)
+  )
 
 
 def _row(table: published.Table, result: cell_results.CellResult) -> list[Any]:
@@ -83,10 +79,3 @@ def _row(table: published.Table, result: cell_results.CellResult) -> list[Any]:
       '; '.join(result.problems),
       published.build_command(cell),
   ]
-
-
-def _format(value: Any) -> str:
-  """Returns numbers without what binary fractions add to them."""
-  if value is None:
-    return ''
-  return f'{value:.10g}' if isinstance(value, float) else str(value)

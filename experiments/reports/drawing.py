@@ -17,15 +17,15 @@ from collections.abc import Callable, Mapping, Sequence
 import functools
 import itertools
 import pathlib
-import shutil
 from typing import Optional
 
 from experiments import published
 from experiments.reports import cell_results
 from experiments.reports import figure_data
 from experiments.reports import figures
-from experiments.reports import run_folders
 from experiments.reports import table_views
+from experiments.run_results import estimates
+from tff_adaptive import _atomic_files
 from tff_adaptive import analysis
 
 _STEP_SIZES = (
@@ -63,7 +63,10 @@ def draw(
   if not draw_kind(table, options, results, path_png):
     return {}
   caption = caption.format(band=_BANDS[options.band])
-  return {path_png: f'{_title(table, options)}: {caption}'}
+  # Curves choose nothing.
+  is_of_numbers = options.kind in _KINDS_OF_NUMBERS
+  stamp = f' ({table.stamp})' if is_of_numbers and table.stamp else ''
+  return {path_png: f'{_title(table, options)}{stamp}: {caption}'}
 
 
 def _draw_lines(
@@ -110,7 +113,7 @@ def _draw_curves(table, options, results, path_png) -> bool:
     measure = table.measure(result.cell.column, result.cell.group)
     metric = options.metric or measure.metric
     scale = measure.scale if metric == measure.metric else 1.0
-    column = run_folders.column_of(metric)
+    column = estimates.column_of(metric)
     runs = [run.series(column) for run in result.runs.values()]
     return figure_data.band_over_seeds(runs, scale, options.band)
 
@@ -186,23 +189,27 @@ def _draw_heat_map(table, options, results, path_png) -> bool:
       functools.partial(
           analysis.plot_rate_grids, decimals=1 if in_percent else 3
       ),
+      figure_data.rate_grids(table, results),
       table,
       options,
-      results,
       path_png,
   )
 
 
 def _draw_best_server_rate(table, options, results, path_png) -> bool:
   """Draws the best server rate over the client rate."""
+  panels = {
+      name: grid
+      for name, grid in figure_data.rate_grids(table, results).items()
+      if grid.best() is not None
+  }
   return _draw_rates(
-      analysis.plot_best_server_rates, table, options, results, path_png
+      analysis.plot_best_server_rates, panels, table, options, path_png
   )
 
 
-def _draw_rates(plot, table, options, results, path_png) -> bool:
+def _draw_rates(plot, panels, table, options, path_png) -> bool:
   """Draws a panel a group; returns whether there were any."""
-  panels = figure_data.rate_grids(table, results)
   if not panels:
     return False
   labels = {'x_label': options.x_label, 'y_label': options.y_label}
@@ -217,8 +224,13 @@ _BANDS = {
 }
 _PICTURES = {
     figures.PARTITION: 'The partition',
-    figures.CKA: 'How alike the moments of the clients are',
+    figures.CKA: 'How alike the moments are that clients keep, linear CKA',
 }
+_KINDS_OF_NUMBERS = (
+    figures.FINAL_OVER,
+    figures.HEAT_MAP,
+    figures.BEST_SERVER_RATE,
+)
 # How a kind is drawn, and what to say about it.
 _KINDS: Mapping[str, tuple[Callable[..., bool], str]] = {
     figures.CURVES: (
@@ -236,8 +248,8 @@ _KINDS: Mapping[str, tuple[Callable[..., bool], str]] = {
     ),
     figures.HEAT_MAP: (
         _draw_heat_map,
-        'the best value of a panel has a frame, a dash stands where nothing '
-        'was measured.',
+        'the best value of a panel has a frame; a cross stands where a run '
+        'diverged, a dash where none was measured.',
     ),
     figures.BEST_SERVER_RATE: (
         _draw_best_server_rate,
@@ -270,12 +282,13 @@ def _copy_pictures(
   for result in results:
     for run in result.runs.values():
       picture = run.path / 'plots' / f'{kind}.png'
-      if not picture.is_file() or picture.read_bytes() in seen:
+      data = picture.read_bytes() if picture.is_file() else b''
+      if not data or data in seen:
         continue
-      seen.add(picture.read_bytes())
-      path_png.parent.mkdir(parents=True, exist_ok=True)
+      seen.add(data)
       path = path_png.with_name(f'{path_png.stem}_{len(copied) + 1}.png')
-      shutil.copyfile(picture, path)
+      with _atomic_files.replacing(path) as file:
+        file.write(data)
       place = ', '.join(filter(None, [result.cell.column, result.cell.group]))
       copied[path] = f'{_PICTURES[kind]}: {place}.'
   return copied

@@ -13,21 +13,48 @@
 # limitations under the License.
 """How long cells that were not run are expected to take."""
 
-from collections.abc import Iterable, Iterator, Mapping
-import contextlib
+from collections.abc import Mapping, Sequence
+import dataclasses
 import math
 import pathlib
-from typing import Any, Optional
+import statistics
+from typing import Any
 
 from experiments import published
-from experiments import registry
-from experiments.reports import run_folders
+from experiments.run_results import agreement
+from experiments.run_results import durations
+from experiments.run_results import run_folder
 
-_UNKNOWN = 'unknown'
+# What the work of a round depends on, besides the model.
+_WORK = (
+    'task',
+    'use_synthetic_data',
+    'clients_per_round',
+    'client_batch_size',
+    'client_epochs',
+    'max_examples',
+    'num_clients',
+    'heldout_clients',
+    'heldout_fraction',
+)
+_METHOD = ('algorithm', 'client_optimizer', 'loss_term')
+
+
+@dataclasses.dataclass(frozen=True)
+class _Pace:
+  """How fast a run was.
+
+  Attributes:
+    hparams: The hyperparameters of the run.
+    seconds: Of a round.
+  """
+
+  hparams: Mapping[str, Any]
+  seconds: float
 
 
 class ExpectedTimes:
-  """Expects of a run what other runs of the same task and model took.
+  """Expects of a run what other runs of the same work a round took.
 
   Example:
 
@@ -46,7 +73,11 @@ class ExpectedTimes:
     Raises:
       OSError: If a file cannot be read.
     """
-    self._seconds_per_round = _average(_readable_runs(runs_dir))
+    paces = [
+        _Pace(run.hparams, run.seconds_per_round)
+        for run in run_folder.find_runs(runs_dir)
+    ]
+    self._paces = [pace for pace in paces if math.isfinite(pace.seconds)]
 
   def describe(self, cell: published.Cell, seeds: int) -> str:
     """Returns the time of a cell.
@@ -56,62 +87,28 @@ class ExpectedTimes:
       seeds: How many runs it has.
 
     Returns:
-      The product of the mean seconds of a round in runs of the same task and
-      model, the rounds of the cell and the seeds; 'unknown' without such runs.
+      The product of the seconds of a round, the rounds of the cell and the
+      seeds. The seconds are the median over the runs with the same task, model,
+      cohort and local work; of those with the same method, if there are any.
+      'unknown' without such runs.
     """
-    values = {item.name: item.value for item in published.hyperparameters(cell)}
-    seconds = self._seconds_per_round.get(_work(values))
-    rounds = _total_rounds(values)
-    if seconds is None or rounds is None:
-      return _UNKNOWN
-    return format_seconds(seconds * rounds * seeds)
+    wanted = agreement.of_cell(cell, seed=0)
+    task = wanted.values['task']
+    same_work = _with_same(self._paces, wanted, [*_WORK, f'{task}_model'])
+    same_method = _with_same(same_work, wanted, _METHOD)
+    found = [pace.seconds for pace in same_method or same_work]
+    if not found:
+      return durations.UNKNOWN
+    rounds = wanted.values['total_rounds']
+    return durations.format_seconds(statistics.median(found) * rounds * seeds)
 
 
-def _work(hparams: Mapping[str, Any]) -> tuple[Any, Any]:
-  """Returns what sets the time of a round, roughly: the task and the model."""
-  task = hparams.get('task')
-  return task, hparams.get(f'{task}_model')
-
-
-def _readable_runs(runs_dir: pathlib.Path) -> Iterator[run_folders.Run]:
-  for path in sorted(runs_dir.rglob('hparams.json')):
-    with contextlib.suppress(run_folders.RunError):
-      yield run_folders.read_run(path.parent)
-
-
-def _average(
-    runs: Iterable[run_folders.Run],
-) -> dict[tuple[Any, Any], float]:
-  """Returns the mean seconds of a round by task and model."""
-  totals: dict[tuple[Any, Any], list[float]] = {}
-  for run in runs:
-    if run.rounds_done:
-      total = totals.setdefault(_work(run.hparams), [0.0, 0.0])
-      total[0] += run.seconds
-      total[1] += run.rounds_done
-  return {work: seconds / rounds for work, (seconds, rounds) in totals.items()}
-
-
-def _total_rounds(values: Mapping[str, Any]) -> Optional[int]:
-  """Returns the rounds of a cell, by default those of its task."""
-  if values['total_rounds'] is not None:
-    return values['total_rounds']
-  protocol = registry.ROWS[registry.TASK][values['task']].protocol
-  return registry.resolve(str(protocol)).total_rounds
-
-
-def format_seconds(seconds: float) -> str:
-  """Returns a time in its two largest units.
-
-  Args:
-    seconds: The time.
-
-  Returns:
-    As '45 s', '3 min 20 s' or '2 h 5 min'.
-  """
-  total = math.ceil(seconds)
-  if total < 60:
-    return f'{total} s'
-  if total < 3600:
-    return f'{total // 60} min {total % 60} s'
-  return f'{total // 3600:,} h {total % 3600 // 60} min'
+def _with_same(
+    paces: Sequence[_Pace],
+    wanted: agreement.WantedHparams,
+    names: Sequence[str],
+) -> list[_Pace]:
+  """Returns those of runs that have some of the values that are wanted."""
+  return [
+      pace for pace in paces if not wanted.find_differences(pace.hparams, names)
+  ]

@@ -101,7 +101,15 @@ def _to_band(
 def rate_grids(
     table: published.Table, results: Results
 ) -> dict[str, analysis.RateGrid]:
-  """Returns the measured means of every group over both rates."""
+  """Returns the measured means of every group over both rates.
+
+  Args:
+    table: The table; its rows are client rates, its columns server rates.
+    results: What was measured of its cells.
+
+  Returns:
+    The grids by group; without groups of which nothing was measured.
+  """
   place = f'{table.paper}/{table.name}'
   axes = [
       figures.to_rates([entry.name for entry in axis], place)
@@ -111,16 +119,20 @@ def rate_grids(
   grids = {}
   for group in table.groups:
     values = np.full([len(client_rates), len(server_rates)], np.nan)
+    diverged = np.zeros(values.shape, bool)
     for result in results:
-      if result.cell.group == group.name and result.status == 'measured':
+      if result.cell.group == group.name and result.numbers:
         row = client_rates.index(float(result.cell.row))
         column = server_rates.index(float(result.cell.column))
         values[row, column] = result.mean
-    if np.isfinite(values).any():
-      grids[group.name] = analysis.RateGrid(
-          np.array(client_rates),
-          np.array(server_rates),
-          values,
-          table.measure('', group.name).higher_is_better,
-      )
+        diverged[row, column] = not np.isfinite(result.mean)
+    grid = analysis.RateGrid(
+        np.array(client_rates),
+        np.array(server_rates),
+        values,
+        table.measure('', group.name).higher_is_better,
+        diverged,
+    )
+    if not grid.is_empty():
+      grids[group.name] = grid
   return grids

@@ -15,16 +15,16 @@
 
 from collections.abc import Sequence
 
-from experiments import environments
-from experiments.reports import expected_times
 from experiments.reports import pages
-from experiments.reports import run_folders
+from experiments.run_results import durations
+from experiments.run_results import environments
+from experiments.run_results import run_folder
 
 _DATE = '%Y-%m-%d'
 
 
 def build_blocks(
-    runs: Sequence[run_folders.Run], command: str
+    runs: Sequence[run_folder.Run], command: str
 ) -> list[pages.Block]:
   """Returns the blocks at the end of a page.
 
@@ -46,7 +46,7 @@ def build_blocks(
         ['runs', f'{len(runs)}, from {first} to {last}'],
         [
             'time of all rounds',
-            f'{seconds:,.0f} s ({expected_times.format_seconds(seconds)})',
+            f'{seconds:,.0f} s ({durations.format_seconds(seconds)})',
         ],
     ]
   return [
@@ -61,7 +61,7 @@ def build_blocks(
 
 
 def _describe_environments(
-    runs: Sequence[run_folders.Run],
+    runs: Sequence[run_folder.Run],
 ) -> list[list[str]]:
   """Returns a row for each version, with all of them that runs have used."""
   found = [found for run in runs for found in environments.read(run.path)]

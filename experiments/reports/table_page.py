@@ -19,6 +19,8 @@ import pathlib
 
 from experiments import published
 from experiments.reports import cell_results
+from experiments.reports import figures
+from experiments.reports import missing_runs
 from experiments.reports import pages
 from experiments.reports import provenance
 from experiments.reports import ranking
@@ -40,7 +42,7 @@ def build_page(
     pictures: Mapping[pathlib.Path, str],
     *,
     command: str,
-    expect_time: Callable[[published.Cell], str],
+    expect_time: Callable[[published.Cell, int], str],
 ) -> pages.Page:
   """Returns the page of a table.
 
@@ -49,7 +51,8 @@ def build_page(
     results: What was measured of its cells.
     pictures: What the pictures show, by their files.
     command: What makes the page and the pictures.
-    expect_time: From a cell to the time that its runs may take, in words.
+    expect_time: From a cell and the number of its runs to the time that these
+      may take, in words.
 
   Returns:
     The page.
@@ -58,25 +61,40 @@ def build_page(
   return pages.Page(
       f'{table.heading}: {table.title}',
       [
+          *_stamp(table),
           pages.Paragraph(_describe(table, results)),
           *map(pages.Paragraph, table.notes),
           *_side_by_side(table, results),
           *_gaps(table, results),
           *_places(table, results),
-          *_figures(table, pictures, command),
-          *_not_counted(results),
-          *_not_run(table, results, expect_time),
+          *_figures(table, results, pictures, command),
+          *missing_runs.build_blocks(table, results, expect_time),
           *provenance.build_blocks(runs, command),
       ],
   )
 
 
+def _stamp(table: published.Table) -> list[pages.Block]:
+  """Returns the warning that the numbers were chosen on the test data."""
+  if not table.stamp:
+    return []
+  return [pages.Paragraph(f'This page is for **{table.stamp}**.')]
+
+
 def _describe(table: published.Table, results: _Results) -> str:
   """Returns what the numbers are."""
   num_measured = sum(bool(result.numbers) for result in results)
+  num_complete = sum(
+      not missing_runs.missing_seeds(table, result) for result in results
+  )
+  seeds = (
+      f', {num_complete} with all {table.seeds} seeds'
+      if table.seeds > 1
+      else ''
+  )
   return (
-      f'Source: {table.source}. {num_measured} of {len(results)} cells '
-      f'were measured. {_describe_metrics(table)} A number is '
+      f'Source: {table.source}. {num_measured} of {len(results)} cells were '
+      f'measured{seeds}. {_describe_metrics(table)} A number is '
       f'{_ESTIMATES[table.estimate]}; of several seeds it is the mean ± the '
       'standard deviation. How the published numbers were made may differ; '
       'the notes say so.'
@@ -114,7 +132,7 @@ def _side_by_side(
       return ''
     decimals = table_views.count_decimals(table, key[2], key[0])
     if result.numbers or not result.problems:
-      text = table_views.format_value(result.mean, result.std, decimals)
+      text = _format_measured(result, table.seeds, decimals)
     else:
       text = result.status
     theirs = table_views.format_value(
@@ -126,6 +144,23 @@ def _side_by_side(
       pages.Heading('Measured (published)'),
       *table_views.build_tables(table, format_cell),
   ]
+
+
+def _format_measured(
+    result: cell_results.CellResult, num_seeds: int, decimals: int
+) -> str:
+  """Returns mean and spread, and how many seeds diverged or are missing."""
+  num_found = len(result.numbers)
+  num_diverged = sum(
+      not ranking.is_number(number) for number in result.numbers.values()
+  )
+  if num_diverged and num_found > 1:
+    text = f'{num_diverged} of {num_found} diverged'
+  else:
+    text = table_views.format_value(result.mean, result.std, decimals)
+  if 0 < num_found < num_seeds:
+    text += f', {num_found} of {num_seeds} seeds'
+  return text
 
 
 def _numbers_by_source(
@@ -175,6 +210,7 @@ def _places(table: published.Table, results: _Results) -> list[pages.Block]:
 
 def _figures(
     table: published.Table,
+    results: _Results,
     pictures: Mapping[pathlib.Path, str],
     command: str,
 ) -> list[pages.Block]:
@@ -189,58 +225,6 @@ def _figures(
   blocks += [
       pages.Figure(path, caption, command) for path, caption in pictures.items()
   ]
+  if figures.read_options(table).kind == figures.CKA:
+    blocks += missing_runs.build_cka_blocks(results)
   return blocks
-
-
-def _name(cell: published.Cell) -> str:
-  return ' / '.join(
-      name for name in (cell.group, cell.row, cell.column) if name
-  )
-
-
-def _not_counted(results: _Results) -> list[pages.Block]:
-  """Returns the runs that do not count, and why."""
-  rows = [
-      [_name(result.cell), problem]
-      for result in results
-      for problem in result.problems
-  ]
-  if not rows:
-    return []
-  return [
-      pages.Heading('Runs that do not count'),
-      pages.Table(['cell', 'why'], rows, num_labels=2),
-  ]
-
-
-def _not_run(
-    table: published.Table,
-    results: _Results,
-    expect_time: Callable[[published.Cell], str],
-) -> list[pages.Block]:
-  """Returns what is missing, with the command that would run it."""
-  rows = [
-      [
-          _name(result.cell),
-          expect_time(result.cell),
-          f'`{published.build_command(result.cell)}`',
-      ]
-      for result in results
-      if result.status == 'not run'
-  ]
-  if not rows:
-    return []
-  seeds = (
-      ''
-      if table.seeds == 1
-      else f' The time is that of {table.seeds} runs, with the seeds 0 to '
-      f'{table.seeds - 1}; the command is that of the first.'
-  )
-  return [
-      pages.Heading('Not run'),
-      pages.Paragraph(
-          'The time is what runs of the same task and model took a round, here '
-          f'or on another machine, times the rounds.{seeds}'
-      ),
-      pages.Table(['cell', 'expected time', 'command'], rows, num_labels=3),
-  ]

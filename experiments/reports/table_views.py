@@ -17,7 +17,7 @@ No TensorFlow is imported here.
 """
 
 import collections
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 import itertools
 from typing import Optional
 
@@ -75,13 +75,16 @@ def lower_is_better(table: published.Table) -> list[tuple[str, str]]:
 
 
 def build_tables(
-    table: published.Table, format_cell: Callable[[_Key], str]
+    table: published.Table,
+    format_cell: Callable[[_Key], str],
+    groups: Optional[Collection[str]] = None,
 ) -> list[pages.Table]:
   """Returns a table for every group.
 
   Args:
     table: The published table.
     format_cell: From group, row and column to the text of the cell.
+    groups: The names of the groups to show; None, the default, for all.
 
   Returns:
     The tables; the name of the group stands above the rows' names.
@@ -101,6 +104,7 @@ def build_tables(
           ],
       )
       for group in table.groups
+      if groups is None or group.name in groups
   ]
 
 
@@ -114,7 +118,7 @@ def build_gap_tables(
     numbers: Its published numbers, or what was measured.
 
   Returns:
-    A table for every group, as `GAP_LEGEND` says.
+    A table for every group that has a number, as `GAP_LEGEND` says.
   """
   standings = ranking.rank(numbers, lower_is_better=lower_is_better(table))
 
@@ -131,7 +135,8 @@ def build_gap_tables(
     mark = _FAR if standing.is_far and in_percent else ''
     return f'{text} ({standing.gap:.{decimals}f}){mark}'
 
-  return build_tables(table, format_cell)
+  groups = {group for group, _, _ in standings}
+  return build_tables(table, format_cell, groups)
 
 
 def build_places_table(

@@ -14,7 +14,6 @@
 """Writes the files of a report: pages, numbers and pictures."""
 
 from collections.abc import Callable, Sequence
-import functools
 import pathlib
 
 from experiments import published
@@ -26,11 +25,12 @@ from experiments.reports import expected_times
 from experiments.reports import figures
 from experiments.reports import markdown
 from experiments.reports import pages
-from experiments.reports import run_folders
 from experiments.reports import table_page
 from experiments.reports import web_page
+from experiments.run_results import run_folder
+from tff_adaptive import _atomic_files
 
-RunError = run_folders.RunError
+RunError = run_folder.RunError
 
 
 def write_tables(
@@ -63,7 +63,7 @@ def write_tables(
         results,
         pictures,
         command=command_of(table),
-        expect_time=functools.partial(times.describe, seeds=table.seeds),
+        expect_time=times.describe,
     )
     _write_page(page, path)
     _write(csv_table.format_csv(table, results), _with(path, '.csv'))
@@ -108,5 +108,5 @@ def _write_page(page: pages.Page, path: pathlib.Path):
 
 
 def _write(text: str, path: pathlib.Path):
-  path.parent.mkdir(parents=True, exist_ok=True)
-  path.write_text(text, encoding='utf-8')
+  with _atomic_files.replacing(path) as file:
+    file.write(text.encode())

@@ -14,25 +14,18 @@
 """What a sweep shows while it works: a table in place, or lines."""
 
 from collections.abc import Callable, Mapping, Sequence
-import datetime
 import shutil
 import time
-from typing import Optional, TextIO
+from typing import TextIO
 
-from experiments.sweeps import records
+from experiments.run_results import durations
+from experiments.run_results import run_folder
 from experiments.sweeps import result_tables
 from experiments.sweeps import trials as trials_lib
 
 _REDRAW_SECONDS = 1.0
 _LINE_SECONDS = 60.0
 _ACCURACIES = ('evaluation/accuracy', 'train/accuracy')
-
-
-def format_seconds(seconds: Optional[float]) -> str:
-  """Returns a duration as '1:02:03'; '?' for one that is not known."""
-  if seconds is None:
-    return '?'
-  return str(datetime.timedelta(seconds=round(seconds)))
 
 
 def read_last_line(trial: trials_lib.Trial) -> str:
@@ -84,7 +77,7 @@ class Progress:
     """Takes a trial that has ended, and its exit status."""
     status = result_tables.FAILED if code else result_tables.FINISHED
     self._statuses[trial] = status
-    took = format_seconds(self._now() - self._starts[trial])
+    took = durations.format_seconds(self._now() - self._starts[trial])
     if code:
       self._print(
           f'failed {_describe(trial)} after {took} with {code}: '
@@ -106,7 +99,7 @@ class Progress:
     width = shutil.get_terminal_size().columns - 1
     lines = [self._summary(glances)]
     for trial, (_, text) in glances.items():
-      took = format_seconds(self._now() - self._starts[trial])
+      took = durations.format_seconds(self._now() - self._starts[trial])
       lines.append(f'  {took}  {text}  {_describe(trial)}')
     self._erase()
     self._stream.write(''.join(f'{line[:width]}\n' for line in lines))
@@ -138,7 +131,8 @@ class Progress:
     return (
         f'{num_done + self._num_before} finished, {len(glances)} running, '
         f'{num_failed} failed, {statuses.count(result_tables.WAITING)} waiting;'
-        f' {format_seconds(elapsed)} so far, {format_seconds(left)} to go'
+        f' {durations.format_seconds(elapsed)} so far, '
+        f'{durations.format_seconds(left)} to go'
     )
 
   def _print(self, line: str):
@@ -162,18 +156,16 @@ def glance(trial: trials_lib.Trial) -> tuple[float, str]:
     The part of its rounds that is trained, and a text such as 'round 3 of 10,
     accuracy 0.81'.
   """
-  row = records.read_last_row(trial.folder)
-  total = (records.read_hparams(trial.folder) or {}).get('total_rounds')
+  row = run_folder.read_last_row(trial.folder)
+  total = (run_folder.read_hparams(trial.folder) or {}).get('total_rounds')
   if not total or 'round_num' not in row:
     return 0.0, 'starting'
-  text = f'round {row["round_num"]} of {total}'
+  text = f'round {row["round_num"]:.0f} of {total}'
   for name in _ACCURACIES:
     if name in row:
-      return (
-          int(row['round_num']) / total,
-          f'{text}, {name} {float(row[name]):.4f}',
-      )
-  return int(row['round_num']) / total, text
+      text += f', {name} {row[name]:.4f}'
+      break
+  return row['round_num'] / total, text
 
 
 def _describe(trial: trials_lib.Trial) -> str:

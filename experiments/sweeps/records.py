@@ -11,25 +11,22 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What is finished: the files of runs, and the sweep's own record of them."""
+"""What is finished: the sweep's own record, and else the files of runs."""
 
 import contextlib
-import csv
 import fcntl
-import io
 import json
-import os
 import pathlib
-from typing import Any, Iterator, Optional
+from typing import Iterator
 
 from experiments import command_line
+from experiments.run_results import agreement
+from experiments.run_results import run_folder
 from experiments.sweeps import trials as trials_lib
 from tff_adaptive import _atomic_files
 
 _FILE_NAME = 'sweep.json'
 _LOCK_NAME = 'sweep.lock'
-# Of a metrics.csv: more than a hundred rows, and quick to read.
-_TAIL_BYTES = 1 << 16
 
 
 class Record:
@@ -83,7 +80,7 @@ class Record:
       without a record of it, its files say that all rounds were trained with
       these values.
     """
-    recorded = read_hparams(trial.folder)
+    recorded = run_folder.read_hparams(trial.folder)
     if recorded is None:
       return False
     if trial.name in self._finished:
@@ -91,67 +88,11 @@ class Record:
       return self._finished[trial.name] == given
     if trial.hparams['final_evaluations']:
       return False
-    return _agree(trial.hparams, recorded) and (
-        int(read_last_row(trial.folder).get('round_num', 0))
-        == recorded['total_rounds']
-    )
-
-
-def _agree(given: Any, recorded: dict[str, Any]) -> bool:
-  """Returns whether a run has all the values that flags gave."""
-  values = json.loads(json.dumps(dict(given)))
-  return all(
-      recorded.get(name) == value
-      for name, value in values.items()
-      if value is not None
-  )
-
-
-def read_hparams(folder: pathlib.Path) -> Optional[dict[str, Any]]:
-  """Returns the hyperparameters of a run.
-
-  Args:
-    folder: The folder of the run.
-
-  Returns:
-    Those of `hparams.json`; None if that is not there or damaged, about which
-    the run itself has a sentence.
-  """
-  try:
-    return json.loads((folder / 'hparams.json').read_text(encoding='utf-8'))
-  except (OSError, ValueError):
-    return None
-
-
-def read_last_row(folder: pathlib.Path) -> dict[str, str]:
-  """Returns the newest values of a run's metrics, for a glance at it.
-
-  Args:
-    folder: The folder of the run, which may be at work.
-
-  Returns:
-    The last value of every column that is in the end of `metrics.csv`; empty
-    if there is no row yet.
-  """
-  try:
-    with open(folder / 'metrics.csv', 'rb') as file:
-      header = file.readline()
-      size = file.seek(0, os.SEEK_END)
-      file.seek(max(len(header), size - _TAIL_BYTES))
-      tail = file.read()
-  except OSError:
-    return {}
-  # Of the first line only the end may have been read, and the last one may
-  # not be whole yet.
-  whole = tail[: tail.rfind(b'\n') + 1].decode()
-  lines = whole.splitlines()
-  if size - len(header) > _TAIL_BYTES:
-    lines = lines[1:]
-  names = next(csv.reader(io.StringIO(header.decode())), [])
-  newest: dict[str, str] = {}
-  for row in csv.reader(lines):
-    newest.update({name: value for name, value in zip(names, row) if value})
-  return newest
+    last_row = run_folder.read_last_row(trial.folder)
+    if last_row.get('round_num', 0) != recorded.get('total_rounds'):
+      return False
+    wanted = agreement.of_arguments(trial.arguments)
+    return not wanted.find_differences(recorded)
 
 
 @contextlib.contextmanager

@@ -16,12 +16,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 import csv
 import dataclasses
-import io
 import math
 import pathlib
 import statistics
 from typing import Any, Optional
 
+from experiments.run_results import csv_text
+from experiments.run_results import estimates
+from experiments.run_results import seed_statistics
 from experiments.sweeps import scores
 from experiments.sweeps import search_spaces
 from experiments.sweeps import trials as trials_lib
@@ -74,17 +76,15 @@ class Configuration:
   @property
   def score(self) -> float:
     """The mean over the seeds; NaN unless every run has a score."""
-    return statistics.fmean(run.score for run in self.runs)
+    return self.mean('score')
 
   def mean(self, name: str) -> float:
     """Returns the mean over the seeds of something measured."""
     return statistics.fmean(self._values(name))
 
-  def std(self, name: str) -> float:
-    """Returns the sample standard deviation; NaN for one seed."""
-    values = self._values(name)
-    whole = len(values) > 1 and all(map(math.isfinite, values))
-    return statistics.stdev(values) if whole else math.nan
+  def std(self, name: str) -> Optional[float]:
+    """Returns the sample standard deviation; None for one seed."""
+    return seed_statistics.std(self._values(name))
 
   def _values(self, name: str) -> list[float]:
     if name == 'score':
@@ -208,7 +208,7 @@ def write_configurations(
   for configuration in ranked:
     over_seeds = {
         f'{name}_{suffix}': compute(name)
-        for name in ('score', 'last_10_evaluations')
+        for name in ('score', estimates.LAST_10_EVALUATIONS)
         for suffix, compute in (
             ('mean', configuration.mean),
             ('std', configuration.std),
@@ -246,18 +246,25 @@ def write_flagfile(
   Raises:
     WriteError: If the file cannot be written.
   """
-  lines = [f'# The best by {selection.label}: {_show(best.score)}.']
+  lines = [
+      f'# The best by {selection.label}: {csv_text.format_value(best.score)}.'
+  ]
   lines += [f'--{flag}={value}' for flag, value in best.assignment]
   _write(path, '\n'.join(lines) + '\n')
 
 
-def _show(value: Any) -> str:
-  """Returns a field; empty for what was not measured."""
-  if value is None or (isinstance(value, float) and not math.isfinite(value)):
-    return ''
-  if not isinstance(value, float):
-    return str(value)
-  return str(int(value)) if value.is_integer() else f'{value:.10g}'
+def remove(*paths: pathlib.Path):
+  """Removes files that were written before, if they are there.
+
+  Args:
+    *paths: The files.
+
+  Raises:
+    WriteError: If one of them cannot be removed.
+  """
+  for path in paths:
+    with _atomic_files.write_errors_of(path):
+      path.unlink(missing_ok=True)
 
 
 def _read_rows(path: pathlib.Path) -> list[dict[str, str]]:
@@ -269,11 +276,9 @@ def _read_rows(path: pathlib.Path) -> list[dict[str, str]]:
 
 
 def _write_rows(path: pathlib.Path, rows: Sequence[Mapping[str, Any]]):
-  out = io.StringIO()
-  writer = csv.writer(out, lineterminator='\n')
-  writer.writerow(rows[0])
-  writer.writerows([map(_show, row.values()) for row in rows])
-  _write(path, out.getvalue())
+  _write(
+      path, csv_text.format_table(list(rows[0]), (row.values() for row in rows))
+  )
 
 
 def _write(path: pathlib.Path, text: str):

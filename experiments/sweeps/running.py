@@ -13,7 +13,7 @@
 # limitations under the License.
 """Runs the trials of a sweep and keeps its files."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import contextlib
 import math
 import pathlib
@@ -21,6 +21,7 @@ import sys
 from typing import Optional, TextIO
 
 from experiments import command_line
+from experiments.run_results import run_folder
 from experiments.sweeps import progress as progress_lib
 from experiments.sweeps import records
 from experiments.sweeps import result_tables
@@ -50,18 +51,26 @@ def measure(
 
   Returns:
     The result.
+
+  Raises:
+    UserError: If a file of the run is damaged.
+    EnvironmentalError: If a file of it cannot be read.
   """
-  columns = scores.read_columns(trial.folder)
+  with (
+      command_line.errors_as(command_line.EnvironmentalError, OSError),
+      command_line.errors_as(command_line.UserError, run_folder.RunError),
+  ):
+    run = run_folder.read_run(trial.folder)
   return result_tables.RunResult(
       trial,
       result_tables.FINISHED,
       metric=metric,
-      score=scores.compute_score(selection, columns, metric)
-      if selection
-      else math.nan,
-      measured=scores.measure(
-          columns, metric, higher_is_better=higher_is_better
+      score=(
+          scores.compute_score(selection, run, metric)
+          if selection
+          else math.nan
       ),
+      measured=scores.measure(run, metric, higher_is_better=higher_is_better),
   )
 
 
@@ -148,7 +157,7 @@ def default_jobs(trials: Sequence[trials_lib.Trial]) -> int:
   """Returns how many trials run at once if nothing is said.
 
   Args:
-    trials: The trials.
+    trials: Those that are to run.
 
   Returns:
     One a core, and no more than there are trials; one at all on a machine with
@@ -163,23 +172,24 @@ def default_jobs(trials: Sequence[trials_lib.Trial]) -> int:
 def run_trials(
     trials: Sequence[trials_lib.Trial],
     *,
-    num_at_once: int,
     measure_fn: Callable[[trials_lib.Trial], result_tables.RunResult],
     write: _Write,
     stream: TextIO,
     command: Sequence[str],
+    num_at_once: Optional[int] = None,
     may_start: Callable[[], bool] = lambda: True,
 ) -> list[result_tables.RunResult]:
   """Runs the trials that are not finished.
 
   Args:
     trials: The trials, checked.
-    num_at_once: How many run at once.
     measure_fn: Makes numbers of a finished trial.
     write: Takes the results of all trials, in their order, whenever one of them
       has changed.
     stream: Where progress is shown.
     command: The program that takes the flags of a trial.
+    num_at_once: How many run at once. Default: `default_jobs` of those that are
+      not finished.
     may_start: Whether another trial may begin. By default all begin.
 
   Returns:
@@ -188,7 +198,7 @@ def run_trials(
   Raises:
     EnvironmentalError: If trials failed, after the others have ended; or if
       another sweep is at work in the same folder.
-    UserError: If a record is damaged.
+    UserError: If a record, or a run that is finished, is damaged.
     KeyboardInterrupt: After a signal that ends; its text says how to go on.
   """
   with contextlib.ExitStack() as stack:
@@ -196,19 +206,11 @@ def run_trials(
     locks = {home: stack.enter_context(records.locked(home)) for home in homes}
     keeper = _Bookkeeper(trials, measure_fn, write, stream)
     stack.callback(keeper.close)
-    jobs = [
-        scheduling.Job(
-            name,
-            (*command, *trial.arguments),
-            trial.log,
-            (locks[trial.home],),
-        )
-        for name, trial in keeper.waiting.items()
-    ]
+    waiting = list(keeper.waiting.values())
     try:
       scheduling.run_jobs(
-          jobs,
-          num_at_once=num_at_once,
+          [_build_job(trial, command, locks) for trial in waiting],
+          num_at_once=num_at_once or default_jobs(waiting),
           observer=keeper,
           may_start=may_start,
       )
@@ -219,10 +221,28 @@ def run_trials(
           f'Interrupted: {num_finished} of {len(trials)} trials are finished; '
           'run the same command again to go on.'
       ) from None
-    failed = keeper.with_status(result_tables.FAILED)
+  _check_none_failed(keeper)
+  return list(keeper.results.values())
+
+
+def _build_job(
+    trial: trials_lib.Trial,
+    command: Sequence[str],
+    locks: Mapping[pathlib.Path, int],
+) -> scheduling.Job:
+  return scheduling.Job(
+      str(trial.folder),
+      (*command, *trial.arguments),
+      trial.log,
+      (locks[trial.home],),
+  )
+
+
+def _check_none_failed(keeper: _Bookkeeper):
+  failed = keeper.with_status(result_tables.FAILED)
   if failed:
     names = ', '.join(f'{trial.name} ({trial.log})' for trial in failed)
     raise command_line.EnvironmentalError(
-        f'{len(failed)} of {len(trials)} trials failed, see their logs: {names}'
+        f'{len(failed)} of {len(keeper.results)} trials failed, see their '
+        f'logs: {names}'
     )
-  return list(keeper.results.values())

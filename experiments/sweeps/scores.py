@@ -13,39 +13,35 @@
 # limitations under the License.
 """The number by which a sweep chooses, and what else is said of a run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 import dataclasses
 import math
-import pathlib
 from typing import Optional
 
 from experiments import evaluation_flags
 from experiments import hparam_errors
+from experiments import published
+from experiments.run_results import estimates
+from experiments.run_results import run_folder
 from experiments.sweeps import trials as trials_lib
 
 DEFAULT_METRIC = 'accuracy'
-_REPLICATION_ONLY = 'replication only: chosen on the test data'
 _TRAINING_LOSS = 'clients/loss'
-_EVALUATION = 'evaluation/'
+_TRAINING = 'train/'
+# They are on the test examples of clients, whatever --evaluation_data says.
+_OF_CLIENTS = (
+    f'{estimates.EVALUATION}clients/',
+    f'{estimates.EVALUATION}personalized/',
+)
 _SMALLER_IS_BETTER = ('loss', 'error')
 # The round up to which the training accuracy is compared, and the mean of how
 # many rounds it is: a single cohort says little.
 _COMPARED_ROUND = 100
 _NUM_COMPARED_ROUNDS = 10
 _NUM_LAST_ROUNDS = 100
-# Totals over the rounds, by their columns in a metrics.csv.
-_TOTALS = {
-    'seconds': 'seconds',
-    'gradient_evaluations': 'clients/num_gradient_evaluations',
-    'bytes_up': 'clients/bytes_up',
-    'bytes_down': 'clients/bytes_down',
-}
-
-_ESTIMATES = ('last_10_evaluations', 'best')
+_ESTIMATES = (estimates.LAST_10_EVALUATIONS, estimates.BEST)
 # What `measure` returns.
-MEASURED = (*_ESTIMATES, *_TOTALS)
-
-_Columns = Mapping[str, tuple[list[int], list[float]]]
+MEASURED = (*_ESTIMATES, *estimates.TOTALS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,33 +69,54 @@ class Selection:
     return f'{self.name} ({self.warning})' if self.warning else self.name
 
   def column_of(self, metric: str) -> str:
-    """Returns the column for a metric."""
-    return _find_column(self.column, metric)
+    """Returns the column for a metric; one with a slash is a column itself."""
+    if not self.column.endswith('/'):
+      return self.column
+    return metric if '/' in metric else f'{self.column}{metric}'
 
   def is_higher_better(self, metric: str) -> bool:
     """Returns whether the largest score is the best."""
     return is_higher_better(self.column_of(metric))
 
+  def check_metric(self, metric: str):
+    """Raises if a metric would be chosen by on other data than it says.
 
-def _find_column(column: str, metric: str) -> str:
-  """Returns a column; a metric with a slash is one itself."""
-  if not column.endswith('/'):
-    return column
-  return metric if '/' in metric else f'{column}{metric}'
+    Args:
+      metric: The value of --metric.
+
+    Raises:
+      HparamError: If it is a column that this is not about.
+    """
+    column = self.column_of(metric)
+    if not column.startswith(self.column):
+      raise hparam_errors.HparamError(
+          f'--select_by={self.name} chooses by a column of {self.column}, '
+          f'found --metric={metric}; give one of those, or another --select_by'
+      )
+    if self.evaluation_data == evaluation_flags.VALIDATION and (
+        column.startswith(_OF_CLIENTS)
+    ):
+      raise hparam_errors.HparamError(
+          f'--metric={metric} is measured on the test examples of clients, and '
+          f'--select_by={self.name} chooses without test data; give a metric '
+          f'of --evaluations={evaluation_flags.CENTRAL}'
+      )
 
 
 TRAIN_LOSS = Selection(
     'train_loss_last100', _TRAINING_LOSS, num_rounds=_NUM_LAST_ROUNDS
 )
 TRAIN_ACCURACY = Selection(
-    'train_accuracy_round100', 'train/', num_rounds=_NUM_COMPARED_ROUNDS
+    'train_accuracy_round100', _TRAINING, num_rounds=_NUM_COMPARED_ROUNDS
 )
-VALIDATION = Selection('validation', _EVALUATION, evaluation_flags.VALIDATION)
+VALIDATION = Selection(
+    'validation', estimates.EVALUATION, evaluation_flags.VALIDATION
+)
 POSTHOC_TEST = Selection(
     'posthoc_test',
-    _EVALUATION,
+    estimates.EVALUATION,
     evaluation_flags.TEST,
-    _REPLICATION_ONLY,
+    published.REPLICATION_ONLY,
 )
 SELECTIONS = {
     selection.name: selection
@@ -149,90 +166,54 @@ def evaluation_data(trial: trials_lib.Trial) -> str:
   return trial.hparams['evaluation_data'] or evaluation_flags.TEST
 
 
-def read_columns(folder: pathlib.Path) -> _Columns:
-  """Returns the columns of a run's metrics.csv; none if it has no such file.
-
-  Args:
-    folder: The folder of the run.
-
-  Returns:
-    Rounds and finite values by the name of the column.
-  """
-  # It brings TensorFlow, and is needed once a run has ended.
-  from tff_adaptive import analysis  # pylint: disable=import-outside-toplevel
-
-  try:
-    return analysis.read_columns(folder / 'metrics.csv')
-  except OSError:
-    return {}
-
-
 def compute_score(
-    selection: Selection, columns: _Columns, metric: str
+    selection: Selection, run: run_folder.Run, metric: str
 ) -> float:
   """Returns the number by which a run is compared.
 
   Args:
     selection: How is chosen.
-    columns: What `read_columns` returned.
+    run: The run.
     metric: The value of --metric.
 
   Returns:
     The number; NaN if it was not measured or is not finite.
   """
-  series = columns.get(selection.column_of(metric))
-  all_rounds = columns.get('round_num', ([], []))[0]
-  if series is None or not all_rounds:
-    return math.nan
+  column = selection.column_of(metric)
   if selection.evaluation_data:
-    # The last round is always evaluated; a value that is missing there was not
-    # finite.
-    is_whole = series[0][-1] == all_rounds[-1]
-    return _estimate(series, _ESTIMATES[0]) if is_whole else math.nan
-  last, count = all_rounds[-1], selection.num_rounds
+    return run.summarize(column, estimates.LAST_10_EVALUATIONS)
+  last, count = run.rounds_done, selection.num_rounds
   if selection is TRAIN_ACCURACY:
     last = _COMPARED_ROUND
-  window = [r for r in all_rounds if last - count < r <= last]
-  values = {r: v for r, v in zip(*series) if last - count < r <= last}
+  rounds, _ = run.series(estimates.ROUND_NUM)
+  window = [r for r in rounds if last - count < r <= last]
+  values = [v for r, v in zip(*run.series(column)) if last - count < r <= last]
   # A round that is missing here had no finite value.
   if window[-1:] != [last] or len(values) < len(window):
     return math.nan
-  return math.fsum(values.values()) / len(values)
-
-
-def _estimate(
-    series: Optional[tuple[list[int], list[float]]],
-    estimate: str,
-    higher_is_better: bool = True,
-) -> float:
-  """Returns one number of a series; NaN if there are no values."""
-  from tff_adaptive import analysis  # pylint: disable=import-outside-toplevel
-
-  if series is None:
-    return math.nan
-  return analysis.summarize(series, estimate, higher_is_better=higher_is_better)
+  return math.fsum(values) / len(values)
 
 
 def measure(
-    columns: _Columns, metric: str, *, higher_is_better: bool
+    run: run_folder.Run, metric: str, *, higher_is_better: bool
 ) -> dict[str, float]:
   """Returns what is said of a run beside its score.
 
   Args:
-    columns: What `read_columns` returned.
+    run: The run.
     metric: The metric of an evaluation, or a column.
     higher_is_better: Whether its largest value is the best.
 
   Returns:
     The mean of the last ten evaluations, the best one, and totals over the
-    rounds; NaN for what was not measured.
+    rounds; NaN for what was not measured, or of a run that diverged.
   """
-  series = columns.get(_find_column(_EVALUATION, metric))
-  found = {
-      estimate: _estimate(series, estimate, higher_is_better)
-      for estimate in _ESTIMATES
+  return {
+      **{
+          estimate: run.summarize(
+              metric, estimate, higher_is_better=higher_is_better
+          )
+          for estimate in _ESTIMATES
+      },
+      **{name: run.total(column) for name, column in estimates.TOTALS.items()},
   }
-  for name, column in _TOTALS.items():
-    values = columns.get(column, ([], [math.nan]))[1]
-    found[name] = math.fsum(values)
-  return found

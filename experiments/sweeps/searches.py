@@ -71,11 +71,13 @@ class Search:
     )
     write(self.home / 'configurations.csv', ranked)
     best = result_tables.choose_best(ranked, self.best_per)
+    best_csv, best_flags = self.home / 'best.csv', self.home / 'best.flags'
     if best:
-      write(self.home / 'best.csv', best)
-      result_tables.write_flagfile(
-          self.home / 'best.flags', best[0], self.selection
-      )
+      write(best_csv, best)
+      result_tables.write_flagfile(best_flags, best[0], self.selection)
+    else:
+      # Those of a call before would be taken for the outcome of this one.
+      result_tables.remove(best_csv, best_flags)
 
   def best(
       self, results: Sequence[result_tables.RunResult]
@@ -121,8 +123,9 @@ def build_search(
 
   Raises:
     HparamError: If a trial does not fit, also with the flags of another task;
-      names it.
+      names it. If the metric is none of what is chosen by.
   """
+  selection.check_metric(metric)
   names = [flag for flag, _ in assignments[0]]
   if best_per is not None and best_per not in names:
     raise hparam_errors.HparamError(
@@ -156,19 +159,20 @@ def build_search(
 def run(
     search: Search,
     *,
-    num_at_once: int,
     command: Sequence[str],
+    num_at_once: Optional[int] = None,
 ):
   """Runs a search, then its best on the other tasks, and says what is best.
 
   Args:
     search: The search.
-    num_at_once: How many trials run at once.
     command: The program that takes the flags of a trial.
+    num_at_once: How many trials run at once. Default: see
+      `running.default_jobs`.
 
   Raises:
     EnvironmentalError: If trials failed; then nothing is carried over.
-    UserError: If a record is damaged.
+    UserError: If a record, or a run that is finished, is damaged.
     KeyboardInterrupt: After a signal that ends.
   """
   run_trials = functools.partial(

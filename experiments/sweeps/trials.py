@@ -17,11 +17,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
 import hashlib
 import pathlib
-import re
 from typing import Any, Optional
 
 from absl import flags
 
+from experiments import folder_names
 from experiments import hparam_errors
 from experiments import hparam_flags
 from experiments import hparams
@@ -127,7 +127,7 @@ def to_slug(assignment: search_spaces.Assignment) -> str:
     for a folder ends in a hash of it.
   """
   text = ','.join(f'{flag}={value}' for flag, value in assignment)
-  slug = re.sub(r'[^\w.+=,-]+', '_', text)
+  slug = folder_names.to_slug(text, kept='=,')
   if slug == text and len(slug) <= _MAX_SLUG:
     return slug
   # So that two that differ in other characters stay apart.
@@ -293,7 +293,6 @@ def build_table_trials(
     *,
     seeds: Optional[Sequence[int]],
     output_dir: str,
-    names: Mapping[str, Sequence[str]],
 ) -> list[Trial]:
   """Returns the trials of a published table, each in the place of its cell.
 
@@ -302,16 +301,13 @@ def build_table_trials(
     given: Flags that win over those of the cells.
     seeds: The seeds of every cell; None for those of the table.
     output_dir: The folder of all runs.
-    names: The groups, rows and columns that are wanted, by 'groups', 'rows' and
-      'columns'; all of them where there are none.
 
   Returns:
     The trials, column by column.
 
   Raises:
-    HparamError: As `build_trial`; also if a name is not one of the table.
+    HparamError: As `build_trial`.
   """
-  wanted = {axis: _read_names(table, axis, names[axis]) for axis in names}
   if seeds is None:
     seeds = range(table.seeds)
   data = [] if 'use_synthetic_data' in given else ['--data_dir=data']
@@ -324,11 +320,9 @@ def build_table_trials(
           home=f'{cell.paper}/{cell.table}',
           name=cell.experiment_name.rpartition('/')[2],
       )
-      for column in wanted['columns']
+      for column in table.columns
       for cell in table.cells
-      if cell.column == column
-      and cell.row in wanted['rows']
-      and cell.group in wanted['groups']
+      if cell.column == column.name
       for seed in seeds
   ]
 
@@ -344,17 +338,3 @@ def _flags_of_tasks() -> set[str]:
       for flag, uses in hparam_flags.flags_of_rows().items()
       if all(kind == registry.TASK for kind, _, _ in uses)
   }
-
-
-def _read_names(
-    table: published.Table, axis: str, names: Sequence[str]
-) -> list[str]:
-  """Returns the names that are wanted of an axis, in the table's order."""
-  known = [entry.name for entry in getattr(table, axis)]
-  for name in names:
-    if name not in known:
-      raise hparam_errors.HparamError(
-          f'{table.paper}/{table.name} has no --{axis}={name}; it has '
-          f'{", ".join(known)}'
-      )
-  return [name for name in known if not names or name in names]

@@ -15,8 +15,10 @@
 
 import contextlib
 import csv
+import dataclasses
 import io
 import json
+import math
 import pathlib
 import tempfile
 
@@ -26,10 +28,13 @@ from absl.testing import absltest
 from experiments import audit
 from experiments import claims
 from experiments import command_line
+from experiments import published
 from tests.experiments import binary_testing
+from tests.experiments.reports import made_up_runs
 
-# Needs no TensorFlow.
+# One that needs nothing, and one that needs two runs of two methods.
 _CLAIM = 'delta_sgd.published_places'
+_RUNS_CLAIM = 'fedli.line_search_helps'
 
 
 def _call(*arguments):
@@ -49,8 +54,9 @@ class AuditTest(absltest.TestCase):
     super().setUp()
     folder = self.enter_context(tempfile.TemporaryDirectory())
     self.output_dir = pathlib.Path(folder) / 'results'
+    self.runs_dir = pathlib.Path(folder) / 'runs'
 
-  def test_prints_a_line_and_writes_three_files(self):
+  def test_prints_a_line_and_writes_the_files(self):
     printed = _call(f'--claims={_CLAIM}', f'--output_dir={self.output_dir}')
     self.assertEqual(
         printed,
@@ -68,6 +74,67 @@ class AuditTest(absltest.TestCase):
     self.assertIn('1 claims: holds 1.', page)
     self.assertIn(claims.CLAIMS[_CLAIM].statement, page)
     self.assertIn('**holds**: First in 73%', page)
+    self.assertIn('95 % t interval', page)
+    self.assertIn('tensorflow-federated 0.', page)
+    web_page = (self.output_dir / 'claims.html').read_text()
+    self.assertIn('<strong>holds</strong>: First in 73%', web_page)
+
+  def _write_runs(self, accuracies):
+    """Writes runs with an accuracy for each seed, by row."""
+    for cell in published.find_table('fedli/comparison_mnist').cells:
+      if cell.row in accuracies:
+        made_up_runs.write_cell(
+            self.runs_dir,
+            cell,
+            [[accuracy] * 100 for accuracy in accuracies[cell.row]],
+            **{h.name: h.value for h in published.hyperparameters(cell)},
+        )
+
+  def _audit_runs(self, *names):
+    printed = _call(
+        f'--claims={",".join(names)}',
+        f'--runs_dir={self.runs_dir}',
+        f'--output_dir={self.output_dir}',
+    )
+    found = json.loads(
+        (self.output_dir / 'claims.json').read_text(),
+        parse_constant=self.fail,
+    )
+    return printed, found
+
+  def test_page_says_what_the_runs_were_made_with(self):
+    self._write_runs({'LS': (0.9, 0.9), 'FedAvg': (0.8, 0.81)})
+    _, found = self._audit_runs(_RUNS_CLAIM)
+    self.assertEqual(found[_RUNS_CLAIM]['verdict'], 'holds')
+    page = (self.output_dir / 'claims.md').read_text()
+    self.assertIn('| seeds | 0, 1 |', page)
+    self.assertIn('| runs | 8, from 20', page)
+
+  def test_numbers_that_json_lacks_are_words(self):
+    self._write_runs({'LS': (math.nan, 0.9), 'FedAvg': (0.8, 0.8)})
+    _, found = self._audit_runs(_RUNS_CLAIM)
+    self.assertEqual(found[_RUNS_CLAIM]['verdict'], 'fails')
+    numbers = found[_RUNS_CLAIM]['numbers']['alpha = 0.1']
+    self.assertEqual(numbers['difference'], '-inf')
+    self.assertEqual(numbers['means']['LS'], 'nan')
+
+  def test_a_damaged_run_is_the_verdict_of_its_claim_alone(self):
+    self._write_runs({'LS': (0.9, 0.9), 'FedAvg': (0.8, 0.81)})
+    damaged = self.runs_dir / 'fedli/comparison_mnist/alpha_0.1.ls/seed_0'
+    (damaged / 'hparams.json').write_text('{')
+    printed, found = self._audit_runs(_RUNS_CLAIM, _CLAIM)
+    self.assertEqual(found[_RUNS_CLAIM]['verdict'], 'not run')
+    self.assertIn(str(damaged), found[_RUNS_CLAIM]['evidence'])
+    self.assertEqual(found[_CLAIM]['verdict'], 'holds')
+    self.assertLen(printed.splitlines(), 2)
+
+  def test_a_bug_in_a_check_is_no_verdict(self):
+    def check(lab):
+      raise ZeroDivisionError(lab)
+
+    claim = dataclasses.replace(claims.CLAIMS[_CLAIM], check=check)
+    with self.assertRaises(ZeroDivisionError):
+      audit.check(claim, claims.Workbench(self.runs_dir))
 
   def test_name_of_a_paper_selects_its_claims(self):
     names = [claim.name for claim in audit.select(['scaffold', _CLAIM])]

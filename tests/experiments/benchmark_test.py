@@ -346,7 +346,10 @@ class WorkloadsTest(parameterized.TestCase):
       self.assertIn(workload.server_optimizer, models.SERVER_OPTIMIZERS)
       for clients_per_round in workload.clients_per_round:
         self.assertLessEqual(clients_per_round, workload.num_clients)
-    self.assertContainsSubset(workloads.RUNTIMES, registry.RUNTIMES)
+    self.assertContainsSubset(
+        {runtime.row for runtime in workloads.RUNTIMES.values()},
+        registry.RUNTIMES,
+    )
 
   def test_clients_of_a_scaling_workload_share_examples(self):
     clients = inputs.build_clients(workloads.WORKLOADS['scaling'], seed=0)

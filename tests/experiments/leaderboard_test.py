@@ -14,6 +14,7 @@
 """Tests of the leaderboard binary."""
 
 import contextlib
+import dataclasses
 import io
 import pathlib
 import shlex
@@ -30,8 +31,10 @@ import pytest
 from experiments import command_line
 from experiments import leaderboard
 from experiments import published
+from experiments.leaderboards import definitions
 from experiments.sweeps import running
 from tests.experiments import binary_testing
+from tests.experiments.leaderboards import board_testing
 from tests.experiments.sweeps import sweep_testing
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -41,17 +44,33 @@ _SMALL = (
     '--num_seeds=2',
     '--total_rounds=3',
 )
+_METHODS = definitions.load().methods
+
+
+def _main(*arguments):
+  """Runs the binary in this process."""
+  values = flags.FlagValues()
+  leaderboard.define(values)
+  values(['leaderboard', *arguments])
+  leaderboard.main(values)
 
 
 def _call(*arguments):
   """Runs the binary in this process; returns what it printed."""
-  values = flags.FlagValues()
-  leaderboard.define(values)
-  values(['leaderboard', *arguments])
   out = io.StringIO()
   with contextlib.redirect_stdout(out):
-    leaderboard.main(values)
+    _main(*arguments)
   return out.getvalue()
+
+
+def _fail(method):
+  """Returns a method with the rate with which the made-up program fails."""
+  rate = 'client_learning_rate'
+  return dataclasses.replace(
+      method,
+      flags=(*method.flags, f'--{rate}=13'),
+      search=tuple(item for item in method.search if item.flag != rate),
+  )
 
 
 class LeaderboardTest(parameterized.TestCase):
@@ -125,6 +144,57 @@ class LeaderboardTest(parameterized.TestCase):
     text = (self.folder / 'results' / 'leaderboard.md').read_text()
     self.assertIn('**With 2 trials to tune:', text)
     self.assertIn('--trials=2', text)
+    not_run = text[text.index('## Not run') :]
+    for task in definitions.load().tasks:
+      is_left_out = f'--tasks={task} --methods=all' in not_run
+      self.assertTrue(is_left_out, task)
+    self.assertIn('--num_seeds=2', not_run)
+
+  def test_a_failed_run_leaves_the_page_and_another_exit_code(self):
+    arguments = (*_SMALL, *self.places, '--tasks=digits', '--jobs=2')
+    broken = {**_METHODS, 'Delta-SGD': _fail(_METHODS['Delta-SGD'])}
+    board = dataclasses.replace(definitions.load(), methods=broken)
+    out = io.StringIO()
+    with (
+        mock.patch.object(running, 'TRAIN', sweep_testing.FAKE_TRAIN),
+        mock.patch.object(definitions, 'load', return_value=board),
+        contextlib.redirect_stdout(out),
+        self.assertRaisesRegex(
+            command_line.EnvironmentalError, '^4 runs failed, listed above'
+        ),
+    ):
+      _main(*arguments)
+    self.assertRegex(
+        out.getvalue(),
+        r'(?m)^failed: digits/Delta-SGD/\S+/seed_100, see \S+\.log$',
+    )
+    text = (self.folder / 'results' / 'leaderboard.md').read_text()
+    self.assertRegex(text, r'\| FedAvg \| \d')
+    self.assertIn('| Delta-SGD | - | - | failed |', text)
+
+  def test_a_damaged_run_is_one_sentence(self):
+    plan = board_testing.build_plan(
+        self.folder / 'runs',
+        tasks=('digits',),
+        methods=('FedAvg',),
+        num_trials=1,
+        num_seeds=1,
+    )
+    board_testing.write_tuning(plan, 'digits', 'FedAvg', [0.1])
+    metrics = plan.tuning('digits', 'FedAvg')[0].folder / 'metrics.csv'
+    metrics.write_text(metrics.read_text().replace('0.1', 'small', 1))
+    with self.assertRaisesRegex(
+        command_line.UserError, 'metrics.csv, line 2 is'
+    ):
+      _call(
+          *self.places,
+          '--tasks=digits',
+          '--methods=FedAvg',
+          '--trials=1',
+          '--num_seeds=1',
+          f'--total_rounds={board_testing.ROUNDS}',
+          '--report_only',
+      )
 
   def test_the_page_names_every_flag(self):
     values = flags.FlagValues()

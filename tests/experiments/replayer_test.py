@@ -157,6 +157,13 @@ class ReplayerTest(tf.test.TestCase, parameterized.TestCase):
     self.assertFalse(result.passed)
     self.assertIn(reason, str(result))
 
+  def test_empty_trajectory_fails(self):
+    run, problems = _tiny_run()
+    run['trajectory'] = []
+    result = replayer.replay(run, problems)
+    self.assertFalse(result.passed)
+    self.assertIn('the trajectory of the file is empty', result.reason)
+
   def test_missing_keys_fail(self):
     run, problems = _tiny_run()
     del run['float32_error'], run['config']['batch_size']

@@ -75,6 +75,14 @@ _NATIVE = (
     '--client_schedule=inverse_sqrt',
     '--keep_best',
 )
+_FEDCADA = (*_DROPOUT, '--algorithm=fedcada', '--keep_best')
+_SCAFFOLD = (
+    *_DROPOUT,
+    '--algorithm=scaffold',
+    '--client_optimizer=sgd',
+    '--client_learning_rate=0.05',
+)
+_RAY = (*_FEDCADA, '--runtime=ray', '--ray_workers=2')
 
 
 def _write_mnist(path):
@@ -294,6 +302,17 @@ class ResumeTest(parameterized.TestCase):
   @pytest.mark.slow
   def test_killed_at_random_instants(self, case):
     self._kill_at_random(self.id().rpartition('.')[2], case, 20, seed=7)
+
+  @parameterized.named_parameters(
+      ('fedcada', _FEDCADA), ('scaffold', _SCAFFOLD)
+  )
+  @pytest.mark.slow
+  def test_states_of_algorithms_survive_random_kills(self, case):
+    self._kill_at_random(self.id().rpartition('.')[2], case, 10, seed=9)
+
+  @pytest.mark.slow
+  def test_driver_of_workers_killed_at_random_instants(self):
+    self._kill_at_random('ray', _RAY, 3, seed=10)
 
   @pytest.mark.slow
   def test_native_runtime_killed_at_random_instants(self):

@@ -15,6 +15,7 @@
 
 import contextlib
 import csv
+import dataclasses
 import io
 import pathlib
 import re
@@ -32,8 +33,10 @@ import pytest
 from experiments import command_line
 from experiments import published
 from experiments import sweep
+from experiments import table_flags
 from experiments.sweeps import running
 from tests.experiments import binary_testing
+from tests.experiments.reports import made_up_runs
 from tests.experiments.sweeps import sweep_testing
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -72,7 +75,7 @@ class SweepTest(parameterized.TestCase):
   def test_help_is_quick_and_shows_the_flags_of_trials(self):
     result = binary_testing.run_quickly('sweep', '--help')
     self.assertEqual(result.returncode, 0, result.stderr)
-    for flag in ('--grid', '--table', '--client_learning_rate'):
+    for flag in ('--grid', '--table', '--rows', '--client_learning_rate'):
       self.assertIn(flag, result.stdout)
 
   @parameterized.named_parameters(
@@ -104,6 +107,12 @@ class SweepTest(parameterized.TestCase):
   def test_flags_that_do_not_fit_are_refused(self, arguments, sentence):
     with self.assertRaisesRegex(flags.Error, sentence):
       _call(*arguments)
+
+  def test_a_name_that_is_not_of_the_table_is_refused(self):
+    with self.assertRaisesRegex(
+        flags.Error, "^--rows of delta_sgd/table_1 are SGD, .*, found 'SDG'$"
+    ):
+      _call('--table=delta_sgd/table_1', '--rows=SGD,SDG')
 
   def test_an_unknown_table_is_named(self):
     with self.assertRaisesRegex(
@@ -152,6 +161,25 @@ class SweepTest(parameterized.TestCase):
     for row in rows:
       self.assertTrue((pathlib.Path(row['run']) / 'metrics.csv').is_file())
 
+  def test_a_group_may_be_measured_by_something_else(self):
+    table = made_up_runs.build_table(groups=['ours', 'theirs'], rows=['SGD'])
+    loss = published.Measure('clients/loss', 1.0, False)
+    theirs = dataclasses.replace(table.groups[1], measure=loss)
+    table = dataclasses.replace(table, groups=(table.groups[0], theirs))
+    with (
+        mock.patch.object(table_flags, 'find_tables', return_value=[table]),
+        mock.patch.object(running, 'TRAIN', sweep_testing.FAKE_TRAIN),
+    ):
+      _call('--table=paper/table_1', f'--output_dir={self.output_dir}')
+    path = self.output_dir / 'paper' / 'table_1' / 'results.csv'
+    with open(path, encoding='utf-8', newline='') as file:
+      rows = list(csv.DictReader(file))
+    # With its default rate of 0 the loss is 0.1, and the accuracy 0.8.
+    self.assertEqual(
+        [(row['group'], row['metric'], row['best']) for row in rows],
+        [('ours', 'accuracy', '0.8'), ('theirs', 'clients/loss', '0.1')],
+    )
+
   def test_the_commands_of_the_page_are_true(self):
     commands = _page_commands()
     self.assertGreaterEqual(len(commands), 5)
@@ -165,7 +193,7 @@ class SweepTest(parameterized.TestCase):
     sweep.define(values)
     own = [flag.name for flag in values.flags_by_module_dict()[sweep.__name__]]
     self.assertIn('grid', own)
-    for name in own:
+    for name in (*own, *table_flags.AXES):
       self.assertIn(f'--{name}', _PAGE)
 
   @pytest.mark.slow

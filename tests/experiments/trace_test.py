@@ -169,6 +169,37 @@ class TraceTest(parameterized.TestCase):
         file_testing.read_files(self.run_dir / 'client_states'), states
     )
 
+  def test_clients_that_keep_nothing_cannot_be_compared(self):
+    self._assert_refused('/run keep nothing across rounds that --cka', '--cka')
+    self.assertFalse((self.run_dir / 'plots' / 'cka.png').exists())
+
+  @pytest.mark.slow
+  def test_moments_that_clients_keep_are_drawn(self):
+    trainer_testing.train(
+        self.run_dir.parent,
+        '--experiment_name=adam',
+        '--algorithm=fedcada',
+        '--client_optimizer=fedcada_adam',
+        '--fedcada_adam_carry_state',
+        '--digits_num_clients=4',
+        '--total_rounds=3',
+    )
+    self.run_dir = self.run_dir.with_name('adam')
+    before = file_testing.read_files(self.run_dir)
+    out = _call(f'--run={self.run_dir}', '--round=3', '--cka')
+    self.assertRegex(
+        out,
+        r'^round 3: linear CKA of 4 clients, mean of the pairs 0\.\d{4}, from '
+        rf'0\.\d{{4}} to 0\.\d{{4}}\npicture: {self.run_dir}/plots/cka.png\n$',
+    )
+    after = file_testing.read_files(self.run_dir)
+    self.assertCountEqual(set(after) - set(before), ['plots/cka.png'])
+    self.assertEqual({name: after[name] for name in before}, before)
+    # Trained again, clients keep the same.
+    self._drop_checkpoints(3)
+    again = _call(f'--run={self.run_dir}', '--round=3', '--cka')
+    self.assertEqual(again, out)
+
   def test_rounds_that_are_not_there(self):
     self._assert_refused(
         r'^--round=4 is beyond the 3 rounds that .*/run has finished$',

@@ -202,6 +202,10 @@ class BadInputTest(parameterized.TestCase):
         self._call('--experiment_name=run', '--client_optimizer=sgd'),
         '--client_optimizer="delta_sgd", but',
     )
+    self._assert_refused(
+        self._call('--experiment_name=run', '--drop_clients=0.1'),
+        '--drop_clients=nothing, but --drop_clients=0.1',
+    )
 
   def test_a_full_disk_is_one_sentence(self):
     self.run_training.side_effect = OSError('could not write x: disk full')

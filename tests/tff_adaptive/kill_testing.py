@@ -26,7 +26,7 @@ from unittest import mock
 
 import numpy as np
 
-from tff_adaptive.simulation import metrics_writers
+from tff_adaptive.simulation import _log_files
 
 _FILE_OPERATIONS = ('fsync', 'mkdir', 'replace', 'unlink')
 
@@ -75,7 +75,7 @@ class Instants:
     return wrapped
 
   def _within_write(self, function: Callable[..., Any]):
-    """Returns `_LogFile.write` with an instant in the middle of a row."""
+    """Returns `LogFile.write` with an instant in the middle of a row."""
 
     def wrapped(file, data):
       half = len(data) // 2
@@ -97,13 +97,12 @@ class Instants:
   @contextlib.contextmanager
   def watched(self) -> Iterator[None]:
     """Counts and kills while the block runs."""
-    log_file = metrics_writers._LogFile  # pylint: disable=protected-access
     wrappers: list[tuple[Any, str, Callable[..., Any]]] = [
         (os, name, functools.partial(self._around, name))
         for name in _FILE_OPERATIONS
     ]
     wrappers += [
-        (log_file, 'write', self._within_write),
+        (_log_files.LogFile, 'write', self._within_write),
         (np.lib.format, 'write_array', self._after_array),
     ]
     with contextlib.ExitStack() as stack:

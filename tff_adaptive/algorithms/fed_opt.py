@@ -28,6 +28,7 @@ from tff_adaptive.aggregators import client_reports
 from tff_adaptive.aggregators import healthy_rounds
 from tff_adaptive.aggregators import named
 from tff_adaptive.aggregators import weighting
+from tff_adaptive.algorithms import private_rounds
 from tff_adaptive.client_works import client_work
 from tff_adaptive.client_works import gradients
 from tff_adaptive.client_works import loss_term as loss_term_lib
@@ -38,6 +39,7 @@ from tff_adaptive.optimizers import fedavg
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer as optimizer_lib
 from tff_adaptive.optimizers import schedules
+from tff_adaptive.privacy import differential_privacy
 
 
 def _check_dtypes(weights_type: Any) -> None:
@@ -113,6 +115,7 @@ def _build_aggregator(
     reports: Sequence[client_reports.ClientReport],
     payload_aggregators: Mapping[str, weighting.Aggregator],
     weighs_examples: bool,
+    is_private: bool,
 ) -> tff.aggregators.WeightedAggregationFactory:
   """What aggregates the change of the model, and the reports beside it."""
   factory = weighting.to_weighted(
@@ -125,6 +128,9 @@ def _build_aggregator(
     factory = named.NamedFactory(
         {'change': factory, 'reports': reports_factory}
     )
+  if is_private:
+    # A round that changes nothing would tell that nobody healthy took part.
+    return factory
   return healthy_rounds.HealthyRoundsFactory(factory)
 
 
@@ -169,6 +175,7 @@ def build_fed_opt(
     ),
     model_aggregator: Optional[weighting.Aggregator] = None,
     payload_aggregators: Optional[Mapping[str, weighting.Aggregator]] = None,
+    privacy: Optional[differential_privacy.DifferentialPrivacy] = None,
     metrics_aggregator: Optional[
         tff.learning.metrics.MetricsAggregatorType
     ] = None,
@@ -177,6 +184,7 @@ def build_fed_opt(
     server_schedule: Optional[schedules.Schedule] = None,
     clip_norm: Optional[float] = None,
     weight_decay: float = 0.0,
+    max_update_norm: Optional[float] = None,
     loop_implementation: tff.learning.LoopImplementation = (
         tff.learning.LoopImplementation.DATASET_REDUCE
     ),
@@ -205,8 +213,9 @@ def build_fed_opt(
   those of the server optimizer under `finalizer`.
 
   A client that has no example, or whose change, loss or step sizes are not
-  finite, sends zeros with weight zero and is counted as rejected. In a round
-  without a healthy client, model, optimizer and aggregator stay as they were.
+  finite, or whose change is larger than `max_update_norm`, sends zeros with
+  weight zero and is counted and named as rejected. In a round without a healthy
+  client, model, optimizer and aggregator stay as they were, but for `privacy`.
   Stock `build_unweighted_fed_avg` divides by all clients instead. With SGD on
   both sides and server rate 1 the numbers are those of stock
   `tff.learning.algorithms.build_weighted_fed_avg`.
@@ -239,8 +248,12 @@ def build_fed_opt(
     payload_aggregators: The same for what clients send besides the change, by
       name: what a `FederatedOptimizer` shares (see its builder) and the reports
       that the server optimizer needs (see its builder). Default: means in the
-      clear, on which the new model depends: for a private or secure
-      `model_aggregator` give them one, too.
+      clear, on which the new model depends: for a secure `model_aggregator`
+      give them one, too. A private one without is refused.
+    privacy: Clips, sums and noises the change and all that is sent beside it,
+      in the place of both arguments before; goes with `UNIFORM` and float32
+      weights. Every round then releases noise, also one without a healthy
+      client. Default `None`: nothing is private.
     metrics_aggregator: As in `tff.learning.algorithms.build_weighted_fed_avg`.
     loss_term: A function of (weights, received weights, batch) that is added to
       the loss of each batch, see `tff_adaptive.client_works.build_fedprox`.
@@ -254,6 +267,10 @@ def build_fed_opt(
       them. Default `None`: no clipping.
     weight_decay: Adds this times the weights to each local gradient, after
       clipping; not negative. Default 0.
+    max_update_norm: The largest norm of a healthy client's change, over all
+      trainable weights, above zero: a client whose training explodes, though
+      all is finite, is rejected. What a client sends besides the change has no
+      limit. Default `None`: whatever is finite counts.
     loop_implementation: See `tff.learning.LoopImplementation`.
     trace_steps: Whether the metrics hold the loss and what the client optimizer
       reports of every local step, under `client_work` and `steps`; see
@@ -270,7 +287,8 @@ def build_fed_opt(
     TypeError: If an argument has not the documented type, or a trainable
       weight is neither float16, float32 nor float64.
     ValueError: If an unweighted aggregator meets `NUM_EXAMPLES`, an aggregator
-      is given for what no client sends or for a maximum, the server optimizer
+      is given for what no client sends or for a maximum, something that clients
+      send would go past differential privacy, the server optimizer
       needs batches or step sizes that the client optimizer does not have, a
       schedule meets an optimizer without a learning rate, or a number is out of
       its range.
@@ -305,10 +323,18 @@ def build_fed_opt(
   reports = _needed_reports(server_optimizer)
   adapter = model_adapter.build_model_adapter(model)
   _check_dtypes(adapter.weights_type)
-  weighting.check_names(
+  payloads = _payload_names(client_optimizer, reports, adapter.weights_type)
+  weighting.check_names(payload_aggregators, payloads, '`payload_aggregators`')
+  weighs_examples = (
+      client_weighting == tff.learning.ClientWeighting.NUM_EXAMPLES
+  )
+  model_aggregator, payload_aggregators = private_rounds.choose_aggregators(
+      privacy,
+      model_aggregator,
       payload_aggregators,
-      _payload_names(client_optimizer, reports, adapter.weights_type),
-      '`payload_aggregators`',
+      payloads=payloads,
+      trainable_type=adapter.weights_type.trainable,
+      weighs_examples=weighs_examples,
   )
   work = client_work.build_local_training_client_work(
       model,
@@ -320,13 +346,16 @@ def build_fed_opt(
       loop_implementation=loop_implementation,
       reports=reports,
       shared_aggregators=payload_aggregators,
+      num_expected_clients=privacy.clients_per_round if privacy else None,
       trace_steps=trace_steps,
+      max_update_norm=max_update_norm,
   )
   aggregator = _build_aggregator(
       model_aggregator,
       reports,
       payload_aggregators,
-      client_weighting == tff.learning.ClientWeighting.NUM_EXAMPLES,
+      weighs_examples,
+      is_private=privacy is not None,
   )
   finalizer = measured_update.build_measured_update_finalizer(
       server_optimizer, adapter.weights_type

@@ -100,6 +100,7 @@ def plot_band_curves(
   if not found:
     raise ValueError('There is no curve to draw.')
   looks = _style.looks(list(dict.fromkeys([*names, *found])))
+  places = {name: place for place, name in enumerate(looks)}
   drawing, axes_by_title = _style.new_panels(
       list(panels),
       width=_PANEL_WIDTH,
@@ -110,7 +111,7 @@ def plot_band_curves(
   for panel, curves in panels.items():
     axes = axes_by_title[panel]
     for name, curve in curves.items():
-      handles[name] = _draw(axes, curve, looks[name])
+      handles[name] = _draw(axes, curve, looks[name], places[name])
     if log_x:
       axes.set_xscale('log')
     if log_y:
@@ -134,13 +135,14 @@ def plot_band_curves(
 
 
 def _count_legend_columns(names: Sequence[str], width: float) -> int:
-  """Returns how many of the longest name fit side by side."""
+  """Returns how many names stand side by side, in rows of equal length."""
   longest = max(map(len, names)) + _HANDLE_CHARACTERS
   fitting = int(width * _LEGEND_CHARACTERS_PER_INCH) // longest
-  return max(1, min(len(names), fitting, _MAX_LEGEND_COLUMNS))
+  num_rows = -(-len(names) // max(1, min(fitting, _MAX_LEGEND_COLUMNS)))
+  return -(-len(names) // num_rows)
 
 
-def _draw(axes, curve: BandCurve, look: Mapping):
+def _draw(axes, curve: BandCurve, look: Mapping, place: int):
   """Draws a curve above its band; returns its line."""
   if np.any(np.asarray(curve.high) > np.asarray(curve.low)):
     axes.fill_between(
@@ -151,12 +153,14 @@ def _draw(axes, curve: BandCurve, look: Mapping):
         alpha=_BAND_OPACITY,
         linewidth=0,
     )
+  distance = _style.marked_every(2 * len(curve.x))
   (line,) = axes.plot(
       curve.x,
       curve.mean,
       linewidth=1.6,
       markersize=4.0,
-      markevery=_style.marked_every(2 * len(curve.x)),
+      # Each line has its own points, so that none hides the marks of another.
+      markevery=(place % distance, distance),
       **look,
   )
   return line

@@ -29,6 +29,7 @@ _MARGIN_WIDTH = 1.3  # Of the labels, in inches.
 _MARGIN_HEIGHT = 1.0
 _MIN_SIZE = 2.2
 _FONT_SIZE = 8
+_CROSS_SIZE = 7.0
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -41,12 +42,14 @@ class RateGrid:
     values: Of shape [client rates, server rates]; not a number where nothing
       was measured, or a run diverged.
     higher_is_better: Whether the largest value is the best.
+    diverged: Where a run diverged, of the shape of `values`; None for nowhere.
   """
 
   client_rates: np.ndarray
   server_rates: np.ndarray
   values: np.ndarray
   higher_is_better: bool = True
+  diverged: Optional[np.ndarray] = None
 
   def best(self) -> Optional[tuple[int, int]]:
     """Returns where the best value stands; None if there is none."""
@@ -55,6 +58,11 @@ class RateGrid:
     find = np.nanargmax if self.higher_is_better else np.nanargmin
     row, column = np.unravel_index(find(self.values), self.values.shape)
     return int(row), int(column)
+
+  def is_empty(self) -> bool:
+    """Returns whether there is neither a value nor a run that diverged."""
+    has_cross = self.diverged is not None and np.any(self.diverged)
+    return self.best() is None and not has_cross
 
 
 def plot_rate_grids(
@@ -68,8 +76,9 @@ def plot_rate_grids(
 ):
   """Draws heat maps side by side; the best value of each has a frame.
 
-  A dash stands where nothing was measured. Darker is better. The figure uses no
-  global state of matplotlib.
+  A cross stands where a run diverged, as a legend says, and a dash where
+  nothing was measured. Darker is better. The figure uses no global state of
+  matplotlib.
 
   Args:
     panels: The values by the title of their panel.
@@ -80,7 +89,7 @@ def plot_rate_grids(
     decimals: Of the numbers in the cells. Defaults to 1.
 
   Raises:
-    ValueError: If there is no value.
+    ValueError: If there is neither a value nor a run that diverged.
     OSError: If the picture cannot be written; names it.
 
   Example:
@@ -94,7 +103,7 @@ def plot_rate_grids(
     Reddi et al., Adaptive Federated Optimization, ICLR 2021,
     https://arxiv.org/abs/2003.00295, Figure 2.
   """
-  if all(grid.best() is None for grid in panels.values()):
+  if all(grid.is_empty() for grid in panels.values()):
     raise ValueError('There is no value to draw.')
   num_rows, num_columns = np.max(
       [grid.values.shape for grid in panels.values()], axis=0
@@ -109,6 +118,7 @@ def plot_rate_grids(
     _draw(axes, grid, decimals)
     axes.set_xlabel(x_label)
     axes.set_ylabel(y_label)
+  _add_legend(drawing)
   _style.save(drawing, path_png, title)
 
 
@@ -120,7 +130,13 @@ def _draw(axes, grid: RateGrid, decimals: int):
       shares, cmap=_COLORS, vmin=0.0, vmax=1.15, origin='lower', aspect='auto'
   )
   best = grid.best()
+  diverged = np.zeros(values.shape, bool)
+  if grid.diverged is not None:
+    diverged = np.asarray(grid.diverged, bool)
+    _draw_crosses(axes, diverged)
   for (row, column), value in np.ndenumerate(values):
+    if diverged[row, column]:
+      continue
     is_best = (row, column) == best
     axes.text(
         column,
@@ -142,6 +158,37 @@ def _draw(axes, grid: RateGrid, decimals: int):
     axis.set_tick_params(length=0, labelsize=_FONT_SIZE)
   for spine in axes.spines.values():
     spine.set_visible(False)
+
+
+def _draw_crosses(axes, diverged: np.ndarray):
+  """Marks the cells whose runs diverged, if there are any."""
+  rows, columns = np.nonzero(diverged)
+  if len(rows):
+    axes.plot(
+        columns,
+        rows,
+        linestyle='none',
+        marker='x',
+        markersize=_CROSS_SIZE,
+        markeredgewidth=1.6,
+        color=_style.BLACK,
+        label='diverged',
+    )
+
+
+def _add_legend(drawing):
+  """Says below the panels what a cross is, if there is one."""
+  for axes in drawing.axes:
+    handles, labels = axes.get_legend_handles_labels()
+    if handles:
+      drawing.legend(
+          handles,
+          labels,
+          loc='outside lower left',
+          frameon=False,
+          fontsize=_FONT_SIZE,
+      )
+      return
 
 
 def _to_shares(values: np.ndarray) -> np.ndarray:

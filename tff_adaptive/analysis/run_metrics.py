@@ -13,8 +13,9 @@
 # limitations under the License.
 """Reads the metrics of a run and makes one number of them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 import csv
+import io
 import math
 import os
 from typing import Union
@@ -29,6 +30,7 @@ BEST = 'best'
 FINAL = 'final'
 ESTIMATES = (LAST_10_EVALUATIONS, LAST_100_ROUNDS, BEST, FINAL)
 
+_ROUND_NUM = 'round_num'
 _NUM_LAST_EVALUATIONS = 10
 _NUM_LAST_ROUNDS = 100
 
@@ -37,7 +39,8 @@ def read_columns(metrics_csv: Union[str, os.PathLike]) -> dict[str, Series]:
   """Returns the rounds and values of every column that holds finite numbers.
 
   Args:
-    metrics_csv: The file that `CSVMetricsWriter` wrote.
+    metrics_csv: The file that `CSVMetricsWriter` wrote, or is writing: a last
+      line without its end is not there yet.
 
   Returns:
     The series by the name of the column; words, empty fields and what is not
@@ -45,25 +48,74 @@ def read_columns(metrics_csv: Union[str, os.PathLike]) -> dict[str, Series]:
 
   Raises:
     OSError: If the file cannot be read.
+    ValueError: If a row is damaged: it has not a field for every column, no
+      round, or a word among numbers; names the file and the line.
 
   Example:
     >>> read_columns('runs/demo/metrics.csv')['evaluation/accuracy']
     ([5, 10], [0.41, 0.65])
   """
   columns: dict[str, Series] = {}
-  with open(metrics_csv, encoding='utf-8', newline='') as file:
-    for row in csv.DictReader(file):
-      round_num = int(row['round_num'])
-      for name, text in row.items():
-        try:
-          value = float(text)
-        except ValueError:  # Nothing, or a word.
-          continue
-        if math.isfinite(value):
-          rounds, values = columns.setdefault(name, ([], []))
-          rounds.append(round_num)
-          values.append(value)
+  words: dict[str, int] = {}
+  for line_num, row in _read_rows(metrics_csv):
+    round_num = _to_round(row.get(_ROUND_NUM, ''), metrics_csv, line_num)
+    for name, text in row.items():
+      try:
+        value = float(text) if text else math.nan
+      except ValueError:
+        words.setdefault(name, line_num)
+        continue
+      if math.isfinite(value):
+        rounds, values = columns.setdefault(name, ([], []))
+        rounds.append(round_num)
+        values.append(value)
+  for name, line_num in words.items():
+    if name in columns:
+      raise _damage(metrics_csv, line_num, f'{name} is not a number')
   return columns
+
+
+def _read_rows(
+    metrics_csv: Union[str, os.PathLike],
+) -> Iterator[tuple[int, dict[str, str]]]:
+  """Yields the fields of whole rows by column, and the numbers of lines."""
+  with open(metrics_csv, encoding='utf-8', errors='replace', newline='') as f:
+    text = f.read()
+  # What is behind the last end of a line is being written.
+  whole = io.StringIO(text[: text.rfind('\n') + 1], newline='')
+  reader = csv.reader(whole)
+  try:
+    names = next(reader, [])
+    for fields in reader:
+      if fields and len(fields) != len(names):
+        raise _damage(
+            metrics_csv,
+            reader.line_num,
+            f'{len(fields)} fields for {len(names)} columns',
+        )
+      if fields:
+        yield reader.line_num, dict(zip(names, fields))
+  except csv.Error as error:
+    raise _damage(metrics_csv, reader.line_num, str(error)) from error
+
+
+def _to_round(
+    text: str, metrics_csv: Union[str, os.PathLike], line_num: int
+) -> int:
+  if not text.isdecimal():
+    raise _damage(
+        metrics_csv, line_num, f'{_ROUND_NUM} is a whole number, found {text!r}'
+    )
+  return int(text)
+
+
+def _damage(
+    metrics_csv: Union[str, os.PathLike], line_num: int, what: str
+) -> ValueError:
+  return ValueError(
+      f'{metrics_csv}, line {line_num} is damaged ({what}); bring the file '
+      'back, or train again'
+  )
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -22,3 +22,4 @@ from tff_adaptive.client_works.keras_representation import (
 )
 from tff_adaptive.client_works.loss_term import PreviousModelLossTerm
 from tff_adaptive.client_works.moon import build_moon
+from tff_adaptive.client_works.rejections import Rejection

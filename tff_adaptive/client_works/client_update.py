@@ -53,6 +53,7 @@ class ClientUpdate:
     loop_implementation: See `tff.learning.LoopImplementation`.
     reports: What the server rule wants to know.
     trace_steps: Whether every step is reported.
+    max_update_norm: The largest norm of a healthy client's change, or `None`.
   """
 
   adapter: model_adapter.ModelAdapter
@@ -63,6 +64,7 @@ class ClientUpdate:
   loop_implementation: tff.learning.LoopImplementation
   reports: Sequence[client_reports.ClientReport]
   trace_steps: bool
+  max_update_norm: Optional[float]
 
   @property
   def is_federated(self) -> bool:
@@ -115,9 +117,9 @@ class ClientUpdate:
 
     Returns:
       A computation to an ordered dictionary of `result`, a
-      `tff.learning.templates.ClientResult`, `statistics`, `metrics`, and where
-      there are such things `sent` and `sent_weight`, `client_states` (one row)
-      and `is_healthy`, and `steps`.
+      `tff.learning.templates.ClientResult`, `statistics`, `metrics`,
+      `rejections` (one row), and where there are such things `sent` and
+      `sent_weight`, `client_states` (one row) and `is_healthy`, and `steps`.
     """
 
     def run(hparams, weights, client_input, round_and_shared):
@@ -129,6 +131,7 @@ class ClientUpdate:
           loop_implementation=self.loop_implementation,
           reports=self.reports,
           trace_steps=self.trace_steps,
+          max_update_norm=self.max_update_norm,
       )
       train = tf.function(training.__call__)
       start = self._read_start(weights, client_input, round_and_shared)
@@ -178,6 +181,7 @@ class ClientUpdate:
         result=tff.learning.templates.ClientResult(update, weight),
         statistics=result.statistics,
         metrics=result.metrics,
+        rejections=result.rejection[tf.newaxis],
     )
     if result.sent:
       output['sent'] = result.sent

@@ -101,7 +101,9 @@ def build_local_training_client_work(
     ),
     reports: Sequence[client_reports.ClientReport] = (),
     shared_aggregators: Optional[Mapping[str, weighting.Aggregator]] = None,
+    num_expected_clients: Optional[int] = None,
     trace_steps: bool = False,
+    max_update_norm: Optional[float] = None,
 ) -> tff.learning.templates.ClientWorkProcess:
   """Builds the work of clients that train and send the change of their model.
 
@@ -130,8 +132,8 @@ def build_local_training_client_work(
   <change=T, reports=R> with the reports. Its weight is the number of examples
   seen (every epoch counts) or 1, and 0 for a client that is not healthy: one
   that has no example, or whose change, loss, reports, sent or kept parts are
-  not finite. Such a client sends zeros, and counts nowhere but in
-  `num_rejected`.
+  not finite, or whose change has a norm above `max_update_norm`. Such a client
+  sends zeros, and counts nowhere but in `num_rejected`.
 
   The measurements are an ordered dictionary of
 
@@ -145,6 +147,8 @@ def build_local_training_client_work(
     receive and send for the model, as its types say, before any compression;
     what clients keep counts as received, as a store of the server would send
     it. With no healthy client the means are NaN.
+  - `rejections`: for each client, in the order of the input, the value of its
+    `Rejection`, int64 of shape [n].
   - `client_states`, where clients keep something, and `steps`, if asked for:
     `num_steps` of each client, healthy or not, and the loss and what the
     optimizer reports of every step, one client's after the other's.
@@ -163,17 +167,26 @@ def build_local_training_client_work(
     reports: What clients report beside the change.
     shared_aggregators: Aggregation factories by the names of what a
       `FederatedOptimizer` shares; the mean where there is none.
+    num_expected_clients: Under differential privacy, how many clients a round
+      is expected to have: it takes the place of the number of healthy ones,
+      which is not private, in what the server makes of what is shared, and a
+      round without any is as the others. Default `None`: no privacy.
     trace_steps: Whether every step is measured.
+    max_update_norm: The largest norm of a healthy client's change, over all
+      trainable weights, above zero, or `None`: no limit.
 
   Returns:
     A `tff.learning.templates.ClientWorkProcess`.
 
   Raises:
     TypeError: If an argument has not the documented type.
-    ValueError: If an aggregator does not fit what is sent, or the step size is
-      to be reported of an optimizer that has none.
+    ValueError: If an aggregator does not fit what is sent, the step size is to
+      be reported of an optimizer that has none, or `max_update_norm` is not
+      above zero.
   """
   _check_arguments(optimizer, client_weighting, reports)
+  if max_update_norm is not None:
+    optimizer_lib.check_positive('max_update_norm', max_update_norm, 'Client')
   adapter = model_adapter.build_model_adapter(model)
   update = client_update_lib.ClientUpdate(
       adapter=adapter,
@@ -186,13 +199,16 @@ def build_local_training_client_work(
       loop_implementation=loop_implementation,
       reports=tuple(reports),
       trace_steps=trace_steps,
+      max_update_norm=max_update_norm,
   )
   aggregate_metrics = (
       metrics_aggregator or tff.learning.metrics.sum_then_finalize
   )(adapter.metric_finalizers)
   return _build_process(
       update,
-      server_state_lib.build_server_state(update, shared_aggregators or {}),
+      server_state_lib.build_server_state(
+          update, shared_aggregators or {}, num_expected_clients
+      ),
       aggregate_metrics,
   )
 
@@ -255,7 +271,8 @@ def _stack_reports(reported: Any) -> dict[str, Any]:
       name
       for name, _ in tff.structure.iter_elements(reported.type_signature.member)
   ]
-  stacked = {}
+  # Clients are added up in the order of the input, so the rows are, too.
+  stacked = {'rejections': stacking.stack_at_server(reported['rejections'])}
   if 'client_states' in names:
     stacked['client_states'] = stacking.stack_at_server(
         reported['client_states'], keep=reported['is_healthy']

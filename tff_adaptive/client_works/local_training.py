@@ -32,6 +32,7 @@ from tff_adaptive.client_works import gradients as gradients_lib
 from tff_adaptive.client_works import local_step
 from tff_adaptive.client_works import loss_term as loss_term_lib
 from tff_adaptive.client_works import model_adapter
+from tff_adaptive.client_works import rejections
 from tff_adaptive.client_works import totals as totals_lib
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import vectors
@@ -73,7 +74,8 @@ class LocalResult(NamedTuple):
       `tff_adaptive.aggregators.aggregate_statistics` takes.
     trace: Names to one number a step, if asked for.
     metrics: The model's unfinalized metrics.
-    is_healthy: Whether the client has an example, and all is finite.
+    rejection: Whether the client counts, a value of `Rejection`, int64.
+    is_healthy: Whether that is `Rejection.NONE`.
   """
 
   update: model_adapter.Weights
@@ -84,6 +86,7 @@ class LocalResult(NamedTuple):
   statistics: Any
   trace: totals_lib.Scalars
   metrics: Any
+  rejection: tf.Tensor
   is_healthy: tf.Tensor
 
 
@@ -130,8 +133,9 @@ class LocalTraining:
   """The training of one client.
 
   A client without an example, or whose change, loss, reports or sent and kept
-  parts are not finite, is not healthy: its update is zero, its counts are zero,
-  its metrics are empty, and it is left out of every minimum and maximum.
+  parts are not finite, or whose change is too large, is not healthy: its update
+  is zero, its counts are zero, its metrics are empty, and it is left out of
+  every minimum and maximum.
 
   Attributes:
     model: The model, in the graph that the training is called in.
@@ -143,6 +147,7 @@ class LocalTraining:
       `tff.learning.LoopImplementation`.
     reports: What the server rule wants to know.
     trace_steps: Whether every step is recorded.
+    max_update_norm: The largest norm of a healthy client's change, or `None`.
   """
 
   model: model_adapter.LocalModel
@@ -156,6 +161,7 @@ class LocalTraining:
   )
   reports: Sequence[client_reports.ClientReport] = ()
   trace_steps: bool = False
+  max_update_norm: Optional[float] = None
 
   def __call__(
       self,
@@ -256,9 +262,13 @@ class LocalTraining:
     if isinstance(self.loss_term, loss_term_lib.PreviousModelLossTerm):
       kept[PREVIOUS_MODEL_KEY] = final.weights
     reports = totals_lib.finish_reports(totals, self.reports, update)
-    is_healthy = (totals.num_examples > 0) & vectors.all_finite(
+    is_finite = vectors.all_finite(
         (update, totals.loss, totals.report_sum, sent, kept, reports)
     )
+    rejection = rejections.judge_client(
+        totals.num_examples, is_finite, update, self.max_update_norm
+    )
+    is_healthy = tf.equal(rejection, rejections.Rejection.NONE)
     # Chosen, not multiplied by zero: 0 * NaN is NaN.
     leaves = tf.nest.flatten((update, sent, reports))
     leaves = tf.cond(
@@ -276,5 +286,6 @@ class LocalTraining:
         totals_lib.to_statistics(totals, is_healthy),
         totals.trace,
         self.model.report_metrics(final.metrics, is_healthy),
+        rejection,
         is_healthy,
     )

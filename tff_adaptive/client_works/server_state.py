@@ -175,6 +175,7 @@ class _FederatedState(ServerState):
 def build_server_state(
     update: client_update_lib.ClientUpdate,
     aggregators: Mapping[str, weighting.Aggregator],
+    num_expected_clients: Optional[int] = None,
 ) -> ServerState:
   """Builds what the server keeps for the optimizer of the clients.
 
@@ -182,6 +183,7 @@ def build_server_state(
     update: What clients do.
     aggregators: Aggregation factories by the names of what a
       `FederatedOptimizer` shares.
+    num_expected_clients: See `build_local_training_client_work`.
 
   Returns:
     The state's computations.
@@ -191,5 +193,5 @@ def build_server_state(
   """
   if not update.is_federated:
     return _HparamsState(update.optimizer)
-  shared = shared_state.SharedState(update, aggregators)
+  shared = shared_state.SharedState(update, aggregators, num_expected_clients)
   return _FederatedState(update.optimizer, shared)

@@ -14,7 +14,7 @@
 """What the server keeps for a `FederatedOptimizer` of the clients."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Optional
 
 import numpy as np
 import tensorflow as tf
@@ -39,14 +39,17 @@ class SharedState:
       self,
       update: client_update_lib.ClientUpdate,
       aggregators: Mapping[str, weighting.Aggregator],
+      num_expected_clients: Optional[int] = None,
   ):
     """Initializes the part of the state that the server shares.
 
     Args:
       update: What clients do.
       aggregators: Aggregation factories by the names of what is shared.
+      num_expected_clients: See `build_local_training_client_work`.
     """
     self._update = update
+    self._num_expected_clients = num_expected_clients
 
     @tff.tensorflow.computation
     def initial():
@@ -61,7 +64,7 @@ class SharedState:
     names = [name for name, _ in tff.structure.iter_elements(shared_type)]
     self._aggregator = None
     if names:
-      factory = named.NamedFactory(
+      factory: tff.aggregators.WeightedAggregationFactory = named.NamedFactory(
           {
               name: weighting.to_weighted(
                   aggregators.get(name),
@@ -71,7 +74,9 @@ class SharedState:
               for name in names
           }
       )
-      self._aggregator = healthy_rounds.HealthyRoundsFactory(factory).create(
+      if num_expected_clients is None:
+        factory = healthy_rounds.HealthyRoundsFactory(factory)
+      self._aggregator = factory.create(
           shared_type, _compat.TensorType(tf.float32.as_numpy_dtype)
       )
 
@@ -109,6 +114,8 @@ class SharedState:
         np.int64,
     )
     def update(round_num, shared, mean_sent, num_clients):
+      if self._num_expected_clients is not None:
+        num_clients = tf.constant(self._num_expected_clients, tf.int64)
       updated = optimizer.update_shared(shared, mean_sent, num_clients)
       # Without a healthy client the mean is NaN; noise or a sum may overflow.
       is_finite = vectors.all_finite(updated)

@@ -183,15 +183,17 @@ def _stack_datasets(
 
 def _pack_all(
     leaves: Sequence[Union[materialization.PackedElements, LeafTensors]],
+    uniform: Optional[bool],
 ) -> list[LeafTensors]:
   """The leaves of a cohort whose sequences are all kept as rows.
 
   They are kept uniformly all or not at all: one alone gains nothing, and a
   graph would have to be built for every combination that turns up.
   """
-  uniform = all(
-      isinstance(leaf, LeafTensors) or _is_uniform(leaf) for leaf in leaves
-  )
+  if uniform is None:
+    uniform = all(
+        isinstance(leaf, LeafTensors) or _is_uniform(leaf) for leaf in leaves
+    )
   return [
       leaf if isinstance(leaf, LeafTensors) else _pack_rows(leaf, uniform)
       for leaf in leaves
@@ -235,6 +237,7 @@ def collect(
     member_type: _compat.Type,
     cache: materialization.DatasetCache,
     reads_tensors: bool,
+    uniform: Optional[bool] = None,
 ) -> list[LeafTensors]:
   """Collects the tensors of a cohort.
 
@@ -243,6 +246,8 @@ def collect(
     member_type: The type of one client's argument.
     cache: Datasets that were materialised before.
     reads_tensors: Whether the computation reads sequences from tensors.
+    uniform: Whether rows are kept uniformly, where that is decided elsewhere:
+      of a part of a cohort as of the whole. By default if they can be.
 
   Returns:
     The leaves, in the order of `values.leaf_types(member_type)`. Sequences are
@@ -257,7 +262,7 @@ def collect(
     if reads_tensors:
       fields = _pack_cohort(clients, member_type, cache)
       if fields is not None:
-        return _pack_all(fields)
+        return _pack_all(fields, uniform)
     clients = list(clients)
   by_client = list(map(values.build_flatten(member_type), clients))
   by_leaf = [
@@ -276,5 +281,5 @@ def collect(
   if reads_tensors:
     packed = collect_all(cache.pack)
     if None not in packed:
-      return _pack_all(packed)
+      return _pack_all(packed, uniform)
   return collect_all(_stack_datasets)

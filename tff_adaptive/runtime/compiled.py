@@ -129,9 +129,9 @@ class CompiledContext(tff.framework.SyncContext):
       program = self._program(comp)
       if program is None:
         return self._native_context().invoke(comp, arg)
-      if isinstance(program, rounds.CompiledRound):
-        return self._run_round(program, arg)
-      return program(arg, self._round_keys.current().server_seed())
+      if isinstance(program, rounds.CompiledFunction):
+        return program(arg, self._round_keys.current().server_seed())
+      return self._run_round(program, arg)
 
   def plan_of(
       self, computation: tff.framework.ConcreteComputation
@@ -185,9 +185,7 @@ class CompiledContext(tff.framework.SyncContext):
       return rounds.CompiledFunction(computation, computation.type_signature)
     if map_reduce_forms.takes_clients(computation.type_signature):
       self._check_secure_sums(computation)
-      program = rounds.CompiledRound(
-          computation, self._choose_plan, self._cache
-      )
+      program = self._compile_round(computation)
       self._log(program.plan)
       return program
     if computation.type_signature.parameter is None:
@@ -198,6 +196,12 @@ class CompiledContext(tff.framework.SyncContext):
     raise errors.UnsupportedComputationError(
         'it is not TensorFlow alone and takes nothing at the clients'
     )
+
+  def _compile_round(
+      self, computation: tff.framework.ConcreteComputation
+  ) -> Any:
+    """The compiled form of a computation over clients."""
+    return rounds.CompiledRound(computation, self._choose_plan, self._cache)
 
   def _choose_plan(self, num_weights: int) -> plans.Plan:
     return plans.choose(self._plan, self.device, num_weights)
@@ -229,7 +233,7 @@ class CompiledContext(tff.framework.SyncContext):
           'simulation.'
       )
 
-  def _run_round(self, program: rounds.CompiledRound, arg: Any) -> Any:
+  def _run_round(self, program: Any, arg: Any) -> Any:
     state, clients = (), arg
     if isinstance(program.type_signature.parameter, _compat.StructType):
       state, clients = arg
@@ -312,11 +316,14 @@ def create_compiled_context(
   """
   device = devices_lib.choose(devices)
   plans.choose(plan, device, num_weights=0)  # Raises if there is no such plan.
+  return CompiledContext(device, plan, strict=strict, seed=check_seed(seed))
+
+
+def check_seed(seed: Optional[int]) -> int:
+  """Returns the seed of a context, drawn anew if there is none."""
   if seed is None:
     seed = int.from_bytes(os.urandom(4), 'little')
-  return CompiledContext(
-      device, plan, strict=strict, seed=random_streams.check_seed(seed)
-  )
+  return random_streams.check_seed(seed)
 
 
 def set_compiled_context(**kwargs: Any) -> CompiledContext:

@@ -27,6 +27,7 @@ from tff_adaptive.simulation.callbacks import Callback
 from tff_adaptive.simulation.callbacks import EarlyStopping
 from tff_adaptive.simulation.callbacks import LastWeightsAverage
 from tff_adaptive.simulation.callbacks import load_best
+from tff_adaptive.simulation.callbacks import PrivacySpent
 from tff_adaptive.simulation.callbacks import RoundEnd
 from tff_adaptive.simulation.callbacks import TrainingStart
 from tff_adaptive.simulation.callbacks import UnknownMetricError
@@ -49,13 +50,18 @@ from tff_adaptive.simulation.data_sources import read_examples
 from tff_adaptive.simulation.evaluation import build_central_evaluation
 from tff_adaptive.simulation.example_sampling import sample_client_examples
 from tff_adaptive.simulation.example_sampling import sample_examples
+from tff_adaptive.simulation.faults import FaultCounts
+from tff_adaptive.simulation.faults import inject_faults
 from tff_adaptive.simulation.metrics_writers import CSVMetricsWriter
 from tff_adaptive.simulation.metrics_writers import MetricsWriter
 from tff_adaptive.simulation.metrics_writers import TensorBoardMetricsWriter
 from tff_adaptive.simulation.pooled_data import build_pooled_cohort_fn
 from tff_adaptive.simulation.prefetching import CohortPrefetcher
+from tff_adaptive.simulation.rejected_clients import find_rejected
+from tff_adaptive.simulation.rejected_clients import RejectedClientsWriter
 from tff_adaptive.simulation.run_directory import RunDirectory
 from tff_adaptive.simulation.sampling import build_client_sampling
+from tff_adaptive.simulation.sampling import build_poisson_client_sampling
 from tff_adaptive.simulation.sqlite_data import load_sqlite_clients
 from tff_adaptive.simulation.sqlite_writing import write_sqlite_clients
 from tff_adaptive.simulation.task import Protocol

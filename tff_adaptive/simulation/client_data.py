@@ -90,6 +90,10 @@ class ClientArrays(abc.ABC):
   def num_examples(self, client_id: str) -> int:
     """Returns how many examples a client holds; KeyError if it is unknown."""
 
+  def known_num_examples(self, client_id: str) -> Optional[int]:
+    """Returns how many examples a client holds; None if it had to be read."""
+    return self.num_examples(client_id)
+
   @abc.abstractmethod
   def examples(self, client_id: str) -> feature_arrays.Examples:
     """Returns a client's features, arrays of shape [num_examples, ...]."""
@@ -395,15 +399,33 @@ class LazyClientArrays(ClientArrays):
     """The size of the clients that are kept now, in bytes."""
     return self._cached_bytes
 
+  def __getstate__(self) -> dict[str, Any]:
+    """Returns what is sent to another process, which reads for itself."""
+    return {
+        **self.__dict__,
+        '_cache': collections.OrderedDict(),
+        '_cached_bytes': 0,
+        '_lock': None,
+    }
+
+  def __setstate__(self, state: dict[str, Any]):
+    self.__dict__.update(state)
+    self._lock = threading.Lock()
+
   def num_examples(self, client_id: str) -> int:
     """Returns how many examples a client holds; KeyError if it is unknown."""
+    known = self.known_num_examples(client_id)
+    if known is None:
+      self.examples(client_id)
+      known = self._read_sizes[client_id]
+    return known
+
+  def known_num_examples(self, client_id: str) -> Optional[int]:
+    """Returns how many examples a client holds; None if it had to be read."""
     self.position(client_id)
     if client_id in self._read_sizes:
       return self._read_sizes[client_id]
-    if client_id in self._known_sizes:
-      return self._known_sizes[client_id]
-    self.examples(client_id)
-    return self._read_sizes[client_id]
+    return self._known_sizes.get(client_id)
 
   def examples(self, client_id: str) -> feature_arrays.Examples:
     """Returns a client's features, arrays of shape [num_examples, ...]."""

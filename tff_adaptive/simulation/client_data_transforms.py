@@ -15,6 +15,7 @@
 
 import collections
 from collections.abc import Callable, Iterable, Mapping
+from typing import Optional
 
 import numpy as np
 import tensorflow as tf
@@ -270,13 +271,16 @@ def _with_rows(
 
 
 class _Sizes(Mapping):
-  """The numbers of examples of clients, asked of their source."""
+  """The numbers of examples of clients, as far as their source knows them."""
 
   def __init__(self, source: client_data.ClientArrays):
     self._source = source
 
   def __getitem__(self, client_id: str) -> int:
-    return self._source.num_examples(client_id)
+    size = self._source.known_num_examples(client_id)
+    if size is None:
+      raise KeyError(client_id)
+    return size
 
   def __iter__(self):
     return iter(self._source.client_ids)
@@ -295,6 +299,10 @@ class _View(client_data.ClientArrays):
   def num_examples(self, client_id: str) -> int:
     self.position(client_id)
     return self._source.num_examples(client_id)
+
+  def known_num_examples(self, client_id: str) -> Optional[int]:
+    self.position(client_id)
+    return self._source.known_num_examples(client_id)
 
   def examples(self, client_id: str) -> feature_arrays.Examples:
     self.position(client_id)
@@ -316,6 +324,11 @@ class _Part(_View):
   def num_examples(self, client_id: str) -> int:
     self.position(client_id)
     return len(self._choose(client_id))
+
+  def known_num_examples(self, client_id: str) -> Optional[int]:
+    if super().known_num_examples(client_id) is None:
+      return None
+    return self.num_examples(client_id)
 
   def examples(self, client_id: str) -> feature_arrays.Examples:
     positions = self._choose(client_id)

@@ -16,7 +16,7 @@
 import collections
 from collections.abc import Iterable, Mapping, Sequence
 import itertools
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, Optional, Union
 
 import attrs
 import numpy as np
@@ -26,6 +26,7 @@ from tff_adaptive.simulation import augmentation as augmentation_lib
 from tff_adaptive.simulation import batching
 from tff_adaptive.simulation import client_data
 from tff_adaptive.simulation import feature_arrays
+from tff_adaptive.simulation import packed_batches
 from tff_adaptive.simulation import random_streams
 
 Batch = feature_arrays.Examples
@@ -34,25 +35,6 @@ Batch = feature_arrays.Examples
 DATA_KEY = 'data'
 ID_KEY = 'client_id'
 STATE_KEY = 'client_state'
-
-
-class PackedBatches(NamedTuple):
-  """The batches of all clients of a round, as rows and numbers of rows.
-
-  Attributes:
-    rows: Feature names and arrays of shape [num_rows, ...].
-    order: The row numbers of all batches one after the other, int64 of shape
-      [num_examples].
-    offsets: Where in `order` each batch starts, int64 of shape
-      [num_batches + 1].
-    starts: The number of each client's first batch, int64 of shape
-      [num_clients + 1].
-  """
-
-  rows: Mapping[str, np.ndarray]
-  order: np.ndarray
-  offsets: np.ndarray
-  starts: np.ndarray
 
 
 def _as_ids(client_ids: Iterable[str]) -> tuple[str, ...]:
@@ -81,11 +63,16 @@ class Cohort(Sequence):
       anew; None (the default) for none. Keyword-only.
     packed: The batches of all clients, where they have been read ahead, see
       `fetch`. Keyword-only.
+    step_limits: How many of its batches a client trains on, the first ones, by
+      its id; clients that are not named (by default none is) train on all.
+      Keyword-only.
+    dropped_out: The clients that were sampled, too, and take no part; nobody by
+      default. They are only counted. Keyword-only.
 
   Raises:
     KeyError: If the source does not know a client.
     TypeError: If `seed` or `round_num` is not an integer.
-    ValueError: If `seed` or `round_num` is negative.
+    ValueError: If `seed`, `round_num` or a limit is negative.
 
   Example:
 
@@ -115,8 +102,12 @@ class Cohort(Sequence):
           attrs.validators.instance_of(augmentation_lib.Augmentation)
       ),
   )
-  packed: Optional[PackedBatches] = attrs.field(
+  packed: Optional[packed_batches.PackedBatches] = attrs.field(
       default=None, kw_only=True, repr=False
+  )
+  step_limits: Mapping[str, int] = attrs.field(factory=dict, kw_only=True)
+  dropped_out: tuple[str, ...] = attrs.field(
+      default=(), converter=_as_ids, kw_only=True
   )
 
   def __attrs_post_init__(self):
@@ -132,6 +123,12 @@ class Cohort(Sequence):
       )
     for client_id in self.client_ids:
       self.source.position(client_id)
+    for client_id, limit in self.step_limits.items():
+      if limit < 0:
+        raise ValueError(
+            '`step_limits` must not be negative, found '
+            f'{limit} for client {client_id!r}.'
+        )
 
   def __len__(self) -> int:
     return len(self.client_ids)
@@ -159,11 +156,15 @@ class Cohort(Sequence):
       return attrs.evolve(self, client_ids=ids, packed=None)
     rows = self._training_rows(index)
     num_rows = len(next(iter(rows.values())))
-    num_epochs = self.plan.num_epochs if num_rows else 1
+    all_sizes = batching.batch_sizes(self.plan, self.num_examples(index))
+    num_rows_of_epoch = max(sum(all_sizes) // self.plan.num_epochs, 1)
+    starts = range(num_rows_of_epoch, num_rows, num_rows_of_epoch)
     # Batching by tf.data needs no traced function, so no memory is left behind.
     dataset = None
-    for ends in np.split(np.arange(num_rows), num_epochs):
-      epoch = tf.data.Dataset.from_tensor_slices(_take(rows, ends))
+    for places in np.split(np.arange(num_rows), starts):
+      epoch = tf.data.Dataset.from_tensor_slices(
+          packed_batches.take(rows, places)
+      )
       epoch = epoch.batch(self.plan.batch_size)
       dataset = epoch if dataset is None else dataset.concatenate(epoch)
     return dataset
@@ -171,16 +172,19 @@ class Cohort(Sequence):
   def _training_rows(self, index: int) -> Batch:
     """Returns the examples of all batches of a client, one after the other."""
     if self.packed is not None:
-      return _packed_rows(self.packed, range(len(self))[index])
+      return packed_batches.rows_of(self.packed, range(len(self))[index])
     order = self._example_order(index, self._shuffling())
+    num_rows = sum(self.batch_sizes(index))
     client_id = self.client_ids[index]
-    examples = self.source.take(client_id, order)
     if self.augmentation is None:
-      return examples
+      return self.source.take(client_id, order[:num_rows])
     generator = random_streams.stream(
         self.seed, random_streams.AUGMENTATION, self.round_num, client_id
     )
-    return self.augmentation(examples, generator, client_id)
+    # Also of what is left out, so that the rest is augmented as ever.
+    examples = self.source.take(client_id, order)
+    examples = self.augmentation(examples, generator, client_id)
+    return packed_batches.take(examples, slice(num_rows))
 
   def num_examples(self, index: int) -> int:
     """Returns how many examples the client at a place holds, used or not."""
@@ -188,7 +192,7 @@ class Cohort(Sequence):
 
   def num_steps(self, index: int) -> int:
     """Returns how many batches the client at a place has in this round."""
-    return batching.num_steps(self.plan, self.num_examples(index))
+    return len(self.batch_sizes(index))
 
   def arrays(self, index: int) -> feature_arrays.Examples:
     """Returns all examples of the client at a place, as they are stored."""
@@ -204,7 +208,7 @@ class Cohort(Sequence):
       An int64 array of positions for every batch, in the order of training.
     """
     order = self._example_order(index, self._shuffling())
-    ends = np.cumsum(self._batch_sizes(index), dtype=np.int64)
+    ends = np.cumsum(self.batch_sizes(index), dtype=np.int64)
     return np.split(order, ends)[:-1]
 
   def _shuffling(self) -> random_streams.StreamFamily:
@@ -215,7 +219,7 @@ class Cohort(Sequence):
   def _example_order(
       self, index: int, shuffling: random_streams.StreamFamily
   ) -> np.ndarray:
-    """Returns the positions of the examples of all batches, one by one."""
+    """Returns a client's examples of all batches, those left out as well."""
     client_id = self.client_ids[index]
     return batching.example_order(
         self.plan,
@@ -223,8 +227,10 @@ class Cohort(Sequence):
         shuffling.start(client_id) if self.plan.shuffle else None,
     )
 
-  def _batch_sizes(self, index: int) -> list[int]:
-    return batching.batch_sizes(self.plan, self.num_examples(index))
+  def batch_sizes(self, index: int) -> list[int]:
+    """Returns how many examples each batch of the client at a place has."""
+    sizes = batching.batch_sizes(self.plan, self.num_examples(index))
+    return sizes[: self.step_limits.get(self.client_ids[index])]
 
   def batches(self, index: int) -> list[Batch]:
     """Returns the batches of the client at a place, as arrays.
@@ -237,10 +243,13 @@ class Cohort(Sequence):
       [batch_size or less, ...]; an empty list for an empty client.
     """
     rows = self._training_rows(index)
-    ends = _offsets(self._batch_sizes(index))
-    return [_take(rows, slice(*bounds)) for bounds in zip(ends[:-1], ends[1:])]
+    ends = packed_batches.offsets(self.batch_sizes(index))
+    return [
+        packed_batches.take(rows, slice(*bounds))
+        for bounds in zip(ends[:-1], ends[1:])
+    ]
 
-  def pack(self) -> PackedBatches:
+  def pack(self) -> packed_batches.PackedBatches:
     """Returns the batches of all clients together.
 
     Returns:
@@ -261,29 +270,40 @@ class Cohort(Sequence):
     if self.packed is not None:
       return self.packed
     clients = range(len(self))
-    sizes = [self._batch_sizes(index) for index in clients]
-    rows, order = self._rows_and_order()
-    return PackedBatches(
+    sizes = [self.batch_sizes(index) for index in clients]
+    rows, order = self._rows_and_order(list(map(sum, sizes)))
+    return packed_batches.PackedBatches(
         rows,
         order,
-        _offsets(list(itertools.chain.from_iterable(sizes))),
-        _offsets(list(map(len, sizes))),
+        packed_batches.offsets(list(itertools.chain.from_iterable(sizes))),
+        packed_batches.offsets(list(map(len, sizes))),
     )
 
-  def _rows_and_order(self) -> tuple[Mapping[str, np.ndarray], np.ndarray]:
-    """Returns rows, and which of them are in the batches one by one."""
+  def _rows_and_order(
+      self, lengths: list[int]
+  ) -> tuple[Mapping[str, np.ndarray], np.ndarray]:
+    """Returns rows, and which of them are in the batches one by one.
+
+    Args:
+      lengths: How many examples all batches of a client have together.
+    """
     clients = range(len(self))
     if self.augmentation is not None:
       rows = self._join([self._training_rows(index) for index in clients])
       return rows, np.arange(len(next(iter(rows.values()))))
     shuffling = self._shuffling()
-    orders = [self._example_order(index, shuffling) for index in clients]
+    orders = [
+        self._example_order(index, shuffling)[:length]
+        for index, length in zip(clients, lengths)
+    ]
     if isinstance(self.source, client_data.PackedClientArrays):
       rows = self.source.values
       orders = list(map(self.source.rows, self.client_ids, orders))
     else:
       rows = self._join([self.arrays(index) for index in clients])
-      firsts = _offsets([self.num_examples(index) for index in clients])
+      firsts = packed_batches.offsets(
+          [self.num_examples(index) for index in clients]
+      )
       orders = list(map(np.add, orders, firsts))
     return rows, np.concatenate([np.zeros(0, np.int64), *orders])
 
@@ -376,20 +396,3 @@ class StatefulCohort(Cohort):
             self.state_spec,
         )
     )
-
-
-def _packed_rows(packed: PackedBatches, client: int) -> Batch:
-  """Returns the examples of all batches of one of the packed clients."""
-  first, last = packed.offsets[packed.starts[client : client + 2]]
-  return _take(packed.rows, packed.order[first:last])
-
-
-def _take(rows: Mapping[str, np.ndarray], places: Any) -> Batch:
-  return collections.OrderedDict(
-      (name, array[places]) for name, array in rows.items()
-  )
-
-
-def _offsets(lengths: list[int]) -> np.ndarray:
-  """Where parts of these lengths begin, and where the last one ends."""
-  return np.cumsum([0, *lengths], dtype=np.int64)

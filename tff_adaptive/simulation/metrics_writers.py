@@ -21,8 +21,6 @@ checkpoint decides how far a run has come.
 import abc
 import collections
 from collections.abc import Mapping, Sequence
-import contextlib
-import csv
 import io
 import itertools
 import os
@@ -37,6 +35,7 @@ from tensorboard.compat.proto import summary_pb2
 from tensorboard.summary.writer import record_writer
 
 from tff_adaptive import _atomic_files
+from tff_adaptive.simulation import _log_files
 from tff_adaptive.simulation import structures
 
 ROUND_NUM_KEY = 'round_num'
@@ -123,6 +122,18 @@ class MetricsWriter(abc.ABC):
       OSError: If the row cannot be written; names the file.
     """
 
+  def write_rejected(self, round_num: int, rejected: Sequence[tuple[str, str]]):
+    """Adds the clients that the same round has rejected; by default nothing.
+
+    Args:
+      round_num: The number of the round.
+      rejected: The id of every rejected client, and why it is; see
+        `tff_adaptive.client_works.Rejection`.
+
+    Raises:
+      OSError: If it cannot be written; names the file.
+    """
+
   def flush(self):
     """Returns when all rows written are safe on the disk."""
 
@@ -144,46 +155,6 @@ def _format(value: Any) -> str:
   if array.dtype.kind == 'S':
     return array.item().decode()
   return repr(float(array))
-
-
-class _LogFile:
-  """A file to which whole pieces are added; errors are sentences.
-
-  Every piece is handed to the system at once: a killed process loses none.
-  """
-
-  def __init__(self, path: pathlib.Path):
-    self._path = path
-    with _atomic_files.write_errors_of(path):
-      self._file = open(path, 'ab', buffering=0)
-      self._size = self._file.seek(0, os.SEEK_END)
-
-  def write(self, data: bytes):
-    """Adds a piece, or nothing if it raises."""
-    with _atomic_files.write_errors_of(self._path):
-      try:
-        rest = memoryview(data)
-        while rest:
-          rest = rest[self._file.write(rest) :]
-      except OSError:
-        with contextlib.suppress(OSError):
-          self._file.truncate(self._size)
-        raise
-    self._size += len(data)
-
-  def sync(self):
-    """Returns when everything is on the disk."""
-    with _atomic_files.write_errors_of(self._path):
-      os.fsync(self._file.fileno())
-
-  def close(self):
-    self._file.close()
-
-
-def _to_line(values: Sequence[str]) -> str:
-  buffer = io.StringIO()
-  csv.writer(buffer, lineterminator='\n').writerow(values)
-  return buffer.getvalue()
 
 
 class CSVMetricsWriter(MetricsWriter):
@@ -208,7 +179,7 @@ class CSVMetricsWriter(MetricsWriter):
     """
     self._path = pathlib.Path(path)
     self._columns: list[str] = []
-    self._file: Optional[_LogFile] = None
+    self._file: Optional[_log_files.LogFile] = None
 
   def resume(self, round_num: int):
     """Keeps the header and the rows up to `round_num`.
@@ -225,7 +196,7 @@ class CSVMetricsWriter(MetricsWriter):
       self._columns = []
       self._path.unlink(missing_ok=True)
       return
-    header, rows = _read_rows(self._path)
+    header, rows = _log_files.read_rows(self._path)
     rows = rows[:round_num]
     if [row[0] for row in rows] != [str(i + 1) for i in range(round_num)]:
       raise MetricsFileError(
@@ -243,8 +214,8 @@ class CSVMetricsWriter(MetricsWriter):
     if new:
       self._add_columns(new)
     if self._file is None:
-      self._file = _LogFile(self._path)
-    line = _to_line(
+      self._file = _log_files.LogFile(self._path)
+    line = _log_files.to_line(
         [
             _format(values[name]) if name in values else ''
             for name in self._columns
@@ -254,7 +225,7 @@ class CSVMetricsWriter(MetricsWriter):
 
   def _add_columns(self, names: Sequence[str]):
     """Puts new columns before `seconds` and rewrites the rows there are."""
-    rows = _read_rows(self._path)[1] if self._columns else []
+    rows = _log_files.read_rows(self._path)[1] if self._columns else []
     old = self._columns
     columns = [name for name in [*old, *names] if name != SECONDS_KEY]
     if SECONDS_KEY in old or SECONDS_KEY in names:
@@ -267,7 +238,9 @@ class CSVMetricsWriter(MetricsWriter):
   def _rewrite(self, rows: Sequence[Sequence[str]]):
     """Replaces the file by the header and `rows`, atomically."""
     with _atomic_files.replacing(self._path) as file:
-      file.writelines(_to_line(row).encode() for row in [self._columns, *rows])
+      file.writelines(
+          _log_files.to_line(row).encode() for row in [self._columns, *rows]
+      )
 
   def flush(self):
     """Waits until the rows are on the disk."""
@@ -279,21 +252,6 @@ class CSVMetricsWriter(MetricsWriter):
     if self._file is not None:
       self._file.close()
       self._file = None
-
-
-def _read_rows(path: pathlib.Path) -> tuple[list[str], list[list[str]]]:
-  """Returns the header and the whole rows; a row cut short is left out."""
-  try:
-    with open(path, encoding='utf-8', newline='') as file:
-      text = file.read()
-  except FileNotFoundError:
-    return [], []
-  whole = text[: text.rfind('\n') + 1]
-  lines = list(csv.reader(io.StringIO(whole)))
-  if not lines:
-    return [], []
-  header = lines[0]
-  return header, [row for row in lines[1:] if len(row) == len(header)]
 
 
 class TensorBoardMetricsWriter(MetricsWriter):
@@ -312,7 +270,7 @@ class TensorBoardMetricsWriter(MetricsWriter):
       directory: The folder of the event files.
     """
     self._directory = pathlib.Path(directory)
-    self._file: Optional[_LogFile] = None
+    self._file: Optional[_log_files.LogFile] = None
 
   def resume(self, round_num: int):
     """Starts an event file that hides older events beyond `round_num`."""
@@ -327,7 +285,7 @@ class TensorBoardMetricsWriter(MetricsWriter):
         f'events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.'
         f'{os.getpid()}.{next(_event_file_numbers)}'
     )
-    self._file = _LogFile(self._directory / name)
+    self._file = _log_files.LogFile(self._directory / name)
     self._add(file_version=_EVENT_FILE_VERSION)
     if round_num > 0:
       start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)

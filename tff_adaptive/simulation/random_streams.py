@@ -29,6 +29,7 @@ import numpy as np
 
 # What a stream is for. Part of its key, so that two uses never share numbers.
 AUGMENTATION = 'augmentation'
+CLIENT_DROP_OUT = 'client_drop_out'
 CLIENT_SUBSET = 'client_subset'
 DATA_SPLIT = 'data_split'
 DROPOUT = 'dropout'
@@ -38,6 +39,7 @@ PARTITION = 'partition'
 SAMPLING = 'sampling'
 SERVER_NOISE = 'server_noise'
 SHUFFLING = 'shuffling'
+STRAGGLING = 'straggling'
 
 Key = Union[int, str]
 

@@ -94,6 +94,11 @@ class RunDirectory:
     return self.path / 'metrics.csv'
 
   @property
+  def rejected_clients_csv(self) -> pathlib.Path:
+    """One row for every client that a round has rejected, if any has."""
+    return self.path / 'rejected_clients.csv'
+
+  @property
   def tensorboard(self) -> pathlib.Path:
     """The folder of TensorBoard's event files."""
     return self.path / 'tensorboard'

@@ -16,6 +16,8 @@
 from collections.abc import Callable, Sequence
 import numbers
 
+import numpy as np
+
 from tff_adaptive.simulation import random_streams
 
 
@@ -67,13 +69,71 @@ def build_client_sampling(
   _check_sizes(ids, clients_per_round, replace)
 
   def sample(round_num: int) -> tuple[str, ...]:
-    if round_num < 0:
-      raise ValueError(f'`round_num` must not be negative, found {round_num}.')
-    generator = random_streams.stream(seed, random_streams.SAMPLING, round_num)
+    generator = _start_stream(seed, round_num)
     chosen = generator.choice(len(ids), clients_per_round, replace=replace)
     return tuple(ids[i] for i in chosen)
 
   return sample
+
+
+def build_poisson_client_sampling(
+    client_ids: Sequence[str], clients_per_round: int, seed: int
+) -> Callable[[int], tuple[str, ...]]:
+  """Builds the Poisson sampling of a cohort for every round.
+
+  Every client takes part with probability clients_per_round / number of
+  clients, whoever else does: `clients_per_round` is the mean size of a cohort,
+  which is binomial, and may be 0. A process of `tff_adaptive.algorithms` goes
+  through a round without clients and leaves its model as it was, unless
+  differential privacy adds noise to it.
+
+  As with `build_client_sampling`, the cohort is a pure function of the seed and
+  the round number.
+
+  Args:
+    client_ids: All clients, in a fixed order; the cohorts depend on the order.
+    clients_per_round: Clients in a cohort in the mean, a positive integer, at
+      most the number of clients.
+    seed: The seed of the experiment, a non-negative integer.
+
+  Returns:
+    A function from a round number (a non-negative integer) to the ids of that
+    round's cohort, in random order.
+
+  Raises:
+    TypeError: If `clients_per_round` or `seed` is not an integer.
+    ValueError: If there is no client, an id occurs twice, or
+      `clients_per_round` is not positive, or larger than the number of clients;
+      from the returned function, if the round number is negative.
+
+  Example:
+
+    >>> cohort_fn = build_poisson_client_sampling(['a', 'b', 'c'], 2, seed=1)
+    >>> cohort_fn(7) == cohort_fn(7)
+    True
+
+  References:
+    McMahan et al., Learning Differentially Private Recurrent Language Models,
+    ICLR 2018, https://arxiv.org/abs/1710.06963, Algorithm 1.
+  """
+  ids = tuple(client_ids)
+  random_streams.check_seed(seed)
+  _check_sizes(ids, clients_per_round, replace=False)
+  probability = clients_per_round / len(ids)
+
+  def sample(round_num: int) -> tuple[str, ...]:
+    generator = _start_stream(seed, round_num)
+    chosen = np.flatnonzero(generator.random(len(ids)) < probability)
+    return tuple(ids[i] for i in generator.permutation(chosen))
+
+  return sample
+
+
+def _start_stream(seed: int, round_num: int) -> np.random.Generator:
+  """Returns the random numbers of a round's sampling."""
+  if round_num < 0:
+    raise ValueError(f'`round_num` must not be negative, found {round_num}.')
+  return random_streams.stream(seed, random_streams.SAMPLING, round_num)
 
 
 def _check_sizes(

@@ -134,6 +134,14 @@ class _File:
             f'{", ".join(missing) if found else "the table"} is missing.'
         )
 
+  def __getstate__(self) -> pathlib.Path:
+    # Another process opens the file for itself.
+    return self.path
+
+  def __setstate__(self, path: pathlib.Path):
+    self.path = path
+    self._local = threading.local()
+
   def fetch(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
     """Returns the rows of a query."""
     try:

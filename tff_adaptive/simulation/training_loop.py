@@ -32,6 +32,7 @@ from tff_adaptive.simulation import interrupts
 from tff_adaptive.simulation import metrics_writers
 from tff_adaptive.simulation import prefetching
 from tff_adaptive.simulation import progress as progress_lib
+from tff_adaptive.simulation import rejected_clients
 
 
 class TrainingInterrupted(KeyboardInterrupt):
@@ -152,24 +153,25 @@ class _Run:
     return self._plan.evaluate_fn(self._plan.get_weights(state))
 
   def train_one_round(self):
-    """Returns the output of the next round, its evaluation and its seconds.
+    """Returns the next round: cohort, output, evaluation and seconds.
 
     Nothing of the run changes here, so it may be interrupted at any point.
     """
     start = time.perf_counter()
     cohort = self.cohort_fn(self.round_num)
+    clients = cohort
     if self._plan.client_states:
-      cohort = self._plan.client_states.add_to(cohort)
-    output = self._plan.process.next(self.state, cohort)
+      clients = self._plan.client_states.add_to(cohort)
+    output = self._plan.process.next(self.state, clients)
     seconds = time.perf_counter() - start
     round_num = self.round_num + 1
     is_due = round_num % self._plan.rounds_per_evaluation == 0
     evaluation = None
     if is_due or round_num == self._plan.total_rounds:
       evaluation = self.evaluate(output.state)
-    return output, evaluation, seconds
+    return cohort, output, evaluation, seconds
 
-  def record(self, output, evaluation, seconds):
+  def record(self, cohort, output, evaluation, seconds):
     """Makes the output of a round the state of the run, and returns its row."""
     self.state = output.state
     self.round_num += 1
@@ -177,18 +179,20 @@ class _Run:
     metrics = output.metrics
     if self._plan.client_states:
       metrics = self._plan.client_states.keep(self.round_num, metrics)
-    row = self._call_callbacks(metrics)
+    row = self._call_callbacks(cohort, metrics)
     row[metrics_writers.SECONDS_KEY] = round(seconds, 6)
+    rejected = rejected_clients.find_rejected(cohort, metrics)
     for writer in self._plan.writers:
       writer.write(self.round_num, row)
+      writer.write_rejected(self.round_num, rejected)
     is_due = self.round_num % self._plan.rounds_per_checkpoint == 0
     if is_due or self.finished:
       self.save()
     return row
 
-  def _call_callbacks(self, metrics):
+  def _call_callbacks(self, cohort, metrics):
     """Shows the round to every callback, and returns its row."""
-    round_end = self._new_round_end(metrics)
+    round_end = self._new_round_end(cohort, metrics)
     stops = []
     # All of them: a callback that stops keeps no other from its turn.
     for callback in self._plan.callbacks:
@@ -197,12 +201,12 @@ class _Run:
     self.stopped = any(stops)
     if self.stopped and self.evaluation is None:
       self.evaluation = self.evaluate(self.state)
-      round_end = self._new_round_end(metrics)
+      round_end = self._new_round_end(cohort, metrics)
       for callback in self._plan.callbacks:
         _measure(callback, round_end)
     return round_end.metrics
 
-  def _new_round_end(self, metrics):
+  def _new_round_end(self, cohort, metrics):
     """Returns what callbacks see of the newest round."""
     return callbacks_lib.RoundEnd(
         round_num=self.round_num,
@@ -211,6 +215,7 @@ class _Run:
         metrics=metrics_writers.flatten_metrics(metrics, self.evaluation),
         evaluation=self.evaluation,
         evaluate=self._plan.evaluate_fn,
+        cohort=cohort,
     )
 
   def save(self):

@@ -26,6 +26,8 @@ from experiments.claims.claim import Status
 from tests.experiments.claims import fake_lab
 from tests.experiments.reports import made_up_runs
 
+_GROUPS = ('alpha = 1', 'alpha = 0.1', 'alpha = 0.01')
+
 
 def _spend(sgd, other):
   """Rounds of FedAvg and of something else, in the place of `train`."""
@@ -121,15 +123,16 @@ class DeltaSgdRunsTest(parameterized.TestCase):
     self.lab = claims.Workbench(pathlib.Path(folder))
     self.table = self.lab.find_table('delta_sgd/table_1')
 
-  def _write(self, accuracies, others=0.9):
+  def _write(self, accuracies, num_seeds, others=0.9):
     """Writes runs with accuracies of Delta-SGD by group."""
     for cell in self.table.cells:
       if cell.column == 'MNIST':
         is_ours = cell.row == 'Delta-SGD'
         accuracy = accuracies[cell.group] if is_ours else others
-        made_up_runs.write_run(
-            self.lab.runs_dir / cell.experiment_name / 'seed_0',
-            [accuracy] * 500,
+        made_up_runs.write_cell(
+            self.lab.runs_dir,
+            cell,
+            [[accuracy] * 500] * num_seeds,
             task='mnist',
             total_rounds=500,
             client_batch_size=64,
@@ -142,12 +145,22 @@ class DeltaSgdRunsTest(parameterized.TestCase):
       ('is_behind_once', (0.92, 0.92, 0.89), Status.FAILS, Status.FAILS),
   )
   def test_lead(self, accuracies, as_good, leads):
-    groups = ('alpha = 1', 'alpha = 0.1', 'alpha = 0.01')
-    self._write(dict(zip(groups, accuracies)))
+    self._write(dict(zip(_GROUPS, accuracies)), num_seeds=2)
     verdict = delta_sgd.as_good_without_tuning(self.lab)
     self.assertEqual(verdict.status, as_good)
-    self.assertIn('one seed', verdict.evidence)
+    self.assertEqual(list(verdict.numbers), [f'{g}, MNIST' for g in _GROUPS])
     self.assertEqual(delta_sgd.leads_without_tuning(self.lab).status, leads)
+
+  def test_one_seed_leaves_the_lead_open(self):
+    self._write(dict.fromkeys(_GROUPS, 0.92), num_seeds=1)
+    for check in (
+        delta_sgd.as_good_without_tuning,
+        delta_sgd.leads_without_tuning,
+    ):
+      verdict = check(self.lab)
+      self.assertEqual(verdict.status, Status.OPEN)
+      self.assertIn('Delta-SGD 92.00', verdict.evidence)
+      self.assertIn('one seed', verdict.evidence)
 
   def test_without_runs(self):
     verdict = delta_sgd.as_good_without_tuning(self.lab)

@@ -13,11 +13,14 @@
 # limitations under the License.
 """Tests of the binary's adapters and matrix, as it is called."""
 
+import contextlib
+import io
 import json
 import pathlib
 import shlex
 import sys
 import tempfile
+from unittest import mock
 
 from absl import flags
 from absl.testing import absltest
@@ -26,8 +29,10 @@ import pytest
 
 from experiments import command_line
 from experiments import conformance
+from experiments.conformance_kit import matrix
 from tests.experiments import binary_testing
 from tests.experiments.conformance_kit import golden_testing
+from tests.tff_adaptive import file_testing
 
 
 def _write_goldens(folder, *configs):
@@ -89,6 +94,29 @@ class ConformanceTest(parameterized.TestCase):
     )
     self.assertEqual(result.returncode, 1, result.stderr)
 
+  def test_skipping_everything_is_no_success(self):
+    script = (
+        golden_testing.ROOT / 'experiments/conformance_kit/numpy_adapter.py'
+    )
+    goldens = _write_goldens(self._folder, {'server': {'name': 'fedexp'}})
+    command = shlex.join([sys.executable, str(script)])
+    values = _parse(goldens, f'--adapter=command:{command}')
+    out = io.StringIO()
+    with (
+        contextlib.redirect_stdout(out),
+        self.assertRaisesRegex(
+            command_line.UserError, 'skipped all 1 runs of .*nothing was comp'
+        ),
+    ):
+      conformance.main(values)
+    self.assertIn('0 passed, 0 failed, 1 skipped', out.getvalue())
+
+  def test_a_file_without_runs_is_refused(self):
+    path = pathlib.Path(self._folder) / 'goldens.json'
+    path.write_text('{"runs": [], "problems": []}', encoding='utf-8')
+    with self.assertRaisesRegex(command_line.UserError, 'has no run; list'):
+      conformance.main(_parse(f'--goldens={path}'))
+
   @parameterized.named_parameters(
       ('nothing', []),
       ('both', ['--goldens=x', '--matrix']),
@@ -112,6 +140,18 @@ class ConformanceTest(parameterized.TestCase):
     values = _parse(_write_goldens(self._folder, {}), f'--adapter={adapter}')
     with self.assertRaisesRegex(command_line.UserError, message):
       conformance.main(values)
+
+  def test_a_full_disk_leaves_the_file_of_the_matrix_as_it_was(self):
+    path = pathlib.Path(self._folder) / 'matrix.md'
+    path.write_text('before', encoding='utf-8')
+    with (
+        mock.patch.object(matrix, 'to_markdown', return_value='after\n'),
+        contextlib.redirect_stdout(io.StringIO()),
+        file_testing.max_file_size(1),
+        self.assertRaisesRegex(command_line.UserError, 'could not write'),
+    ):
+      conformance.main(_parse('--matrix', f'--markdown={path}'))
+    self.assertEqual(path.read_text(encoding='utf-8'), 'before')
 
   @pytest.mark.slow
   def test_matrix_is_printed_and_written(self):

@@ -73,6 +73,7 @@ class CheckTest(parameterized.TestCase):
     self.assertEqual(str(result), 'tiny quadratic nan 2e-05 FAIL')
 
   @parameterized.named_parameters(
+      ('none', [], 'found 0 iterates, expected 2: the weights'),
       ('too_few', _RIGHT[:1], 'found 1 iterates, expected 2: the weights'),
       (
           'too_short',
@@ -105,6 +106,22 @@ class CheckTest(parameterized.TestCase):
     result = conformance_kit.check(_Fake(_RIGHT), run, {})
     self.assertEqual(result.reason, "unknown problem 'quadratic'")
     self.assertFalse(result.skipped)
+
+  def test_an_empty_reference_never_passes(self):
+    run, problems = golden_testing.create_tiny_run()
+    run['trajectory'] = []
+    result = conformance_kit.check(_Fake([]), run, problems)
+    self.assertFalse(result.passed)
+    self.assertFalse(result.skipped)
+    self.assertIn('the trajectory of the file is empty', result.reason)
+
+  def test_a_reference_without_weights_never_passes(self):
+    run, problems = golden_testing.create_tiny_run()
+    for entry in run['trajectory']:
+      entry['server']['x'] = []
+    result = conformance_kit.check(_Fake([[], []]), run, problems)
+    self.assertFalse(result.passed)
+    self.assertIn('the reference has no weights', result.reason)
 
   def test_tolerance_grows_with_the_rounding_of_the_reference(self):
     run, problems = golden_testing.create_tiny_run()

@@ -13,12 +13,16 @@
 # limitations under the License.
 """Tests of adapters that are commands."""
 
+import pathlib
 import shlex
 import sys
+import tempfile
+import time
 
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
+import psutil
 import pytest
 
 from experiments import conformance_kit
@@ -29,6 +33,13 @@ _NUMPY = golden_testing.ROOT / 'experiments/conformance_kit/numpy_adapter.py'
 
 def _python(code):
   return shlex.join([sys.executable, '-c', code])
+
+
+def _is_alive(pid):
+  try:
+    return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+  except psutil.NoSuchProcess:
+    return False
 
 
 def _numpy_adapter():
@@ -94,6 +105,42 @@ class CommandAdapterTest(parameterized.TestCase):
         result.reason,
         'the command took more than 0.1 s; give it more with --adapter_timeout',
     )
+
+  def test_what_a_late_command_has_started_does_not_hold_the_run_up(self):
+    adapter = conformance_kit.CommandAdapter(
+        "sh -c 'sleep 60 & wait'", timeout=1.0
+    )
+    start = time.monotonic()
+    result = conformance_kit.check(adapter, *golden_testing.create_tiny_run())
+    self.assertIn('took more than 1 s', result.reason)
+    self.assertLess(time.monotonic() - start, 30.0)
+
+  def test_what_a_command_leaves_behind_is_ended(self):
+    folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+    script = (
+        f'sleep 60 & echo $! > {folder / "pid"}; '
+        'echo \'{"unsupported": "no quadratic"}\''
+    )
+    adapter = conformance_kit.CommandAdapter(shlex.join(['sh', '-c', script]))
+    start = time.monotonic()
+    result = conformance_kit.check(adapter, *golden_testing.create_tiny_run())
+    self.assertEqual(result.reason, 'no quadratic')
+    left_behind = int((folder / 'pid').read_text())
+    while _is_alive(left_behind) and time.monotonic() < start + 30.0:
+      time.sleep(0.01)
+    self.assertFalse(_is_alive(left_behind))
+
+  def test_a_run_that_is_larger_than_a_pipe_reaches_the_command(self):
+    adapter = conformance_kit.CommandAdapter(
+        _python(
+            'import json, sys; n = len(json.load(sys.stdin)["problem"]["x0"]); '
+            'print(json.dumps({"unsupported": str(n)}))'
+        )
+    )
+    run, problems = golden_testing.create_tiny_run()
+    problems['quadratic']['x0'] = [0.0] * 100_000
+    result = conformance_kit.check(adapter, run, problems)
+    self.assertEqual(result.reason, '100000')
 
   def test_command_that_reads_nothing_may_answer(self):
     adapter = conformance_kit.CommandAdapter(

@@ -36,6 +36,7 @@ _RAW = {
     'tuning_seed': 100,
     'seconds_per_start': 1,
     'tasks': {'digits': _TASK},
+    'excluded': {'emnist_ae': 'it has errors'},
     'default_methods': ['FedAvg'],
     'ranges': {'rate': {'flag': 'a', 'values': 'uniform(0,1)', 'reason': 'b'}},
     'methods': {'FedAvg': {'flags': [], 'search': ['rate']}},
@@ -79,6 +80,11 @@ class DefinitionsTest(parameterized.TestCase):
           "method FedAvg: search is one of rate, found 'rates'",
       ),
       (
+          'excluded',
+          {'excluded': {'digits': 'it is small'}},
+          "an excluded task is one of .* found 'digits'",
+      ),
+      (
           'default',
           {'default_methods': ['FedAvgM']},
           "default_methods is one of FedAvg, found 'FedAvgM'",
@@ -103,6 +109,17 @@ class DefinitionsTest(parameterized.TestCase):
   def test_unknown_names_are_refused(self, names, sentence):
     with self.assertRaisesRegex(flags.Error, sentence):
       _BOARD.restrict(**names)
+
+  def test_an_excluded_task_is_refused_with_the_reason(self):
+    with self.assertRaisesRegex(
+        flags.Error, '--tasks=emnist_ae is not on .*: it has errors'
+    ):
+      self._load().restrict(tasks=['digits', 'emnist_ae'])
+
+  def test_every_task_is_compared_or_excluded(self):
+    self.assertCountEqual(
+        [*_BOARD.tasks, *_BOARD.excluded], registry.ROWS[registry.TASK]
+    )
 
   def test_protocol_is_the_announced_one(self):
     self.assertEqual(_BOARD.protocol.total_rounds, 100)

@@ -14,6 +14,7 @@
 """Tests of running a leaderboard: stages, time and resumption."""
 
 import contextlib
+import dataclasses
 import io
 import itertools
 import pathlib
@@ -21,8 +22,11 @@ import tempfile
 
 from absl.testing import absltest
 
+from experiments import command_line
 from experiments.leaderboards import execution
+from experiments.leaderboards import failures
 from experiments.leaderboards import results as results_lib
+from experiments.sweeps import records
 from tests.experiments.leaderboards import board_testing
 from tests.experiments.sweeps import sweep_testing
 
@@ -44,14 +48,14 @@ class ExecutionTest(absltest.TestCase):
   def _run(self, max_seconds=_FOREVER, clock=None):
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-      is_finished = execution.run(
+      ending = execution.run(
           self.plan,
           num_at_once=4,
           max_seconds=max_seconds,
           command=sweep_testing.FAKE_TRAIN,
           **({} if clock is None else {'now': clock}),
       )
-    return is_finished, out.getvalue()
+    return ending, out.getvalue()
 
   def _runs(self):
     """Returns a line for every start, by run."""
@@ -61,8 +65,8 @@ class ExecutionTest(absltest.TestCase):
     }
 
   def test_runs_the_stages_and_nothing_twice(self):
-    is_finished, out = self._run()
-    self.assertTrue(is_finished)
+    ending, out = self._run()
+    self.assertEqual(ending, (True, []))
     titles = [line for line in out.splitlines() if line.endswith(' to run')]
     # The loss of the made-up program is the distance of the rate to 0.1, 0 by
     # default, and so one draw is the best on both tasks.
@@ -83,31 +87,105 @@ class ExecutionTest(absltest.TestCase):
 
     before = self._runs()
     self.assertLen(before, 14)
-    is_finished, out = self._run()
-    self.assertTrue(is_finished)
+    ending, out = self._run()
+    self.assertEqual(ending, (True, []))
     self.assertEqual(out, '')
     self.assertEqual(self._runs(), before)
 
   def test_after_the_time_no_run_begins_and_the_next_call_goes_on(self):
     # It is read at the start, before the first runs, and again and again.
     clock = itertools.chain([0.0, 1.0], itertools.repeat(11.0))
-    is_finished, out = self._run(10.0, lambda: next(clock))
-    self.assertFalse(is_finished)
+    ending, out = self._run(10.0, lambda: next(clock))
+    self.assertEqual(ending, (False, []))
     done = self._runs()
     self.assertLen(done, 4)
     self.assertNotIn('final runs', out)
 
-    is_finished, _ = self._run()
-    self.assertTrue(is_finished)
+    ending, _ = self._run()
+    self.assertEqual(ending, (True, []))
     after = self._runs()
     self.assertLen(after, 14)
     for name, text in done.items():
       self.assertEqual(after[name], text)
 
   def test_no_time_runs_nothing(self):
-    is_finished, _ = self._run(0.0)
-    self.assertFalse(is_finished)
+    ending, _ = self._run(0.0)
+    self.assertEqual(ending, (False, []))
     self.assertEqual(self._runs(), {})
+
+
+class FailureTest(absltest.TestCase):
+  """Of a method of which every run fails, and one of which none does."""
+
+  def setUp(self):
+    super().setUp()
+    self.folder = pathlib.Path(
+        self.enter_context(tempfile.TemporaryDirectory())
+    )
+    plan = board_testing.build_plan(
+        self.folder, tasks=('digits',), num_trials=1, total_rounds=3
+    )
+    self.mended = plan
+    self.plan = dataclasses.replace(plan, board=_break(plan.board))
+
+  def _run(self, plan):
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+      ending = execution.run(
+          plan,
+          num_at_once=2,
+          max_seconds=_FOREVER,
+          command=sweep_testing.FAKE_TRAIN,
+      )
+    return ending, out.getvalue()
+
+  def test_other_methods_go_on_and_failures_are_told(self):
+    ending, _ = self._run(self.plan)
+    self.assertTrue(ending.in_time)
+    self.assertEqual(
+        [trial.name for trial in ending.failed],
+        [
+            'FedAvg/defaults/seed_100',
+            'FedAvg/defaults/seed_0',
+            'FedAvg/defaults/seed_1',
+        ],
+    )
+    self.assertIn('it is thirteen', ending.failed[0].log.read_text())
+    results = results_lib.Results(self.plan)
+    self.assertEqual(list(results.tuned('digits')), ['Delta-SGD'])
+    self.assertEqual(failures.find(results), ending.failed)
+
+  def test_failures_are_tried_again_and_forgotten_once_they_end_well(self):
+    first, _ = self._run(self.plan)
+    again, out = self._run(self.plan)
+    self.assertEqual(again, first)
+    self.assertIn('tuning trials: 1 to run', out)
+
+    ending, _ = self._run(self.mended)
+    self.assertEqual(ending, (True, []))
+    self.assertEmpty(failures.find(results_lib.Results(self.mended)))
+
+  def test_a_damaged_note_is_one_sentence(self):
+    (self.folder / 'digits').mkdir()
+    (self.folder / 'digits' / 'failed.json').write_text('{')
+    with self.assertRaisesRegex(command_line.UserError, 'failed.json is dama'):
+      failures.find(results_lib.Results(self.plan))
+
+  def test_another_process_in_the_folder_is_no_failed_run(self):
+    with records.locked(self.folder / 'digits'):
+      with self.assertRaisesRegex(
+          command_line.EnvironmentalError, 'another sweep'
+      ):
+        self._run(self.plan)
+
+
+def _break(board):
+  """Gives FedAvg the rate with which the made-up program fails."""
+  fedavg = board.methods['FedAvg']
+  broken = dataclasses.replace(
+      fedavg, flags=(*fedavg.flags, '--client_learning_rate=13')
+  )
+  return dataclasses.replace(board, methods={**board.methods, 'FedAvg': broken})
 
 
 if __name__ == '__main__':

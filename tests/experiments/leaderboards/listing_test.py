@@ -13,6 +13,7 @@
 # limitations under the License.
 """Tests of what is still to run."""
 
+import dataclasses
 import pathlib
 import tempfile
 
@@ -65,6 +66,11 @@ class ListingTest(absltest.TestCase):
     self.assertEqual(
         [(entry.methods, entry.time) for entry in entries], [('all', 'unknown')]
     )
+
+  def test_commands_repeat_the_rules_that_were_given(self):
+    plan = dataclasses.replace(self.plan, given=('--trials=3',))
+    entries = self._entries(plan, per_method=False)
+    self.assertEndsWith(entries[0].command, ' --trials=3')
 
 
 if __name__ == '__main__':

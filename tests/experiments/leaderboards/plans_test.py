@@ -21,6 +21,7 @@ from absl.testing import absltest
 
 from experiments.leaderboards import definitions
 from experiments.leaderboards import plans
+from experiments.run_results import run_folder
 from experiments.sweeps import scores
 from tests.experiments.leaderboards import board_testing
 
@@ -58,7 +59,8 @@ class PlansTest(absltest.TestCase):
     selection = _PLAN.selection
     self.assertEqual(selection.name, 'train_loss_last20')
     self.assertIsNone(selection.evaluation_data)
-    self.assertEqual(scores.compute_score(selection, columns, 'accuracy'), 1.5)
+    run = run_folder.Run(pathlib.Path('run'), {'total_rounds': 100}, columns)
+    self.assertEqual(scores.compute_score(selection, run, 'accuracy'), 1.5)
 
   def test_methods_with_one_range_have_the_same_draws(self):
     plan = plans.Plan(definitions.load(), 'runs', 'data')

@@ -16,6 +16,7 @@
 import contextlib
 import csv
 import io
+import json
 import math
 import pathlib
 import tempfile
@@ -162,6 +163,24 @@ class OtherPagesTest(absltest.TestCase):
     self.assertIn('Nothing can be compared yet', text)
     self.assertIn('No method has all of its runs yet', text)
     self.assertFalse(list(self.results_dir.glob('*.png')))
+
+  def test_a_method_whose_runs_failed_is_shown_as_failed(self):
+    board_testing.write_tuning(self.plan, 'digits', 'FedAvg', _LOSSES)
+    board_testing.write_finals(
+        self.plan, 'digits', 'FedAvg', 1, dict.fromkeys(range(3), 0.9)
+    )
+    trial = self.plan.tuning('digits', 'SCAFFOLD')[0]
+    home = pathlib.Path(self.plan.output_dir) / 'digits'
+    (home / 'failed.json').write_text(json.dumps([trial.name]))
+    text = _write(self.plan, self.results_dir)
+    self.assertRegex(text, r'\| SCAFFOLD \| - \| - \| failed \| - ')
+    self.assertIn('missing above: SCAFFOLD on digits.', text)
+    self.assertIn(f'| digits | `{trial.name}` | `{trial.log}` |', text)
+    self.assertNotIn('FedAvg on digits', text)
+
+  def test_a_task_that_is_excluded_is_named_with_its_reason(self):
+    text = _write(self.plan, self.results_dir)
+    self.assertIn('Not on the leaderboard is `emnist_ae`: its metric', text)
 
   def test_pick_is_the_method_with_the_smallest_largest_loss(self):
     for task, scores in (

@@ -192,6 +192,10 @@ class FedoptPresetsTest(parameterized.TestCase):
       cells = self.tables[f'figure_{i}'].cells
       self.assertContainsSubset({c.experiment_name for c in cells}, shown)
 
+  def test_figures_that_choose_afterwards_are_stamped(self):
+    stamped = [name for name, table in self.tables.items() if table.stamp]
+    self.assertEqual(stamped, ['figure_3', 'figure_4'])
+
   def test_figure_3_varies_tau_alone(self):
     found = self._hyperparameters('figure_3', 'FedAdam', '1e-05', 'EMNIST CR')
     self.assertEqual(found['fedadam_epsilon'], (1e-5, _SPECIFIED))

@@ -103,6 +103,12 @@ class TableFilesTest(parameterized.TestCase):
       self.assertIsNone(table.cell(*key).published)
     self.assertIsNone(table.cells[0].published_std)
 
+  def test_a_figure_is_chosen_on_test_if_its_table_is(self):
+    self._write(dict(_TABLE, chosen_on_test=True))
+    self.assertTrue(self._read(_FIGURE, 'figure_1').chosen_on_test)
+    figure = dict(_FIGURE, chosen_on_test=False)
+    self.assertFalse(self._read(figure, 'figure_1').chosen_on_test)
+
   def test_flags_go_from_the_general_to_the_special(self):
     raw = dict(
         _TABLE,

@@ -13,6 +13,8 @@
 # limitations under the License.
 """Tests of tables and their cells."""
 
+import dataclasses
+
 from absl.testing import absltest
 from absl.testing import parameterized
 
@@ -62,6 +64,15 @@ class TablesTest(parameterized.TestCase):
   )
   def test_heading_is_that_of_the_paper(self, paper, name, heading):
     self.assertEqual(_table(paper, name).heading, heading)
+
+  @parameterized.parameters(
+      ({}, ''),
+      ({'estimate': 'best'}, tables.REPLICATION_ONLY),
+      ({'chosen_on_test': True}, tables.REPLICATION_ONLY),
+  )
+  def test_what_is_chosen_on_the_test_data_is_stamped(self, changes, stamp):
+    table = dataclasses.replace(_table('paper', 'table_1'), **changes)
+    self.assertEqual(table.stamp, stamp)
 
   def test_cell_is_found_by_its_names(self):
     cells = (_cell('', 'SGD', 'MNIST'), _cell('', 'Adam', 'MNIST'))

@@ -23,8 +23,7 @@ from absl.testing import parameterized
 
 from experiments import published
 from experiments.reports import cell_results
-from experiments.reports import expected_times
-from experiments.reports import run_folders
+from experiments.run_results import run_folder
 from tests.experiments.reports import made_up_runs
 
 
@@ -97,6 +96,12 @@ class CellResultsTest(parameterized.TestCase):
           r'other hyperparameters, num_clients=7 \(the cell has None\)',
       ),
       (
+          'a_smaller_cohort',
+          {'clients_per_round': 2},
+          4,
+          r'other hyperparameters, clients_per_round=2 \(the cell has 10\)',
+      ),
+      (
           'another_seed',
           {'seed': 3},
           4,
@@ -140,30 +145,19 @@ class CellResultsTest(parameterized.TestCase):
     path = self.runs_dir / self.cell.experiment_name / 'seed_0'
     (path / 'hparams.json').write_text('{')
     with self.assertRaisesRegex(
-        run_folders.RunError, 'seed_0/hparams.json is damaged'
+        run_folder.RunError, 'seed_0/hparams.json is damaged'
     ):
       self._collect()
-    # What is expected of others does not depend on it.
-    times = expected_times.ExpectedTimes(self.runs_dir)
-    self.assertEqual(times.describe(self.cell, 1), 'unknown')
 
-  def test_expected_times_come_from_runs_of_the_same_task_and_model(self):
-    made_up_runs.write_run(self.runs_dir / 'any' / 'run', [0.5] * 2)
-    made_up_runs.write_run(
-        self.runs_dir / 'other', [0.5] * 9, digits_model='logistic'
-    )
-    times = expected_times.ExpectedTimes(self.runs_dir)
-    # Four rounds of half a second, with three seeds.
-    self.assertEqual(times.describe(self.cell, 3), '6 s')
-
-  @parameterized.parameters(
-      (0.2, '1 s'),
-      (200, '3 min 20 s'),
-      (7500, '2 h 5 min'),
-      (59.5, '1 min 0 s'),
-  )
-  def test_times_in_words(self, seconds, text):
-    self.assertEqual(expected_times.format_seconds(seconds), text)
+  def test_a_damaged_row_is_an_error(self):
+    self._write([[0.5] * 4])
+    path = self.runs_dir / self.cell.experiment_name / 'seed_0'
+    with open(path / 'metrics.csv', 'a', encoding='utf-8') as file:
+      file.write('5,0.5\n')
+    with self.assertRaisesRegex(
+        run_folder.RunError, 'seed_0/metrics.csv, line 6 is damaged'
+    ):
+      self._collect()
 
 
 if __name__ == '__main__':

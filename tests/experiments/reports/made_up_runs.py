@@ -59,6 +59,7 @@ def build_table(
           ('--total_rounds=4', published.Origin.SPECIFIED),
           ('--client_batch_size=5', published.Origin.ASSUMED),
           ('--client_epochs=1', published.Origin.LOST),
+          ('--rounds_per_evaluation=1', published.Origin.ASSUMED),
       )
   )
   keys = [(g, r, c) for g in groups for r in rows for c in columns]
@@ -91,6 +92,7 @@ def write_run(
     *,
     metric: str = 'accuracy',
     step_size: Optional[float] = None,
+    seconds: Sequence[float] = (0.5,),
     **hparams: Any,
 ):
   """Writes the folder of a run with one evaluation a round.
@@ -100,6 +102,7 @@ def write_run(
     values: The metric by round, from the first on.
     metric: The name of the metric.
     step_size: The mean step size of the clients; none by default.
+    seconds: The times of the first rounds; the last one is that of all others.
     **hparams: What hparams.json says, or says otherwise.
   """
   path.mkdir(parents=True, exist_ok=True)
@@ -108,6 +111,7 @@ def write_run(
       'digits_model': 'cnn',
       'total_rounds': 4,
       'client_batch_size': 5,
+      'client_epochs': 1,
       'rounds_per_evaluation': 1,
       'seed': 0,
       **hparams,
@@ -123,7 +127,7 @@ def write_run(
         'clients/bytes_down': 100,
         'clients/bytes_up': 50,
         'device': 'CPU:0',
-        'seconds': 0.5,
+        'seconds': seconds[min(i, len(seconds) - 1)],
     }
     if step_size is not None:
       for name, factor in zip(_STEP_SIZES, (1.0, 0.5, 2.0)):

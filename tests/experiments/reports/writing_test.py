@@ -17,8 +17,6 @@ import contextlib
 import csv
 import dataclasses
 import io
-import pathlib
-import tempfile
 from unittest import mock
 
 from absl.testing import absltest
@@ -27,9 +25,11 @@ from matplotlib import image
 import numpy as np
 
 from experiments import published
-from experiments.reports import run_folders
 from experiments.reports import writing
+from experiments.run_results import run_folder
 from tests.experiments.reports import made_up_runs
+from tests.experiments.reports import page_testing
+from tests.tff_adaptive import file_testing
 from tff_adaptive import analysis
 
 _PUBLISHED = {
@@ -39,30 +39,7 @@ _PUBLISHED = {
 }
 
 
-class WritingTest(parameterized.TestCase):
-
-  def setUp(self):
-    super().setUp()
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    self.runs_dir = pathlib.Path(folder) / 'runs'
-    self.output_dir = pathlib.Path(folder) / 'out'
-    self.runs_dir.mkdir()
-
-  def _write(self, *tables):
-    """Writes the tables; returns what is printed."""
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-      writing.write_tables(
-          tables,
-          self.runs_dir,
-          self.output_dir,
-          lambda table: f'report --table={table.name}',
-      )
-    return out.getvalue()
-
-  def _read(self, suffix):
-    path = self.output_dir / 'paper' / f'table_1{suffix}'
-    return path.read_text(encoding='utf-8')
+class WritingTest(page_testing.PageTestCase):
 
   def _write_runs(self, table, finals, **kwargs):
     """Writes two seeds of every cell with a final number, half a point off."""
@@ -86,11 +63,11 @@ class WritingTest(parameterized.TestCase):
     )
     self._write_runs(table, [0.901, 0.925, 0.5])
     made_up_runs.write_cell(self.runs_dir, table.cells[2], [[0.5], [0.5]])
-    out = self._write(table)
+    out = self.write(table)
     self.assertEqual(
         out, f'{self.output_dir}/paper/table_1.html: 2 of 4 cells measured\n'
     )
-    text = self._read('.md')
+    text = self.read('.md')
     for line in (
         '# paper, Table 1: Made-up numbers.',
         '| SGD | 90.1 ± 0.7 (90.0) |',
@@ -108,8 +85,8 @@ class WritingTest(parameterized.TestCase):
         '| Delta-SGD | - | - | 0 % | 0 % |',
         '| Delta-SGD / digits | seed 0: unfinished, 1 of 4 rounds |',
         # Two seeds of four rounds of half a second.
-        '| SPS / digits | 4 s | '
-        f'`{published.build_command(table.cells[3])}` |',
+        '| SPS / digits | 0, 1 | 4 s | '
+        f'`{published.build_sweep_command(table.cells[3], [0, 1])}` |',
         '| seeds | 0, 1 |',
         '| time of all rounds | 8 s (8 s) |',
         'report --table=table_1',
@@ -117,15 +94,15 @@ class WritingTest(parameterized.TestCase):
       self.assertIn(f'\n{line}\n', f'\n{text}')
     self.assertIn('![Made-up numbers: by round', text)
     self._shade(self.output_dir / 'paper' / 'table_1.png')
-    html = self._read('.html')
+    html = self.read('.html')
     self.assertIn('<strong>92.5</strong> (0.0)', html)
     self.assertIn('src="data:image/png;base64,', html)
 
   def test_csv_has_every_cell(self):
     table = made_up_runs.build_table(numbers=_PUBLISHED)
     self._write_runs(table, [0.9])
-    self._write(table)
-    first, second = csv.DictReader(io.StringIO(self._read('.csv')))
+    self.write(table)
+    first, second = csv.DictReader(io.StringIO(self.read('.csv')))
     self.assertEqual(
         first,
         {
@@ -153,10 +130,12 @@ class WritingTest(parameterized.TestCase):
 
   def test_nothing_was_run(self):
     table = made_up_runs.build_table(figure={'kind': 'curves'})
-    self.assertIn('0 of 2 cells measured', self._write(table))
-    text = self._read('.md')
+    self.assertIn('0 of 2 cells measured', self.write(table))
+    text = self.read('.md')
     self.assertIn('None yet: no run that counts has what it shows.', text)
-    self.assertIn('| SGD / digits | unknown | `python -m experiments.', text)
+    self.assertIn(
+        '| SGD / digits | 0 | unknown | `python -m experiments.train ', text
+    )
     self.assertFalse((self.output_dir / 'paper' / 'table_1.png').exists())
 
   @parameterized.named_parameters(
@@ -177,9 +156,9 @@ class WritingTest(parameterized.TestCase):
     self._write_runs(
         table, [0.5, 0.6, None, 0.7, None, 0.8, 0.9], step_size=0.1
     )
-    self._write(table)
+    self.write(table)
     self._shade(self.output_dir / 'paper' / 'table_1.png')
-    self.assertIn('Made by `report --table=table_1`.', self._read('.md'))
+    self.assertIn('Made by `report --table=table_1`.', self.read('.md'))
 
   @parameterized.parameters('partition', 'cka')
   def test_pictures_of_runs_are_copied_once(self, kind):
@@ -191,19 +170,51 @@ class WritingTest(parameterized.TestCase):
       plots = self.runs_dir / cell.experiment_name / 'seed_0' / 'plots'
       plots.mkdir()
       (plots / f'{kind}.png').write_bytes(data)
-    self._write(table)
+    self.write(table)
     found = sorted((self.output_dir / 'paper').glob('*.png'))
     self.assertEqual(
         [p.name for p in found], ['table_1_1.png', 'table_1_2.png']
     )
     self.assertEqual([p.read_bytes() for p in found], [b'one', b'two'])
 
+  def test_a_full_disk_leaves_the_pages_as_they_were(self):
+    table = made_up_runs.build_table(figure={'kind': 'partition'})
+    self._write_runs(table, [0.5])
+    plots = self.runs_dir / table.cells[0].experiment_name / 'seed_0' / 'plots'
+    plots.mkdir()
+    (plots / 'partition.png').write_bytes(b'one')
+    self.write(table)
+    before = file_testing.read_files(self.output_dir)
+    self.assertLen(before, 4)
+    (plots / 'partition.png').write_bytes(b'twice')
+    for max_size in (1, 100):  # The picture fits into the second one.
+      with (
+          file_testing.max_file_size(max_size),
+          self.assertRaisesRegex(OSError, 'could not write .*table_1'),
+      ):
+        self.write(table)
+      after = file_testing.read_files(self.output_dir)
+      self.assertEqual(after['paper/table_1.md'], before['paper/table_1.md'])
+      if max_size == 1:
+        self.assertEqual(after, before)
+
+  def test_groups_without_a_number_have_no_gaps(self):
+    table = made_up_runs.build_table(
+        groups=['g', 'h'], figure={'kind': 'partition'}
+    )
+    self._write_runs(table, [0.5, 0.6])
+    self.write(table)
+    _, gaps = self.read('.md').split('## Gap to the best, measured')
+    gaps, _ = gaps.split('## Figure')
+    self.assertIn('| g | digits |', gaps)
+    self.assertNotIn('| h | digits |', gaps)
+
   def test_words_as_settings(self):
     table = made_up_runs.build_table(
         columns=['low', 'high'], figure={'kind': 'final_over'}
     )
     self._write_runs(table, [0.5, 0.6])
-    self._write(table)
+    self.write(table)
     self._shade(self.output_dir / 'paper' / 'table_1.png')
 
   def test_losses_have_a_smallest_best_and_no_thresholds_of_percents(self):
@@ -214,9 +225,9 @@ class WritingTest(parameterized.TestCase):
         numbers={('', 'SGD', 'digits'): 9.25, ('', 'Delta-SGD', 'digits'): 1.0},
     )
     table = dataclasses.replace(table, estimate='best')
-    self._write(table)
-    self.assertIn('| SGD | 9.25 (8.25) |', self._read('.md'))
-    self.assertIn('**1', self._read('.md'))
+    self.write(table)
+    self.assertIn('| SGD | 9.25 (8.25) |', self.read('.md'))
+    self.assertIn('**1', self.read('.md'))
 
   def test_a_group_may_measure_something_else(self):
     table = made_up_runs.build_table(
@@ -234,7 +245,7 @@ class WritingTest(parameterized.TestCase):
     with mock.patch.object(analysis, 'plot_rate_grids') as plot:
       plot.side_effect = ValueError('drawn')
       with self.assertRaisesRegex(ValueError, '^drawn$'):
-        self._write(table)
+        self.write(table)
     panels = plot.call_args.args[0]
     np.testing.assert_allclose(panels['images'].values, [[50.0], [60.0]])
     np.testing.assert_allclose(panels['errors'].values, [[0.25], [0.25]])
@@ -270,7 +281,7 @@ class WritingTest(parameterized.TestCase):
         (['a', 'b'], '^--runs have no metric of the evaluation in common'),
         (['c'], 'c is not the folder of a run: it has no hparams.json$'),
     ):
-      with self.assertRaisesRegex(run_folders.RunError, sentence):
+      with self.assertRaisesRegex(run_folder.RunError, sentence):
         writing.write_comparison(
             [str(self.runs_dir / path) for path in paths],
             self.output_dir,

@@ -78,13 +78,13 @@ class ProgressTest(parameterized.TestCase):
         [
             f'start {rate}=1/seed_0',
             f'start {rate}=2/seed_0',
-            f'failed {rate}=2/seed_0 after 0:00:30 with 2: error: it is two. '
+            f'failed {rate}=2/seed_0 after 30 s with 2: error: it is two. '
             f'({b.log})',
             f'start {rate}=3/seed_0',
             # One and a half of four trials took a minute.
-            '5 finished, 2 running, 1 failed, 1 waiting; 0:01:00 so far, '
-            '0:01:40 to go',
-            f'end   {rate}=1/seed_0 after 0:01:30',
+            '5 finished, 2 running, 1 failed, 1 waiting; 1 min 0 s so '
+            'far, 1 min 40 s to go',
+            f'end   {rate}=1/seed_0 after 1 min 30 s',
         ],
     )
 
@@ -99,8 +99,9 @@ class ProgressTest(parameterized.TestCase):
     first = stream.getvalue()
     self.assertEqual(
         first.splitlines()[0],
-        '5 finished, 1 running, 0 failed, 3 waiting; 0:00:02 so far, 0:00:25 '
-        'to go'[:79],
+        '5 finished, 1 running, 0 failed, 3 waiting; 2 s so far, 25 s to go'[
+            :79
+        ],
     )
     self.assertIn('round 3 of 10, train/accuracy 0.5000', first)
     self.assertNotIn('\x1b', first)

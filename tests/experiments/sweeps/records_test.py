@@ -21,6 +21,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiments import command_line
+from experiments.run_results import agreement
 from experiments.sweeps import records
 from tests.experiments.sweeps import sweep_testing
 
@@ -34,6 +35,7 @@ class RecordsTest(parameterized.TestCase):
     )
 
   def _trial(self, **given):
+    given = {'total_rounds': '3', **given}
     (trial,) = sweep_testing.build_trials(self.output_dir, ('0.1',), **given)
     return trial
 
@@ -41,7 +43,7 @@ class RecordsTest(parameterized.TestCase):
     """Writes what a run has left."""
     trial.folder.mkdir(parents=True, exist_ok=True)
     found = {
-        **{n: v for n, v in trial.hparams.items() if v is not None},
+        **agreement.of_arguments(trial.arguments).values,
         'total_rounds': 3,
         **hparams,
     }
@@ -66,6 +68,15 @@ class RecordsTest(parameterized.TestCase):
   @parameterized.named_parameters(
       ('other_rate', {}, {'client_learning_rate': 0.2}),
       ('more_rounds', {'total_rounds': '5'}, {}),
+      (
+          'no_early_stopping',
+          {'early_stopping_patience': '1'},
+          {'early_stopping_patience': None},
+      ),
+      # What the flags leave open is the default, and not what the run had.
+      ('fewer_clients', {}, {'num_clients': 5}),
+      ('smaller_cohort', {}, {'clients_per_round': 2}),
+      ('other_argument', {}, {'sgd_momentum': 0.9}),
       ('final_evaluation', {'final_evaluations': 'central'}, {}),
   )
   def test_files_of_other_flags_are_not_finished(self, given, hparams):
@@ -101,25 +112,6 @@ class RecordsTest(parameterized.TestCase):
         command_line.UserError, 'sweep.json is damaged'
     ):
       records.Record(trial.home)
-
-  def test_last_row_has_the_last_values_of_whole_lines(self):
-    (self.output_dir / 'metrics.csv').write_text(
-        'round_num,evaluation/accuracy\n1,0.5\n2,\n3'
-    )
-    self.assertEqual(
-        records.read_last_row(self.output_dir),
-        {'round_num': '2', 'evaluation/accuracy': '0.5'},
-    )
-
-  def test_last_row_of_a_long_file(self):
-    rows = [f'{n},{n / 1000}\n' for n in range(1, 20_001)]
-    (self.output_dir / 'metrics.csv').write_text(
-        'round_num,x\n' + ''.join(rows)
-    )
-    self.assertEqual(
-        records.read_last_row(self.output_dir),
-        {'round_num': '20000', 'x': '20.0'},
-    )
 
   def test_a_second_sweep_is_kept_out(self):
     with records.locked(self.output_dir):

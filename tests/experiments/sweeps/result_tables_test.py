@@ -88,7 +88,7 @@ class RankTest(absltest.TestCase):
     (found,) = result_tables.rank(
         _results({'1': (1.0,)}, seeds=(0,)), higher_is_better=True
     )
-    self.assertTrue(math.isnan(found.std('score')))
+    self.assertIsNone(found.std('score'))
 
   def test_no_finite_score_has_no_best(self):
     results = _results({'1': (math.nan, 1.0)})

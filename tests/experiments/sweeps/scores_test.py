@@ -15,18 +15,18 @@
 
 import math
 import pathlib
-import tempfile
 
 from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiments import hparam_errors
+from experiments.run_results import run_folder
 from experiments.sweeps import scores
 from tests.experiments.sweeps import sweep_testing
 
 
-def _columns(num_rounds, **values_of_rounds):
-  """Columns of rounds 1, 2, ... with the values that functions give."""
+def _run(num_rounds, **values_of_rounds):
+  """A finished run: rounds 1, 2, ... with the values that functions give."""
   rounds = list(range(1, num_rounds + 1))
   columns = {'round_num': (rounds, [float(n) for n in rounds])}
   for name, function in values_of_rounds.items():
@@ -34,7 +34,8 @@ def _columns(num_rounds, **values_of_rounds):
     finite = [n for n in rounds if math.isfinite(values[n])]
     series = finite, [values[n] for n in finite]
     columns[name.replace('__', '/')] = series
-  return columns
+  hparams = {'total_rounds': num_rounds, 'rounds_per_evaluation': 5}
+  return run_folder.Run(pathlib.Path('run'), hparams, columns)
 
 
 def _is_five(n):
@@ -58,13 +59,13 @@ class ScoresTest(parameterized.TestCase):
       ('test', scores.POSTHOC_TEST, {'evaluation__accuracy': _is_five}, 12.75),
   )
   def test_score_of_150_rounds(self, selection, values, expected):
-    columns = _columns(150, **values)
-    found = scores.compute_score(selection, columns, 'accuracy')
+    run = _run(150, **values)
+    found = scores.compute_score(selection, run, 'accuracy')
     self.assertAlmostEqual(found, expected)
 
   def test_loss_of_a_short_run_is_the_mean_of_all_rounds(self):
-    columns = _columns(3, clients__loss=float)
-    found = scores.compute_score(scores.TRAIN_LOSS, columns, 'accuracy')
+    run = _run(3, clients__loss=float)
+    found = scores.compute_score(scores.TRAIN_LOSS, run, 'accuracy')
     self.assertAlmostEqual(found, 2.0)
 
   @parameterized.named_parameters(
@@ -95,20 +96,18 @@ class ScoresTest(parameterized.TestCase):
       ),
   )
   def test_what_is_not_finite_has_no_score(self, selection, values):
-    columns = _columns(150, **values)
-    found = scores.compute_score(selection, columns, 'accuracy')
+    run = _run(150, **values)
+    found = scores.compute_score(selection, run, 'accuracy')
     self.assertTrue(math.isnan(found))
 
   def test_a_value_outside_of_the_window_does_not_matter(self):
-    columns = _columns(
-        150, clients__loss=lambda n: math.nan if n == 50 else 1.0
-    )
-    found = scores.compute_score(scores.TRAIN_LOSS, columns, 'accuracy')
+    run = _run(150, clients__loss=lambda n: math.nan if n == 50 else 1.0)
+    found = scores.compute_score(scores.TRAIN_LOSS, run, 'accuracy')
     self.assertEqual(found, 1.0)
 
   def test_accuracy_of_a_run_of_less_than_100_rounds_has_no_score(self):
-    columns = _columns(99, train__accuracy=float)
-    found = scores.compute_score(scores.TRAIN_ACCURACY, columns, 'accuracy')
+    run = _run(99, train__accuracy=float)
+    found = scores.compute_score(scores.TRAIN_ACCURACY, run, 'accuracy')
     self.assertTrue(math.isnan(found))
 
   @parameterized.parameters(
@@ -122,15 +121,15 @@ class ScoresTest(parameterized.TestCase):
   def test_what_is_better(self, selection, metric, expected):
     self.assertEqual(selection.is_higher_better(metric), expected)
 
-  def test_measures_a_file(self):
-    with tempfile.TemporaryDirectory() as name:
-      folder = pathlib.Path(name)
-      (folder / 'metrics.csv').write_text(
-          'round_num,clients/bytes_up,clients/bytes_down,evaluation/loss,'
-          'seconds\n1,10,20,0.5,1\n2,10,20,0.25,2\n3,10,20,0.75,3\n'
-      )
-      columns = scores.read_columns(folder)
-    found = scores.measure(columns, 'loss', higher_is_better=False)
+  def test_what_is_said_of_a_run(self):
+    run = _run(
+        3,
+        evaluation__loss=lambda n: [0.5, 0.25, 0.75][n - 1],
+        clients__bytes_up=lambda n: 10.0,
+        clients__bytes_down=lambda n: 20.0,
+        seconds=float,
+    )
+    found = scores.measure(run, 'loss', higher_is_better=False)
     self.assertEqual(list(found), list(scores.MEASURED))
     self.assertTrue(math.isnan(found.pop('gradient_evaluations')))
     self.assertEqual(
@@ -144,8 +143,43 @@ class ScoresTest(parameterized.TestCase):
         },
     )
 
-  def test_no_file_has_no_columns(self):
-    self.assertEqual(scores.read_columns(pathlib.Path('/nowhere')), {})
+  def test_a_run_that_diverged_has_no_best(self):
+    run = _run(3, evaluation__loss=lambda n: math.nan if n == 3 else 1.0)
+    found = scores.measure(run, 'loss', higher_is_better=False)
+    self.assertTrue(math.isnan(found['best']))
+
+  @parameterized.parameters(
+      (scores.TRAIN_ACCURACY, 'evaluation/accuracy', 'a column of train/, fou'),
+      (scores.TRAIN_ACCURACY, 'clients/loss', 'a column of train/, found'),
+      (scores.VALIDATION, 'train/accuracy', 'a column of evaluation/, found'),
+      (scores.POSTHOC_TEST, 'clients/loss', 'a column of evaluation/, found'),
+      (
+          scores.VALIDATION,
+          'evaluation/clients/accuracy_mean',
+          'test examples of clients',
+      ),
+      (
+          scores.VALIDATION,
+          'evaluation/personalized/after/accuracy_mean',
+          'test examples of clients',
+      ),
+  )
+  def test_a_choice_on_other_data_than_it_says_is_refused(
+      self, selection, metric, sentence
+  ):
+    with self.assertRaisesRegex(hparam_errors.HparamError, sentence):
+      selection.check_metric(metric)
+
+  @parameterized.parameters(
+      # What is chosen by does not depend on it.
+      (scores.TRAIN_LOSS, 'evaluation/average/accuracy'),
+      (scores.TRAIN_ACCURACY, 'accuracy'),
+      (scores.TRAIN_ACCURACY, 'train/recall_at_5'),
+      (scores.VALIDATION, 'evaluation/average/accuracy'),
+      (scores.POSTHOC_TEST, 'evaluation/clients/accuracy_mean'),
+  )
+  def test_other_metrics_pass(self, selection, metric):
+    self.assertIsNone(selection.check_metric(metric))
 
   @parameterized.named_parameters(
       (

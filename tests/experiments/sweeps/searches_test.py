@@ -28,6 +28,7 @@ from absl.testing import parameterized
 from experiments import command_line
 from experiments import hparam_errors
 from experiments.sweeps import progress
+from experiments.sweeps import running
 from experiments.sweeps import scores
 from experiments.sweeps import searches
 from tests.experiments.sweeps import sweep_testing
@@ -53,13 +54,17 @@ class SearchesTest(parameterized.TestCase):
     self.home = self.output_dir / 'rates'
 
   def _build(self, *rates, given=None, **kwargs):
-    kwargs = {'seeds': [0, 1], 'selection': scores.TRAIN_LOSS, **kwargs}
+    kwargs = {
+        'seeds': [0, 1],
+        'selection': scores.TRAIN_LOSS,
+        'metric': 'accuracy',
+        **kwargs,
+    }
     return searches.build_search(
         [(('client_learning_rate', rate),) for rate in rates],
         {**_GIVEN, **(given or {})},
         output_dir=str(self.output_dir),
         sweep_name='rates',
-        metric='accuracy',
         **kwargs,
     )
 
@@ -192,6 +197,30 @@ class SearchesTest(parameterized.TestCase):
     self.assertStartsWith(lines[-1], 'best: none, because no assignment has')
     self.assertFalse((self.home / 'best.csv').exists())
 
+  def test_what_was_best_before_does_not_stay(self):
+    self._run(self._build('0.1'))
+    files = [self.home / name for name in ('best.csv', 'best.flags')]
+    self.assertTrue(all(path.exists() for path in files))
+    self._run(self._build('0.1', selection=scores.TRAIN_ACCURACY))
+    self.assertFalse(any(path.exists() for path in files))
+
+  def test_a_damaged_run_is_one_sentence(self):
+    search = self._build('0.1', seeds=[0])
+    self._run(search)
+    (search.trials[0].folder / 'metrics.csv').write_text('round_num\nx\n')
+    with self.assertRaisesRegex(
+        command_line.UserError, 'seed_0/metrics.csv, line 2 is damaged'
+    ):
+      self._run(self._build('0.1', seeds=[0]))
+
+  def test_cores_are_shared_by_what_is_not_finished(self):
+    self._run(self._build('0.01', '0.1', seeds=[0]))
+    search = self._build('0.01', '0.1', '1', seeds=[0])
+    with mock.patch.object(running, 'default_jobs', return_value=1) as jobs:
+      with contextlib.redirect_stdout(io.StringIO()):
+        searches.run(search, command=sweep_testing.FAKE_TRAIN)
+    jobs.assert_called_once_with(search.trials[2:])
+
   def test_a_choice_on_the_test_data_is_stamped(self):
     lines = self._run(self._build('0.1', selection=scores.POSTHOC_TEST))
     self.assertIn('replication only: chosen on the test data', lines[-1])
@@ -204,6 +233,15 @@ class SearchesTest(parameterized.TestCase):
           'files of different names',
       ),
       ('transfer', {'transfer_to': ['/nowhere.flags']}, 'is not there'),
+      (
+          'metric',
+          {
+              'selection': scores.TRAIN_ACCURACY,
+              'metric': 'evaluation/accuracy',
+          },
+          'train_accuracy_round100 chooses by a column of train/, found '
+          '--metric=evaluation/accuracy',
+      ),
       (
           'selection',
           {'selection': scores.VALIDATION},

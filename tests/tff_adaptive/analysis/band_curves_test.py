@@ -113,6 +113,21 @@ class BandCurvesTest(parameterized.TestCase):
     }
     self.assertLen(looks, 12)
 
+  def test_no_line_hides_the_markers_of_an_equal_one(self):
+    (axes,) = self._draw({'': {n: _curve(1.0, 50) for n in 'abcd'}}).axes
+    starts = [line.get_markevery()[0] for line in axes.get_lines()]
+    self.assertEqual(starts, [0, 1, 2, 3])
+    (axes,) = self._draw({'': {n: _curve(1.0, 5) for n in 'abcd'}}).axes
+    for line in axes.get_lines():  # Of so few points all are marked.
+      self.assertEqual(line.get_markevery(), (0, 1))
+
+  def test_rows_of_the_legend_are_equally_long(self):
+    names = [f'{i}: a rather long name' for i in range(4)]
+    drawing = self._draw({'': {n: _curve(1.0) for n in names}})
+    (legend,) = drawing.legends
+    columns = {round(t.get_window_extent().x0) for t in legend.texts}
+    self.assertLen(columns, 2)
+
   def test_logarithmic_axes_name_the_few_values(self):
     x = np.array([0.01, 0.1, 1.0])
     curve = band_curves.BandCurve(x, x, x, x)

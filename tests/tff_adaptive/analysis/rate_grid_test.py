@@ -84,6 +84,35 @@ class RateGridTest(parameterized.TestCase):
     self.assertEqual(axes.get_xlabel(), 'server learning rate')
     self.assertEqual(axes.get_ylabel(), 'client learning rate')
 
+  def test_heat_map_has_a_cross_where_a_run_diverged(self):
+    diverged = np.zeros([3, 3], bool)
+    diverged[1, 2] = True
+    drawing = self._draw(
+        rate_grid.plot_rate_grids, {'': _grid(), 'b': _grid(diverged=diverged)}
+    )
+    first, second = drawing.axes
+    self.assertEmpty(first.lines)
+    (cross,) = second.lines
+    np.testing.assert_array_equal(cross.get_xydata(), [[2.0, 1.0]])
+    self.assertEqual((cross.get_marker(), cross.get_linestyle()), ('x', 'None'))
+    # No dash below the cross, and one elsewhere in its row.
+    texts = {t.get_position(): t.get_text() for t in second.texts}
+    self.assertNotIn((2, 1), texts)
+    self.assertEqual(texts[1, 1], '–')
+    (legend,) = drawing.legends
+    self.assertEqual([t.get_text() for t in legend.texts], ['diverged'])
+
+  def test_heat_map_without_a_cross_has_no_legend(self):
+    drawing = self._draw(rate_grid.plot_rate_grids, {'': _grid()})
+    self.assertEmpty(drawing.legends)
+
+  def test_only_crosses_are_drawn_too(self):
+    nothing = np.full([3, 3], np.nan)
+    grid = _grid(nothing, diverged=np.ones([3, 3], bool))
+    (axes,) = self._draw(rate_grid.plot_rate_grids, {'': grid}).axes
+    self.assertLen(axes.lines[0].get_xdata(), 9)
+    self.assertTrue(_grid(nothing, diverged=np.zeros([3, 3])).is_empty())
+
   def test_darker_is_better_also_for_losses(self):
     (axes,) = self._draw(
         rate_grid.plot_rate_grids, {'': _grid(higher_is_better=False)}

@@ -28,18 +28,44 @@ _VALUES = [0.001 * round_num for round_num in _ROUNDS]
 
 class RunMetricsTest(parameterized.TestCase):
 
-  def test_columns_hold_finite_numbers_with_their_rounds(self):
+  def _read(self, text):
     folder = self.enter_context(tempfile.TemporaryDirectory())
     csv = pathlib.Path(folder) / 'metrics.csv'
-    csv.write_text('round_num,a,b,c\n1,,0.5,CPU:0\n2,3,nan,CPU:0\n3,4,inf,\n')
+    csv.write_text(text)
+    return run_metrics.read_columns(csv)
+
+  def test_columns_hold_finite_numbers_with_their_rounds(self):
     self.assertEqual(
-        run_metrics.read_columns(csv),
+        self._read('round_num,a,b,c\n1,,0.5,CPU:0\n2,3,nan,CPU:0\n3,4,inf,\n'),
         {
             'round_num': ([1, 2, 3], [1.0, 2.0, 3.0]),
             'a': ([2, 3], [3.0, 4.0]),
             'b': ([1], [0.5]),
         },
     )
+
+  @parameterized.parameters('', 'round_n', 'round_num,a\n')
+  def test_a_file_without_a_whole_row_has_no_columns(self, text):
+    self.assertEqual(self._read(text), {})
+
+  def test_a_row_that_is_being_written_is_not_there_yet(self):
+    columns = self._read('round_num,a\n1,0.5\n2,0.7')
+    self.assertEqual(columns['a'], ([1], [0.5]))
+
+  @parameterized.named_parameters(
+      ('too_many_fields', '1,2\n2,3,4\n', 'line 3 .*3 fields for 2 columns'),
+      ('too_few_fields', '1,2\n2\n3,4\n', 'line 3 .*1 fields for 2 columns'),
+      ('no_round', '1,2\n,3\n', "line 3 .*round_num .* found ''"),
+      ('no_number', '1,2\n2,0.7x\n', r'line 3 is damaged \(a is not a num'),
+      ('binary', '1,2\n2,\x00\x01\n', r'line 3 is damaged \(a is not a num'),
+  )
+  def test_damaged_rows_are_named(self, rows, sentence):
+    with self.assertRaisesRegex(ValueError, f'metrics.csv, {sentence}'):
+      self._read(f'round_num,a\n{rows}')
+
+  def test_a_file_without_rounds_is_damaged(self):
+    with self.assertRaisesRegex(ValueError, 'metrics.csv, line 2 .*round_num'):
+      self._read('a,b\n1,2\n')
 
   @parameterized.parameters(
       # The rounds 155, 160, ... 200.

@@ -24,6 +24,7 @@ from tests.tff_adaptive.runtime import compiled_testing
 from tests.tff_adaptive.runtime import equality_testing
 from tff_adaptive import runtime
 from tff_adaptive import simulation
+from tff_adaptive.runtime import chunks
 from tff_adaptive.runtime import rounds
 
 # Nobody has a state in the first round; all, some and none have one later. The
@@ -100,10 +101,8 @@ class ClientStatesTest(equality_testing.TestCase):
 
   def _check(self, cohorts):
     """Compares with the native runtime; returns how many graphs were built."""
-    build = rounds.CompiledRound._build  # pylint: disable=protected-access
-    with mock.patch.object(
-        rounds.CompiledRound, '_build', autospec=True
-    ) as spy:
+    build = chunks.ClientWork.build
+    with mock.patch.object(chunks.ClientWork, 'build', autospec=True) as spy:
       spy.side_effect = build
       outputs = _train(cohorts)
     for place, output in enumerate(outputs):
@@ -128,18 +127,18 @@ class ClientStatesTest(equality_testing.TestCase):
 
   @pytest.mark.slow
   def test_clients_that_are_alike_are_vectorized(self):
-    build_for = rounds.CompiledRound._build_for  # pylint: disable=protected-access
+    build = rounds.CompiledRound._build  # pylint: disable=protected-access
     with mock.patch.object(
-        rounds.CompiledRound, '_build_for', autospec=True
+        rounds.CompiledRound, '_build', autospec=True
     ) as spy:
-      spy.side_effect = build_for
+      spy.side_effect = build
       with runtime.compiled_context(
           devices='CPU', plan='vectorized', strict=True
       ):
         # The first round has no states, the second one has one of each client.
         _train(_ROUNDS[:2])
     # If it could not be, there would be a second attempt.
-    spy.assert_called_once_with(mock.ANY, mock.ANY, mock.ANY, vectorize=True)
+    spy.assert_called_once_with(mock.ANY, mock.ANY, mock.ANY, True)
 
   def test_chunks_of_several_clients_are_in_order(self):
     ids = ['a', 'short', 'long', 'b', 'none'] * 9

@@ -18,12 +18,14 @@ from collections.abc import Sequence
 
 from absl.testing import absltest
 from absl.testing import parameterized
+import attrs
 import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive import _compat
+from tff_adaptive.simulation import augmentation
 from tff_adaptive.simulation import batching
 from tff_adaptive.simulation import client_data
 from tff_adaptive.simulation import cohort
@@ -47,8 +49,19 @@ def _source():
   )
 
 
-def _cohort(client_ids=('ann', 'bob', 'cid'), round_num=0, seed=0, plan=_PLAN):
-  return cohort.Cohort(_source(), client_ids, round_num, seed, plan)
+def _shift(examples, generator):
+  # What an example gets depends on how many there are.
+  shifts = generator.permutation(len(examples['x'])).astype(np.float32)
+  return {'x': examples['x'] + shifts, 'y': examples['y']}
+
+
+_SHIFT = augmentation.Augmentation(_shift, _source().element_spec)
+
+
+def _cohort(
+    client_ids=('ann', 'bob', 'cid'), round_num=0, seed=0, plan=_PLAN, **options
+):
+  return cohort.Cohort(_source(), client_ids, round_num, seed, plan, **options)
 
 
 def _values(batches):
@@ -99,6 +112,50 @@ class CohortTest(parameterized.TestCase):
           [clients.arrays(i)['x'][rows].tolist() for rows in positions],
       )
     self.assertEqual([clients.num_examples(i) for i in range(3)], [3, 0, 6])
+
+  @parameterized.product(
+      limit=[0, 1, 3, 4, 100],
+      drop_remainder=[False, True],
+      augmented_by=[None, _SHIFT],
+      is_fetched=[False, True],
+  )
+  def test_limited_client_has_its_first_batches_in_every_form(
+      self, limit, drop_remainder, augmented_by, is_fetched
+  ):
+    plan = batching.BatchPlan(4, num_epochs=2, drop_remainder=drop_remainder)
+    plain = _cohort(round_num=2, plan=plan, augmentation=augmented_by)
+    limited = attrs.evolve(plain, step_limits={'cid': limit})
+    if is_fetched:
+      limited = limited.fetch()
+    expected = _values(plain.batches(2))[:limit]
+    self.assertEqual(_values(limited.batches(2)), expected)
+    self.assertEqual(_values(limited[2]), expected)
+    self.assertEqual(limited.num_steps(2), len(expected))
+    self.assertEqual(_values(limited.batches(0)), _values(plain.batches(0)))
+    self.assertEqual(limited.num_examples(2), 6)
+    packed = limited.pack()
+    first, last = packed.starts[2:4]
+    self.assertEqual(
+        [
+            packed.rows['x'][packed.order[slice(*bounds)]].tolist()
+            for bounds in zip(
+                packed.offsets[first:last], packed.offsets[first + 1 :]
+            )
+        ],
+        expected,
+    )
+    if augmented_by is None:
+      rows = limited.index_plan(2)
+      values = limited.arrays(2)['x']
+      self.assertEqual([values[r].tolist() for r in rows], expected)
+
+  def test_slice_and_states_keep_limits(self):
+    limited = attrs.evolve(_cohort(plan=_IN_ORDER), step_limits={'cid': 1})
+    self.assertEqual(_values(limited[2:][0]), [[10, 20]])
+    states = cohort.StatefulCohort.of(
+        limited, {}, tf.TensorSpec([], tf.float32)
+    )
+    self.assertEqual(_values(states[2]['data']), [[10, 20]])
 
   def test_batches_are_ordered_features_with_their_types(self):
     batch = _cohort().batches(0)[0]
@@ -155,6 +212,12 @@ class CohortTest(parameterized.TestCase):
       ('round', dict(round_num=-1), ValueError, '`round_num`.* -1'),
       ('round_type', dict(round_num=1.0), TypeError, '`round_num`.*1.0'),
       ('plan', dict(plan=20), TypeError, 'plan'),
+      (
+          'limit',
+          dict(step_limits={'ann': -1}),
+          ValueError,
+          "`step_limits`.* -1 for client 'ann'",
+      ),
   )
   def test_bad_argument_raises(self, arguments, error, message):
     with self.assertRaisesRegex(error, message):

@@ -42,10 +42,14 @@ class Process:
     self._on_next(state)
     weights = np.float32(state['weights'] + np.float32(0.1) * sum(cohort))
     clients = collections.OrderedDict(loss=1 / (1 + weights), num=len(cohort))
+    # In every second round the first client is.
+    rejections = np.array([2 * (state['rounds'] % 2), 0], np.int64)
     return _Output(
         {'weights': weights, 'rounds': state['rounds'] + np.int32(1)},
         collections.OrderedDict(
-            client_work=collections.OrderedDict(clients=clients)
+            client_work=collections.OrderedDict(
+                clients=clients, rejections=rejections
+            )
         ),
     )
 

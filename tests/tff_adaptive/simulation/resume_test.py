@@ -22,6 +22,7 @@ from tests.tff_adaptive.simulation import killed_loop_testing
 from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import metrics_writers
+from tff_adaptive.simulation import rejected_clients
 from tff_adaptive.simulation import run_directory
 
 _HPARAMS = {'total_rounds': 7, 'seed': 1}
@@ -45,6 +46,9 @@ class ResumeTest(killed_loop_testing.KilledLoopTestCase):
         writers=[
             metrics_writers.CSVMetricsWriter(directory.metrics_csv),
             metrics_writers.TensorBoardMetricsWriter(directory.tensorboard),
+            rejected_clients.RejectedClientsWriter(
+                directory.rejected_clients_csv
+            ),
         ],
         callbacks=[
             callbacks.WeightsMovingAverage(0.5),
@@ -87,6 +91,14 @@ class ResumeTest(killed_loop_testing.KilledLoopTestCase):
             'checkpoints/checkpoint_00000006.npz',
             'checkpoints/checkpoint_00000007.npz',
             'hparams.json',
+            'rejected_clients.csv',
+        ],
+    )
+    self.assertEqual(
+        files['rejected_clients.csv'].decode().splitlines(),
+        [
+            'round_num,client_id,reason',
+            *(f'{round_num},0,not_finite' for round_num in (2, 4, 6)),
         ],
     )
     self.assertEqual(

@@ -92,5 +92,46 @@ class SamplingTest(parameterized.TestCase):
       cohort_fn(-1)
 
 
+class PoissonSamplingTest(parameterized.TestCase):
+
+  def test_is_a_pure_function_of_seed_and_round(self):
+    forwards, backwards = (
+        sampling.build_poisson_client_sampling(_IDS, 3, seed=4)
+        for _ in range(2)
+    )
+    expected = [forwards(i) for i in range(10)]
+    self.assertEqual([backwards(i) for i in range(9, -1, -1)], expected[::-1])
+    other = sampling.build_poisson_client_sampling(_IDS, 3, seed=5)
+    self.assertNotEqual([other(i) for i in range(10)], expected)
+
+  def test_size_is_binomial_and_clients_are_independent(self):
+    cohort_fn = sampling.build_poisson_client_sampling(_IDS, 2, seed=3)
+    taken = np.zeros([4000, 5])
+    for round_num in range(4000):
+      cohort = cohort_fn(round_num)
+      self.assertLen(set(cohort), len(cohort))
+      taken[round_num, [_IDS.index(name) for name in cohort]] = 1
+    # Five standard deviations of each.
+    sizes = taken.sum(axis=1)
+    self.assertAlmostEqual(sizes.mean(), 2.0, delta=5 * np.sqrt(1.2 / 4000))
+    self.assertAlmostEqual(sizes.var(), 1.2, delta=0.15)
+    np.testing.assert_allclose(taken.mean(axis=0), 0.4, atol=0.04)
+    others = np.corrcoef(taken.T)[~np.eye(5, dtype=bool)]
+    np.testing.assert_allclose(others, 0, atol=5 / np.sqrt(4000))
+    self.assertAlmostEqual(np.mean(sizes == 0), 0.6**5, delta=0.03)
+
+  def test_every_place_is_equally_likely(self):
+    cohort_fn = sampling.build_poisson_client_sampling(_IDS, 5, seed=3)
+    firsts = [cohort_fn(round_num)[0] for round_num in range(1000)]
+    counts = [firsts.count(name) for name in _IDS]
+    np.testing.assert_allclose(counts, 200, atol=65)
+
+  def test_bad_arguments_raise(self):
+    with self.assertRaisesRegex(ValueError, 'at most 5.*found 6'):
+      sampling.build_poisson_client_sampling(_IDS, 6, seed=1)
+    with self.assertRaisesRegex(ValueError, '`round_num`.* -1'):
+      sampling.build_poisson_client_sampling(_IDS, 2, seed=1)(-1)
+
+
 if __name__ == '__main__':
   absltest.main()

@@ -26,3 +26,4 @@ from tff_adaptive.simulation.callbacks.callback import RoundEnd
 from tff_adaptive.simulation.callbacks.callback import TrainingStart
 from tff_adaptive.simulation.callbacks.early_stopping import EarlyStopping
 from tff_adaptive.simulation.callbacks.monitor import UnknownMetricError
+from tff_adaptive.simulation.callbacks.privacy_spent import PrivacySpent

@@ -91,6 +91,7 @@ class RoundEnd:
       due.
     evaluate: Evaluates other weights in the same way; None if the loop has no
       evaluation function.
+    cohort: The clients of the round, as `cohort_fn` has given them.
   """
 
   round_num: int
@@ -101,6 +102,7 @@ class RoundEnd:
   evaluate: Optional[
       Callable[[tff.learning.models.ModelWeights], Mapping[str, float]]
   ] = None
+  cohort: Any = None
 
 
 class Callback:

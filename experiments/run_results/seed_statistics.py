@@ -11,17 +11,36 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Differences of two methods, paired by seed, with a t interval.
+"""Means, spreads and paired differences over the seeds of runs.
 
 No TensorFlow is imported here.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 import math
 import statistics
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 
 _CONFIDENCE = 0.95
+
+
+def mean(values: Collection[float]) -> Optional[float]:
+  """Returns the mean; None of nothing, no number if a run diverged."""
+  return math.fsum(values) / len(values) if values else None
+
+
+def std(values: Collection[float]) -> Optional[float]:
+  """Returns the standard deviation, divided by n - 1.
+
+  Args:
+    values: A number a seed.
+
+  Returns:
+    The deviation; None of less than two numbers, or if a run diverged.
+  """
+  if len(values) < 2 or not all(map(math.isfinite, values)):
+    return None
+  return statistics.stdev(values)
 
 
 class Interval(NamedTuple):

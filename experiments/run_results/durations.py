@@ -11,31 +11,36 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Mean and spread over the seeds of a run.
+"""Times in words.
 
 No TensorFlow is imported here.
 """
 
-from collections.abc import Collection
 import math
-import statistics
 from typing import Optional
 
-
-def mean(values: Collection[float]) -> Optional[float]:
-  """Returns the mean; None of nothing, no number if a run diverged."""
-  return math.fsum(values) / len(values) if values else None
+UNKNOWN = 'unknown'
 
 
-def std(values: Collection[float]) -> Optional[float]:
-  """Returns the standard deviation, divided by n - 1.
+def format_seconds(seconds: Optional[float]) -> str:
+  """Returns a time in its two largest units, rounded up.
 
   Args:
-    values: A number a seed.
+    seconds: The time; None, or not a number, if it is not known.
 
   Returns:
-    The deviation; None of less than two numbers, or if a run diverged.
+    As '45 s', '3 min 20 s', '2 h 5 min' or 'unknown'.
+
+  Example:
+
+    >>> format_seconds(199.5)
+    '3 min 20 s'
   """
-  if len(values) < 2 or not all(map(math.isfinite, values)):
-    return None
-  return statistics.stdev(values)
+  if seconds is None or not math.isfinite(seconds):
+    return UNKNOWN
+  total = math.ceil(seconds)
+  if total < 60:
+    return f'{total} s'
+  if total < 3600:
+    return f'{total // 60} min {total % 60} s'
+  return f'{total // 3600:,} h {total % 3600 // 60} min'

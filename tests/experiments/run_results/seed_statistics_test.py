@@ -11,54 +11,71 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Tests of paired differences and their intervals."""
+"""Tests of means, spreads and paired differences over seeds."""
 
 import math
 
 from absl.testing import absltest
 
-from experiments import paired_differences
+from experiments.run_results import seed_statistics
+
+
+class MeanAndSpreadTest(absltest.TestCase):
+
+  def test_numbers_by_hand(self):
+    self.assertEqual(seed_statistics.mean([1.0, 4.0, 4.0]), 3.0)
+    # sqrt(((-2)^2 + 1^2 + 1^2) / 2)
+    self.assertAlmostEqual(seed_statistics.std([1.0, 4.0, 4.0]), 3**0.5)
+
+  def test_nothing_has_no_mean_and_one_seed_no_spread(self):
+    self.assertIsNone(seed_statistics.mean([]))
+    self.assertEqual(seed_statistics.mean([2.0]), 2.0)
+    self.assertIsNone(seed_statistics.std([2.0]))
+
+  def test_a_run_that_diverged_leaves_no_number(self):
+    self.assertTrue(math.isnan(seed_statistics.mean([1.0, math.nan])))
+    self.assertIsNone(seed_statistics.std([1.0, math.nan]))
 
 
 class PairedDifferencesTest(absltest.TestCase):
 
   def test_differences_are_those_of_common_seeds(self):
     self.assertEqual(
-        paired_differences.subtract({2: 5.0, 0: 1.0, 7: 9.0}, {0: 3.0, 2: 1.0}),
+        seed_statistics.subtract({2: 5.0, 0: 1.0, 7: 9.0}, {0: 3.0, 2: 1.0}),
         [-2.0, 4.0],
     )
 
   def test_divergence_is_no_chance(self):
-    differences = paired_differences.subtract(
+    differences = seed_statistics.subtract(
         {0: -math.inf, 1: -math.inf}, {0: -math.inf, 1: 3.0}
     )
     self.assertEqual(differences, [0.0, -math.inf])
-    interval = paired_differences.t_interval(differences)
+    interval = seed_statistics.t_interval(differences)
     self.assertEqual(interval, (-math.inf, -math.inf, -math.inf))
 
   def test_two_divergences_in_different_seeds_say_nothing(self):
-    differences = paired_differences.subtract(
+    differences = seed_statistics.subtract(
         {0: -math.inf, 1: 0.9}, {0: 0.8, 1: -math.inf}
     )
-    mean, low, high = paired_differences.t_interval(differences)
+    mean, low, high = seed_statistics.t_interval(differences)
     self.assertTrue(math.isnan(mean))
     self.assertEqual((low, high), (-math.inf, math.inf))
 
   def test_interval_by_hand(self):
     # Mean 2, standard deviation 1, error 1 / sqrt(3); a table of t has 4.3027
     # for 0.975 and two degrees of freedom: 4.3027 / 1.7321 = 2.4841.
-    interval = paired_differences.t_interval([1.0, 2.0, 3.0])
+    interval = seed_statistics.t_interval([1.0, 2.0, 3.0])
     self.assertEqual(interval.mean, 2.0)
     self.assertAlmostEqual(interval.low, -0.4841, places=4)
     self.assertAlmostEqual(interval.high, 4.4841, places=4)
 
   def test_interval_of_other_confidence(self):
     # 2.9200 for 0.95 and two degrees of freedom.
-    interval = paired_differences.t_interval([1.0, 2.0, 3.0], confidence=0.9)
+    interval = seed_statistics.t_interval([1.0, 2.0, 3.0], confidence=0.9)
     self.assertAlmostEqual(interval.high, 3.6859, places=4)
 
   def test_one_seed_has_no_interval(self):
-    interval = paired_differences.t_interval([1.5])
+    interval = seed_statistics.t_interval([1.5])
     self.assertEqual(interval, (1.5, -math.inf, math.inf))
 
 

@@ -11,21 +11,23 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Tests of which tables and parts of them a report is about."""
+"""Tests of which tables and parts of them a binary is about."""
 
+from absl import flags
 from absl.testing import absltest
 from absl.testing import parameterized
 import pytest
 
+from experiments import hparam_errors
 from experiments import published
-from experiments.reports import selection
+from experiments import table_flags
 from tests.experiments.reports import made_up_runs
 
 
-class SelectionTest(parameterized.TestCase):
+class TableFlagsTest(parameterized.TestCase):
 
   def test_papers_and_tables_are_found_once(self):
-    found = selection.find_tables(['delta_sgd'], ['delta_sgd/table_1'])
+    found = table_flags.find_tables(['delta_sgd'], ['delta_sgd/table_1'])
     self.assertEqual(
         [table.name for table in found],
         [table.name for table in published.load_tables('delta_sgd')],
@@ -34,16 +36,16 @@ class SelectionTest(parameterized.TestCase):
   @pytest.mark.slow
   def test_unknown_papers(self):
     with self.assertRaisesRegex(
-        selection.SelectionError,
+        hparam_errors.HparamError,
         '^there is no --paper=fedx; there are delta_sgd',
     ):
-      selection.find_tables(['fedx'], [])
+      table_flags.find_tables(['fedx'], [])
 
   def test_restricts_every_axis(self):
     table = made_up_runs.build_table(
         groups=['g', 'h'], rows=['a', 'b'], columns=['x', 'y']
     )
-    found = selection.restrict(
+    found = table_flags.restrict(
         table, groups=['h'], rows=['b', 'a'], columns=['y']
     )
     self.assertEqual([entry.name for entry in found.rows], ['a', 'b'])
@@ -51,16 +53,38 @@ class SelectionTest(parameterized.TestCase):
         [(cell.group, cell.row, cell.column) for cell in found.cells],
         [('h', 'a', 'y'), ('h', 'b', 'y')],
     )
-    self.assertEqual(selection.restrict(table), table)
+    self.assertEqual(table_flags.restrict(table), table)
 
   @parameterized.parameters('groups', 'rows', 'columns')
   def test_unknown_entries(self, axis):
     table = made_up_runs.build_table(groups=['a'], rows=['a'], columns=['a'])
     with self.assertRaisesRegex(
-        selection.SelectionError,
+        hparam_errors.HparamError,
         f"^--{axis} of paper/table_1 are a, found 'z'$",
     ):
-      selection.restrict(table, **{axis: ['z']})
+      table_flags.restrict(table, **{axis: ['z']})
+
+  def test_names_are_separated_by_commas(self):
+    values = flags.FlagValues()
+    table_flags.define(values)
+    values(['report', '--rows=SGD,Delta-SGD', '--groups=alpha = 1'])
+    self.assertEqual(
+        table_flags.read_names(values),
+        {'groups': ['alpha = 1'], 'rows': ['SGD', 'Delta-SGD'], 'columns': []},
+    )
+
+  def test_a_flag_that_is_given_twice_is_refused(self):
+    values = flags.FlagValues()
+    table_flags.define(values)
+    with self.assertRaisesRegex(flags.Error, 'rows=b: already defined'):
+      values(['report', '--rows=a', '--rows=b'])
+
+  @pytest.mark.slow
+  def test_no_published_name_has_a_comma(self):
+    for table in published.load_tables():
+      for axis in table_flags.AXES:
+        for entry in getattr(table, axis):
+          self.assertNotIn(',', entry.name)
 
 
 if __name__ == '__main__':

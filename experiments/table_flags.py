@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Which published tables a report is about, and which parts of them.
+"""Which published tables a binary is about, and which parts of them.
 
 No TensorFlow is imported here.
 """
@@ -20,11 +20,41 @@ from collections.abc import Sequence
 import dataclasses
 import itertools
 
+from absl import flags
+
+from experiments import hparam_errors
 from experiments import published
 
+AXES = ('groups', 'rows', 'columns')
 
-class SelectionError(ValueError):
-  """What was asked for does not exist; its text is one sentence."""
+
+def define(flag_values: flags.FlagValues):
+  """Defines the flags of the parts of tables.
+
+  Args:
+    flag_values: Where to define them.
+  """
+  for axis in AXES:
+    flags.DEFINE_list(
+        axis,
+        [],
+        f'Of the tables, only these {axis}, separated by commas.',
+        flag_values=flag_values,
+        # Given twice, the first one would be lost without a word.
+        allow_overwrite=False,
+    )
+
+
+def read_names(flag_values: flags.FlagValues) -> dict[str, list[str]]:
+  """Returns the groups, rows and columns that flags name.
+
+  Args:
+    flag_values: The parsed flags.
+
+  Returns:
+    The names by axis, as the arguments of `restrict`; none where all is meant.
+  """
+  return {axis: flag_values[axis].value for axis in AXES}
 
 
 def find_tables(
@@ -40,7 +70,7 @@ def find_tables(
     The tables, each once.
 
   Raises:
-    SelectionError: If there is no such paper.
+    HparamError: If there is no such paper.
     PublishedError: If there is no such table, or a file is not as it should be.
   """
   found = []
@@ -48,7 +78,7 @@ def find_tables(
     tables = published.load_tables(paper)
     if not tables:
       known = dict.fromkeys(table.paper for table in published.load_tables())
-      raise SelectionError(
+      raise hparam_errors.HparamError(
           f'there is no --paper={paper}; there are {", ".join(known)}'
       )
     found.extend(tables)
@@ -75,7 +105,7 @@ def restrict(
     The table, with fewer cells.
 
   Raises:
-    SelectionError: If it has no such group, row or column.
+    HparamError: If it has no such group, row or column.
   """
   place = f'{table.paper}/{table.name}'
   kept_groups = _keep(table.groups, groups, f'--groups of {place}')
@@ -109,5 +139,7 @@ def _keep(
   known = [entry.name for entry in axis]
   for name in wanted:
     if name not in known:
-      raise SelectionError(f'{place} are {", ".join(known)}, found {name!r}')
+      raise hparam_errors.HparamError(
+          f'{place} are {", ".join(known)}, found {name!r}'
+      )
   return tuple(entry for entry in axis if not wanted or entry.name in wanted)

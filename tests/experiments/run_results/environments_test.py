@@ -21,7 +21,7 @@ from unittest import mock
 from absl.testing import absltest
 import tensorflow as tf
 
-from experiments import environments
+from experiments.run_results import environments
 
 
 class EnvironmentsTest(absltest.TestCase):

@@ -1,0 +1,160 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of runs whose clients drop out, straggle or are rejected."""
+
+import csv
+import pathlib
+import shutil
+import tempfile
+from unittest import mock
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import pytest
+
+from tests.experiments import trainer_testing
+from tests.tff_adaptive import testing
+from tff_adaptive.simulation import checkpoints
+
+_FAULTS = ('--drop_clients=0.3', '--straggler_fraction=0.5')
+_DROPPED_OUT, _STRAGGLERS = 'clients/num_dropped_out', 'clients/num_stragglers'
+
+
+class FaultyRunsTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.folder = pathlib.Path(
+        self.enter_context(tempfile.TemporaryDirectory())
+    )
+
+  def _rows(self, name='run'):
+    path = self.folder / name / 'metrics.csv'
+    with open(path, encoding='utf-8', newline='') as file:
+      return list(csv.DictReader(file))
+
+  def _column(self, name):
+    return [float(row[name]) for row in self._rows()]
+
+  @parameterized.parameters('compiled', 'native')
+  @pytest.mark.slow
+  def test_run_without_clients_stays_where_it_is(self, name):
+    arguments = ('--drop_clients=1', f'--runtime={name}')
+    result, _ = trainer_testing.train(self.folder, *arguments)
+    self.assertEqual(self._column(_DROPPED_OUT), [3, 3])
+    self.assertEqual(self._column(_STRAGGLERS), [0, 0])
+    self.assertEqual(self._column('clients/num_clients'), [0, 0])
+    self.assertEqual(self._column('clients/num_rejected'), [0, 0])
+    # The logistic regression begins with zero biases, that any step would move.
+    _, bias = testing.trainable(result.state)
+    np.testing.assert_array_equal(bias, np.zeros(10))
+
+  @parameterized.product(
+      algorithm=['fed_opt', 'scaffold'], runtime=['compiled', 'native']
+  )
+  @pytest.mark.slow
+  def test_resumed_run_has_the_same_faults(self, algorithm, runtime):
+    arguments = (
+        *_FAULTS,
+        f'--algorithm={algorithm}',
+        f'--runtime={runtime}',
+        '--clients_per_round=6',
+        '--client_batch_size=4',
+    )
+    whole, _ = trainer_testing.train(
+        self.folder, *arguments, '--total_rounds=4'
+    )
+    rows = self._rows()
+    shutil.rmtree(self.folder / 'run')
+    trainer_testing.train(self.folder, *arguments, '--total_rounds=2')
+    resumed, _ = trainer_testing.train(
+        self.folder, *arguments, '--total_rounds=4'
+    )
+    twins = self._rows()
+    self.assertLen(twins, len(rows))
+    for row, twin in zip(rows, twins):
+      del row['seconds'], twin['seconds']
+      self.assertEqual(row, twin)
+    for left, right in zip(
+        *map(testing.trainable, (whole.state, resumed.state))
+    ):
+      np.testing.assert_array_equal(left, right)
+    dropped, slow = self._column(_DROPPED_OUT), self._column(_STRAGGLERS)
+    trained = self._column('clients/num_clients')
+    self.assertEqual(np.add(dropped, trained).tolist(), [6.0] * 4)
+    self.assertBetween(sum(dropped), 1, 16)
+    self.assertBetween(sum(slow), 1, sum(trained) - 1)
+
+  @pytest.mark.slow
+  def test_stragglers_weigh_by_what_they_have_trained_on(self):
+    arguments = ('--client_batch_size=1', '--total_rounds=1')
+    trainer_testing.train(self.folder, *arguments)
+    (whole,) = self._column('clients/num_examples')
+    shutil.rmtree(self.folder / 'run')
+    trainer_testing.train(self.folder, *arguments, '--straggler_fraction=1')
+    self.assertEqual(self._column(_STRAGGLERS), [3])
+    (examples,) = self._column('clients/num_examples')
+    self.assertEqual(self._column('clients/num_steps'), [examples])
+    self.assertBetween(examples, 3, whole - 3)
+
+  @parameterized.parameters('compiled', 'native')
+  @pytest.mark.slow
+  def test_rejected_clients_are_named(self, runtime):
+    from tasks.digits import digits_preprocessing
+
+    original = digits_preprocessing.partition_digits
+    emptied = []
+
+    def with_empty_clients(*args):
+      parts = original(*args)
+      emptied[:] = list(parts)[::2]
+      return {
+          name: part[: 0 if name in emptied else None]
+          for name, part in parts.items()
+      }
+
+    with mock.patch.object(
+        digits_preprocessing, 'partition_digits', with_empty_clients
+    ):
+      trainer_testing.train(
+          self.folder,
+          '--bad_clients=reject',
+          '--clients_per_round=20',
+          f'--runtime={runtime}',
+      )
+    path = self.folder / 'run' / 'rejected_clients.csv'
+    with open(path, encoding='utf-8', newline='') as file:
+      rows = list(csv.DictReader(file))
+    for round_num in ('1', '2'):
+      found = [row for row in rows if row['round_num'] == round_num]
+      self.assertCountEqual([row['client_id'] for row in found], emptied)
+      self.assertEqual({row['reason'] for row in found}, {'no_example'})
+    self.assertEqual(self._column('clients/num_rejected'), [10, 10])
+
+  @pytest.mark.slow
+  def test_exploding_clients_are_named(self):
+    trainer_testing.train(
+        self.folder,
+        '--max_client_update_norm=1e-6',
+        '--total_rounds=1',
+    )
+    text = (self.folder / 'run' / 'rejected_clients.csv').read_text()
+    self.assertEqual(text.count(',too_large\n'), 3)
+    manager = checkpoints.CheckpointManager(self.folder / 'run' / 'checkpoints')
+    self.assertEqual(manager.round_nums(), [1])
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,166 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of what a page says of seeds, of missing runs and of their commands."""
+
+import contextlib
+import dataclasses
+import io
+import shlex
+
+from absl import flags
+from absl.testing import absltest
+from absl.testing import parameterized
+
+from experiments import published
+from experiments import sweep
+from tests.experiments.reports import made_up_runs
+from tests.experiments.reports import page_testing
+
+_NAN = float('nan')
+
+
+_NO_PICTURE = {'kind': 'partition'}  # Of these runs there is none to copy.
+_SEEDS = {
+    'all': ([0.9, 0.9, 0.9], '90.0 ± 0.0', []),
+    'some': ([0.9, 0.9], '90.0 ± 0.0, 2 of 3 seeds', [2]),
+    'one': ([0.9], '90.0, 1 of 3 seeds', [1, 2]),
+    'more than all': ([0.9] * 4, '90.0 ± 0.0', []),
+    'one diverged': ([0.9, _NAN, 0.9], '1 of 3 diverged', []),
+    'all diverged': ([_NAN] * 3, '3 of 3 diverged', []),
+    'some diverged': ([0.9, _NAN], '1 of 2 diverged, 2 of 3 seeds', [2]),
+    'the only one': ([_NAN], 'diverged, 1 of 3 seeds', [1, 2]),
+    'none': ([], '-', [0, 1, 2]),
+}
+
+
+class MissingRunsTest(page_testing.PageTestCase):
+
+  def _write_seeds(self, cell, finals):
+    """Writes seeds of a cell, with a final number each."""
+    made_up_runs.write_cell(
+        self.runs_dir, cell, [[0.5, 0.5, 0.5, final] for final in finals]
+    )
+
+  def test_a_cell_says_how_many_seeds_it_has(self):
+    table = made_up_runs.build_table(
+        num_seeds=3, rows=list(_SEEDS), figure=_NO_PICTURE
+    )
+    for cell in table.cells:
+      self._write_seeds(cell, _SEEDS[cell.row][0])
+    self.write(table)
+    text = self.read('.md')
+    self.assertIn('8 of 9 cells were measured, 4 with all 3 seeds. ', text)
+    for cell in table.cells:
+      _, shown, missing = _SEEDS[cell.row]
+      self.assertIn(f'\n| {cell.row} | {shown} |\n', text)
+      # What is missing is listed with its time, of four rounds of half a
+      # second a run, and with its command.
+      command = (
+          published.build_command(cell, seed=missing[0])
+          if len(missing) == 1
+          else published.build_sweep_command(cell, missing)
+      )
+      seeds = ', '.join(map(str, missing))
+      line = (
+          f'\n| {cell.row} / digits | {seeds} | {2 * len(missing)} s | '
+          f'`{command}` |\n'
+      )
+      (self.assertIn if missing else self.assertNotIn)(line, text)
+    self.assertEqual(text.count('/ digits |'), 5)
+
+  def test_a_single_seed_is_not_counted(self):
+    table = made_up_runs.build_table(rows=['SGD'], figure=_NO_PICTURE)
+    self._write_seeds(table.cells[0], [_NAN])
+    self.write(table)
+    text = self.read('.md')
+    self.assertIn('\n| SGD | diverged |\n', text)
+    self.assertIn('1 of 1 cells were measured. ', text)
+    self.assertNotIn('## Not run', text)
+
+  def test_a_run_that_does_not_count_is_missing(self):
+    table = made_up_runs.build_table(
+        num_seeds=2, rows=['SGD'], figure=_NO_PICTURE
+    )
+    self._write_seeds(table.cells[0], [0.9, 0.9])
+    folder = self.runs_dir / table.cells[0].experiment_name / 'seed_1'
+    made_up_runs.write_run(folder, [0.1], seed=1)
+    self.write(table)
+    text = self.read('.md')
+    self.assertIn('| SGD / digits | seed 1: unfinished, 1 of 4 rounds |', text)
+    self.assertIn('| SGD / digits | 1 | ', text)
+    self.assertIn('An unfinished run goes on with its command', text)
+
+  def test_the_command_of_several_seeds_runs_just_these(self):
+    cell = published.find_table('delta_sgd/table_3').cells[0]
+    _, *arguments = published.build_sweep_command(cell, [1, 2]).split(' -m ')
+    values = flags.FlagValues()
+    sweep.define(values)
+    values([*shlex.split(arguments[0]), '--dry_run'])
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+      sweep.main(values)
+    found = out.getvalue().splitlines()
+    self.assertLen(found, 2)
+    for line, seed in zip(found, (1, 2)):
+      self.assertEqual(
+          set(shlex.split(line)[1:]),
+          set(shlex.split(published.build_command(cell, seed=seed))[1:]),
+      )
+
+  def test_pictures_of_kept_states_have_a_command(self):
+    table = made_up_runs.build_table(num_seeds=2, figure={'kind': 'cka'})
+    self.write(table)
+    trace = 'python -m experiments.trace --run='
+    self.assertIn(f'\n{trace}RUN --round=ROUND --cka', self.read('.md'))
+    self._write_seeds(table.cells[0], [0.9, 0.9])
+    folder = self.runs_dir / table.cells[0].experiment_name
+    (folder / 'seed_0' / 'plots').mkdir()
+    (folder / 'seed_0' / 'plots' / 'cka.png').write_bytes(b'picture')
+    self.write(table)
+    text = self.read('.md')
+    self.assertIn('](table_1_1.png)', text)
+    self.assertIn(
+        f'\n{trace}{folder}/seed_1 --round=4 --cka --data_dir=data\n', text
+    )
+    self.assertEqual(text.count(trace), 1)
+
+  @parameterized.parameters(
+      ({}, False),
+      ({'estimate': 'best'}, True),
+      ({'chosen_on_test': True}, True),
+  )
+  def test_numbers_chosen_on_the_test_data_are_stamped(self, changes, stamped):
+    table = made_up_runs.build_table(
+        rows=['1'], columns=['1'], figure={'kind': 'best_server_rate'}
+    )
+    self._write_seeds(table.cells[0], [0.9])
+    self.write(dataclasses.replace(table, **changes))
+    text = self.read('.md')
+    for line in (
+        f'This page is for **{published.REPLICATION_ONLY}**.',
+        f'\nMade-up numbers ({published.REPLICATION_ONLY}): the best server',
+    ):
+      self.assertEqual(line in text, stamped)
+
+  def test_curves_choose_nothing(self):
+    table = made_up_runs.build_table(figure={'kind': 'curves'})
+    self._write_seeds(table.cells[0], [0.9])
+    self.write(dataclasses.replace(table, estimate='best'))
+    text = self.read('.md')
+    self.assertIn('\nMade-up numbers: by round', text)
+    self.assertIn('This page is for **replication only', text)
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,103 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of whether a run has the hyperparameters that are wanted."""
+
+from absl.testing import absltest
+from absl.testing import parameterized
+
+from experiments import published
+from experiments.run_results import agreement
+from tasks.digits import digits_tasks
+
+_ROUNDS = digits_tasks.DEFAULT_PROTOCOL.total_rounds
+_ARGUMENTS = ('--task=digits', '--client_optimizer=sgd', '--seed=2')
+
+
+def _recorded(**hparams):
+  """What a run of `_ARGUMENTS` has recorded, with the plan it found."""
+  wanted = agreement.of_arguments(_ARGUMENTS)
+  return {**wanted.values, 'devices': 'CPU:0', 'plan': 'parallel', **hparams}
+
+
+class AgreementTest(parameterized.TestCase):
+
+  def _differences(self, recorded, *arguments):
+    wanted = agreement.of_arguments([*_ARGUMENTS, *arguments])
+    return wanted.find_differences(recorded)
+
+  def test_values_are_those_in_force(self):
+    values = agreement.of_arguments(_ARGUMENTS).values
+    self.assertEqual(values['total_rounds'], _ROUNDS)
+    self.assertEqual(values['server_optimizer'], 'fedavg')
+    self.assertEqual(values['rounds_per_evaluation'], 5)
+    self.assertEqual(values['seed'], 2)
+    self.assertIsNone(values['num_clients'])
+
+  @parameterized.named_parameters(
+      ('the_same', (), {}),
+      ('default_given', (f'--total_rounds={_ROUNDS}',), {}),
+      ('elsewhere', ('--devices=GPU', '--plan=loop'), {}),
+      ('more_is_kept', (), {'keep_best': True, 'monitored_mode': 'max'}),
+      ('more_is_averaged', (), {'weights_average_rounds': 3}),
+      ('more_is_evaluated', (), {'evaluations': ['central', 'per_client']}),
+  )
+  def test_runs_that_are_wanted(self, arguments, recorded):
+    self.assertEmpty(self._differences(_recorded(**recorded), *arguments))
+
+  @parameterized.named_parameters(
+      ('fewer_clients', (), 'num_clients', 5, None),
+      ('other_cohort', (), 'clients_per_round', 3, 10),
+      ('other_rows', (), 'server_optimizer', 'fedadam', 'fedavg'),
+      ('argument_of_a_row', (), 'sgd_momentum', 0.9, 0.0),
+      ('evaluated_more_often', (), 'rounds_per_evaluation', 1, 5),
+      ('made_up_data', (), 'use_synthetic_data', True, False),
+      ('other_weights', (), 'initial_weights', 'w.npz', None),
+      ('not_evaluated', (), 'evaluations', ['per_client'], None),
+      ('asked_to_keep', ('--keep_best',), 'keep_best', False, True),
+  )
+  def test_runs_that_are_not_wanted(self, arguments, name, found, wanted):
+    recorded = _recorded(**{name: found})
+    differences = self._differences(recorded, *arguments)
+    self.assertIn((name, found, wanted), differences)
+
+  def test_a_run_of_before_a_flag_has_its_default(self):
+    recorded = _recorded()
+    for name in ('sgd_momentum', 'loss_term', 'keep_best', 'client_epochs'):
+      del recorded[name]
+    self.assertEmpty(self._differences(recorded))
+    self.assertEqual(
+        self._differences(recorded, '--sgd_momentum=0.5'),
+        [('sgd_momentum', 0.0, 0.5)],
+    )
+
+  def test_only_some_names_may_matter(self):
+    wanted = agreement.of_arguments(_ARGUMENTS)
+    recorded = _recorded(seed=7, num_clients=5)
+    self.assertEqual(
+        wanted.find_differences(recorded, ['num_clients', 'task']),
+        [('num_clients', 5, None)],
+    )
+
+  def test_a_cell_has_the_flags_of_its_files(self):
+    cell = published.find_table('delta_sgd/table_1').cell(
+        'alpha = 1', 'SGD', 'MNIST'
+    )
+    values = agreement.of_cell(cell, seed=3).values
+    self.assertEqual(values['seed'], 3)
+    self.assertEqual(values['total_rounds'], 500)
+    self.assertEqual(values['mnist_alpha'], 1.0)
+
+
+if __name__ == '__main__':
+  absltest.main()

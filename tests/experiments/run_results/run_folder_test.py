@@ -1,0 +1,152 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of reading the folder of a run."""
+
+import json
+import math
+import pathlib
+import tempfile
+
+from absl.testing import absltest
+from absl.testing import parameterized
+
+from experiments.run_results import run_folder
+
+_HEADER = 'round_num,evaluation/accuracy,device,seconds\n'
+_ROWS = '1,0.5,CPU:0,9.0\n2,,CPU:0,1.0\n3,0.75,CPU:0,3.0\n'
+
+
+class RunFolderTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.folder = pathlib.Path(
+        self.enter_context(tempfile.TemporaryDirectory())
+    )
+
+  def _write(self, metrics=_HEADER + _ROWS, name='run', **hparams):
+    path = self.folder / name
+    path.mkdir()
+    (path / 'hparams.json').write_text(
+        json.dumps({'total_rounds': 3, **hparams})
+    )
+    if metrics is not None:
+      (path / 'metrics.csv').write_text(metrics)
+    return path
+
+  def test_numbers_of_a_finished_run(self):
+    run = run_folder.read_run(self._write())
+    self.assertTrue(run.is_finished)
+    self.assertEqual(run.rounds_done, 3)
+    self.assertEqual(run.summarize('accuracy', 'final'), 0.75)
+    self.assertEqual(run.seconds, 13.0)
+    # Of the rounds after the first, in which is compiled.
+    self.assertEqual(run.seconds_per_round, 2.0)
+    self.assertEqual(run.find_round('accuracy', 0.6), 3)
+    self.assertEqual(run.find_round('accuracy', 0.9), math.inf)
+
+  def test_what_was_not_measured_is_no_number(self):
+    run = run_folder.read_run(self._write(None))
+    for number in (
+        run.seconds,
+        run.seconds_per_round,
+        run.gradient_evaluations,
+        run.num_bytes,
+        run.summarize('accuracy', 'final'),
+    ):
+      self.assertTrue(math.isnan(number))
+    self.assertEqual(run.rounds_done, 0)
+
+  def test_a_metric_that_is_not_finite_at_the_end_leaves_no_number(self):
+    path = self._write(_HEADER + _ROWS.replace('0.75', 'nan'))
+    run = run_folder.read_run(path)
+    self.assertTrue(math.isnan(run.summarize('accuracy', 'best')))
+
+  def test_a_row_that_is_being_written_is_not_there_yet(self):
+    run = run_folder.read_run(self._write(_HEADER + _ROWS + '4,0.8'))
+    self.assertEqual(run.rounds_done, 3)
+
+  @parameterized.named_parameters(
+      ('metrics', {'metrics': _HEADER + '1,2\n'}, 'metrics.csv, line 2 is dam'),
+      ('no_number', {'total_rounds': 'x'}, 'hparams.json is damaged'),
+      ('no_rounds', {'total_rounds': None}, 'hparams.json is damaged'),
+  )
+  def test_damaged_files(self, files, sentence):
+    path = self._write(**files)
+    with self.assertRaisesRegex(run_folder.RunError, sentence):
+      run_folder.read_run(path)
+
+  def test_other_folders(self):
+    with self.assertRaisesRegex(run_folder.RunError, 'has no hparams.json'):
+      run_folder.read_run(self.folder)
+    self.assertIsNone(run_folder.read_hparams(self.folder))
+
+  def test_seeds_are_found_in_their_order(self):
+    for name in ('seed_10', 'seed_2', 'seed_x', 'other'):
+      self._write(name=name)
+    self.assertEqual(list(run_folder.read_seeds(self.folder)), [2, 10])
+    self.assertEqual(run_folder.read_seeds(self.folder / 'missing'), {})
+
+  def test_damaged_runs_are_not_found(self):
+    good = self._write(name='good')
+    self._write(name='bad', total_rounds='x')
+    self._write(_HEADER + 'x,1,2,3\n', name='worse')
+    found = run_folder.find_runs(self.folder)
+    self.assertEqual([run.path for run in found], [good])
+
+
+class GlanceTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.folder = pathlib.Path(
+        self.enter_context(tempfile.TemporaryDirectory())
+    )
+
+  def _read(self, text):
+    (self.folder / 'metrics.csv').write_text(text)
+    return run_folder.read_last_row(self.folder)
+
+  def test_last_row_has_the_last_numbers_of_whole_lines(self):
+    self.assertEqual(
+        self._read(
+            'round_num,evaluation/accuracy,device\n1,0.5,CPU\n2,,CPU\n3'
+        ),
+        {'round_num': 2.0, 'evaluation/accuracy': 0.5},
+    )
+
+  def test_last_row_of_a_long_file(self):
+    rows = [f'{n},{n / 1000}\n' for n in range(1, 20_001)]
+    self.assertEqual(
+        self._read('round_num,x\n' + ''.join(rows)),
+        {'round_num': 20000.0, 'x': 20.0},
+    )
+
+  def test_damaged_rows_do_not_count(self):
+    self.assertEqual(
+        self._read('round_num,x\n1,2\n7,8,9\n3\n'),
+        {'round_num': 1.0, 'x': 2.0},
+    )
+
+  def test_no_file_has_no_row(self):
+    self.assertEqual(run_folder.read_last_row(self.folder), {})
+
+  def test_hparams_that_are_none(self):
+    for text in ('{', '[1]'):
+      (self.folder / 'hparams.json').write_text(text)
+      self.assertIsNone(run_folder.read_hparams(self.folder))
+
+
+if __name__ == '__main__':
+  absltest.main()

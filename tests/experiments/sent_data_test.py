@@ -1,0 +1,73 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests that workers can be sent the source of every task's client data."""
+
+import contextlib
+import io
+
+from absl.testing import parameterized
+import pytest
+from ray import cloudpickle
+import tensorflow as tf
+
+from experiments import published
+from experiments import registry
+from experiments import run_parts
+
+_TASKS = tuple(registry.ROWS[registry.TASK])
+
+
+class SentDataTest(tf.test.TestCase, parameterized.TestCase):
+
+  def _check(self, *arguments):
+    """Sends the clients of a task; what is read then must be the same."""
+    if '--task=digits' not in arguments:  # They come with a package.
+      arguments = (*arguments, '--use_synthetic_data')
+    choices, settings = published.parse_flags(
+        [
+            *arguments,
+            '--clients_per_round=2',
+            f'--output_dir={self.get_temp_dir()}',
+        ]
+    )
+    with contextlib.redirect_stdout(io.StringIO()):
+      task = run_parts.build_task(
+          choices, settings, run_parts.build_protocol(choices, settings)
+      )
+    sent = cloudpickle.loads(cloudpickle.dumps(task.train_data))
+    self.assertEqual(sent.client_ids, task.train_data.client_ids)
+    for client_id in sent.client_ids[:3]:
+      expected = task.train_data.examples(client_id)
+      found = sent.examples(client_id)
+      self.assertEqual(list(found), list(expected))
+      tf.nest.map_structure(self.assertAllEqual, found, expected)
+
+  def test_files_that_are_preprocessed(self):
+    self._check('--task=shakespeare', '--num_clients=5')
+
+  @parameterized.parameters(*_TASKS)
+  @pytest.mark.slow
+  def test_every_task(self, name):
+    self._check(f'--task={name}')
+
+  @parameterized.parameters(*_TASKS)
+  @pytest.mark.slow
+  def test_every_task_with_held_out_examples(self, name):
+    if name.startswith('cifar'):
+      self.skipTest('Augmented examples cannot be held out.')
+    self._check(f'--task={name}', '--heldout_fraction=0.2', '--num_clients=3')
+
+
+if __name__ == '__main__':
+  tf.test.main()

@@ -1,0 +1,144 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests that a cohort without a healthy client changes nothing."""
+
+import collections
+import functools
+
+from absl import flags
+from absl.testing import parameterized
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from experiments import hparam_flags
+from experiments import hparams
+from experiments import registry
+from experiments import run_parts
+from tests.tff_adaptive import testing
+from tests.tff_adaptive.runtime import compiled_testing
+from tests.tff_adaptive.simulation import task_testing
+from tff_adaptive.simulation import batching
+from tff_adaptive.simulation import client_data
+from tff_adaptive.simulation import client_states
+from tff_adaptive.simulation import cohort
+from tff_adaptive.simulation import structures
+
+_ALGORITHMS = tuple(registry.ROWS[registry.ALGORITHM])
+_ROUND_NUM = 'round_num'
+_PLAN = batching.BatchPlan(4)
+
+
+def _examples(size, seed=0, bad_example=None, scale=1.0):
+  """A client's examples; the features of one may be NaN."""
+  generator = np.random.default_rng(seed)
+  x = generator.normal(size=(size, testing.NUM_FEATURES)).astype(np.float32)
+  if bad_example is not None:
+    x[bad_example] = np.nan
+  y = generator.integers(0, testing.NUM_CLASSES, size, np.int32)
+  return collections.OrderedDict(x=scale * x, y=y)
+
+
+_SOURCE = client_data.PackedClientArrays.from_clients(
+    dict(
+        first=_examples(10, seed=1),
+        second=_examples(3, seed=2),
+        nan=_examples(4, bad_example=1),
+        late_nan=_examples(8, bad_example=7),
+        empty=_examples(0),
+        exploding=_examples(8, scale=np.float32(1e30)),
+    )
+)
+_HEALTHY = ('first', 'second')
+_UNHEALTHY = ('nan', 'empty', 'late_nan')
+
+
+@functools.cache
+def _build_process(algorithm):
+  """The process of an algorithm, with a server that has a state."""
+  row = registry.ROWS[registry.ALGORITHM][algorithm]
+  arguments = [f'--algorithm={algorithm}']
+  is_free = registry.SERVER_OPTIMIZER not in [part.kind for part in row.parts]
+  if is_free and not row.pools_clients:
+    arguments.append('--server_optimizer=fedams')
+  if not row.pools_clients:
+    arguments.append('--max_client_update_norm=1e6')
+  if algorithm != 'fedli_ls':  # A line search has no rate to schedule.
+    arguments.append('--client_schedule=inverse_sqrt')
+  values = flags.FlagValues()
+  hparam_flags.define(values)
+  values(['train', *arguments])
+  task = task_testing.build_task(
+      train_data=_SOURCE,
+      functional_model=testing.functional_model(),
+      variable_model_fn=testing.variable_model_fn(),
+      central_test=_SOURCE.examples('first'),
+  )
+  return run_parts.build_process(hparams.read_choices(values), task)
+
+
+def _next(process, state, client_ids, round_num):
+  clients = cohort.Cohort(_SOURCE, client_ids, round_num, 0, _PLAN)
+  spec = client_states.get_state_spec(process)
+  if spec is not None:
+    clients = cohort.StatefulCohort.of(clients, {}, spec)
+  return process.next(state, clients)
+
+
+def _leaves(state):
+  """The bytes of a state, but for the numbers of the round."""
+  return {
+      '/'.join(path): np.asarray(leaf).tobytes()
+      for path, leaf in structures.flatten_with_path(state)
+      if path[-1] != _ROUND_NUM
+  }
+
+
+class UnhealthyCohortsTest(compiled_testing.TestCase):
+
+  def _check(self, algorithm):
+    process = _build_process(algorithm)
+    initial = process.initialize()
+    state = _next(process, initial, _HEALTHY, 0).state
+    self.assertNotEqual(_leaves(state), _leaves(initial))
+    unhealthy = _UNHEALTHY
+    if algorithm != 'centralized':
+      unhealthy += ('exploding',)
+    for client_ids in (unhealthy, ('empty',), ()):
+      output = _next(process, state, client_ids, 1)
+      self.assertEqual(_leaves(output.state), _leaves(state))
+      measured = output.metrics['client_work']['clients']
+      self.assertEqual(measured['num_clients'], len(client_ids))
+      self.assertEqual(measured['num_rejected'], len(client_ids))
+      self.assertEqual(output.metrics['finalizer']['update_non_finite'], 1)
+
+  def test_scaffold_keeps_its_state(self):
+    with compiled_testing.installed('loop'):
+      self._check('scaffold')
+
+  @parameterized.parameters(*_ALGORITHMS)
+  @pytest.mark.slow
+  def test_algorithm_keeps_its_state(self, algorithm):
+    with compiled_testing.installed('loop'):
+      self._check(algorithm)
+
+  @parameterized.parameters(*_ALGORITHMS)
+  @pytest.mark.slow
+  @pytest.mark.usefixtures('native_runtime')
+  def test_algorithm_keeps_its_state_on_the_native_runtime(self, algorithm):
+    self._check(algorithm)
+
+
+if __name__ == '__main__':
+  tf.test.main()

@@ -1,0 +1,336 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests that nothing that clients send goes past differential privacy."""
+
+import collections
+import functools
+
+from absl.testing import parameterized
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.tff_adaptive import testing
+from tests.tff_adaptive.runtime import compiled_testing
+from tff_adaptive import algorithms
+from tff_adaptive import finalizers
+from tff_adaptive import optimizers
+from tff_adaptive import privacy
+from tff_adaptive.simulation import client_states
+
+_UNIFORM = tff.learning.ClientWeighting.UNIFORM
+_NUM_CLIENTS = 40
+_SIZE = 20
+_BOUND = 0.5
+
+# Client rules and server rules, and the names of what clients send besides the
+# change: of what is shared, and of reports.
+_RULES = {
+    'sgd': (optimizers.build_sgd, optimizers.build_fedavg, (), ()),
+    'fedcada': (
+        lambda: optimizers.build_fedcada_adam(time='global_step'),
+        optimizers.build_fedavg,
+        ('first_moment', 'second_moment', 'num_steps'),
+        (),
+    ),
+    'fafed': (
+        optimizers.build_fafed,
+        optimizers.build_fedadam,
+        ('momentum', 'second_moment'),
+        (),
+    ),
+    'adaalter': (
+        optimizers.build_adaalter,
+        optimizers.build_fedavg,
+        ('second_moment',),
+        (),
+    ),
+    'scaffold': (
+        lambda: optimizers.build_scaffold_sgd(_NUM_CLIENTS),
+        optimizers.build_fedavg,
+        ('control',),
+        (),
+    ),
+    'fedexp': (
+        optimizers.build_delta_sgd,
+        finalizers.build_fedexp,
+        (),
+        ('squared_norm',),
+    ),
+    'fedli_lu': (
+        optimizers.build_sps,
+        finalizers.build_frank_wolfe,
+        (),
+        ('mean_loss',),
+    ),
+    'scaffold_and_fedexp': (
+        lambda: optimizers.build_scaffold_sgd(_NUM_CLIENTS),
+        finalizers.build_fedexp,
+        ('control',),
+        ('squared_norm',),
+    ),
+}
+
+
+def _build(name, model, **kwargs):
+  """The process of a row, private or with other arguments."""
+  client, server, _, _ = _RULES[name]
+  kwargs.setdefault('client_weighting', _UNIFORM)
+  return algorithms.build_fed_opt(model, client(), server(), **kwargs)
+
+
+def _privacy(name, noise_multiplier, bound):
+  _, _, shared, reports = _RULES[name]
+  return privacy.DifferentialPrivacy(
+      noise_multiplier=noise_multiplier,
+      clients_per_round=_SIZE,
+      clip_norm=bound,
+      payload_clip_norms={payload: bound for payload in (*shared, *reports)},
+  )
+
+
+def _cohort(process, *clients):
+  """The clients, as the process takes them."""
+  if client_states.get_state_spec(process) is None:
+    return clients
+  return [
+      collections.OrderedDict(
+          data=data, client_id=[str(place)], client_state=[]
+      )
+      for place, data in enumerate(clients)
+  ]
+
+
+@functools.cache
+def _wide_model():
+  """A model of 8,000 weights, so that deviations can be measured."""
+  return testing.least_squares_model(np.float32, 2_000)
+
+
+def _flat(parts):
+  return np.concatenate([np.ravel(part) for part in tf.nest.flatten(parts)])
+
+
+def _aggregator_names(name, state_type):
+  """The names of aggregators in a state, and whether each is private."""
+  fields = dict(tff.structure.iter_elements(state_type))
+  if None in fields or not fields:
+    return {name: False}
+  if 'query_state' in fields:
+    return {name: 'dp_event' in fields}
+  names = {}
+  for field, member in fields.items():
+    names |= _aggregator_names(field, member)
+  return names
+
+
+class CoverageTest(tf.test.TestCase, parameterized.TestCase):
+
+  def _check_aggregators(self, name, process):
+    """Every aggregator of the process has a name of the row, and is private."""
+    state_type = process.initialize.type_signature.result.member
+    _, _, shared, reports = _RULES[name]
+    names = _aggregator_names('change', state_type['aggregator'])
+    if shared:
+      work = state_type['client_work']
+      sent = [field for field, _ in tff.structure.iter_elements(work['shared'])]
+      self.assertCountEqual(sent, shared)
+      names |= _aggregator_names('shared', work['aggregator'])
+    self.assertEqual(names, dict.fromkeys(('change', *shared, *reports), True))
+
+  def _check(self, name):
+    _, _, shared, reports = _RULES[name]
+    process = _build(name, _wide_model(), privacy=_privacy(name, 0.8, _BOUND))
+    self._check_aggregators(name, process)
+    # Nobody takes part: what changes is the noise.
+    with compiled_testing.installed():
+      start = process.initialize()
+      end = process.next(start, []).state
+    deviation = 0.8 * np.sqrt(1 + len(shared) + len(reports)) * _BOUND / _SIZE
+    change = _flat(testing.trainable(end)) - _flat(testing.trainable(start))
+    self.assertTrue(np.all(np.isfinite(change)))
+    if _RULES[name][1] is optimizers.build_fedavg:
+      self.assertAllClose(np.std(change), deviation, rtol=0.05)
+    else:
+      self.assertGreater(np.count_nonzero(change), 0.99 * change.size)
+    for payload in shared:
+      noise = _flat(end.client_work['shared'][payload])
+      noise = noise - _flat(start.client_work['shared'][payload])
+      expected = deviation
+      if payload == 'control':
+        expected *= _SIZE / _NUM_CLIENTS
+      if noise.size == 1:
+        self.assertBetween(abs(noise[0]), 1e-3 * expected, 5 * expected)
+      else:
+        self.assertAllClose(np.std(noise), expected, rtol=0.05)
+
+  @parameterized.parameters(('scaffold_and_fedexp',))
+  def test_sample_is_covered(self, name):
+    self._check(name)
+
+  @parameterized.parameters(*_RULES)
+  @pytest.mark.slow
+  def test_all_that_clients_send_is_covered(self, name):
+    self._check(name)
+
+  @pytest.mark.slow
+  def test_noise_on_a_report_reaches_the_server_rule(self):
+    name = 'fedli_lu'
+    process = _build(
+        name, testing.functional_model(), privacy=_privacy(name, 0.8, _BOUND)
+    )
+    with compiled_testing.installed():
+      state = process.next(process.initialize(), []).state
+    deviation = 0.8 * np.sqrt(2) * _BOUND / _SIZE
+    objective = abs(float(state.finalizer['objective']))
+    self.assertBetween(objective, 1e-3 * deviation, 5 * deviation)
+
+  @parameterized.parameters(*_RULES)
+  @pytest.mark.slow
+  def test_without_noise_and_bounds_it_is_the_plain_algorithm(self, name):
+    model = testing.functional_model()
+    clients = [testing.client(8, seed % 3) for seed in range(_SIZE)]
+    states = []
+    for kwargs in ({'privacy': _privacy(name, 0.0, 1e6)}, {}):
+      process = _build(name, model, **kwargs)
+      with compiled_testing.installed():
+        state = process.initialize()
+        for _ in range(2):
+          state = process.next(state, _cohort(process, *clients)).state
+      states.append(state)
+    private, plain = states
+    for w, v in zip(testing.trainable(private), testing.trainable(plain)):
+      self.assertAllClose(w, v, rtol=1e-4, atol=1e-5)
+    if _RULES[name][2]:
+      self.assertAllClose(
+          _flat(private.client_work['shared']),
+          _flat(plain.client_work['shared']),
+          rtol=1e-4,
+          atol=1e-5,
+      )
+
+  @pytest.mark.slow
+  def test_rejected_clients_send_zeros_and_the_divisor_stays(self):
+    model = testing.functional_model()
+    private, plain = (
+        _build('scaffold', model, **kwargs)
+        for kwargs in ({'privacy': _privacy('scaffold', 0.0, 1e6)}, {})
+    )
+    changes, controls = [], []
+    for process, clients in (
+        (private, [testing.client(8, 0), testing.unhealthy_client()]),
+        (plain, [testing.client(8, 0)]),
+    ):
+      with compiled_testing.installed():
+        start = process.initialize()
+        end = process.next(start, _cohort(process, *clients)).state
+      changes.append(
+          _flat(testing.trainable(end)) - _flat(testing.trainable(start))
+      )
+      controls.append(_flat(end.client_work['shared']))
+    self.assertAllClose(_SIZE * changes[0], changes[1], atol=1e-5)
+    # The sum of what clients send over the number of all clients, either way.
+    self.assertAllClose(controls[0], controls[1], atol=1e-6)
+
+  @pytest.mark.slow
+  @pytest.mark.usefixtures('native_runtime')
+  def test_native_runtime_draws_other_noise_in_every_round(self):
+    process = _build(
+        'scaffold', _wide_model(), privacy=_privacy('scaffold', 0.8, _BOUND)
+    )
+    states = [process.initialize()]
+    for _ in range(2):
+      states.append(process.next(states[-1], []).state)
+    points = [_flat(testing.trainable(state)) for state in states]
+    first, second = np.diff(points, axis=0)
+    deviation = 0.8 * np.sqrt(2) * _BOUND / _SIZE
+    for noise in (first, second):
+      self.assertAllClose(np.std(noise), deviation, rtol=0.05)
+    self.assertLess(abs(np.corrcoef(first, second)[0, 1]), 0.05)
+
+
+class RefusalsTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      (
+          'weights_by_examples',
+          dict(client_weighting=tff.learning.ClientWeighting.NUM_EXAMPLES),
+          ValueError,
+          'client_weighting=.*UNIFORM',
+      ),
+      (
+          'another_aggregator',
+          dict(model_aggregator=tff.aggregators.MeanFactory()),
+          ValueError,
+          'leave out `model_aggregator`',
+      ),
+      (
+          'another_payload_aggregator',
+          dict(payload_aggregators={'control': tff.aggregators.MeanFactory()}),
+          ValueError,
+          'leave out .* `payload_aggregators`',
+      ),
+      ('no_privacy', dict(privacy=1.0), TypeError, "`privacy` must.*'float'"),
+      (
+          'no_bound',
+          dict(
+              privacy=privacy.DifferentialPrivacy(
+                  noise_multiplier=1.0, clients_per_round=2
+              )
+          ),
+          ValueError,
+          "send .'control'.*`payload_clip_norms`",
+      ),
+  )
+  def test_of_arguments(self, kwargs, error, message):
+    kwargs = {'privacy': _privacy('scaffold', 1.0, 1.0)} | kwargs
+    with self.assertRaisesRegex(error, message):
+      _build('scaffold', testing.functional_model(), **kwargs)
+
+  def test_of_a_maximum(self):
+    with self.assertRaisesRegex(
+        ValueError, "'last_step_size'.*no sum.*needs no maximum"
+    ):
+      algorithms.build_fedli_ls(
+          testing.functional_model(),
+          client_weighting=_UNIFORM,
+          privacy=_privacy('sgd', 1.0, 1.0),
+      )
+
+  def test_of_float64(self):
+    with self.assertRaisesRegex(TypeError, 'float32.*float64'):
+      _build(
+          'sgd',
+          testing.least_squares_model(np.float64, 2),
+          privacy=_privacy('sgd', 1.0, 1.0),
+      )
+
+  @parameterized.parameters(True, False)
+  def test_of_a_private_change_beside_what_is_not(self, zeroing):
+    aggregator = tff.learning.dp_aggregator(0.1, 10.0, zeroing)
+    with self.assertRaisesRegex(ValueError, "private.*'control'.*past it"):
+      _build(
+          'scaffold', testing.functional_model(), model_aggregator=aggregator
+      )
+    _build(
+        'scaffold',
+        testing.functional_model(),
+        model_aggregator=aggregator,
+        payload_aggregators={'control': aggregator},
+    )
+
+
+if __name__ == '__main__':
+  tf.test.main()

@@ -1,0 +1,159 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of which clients are rejected, and why."""
+
+from absl.testing import parameterized
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.tff_adaptive import testing
+from tests.tff_adaptive.client_works import training_testing
+from tests.tff_adaptive.runtime import compiled_testing
+from tff_adaptive import algorithms
+from tff_adaptive import client_works
+from tff_adaptive import optimizers
+from tff_adaptive.client_works import rejections
+
+_REJECTION = client_works.Rejection
+
+
+class JudgeClientTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.parameters(
+      (1, True, [3.0, 4.0], None, _REJECTION.NONE),
+      (1, True, [3.0, 4.0], 5.0, _REJECTION.NONE),
+      (1, True, [3.0, 4.0], 4.99, _REJECTION.TOO_LARGE),
+      # Its square overflows.
+      (1, True, [1e30, 0.0], 1e38, _REJECTION.TOO_LARGE),
+      (1, False, [3.0, 4.0], 1.0, _REJECTION.NOT_FINITE),
+      (1, False, [np.nan, 4.0], 5.0, _REJECTION.NOT_FINITE),
+      (0, True, [9.0, 9.0], 1.0, _REJECTION.NO_EXAMPLE),
+      (0, False, [np.nan, 9.0], None, _REJECTION.NO_EXAMPLE),
+  )
+  def test_verdict(self, num_examples, is_finite, update, limit, expected):
+    verdict = rejections.judge_client(
+        tf.constant(num_examples, tf.int64),
+        tf.constant(is_finite),
+        tuple(map(tf.constant, update)),
+        limit,
+    )
+    self.assertEqual(verdict.dtype, tf.int64)
+    self.assertEqual(verdict, expected)
+
+  @parameterized.parameters(tf.float16, tf.float64)
+  def test_norm_in_the_dtype_of_steps(self, dtype):
+    update = (tf.constant([300.0, 400.0], dtype),)
+    for limit, expected in (
+        (499.0, _REJECTION.TOO_LARGE),
+        (501.0, _REJECTION.NONE),
+    ):
+      self.assertEqual(
+          rejections.judge_client(1, tf.constant(True), update, limit), expected
+      )
+
+
+class MaxUpdateNormTest(tf.test.TestCase):
+
+  def test_client_beyond_it_counts_nowhere(self):
+    batches = testing.client(10, seed=0)
+    update, _ = training_testing.plain_loop(batches, [0.5] * 3)
+    norm = np.sqrt(sum(np.sum(np.square(u)) for u in update))
+    for limit, rejection in (
+        (1.01 * norm, _REJECTION.NONE),
+        (0.99 * norm, _REJECTION.TOO_LARGE),
+    ):
+      result = training_testing.train(
+          testing.functional_model(),
+          optimizers.build_sgd(0.5),
+          batches,
+          max_update_norm=float(limit),
+      )
+      is_healthy = rejection == _REJECTION.NONE
+      self.assertEqual(result.rejection, rejection)
+      self.assertEqual(result.is_healthy, is_healthy)
+      self.assertEqual(result.num_examples, 10 * is_healthy)
+      self.assertEqual(result.statistics['sum']['num_healthy'], is_healthy)
+      self.assertAllClose(
+          result.update, [is_healthy * u for u in update], atol=1e-6
+      )
+
+  def test_must_be_above_zero(self):
+    for limit in (0.0, -1.0, float('nan'), float('inf')):
+      with self.assertRaisesRegex(ValueError, 'Client `max_update_norm`'):
+        algorithms.build_fed_opt(
+            testing.functional_model(),
+            optimizers.build_sgd(),
+            max_update_norm=limit,
+        )
+
+
+def _build_process():
+  """Healthy clients stay far below the limit, exploding ones far above it."""
+  return algorithms.build_fed_opt(
+      testing.functional_model(), optimizers.build_sgd(0.1), max_update_norm=1.0
+  )
+
+
+def _exploding():
+  (batch,) = testing.client(4, seed=3)
+  return [{**batch, 'x': 1e6 * batch['x']}]
+
+
+def _cohort():
+  """Twelve clients: healthy, with NaN, empty and exploding, one by one."""
+  kinds = [
+      testing.client(10, seed=1),
+      testing.unhealthy_client(),
+      [],
+      _exploding(),
+      testing.client(3, seed=2),
+  ]
+  return kinds * 2 + kinds[1::-1]
+
+
+_EXPECTED = [0, 2, 1, 3, 0] * 2 + [2, 0]
+
+
+class NamesTest(tf.test.TestCase, parameterized.TestCase):
+
+  def _check(self, process):
+    output = process.next(process.initialize(), _cohort())
+    measured = output.metrics['client_work']
+    self.assertAllEqual(measured['rejections'], _EXPECTED)
+    self.assertEqual(
+        measured['clients']['num_rejected'], np.count_nonzero(_EXPECTED)
+    )
+    without = process.next(output.state, [])
+    self.assertEqual(without.metrics['client_work']['rejections'].shape, (0,))
+
+  def test_rejections_are_in_the_order_of_the_clients(self):
+    with compiled_testing.installed('parallel'):
+      self._check(_build_process())
+
+  @parameterized.parameters('loop', 'vectorized', 'xla')
+  @pytest.mark.slow
+  def test_so_they_are_whatever_the_plan(self, plan):
+    with compiled_testing.installed(plan):
+      self._check(_build_process())
+
+  @pytest.mark.slow
+  @pytest.mark.usefixtures('native_runtime')
+  def test_so_they_are_on_the_native_runtime(self):
+    for _ in range(3):
+      self._check(_build_process())
+
+
+if __name__ == '__main__':
+  tf.test.main()

@@ -1,0 +1,175 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the aggregators of differential privacy."""
+
+import functools
+import math
+
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.tff_adaptive.runtime import compiled_testing
+from tff_adaptive import privacy
+
+_SIZE = 20_000
+_MEDIAN = privacy.AdaptiveClipping()
+
+
+def _build(**kwargs):
+  kwargs = dict(noise_multiplier=1.0, clients_per_round=10) | kwargs
+  return privacy.DifferentialPrivacy(**kwargs)
+
+
+@functools.cache
+def _process(adaptive, noise_multiplier):
+  """The aggregation of a large vector; 40 clients are expected."""
+  factory, _ = _build(
+      noise_multiplier=noise_multiplier,
+      clients_per_round=40,
+      clip_norm=0.5,
+      adaptive_clipping=_MEDIAN if adaptive else None,
+  ).build_aggregators()
+  return factory.create(tff.TensorType(np.float32, [_SIZE]))
+
+
+def _aggregate(values, *, adaptive=False, noise_multiplier=1.0):
+  """The output of the aggregation of values, the start of vectors."""
+  vectors = [np.zeros(_SIZE, np.float32) for _ in values]
+  for vector, value in zip(vectors, values):
+    vector[:2] = value
+  process = _process(adaptive, noise_multiplier)
+  with compiled_testing.installed():
+    return process.next(process.initialize(), vectors)
+
+
+class AggregatorsTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.parameters(0, 3, 40)
+  def test_noise_has_the_same_deviation_whoever_takes_part(self, num_clients):
+    noise = _aggregate([(0.0, 0.0)] * num_clients).result
+    self.assertAllClose(np.std(noise), 0.5 / 40, rtol=0.05)
+    self.assertLess(abs(np.mean(noise)), 5 * 0.5 / 40 / math.sqrt(_SIZE))
+
+  def test_adaptive_clipping_pays_for_the_count_with_more_noise(self):
+    noise = _aggregate([(0.0, 0.0)] * 3, adaptive=True).result
+    # Andrew et al. 2021, Theorem 1: the count has noise of 40 / 20.
+    multiplier = (1.0**-2 - (2 * 2.0) ** -2) ** -0.5
+    self.assertGreater(multiplier, 1.03)
+    self.assertAllClose(np.std(noise), multiplier * 0.5 / 40, rtol=0.02)
+
+  def test_vectors_beyond_the_bound_are_clipped(self):
+    found = _aggregate(
+        [(3.0, 4.0), (0.0, 0.25), (0.0, 0.0)], noise_multiplier=0.0
+    ).result
+    expected = (np.array([0.3, 0.4]) + [0.0, 0.25]) / 40
+    self.assertAllClose(found[:2], expected)
+    self.assertAllEqual(found[2:], np.zeros(_SIZE - 2))
+
+  def test_adaptive_bound_follows_the_median(self):
+    # Of the 40 that are expected three are there, and two are not clipped:
+    # the fraction is 1/2 + (2 - 1) / 2 / 40.
+    output = _aggregate(
+        [(3.0, 4.0), (0.0, 0.25), (0.0, 0.0)],
+        adaptive=True,
+        noise_multiplier=0.0,
+    )
+    bound = output.state.query_state.numerator_state.sum_state.l2_norm_clip
+    self.assertAllClose(bound, 0.5 * math.exp(-0.2 * 0.5 / 40))
+
+
+class BuildAggregatorsTest(tf.test.TestCase, parameterized.TestCase):
+
+  def test_vectors_have_the_noise_multiplier_together(self):
+    payloads = ['first_moment', 'second_moment']
+    built = _build(
+        noise_multiplier=0.7,
+        clip_norm=2.0,
+        payload_clip_norms={'second_moment': 0.25, 'first_moment': 0.5},
+    )
+    change, of_payloads = built.build_aggregators(payloads)
+    self.assertCountEqual(of_payloads, payloads)
+    multipliers = []
+    for factory, bound in (
+        (change, 2.0),
+        (of_payloads['first_moment'], 0.5),
+        (of_payloads['second_moment'], 0.25),
+    ):
+      process = factory.create(tff.TensorType(np.float32))
+      with compiled_testing.installed():
+        query = process.initialize().query_state
+      self.assertAllClose(query.denominator, 10.0)
+      self.assertAllClose(query.numerator_state.l2_norm_clip, bound)
+      multipliers.append(query.numerator_state.stddev / bound)
+    joint = sum(z**-2 for z in multipliers) ** -0.5
+    self.assertAllClose(joint, 0.7)
+
+  def test_adaptive_payload_starts_at_the_bound_of_the_change(self):
+    _, of_payloads = _build(
+        noise_multiplier=0.1, clip_norm=0.3, adaptive_clipping=_MEDIAN
+    ).build_aggregators(['control'])
+    process = of_payloads['control'].create(tff.TensorType(np.float32))
+    with compiled_testing.installed():
+      query = process.initialize().query_state
+    self.assertAllClose(query.numerator_state.sum_state.l2_norm_clip, 0.3)
+
+  @parameterized.named_parameters(
+      ('noise', dict(noise_multiplier=-1.0), ValueError, 'at least 0.*-1.0'),
+      ('no_number', dict(noise_multiplier='1'), TypeError, "a number.*'1'"),
+      ('clients', dict(clients_per_round=2.5), TypeError, 'an integer.*2.5'),
+      ('no_client', dict(clients_per_round=0), ValueError, 'above 0.*found 0'),
+      ('bound', dict(clip_norm=0.0), ValueError, '`clip_norm`.*above 0'),
+      (
+          'payload_bound',
+          dict(payload_clip_norms={'control': math.inf}),
+          ValueError,
+          "payload_clip_norms.'control'.*inf",
+      ),
+      ('no_names', dict(payload_clip_norms=1.0), TypeError, 'map names'),
+  )
+  def test_bad_argument(self, kwargs, error, message):
+    with self.assertRaisesRegex(error, message):
+      _build(**kwargs)
+
+  @parameterized.parameters(
+      (dict(target_quantile=1.5), '`target_quantile`.*from 0 to 1.*1.5'),
+      (dict(learning_rate=-0.1), '`learning_rate`.*at least 0.*-0.1'),
+      (dict(count_stddev=0.0), '`count_stddev`.*above 0.*0.0'),
+  )
+  def test_bad_argument_of_adaptive_clipping(self, kwargs, message):
+    with self.assertRaisesRegex(ValueError, message):
+      privacy.AdaptiveClipping(**kwargs)
+
+  def test_payload_without_a_bound_is_refused(self):
+    with self.assertRaisesRegex(ValueError, "'control'.*`payload_clip_norms`"):
+      _build().build_aggregators(['control'])
+
+  def test_bound_of_what_no_client_sends_is_refused(self):
+    built = _build(payload_clip_norms={'control': 1.0})
+    with self.assertRaisesRegex(ValueError, "'control'.*send nothing"):
+      built.build_aggregators()
+
+  def test_too_few_clients_for_adaptive_clipping_are_refused(self):
+    built = _build(noise_multiplier=2.0, adaptive_clipping=_MEDIAN)
+    with self.assertRaisesRegex(ValueError, 'above half.* 1, found 0.5'):
+      built.build_aggregators()
+    _build(
+        noise_multiplier=2.0,
+        adaptive_clipping=privacy.AdaptiveClipping(count_stddev=1.5),
+    ).build_aggregators()
+
+
+if __name__ == '__main__':
+  tf.test.main()

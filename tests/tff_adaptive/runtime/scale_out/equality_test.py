@@ -1,0 +1,62 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests that results do not depend on who computed them, nor on who died."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from absl.testing import absltest
+import pytest
+
+_ROOT = pathlib.Path(__file__).resolve().parents[4]
+_TIMEOUT_SECONDS = 3000
+
+
+class EqualityTest(absltest.TestCase):
+
+  @pytest.mark.slow
+  def test_bits_are_equal_for_any_number_of_workers(self):
+    # Output goes to files: what Ray starts would hold a pipe open.
+    with (
+        tempfile.TemporaryFile('w+') as stdout,
+        tempfile.TemporaryFile('w+') as stderr,
+    ):
+      code = subprocess.run(
+          [sys.executable, '-m', f'{__package__}.equality_driver'],
+          cwd=_ROOT,
+          stdin=subprocess.DEVNULL,
+          stdout=stdout,
+          stderr=stderr,
+          timeout=_TIMEOUT_SECONDS,
+          check=False,
+      ).returncode
+      stdout.seek(0)
+      stderr.seek(0)
+      self.assertEqual(code, 0, stderr.read())
+      digests = json.loads(stdout.read().splitlines()[-1])
+    self.assertEqual(digests.pop('num_killed'), 3)
+    killed = digests.pop('emnist_cnn killed')
+    self.assertEqual(killed, digests['emnist_cnn compiled'])
+    for name in ('emnist_cnn', 'fedcada'):
+      expected = digests.pop(f'{name} compiled')
+      found = [digests.pop(f'{name} ray {n}') for n in (1, 2, 4)]
+      self.assertEqual(found, [expected] * 3)
+    self.assertEmpty(digests)
+
+
+if __name__ == '__main__':
+  absltest.main()

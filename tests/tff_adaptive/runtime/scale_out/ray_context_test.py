@@ -1,0 +1,274 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of rounds that workers share, on a cluster of this machine."""
+
+import collections
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import ray
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.tff_adaptive import client_state_testing
+from tests.tff_adaptive import testing
+from tests.tff_adaptive.runtime import compiled_testing
+from tests.tff_adaptive.runtime import equality_testing
+from tff_adaptive import runtime
+from tff_adaptive import simulation
+from tff_adaptive.runtime import scale_out
+
+_STEPS = simulation.BatchPlan(4, num_epochs=2)
+
+
+def _cohorts(source=None, num_clients=5):
+  ids = equality_testing.source().client_ids
+  return [
+      simulation.Cohort(
+          source or equality_testing.source(),
+          [ids[(i + round_num) % len(ids)] for i in range(num_clients)],
+          round_num,
+          seed=1,
+          plan=_STEPS,
+      )
+      for round_num in range(3)
+  ]
+
+
+def _wait_until_gone(process_id):
+  deadline = time.monotonic() + 30
+  while time.monotonic() < deadline:
+    try:
+      os.kill(process_id, 0)
+    except ProcessLookupError:
+      return
+    time.sleep(0.05)
+  raise AssertionError(f'Process {process_id} is still there.')
+
+
+class RayContextTest(compiled_testing.TestCase):
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    cls.context = scale_out.create_ray_context(
+        num_workers=2, plan='parallel', strict=True, seed=1
+    )
+    cls.addClassCleanup(cls.context.close)
+
+  def _installed(self):
+    return tff.framework.get_context_stack().install(self.context)
+
+  def _check(self, process, rounds):
+    """Trains on workers and here; all bits of the results must be equal."""
+    with compiled_testing.installed():
+      expected = _train(process, rounds)
+    with self._installed():
+      found = _train(process, rounds)
+    self.assert_same_bits(expected, found)
+
+  def test_cohorts_give_the_bits_of_the_compiled_context(self):
+    self._check(compiled_testing.process(), _cohorts())
+
+  def test_more_chunks_than_workers(self):
+    self._check(compiled_testing.process(), _cohorts(num_clients=40))
+
+  def test_dropout_gives_the_same_bits(self):
+    process = tff.learning.algorithms.build_weighted_fed_avg(
+        testing.functional_model(dropout=0.5),
+        tff.learning.optimizers.build_sgdm(0.1),
+    )
+    self._check(process, _cohorts())
+
+  def test_lists_of_batches(self):
+    rounds = [testing.clients([3, 9, 1]), testing.clients([5])]
+    self._check(compiled_testing.process(), rounds)
+
+  def test_lists_of_datasets(self):
+    rounds = [list(cohort) for cohort in _cohorts()]
+    self._check(compiled_testing.process(), rounds)
+
+  def test_clients_that_keep_a_state(self):
+    process, ids = client_state_testing.process(), ['a', 'short', 'long', 'b']
+    state = process.initialize()
+    with compiled_testing.installed():
+      first = process.next(state, client_state_testing.stateful_cohort(ids, {}))
+    kept = first.metrics['client_work']['client_states']
+    states = {
+        name.decode(): tf.nest.map_structure(
+            lambda leaf, place=place: leaf[place], kept['client_state']
+        )
+        for place, name in enumerate(kept['client_id'].tolist())
+        if name != b'b'
+    }
+    rounds = [
+        client_state_testing.stateful_cohort(ids, {}),
+        client_state_testing.stateful_cohort(ids, states),
+    ]
+    self._check(process, rounds)
+
+  def test_no_clients(self):
+    nobody = equality_testing.cohort()[:0]
+    self._check(compiled_testing.process(), [nobody])
+
+  def test_data_that_are_read_by_the_workers(self):
+    arrays = equality_testing.source()
+    reads = []
+
+    def load(client_id):
+      reads.append(client_id)
+      return arrays.examples(client_id)
+
+    lazy = simulation.LazyClientArrays(
+        arrays.client_ids, load, arrays.element_spec
+    )
+    rounds = _cohorts(lazy)
+    with self._installed():
+      found = _train(compiled_testing.process(), rounds)
+    self.assertEmpty(reads)
+    with compiled_testing.installed():
+      expected = _train(compiled_testing.process(), _cohorts())
+    self.assert_same_bits(expected, found)
+
+  def test_evaluation(self):
+    evaluation = tff.learning.algorithms.build_fed_eval(
+        testing.functional_model()
+    )
+    state = evaluation.initialize()
+    cohort, *_ = _cohorts()
+    with compiled_testing.installed():
+      expected = evaluation.next(state, cohort)
+    with self._installed():
+      self.assert_same_bits(expected, evaluation.next(state, cohort))
+
+  def test_a_worker_that_died_is_replaced(self):
+    process, rounds = compiled_testing.process(), _cohorts()
+    with compiled_testing.installed():
+      expected = _train(process, rounds)
+    num_lost = self.context.pool.num_lost
+    with self._installed():
+      state = process.initialize()
+      for round_num, cohort in enumerate(rounds):
+        if round_num == 1:
+          before = self.context.pool.process_ids()
+          os.kill(before[0], signal.SIGKILL)
+          _wait_until_gone(before[0])
+        state = process.next(state, cohort).state
+    self.assert_same_bits(expected[0], state)
+    self.assertEqual(self.context.pool.num_lost, num_lost + 1)
+    after = self.context.pool.process_ids()
+    self.assertEqual(after[1], before[1])
+    self.assertNotEqual(after[0], before[0])
+
+  def test_data_that_do_not_fit_are_an_error_of_the_worker(self):
+    values = collections.OrderedDict(
+        x=np.zeros([2, testing.NUM_FEATURES], np.float64),
+        y=np.zeros([2], np.int32),
+    )
+    source = simulation.PackedClientArrays.from_clients({'a': values})
+    cohort = simulation.Cohort(source, ['a'], 0, 1, _STEPS)
+    process = compiled_testing.process()
+    with self._installed():
+      state = process.initialize()
+      with self.assertRaisesRegex(TypeError, 'float64'):
+        process.next(state, cohort)
+
+  def test_what_cannot_be_sent_is_an_error(self):
+    arrays = equality_testing.source()
+    lock = threading.Lock()
+    lazy = simulation.LazyClientArrays(
+        arrays.client_ids,
+        lambda client_id: arrays.examples(client_id) if lock else None,
+        arrays.element_spec,
+    )
+    process = compiled_testing.process()
+    cohort, *_ = _cohorts(lazy)
+    with self._installed():
+      state = process.initialize()
+      with self.assertRaisesRegex(TypeError, 'cannot be sent to the workers'):
+        process.next(state, cohort)
+
+  def test_sources_that_are_gone_are_dropped(self):
+    process = compiled_testing.process()
+    with self._installed():
+      _train(
+          process,
+          _cohorts(
+              simulation.PackedClientArrays(
+                  equality_testing.source().values,
+                  equality_testing.source().offsets,
+                  equality_testing.source().client_ids,
+                  indices=equality_testing.source().indices,
+              )
+          ),
+      )
+    self.assertLessEqual(len(self.context.pool.sources.references()), 3)
+
+  def test_plan_is_told(self):
+    process = compiled_testing.process()
+    with self._installed():
+      _train(process, _cohorts()[:1])
+    plan = self.context.plan_of(process.next)
+    self.assertEqual((plan.name, plan.device), ('parallel', 'CPU:0'))
+
+  def test_more_workers_than_cores_of_a_cluster_are_an_error(self):
+    with self.assertRaisesRegex(
+        scale_out.ClusterError, 'no room for 1000 workers with 1 cores each'
+    ):
+      scale_out.create_ray_context(num_workers=1000)
+    self.assertTrue(ray.is_initialized())
+
+  def test_gpus_that_are_not_there_are_an_error(self):
+    with self.assertRaisesRegex(scale_out.ClusterError, 'GPU'):
+      scale_out.create_ray_context(num_workers=1, devices='GPU')
+
+
+class ArgumentsTest(compiled_testing.TestCase):
+
+  def test_values_that_cannot_be(self):
+    for name, value in (
+        ('num_workers', 0),
+        ('cpus_per_worker', -1),
+        ('devices', 'TPU'),
+        ('plan', 'fast'),
+        ('seed', -1),
+    ):
+      with self.subTest(name), self.assertRaises(ValueError):
+        scale_out.create_ray_context(**{name: value})
+    self.assertFalse(ray.is_initialized())
+
+  def test_the_plan_follows_the_size_of_the_model(self):
+    process = compiled_testing.process()
+    self.assertEqual(scale_out.choose_ray_plan(process).name, 'vectorized')
+    plan = scale_out.choose_ray_plan(process, devices='GPU')
+    self.assertEqual((plan.name, plan.device), ('loop', 'GPU:0'))
+    self.assertEqual(
+        scale_out.choose_ray_plan(process), runtime.choose_plan(process, 'CPU')
+    )
+
+
+def _train(process, rounds):
+  """Returns the state and the metrics after rounds."""
+  state = process.initialize()
+  for clients in rounds:
+    output = process.next(state, clients)
+    state = output.state
+  return state, output.metrics
+
+
+if __name__ == '__main__':
+  tf.test.main()

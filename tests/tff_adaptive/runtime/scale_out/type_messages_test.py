@@ -1,0 +1,55 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of types on their way to another process."""
+
+import collections
+import pickle
+
+from absl.testing import absltest
+import numpy as np
+import tensorflow as tf
+
+from tff_adaptive import _compat
+from tff_adaptive.runtime.scale_out import type_messages
+
+_Dict = collections.OrderedDict
+Pair = collections.namedtuple('Pair', ['second', 'first'])
+
+
+class TypeMessagesTest(absltest.TestCase):
+
+  def test_a_type_survives_pickling_with_its_containers(self):
+    batch = _compat.tensorflow_to_type(
+        Pair(
+            tf.TensorSpec([None, 3], tf.float32),
+            tf.TensorSpec([None], tf.int32),
+        )
+    )
+    type_spec = _compat.to_type(
+        _Dict(
+            data=_compat.SequenceType(batch),
+            state=[np.int64, (np.str_, _compat.StructType([np.bool_]))],
+        )
+    )
+    sent = pickle.dumps(type_messages.from_type(type_spec))
+    found = type_messages.to_type(pickle.loads(sent))
+    self.assertEqual(found, type_spec)
+    self.assertIs(found.python_container, _Dict)
+    self.assertIs(found['data'].element.python_container, Pair)
+    self.assertIs(found['state'].python_container, list)
+    self.assertIs(type(found['state'][1][1]), _compat.StructType)
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,236 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The sum over some clients of a cohort, inside a graph.
+
+A cohort is cut into chunks of consecutive clients. Each chunk is summed up from
+zero, client by client, and the sums of the chunks are merged in their order, so
+that the bits do not depend on which chunks were worked on at the same time, nor
+where.
+"""
+
+from collections.abc import Callable, Sequence
+import contextlib
+import functools
+from typing import Any, Iterator, Optional
+
+from absl import logging
+import attrs
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive.runtime import client_tensors
+from tff_adaptive.runtime import graph_functions
+from tff_adaptive.runtime import plans
+from tff_adaptive.runtime import server_parts
+from tff_adaptive.runtime import values
+
+# What a graph is built for: the layout of each leaf of the clients' data.
+Layouts = tuple[tuple[Any, ...], ...]
+# From layouts, a form of the clients' work, and whether to vectorize it.
+_BuildFn = Callable[[Layouts, graph_functions.GraphFunction, bool], Any]
+
+
+class ClientWork:
+  """The clients' work, in the form that suits a plan and the data."""
+
+  def __init__(
+      self, computation: tff.framework.ConcreteComputation, plan: plans.Plan
+  ):
+    """Converts the work.
+
+    Args:
+      computation: The part `work` of a MapReduce round.
+      plan: How clients work.
+
+    Raises:
+      UnsupportedComputationError: If it cannot be compiled.
+    """
+    self._computation = computation
+    self._plan = plan
+    self._work = graph_functions.build_graph_function(computation)
+
+  @property
+  def takes_seed(self) -> bool:
+    """Whether the clients draw random numbers."""
+    return self._work.takes_seed
+
+  @property
+  def reads_tensors(self) -> bool:
+    """Whether the clients' sequences may be tensors."""
+    return self._work.reads_tensors
+
+  @functools.cached_property
+  def _work_on_datasets(self) -> graph_functions.GraphFunction:
+    """The work for sequences that cannot be kept as rows."""
+    if not self._work.reads_tensors:
+      return self._work
+    return graph_functions.build_graph_function(
+        self._computation, tensor_sequences=False
+    )
+
+  def build(self, layouts: Layouts, build_fn: _BuildFn) -> Any:
+    """Builds what clients of some layout take part in.
+
+    Args:
+      layouts: The layouts of their data.
+      build_fn: Builds it for a form of the work.
+
+    Returns:
+      What `build_fn` returns for the form that suits.
+    """
+    kinds = {layout[0] for layout in layouts}
+    if self._plan.name == plans.VECTORIZED and kinds <= client_tensors.ALIKE:
+      flat_work = self._work.flatten()
+      if flat_work is not None:
+        try:
+          with _quiet_tensorflow():
+            return build_fn(layouts, flat_work, True)
+        except Exception as e:  # Of any kind: an op cannot be vectorized.
+          logging.info("The clients' work is not vectorized: %s", e)
+    work = self._work
+    if client_tensors.DATASETS in kinds:
+      work = self._work_on_datasets
+    elif self._plan.name == plans.XLA:
+      compiled_work = work.with_compiled_steps()
+      if compiled_work is None:
+        logging.info("The clients' work is not compiled by XLA.")
+      else:
+        work = compiled_work
+    return build_fn(layouts, work, False)
+
+
+@contextlib.contextmanager
+def _quiet_tensorflow() -> Iterator[None]:
+  """Keeps TensorFlow from logging what an exception says anyway."""
+  logger = tf.get_logger()
+  level = logger.level
+  logger.setLevel('CRITICAL')
+  try:
+    yield
+  finally:
+    logger.setLevel(level)
+
+
+@attrs.frozen(eq=False)
+class ChunkSum:
+  """The sum over consecutive clients, inside a graph.
+
+  Attributes:
+    work: Maps the number of a client to what it reports.
+    vectorized_work: The same for several clients at once, their numbers and
+      reports stacked; or None.
+    accumulate: Adds a report to a sum.
+    zero: The empty sum.
+    shapes: The shapes of a sum's tensors.
+  """
+
+  work: Callable[[tf.Tensor], list[tf.Tensor]]
+  vectorized_work: Optional[Callable[[tf.Tensor], list[tf.Tensor]]]
+  accumulate: Callable[..., list[tf.Tensor]]
+  zero: list[tf.Tensor]
+  shapes: list[tf.TensorShape]
+
+  def __call__(self, start: tf.Tensor, end: tf.Tensor) -> list[tf.Tensor]:
+    """Adds to the graph the sum from one client's number to another."""
+    report = self.work
+    if self.vectorized_work is not None:
+      reports = self.vectorized_work(tf.range(start, end))
+      report = lambda number: [tf.gather(r, number - start) for r in reports]
+
+    def add_client(number, total):
+      return number + 1, self.accumulate(*total, *report(number))
+
+    return self.loop(start, end, add_client, num_parallel=1)
+
+  def loop(
+      self,
+      start: tf.Tensor,
+      end: tf.Tensor,
+      body: Callable[..., tuple[tf.Tensor, Sequence[tf.Tensor]]],
+      *,
+      num_parallel: int,
+  ) -> list[tf.Tensor]:
+    """Adds a loop over numbers that begins with the empty sum.
+
+    Args:
+      start: The first number.
+      end: The number after the last one.
+      body: From a number and a sum to the next ones.
+      num_parallel: How many turns are worked on at once.
+
+    Returns:
+      The sum after the last turn.
+    """
+
+    # Numbers are int32: on a GPU, too, TensorFlow counts them on the CPU, where
+    # the loop is steered.
+    def turn(number, total):
+      number, total = body(number, total)
+      for tensor, shape in zip(total, self.shapes):
+        tensor.set_shape(shape)
+      return number, total
+
+    _, total = tf.while_loop(
+        lambda number, _: number < end,
+        turn,
+        (start, self.zero),
+        shape_invariants=(tf.TensorShape([]), self.shapes),
+        parallel_iterations=num_parallel,
+    )
+    return total
+
+
+def build_chunk_sum(
+    *,
+    work: graph_functions.GraphFunction,
+    vectorize: bool,
+    parts: server_parts.ServerParts,
+    clients: Sequence[client_tensors.LeafTensors],
+    broadcast: Sequence[tf.Tensor],
+    server_seed: tf.Tensor,
+    client_seeds: tf.Tensor,
+) -> ChunkSum:
+  """Builds the sum over clients, in the graph that is being built.
+
+  Args:
+    work: The clients' work.
+    vectorize: Whether several clients work at once, op by op.
+    parts: The parts `zero` and `accumulate`.
+    clients: The data of the clients.
+    broadcast: What the server has sent them.
+    server_seed: What fixes the random numbers of the parts, int32 of shape [2].
+    client_seeds: Those of the clients, int32 of shape [num_clients, 2].
+
+  Returns:
+    The sum.
+  """
+
+  def run_client(number):
+    picked = [client_tensors.pick(leaf, number) for leaf in clients]
+    seed = tf.gather(client_seeds, number) if work.takes_seed else None
+    return work(*picked, *broadcast, seed=seed)
+
+  vectorized_work = functools.partial(
+      tf.vectorized_map, run_client, fallback_to_while_loop=False
+  )
+  sum_type = parts['accumulate'].type_signature.result
+  return ChunkSum(
+      work=run_client,
+      vectorized_work=vectorized_work if vectorize else None,
+      accumulate=parts.with_seed('accumulate', server_seed),
+      zero=parts.with_seed('zero', server_seed)(),
+      shapes=[
+          values.tensor_spec(leaf).shape for leaf in values.leaf_types(sum_type)
+      ],
+  )

@@ -1,0 +1,140 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What is sent to workers of the clients of a chunk, and what they make of it.
+
+Of a `Cohort` only ids travel, and the states of clients that keep one: the data
+are read where the work is done, from a source that every worker gets once. Of
+other sequences, such as lists of `tf.data.Dataset`, the rows themselves do.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Optional, Union
+
+import attrs
+import numpy as np
+import tensorflow as tf
+
+from tff_adaptive import _compat
+from tff_adaptive.runtime import client_tensors
+from tff_adaptive.runtime import materialization
+from tff_adaptive.simulation import client_data
+from tff_adaptive.simulation import cohort as cohort_lib
+
+
+class CohortChunk(NamedTuple):
+  """Consecutive clients of a cohort, without their data.
+
+  Attributes:
+    cohort_type: The class of the cohort.
+    fields: What it is made of, but for the source of its data.
+    source_key: The key of that source.
+    is_uniform: Whether the whole cohort is made of clients with as many batches
+      of the same size; None if that makes no difference to how they work.
+  """
+
+  cohort_type: type[cohort_lib.Cohort]
+  fields: Mapping[str, Any]
+  source_key: int
+  is_uniform: Optional[bool]
+
+
+class RowsChunk(NamedTuple):
+  """Consecutive clients as the arrays of their `client_tensors.LeafTensors`.
+
+  Attributes:
+    leaves: A kind and arrays for every leaf of the clients' argument.
+  """
+
+  leaves: list[tuple[str, list[np.ndarray]]]
+
+
+class Chunk(NamedTuple):
+  """Consecutive clients of a round.
+
+  Attributes:
+    clients: Who they are, or what they hold.
+    num_clients: How many they are.
+    seeds: What fixes their random numbers, int32 of shape [num_clients, 2];
+      [0, 2] if they draw none.
+    load: What their work costs, in examples.
+  """
+
+  clients: Union[CohortChunk, RowsChunk]
+  num_clients: int
+  seeds: np.ndarray
+  load: float
+
+
+def from_cohort(
+    cohort: cohort_lib.Cohort, source_key: int, is_uniform: Optional[bool]
+) -> CohortChunk:
+  """Returns what is sent of clients of a cohort.
+
+  Args:
+    cohort: The clients of the chunk.
+    source_key: The key of the source of their data.
+    is_uniform: See `CohortChunk`.
+  """
+  fields = attrs.asdict(cohort, recurse=False)
+  del fields['source'], fields['packed']
+  if isinstance(cohort, cohort_lib.StatefulCohort):
+    fields['states'] = {
+        client_id: cohort.states[client_id]
+        for client_id in cohort.client_ids
+        if client_id in cohort.states
+    }
+  return CohortChunk(type(cohort), fields, source_key, is_uniform)
+
+
+def from_leaves(leaves: Sequence[client_tensors.LeafTensors]) -> RowsChunk:
+  """Returns what is sent of clients whose rows were read."""
+  return RowsChunk(
+      [
+          (leaf.kind, [tensor.numpy() for tensor in leaf.tensors])
+          for leaf in leaves
+      ]
+  )
+
+
+def to_leaves(
+    clients: Union[CohortChunk, RowsChunk],
+    *,
+    member_type: _compat.Type,
+    sources: Mapping[int, client_data.ClientArrays],
+    cache: materialization.DatasetCache,
+    reads_tensors: bool,
+) -> list[client_tensors.LeafTensors]:
+  """Returns the data of the clients of a chunk, which are read now.
+
+  Args:
+    clients: What was sent.
+    member_type: The type of one client's argument.
+    sources: The sources by their keys.
+    cache: Data that were read before.
+    reads_tensors: Whether the clients' work reads sequences from tensors.
+
+  Returns:
+    The leaves, see `client_tensors.collect`.
+  """
+  if isinstance(clients, RowsChunk):
+    return [
+        client_tensors.LeafTensors(kind, tuple(map(tf.constant, arrays)))
+        for kind, arrays in clients.leaves
+    ]
+  cohort = clients.cohort_type(
+      source=sources[clients.source_key], **clients.fields
+  )
+  return client_tensors.collect(
+      cohort, member_type, cache, reads_tensors, clients.is_uniform
+  )

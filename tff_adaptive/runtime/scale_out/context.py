@@ -1,0 +1,282 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""An execution context that shares the clients of a round among workers."""
+
+from collections.abc import Iterator
+import contextlib
+from typing import Any, Optional
+
+from tensorflow.python.framework import config as tf_config
+import tensorflow_federated as tff
+
+from tff_adaptive.runtime import compiled
+from tff_adaptive.runtime import plans
+from tff_adaptive.runtime import values
+from tff_adaptive.runtime.scale_out import clusters
+
+_CPU = 'CPU'
+_GPU = 'GPU'
+_DEVICES = (_CPU, _GPU)
+
+
+class RayContext(compiled.CompiledContext):
+  """Shares rounds among workers of Ray; see `create_ray_context`.
+
+  Attributes:
+    device: Where the clients' work runs on each worker, such as 'CPU:0'.
+    pool: The workers.
+  """
+
+  def __init__(
+      self,
+      device: str,
+      plan: str,
+      pool: Any,
+      *,
+      owns_connection: bool,
+      strict: bool,
+      seed: int,
+  ):
+    super().__init__(device, plan, strict=strict, seed=seed)
+    self.pool = pool
+    self._owns_connection = owns_connection
+
+  def close(self) -> None:
+    """Ends the workers, and the cluster if it was started for them."""
+    super().close()
+    with self._lock:
+      if self.pool is not None:
+        self.pool.close()
+        self.pool = None
+        if self._owns_connection:
+          clusters.disconnect()
+
+  def _compile_round(
+      self, computation: tff.framework.ConcreteComputation
+  ) -> Any:
+    from tff_adaptive.runtime.scale_out import scaled_rounds  # pylint: disable=import-outside-toplevel
+
+    return scaled_rounds.ScaledRound(
+        computation, self._choose_plan, self._cache, self.pool
+    )
+
+
+def choose_ray_plan(
+    process: tff.learning.templates.LearningProcess,
+    devices: str = _CPU,
+    plan: str = plans.AUTO,
+) -> plans.Plan:
+  """Chooses how the clients of a process work.
+
+  Args:
+    process: The process.
+    devices: See `create_ray_context`.
+    plan: See `create_ray_context`.
+
+  Returns:
+    The plan that a context with the same arguments has for the process, if the
+    clients receive the weights of the model.
+
+  Raises:
+    ValueError: If a device or a plan is not known.
+  """
+  weights = process.get_model_weights.type_signature.result
+  return plans.choose(plan, _device_of(devices), values.num_elements(weights))
+
+
+def _device_of(devices: str) -> str:
+  """Returns the device of each worker."""
+  name = devices.upper().removesuffix(':0')
+  if name not in _DEVICES:
+    raise ValueError(
+        f'`devices` must be one of {list(_DEVICES)}, found {devices!r}.'
+    )
+  return f'{name}:0'
+
+
+def create_ray_context(
+    *,
+    address: Optional[str] = None,
+    num_workers: Optional[int] = None,
+    cpus_per_worker: int = 1,
+    devices: str = _CPU,
+    plan: str = plans.AUTO,
+    strict: bool = False,
+    seed: Optional[int] = None,
+) -> RayContext:
+  """Creates a context that shares the clients of a round among workers.
+
+  Results have the same bits for any number of workers, and equal those of the
+  compiled context with the same plan up to rounding; with one thread an op,
+  see `runtime.set_threads`, their bits too. A worker that dies is replaced, and
+  what it had to do is done again. Each worker gets the work and the source of a
+  `Cohort`'s data once, the model once a round, and reads its clients itself:
+  files of client data must be at the same path on every machine. The rows of
+  clients that are given as lists are sent in each round.
+
+  Args:
+    address: Where to find a cluster of Ray: 'auto' for one on this machine, or
+      'host:port' of its head. Every machine in it needs this library. By
+      default a cluster is started on this machine, and ends with the context;
+      a cluster that the process is connected to already is used.
+    num_workers: How many workers there are. By default as many as there is
+      room for: by GPUs with `devices='GPU'`, else by cores.
+    cpus_per_worker: How many cores a worker has, each for one client at a time.
+      Defaults to 1.
+    devices: `'CPU'`, the default, or `'GPU'` for workers with a GPU each.
+    plan: How the clients' work runs, see `runtime.create_compiled_context`.
+    strict: Whether a computation that cannot be compiled raises an error.
+      Otherwise, the default, TFF's native runtime takes it over after a warning
+      that says why.
+    seed: What random numbers depend on where neither a `Cohort` nor
+      `begin_round` says so. By default drawn anew.
+
+  Returns:
+    The context, for `tff.framework.set_default_context`; to be closed.
+
+  Raises:
+    ClusterError: If Ray is not installed, there is no cluster, or it is too
+      small.
+    ValueError: If a device or a plan is not known, or a number is not positive.
+
+  Example:
+
+    >>> context = create_ray_context(num_workers=2)
+    >>> tff.framework.set_default_context(context)
+  """
+  device = _device_of(devices)
+  plans.choose(plan, device, num_weights=0)  # Raises if there is no such plan.
+  seed = compiled.check_seed(seed)
+  _check_positive(num_workers=num_workers, cpus_per_worker=cpus_per_worker)
+  wanted_cpus = cpus_per_worker * num_workers if num_workers else None
+  owns_connection = clusters.connect(
+      address,
+      None if wanted_cpus is None else max(wanted_cpus, plans.num_cores()),
+  )
+  with contextlib.ExitStack() as on_error:
+    if owns_connection:
+      on_error.callback(clusters.disconnect)
+    pool = _start_workers(num_workers, cpus_per_worker, device)
+    on_error.pop_all()
+  return RayContext(
+      device,
+      plan,
+      pool,
+      owns_connection=owns_connection,
+      strict=strict,
+      seed=seed,
+  )
+
+
+def _check_positive(**numbers: Optional[int]) -> None:
+  for name, number in numbers.items():
+    if number is not None and number < 1:
+      raise ValueError(f'`{name}` must be positive, found {number}.')
+
+
+def _start_workers(
+    num_workers: Optional[int], cpus_per_worker: int, device: str
+) -> Any:
+  """Starts the workers of a context on the cluster of this process."""
+  # They need Ray, which not everyone has.
+  from tff_adaptive.runtime.scale_out import worker_pools  # pylint: disable=import-outside-toplevel
+  from tff_adaptive.runtime.scale_out import workers  # pylint: disable=import-outside-toplevel
+
+  uses_gpu = device.startswith(_GPU)
+  if num_workers is None:
+    found = clusters.resources()
+    num_workers = found.num_cpus // cpus_per_worker
+    if uses_gpu:
+      num_workers = min(num_workers, found.num_gpus)
+  settings = workers.WorkerSettings(
+      cpus_per_worker,
+      uses_gpu,
+      tf_config.is_op_determinism_enabled(),
+  )
+  return worker_pools.WorkerPool(max(1, num_workers), settings)
+
+
+def set_ray_context(**kwargs: Any) -> RayContext:
+  """Shares the clients of TFF computations among workers from here on.
+
+  Args:
+    **kwargs: See `create_ray_context`.
+
+  Returns:
+    The context, which is TFF's default context now.
+
+  Example:
+
+    ```python
+    import tensorflow_federated as tff
+    from tff_adaptive.runtime import scale_out
+
+    scale_out.set_ray_context(address='auto')
+    process = tff.learning.algorithms.build_weighted_fed_avg(...)
+    ```
+  """
+  context = create_ray_context(**kwargs)
+  tff.framework.set_default_context(context)
+  return context
+
+
+@contextlib.contextmanager
+def ray_context(
+    *,
+    address: Optional[str] = None,
+    num_workers: Optional[int] = None,
+    cpus_per_worker: int = 1,
+    devices: str = _CPU,
+    plan: str = plans.AUTO,
+    strict: bool = False,
+    seed: Optional[int] = None,
+) -> Iterator[RayContext]:
+  """Shares the clients of TFF computations within a `with` block.
+
+  Args:
+    address: See `create_ray_context`.
+    num_workers: See `create_ray_context`.
+    cpus_per_worker: See `create_ray_context`.
+    devices: See `create_ray_context`.
+    plan: See `create_ray_context`.
+    strict: See `create_ray_context`.
+    seed: See `create_ray_context`.
+
+  Yields:
+    The context, which is installed for the calling thread.
+
+  Example:
+
+    ```python
+    from tff_adaptive.runtime import scale_out
+
+    with scale_out.ray_context(num_workers=2):
+      state = process.initialize()
+      output = process.next(state, cohort)
+    ```
+  """
+  context = create_ray_context(
+      address=address,
+      num_workers=num_workers,
+      cpus_per_worker=cpus_per_worker,
+      devices=devices,
+      plan=plan,
+      strict=strict,
+      seed=seed,
+  )
+  try:
+    with tff.framework.get_context_stack().install(context):
+      yield context
+  finally:
+    context.close()

@@ -1,0 +1,255 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""A federated round that workers share."""
+
+from collections.abc import Callable, Iterator, Sequence
+import functools
+from typing import Any, Optional
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive import _compat
+from tff_adaptive.runtime import client_tensors
+from tff_adaptive.runtime import conversion
+from tff_adaptive.runtime import graph_functions
+from tff_adaptive.runtime import map_reduce_forms
+from tff_adaptive.runtime import materialization
+from tff_adaptive.runtime import plans
+from tff_adaptive.runtime import rounds
+from tff_adaptive.runtime import server_parts
+from tff_adaptive.runtime import shared_arrays
+from tff_adaptive.runtime import values
+from tff_adaptive.runtime.scale_out import chunk_messages
+from tff_adaptive.runtime.scale_out import partial_rounds
+from tff_adaptive.runtime.scale_out import worker_pools
+from tff_adaptive.simulation import cohort as cohort_lib
+
+_PARTS = ('prepare', 'zero', 'accumulate', 'merge', 'report', 'update')
+
+
+class ScaledRound:
+  """A computation over clients, shared among workers.
+
+  The cohort is cut into the same chunks as by a `rounds.CompiledRound`, and
+  their sums are merged in the same order, so that the result does not depend on
+  the workers.
+
+  Attributes:
+    type_signature: The `tff.FunctionType` of the computation.
+    plan: How the clients' work runs.
+    takes_client_seeds: Whether the clients draw random numbers.
+  """
+
+  def __init__(
+      self,
+      computation: tff.framework.ConcreteComputation,
+      choose_plan: Callable[[int], plans.Plan],
+      cache: materialization.DatasetCache,
+      pool: worker_pools.WorkerPool,
+  ):
+    """Converts the computation and tells the workers.
+
+    Args:
+      computation: A computation with an argument at the clients.
+      choose_plan: From how many numbers a client receives to how it works.
+      cache: Keeps the clients' data that was read here.
+      pool: The workers.
+
+    Raises:
+      UnsupportedComputationError: If the computation cannot be compiled.
+    """
+    self._form = map_reduce_forms.get_round_form(computation)
+    form = self._form.form
+    self.type_signature = computation.type_signature
+    broadcast_type = form.prepare.type_signature.result
+    self.plan = choose_plan(values.num_elements(broadcast_type))
+    work = graph_functions.build_graph_function(form.work)
+    self.takes_client_seeds = work.takes_seed
+    self._reads_tensors = work.reads_tensors
+    self._parts = server_parts.ServerParts(
+        {name: getattr(form, name) for name in _PARTS if name != 'accumulate'}
+    )
+    self._sum_type = form.accumulate.type_signature.result
+    self._convert_state = conversion.build_conversion(self._form.state_type)
+    self._pack = values.build_pack(self._form.result_type)
+    self._cache = cache
+    self._pool = pool
+    self._key = pool.add_round(partial_rounds.build_spec(self._form, self.plan))
+
+  def __call__(
+      self, state: Any, clients: Sequence[Any], seeds: rounds.Seeds
+  ) -> Any:
+    """Runs the computation.
+
+    Args:
+      state: The value at the server; `()` if the computation takes none.
+      clients: The values at the clients.
+      seeds: What fixes the random numbers.
+
+    Returns:
+      What the computation returns, with NumPy arrays for tensors.
+
+    Raises:
+      ClusterError: If workers die again and again.
+      TypeError: If a value does not fit its type, or cannot be sent.
+    """
+    state_leaves = self._convert_state(state)
+    seed = tf.constant(seeds.server)
+    chunks = list(self._cut(clients, seeds.clients))
+    sums = self._pool.sum_chunks(
+        self._key,
+        chunks,
+        broadcast=[
+            tensor.numpy() for tensor in self._prepare(*state_leaves, seed)
+        ],
+        server_seed=seeds.server,
+    )
+    total = self._zero(seed)
+    for chunk_sum in _in_order(sums):
+      total = self._merge(*total, *map(tf.constant, chunk_sum), seed)
+    result = self._finish(*state_leaves, *total, seed)
+    packed = self._pack(map(shared_arrays.to_array, result))
+    return packed if self._form.returns_state else packed[1]
+
+  def _cut(
+      self, clients: Sequence[Any], seeds: np.ndarray
+  ) -> Iterator[chunk_messages.Chunk]:
+    """Yields the chunks of a cohort."""
+    size = self.plan.chunk_size_of(len(clients))
+    is_uniform = self._is_uniform(clients)
+    loads = _loads(clients)
+    for start in range(0, len(clients), size):
+      end = min(start + size, len(clients))
+      yield chunk_messages.Chunk(
+          self._describe(clients[start:end], is_uniform),
+          end - start,
+          seeds[start:end],
+          sum(loads[start:end]),
+      )
+
+  def _describe(self, members: Sequence[Any], is_uniform: Optional[bool]):
+    """Returns what is sent of the clients of a chunk."""
+    if isinstance(members, cohort_lib.Cohort):
+      key = self._pool.sources.key_of(members.source)
+      return chunk_messages.from_cohort(members, key, is_uniform)
+    leaves = self._collect(members, is_uniform)
+    if any(leaf.kind == client_tensors.DATASETS for leaf in leaves):
+      raise TypeError(
+          'The elements of the clients cannot be sent to workers as rows of '
+          f'arrays, {self._form.clients_type}; give them as a `Cohort`, or use '
+          'the compiled context.'
+      )
+    return chunk_messages.from_leaves(leaves)
+
+  def _collect(
+      self, clients: Sequence[Any], is_uniform: Optional[bool] = None
+  ) -> list[client_tensors.LeafTensors]:
+    return client_tensors.collect(
+        clients,
+        self._form.clients_type,
+        self._cache,
+        self._reads_tensors,
+        is_uniform,
+    )
+
+  def _is_uniform(self, clients: Sequence[Any]) -> Optional[bool]:
+    """Whether all clients have as many batches of the same size.
+
+    It decides for all chunks how clients work if several may do so at once, and
+    is None where it changes nothing: sizes may have to be read.
+    """
+    if self.plan.name != plans.VECTORIZED:
+      return None
+    if isinstance(clients, cohort_lib.Cohort):
+      sizes = [tuple(clients.batch_sizes(i)) for i in range(len(clients))]
+      return len(set(sizes)) == 1 and len(set(sizes[0])) == 1
+    kinds = {leaf.kind for leaf in self._collect(clients)}
+    return kinds <= client_tensors.ALIKE
+
+  @functools.cached_property
+  def _prepare(self) -> Callable[..., list[tf.Tensor]]:
+    """From the state to what clients get."""
+    return self._build('prepare', [self._form.state_type])
+
+  @functools.cached_property
+  def _zero(self) -> Callable[..., list[tf.Tensor]]:
+    """Returns the empty sum."""
+    return self._build('zero', [])
+
+  @functools.cached_property
+  def _merge(self) -> Callable[..., list[tf.Tensor]]:
+    """From two sums to one."""
+    return self._build('merge', [self._sum_type, self._sum_type])
+
+  def _build(
+      self, name: str, types: Sequence[_compat.Type]
+  ) -> Callable[..., list[tf.Tensor]]:
+    """Builds a function of the tensors of some types and a seed."""
+
+    def run(*tensors):
+      *leaves, seed = tensors
+      with tf.device('/device:CPU:0'):
+        return self._parts.with_seed(name, seed)(*leaves)
+
+    return graph_functions.build(run, [*_specs(types), _SEED_SPEC])
+
+  @functools.cached_property
+  def _finish(self) -> Callable[..., list[tf.Tensor]]:
+    """From the state and the sum over all clients to the result."""
+    types = [self._form.state_type, self._sum_type]
+    num_state_leaves = len(_specs(types[:1]))
+
+    def run(*tensors):
+      *leaves, seed = tensors
+      part = functools.partial(self._parts.with_seed, seed=seed)
+      report = part('report')(*leaves[num_state_leaves:])
+      return part('update')(*leaves[:num_state_leaves], *report)
+
+    return graph_functions.build(run, [*_specs(types), _SEED_SPEC])
+
+
+_SEED_SPEC = tf.TensorSpec([2], tf.int32)
+
+
+def _specs(types: Sequence[_compat.Type]) -> list[tf.TensorSpec]:
+  return [
+      values.tensor_spec(leaf)
+      for type_spec in types
+      for leaf in values.leaf_types(type_spec)
+  ]
+
+
+def _loads(clients: Sequence[Any]) -> list[float]:
+  """Returns what the work of every client costs, as far as that is known."""
+  if not isinstance(clients, cohort_lib.Cohort):
+    return [1.0] * len(clients)
+  sizes = list(map(clients.source.known_num_examples, clients.client_ids))
+  known = [size for size in sizes if size is not None]
+  mean = sum(known) / len(known) if known else 1.0
+  return [float(mean if size is None else size) for size in sizes]
+
+
+def _in_order(
+    sums: Iterator[worker_pools.ChunkSum],
+) -> Iterator[list[np.ndarray]]:
+  """Yields sums in the order of their chunks, each as soon as it can be."""
+  waiting: dict[int, list[np.ndarray]] = {}
+  number = 0
+  for found, chunk_sum in sums:
+    waiting[found] = chunk_sum
+    while number in waiting:
+      yield waiting.pop(number)
+      number += 1
