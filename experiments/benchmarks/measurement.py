@@ -176,6 +176,16 @@ class Trainer:
     )
     self._state = output.state
 
+  def train_round(self, round_num: int, cohort_fn: CohortFn) -> None:
+    """Trains a round, whose time does not count.
+
+    Args:
+      round_num: Its number.
+      cohort_fn: From that to its clients.
+    """
+    with self._installed():
+      self._train(round_num, cohort_fn)
+
   def take_turn(self, cohort_fn: CohortFn, turn: int) -> None:
     """Trains two rounds, of other clients each, and takes their times.
 

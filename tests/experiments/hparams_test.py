@@ -180,7 +180,7 @@ class HparamsTest(parameterized.TestCase):
       (
           'runtime',
           '--runtime=cloud',
-          '--runtime=cloud names no runtime; there are compiled, native',
+          '--runtime=cloud names no runtime; there are compiled, native, ray',
       ),
       (
           'foreign',

@@ -42,6 +42,7 @@ _STDLIB = sys.stdlib_module_names  # type: ignore[attr-defined]
 _DISTRIBUTIONS = {
     'absl': 'absl-py',
     'attr': 'attrs',
+    'dp_accounting': 'dp-accounting',
     'google': 'protobuf',
     'grpc': 'grpcio',
     'sklearn': 'scikit-learn',

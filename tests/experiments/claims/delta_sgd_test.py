@@ -21,6 +21,7 @@ from absl.testing import parameterized
 import numpy as np
 
 from experiments import claims
+from experiments import published
 from experiments.claims import delta_sgd
 from experiments.claims.claim import Status
 from tests.experiments.claims import fake_lab
@@ -133,10 +134,11 @@ class DeltaSgdRunsTest(parameterized.TestCase):
             self.lab.runs_dir,
             cell,
             [[accuracy] * 500] * num_seeds,
-            task='mnist',
-            total_rounds=500,
-            client_batch_size=64,
-            rounds_per_evaluation=10,
+            **{
+                item.name: item.value
+                for item in published.hyperparameters(cell)
+                if item.name != 'seed'
+            },
         )
 
   @parameterized.named_parameters(

@@ -107,7 +107,7 @@ class ResumeTest(killed_loop_testing.KilledLoopTestCase):
     )
 
   def test_killed_at_some_instants(self):
-    self._check(5)
+    self._check(9)
 
   @pytest.mark.slow
   def test_killed_at_every_instant(self):

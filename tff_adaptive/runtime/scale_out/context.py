@@ -18,6 +18,7 @@ import contextlib
 from typing import Any, Optional
 
 from tensorflow.python.framework import config as tf_config
+from tensorflow.python.util import _pywrap_util_port
 import tensorflow_federated as tff
 
 from tff_adaptive.runtime import compiled
@@ -25,6 +26,9 @@ from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import values
 from tff_adaptive.runtime.scale_out import clusters
 
+# As TensorFlow has found it; what others change in the environment later on
+# changes nothing here, but would on workers.
+_USES_ONEDNN = _pywrap_util_port.IsMklEnabled()
 _CPU = 'CPU'
 _GPU = 'GPU'
 _DEVICES = (_CPU, _GPU)
@@ -203,6 +207,7 @@ def _start_workers(
       cpus_per_worker,
       uses_gpu,
       tf_config.is_op_determinism_enabled(),
+      _USES_ONEDNN,
   )
   return worker_pools.WorkerPool(max(1, num_workers), settings)
 

@@ -212,6 +212,13 @@ class WorkerPool:
         .options(
             num_cpus=self._settings.num_cpus,
             num_gpus=int(self._settings.uses_gpu),
+            runtime_env={
+                'env_vars': {
+                    'TF_ENABLE_ONEDNN_OPTS': str(
+                        int(self._settings.uses_onednn)
+                    )
+                }
+            },
             scheduling_strategy=scheduling_strategies.PlacementGroupSchedulingStrategy(
                 self._places, placement_group_bundle_index=place
             ),

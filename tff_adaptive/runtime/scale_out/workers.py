@@ -36,11 +36,14 @@ class WorkerSettings(NamedTuple):
     num_cpus: How many chunks it works on at once, each with one thread an op.
     uses_gpu: Whether it has a GPU, where chunks follow each other.
     is_deterministic: Whether ops are to give the same bits whenever they run.
+    uses_onednn: Whether TensorFlow takes the kernels of oneDNN on a CPU, whose
+      bits are others. It looks into the environment when it is imported.
   """
 
   num_cpus: int
   uses_gpu: bool
   is_deterministic: bool
+  uses_onednn: bool
 
 
 class Share(NamedTuple):

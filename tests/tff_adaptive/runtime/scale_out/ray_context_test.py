@@ -20,6 +20,7 @@ import threading
 import time
 
 import numpy as np
+import pytest
 import ray
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -28,6 +29,8 @@ from tests.tff_adaptive import client_state_testing
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import compiled_testing
 from tests.tff_adaptive.runtime import equality_testing
+from tff_adaptive import algorithms
+from tff_adaptive import optimizers
 from tff_adaptive import runtime
 from tff_adaptive import simulation
 from tff_adaptive.runtime import scale_out
@@ -87,6 +90,7 @@ class RayContextTest(compiled_testing.TestCase):
   def test_more_chunks_than_workers(self):
     self._check(compiled_testing.process(), _cohorts(num_clients=40))
 
+  @pytest.mark.slow
   def test_dropout_gives_the_same_bits(self):
     process = tff.learning.algorithms.build_weighted_fed_avg(
         testing.functional_model(dropout=0.5),
@@ -94,10 +98,25 @@ class RayContextTest(compiled_testing.TestCase):
     )
     self._check(process, _cohorts())
 
+  @pytest.mark.slow
+  def test_rejected_clients_are_told_in_their_order(self):
+    process = algorithms.build_fed_opt(
+        testing.functional_model(), optimizers.build_delta_sgd()
+    )
+    rounds = _cohorts(num_clients=20)
+    self._check(process, rounds)
+    with self._installed():
+      _, metrics = _train(process, rounds)
+    codes = metrics['client_work']['rejections'].tolist()
+    empty = [client_id == 'none' for client_id in rounds[-1].client_ids]
+    self.assertEqual([bool(code) for code in codes], empty)
+    self.assertTrue(any(empty))
+
   def test_lists_of_batches(self):
     rounds = [testing.clients([3, 9, 1]), testing.clients([5])]
     self._check(compiled_testing.process(), rounds)
 
+  @pytest.mark.slow
   def test_lists_of_datasets(self):
     rounds = [list(cohort) for cohort in _cohorts()]
     self._check(compiled_testing.process(), rounds)
@@ -144,6 +163,7 @@ class RayContextTest(compiled_testing.TestCase):
       expected = _train(compiled_testing.process(), _cohorts())
     self.assert_same_bits(expected, found)
 
+  @pytest.mark.slow
   def test_evaluation(self):
     evaluation = tff.learning.algorithms.build_fed_eval(
         testing.functional_model()

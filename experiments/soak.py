@@ -1,0 +1,133 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+r"""Trains for a long time, and sees whether memory, files or threads grow.
+
+For example:
+
+  python -m experiments.soak --workload=tiny_many --rounds=2000 \
+    --output_dir=docs/results/soak
+
+trains with another cohort in every round, and writes `tiny_many.compiled.csv`
+and `.png`: what the process, and those that it has started, hold over the
+rounds. It ends with 1 if there is more at the end than at the beginning.
+"""
+
+import pathlib
+
+from absl import flags
+
+from experiments import command_line
+from experiments.benchmarks import workloads
+
+# Allocators and Python's own caches go up and down by some megabytes.
+_MAX_MEGABYTES_PER_1000_ROUNDS = 5.0
+
+
+def define(flag_values: flags.FlagValues = flags.FLAGS):
+  """Defines the flags.
+
+  Args:
+    flag_values: Where to define them.
+  """
+  names = [
+      name
+      for name, workload in workloads.WORKLOADS.items()
+      if workload.kind == workloads.RUNTIMES_OF_A_MODEL
+  ]
+  for name, default, choices, text in (
+      ('workload', 'tiny_many', names, 'What to train.'),
+      ('runtime', 'compiled', list(workloads.RUNTIMES), 'What executes it.'),
+  ):
+    flags.DEFINE_enum(name, default, choices, text, flag_values=flag_values)
+  for name, default, text in (
+      ('rounds', 2000, 'How many rounds.'),
+      ('rounds_per_sample', 20, 'Look at the process after so many rounds.'),
+  ):
+    flags.DEFINE_integer(
+        name, default, text, lower_bound=1, flag_values=flag_values
+    )
+  flags.DEFINE_string(
+      'output_dir',
+      'runs/soak',
+      'The folder that gets the table and the picture.',
+      flag_values=flag_values,
+  )
+
+
+def main(flag_values: flags.FlagValues = flags.FLAGS):
+  """Trains as the flags say.
+
+  Args:
+    flag_values: The parsed flags.
+
+  Raises:
+    EnvironmentalError: If something grows, or a file cannot be written.
+    UserError: If there are too few samples to say.
+  """
+  rounds, every = flag_values.rounds, flag_values.rounds_per_sample
+  if rounds < 4 * every:
+    raise command_line.UserError(
+        f'--rounds={rounds} gives too few samples with '
+        f'--rounds_per_sample={every}; give {4 * every} rounds or more'
+    )
+  folder = pathlib.Path(flag_values.output_dir)
+  with command_line.errors_as(command_line.EnvironmentalError, OSError):
+    folder.mkdir(parents=True, exist_ok=True)
+  command_line.prepare_libraries()
+  # pylint: disable=import-outside-toplevel
+  from experiments.benchmarks import endurance
+  from experiments.benchmarks import measurement
+  # pylint: enable=import-outside-toplevel
+
+  settings = measurement.Settings(rounds)
+  settings.apply()
+  samples = []
+  for sample in endurance.train(
+      workloads.WORKLOADS[flag_values.workload],
+      workloads.RUNTIMES[flag_values.runtime],
+      settings,
+      rounds_per_sample=every,
+  ):
+    samples.append(sample)
+    if len(samples) % 10 == 1:
+      print(
+          f'round {sample.round_num}: {sample.megabytes:.0f} MB, '
+          f'{sample.num_files} files, {sample.num_threads} threads',
+          flush=True,
+      )
+  growth = endurance.compute_growth(samples)
+  name = f'{flag_values.workload}.{flag_values.runtime}'
+  with command_line.errors_as(command_line.EnvironmentalError, OSError):
+    endurance.write_csv(samples, folder / f'{name}.csv')
+    endurance.draw(
+        samples,
+        folder / f'{name}.png',
+        f'{flag_values.workload} on {flag_values.runtime}',
+    )
+  text = (
+      f'{growth.megabytes_per_1000_rounds:+.2f} MB in 1,000 rounds, '
+      f'{growth.num_files:+d} files, {growth.num_threads:+d} threads'
+  )
+  print(f'table: {folder / name}.csv\npicture: {folder / name}.png\n{text}')
+  if (
+      growth.megabytes_per_1000_rounds > _MAX_MEGABYTES_PER_1000_ROUNDS
+      or growth.num_files > 0
+      or growth.num_threads > 0
+  ):
+    raise command_line.EnvironmentalError(f'something grows: {text}')
+
+
+if __name__ == '__main__':
+  define()
+  command_line.run(main)

@@ -1,0 +1,98 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of long trainings that look at what the process holds."""
+
+import csv
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import pytest
+
+from experiments.benchmarks import endurance
+from tests.experiments import binary_testing
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def _samples(megabytes, num_files=(7,) * 9, num_threads=(3,) * 9):
+  return [
+      endurance.Sample(20 * place, 1.0 * place, *held)
+      for place, held in enumerate(zip(megabytes, num_files, num_threads))
+  ]
+
+
+class GrowthTest(parameterized.TestCase):
+
+  def test_what_comes_first_does_not_count(self):
+    growth = endurance.compute_growth(_samples([0, 50] + [100.0] * 7))
+    self.assertEqual(growth.num_files, 0)
+    self.assertAlmostEqual(growth.megabytes_per_1000_rounds, 0.0, delta=1e-6)
+
+  def test_growth_is_found(self):
+    growth = endurance.compute_growth(
+        _samples(
+            [100.0 + 0.2 * place for place in range(9)],
+            num_files=range(9),
+            num_threads=[3] * 5 + [5] * 4,
+        )
+    )
+    self.assertAlmostEqual(growth.megabytes_per_1000_rounds, 10.0)
+    self.assertEqual((growth.num_files, growth.num_threads), (6, 2))
+
+  def test_too_few_samples(self):
+    with self.assertRaisesRegex(ValueError, 'look more often'):
+      endurance.compute_growth([])
+
+
+class SoakTest(parameterized.TestCase):
+
+  def test_help_needs_no_tensorflow(self):
+    result = binary_testing.run_quickly('soak', '--help')
+    self.assertEqual(result.returncode, 0, result.stderr)
+    self.assertIn('--rounds_per_sample', result.stdout)
+
+  def test_too_few_rounds_are_an_error(self):
+    result = binary_testing.run_quickly('soak', '--rounds=30')
+    self.assertEqual(result.returncode, 2)
+    self.assertIn('give 80 rounds or more', result.stderr)
+
+  @pytest.mark.slow
+  def test_two_thousand_rounds_hold_no_more(self):
+    folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+    with open(folder / 'out.txt', 'w+', encoding='utf-8') as output:
+      process = subprocess.run(
+          [sys.executable, '-m', 'experiments.soak', f'--output_dir={folder}'],
+          cwd=_ROOT,
+          stdin=subprocess.DEVNULL,
+          stdout=output,
+          stderr=output,
+          timeout=1800,
+          check=False,
+      )
+      output.seek(0)
+      self.assertEqual(process.returncode, 0, output.read())
+    table = folder / 'tiny_many.compiled.csv'
+    with open(table, encoding='utf-8', newline='') as file:
+      rows = list(csv.DictReader(file))
+    self.assertLen(rows, 101)
+    self.assertEqual(rows[-1]['round_num'], '2000')
+    self.assertTrue(table.with_suffix('.png').is_file())
+
+
+if __name__ == '__main__':
+  absltest.main()
