@@ -24,6 +24,8 @@ from experiments import hparam_errors
 
 DEFAULT_METRIC = 'evaluation/accuracy'
 
+_MAX_AVERAGED_ROUNDS = 1000
+
 
 def define(flag_values: flags.FlagValues):
   """Defines the flags.
@@ -73,9 +75,10 @@ def define(flag_values: flags.FlagValues):
   flags.DEFINE_integer(
       'weights_average_rounds',
       None,
-      'Evaluate also the mean of the global weights of this many last rounds. '
-      'Default: no average.',
+      'Evaluate also the mean of the global weights of this many last rounds, '
+      'all of which are kept. Default: no average.',
       lower_bound=1,
+      upper_bound=_MAX_AVERAGED_ROUNDS,
       flag_values=flag_values,
   )
 

@@ -15,12 +15,33 @@
 
 from collections.abc import Iterable
 import difflib
+import math
+from typing import Union
 
 from absl import flags
 
 
 class HparamError(flags.Error):
   """A flag has a value that cannot be; the text is one sentence."""
+
+
+# Rounds compute in float32, also with squares of numbers, and in int32.
+_LARGEST = {float: 1e18, int: 2**31 - 1}
+
+
+def check_size(flag: str, value: Union[int, float]):
+  """Raises if a number is too large to compute with.
+
+  Args:
+    flag: The flag that has it as its value, or as a part of that.
+    value: The number; NaN and infinity are others' matter.
+
+  Raises:
+    HparamError: If it is too large.
+  """
+  largest = _LARGEST[type(value)]
+  if largest < abs(value) < math.inf:
+    raise HparamError(f'--{flag} must be at most {largest}, found {value}')
 
 
 def check_name(flag: str, name: str, names: Iterable[str]):

@@ -146,6 +146,8 @@ def _define_protocol(flag_values):
       0,
       'Fixes initial weights, partition, sampling and shuffling.',
       lower_bound=0,
+      # NumPy's own generator takes no larger one.
+      upper_bound=2**32 - 1,
       flag_values=flag_values,
   )
   flags.DEFINE_string(

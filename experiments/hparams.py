@@ -225,7 +225,7 @@ def _check_belongs(flag, uses, chosen):
 
 
 def _check_number(flag: str, argument: registry.Argument, value: Any):
-  """Raises if a number is not finite or too small."""
+  """Raises if a number is not finite, too small or too large."""
   if argument.type not in (int, float):
     return
   if math.isnan(value) or (math.isinf(value) and not argument.may_be_infinite):
@@ -234,6 +234,8 @@ def _check_number(flag: str, argument: registry.Argument, value: Any):
     raise HparamError(
         f'--{flag} must be at least {argument.minimum:g}, found {value:g}'
     )
+  if argument.is_hparam:
+    hparam_errors.check_size(flag, value)
 
 
 def _check_ingredients(choices: Mapping[str, Choice]):

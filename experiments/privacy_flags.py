@@ -128,6 +128,7 @@ def define(flag_values: flags.FlagValues):
 
 
 def _check_number(flag: str, number: _Number, value: float):
+  hparam_errors.check_size(flag, value)
   if not (math.isfinite(value) and number.is_valid(value)):
     raise hparam_errors.HparamError(
         f'--{flag} must be {number.expected}, found {value:g}'

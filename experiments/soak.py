@@ -50,12 +50,12 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
       ('runtime', 'compiled', list(workloads.RUNTIMES), 'What executes it.'),
   ):
     flags.DEFINE_enum(name, default, choices, text, flag_values=flag_values)
-  for name, default, text in (
+  for name, number, text in (
       ('rounds', 2000, 'How many rounds.'),
       ('rounds_per_sample', 20, 'Look at the process after so many rounds.'),
   ):
     flags.DEFINE_integer(
-        name, default, text, lower_bound=1, flag_values=flag_values
+        name, number, text, lower_bound=1, flag_values=flag_values
     )
   flags.DEFINE_string(
       'output_dir',

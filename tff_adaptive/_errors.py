@@ -15,6 +15,12 @@
 
 import re
 
+# Lines around what an op says.
+_IS_ABOUT_THE_GRAPH = re.compile(
+    r'\[\[|Graph execution error|Detected at node|<stack traces|'
+    r'\d+ (root error|successful op|derived error)'
+).match
+
 
 def first_line(error: BaseException) -> str:
   """Returns what an error says in its first line, without a full stop.
@@ -29,3 +35,22 @@ def first_line(error: BaseException) -> str:
   text = re.sub(r'\{\{.*?\}\}|\[Op:\w*\]|Name: <unknown>, ', '', str(error))
   lines = text.strip().splitlines() or [type(error).__name__]
   return lines[0].strip().rstrip('.')
+
+
+def graph_error_line(error: BaseException) -> str:
+  """Returns what an op says that has failed in a graph, without a full stop.
+
+  Args:
+    error: The error of the graph.
+
+  Returns:
+    The sentence of the op, without where it stands in the graph and without
+    the values that follow it; the name of the error's type if it says nothing.
+  """
+  lines = [
+      re.sub(r'\{\{.*?\}\} *|^\(\d+\) *[A-Z_]+: *', '', line.strip())
+      for line in str(error).splitlines()
+  ]
+  said = [line for line in lines if line and not _IS_ABOUT_THE_GRAPH(line)]
+  text = said[-1] if said else type(error).__name__
+  return text.partition('  ')[0].rstrip('.')

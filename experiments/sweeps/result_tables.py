@@ -182,10 +182,17 @@ def write_results(
         }
     )
   if keep_others:
-    runs = {str(row['run']) for row in rows}
-    others = [row for row in _read_rows(path) if row['run'] not in runs]
-    # Those of a file with other columns would not be understood.
-    rows = [row for row in others if list(row) == list(rows[0])] + rows
+    # Not by its folder: that may be given in other words from day to day.
+    names = (*results[0].trial.labels, 'seed')
+    runs = {tuple(str(row[name]) for name in names) for row in rows}
+    # Rows of a file with other columns would not be understood.
+    others = [
+        row
+        for row in _read_rows(path)
+        if list(row) == list(rows[0])
+        and tuple(row[name] for name in names) not in runs
+    ]
+    rows = others + rows
   _write_rows(path, rows)
 
 

@@ -76,7 +76,7 @@ def partition_digits(
   Args:
     labels: The class of every training example, integers of shape
       [num_examples].
-    num_clients: Number of clients, a positive integer.
+    num_clients: Number of clients, positive, and at most that of examples.
     alpha: Concentration of `partition.dirichlet_per_client`, positive;
       infinity for i.i.d. clients.
     seed: The seed of the partition, a non-negative integer.
@@ -85,7 +85,7 @@ def partition_digits(
     For every client id the rows that it holds; every example is in exactly one.
 
   Raises:
-    ValueError: If `alpha` or `num_clients` is not positive.
+    ValueError: If `alpha` or `num_clients` is out of range.
 
   Example:
 
@@ -93,6 +93,11 @@ def partition_digits(
     >>> [len(rows) for rows in parts.values()]
     [3, 3, 3]
   """
+  if num_clients > len(labels):
+    raise ValueError(
+        f'`num_clients` must be at most {len(labels)}, the number of training '
+        f'images, found {num_clients}.'
+    )
   if np.isposinf(alpha):
     return partition.iid(len(labels), num_clients, seed)
   return partition.dirichlet_per_client(labels, num_clients, alpha, seed)

@@ -37,6 +37,7 @@ class HparamFlagsTest(parameterized.TestCase):
       '--total_rounds=0',
       '--total_rounds=1.5',
       '--seed=-1',
+      '--seed=4294967296',
       '--bad_clients=ignore',
       '--delta_sgd_previous_gradient=guess',
       '--client_weighting=some',
@@ -47,6 +48,7 @@ class HparamFlagsTest(parameterized.TestCase):
       '--monitored_mode=best',
       '--weights_average_decay=1.5',
       '--weights_average_rounds=0',
+      '--weights_average_rounds=1001',
       '--client_states_memory_mb=-1',
       '--fedcada_adam_option=5',
   )

@@ -213,6 +213,16 @@ class HparamsTest(parameterized.TestCase):
           '--digits_num_clients=0',
           '--digits_num_clients must be at least 1, found 0',
       ),
+      (
+          'beyond_float32',
+          '--client_learning_rate=2e18',
+          '--client_learning_rate must be at most 1e+18, found 2e+18',
+      ),
+      (
+          'beyond_int32',
+          '--digits_num_clients=2147483648',
+          '--digits_num_clients must be at most 2147483647, found 2147483648',
+      ),
   )
   def test_bad_values_are_one_sentence(self, argument, sentence):
     with self.assertRaises(hparams.HparamError) as caught:

@@ -99,6 +99,11 @@ class PrivacyFlagsTest(parameterized.TestCase):
           '--dp_noise_multiplier must be at least 0, found -1',
       ),
       (
+          'far_too_much_noise',
+          [*_FIXED, '--dp_noise_multiplier=1e300'],
+          '--dp_noise_multiplier must be at most 1e+18, found 1e+300',
+      ),
+      (
           'nan',
           [*_FIXED, '--dp_clip_norm=nan'],
           '--dp_clip_norm must be above 0, found nan',

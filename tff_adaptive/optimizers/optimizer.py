@@ -160,7 +160,7 @@ def step_report(
 
 
 def check_rate(name: str, value: Any, owner: str) -> None:
-  """Raises unless `value` is a finite number that is not negative.
+  """Raises unless `value` is a finite float32 that is not negative.
 
   Args:
     name: The argument's name, for the message.
@@ -172,7 +172,8 @@ def check_rate(name: str, value: Any, owner: str) -> None:
   """
   if tf.is_symbolic_tensor(value):
     return
-  if not 0.0 <= float(value) < float('inf'):
+  # What is larger is infinite in a round.
+  if not 0.0 <= float(value) <= tf.float32.max:
     raise ValueError(
         f'{owner} `{name}` must be finite and not negative, found {value}.'
     )

@@ -33,7 +33,8 @@ def _check_positive_integer(name: str, value: Any) -> None:
 
 
 def _check_factor(name: str, value: Any) -> None:
-  if not 0.0 <= value < float('inf'):
+  # What is larger is infinite in a round.
+  if not 0.0 <= value <= tf.float32.max:
     raise ValueError(
         f'`{name}` must be finite and not negative, found {value}.'
     )
@@ -203,6 +204,10 @@ def build_table(factors: Mapping[int, float]) -> Schedule:
     raise ValueError(
         '`factors` must begin with an entry for round 0, found rounds '
         f'{rounds}.'
+    )
+  if rounds[-1] > tf.int32.max:
+    raise ValueError(
+        f'`factors` must be of rounds up to {tf.int32.max}, found {rounds[-1]}.'
     )
   for factor in factors.values():
     _check_factor('factors', factor)

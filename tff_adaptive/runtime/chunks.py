@@ -29,6 +29,7 @@ import attrs
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import _errors
 from tff_adaptive.runtime import client_tensors
 from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import plans
@@ -120,6 +121,18 @@ def _quiet_tensorflow() -> Iterator[None]:
     yield
   finally:
     logger.setLevel(level)
+
+
+@contextlib.contextmanager
+def errors_of_data() -> Iterator[None]:
+  """Turns what ops say of clients' data into a `ValueError`."""
+  try:
+    yield
+  except tf.errors.InvalidArgumentError as e:
+    raise ValueError(
+        "An op of the round does not take the clients' data: "
+        f'{_errors.graph_error_line(e)}.'
+    ) from e
 
 
 @attrs.frozen(eq=False)

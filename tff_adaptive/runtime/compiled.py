@@ -123,7 +123,8 @@ class CompiledContext(tff.framework.SyncContext):
         the computation.
       TypeError: If the argument does not fit the computation.
       ValueError: If the computation is distributed differential privacy, which
-        is about the secure sum that a simulation has not.
+        is about the secure sum that a simulation has not, or an op of it does
+        not take the clients' data.
     """
     with self._lock:
       program = self._program(comp)

@@ -51,7 +51,10 @@ def check_dataset(
   expected = tff.types.type_to_tf_tensor_specs(leaf_type.element)
   found = dataset.element_spec
   if not _same_names(found, expected) or not all(
-      f.dtype == e.dtype and f.shape.is_compatible_with(e.shape)
+      # A component may also be None, or no dense tensor.
+      isinstance(f, tf.TensorSpec)
+      and f.dtype == e.dtype
+      and f.shape.is_compatible_with(e.shape)
       for f, e in zip(tf.nest.flatten(found), tf.nest.flatten(expected))
   ):
     raise TypeError(
@@ -72,11 +75,41 @@ def _same_names(left: Any, right: Any) -> bool:
 def to_arrays(
     components: list[Any], specs: list[tf.TensorSpec]
 ) -> list[np.ndarray]:
-  """The components of an element as arrays of the dtypes of their specs."""
+  """The components of an element as arrays of the dtypes of their specs.
+
+  Args:
+    components: Arrays, or what NumPy makes arrays of.
+    specs: What they should be.
+
+  Returns:
+    The arrays.
+
+  Raises:
+    TypeError: If the numbers of a component are of a kind that its dtype
+      cannot hold.
+  """
   return [
-      np.asarray(component, spec.dtype.as_numpy_dtype)
+      _to_array(component, spec.dtype)
       for component, spec in zip(components, specs)
   ]
+
+
+def _to_array(component: Any, dtype: tf.DType) -> np.ndarray:
+  array = np.asarray(component)
+  # An empty list has the dtype of a float.
+  if array.size and array.dtype.kind in _lost_kinds(dtype):
+    raise TypeError(
+        f'Expected elements of type {dtype.name}, found an array of type '
+        f'{array.dtype.name}.'
+    )
+  return np.asarray(component, dtype.as_numpy_dtype)
+
+
+def _lost_kinds(dtype: tf.DType) -> str:
+  """The kinds of NumPy's dtypes that a cast would change."""
+  if dtype.is_integer or dtype.is_bool:
+    return 'fcSU'
+  return 'cSU' if dtype.is_floating else ''
 
 
 def empty_array(spec: tf.TensorSpec) -> np.ndarray:

@@ -168,6 +168,8 @@ class CompiledRound:
 
     Raises:
       TypeError: If a value does not fit its type.
+      ValueError: If the model does not take the data, such as labels that are
+        out of range.
     """
     leaves = client_tensors.collect(
         clients,
@@ -179,13 +181,14 @@ class CompiledRound:
     if layouts not in self._functions:
       self._functions[layouts] = self._work.build(layouts, self._build)
     num_clients = len(clients)
-    result = self._functions[layouts](
-        *self._convert_state(state),
-        *(tensor for leaf in leaves for tensor in leaf.tensors),
-        tf.constant(num_clients),
-        tf.constant(self.plan.chunk_size_of(num_clients)),
-        *map(tf.constant, seeds),
-    )
+    with chunks.errors_of_data():
+      result = self._functions[layouts](
+          *self._convert_state(state),
+          *(tensor for leaf in leaves for tensor in leaf.tensors),
+          tf.constant(num_clients),
+          tf.constant(self.plan.chunk_size_of(num_clients)),
+          *map(tf.constant, seeds),
+      )
     packed = self._pack(map(shared_arrays.to_array, result))
     return packed if self._form.returns_state else packed[1]
 

@@ -100,11 +100,17 @@ def build_flatten(type_spec: _compat.Type) -> Callable[[Any], list[Any]]:
   ]
 
   def flatten(value):
-    fields = _fields(value, names)
+    try:
+      fields = _fields(value, names)
+    except TypeError:
+      raise TypeError(
+          f'Expected a value of type {type_spec}, found '
+          f'{type(value).__name__}.'
+      ) from None
     if len(fields) != len(names):
       raise TypeError(
           f'Expected a value of type {type_spec}, found {type(value).__name__} '
-          f'with other fields: {value}.'
+          f'with other fields: {_describe_fields(value, fields)}.'
       )
     leaves = []
     for flatten_field, field in zip(flatten_fields, fields):
@@ -127,6 +133,11 @@ def _fields(value: Any, names: list[Optional[str]]) -> list[Any]:
         getattr(value, str(name)) for name in names if hasattr(value, str(name))
     ]
   return list(tff.structure.from_container(value))
+
+
+def _describe_fields(value: Any, fields: list[Any]) -> str:
+  """The names of the fields of a struct, or how many there are."""
+  return str(list(value)) if isinstance(value, Mapping) else str(len(fields))
 
 
 def build_pack(type_spec: _compat.Type) -> Callable[[Iterator[Any]], Any]:

@@ -35,10 +35,10 @@ def _read(path):
     return list(csv.DictReader(file))
 
 
-def _results(scores_of_rates, seeds=(0, 1)):
+def _results(scores_of_rates, seeds=(0, 1), output_dir='out'):
   """Finished runs: the scores of each seed, by the learning rate."""
   trials = sweep_testing.build_trials(
-      'out', tuple(scores_of_rates), seeds=seeds
+      output_dir, tuple(scores_of_rates), seeds=seeds
   )
   values = [score for found in scores_of_rates.values() for score in found]
   return [
@@ -158,6 +158,15 @@ class FilesTest(absltest.TestCase):
     )
     result_tables.write_results(path, new)
     self.assertLen(_read(path), 2)
+
+  def test_a_run_has_one_row_whatever_its_folder_is_called(self):
+    path = self.folder / 'results.csv'
+    result_tables.write_results(path, _results({'1': (1, 1)}))
+    again = _results({'1': (3, 3)}, output_dir='../here/out')
+    result_tables.write_results(path, again, keep_others=True)
+    self.assertEqual(
+        [row['last_10_evaluations'] for row in _read(path)], ['1.5', '1.5']
+    )
 
   def test_large_totals_keep_their_digits(self):
     (result,) = _results({'1': (1.0,)}, seeds=(0,))

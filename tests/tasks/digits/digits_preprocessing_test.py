@@ -68,6 +68,13 @@ class DigitsPreprocessingTest(absltest.TestCase):
       rows = np.concatenate(list(parts.values()))
       np.testing.assert_array_equal(np.sort(rows), np.arange(300))
 
+  def test_more_clients_than_examples_are_refused(self):
+    for alpha in (0.1, np.inf):
+      with self.assertRaisesRegex(ValueError, 'must be at most 5, the number'):
+        digits_preprocessing.partition_digits(
+            np.zeros(5, np.int32), 2**40, alpha, seed=1
+        )
+
   def test_infinite_alpha_is_more_even_than_a_small_one(self):
     labels = np.repeat(np.arange(10), 30)
 

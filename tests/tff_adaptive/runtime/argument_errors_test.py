@@ -69,6 +69,10 @@ class ArgumentsTest(compiled_testing.TestCase):
     dataset = testing.dataset(5).map(lambda b: _Dict(a=b['x'], b=b['y']))
     self._assert_refused([dataset], 'x=float32[?,5]', "'a'")
 
+  def test_dataset_without_values(self):
+    dataset = testing.dataset(5).map(lambda b: _Dict(x=None, y=b['y']))
+    self._assert_refused([dataset], 'x=float32[?,5]', 'NoneTensorSpec')
+
   def test_dataset_that_another_computation_has_read(self):
     element = _Dict(x=tff.TensorType(np.float32, [None]))
     read = tff.tensorflow.computation(
@@ -107,6 +111,32 @@ class ArgumentsTest(compiled_testing.TestCase):
         z=np.zeros([2], np.int32),
     )
     self._assert_refused([[batch]], 'x=float32[?,5],y=int32[?]', "'z'")
+
+  def test_batches_without_names_or_arrays(self):
+    self._assert_refused(['xy'], 'x=float32[?,5],y=int32[?]', 'found str.')
+
+  @parameterized.parameters(
+      ('y', np.float32([0.5, np.nan]), 'int32', 'float32'),
+      ('y', np.array(['0', '1']), 'int32', 'str'),
+      ('x', np.zeros([2, 5], np.complex64), 'float32', 'complex64'),
+  )
+  def test_numbers_that_a_cast_would_change(self, name, value, wanted, found):
+    batch = _Dict(x=np.zeros([2, 5], np.float32), y=np.zeros([2], np.int32))
+    batch[name] = value
+    self._assert_refused(
+        [[batch]], f'elements of type {wanted}', f'array of type {found}'
+    )
+
+  def test_labels_out_of_range(self):
+    process, clients = compiled_testing.process(), testing.clients([5])
+    clients[0][0]['y'][0] = testing.NUM_CLASSES
+    with compiled_testing.installed():
+      with self.assertRaisesRegex(
+          ValueError,
+          "^An op of the round does not take the clients' data: Received a "
+          r'label value of 3 which is outside the valid range of \[0, 3\)\.$',
+      ):
+        process.next(process.initialize(), clients)
 
   def test_client_that_is_no_sequence(self):
     self._assert_refused(

@@ -70,6 +70,7 @@ class ContextsTest(compiled_testing.TestCase):
         return _train(size)
 
     sizes = [5, 6, 7, 8]
+    compiled_testing.process()  # Keras cannot build models in several threads.
     with futures.ThreadPoolExecutor(len(sizes)) as executor:
       found = list(executor.map(train, sizes))
     for size, trained in zip(sizes, found):

@@ -124,6 +124,7 @@ class PartialRound:
 
     Raises:
       TypeError: If clients' data do not fit the computation.
+      ValueError: If the model does not take them.
     """
     leaves = chunk_messages.to_leaves(
         chunk.clients,
@@ -136,14 +137,15 @@ class PartialRound:
     with self._lock:
       if layouts not in self._functions:
         self._functions[layouts] = self._work.build(layouts, self._build)
-    result = self._functions[layouts](
-        *map(tf.constant, broadcast),
-        *(tensor for leaf in leaves for tensor in leaf.tensors),
-        tf.constant(chunk.num_clients),
-        tf.constant(server_seed),
-        tf.constant(chunk.seeds),
-    )
-    return [tensor.numpy() for tensor in result]
+    with chunks.errors_of_data():
+      result = self._functions[layouts](
+          *map(tf.constant, broadcast),
+          *(tensor for leaf in leaves for tensor in leaf.tensors),
+          tf.constant(chunk.num_clients),
+          tf.constant(server_seed),
+          tf.constant(chunk.seeds),
+      )
+      return [tensor.numpy() for tensor in result]
 
   def _build(
       self,

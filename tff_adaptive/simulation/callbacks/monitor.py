@@ -15,7 +15,7 @@
 
 from collections.abc import Iterable
 import math
-from typing import Optional
+from typing import Any, Optional
 
 from tff_adaptive.simulation import metrics_writers
 from tff_adaptive.simulation.callbacks import callback
@@ -74,6 +74,15 @@ class Monitor:
         f'{", ".join(names) or "none"}'
     )
 
+  def _to_number(self, value: Any) -> float:
+    try:
+      return float(value)
+    except (TypeError, ValueError):
+      raise UnknownMetricError(
+          f'the metric {self.metric!r} cannot be watched, as it is no number; '
+          f'found {value!r}'
+      ) from None
+
   def check(self, start: callback.TrainingStart):
     """Raises before the first round, if the name can be known to be wrong.
 
@@ -103,10 +112,11 @@ class Monitor:
       lacks it.
 
     Raises:
-      UnknownMetricError: If a round with evaluation has no such metric.
+      UnknownMetricError: If a round with evaluation has no such metric, or it
+        is no number.
     """
     if self.metric in round_end.metrics:
-      return float(round_end.metrics[self.metric])
+      return self._to_number(round_end.metrics[self.metric])
     if round_end.evaluate is None or round_end.evaluation is not None:
       self._raise_unknown(round_end.metrics)
     return None

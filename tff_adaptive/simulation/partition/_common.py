@@ -24,6 +24,10 @@ ClientIndices = collections.OrderedDict[str, np.ndarray]
 # One number for all clients, or one for each.
 Sizes = Union[int, Sequence[int], np.ndarray]
 
+# Below, NumPy tries for ever to draw a mix that is not 0; above, sums overflow.
+_MIN_ALPHA = 1e-6
+_MAX_ALPHA = 1e100
+
 
 def client_sizes(
     num_examples: int, num_clients: int, examples_per_client: Optional[Sizes]
@@ -61,6 +65,11 @@ def check_alpha(alpha: float, name: str = 'alpha') -> float:
   """Returns a concentration as a float, or raises."""
   if not (alpha > 0 and np.isfinite(alpha)):
     raise ValueError(f'`{name}` must be positive and finite, found {alpha}.')
+  if not _MIN_ALPHA <= alpha <= _MAX_ALPHA:
+    raise ValueError(
+        f'`{name}` must be from {_MIN_ALPHA:g} to {_MAX_ALPHA:g}, the range '
+        f'that NumPy can draw from, found {alpha}.'
+    )
   return float(alpha)
 
 

@@ -78,6 +78,14 @@ class MonitorTest(parameterized.TestCase):
         "there is no metric 'los' to watch; there are loss, num",
     )
 
+  def test_a_metric_that_is_no_number_is_one_sentence(self):
+    monitor = monitor_lib.Monitor('device', 'max')
+    with self.assertRaisesRegex(
+        callbacks.UnknownMetricError,
+        "^the metric 'device' cannot be watched, .* found 'CPU:0'$",
+    ):
+      monitor.read(_round_end(device='CPU:0'))
+
   def test_metrics_of_the_evaluation_are_checked_before_the_first_round(self):
     evaluation = {'loss': 1.0, 'accuracy': 0.1}
     monitor_lib.Monitor('evaluation/accuracy', 'max').check(_start(evaluation))

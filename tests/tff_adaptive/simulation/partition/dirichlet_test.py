@@ -168,6 +168,8 @@ class DirichletPerClientTest(parameterized.TestCase):
       ('alpha_zero', dict(alpha=0.0), ValueError, '`alpha`.* 0.0'),
       ('alpha_nan', dict(alpha=np.nan), ValueError, '`alpha`.* nan'),
       ('alpha_inf', dict(alpha=np.inf), ValueError, '`alpha`.* inf'),
+      ('alpha_tiny', dict(alpha=1e-45), ValueError, '`alpha`.* 1e-45'),
+      ('alpha_huge', dict(alpha=1e308), ValueError, r'`alpha`.* 1e\+308'),
       ('no_labels', dict(labels=[]), ValueError, '`labels`'),
       ('matrix', dict(labels=np.zeros([2, 2], int)), ValueError, '`labels`'),
       ('float_labels', dict(labels=[0.0, 1.0]), TypeError, '`labels`.*float64'),
