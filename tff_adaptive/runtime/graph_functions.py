@@ -23,9 +23,12 @@ larger functions can call. On the way
 - sequences are read from tensors where possible, see `sequence_reading`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+import contextlib
+import importlib
 import itertools
 import threading
+import types
 from typing import Any, Optional
 
 import attrs
@@ -43,6 +46,8 @@ from tff_adaptive.runtime import sequences
 from tff_adaptive.runtime import serialization
 from tff_adaptive.runtime import values
 
+# The module, which its package hides behind the function of the same name.
+_pfor = importlib.import_module('tensorflow.python.ops.parallel_for.pfor')
 # Functions of different graphs must not share a name.
 _graph_numbers = itertools.count()
 # Which kind of control flow TensorFlow builds is a switch of the process.
@@ -192,6 +197,30 @@ class GraphFunction:
     )
 
 
+def _new_list_array(*args: Any, **kwargs: Any) -> tf.TensorArray:
+  """Makes a `tf.TensorArray` that is a list, whatever loops are built of."""
+  tf.compat.v1.enable_control_flow_v2()
+  try:
+    return tf.TensorArray(*args, **kwargs)
+  finally:
+    tf.compat.v1.disable_control_flow_v2()
+
+
+@contextlib.contextmanager
+def _lists_in_vectorized_loops() -> Iterator[None]:
+  """Lets `tf.vectorized_map` collect what loops return in lists.
+
+  Else it takes the arrays of TensorFlow 1. These are resources of a step, and
+  what is not run by a session never frees them.
+  """
+  arrays = _pfor.tensor_array_ops
+  _pfor.tensor_array_ops = types.SimpleNamespace(TensorArray=_new_list_array)
+  try:
+    yield
+  finally:
+    _pfor.tensor_array_ops = arrays
+
+
 def build(
     fn: Callable[..., list[tf.Tensor]], specs: list[tf.TensorSpec]
 ) -> Callable[..., list[tf.Tensor]]:
@@ -211,7 +240,7 @@ def build(
   with _building_lock:
     tf.compat.v1.disable_control_flow_v2()
     try:
-      with graph.as_default():
+      with graph.as_default(), _lists_in_vectorized_loops():
         inputs = [tf.compat.v1.placeholder(s.dtype, s.shape) for s in specs]
         outputs = [tf.identity(tensor) for tensor in fn(*inputs)]
     finally:

@@ -69,6 +69,23 @@ class PlansTest(compiled_testing.TestCase):
     vectorized_map.assert_called()
     self.assertAllClose(found, expected, rtol=1e-5, atol=1e-5)
 
+  def test_vectorized_makes_no_arrays_that_stay(self):
+    kinds = set()
+    vectorized_map = tf.vectorized_map
+
+    def look_into(*args, **kwargs):
+      results = vectorized_map(*args, **kwargs)
+      graph = tf.compat.v1.get_default_graph()
+      kinds.update(operation.type for operation in graph.get_operations())
+      return results
+
+    clients = testing.clients([8] * 10)
+    compiled_testing.context.cache_clear()
+    with mock.patch.object(tf, 'vectorized_map', look_into):
+      self._train_by('vectorized', compiled_testing.process(), clients)
+    self.assertIn('TensorListReserve', kinds)
+    self.assertNoCommonElements(kinds, ['TensorArrayV2', 'TensorArrayV3'])
+
   def _check_fall_back(self, process, clients):
     expected = self._train_by('loop', process, clients)
     found = self._train_by('vectorized', process, clients)
