@@ -47,7 +47,7 @@ from tff_adaptive.runtime import serialization
 from tff_adaptive.runtime import values
 
 # The module, which its package hides behind the function of the same name.
-_pfor = importlib.import_module('tensorflow.python.ops.parallel_for.pfor')
+_pfor: Any = importlib.import_module('tensorflow.python.ops.parallel_for.pfor')
 # Functions of different graphs must not share a name.
 _graph_numbers = itertools.count()
 # Which kind of control flow TensorFlow builds is a switch of the process.

@@ -182,8 +182,8 @@ def build_pooled_cohort_fn(
 
   Raises:
     TypeError: If `seed` or `shuffle_buffer` is not an integer.
-    ValueError: If `seed` is negative, `shuffle_buffer` not positive, or there
-      is no example.
+    ValueError: If `seed` is negative, `shuffle_buffer` not positive, there is
+      no example, or a batch would hold an example twice.
 
   Example:
 
@@ -192,7 +192,14 @@ def build_pooled_cohort_fn(
     58
   """
   pool = _build_pool(task, seed, shuffle_buffer)
-  plan = batching.BatchPlan(task.protocol.client_batch_size, shuffle=False)
+  batch_size = task.protocol.client_batch_size
+  if batch_size > pool.num_examples:
+    raise ValueError(
+        f'Expected a client_batch_size of at most {pool.num_examples}, which '
+        f'is how many training examples the clients of task {task.name!r} '
+        f'have together, found {batch_size}.'
+    )
+  plan = batching.BatchPlan(batch_size, shuffle=False)
   num_examples = _steps_per_round(pool, task.protocol) * plan.batch_size
 
   def cohort_fn(round_num: int) -> cohort.Cohort:

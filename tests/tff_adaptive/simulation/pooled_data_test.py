@@ -124,7 +124,7 @@ class PooledDataTest(parameterized.TestCase):
       (dict(), 5),
       (dict(client_batch_size=3), 3),
       (dict(client_batch_size=4, clients_per_round=3), 3),
-      (dict(client_epochs=1, client_batch_size=100), 1),
+      (dict(clients_per_round=1, client_epochs=1, client_batch_size=9), 1),
       # Then a client has 2, 0, 2 and 1 examples.
       (dict(max_examples=2, client_batch_size=1), 5),
   )
@@ -194,6 +194,12 @@ class PooledDataTest(parameterized.TestCase):
     task = attrs.evolve(_task(), train_data=empty)
     with self.assertRaisesRegex(ValueError, "task 'toy' have no example"):
       pooled_data.build_pooled_cohort_fn(task, 0)
+
+  def test_batch_larger_than_the_pool_raises(self):
+    with self.assertRaisesRegex(
+        ValueError, "at most 9, .* of task 'toy' have together, found 10"
+    ):
+      self._build(client_batch_size=10)
 
   @parameterized.parameters(
       (-1, 10, ValueError, '`seed`'),
