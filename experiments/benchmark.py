@@ -65,8 +65,8 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
           'runtimes',
           ['native', 'compiled'],
           f'What executes the rounds: {", ".join(workloads.RUNTIMES)}. The '
-          'first is what the others are compared with. Of Ray, with so many '
-          'workers, one at a time.',
+          'first is what the others are compared with. ray_2 is Ray with 2 '
+          'workers on this machine.',
       ),
       (
           'algorithms',

@@ -36,6 +36,7 @@ from experiments.benchmarks import reports
 from experiments.benchmarks import workloads
 import tff_adaptive
 from tff_adaptive import runtime as runtime_lib
+from tff_adaptive.runtime.scale_out import clusters
 from tff_adaptive.simulation import batching
 from tff_adaptive.simulation import client_data
 from tff_adaptive.simulation import cohort
@@ -260,6 +261,36 @@ def open_context(runtime: workloads.Runtime, settings: Settings) -> Any:
   return registry.resolve(str(registry.RUNTIMES[runtime.row]))(**arguments)
 
 
+@contextlib.contextmanager
+def open_contexts(
+    runtimes: Sequence[workloads.Runtime], settings: Settings
+) -> Iterator[list[tff.framework.SyncContext]]:
+  """Opens the contexts of several runtimes at once.
+
+  Args:
+    runtimes: The runtimes. Those with workers share a cluster that has a core
+      for each worker, even if this machine has not, so that they can take
+      turns.
+    settings: How they are measured.
+
+  Yields:
+    The contexts, in order.
+
+  Raises:
+    UserError: If the plan is not known.
+  """
+  num_workers = sum(r.arguments.get('num_workers', 0) for r in runtimes)
+  with contextlib.ExitStack() as stack:
+    if num_workers and clusters.connect(None, num_workers):
+      stack.callback(clusters.disconnect)
+    with command_line.errors_as(command_line.UserError, ValueError):
+      contexts = [
+          stack.enter_context(open_context(runtime, settings))
+          for runtime in runtimes
+      ]
+    yield contexts
+
+
 def _environment(trainer: Trainer) -> dict[str, Any]:
   """Returns where and how a runtime worked."""
   if not trainer.runtime.in_process:
@@ -356,12 +387,7 @@ def measure(
     UserError: If the plan is not known.
     RuntimeError: If a runtime did not train.
   """
-  with contextlib.ExitStack() as stack:
-    with command_line.errors_as(command_line.UserError, ValueError):
-      contexts = [
-          stack.enter_context(open_context(runtime, settings))
-          for runtime in runtimes
-      ]
+  with open_contexts(runtimes, settings) as contexts:
     source, cohort_fn = build_cohort_fn(workload, clients_per_round)
     trainers = [
         Trainer(

@@ -35,6 +35,7 @@ from tests.tff_adaptive import testing
 _CLEAN = (flags.Error, command_line.UserError, command_line.EnvironmentalError)
 _SEEDS = range(5)
 _RUNS_OF_A_SEED = 100
+_NUM_WEIGHTS = {'logistic': 650, 'cnn': 23_946}
 
 
 def _examples(*lines):
@@ -67,11 +68,12 @@ class FuzzedFlagsTest(parameterized.TestCase):
     self.assertLen(rows, result.round_num)
     for row in rows:
       self._check_row(row)
-    kernel, bias = testing.trainable(result.state)
-    self.assertEqual(kernel.shape, (64, 10))
-    self.assertEqual(bias.shape, (10,))
-    self.assertTrue(np.isfinite(kernel).all())
-    self.assertTrue(np.isfinite(bias).all())
+    weights = testing.trainable(result.state)
+    model = 'cnn' if '--digits_model=cnn' in arguments else 'logistic'
+    self.assertEqual(sum(w.size for w in weights), _NUM_WEIGHTS[model])
+    self.assertEqual(weights[-1].shape, (10,))
+    for w in weights:
+      self.assertTrue(np.isfinite(w).all())
 
   def _check_row(self, row):
     """The loss is a number, unless there is no client that counts."""

@@ -209,7 +209,8 @@ def build_chunk_sum(
     work: graph_functions.GraphFunction,
     vectorize: bool,
     parts: server_parts.ServerParts,
-    clients: Sequence[client_tensors.LeafTensors],
+    layouts: Layouts,
+    client_leaves: Sequence[Sequence[tf.Tensor]],
     broadcast: Sequence[tf.Tensor],
     server_seed: tf.Tensor,
     client_seeds: tf.Tensor,
@@ -220,7 +221,8 @@ def build_chunk_sum(
     work: The clients' work.
     vectorize: Whether several clients work at once, op by op.
     parts: The parts `zero` and `accumulate`.
-    clients: The data of the clients.
+    layouts: The layouts of the clients' data.
+    client_leaves: The tensors of the data, those of a layout together.
     broadcast: What the server has sent them.
     server_seed: What fixes the random numbers of the parts, int32 of shape [2].
     client_seeds: Those of the clients, int32 of shape [num_clients, 2].
@@ -228,6 +230,11 @@ def build_chunk_sum(
   Returns:
     The sum.
   """
+
+  clients = [
+      client_tensors.LeafTensors(layout[0], tuple(tensors))
+      for layout, tensors in zip(layouts, client_leaves)
+  ]
 
   def run_client(number):
     picked = [client_tensors.pick(leaf, number) for leaf in clients]

@@ -72,6 +72,15 @@ class CompiledContext(tff.framework.SyncContext):
   """
 
   def __init__(self, device: str, plan: str, *, strict: bool, seed: int):
+    """Initializes the context; nothing is compiled yet.
+
+    Args:
+      device: Where the clients' work runs, such as 'CPU:0'.
+      plan: See `create_compiled_context`.
+      strict: See `create_compiled_context`.
+      seed: What random numbers depend on where nothing else says so, a
+        non-negative integer.
+    """
     self.device = device
     self._plan = plan
     self._logged_plans: set[str] = set()
@@ -313,7 +322,18 @@ def create_compiled_context(
     The context, for `tff.framework.set_default_context`.
 
   Raises:
-    ValueError: If a device or a plan is not known.
+    TypeError: If the seed is not an integer.
+    ValueError: If a device or a plan is not known, or the seed is negative.
+
+  Example:
+
+    ```python
+    import tensorflow_federated as tff
+    from tff_adaptive import runtime
+
+    context = runtime.create_compiled_context(strict=True, seed=1)
+    tff.framework.set_default_context(context)
+    ```
   """
   device = devices_lib.choose(devices)
   plans.choose(plan, device, num_weights=0)  # Raises if there is no such plan.
@@ -335,6 +355,10 @@ def set_compiled_context(**kwargs: Any) -> CompiledContext:
 
   Returns:
     The context, which is TFF's default context now.
+
+  Raises:
+    TypeError: See `create_compiled_context`.
+    ValueError: See `create_compiled_context`.
 
   Example:
 
@@ -369,6 +393,10 @@ def compiled_context(
 
   Yields:
     The context, which is installed for the calling thread.
+
+  Raises:
+    TypeError: See `create_compiled_context`.
+    ValueError: See `create_compiled_context`.
 
   Example:
 

@@ -178,6 +178,7 @@ def create_native_context(
       not positive, which is the default and TFF's.
     secure_sums_in_clear: Whether secure sums are computed in the clear, as
       TFF's test context does; the native runtime refuses them otherwise.
+      Defaults to False.
     seeded_clients: Whether what clients draw in their training (dropout)
       depends on their data and on what they received, so that a round that is
       run again gives the same; drawn anew by default, as TFF does. It costs
@@ -189,6 +190,18 @@ def create_native_context(
 
   Raises:
     RuntimeError: If the worker is missing or does not come up.
+
+  Example:
+
+    ```python
+    import tensorflow_federated as tff
+    from tff_adaptive import runtime
+
+    context, close = runtime.create_native_context()
+    tff.framework.set_default_context(context)
+    ...
+    close()
+    ```
   """
   worker = _Worker(max_concurrent_computation_calls)
   _workers.add(worker)

@@ -27,7 +27,10 @@ PLANS = (LOOP, PARALLEL, VECTORIZED, XLA)
 AUTO = 'auto'
 
 # A cohort is folded in about this many chunks: enough for many cores.
-_NUM_CHUNKS = 16
+_MIN_CHUNKS = 16
+# A large cohort in more, for many workers, whose sums all go to the driver.
+_CLIENTS_PER_CHUNK = 8
+_MAX_CHUNKS = 128
 # Clients that are vectorized hold their models at the same time.
 _MAX_VECTORIZED_CLIENTS = 64
 _MAX_VECTORIZED_WEIGHTS = 16_384
@@ -53,7 +56,8 @@ class Plan:
 
   def chunk_size_of(self, num_clients: int) -> int:
     """The number of clients in a chunk, of a cohort of `num_clients`."""
-    num_chunks = _NUM_CHUNKS
+    num_chunks = num_clients // _CLIENTS_PER_CHUNK
+    num_chunks = min(max(num_chunks, _MIN_CHUNKS), _MAX_CHUNKS)
     if self.name == VECTORIZED:
       num_chunks = 2 * math.ceil(num_clients / (2 * _MAX_VECTORIZED_CLIENTS))
     return max(1, math.ceil(num_clients / max(1, num_chunks)))

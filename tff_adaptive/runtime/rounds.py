@@ -119,10 +119,8 @@ class CompiledRound:
             work=work,
             vectorize=vectorize,
             parts=self._parts,
-            clients=[
-                client_tensors.LeafTensors(layout[0], tuple(tensors))
-                for layout, tensors in zip(layouts, client_leaves)
-            ],
+            layouts=layouts,
+            client_leaves=client_leaves,
             broadcast=part('prepare')(*state),
             server_seed=seeds[0],
             client_seeds=seeds[1],

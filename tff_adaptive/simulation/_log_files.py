@@ -64,6 +64,14 @@ def to_line(values: Sequence[str]) -> str:
   return buffer.getvalue()
 
 
+def replace_rows(
+    path: pathlib.Path, header: Sequence[str], rows: Sequence[Sequence[str]]
+):
+  """Replaces a CSV file by a header and rows, atomically."""
+  with _atomic_files.replacing(path) as file:
+    file.writelines(to_line(row).encode() for row in [header, *rows])
+
+
 def read_rows(path: pathlib.Path) -> tuple[list[str], list[list[str]]]:
   """Returns the header and the whole rows; a row cut short is left out."""
   try:

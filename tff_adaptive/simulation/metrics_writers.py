@@ -34,7 +34,6 @@ from tensorboard.compat.proto import event_pb2
 from tensorboard.compat.proto import summary_pb2
 from tensorboard.summary.writer import record_writer
 
-from tff_adaptive import _atomic_files
 from tff_adaptive.simulation import _log_files
 from tff_adaptive.simulation import structures
 
@@ -108,7 +107,11 @@ class MetricsWriter(abc.ABC):
 
   @abc.abstractmethod
   def resume(self, round_num: int):
-    """Drops what was written beyond `round_num`; 0 starts afresh."""
+    """Drops what was written beyond a round.
+
+    Args:
+      round_num: The number of finished rounds; 0 starts afresh.
+    """
 
   @abc.abstractmethod
   def write(self, round_num: int, row: Mapping[str, Any]):
@@ -157,7 +160,26 @@ def _format(value: Any) -> str:
   return repr(float(array))
 
 
-class CSVMetricsWriter(MetricsWriter):
+class LogFileWriter(MetricsWriter):
+  """A writer that adds to a file, which is open while it adds."""
+
+  def __init__(self):
+    """Initializes the writer without a file."""
+    self._file: Optional[_log_files.LogFile] = None
+
+  def flush(self):
+    """Waits until the rows are on the disk."""
+    if self._file is not None:
+      self._file.sync()
+
+  def close(self):
+    """Closes the file."""
+    if self._file is not None:
+      self._file.close()
+      self._file = None
+
+
+class CSVMetricsWriter(LogFileWriter):
   """Writes `metrics.csv`: one row a round, `round_num` first, seconds last.
 
   The header is fixed, but for columns that appear later than the first round
@@ -177,9 +199,9 @@ class CSVMetricsWriter(MetricsWriter):
     Args:
       path: The file, in a folder that exists.
     """
+    super().__init__()
     self._path = pathlib.Path(path)
     self._columns: list[str] = []
-    self._file: Optional[_log_files.LogFile] = None
 
   def resume(self, round_num: int):
     """Keeps the header and the rows up to `round_num`.
@@ -205,7 +227,7 @@ class CSVMetricsWriter(MetricsWriter):
           'folder of the run'
       )
     self._columns = header
-    self._rewrite(rows)
+    _log_files.replace_rows(self._path, header, rows)
 
   def write(self, round_num: int, row: Mapping[str, Any]):
     """Adds a row; see the base class."""
@@ -233,28 +255,11 @@ class CSVMetricsWriter(MetricsWriter):
     named = [dict(zip(old, row)) for row in rows]
     self._columns = columns
     self.close()
-    self._rewrite([[row.get(name, '') for name in columns] for row in named])
-
-  def _rewrite(self, rows: Sequence[Sequence[str]]):
-    """Replaces the file by the header and `rows`, atomically."""
-    with _atomic_files.replacing(self._path) as file:
-      file.writelines(
-          _log_files.to_line(row).encode() for row in [self._columns, *rows]
-      )
-
-  def flush(self):
-    """Waits until the rows are on the disk."""
-    if self._file is not None:
-      self._file.sync()
-
-  def close(self):
-    """Closes the file."""
-    if self._file is not None:
-      self._file.close()
-      self._file = None
+    rows = [[row.get(name, '') for name in columns] for row in named]
+    _log_files.replace_rows(self._path, columns, rows)
 
 
-class TensorBoardMetricsWriter(MetricsWriter):
+class TensorBoardMetricsWriter(LogFileWriter):
   """Writes the rows as TensorBoard scalars, the round as the step.
 
   Example:
@@ -269,8 +274,8 @@ class TensorBoardMetricsWriter(MetricsWriter):
     Args:
       directory: The folder of the event files.
     """
+    super().__init__()
     self._directory = pathlib.Path(directory)
-    self._file: Optional[_log_files.LogFile] = None
 
   def resume(self, round_num: int):
     """Starts an event file that hides older events beyond `round_num`."""
@@ -307,14 +312,3 @@ class TensorBoardMetricsWriter(MetricsWriter):
     record_writer.RecordWriter(record).write(event.SerializeToString())
     assert self._file is not None, '`resume` has to come first.'
     self._file.write(record.getvalue())
-
-  def flush(self):
-    """Waits until the events are on the disk."""
-    if self._file is not None:
-      self._file.sync()
-
-  def close(self):
-    """Closes the event file."""
-    if self._file is not None:
-      self._file.close()
-      self._file = None

@@ -16,12 +16,11 @@
 from collections.abc import Mapping, Sequence
 import os
 import pathlib
-from typing import Any, Optional, Union
+from typing import Any, Union
 
 from absl import logging
 import numpy as np
 
-from tff_adaptive import _atomic_files
 from tff_adaptive.client_works import rejections
 from tff_adaptive.simulation import _log_files
 from tff_adaptive.simulation import client_states
@@ -50,7 +49,7 @@ def find_rejected(
   Example:
 
     >>> find_rejected(cohort, process.next(state, cohort).metrics)
-    [('client_007', 'not_finite')]
+    []
   """
   codes = metrics
   for key in (client_states.CLIENT_WORK_KEY, _REJECTIONS_KEY):
@@ -64,7 +63,7 @@ def find_rejected(
   ]
 
 
-class RejectedClientsWriter(metrics_writers.MetricsWriter):
+class RejectedClientsWriter(metrics_writers.LogFileWriter):
   """Writes `rejected_clients.csv`: one row a rejected client and round.
 
   The columns are `round_num`, `client_id` and `reason`: `no_example`,
@@ -84,8 +83,8 @@ class RejectedClientsWriter(metrics_writers.MetricsWriter):
     Args:
       path: The file, in a folder that exists.
     """
+    super().__init__()
     self._path = pathlib.Path(path)
-    self._file: Optional[_log_files.LogFile] = None
     self._has_warned = False
 
   def resume(self, round_num: int):
@@ -103,12 +102,7 @@ class RejectedClientsWriter(metrics_writers.MetricsWriter):
     if not rows:
       self._path.unlink(missing_ok=True)
       return
-    self._rewrite(rows)
-
-  def _rewrite(self, rows: Sequence[Sequence[str]]):
-    """Replaces the file by the header and `rows`, atomically."""
-    with _atomic_files.replacing(self._path) as file:
-      file.write(_to_lines([_COLUMNS, *rows]))
+    _log_files.replace_rows(self._path, _COLUMNS, rows)
 
   def write(self, round_num: int, row: Mapping[str, Any]):
     """Does nothing: numbers are for other writers."""
@@ -122,11 +116,12 @@ class RejectedClientsWriter(metrics_writers.MetricsWriter):
       self._warn(round_num, rejected)
     if self._file is None:
       if not self._path.exists():
-        self._rewrite([])
+        _log_files.replace_rows(self._path, _COLUMNS, [])
       self._file = _log_files.LogFile(self._path)
-    self._file.write(
-        _to_lines([(str(round_num), *client) for client in rejected])
-    )
+    lines = [
+        _log_files.to_line([str(round_num), *client]) for client in rejected
+    ]
+    self._file.write(''.join(lines).encode())
 
   def _warn(self, round_num: int, rejected: Sequence[tuple[str, str]]):
     client_id, reason = rejected[0]
@@ -140,18 +135,3 @@ class RejectedClientsWriter(metrics_writers.MetricsWriter):
         reason,
         self._path,
     )
-
-  def flush(self):
-    """Waits until the rows are on the disk."""
-    if self._file is not None:
-      self._file.sync()
-
-  def close(self):
-    """Closes the file."""
-    if self._file is not None:
-      self._file.close()
-      self._file = None
-
-
-def _to_lines(rows: Sequence[Sequence[str]]) -> bytes:
-  return ''.join(map(_log_files.to_line, rows)).encode()

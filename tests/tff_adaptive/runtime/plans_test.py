@@ -116,6 +116,22 @@ class PlansTest(compiled_testing.TestCase):
         atol=1e-5,
     )
 
+  @parameterized.parameters(
+      (1, 1, 1),
+      (10, 1, 10),
+      (17, 2, 9),
+      (100, 7, 15),
+      (128, 8, 16),
+      (1000, 8, 125),
+      (10_000, 79, 127),
+  )
+  def test_large_cohorts_have_chunks_for_many_workers(
+      self, num_clients, expected, num_chunks
+  ):
+    size = plans.choose('parallel', 'CPU:0', 0).chunk_size_of(num_clients)
+    self.assertEqual(size, expected)
+    self.assertEqual(-(-num_clients // size), num_chunks)
+
   def test_unknown_plan(self):
     with self.assertRaisesRegex(ValueError, "'vectorized'.*found 'fast'"):
       runtime.create_compiled_context(plan='fast')

@@ -24,3 +24,4 @@ from tff_adaptive.runtime.scale_out.context import create_ray_context
 from tff_adaptive.runtime.scale_out.context import ray_context
 from tff_adaptive.runtime.scale_out.context import RayContext
 from tff_adaptive.runtime.scale_out.context import set_ray_context
+from tff_adaptive.runtime.scale_out.round_costs import RoundCosts

@@ -76,6 +76,25 @@ class Chunk(NamedTuple):
   load: float
 
 
+def num_bytes(chunk: Chunk) -> int:
+  """Returns how much is sent of a chunk, but for what names its parts.
+
+  Args:
+    chunk: The chunk.
+
+  Returns:
+    The bytes of its clients' ids or rows, and of their states and seeds.
+  """
+  clients = chunk.clients
+  if isinstance(clients, RowsChunk):
+    arrays = [array for _, arrays in clients.leaves for array in arrays]
+  else:
+    arrays = tf.nest.flatten(
+        [list(clients.fields['client_ids']), clients.fields.get('states', ())]
+    )
+  return sum(np.asarray(array).nbytes for array in [*arrays, chunk.seeds])
+
+
 def from_cohort(
     cohort: cohort_lib.Cohort, source_key: int, is_uniform: Optional[bool]
 ) -> CohortChunk:

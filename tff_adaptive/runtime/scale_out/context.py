@@ -25,6 +25,7 @@ from tff_adaptive.runtime import compiled
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import values
 from tff_adaptive.runtime.scale_out import clusters
+from tff_adaptive.runtime.scale_out import round_costs
 
 # As TensorFlow has found it; what others change in the environment later on
 # changes nothing here, but would on workers.
@@ -52,6 +53,16 @@ class RayContext(compiled.CompiledContext):
       strict: bool,
       seed: int,
   ):
+    """Initializes the context.
+
+    Args:
+      device: Where the clients' work runs on each worker, such as 'CPU:0'.
+      plan: See `create_ray_context`.
+      pool: The workers.
+      owns_connection: Whether `close` ends the connection to the cluster.
+      strict: See `create_ray_context`.
+      seed: As for `CompiledContext`.
+    """
     super().__init__(device, plan, strict=strict, seed=seed)
     self.pool = pool
     self._owns_connection = owns_connection
@@ -65,6 +76,28 @@ class RayContext(compiled.CompiledContext):
         self.pool = None
         if self._owns_connection:
           clusters.disconnect()
+
+  def costs_of(
+      self, computation: tff.framework.ConcreteComputation
+  ) -> Optional[round_costs.RoundCosts]:
+    """Tells what the newest round of a computation has taken.
+
+    Args:
+      computation: A computation that ran in this context.
+
+    Returns:
+      The times and bytes of its parts; None if it has no clients, or the native
+      runtime took it over.
+
+    Example:
+
+      ```python
+      with ray_context(num_workers=2) as context:
+        output = process.next(state, cohort)
+        print(context.costs_of(process.next).broadcast_bytes)
+      ```
+    """
+    return getattr(self._programs.get(id(computation)), 'costs', None)
 
   def _compile_round(
       self, computation: tff.framework.ConcreteComputation
@@ -152,12 +185,19 @@ def create_ray_context(
   Raises:
     ClusterError: If Ray is not installed, there is no cluster, or it is too
       small.
-    ValueError: If a device or a plan is not known, or a number is not positive.
+    TypeError: If the seed is not an integer.
+    ValueError: If a device or a plan is not known, a number is not positive, or
+      the seed is negative.
 
   Example:
 
-    >>> context = create_ray_context(num_workers=2)
-    >>> tff.framework.set_default_context(context)
+    ```python
+    import tensorflow_federated as tff
+    from tff_adaptive.runtime import scale_out
+
+    context = scale_out.create_ray_context(num_workers=2)
+    tff.framework.set_default_context(context)
+    ```
   """
   device = _device_of(devices)
   plans.choose(plan, device, num_weights=0)  # Raises if there is no such plan.
@@ -221,6 +261,11 @@ def set_ray_context(**kwargs: Any) -> RayContext:
   Returns:
     The context, which is TFF's default context now.
 
+  Raises:
+    ClusterError: See `create_ray_context`.
+    TypeError: See `create_ray_context`.
+    ValueError: See `create_ray_context`.
+
   Example:
 
     ```python
@@ -237,29 +282,19 @@ def set_ray_context(**kwargs: Any) -> RayContext:
 
 
 @contextlib.contextmanager
-def ray_context(
-    *,
-    address: Optional[str] = None,
-    num_workers: Optional[int] = None,
-    cpus_per_worker: int = 1,
-    devices: str = _CPU,
-    plan: str = plans.AUTO,
-    strict: bool = False,
-    seed: Optional[int] = None,
-) -> Iterator[RayContext]:
+def ray_context(**kwargs: Any) -> Iterator[RayContext]:
   """Shares the clients of TFF computations within a `with` block.
 
   Args:
-    address: See `create_ray_context`.
-    num_workers: See `create_ray_context`.
-    cpus_per_worker: See `create_ray_context`.
-    devices: See `create_ray_context`.
-    plan: See `create_ray_context`.
-    strict: See `create_ray_context`.
-    seed: See `create_ray_context`.
+    **kwargs: See `create_ray_context`.
 
   Yields:
     The context, which is installed for the calling thread.
+
+  Raises:
+    ClusterError: See `create_ray_context`.
+    TypeError: See `create_ray_context`.
+    ValueError: See `create_ray_context`.
 
   Example:
 
@@ -271,15 +306,7 @@ def ray_context(
       output = process.next(state, cohort)
     ```
   """
-  context = create_ray_context(
-      address=address,
-      num_workers=num_workers,
-      cpus_per_worker=cpus_per_worker,
-      devices=devices,
-      plan=plan,
-      strict=strict,
-      seed=seed,
-  )
+  context = create_ray_context(**kwargs)
   try:
     with tff.framework.get_context_stack().install(context):
       yield context

@@ -23,7 +23,6 @@ import tensorflow_federated as tff
 from tensorflow_federated.proto.v0 import computation_pb2
 
 from tff_adaptive.runtime import chunks
-from tff_adaptive.runtime import client_tensors
 from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import map_reduce_forms
 from tff_adaptive.runtime import materialization
@@ -171,10 +170,8 @@ class PartialRound:
             work=work,
             vectorize=vectorize,
             parts=self._parts,
-            clients=[
-                client_tensors.LeafTensors(layout[0], tuple(tensors))
-                for layout, tensors in zip(layouts, client_leaves)
-            ],
+            layouts=layouts,
+            client_leaves=client_leaves,
             broadcast=broadcast,
             server_seed=server_seed,
             client_seeds=client_seeds,

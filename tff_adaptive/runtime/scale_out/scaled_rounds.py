@@ -34,6 +34,7 @@ from tff_adaptive.runtime import shared_arrays
 from tff_adaptive.runtime import values
 from tff_adaptive.runtime.scale_out import chunk_messages
 from tff_adaptive.runtime.scale_out import partial_rounds
+from tff_adaptive.runtime.scale_out import round_costs
 from tff_adaptive.runtime.scale_out import worker_pools
 from tff_adaptive.simulation import cohort as cohort_lib
 
@@ -51,6 +52,7 @@ class ScaledRound:
     type_signature: The `tff.FunctionType` of the computation.
     plan: How the clients' work runs.
     takes_client_seeds: Whether the clients draw random numbers.
+    costs: What the newest round has taken; None before the first.
   """
 
   def __init__(
@@ -85,6 +87,7 @@ class ScaledRound:
     self._sum_type = form.accumulate.type_signature.result
     self._convert_state = conversion.build_conversion(self._form.state_type)
     self._pack = values.build_pack(self._form.result_type)
+    self.costs: Optional[round_costs.RoundCosts] = None
     self._cache = cache
     self._pool = pool
     self._key = pool.add_round(partial_rounds.build_spec(self._form, self.plan))
@@ -106,22 +109,33 @@ class ScaledRound:
       ClusterError: If workers die again and again.
       TypeError: If a value does not fit its type, or cannot be sent.
     """
-    state_leaves = self._convert_state(state)
+    meter = round_costs.Meter()
     seed = tf.constant(seeds.server)
+    with meter.timing('server_seconds'):
+      state_leaves = self._convert_state(state)
+      prepared = self._prepare(*state_leaves, seed)
+      broadcast = [tensor.numpy() for tensor in prepared]
     chunks = list(self._cut(clients, seeds.clients))
     sums = self._pool.sum_chunks(
-        self._key,
-        chunks,
-        broadcast=[
-            tensor.numpy() for tensor in self._prepare(*state_leaves, seed)
-        ],
-        server_seed=seeds.server,
+        self._key, chunks, broadcast=broadcast, server_seed=seeds.server
     )
     total = self._zero(seed)
     for chunk_sum in _in_order(sums):
-      total = self._merge(*total, *map(tf.constant, chunk_sum), seed)
-    result = self._finish(*state_leaves, *total, seed)
-    packed = self._pack(map(shared_arrays.to_array, result))
+      meter.add(
+          work_seconds=chunk_sum.seconds, sum_bytes=_bytes(chunk_sum.tensors)
+      )
+      with meter.timing('merge_seconds'):
+        tensors = map(tf.constant, chunk_sum.tensors)
+        total = self._merge(*total, *tensors, seed)
+    with meter.timing('server_seconds'):
+      result = self._finish(*state_leaves, *total, seed)
+      packed = self._pack(map(shared_arrays.to_array, result))
+    meter.add(
+        num_chunks=len(chunks),
+        broadcast_bytes=_bytes(broadcast),
+        chunk_bytes=sum(map(chunk_messages.num_bytes, chunks)),
+    )
+    self.costs = meter.finish()
     return packed if self._form.returns_state else packed[1]
 
   def _cut(
@@ -232,6 +246,10 @@ def _specs(types: Sequence[_compat.Type]) -> list[tf.TensorSpec]:
   ]
 
 
+def _bytes(arrays: Sequence[np.ndarray]) -> int:
+  return sum(array.nbytes for array in arrays)
+
+
 def _loads(clients: Sequence[Any]) -> list[float]:
   """Returns what the work of every client costs, as far as that is known."""
   if not isinstance(clients, cohort_lib.Cohort):
@@ -244,12 +262,12 @@ def _loads(clients: Sequence[Any]) -> list[float]:
 
 def _in_order(
     sums: Iterator[worker_pools.ChunkSum],
-) -> Iterator[list[np.ndarray]]:
+) -> Iterator[worker_pools.ChunkSum]:
   """Yields sums in the order of their chunks, each as soon as it can be."""
-  waiting: dict[int, list[np.ndarray]] = {}
+  waiting: dict[int, worker_pools.ChunkSum] = {}
   number = 0
-  for found, chunk_sum in sums:
-    waiting[found] = chunk_sum
+  for chunk_sum in sums:
+    waiting[chunk_sum.number] = chunk_sum
     while number in waiting:
       yield waiting.pop(number)
       number += 1

@@ -44,8 +44,19 @@ _DEATHS = (
     ray.exceptions.WorkerCrashedError,
 )
 
-# A chunk that is done: its number and the tensors of its sum.
-ChunkSum = tuple[int, list[np.ndarray]]
+
+class ChunkSum(NamedTuple):
+  """A chunk that is done.
+
+  Attributes:
+    number: Its place among the chunks of the round.
+    tensors: The tensors of its sum.
+    seconds: How long a worker took for it.
+  """
+
+  number: int
+  tensors: list[np.ndarray]
+  seconds: float
 
 
 class _Task(NamedTuple):
@@ -159,7 +170,7 @@ class WorkerPool:
       server_seed: What fixes the server's random numbers, int32 of shape [2].
 
     Yields:
-      The number of every chunk with its sum, as they are done.
+      The chunks, as they are done.
 
     Raises:
       ClusterError: If workers die again and again.
@@ -196,7 +207,7 @@ class WorkerPool:
         raise (error.cause or error) from error
       else:
         self._learn_speed(task, loads, done.seconds)
-        yield from zip(task.chunks, done.sums)
+        yield from map(ChunkSum, task.chunks, done.sums, done.chunk_seconds)
 
   def close(self) -> None:
     """Ends the workers."""

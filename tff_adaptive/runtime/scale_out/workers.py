@@ -68,10 +68,12 @@ class Sums(NamedTuple):
 
   Attributes:
     sums: The tensors of the sum of every chunk.
-    seconds: How long it took.
+    chunk_seconds: How long every chunk took.
+    seconds: How long it took from the first to the last.
   """
 
   sums: list[list[np.ndarray]]
+  chunk_seconds: list[float]
   seconds: float
 
 
@@ -135,16 +137,24 @@ class Worker:
     self._fetch_sources(share.sources)
     work = self._rounds[share.round_key]
 
-    def sum_chunk(chunk: chunk_messages.Chunk) -> list[np.ndarray]:
-      return work(
+    def sum_chunk(
+        chunk: chunk_messages.Chunk,
+    ) -> tuple[list[np.ndarray], float]:
+      chunk_start = time.perf_counter()
+      tensors = work(
           chunk,
           broadcast=broadcast,
           server_seed=share.server_seed,
           sources=self._sources,
       )
+      return tensors, time.perf_counter() - chunk_start
 
-    sums = list(self._threads.map(sum_chunk, share.chunks))
-    return Sums(sums, time.perf_counter() - start)
+    done = list(self._threads.map(sum_chunk, share.chunks))
+    return Sums(
+        [tensors for tensors, _ in done],
+        [seconds for _, seconds in done],
+        time.perf_counter() - start,
+    )
 
   def _fetch_sources(self, references: Mapping[int, Any]) -> None:
     """Gets the sources that are new, and drops those that are gone."""

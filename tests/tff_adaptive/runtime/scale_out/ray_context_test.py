@@ -63,6 +63,10 @@ def _wait_until_gone(process_id):
   raise AssertionError(f'Process {process_id} is still there.')
 
 
+def _bytes(arrays):
+  return sum(array.nbytes for array in arrays)
+
+
 class RayContextTest(compiled_testing.TestCase):
 
   @classmethod
@@ -244,6 +248,24 @@ class RayContextTest(compiled_testing.TestCase):
       _train(process, _cohorts()[:1])
     plan = self.context.plan_of(process.next)
     self.assertEqual((plan.name, plan.device), ('parallel', 'CPU:0'))
+
+  def test_costs_of_a_round_are_told(self):
+    process, cohort = compiled_testing.process(), _cohorts(num_clients=40)[0]
+    with self._installed():
+      state = process.initialize()
+      self.assertIsNone(self.context.costs_of(process.initialize))
+      process.next(state, cohort)
+    costs = self.context.costs_of(process.next)
+    weights = testing.trainable(state)
+    self.assertEqual(costs.num_chunks, 14)
+    self.assertGreaterEqual(costs.broadcast_bytes, _bytes(weights))
+    self.assertGreaterEqual(costs.sum_bytes, 14 * _bytes(weights))
+    self.assertGreater(costs.chunk_bytes, 0)
+    for part in ('server_seconds', 'merge_seconds', 'work_seconds'):
+      self.assertGreater(getattr(costs, part), 0, part)
+    self.assertGreater(
+        costs.seconds, costs.server_seconds + costs.merge_seconds
+    )
 
   def test_more_workers_than_cores_of_a_cluster_are_an_error(self):
     with self.assertRaisesRegex(

@@ -1,0 +1,127 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of measuring rounds on workers, and of predicting those of many."""
+
+import csv
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import attrs
+import pytest
+
+from experiments.benchmarks import scaling_model
+from tests.experiments import binary_testing
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+@attrs.frozen
+class _Costs:
+  seconds: float = 10.0
+  server_seconds: float = 0.5
+  merge_seconds: float = 1.0
+  work_seconds: float = 8.0
+  num_chunks: int = 10
+  broadcast_bytes: int = 1000
+  chunk_bytes: int = 100
+  sum_bytes: int = 10_000
+
+
+class ScalingModelTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.model = scaling_model.ScalingModel(_Costs(), 20, 11_100.0)
+
+  def test_one_worker_takes_what_was_measured_and_the_network(self):
+    found = self.model.predict(1, 20, 10)
+    self.assertAlmostEqual(found.work_seconds, 8.0)
+    self.assertAlmostEqual(found.driver_seconds, 2.0)
+    self.assertEqual(found.num_bytes, 11_100)
+    self.assertAlmostEqual(found.seconds, 11.0)
+
+  @parameterized.parameters((2, 4.0), (3, 3.2), (4, 2.4), (10, 0.8), (20, 0.8))
+  def test_no_chunk_is_shared(self, num_workers, expected):
+    found = self.model.predict(num_workers, 20, 10)
+    self.assertAlmostEqual(found.work_seconds, expected)
+
+  def test_more_workers_are_sent_more_and_talk_more(self):
+    found = self.model.predict(5, 20, 10)
+    self.assertEqual(found.num_bytes, 5000 + 100 + 10_000)
+    # 0.5 s of messages for each of them.
+    self.assertAlmostEqual(found.driver_seconds, 0.5 + 1.0 + 5 * 0.5)
+
+  def test_more_clients_are_more_work_and_more_chunks(self):
+    found = self.model.predict(1, 40, 30)
+    self.assertAlmostEqual(found.work_seconds, 16.0)
+    self.assertAlmostEqual(found.driver_seconds, 0.5 + 3 * 1.0 + 0.5)
+    self.assertEqual(found.num_bytes, 1000 + 200 + 30_000)
+
+  def test_work_of_several_cores_leaves_no_negative_rest(self):
+    model = scaling_model.ScalingModel(_Costs(seconds=5.0), 20, 1e9)
+    self.assertAlmostEqual(model.predict(1, 20, 10).driver_seconds, 1.5)
+
+
+class ScalingTest(parameterized.TestCase):
+
+  def test_help_needs_no_tensorflow(self):
+    result = binary_testing.run_quickly('scaling', '--help')
+    self.assertEqual(result.returncode, 0, result.stderr)
+    self.assertIn('--gigabits_per_second', result.stdout)
+
+  @parameterized.parameters(
+      ('--workers=3', "--workers takes 1, 2, 4, found '3'"),
+      ('--predict=0', "--predict takes positive integers, found '0'"),
+      ('--predict=two', "--predict takes positive integers, found 'two'"),
+  )
+  def test_numbers_that_cannot_be_are_an_error(self, flag, message):
+    result = binary_testing.run_quickly('scaling', flag)
+    self.assertEqual(result.returncode, 2)
+    self.assertIn(message, result.stderr)
+
+  @pytest.mark.slow
+  def test_measures_and_predicts(self):
+    folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+    process = subprocess.run(
+        [
+            sys.executable,
+            *('-m', 'experiments.scaling', '--workload=tiny_many'),
+            *('--rounds=1', '--predict=1,100', '--clients=5000'),
+            f'--output_dir={folder}',
+        ],
+        cwd=_ROOT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    self.assertEqual(process.returncode, 0, process.stderr)
+    self.assertRegex(process.stdout, r'ray_2 logistic')
+    self.assertRegex(process.stdout, r'(?m)^ +2 +0\.')
+    with open(folder / 'tiny_many.csv', encoding='utf-8', newline='') as file:
+      one, many = csv.DictReader(file)
+    self.assertEqual((one['num_workers'], many['num_workers']), ('1', '100'))
+    self.assertEqual(one['num_clients'], '5000')
+    self.assertLess(float(many['work_seconds']), float(one['work_seconds']))
+    self.assertGreater(int(many['num_bytes']), int(one['num_bytes']))
+    self.assertTrue((folder / 'tiny_many.png').is_file())
+
+
+if __name__ == '__main__':
+  absltest.main()
