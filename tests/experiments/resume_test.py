@@ -79,7 +79,6 @@ _FEDCADA = (*_DROPOUT, '--algorithm=fedcada', '--keep_best')
 _SCAFFOLD = (
     *_DROPOUT,
     '--algorithm=scaffold',
-    '--client_optimizer=sgd',
     '--client_learning_rate=0.05',
 )
 _RAY = (*_FEDCADA, '--runtime=ray', '--ray_workers=2')
