@@ -54,6 +54,20 @@ format: .venv-check ## Formats the sources and sorts their imports.
 .venv-check:
 	@tools/make_venv.sh .venv-check requirements-check.txt
 
+# The site needs no network. The notice that is left out is for whoever chooses
+# a generator. With --quiet, --strict would miss the warnings.
+MKDOCS := NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs
+
+docs: .venv-docs ## Builds site/, the documentation; any warning is an error.
+	@$(MKDOCS) build --strict
+
+docs-serve: .venv-docs ## Shows the documentation, as it is edited.
+	@$(MKDOCS) serve
+
+.PHONY: docs docs-serve .venv-docs
+.venv-docs:
+	@tools/make_venv.sh .venv-docs requirements-docs.txt
+
 lock: ## Makes requirements*.txt from requirements*.in; needs the network.
 	@tools/lock.sh
 
@@ -65,8 +79,12 @@ wheel: venv ## Makes dist/tff_adaptive-*.whl.
 	@.venv/bin/python -m pip wheel --quiet --no-deps --no-build-isolation \
 	  --disable-pip-version-check --wheel-dir dist .
 
+.PHONY: release
+release: venv ## Makes and tries out dist/*.whl and *.tar.gz; publishes nothing.
+	@tools/release.sh
+
 clean: ## Removes what these commands made, except runs/.
-	@rm -rf .venv .venv-check .venv-lock build dist *.egg-info \
-	  .pytest_cache .mypy_cache .ruff_cache
+	@rm -rf .venv .venv-check .venv-docs .venv-lock .venv-release build dist \
+	  site *.egg-info .pytest_cache .mypy_cache .ruff_cache
 	@find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} + \
 	  2>/dev/null || true

@@ -44,8 +44,9 @@ def keep_if_small(
 
   Example:
 
-    >>> clients = sqlite_data.load_sqlite_clients(
-    ...     'tff/emnist_all.sqlite', 'all_test', emnist_preprocessing.RAW_SPEC)
+    >>> clients = client_data.LazyClientArrays(
+    ...     ['a'], lambda client_id: {'x': np.ones([2], np.float32)},
+    ...     {'x': tf.TensorSpec([], tf.float32)}, client_sizes={'a': 2})
     >>> type(keep_if_small(clients)).__name__
     'PackedClientArrays'
     >>> type(keep_if_small(clients, max_bytes=0)).__name__

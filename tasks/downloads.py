@@ -79,7 +79,9 @@ def download(
 
   Example:
 
-    >>> download('https://example.org/a.csv', pathlib.Path('data/a.csv'))
+    ```python
+    download('https://example.org/a.csv', pathlib.Path('data/a.csv'))
+    ```
   """
   part = part_of(path)
   try:
@@ -124,7 +126,9 @@ def unpack(archive: pathlib.Path, targets: Sequence[pathlib.Path]) -> None:
 
   Example:
 
-    >>> unpack(pathlib.Path('a.sqlite.lzma'), [pathlib.Path('a.sqlite')])
+    ```python
+    unpack(pathlib.Path('a.sqlite.lzma'), [pathlib.Path('a.sqlite')])
+    ```
   """
   try:
     if archive.suffix == '.lzma':

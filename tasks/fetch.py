@@ -117,7 +117,9 @@ def fetch(dataset: catalogue.Dataset, data_dir: pathlib.Path) -> None:
 
   Example:
 
-    >>> fetch(catalogue.DATASETS[1], pathlib.Path('data'))
+    ```python
+    fetch(catalogue.DATASETS[1], pathlib.Path('data'))
+    ```
   """
   print(f'{dataset.source} (licence: {dataset.licence})', flush=True)
   try:

@@ -67,6 +67,7 @@ def to_clients(
 
   Example:
 
+    >>> train = {'x': np.zeros([50_000, 2]), 'y': np.arange(50_000) % 10}
     >>> clients = to_clients(
     ...     train, 100, seed=0, partition='iid', alpha=0.1,
     ...     examples_per_client=None, shards_per_client=2, min_size=1,

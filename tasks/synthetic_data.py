@@ -63,8 +63,10 @@ def write_synthetic_data(
 
   Example:
 
-    >>> write_synthetic_data('cifar10', 'made_up')
-    >>> task = create_cifar10_task('made_up')
+    >>> from tasks import mnist
+    >>> write_synthetic_data('mnist', 'made_up')
+    >>> mnist.create_mnist_task('made_up', model_id='logistic').name
+    'mnist'
   """
   for place, write in _FILES.get(task_name, {}).items():
     path = pathlib.Path(data_dir) / place

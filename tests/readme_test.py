@@ -13,14 +13,8 @@
 # limitations under the License.
 """Tests that README and docs are true: each command and block is run."""
 
-import itertools
-import os
 import pathlib
 import re
-import shutil
-import subprocess
-import sys
-import tempfile
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -28,11 +22,19 @@ import pytest
 
 from experiments import registry
 from tasks import synthetic_data
+from tests import page_testing
 
-_ROOT = pathlib.Path(__file__).parents[1]
-_README = (_ROOT / 'README.md').read_text(encoding='utf-8')
-_WRITE_YOUR_OWN = (_ROOT / 'docs/write_your_own.md').read_text(encoding='utf-8')
-_ALGORITHMS = (_ROOT / 'docs/algorithms.md').read_text(encoding='utf-8')
+_ROOT = page_testing.ROOT
+_README = page_testing.read('README.md')
+_WRITE_YOUR_OWN = page_testing.read('docs/write_your_own.md')
+_ALGORITHMS = page_testing.read('docs/algorithms.md')
+
+# What the blocks of README and docs/write_your_own.md take for granted.
+_GIVEN = """
+from tests.tff_adaptive import testing
+model = testing.functional_model()
+client_datasets = [testing.client(8, seed=seed) for seed in range(2)]
+"""
 
 # The commands that are run elsewhere, and where: the test must exist.
 _RUN_ELSEWHERE = {
@@ -71,66 +73,19 @@ _RUN_HERE = {
 }
 
 
-def _blocks(language, page=_README):
-  blocks = re.findall(r'^```(\w*)\n(.*?)^```$', page, re.M | re.S)
-  return [text for name, text in blocks if name == language]
-
-
-def _table_rows(page, title):
-  """The cells of the rows of the table whose first column has this title."""
-  lines = page.splitlines()
-  start = next(
-      i for i, line in enumerate(lines) if line.startswith(f'| {title} |')
-  )
-  rows = itertools.takewhile(lambda x: x.startswith('|'), lines[start + 2 :])
-  return [[cell.strip() for cell in row.split('|')[1:-1]] for row in rows]
-
-
-def _names(cells):
-  """What stands in backticks, in order."""
-  return [name for cell in cells for name in re.findall('`([^`]+)`', cell)]
-
-
 def _commands():
-  return [line for block in _blocks('bash') for line in block.splitlines()]
+  return [command.text for command in page_testing.commands_of(_README)]
 
 
-def _run(command, cwd):
-  # As from a user's shell: a make within a make says where it is, for one.
-  environment = {
-      name: value
-      for name, value in os.environ.items()
-      if not name.startswith(('MAKE', 'MFLAGS'))
-  }
-  return subprocess.run(
-      command,
-      cwd=cwd,
-      env=environment,
-      check=False,
-      shell=isinstance(command, str),
-      capture_output=True,
-      text=True,
-      timeout=600,
-  )
+def _shown():
+  """The blocks of the README that are output."""
+  return page_testing.blocks_of(_README, '')
 
 
 class ReadmeTest(absltest.TestCase):
 
-  def _copy_project(self):
-    """A copy of the project that shares this one's environments."""
-    folder = pathlib.Path(tempfile.mkdtemp())
-    self.addCleanup(shutil.rmtree, folder)
-    copy = folder / 'project'
-    shutil.copytree(
-        _ROOT,
-        copy,
-        ignore=shutil.ignore_patterns(
-            '.git', '.venv*', 'runs', '__pycache__', '.*_cache'
-        ),
-    )
-    for environment in _ROOT.glob('.venv*'):
-      (copy / environment.name).symlink_to(environment)
-    return copy
+  def _copy_project(self) -> pathlib.Path:
+    return self.enter_context(page_testing.copied_project())
 
   def test_every_command_is_run_by_a_test(self):
     self.assertNotEmpty(_commands())
@@ -145,17 +100,14 @@ class ReadmeTest(absltest.TestCase):
       self.assertTrue(hasattr(self, matches[0]))
 
   def test_output_of_the_tests_is_a_summary(self):
-    shown = [block for block in _blocks('') if ' passed' in block]
+    shown = [block for block in _shown() if ' passed' in block]
     self.assertLen(shown, 1)
     self.assertRegex(
         shown[0], r'^=+ \d{4} passed, 1 skipped in [\d.:() s]+ =+\n$'
     )
 
-  def test_linked_files_exist(self):
-    links = re.findall(r'\]\((?!http)([^)]+)\)', _README)
-    self.assertNotEmpty(links)
-    for link in links:
-      self.assertTrue((_ROOT / link).exists(), link)
+  def test_linked_files_and_headings_exist(self):
+    self.assertEmpty(page_testing.broken_links('README.md'))
 
   def test_table_of_methods_has_every_method_with_flags_and_builder(self):
     missing = {
@@ -178,47 +130,34 @@ class ReadmeTest(absltest.TestCase):
     missing.remove(
         ('algorithm', 'fed_opt', 'tff_adaptive.algorithms:build_fed_opt')
     )
-    for _, flag, builder, what, paper in _table_rows(_README, 'method'):
-      if not builder:
+    for row in page_testing.table_rows(_README, 'method'):
+      _, called, what, *_, to_tune, paper = row
+      if not called:
         continue
-      (flag,), (builder,) = _names([flag]), _names([builder])
+      flag, builder = page_testing.names_in([called])
       kind, _, name = flag[2:].partition('=')
       reference = f'tff_adaptive.{builder.replace(".", ":")}'
       missing.remove((kind, name, reference))
-      self.assertTrue(what and paper, flag)
+      self.assertTrue(what and to_tune and paper, flag)
     self.assertEmpty(missing)
 
   @pytest.mark.slow
   def test_python_blocks_run(self):
     """Runs the blocks of each page with a small model, counting the rounds."""
-    for page in (_README, _WRITE_YOUR_OWN):
-      self.assertNotEmpty(_blocks('python', page))
-    program = '\n'.join(
-        [
-            'import sys',
-            'from tests.tff_adaptive import testing',
-            'for page in sys.argv[1:]:',
-            '  exec(page, {',
-            '      "__name__": "page",',
-            '      "model": testing.functional_model(),',
-            '      "client_datasets": [',
-            '          testing.client(8, seed=s) for s in range(2)],',
-            '  })',
-        ]
+    found = page_testing.run_python_blocks(
+        ['README.md', 'docs/write_your_own.md'], _GIVEN
     )
-    pages = [
-        '\n'.join(_blocks('python', page))
-        for page in (_README, _WRITE_YOUR_OWN)
-    ]
-    result = _run([sys.executable, '-c', program, *pages], _ROOT)
-    self.assertEqual(result.returncode, 0, result.stderr)
-    printed = [float(line) for line in result.stdout.split()]
+    printed = []
+    for name, page in found.items():
+      self.assertEqual(page['error'], '', name)
+      self.assertNotEmpty(page['outputs'])
+      printed += map(float, ''.join(page['outputs']).split())
     self.assertLen(printed, 10 + 3)
     for agreement in printed[10:]:
       self.assertBetween(agreement, 0.0, 1.001)
 
   def test_rules_of_ones_own_are_short(self):
-    for block in _blocks('python', _WRITE_YOUR_OWN):
+    for block in page_testing.blocks_of(_WRITE_YOUR_OWN, 'python'):
       self.assertLess(sum(bool(line) for line in block.splitlines()), 30)
 
   def test_files_that_a_new_rule_touches_exist(self):
@@ -232,20 +171,20 @@ class ReadmeTest(absltest.TestCase):
   def test_demo(self):
     copy = self._copy_project()
     for _ in range(2):  # The second call finds the run finished.
-      result = _run('make demo', copy)
+      result = page_testing.run('make demo', copy)
       self.assertEqual(result.returncode, 0, result.stderr)
       last = result.stdout.splitlines()[-1]
       self.assertRegex(last, r'^test accuracy: 0\.9\d$')
     for name in ('metrics.csv', 'hparams.json', 'plots/training.png'):
       self.assertTrue((copy / 'runs/demo' / name).is_file(), name)
     # The README shows this very output.
-    shown = [b for b in _blocks('') if 'test accuracy' in b][0].splitlines()
+    shown = [b for b in _shown() if 'test accuracy' in b][0].splitlines()
     self.assertEqual(shown[-1], last)
     self.assertEqual(shown[0], result.stdout.splitlines()[0])
 
   @pytest.mark.slow
   def test_check(self):
-    result = _run('make check', _ROOT)
+    result = page_testing.run('make check', _ROOT)
     self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
 
   @pytest.mark.slow
@@ -264,7 +203,7 @@ class ReadmeTest(absltest.TestCase):
         (shakespeare, 2, 'shakespeare.fed_opt.delta_sgd.fedavg'),
         (f'{mnist} --total_rounds=2', 2, 'mnist.fed_opt.delta_sgd.fedavg'),
     ):
-      result = _run(command, copy)
+      result = page_testing.run(command, copy)
       self.assertEqual(result.returncode, 0, result.stderr)
       rows = (copy / 'runs' / folder / 'metrics.csv').read_text().splitlines()
       self.assertLen(rows, 1 + num_rounds)
@@ -281,13 +220,15 @@ class ReadmeTest(absltest.TestCase):
     (sweep,) = [c for c in _commands() if 'experiments.sweep' in c]
     copy = self._copy_project()
     synthetic_data.write_synthetic_data('mnist', copy / 'data')
-    result = _run(listing, copy)
+    result = page_testing.run(listing, copy)
     self.assertEqual(result.returncode, 0, result.stderr)
     self.assertLen(result.stdout.splitlines(), 1 + 120)
     some = ' --rows=SGD --groups="alpha = 0.1,alpha = 1"'
-    result = _run(f'{sweep}{some} --total_rounds=2 --max_examples=8', copy)
+    result = page_testing.run(
+        f'{sweep}{some} --total_rounds=2 --max_examples=8', copy
+    )
     self.assertEqual(result.returncode, 0, result.stderr)
-    result = _run(report, copy)
+    result = page_testing.run(report, copy)
     self.assertEqual(result.returncode, 0, result.stderr)
     page = (copy / 'results/delta_sgd/table_1.md').read_text(encoding='utf-8')
     # Runs of two rounds are not those of the table, and do not count.
@@ -298,24 +239,28 @@ class AlgorithmsPageTest(parameterized.TestCase):
 
   def _assert_columns(self, cells, *states):
     for cell, state in zip(cells, states, strict=True):
-      self.assertEqual(_names([cell]), list(state))
+      self.assertEqual(page_testing.names_in([cell]), list(state))
 
-  @parameterized.parameters(*_table_rows(_ALGORITHMS, 'server rule'))
+  @parameterized.parameters(
+      *page_testing.table_rows(_ALGORITHMS, 'server rule')
+  )
   def test_state_of_the_server_rule(self, rule, *cells):
     import tensorflow as tf  # Here, so that the other tests stay quick.
 
-    (name,) = _names([rule])
+    (name,) = page_testing.names_in([rule])
     row = registry.ROWS['server_optimizer'][name]
     state = registry.resolve(row.builder)().initialize(tf.TensorSpec([3]))
     tensors = [key for key, v in state.items() if tf.rank(v)]
     scalars = [key for key in state if key not in tensors]
     self._assert_columns(cells, scalars, tensors)
 
-  @parameterized.parameters(*_table_rows(_ALGORITHMS, 'client rule'))
+  @parameterized.parameters(
+      *page_testing.table_rows(_ALGORITHMS, 'client rule')
+  )
   def test_state_of_the_client_rule(self, rule, *cells):
     import tensorflow as tf  # Here, so that the other tests stay quick.
 
-    (name,) = _names([rule])
+    (name,) = page_testing.names_in([rule])
     row = registry.ROWS['client_optimizer'][name]
     supplied = {argument: 10 for argument in row.supplied}
     optimizer = registry.resolve(row.builder)(**supplied)
@@ -327,14 +272,19 @@ class AlgorithmsPageTest(parameterized.TestCase):
     )
 
   def test_page_has_all_server_rules(self):
-    found = _names(row[0] for row in _table_rows(_ALGORITHMS, 'server rule'))
+    found = page_testing.names_in(
+        row[0] for row in page_testing.table_rows(_ALGORITHMS, 'server rule')
+    )
     self.assertCountEqual(found, registry.ROWS['server_optimizer'])
 
   def test_page_has_all_client_rules_that_share_or_keep(self):
     algorithms = registry.ROWS['algorithm'].values()
     parts = [part for row in algorithms for part in row.parts]
     self.assertCountEqual(
-        _names(row[0] for row in _table_rows(_ALGORITHMS, 'client rule')),
+        page_testing.names_in(
+            row[0]
+            for row in page_testing.table_rows(_ALGORITHMS, 'client rule')
+        ),
         [
             part.name
             for part in parts

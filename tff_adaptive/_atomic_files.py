@@ -89,7 +89,7 @@ def replacing(path: _PathLike) -> Iterator[BinaryIO]:
   Example:
 
     >>> with replacing('runs/demo/hparams.json') as file:
-    ...   file.write(b'{}')
+    ...   _ = file.write(b'{}')
   """
   path = pathlib.Path(path)
   temporary = temporary_path(path)

@@ -35,7 +35,7 @@ class MulticlassHinge(tf.keras.losses.Loss):
 
   References:
     Crammer and Singer, On the Algorithmic Implementation of Multiclass
-    Kernel-based Vector Machines, JMLR 2001; Berrada, Zisserman, Kumar, Deep
+    Kernel-based Vector Machines, JMLR 2, 2001; Berrada, Zisserman, Kumar, Deep
     Frank-Wolfe For Neural Network Optimization, ICLR 2019,
     https://arxiv.org/abs/1811.07591, train with it.
   """
@@ -44,7 +44,7 @@ class MulticlassHinge(tf.keras.losses.Loss):
     """Initializes the loss.
 
     Args:
-      name: The name of the loss.
+      name: The name of the loss. Defaults to 'multiclass_hinge'.
       **kwargs: Of `tf.keras.losses.Loss`.
     """
     super().__init__(name=name, **kwargs)

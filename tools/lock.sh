@@ -13,9 +13,10 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-# Makes requirements.txt and requirements-check.txt, with versions and hashes,
-# from the .in files and the overrides. Versions that a lock already has are
-# kept where they still fit; `tools/lock.sh --upgrade` takes the newest.
+# Makes requirements.txt, requirements-check.txt and requirements-docs.txt, with
+# versions and hashes, from the .in files and the overrides. Versions that a
+# lock already has are kept where they still fit; `tools/lock.sh --upgrade`
+# takes the newest.
 #
 # The resolver is uv, because pip has no way to override a package's own pins.
 
@@ -41,4 +42,5 @@ compile() {
 compile "$@" --override requirements-overrides.txt \
   --output-file requirements.txt requirements.in
 compile "$@" --output-file requirements-check.txt requirements-check.in
-echo 'Wrote requirements.txt and requirements-check.txt.'
+compile "$@" --output-file requirements-docs.txt requirements-docs.in
+echo 'Wrote requirements.txt, requirements-check.txt and requirements-docs.txt.'

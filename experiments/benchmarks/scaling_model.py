@@ -71,11 +71,12 @@ class ScalingModel:
   ) -> Prediction:
     """Predicts a round of clients like the measured ones.
 
-    Everything that a worker is waited for goes through the one network
-    interface of the driver, to and from every machine; a worker has one core;
-    and nothing overlaps, neither work with what is sent nor that with what is
-    merged. So the prediction is rather too slow than too fast, as long as
-    workers are as fast as the measured one.
+    Everything that is sent goes through the one network interface of the
+    driver, to and from every machine; a worker has one core; and nothing
+    overlaps, neither work with what is sent nor that with what is merged. What
+    is left of the measured round is the packing and unpacking of messages, and
+    grows with their bytes. So the prediction is rather too slow than too fast,
+    as long as workers are as fast as the measured one.
 
     Args:
       num_workers: How many workers share it.
@@ -96,11 +97,7 @@ class ScalingModel:
         - costs.merge_seconds
         - costs.work_seconds,
     )
-    num_bytes = round(
-        costs.broadcast_bytes * num_workers
-        + costs.chunk_bytes * clients_ratio
-        + costs.sum_bytes * chunks_ratio
-    )
+    num_bytes = self._bytes(num_workers, clients_ratio, chunks_ratio)
     return Prediction(
         num_workers,
         num_clients,
@@ -108,6 +105,16 @@ class ScalingModel:
         num_bytes / self.bytes_per_second,
         costs.server_seconds
         + costs.merge_seconds * chunks_ratio
-        + overhead * num_workers,
+        + overhead * num_bytes / self._bytes(1, 1.0, 1.0),
         num_bytes,
+    )
+
+  def _bytes(
+      self, num_workers: int, clients_ratio: float, chunks_ratio: float
+  ) -> int:
+    """Returns what goes through the driver's network."""
+    return round(
+        self.costs.broadcast_bytes * num_workers
+        + self.costs.chunk_bytes * clients_ratio
+        + self.costs.sum_bytes * chunks_ratio
     )

@@ -23,7 +23,7 @@ from experiments.claims import printed
 from experiments.claims import quadratics
 from experiments.claims import workbench
 
-PAPER = claim.Paper('fedli', 'Du et al., FedLi, arXiv 2408.17145')
+PAPER = claim.Paper('fedli', 'FedLi, arXiv 2408.17145v1')
 
 _ROUNDING = 1e-6
 _TABLE = 'fedli/comparison_mnist'

@@ -53,6 +53,7 @@ def build_keras_model(
   Raises:
     FileNotFoundError: If `pretrained_dir` lacks a file.
     ModuleNotFoundError: If transformers is needed and not installed.
+    TypeError: If the seed is not an integer.
     ValueError: As `text_models.TextModel` and `text_models.build_keras_model`.
 
   Example:
@@ -88,6 +89,7 @@ def build_functional_model(
   Raises:
     FileNotFoundError: As `build_keras_model`.
     ModuleNotFoundError: As `build_keras_model`.
+    TypeError: As `build_keras_model`.
     ValueError: As `build_keras_model`.
 
   Example:

@@ -31,7 +31,15 @@ from tasks.cifar import simple_cnn
 
 
 class ModelID(enum.Enum):
-  """The models for CIFAR; the values are those of a flag."""
+  """The models for CIFAR; the values are those of a flag.
+
+  Attributes:
+    RESNET18: The ResNet-18 for CIFAR of the Delta-SGD and FedLi experiments.
+    RESNET50: The ResNet-50 of the Delta-SGD experiments.
+    RESNET18_V2: The second version of ResNet-18, of the FedOpt experiments.
+    RESNET50_V2: The second version of ResNet-50, as in TFF's baselines.
+    SIMPLE_CNN: The small CNN of the FedCAda experiments.
+  """
 
   RESNET18 = 'resnet18'
   RESNET50 = 'resnet50'
@@ -97,8 +105,9 @@ def build_keras_model(
     A model from images to logits of shape [batch, num_classes].
 
   Raises:
-    ValueError: If the model, the augmentation or the norm is unknown, or the
-      model does not have the norm.
+    TypeError: If the seed is not an integer.
+    ValueError: If the model, the augmentation or the norm is unknown, the model
+      does not have the norm, or the seed is negative.
 
   Example:
 

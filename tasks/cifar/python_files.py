@@ -57,10 +57,11 @@ def read_python_files(
 
   Example:
 
-    >>> test = read_python_files(
-    ...     pathlib.Path('data/cifar-100-python'), ['test'], 'fine_labels')
-    >>> test['x'].shape
-    (10000, 32, 32, 3)
+    ```python
+    test = read_python_files(
+        pathlib.Path('data/cifar-100-python'), ['test'], 'fine_labels')
+    test['x'].shape  # (10000, 32, 32, 3)
+    ```
 
   References:
     https://www.cs.toronto.edu/~kriz/cifar.html.

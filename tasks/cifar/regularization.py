@@ -40,8 +40,11 @@ def add_penalties(
 
   Example:
 
-    >>> layer = tf.keras.layers.Dense(1, kernel_regularizer='l2')
+    >>> from tasks import keras_classification
+    >>> layer = tf.keras.layers.Dense(3, kernel_regularizer='l2')
     >>> keras_model = tf.keras.Sequential([tf.keras.Input([2]), layer])
+    >>> input_spec = {'x': tf.TensorSpec([None, 2], tf.float32),
+    ...               'y': tf.TensorSpec([None], tf.int32)}
     >>> model = add_penalties(
     ...     keras_classification.to_functional_model(keras_model, input_spec),
     ...     keras_model)

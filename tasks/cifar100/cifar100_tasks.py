@@ -246,8 +246,12 @@ def create_cifar100_task_from_data(
 
   Example:
 
-    >>> train, test = tff.simulation.datasets.cifar100.load_data()
-    >>> create_cifar100_task_from_data(train, test, test_data=test).name
+    >>> examples = {'image': np.zeros([3, 32, 32, 3], np.uint8),
+    ...             'label': np.array([5, 0, 99])}
+    >>> protocol = task.Protocol(2, 1, clients_per_round=1, total_rounds=5)
+    >>> create_cifar100_task_from_data(
+    ...     {'a': examples}, examples, model_id='simple_cnn',
+    ...     protocol=protocol).name
     'cifar100'
   """
   return _DATASET.build_task(

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""DBpedia: kinds of things in Wikipedia, split among clients as in the publications."""
+"""DBpedia: kinds of things, split among clients as in the publications."""
 
 from tasks.dbpedia.dbpedia_models import build_functional_model
 from tasks.dbpedia.dbpedia_models import build_keras_model

@@ -71,6 +71,11 @@ def create_digits_task(
     >>> digits = create_digits_task(num_clients=20, model_id='logistic', seed=1)
     >>> len(digits.train_data.client_ids), digits.train_data.total_examples
     (20, 1438)
+
+  References:
+    Alpaydin and Kaynak, Optical Recognition of Handwritten Digits, UCI Machine
+    Learning Repository, 1998, https://doi.org/10.24432/C50P49, of which
+    scikit-learn has the test part.
   """
   train, test = digits_preprocessing.load_digits()
   clients = digits_preprocessing.partition_digits(

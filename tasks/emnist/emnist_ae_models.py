@@ -45,6 +45,10 @@ def build_autoencoder(seed: int) -> tf.keras.Model:
     500, 250, 30, 250, 500, 1000 and 784 units, sigmoids all but the linear one
     of 30; 2,837,314 weights.
 
+  Raises:
+    TypeError: If the seed is not an integer.
+    ValueError: If the seed is negative.
+
   Example:
 
     >>> build_autoencoder(seed=1).count_params()
@@ -81,6 +85,10 @@ def build_functional_autoencoder(
   Returns:
     A functional model with the metrics 'mean_squared_error' and
     'mean_absolute_error', on batches of `input_spec`.
+
+  Raises:
+    TypeError: If the seed is not an integer.
+    ValueError: If the seed is negative.
 
   Example:
 

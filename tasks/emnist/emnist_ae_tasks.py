@@ -63,8 +63,9 @@ def create_emnist_ae_task(
 
   Raises:
     FileNotFoundError: If the data are not there.
-    ValueError: If the data are damaged, or the protocol wants more clients a
-      round than there are.
+    TypeError: If the seed is not an integer.
+    ValueError: If the data are damaged, the seed is negative, or the protocol
+      wants more clients a round than there are.
 
   Example:
 
@@ -112,8 +113,11 @@ def create_emnist_ae_task_from_data(
 
   Example:
 
-    >>> train, test = tff.simulation.datasets.emnist.load_data()
-    >>> create_emnist_ae_task_from_data(train, test).name
+    >>> examples = {'label': np.array([5, 0, 61]),
+    ...             'pixels': np.ones([3, 28, 28], np.float32)}
+    >>> protocol = task.Protocol(2, 1, clients_per_round=1, total_rounds=5)
+    >>> create_emnist_ae_task_from_data(
+    ...     {'a': examples}, examples, protocol=protocol).name
     'emnist_ae'
   """
   data = emnist_preprocessing.read_emnist(train_data, central_test, test_data)

@@ -142,9 +142,10 @@ def create_fashion_mnist_task_from_data(
 
   Example:
 
-    >>> fashion = create_fashion_mnist_task_from_data(
-    ...     'train.npz', 'test.npz', model_id='mlp')
-    >>> fashion.name
+    >>> examples = {'x': np.zeros([3, 28, 28], np.uint8), 'y': [0, 9, 4]}
+    >>> protocol = task.Protocol(2, 1, clients_per_round=1, total_rounds=5)
+    >>> create_fashion_mnist_task_from_data(
+    ...     {'a': examples}, examples, model_id='mlp', protocol=protocol).name
     'fashion_mnist'
   """
   clients, test = mnist_tasks.read_images(train_data, central_test)

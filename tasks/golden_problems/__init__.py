@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The small problems on which the algorithms' reference numbers are computed."""
+"""The small problems that the algorithms' reference numbers are of."""
 
 from tasks.golden_problems.golden_problems_models import create_client_batches
 from tasks.golden_problems.golden_problems_models import create_functional_model

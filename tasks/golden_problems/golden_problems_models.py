@@ -165,5 +165,9 @@ def create_client_batches(
 
 
 def flatten_weights(weights: Sequence[np.ndarray]) -> np.ndarray:
-  """The flat vector x of a model's trainable weights."""
+  """Returns the flat vector x of a model's trainable weights.
+
+  Args:
+    weights: The weights, in the model's order.
+  """
   return np.concatenate([np.ravel(w) for w in weights])

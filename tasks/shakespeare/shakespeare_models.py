@@ -32,7 +32,12 @@ _LSTM_SIZE = 256
 
 
 class ModelID(enum.Enum):
-  """The models for Shakespeare; the values are those of a flag."""
+  """The models for Shakespeare; the values are those of a flag.
+
+  Attributes:
+    LSTM: Two LSTM layers of 256 units, of the FedAvg and FedOpt experiments.
+    SMALL_LSTM: One such layer, as in the FedCAda experiments.
+  """
 
   LSTM = 'lstm'
   SMALL_LSTM = 'small_lstm'
@@ -71,7 +76,9 @@ def build_keras_model(
     the LSTM layers as it is.
 
   Raises:
-    ValueError: If the model is unknown or `sequence_length` is not positive.
+    TypeError: If the seed is not an integer.
+    ValueError: If the model is unknown, `sequence_length` is not positive, or
+      the seed negative.
 
   Example:
 
@@ -131,7 +138,9 @@ def build_functional_model(
     and the metrics 'num_tokens' and 'accuracy', which leave out padding.
 
   Raises:
-    ValueError: If the model is unknown or `sequence_length` is not positive.
+    TypeError: If the seed is not an integer.
+    ValueError: If the model is unknown, `sequence_length` is not positive, or
+      the seed negative.
 
   Example:
 

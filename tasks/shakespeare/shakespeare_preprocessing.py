@@ -75,8 +75,8 @@ def load_shakespeare(
   Example:
 
     >>> train, test = load_shakespeare('data')
-    >>> train.examples('ALL_S_WELL_THAT_ENDS_WELL_ADAM')['snippets'][0]
-    b'Yonder comes my master, your brother.'
+    >>> len(train.client_ids), train.total_examples
+    (715, 16068)
 
   References:
     Caldas et al., LEAF: A Benchmark for Federated Settings,

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Stack Overflow, a client a user: the next word, and the tags, of sentences."""
+"""Stack Overflow, a client a user: the next word of texts, and their tags."""
 
 from tasks.stackoverflow.stackoverflow_files import load_stackoverflow
 from tasks.stackoverflow.stackoverflow_files import load_tag_vocabulary

@@ -272,6 +272,8 @@ def sample_examples(
 
   Example:
 
+    >>> spec = {'tokens': tf.TensorSpec([], tf.string)}
+    >>> heldout = load_stackoverflow('data', 'heldout', spec)
     >>> sample = sample_examples(heldout, 100, seed=1, name='validation')
     >>> sample['tokens'].shape
     (100,)

@@ -32,7 +32,14 @@ _RECALL_AT = 5
 
 
 class ModelID(enum.Enum):
-  """The models for tags; the values are those of a flag."""
+  """The models for tags, one and the same logistic regression in two forms.
+
+  The values are those of a flag.
+
+  Attributes:
+    WORDS: It takes the words of a text, and gathers their rows.
+    LOGISTIC: It takes the frequencies of all words, as TFF's baseline does.
+  """
 
   WORDS = 'words'
   LOGISTIC = 'logistic'
@@ -111,7 +118,9 @@ def build_keras_model(
     [batch, tag_vocab_size].
 
   Raises:
-    ValueError: If the model is unknown or a number too small.
+    TypeError: If the seed is not an integer.
+    ValueError: If the model is unknown, a number too small, or the seed
+      negative.
 
   Example:
 
@@ -193,7 +202,9 @@ def build_functional_model(
     and the metrics 'precision' and 'recall_at_5'.
 
   Raises:
-    ValueError: If the model is unknown or a number too small.
+    TypeError: If the seed is not an integer.
+    ValueError: If the model is unknown, a number too small, or the seed
+      negative.
 
   Example:
 

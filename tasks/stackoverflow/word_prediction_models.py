@@ -33,7 +33,11 @@ _LSTM_SIZE = 670
 
 
 class ModelID(enum.Enum):
-  """The models for the next word; the values are those of a flag."""
+  """The models for the next word; the values are those of a flag.
+
+  Attributes:
+    LSTM: An embedding, an LSTM layer of 670 units and two dense layers.
+  """
 
   LSTM = 'lstm'
 
@@ -70,7 +74,9 @@ def build_keras_model(
     the state of the LSTM layer as it is.
 
   Raises:
-    ValueError: If the model is unknown or a number not positive.
+    TypeError: If the seed is not an integer.
+    ValueError: If the model is unknown, a number not positive, or the seed
+      negative.
 
   Example:
 
@@ -165,7 +171,9 @@ def build_functional_model(
     and the metrics of `build_metrics`.
 
   Raises:
-    ValueError: If the model is unknown or a number not positive.
+    TypeError: If the seed is not an integer.
+    ValueError: If the model is unknown, a number not positive, or the seed
+      negative.
 
   Example:
 

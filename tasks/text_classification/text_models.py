@@ -45,7 +45,13 @@ _HEAD_DROPOUT_RATE = 0.2
 
 
 class ModelID(enum.Enum):
-  """The models for texts; the values are those of a flag."""
+  """The models for texts, see `TextModel`; the values are those of a flag.
+
+  Attributes:
+    CNN: Convolutions over words.
+    TRANSFORMER: DistilBERT's architecture with the sizes of BERT-Tiny.
+    DISTILBERT: The model of the Delta-SGD experiments.
+  """
 
   CNN = 'cnn'
   TRANSFORMER = 'transformer'

@@ -60,16 +60,20 @@ class ScalingModelTest(parameterized.TestCase):
     found = self.model.predict(num_workers, 20, 10)
     self.assertAlmostEqual(found.work_seconds, expected)
 
-  def test_more_workers_are_sent_more_and_talk_more(self):
+  def test_more_workers_are_sent_more(self):
     found = self.model.predict(5, 20, 10)
     self.assertEqual(found.num_bytes, 5000 + 100 + 10_000)
-    # 0.5 s of messages for each of them.
-    self.assertAlmostEqual(found.driver_seconds, 0.5 + 1.0 + 5 * 0.5)
+    # The 0.5 s of messages grow with their bytes.
+    self.assertAlmostEqual(
+        found.driver_seconds, 0.5 + 1.0 + 0.5 * 15_100 / 11_100
+    )
 
   def test_more_clients_are_more_work_and_more_chunks(self):
     found = self.model.predict(1, 40, 30)
     self.assertAlmostEqual(found.work_seconds, 16.0)
-    self.assertAlmostEqual(found.driver_seconds, 0.5 + 3 * 1.0 + 0.5)
+    self.assertAlmostEqual(
+        found.driver_seconds, 0.5 + 3 * 1.0 + 0.5 * 31_200 / 11_100
+    )
     self.assertEqual(found.num_bytes, 1000 + 200 + 30_000)
 
   def test_work_of_several_cores_leaves_no_negative_rest(self):

@@ -28,6 +28,7 @@ _ROOT = pathlib.Path(__file__).resolve().parents[2]
 _LOCKS = (
     ('main', 'requirements'),
     ('check', 'requirements-check'),
+    ('docs', 'requirements-docs'),
 )
 _CUDA = 'requirements-cuda.txt'
 _PIN = re.compile(r'([a-z0-9][a-z0-9.-]*)==([^ ;]+)(?: ; [^\\]+)? \\')

@@ -15,25 +15,25 @@
 
 import ast
 import configparser
-import os
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
-import sysconfig
 import tempfile
 import zipfile
 
 from absl.testing import absltest
+from absl.testing import parameterized
 from packaging import requirements
 from packaging import specifiers
 import pytest
 
+from tests.packaging import wheel_testing
 import tff_adaptive
 from tff_adaptive import _versions
 
-_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_ROOT = wheel_testing.ROOT
+_EXAMPLES = _ROOT / 'docs/examples'
 
 # The tests run on the lock's Python, the type check is for the oldest.
 _STDLIB = sys.stdlib_module_names  # type: ignore[attr-defined]
@@ -60,27 +60,13 @@ for module in pkgutil.walk_packages(tff_adaptive.__path__, 'tff_adaptive.'):
   print(module.name)
 """
 
-
-def _copy_sources(target: pathlib.Path) -> None:
-  """Copies what a wheel is made from, so that the tree stays clean."""
-  for path in _ROOT.iterdir():
-    if path.name in ('tff_adaptive', 'tasks', 'experiments', 'tests', 'tools'):
-      ignore = shutil.ignore_patterns('__pycache__')
-      shutil.copytree(path, target / path.name, ignore=ignore)
-    elif path.is_file():
-      shutil.copy(path, target)
-
-
-def _build_wheel(folder: pathlib.Path) -> pathlib.Path:
-  """Returns the path of a wheel that is made in `folder`."""
-  source = folder / 'source'
-  source.mkdir()
-  _copy_sources(source)
-  command = [sys.executable, '-m', 'pip', 'wheel', '--quiet', '--no-deps']
-  command += ['--no-build-isolation', '--no-index', '--wheel-dir', str(folder)]
-  subprocess.run([*command, str(source)], cwd=folder, check=True)
-  (wheel,) = folder.glob('*.whl')
-  return wheel
+# Runs an example as `python FILE` does, and prints whose library it used.
+_RUN_EXAMPLE = """
+import runpy, sys
+runpy.run_path(sys.argv[1], run_name='__main__')
+import tff_adaptive
+print(tff_adaptive.__file__)
+"""
 
 
 def _imported_packages() -> dict[str, str]:
@@ -107,7 +93,7 @@ class WheelTest(absltest.TestCase):
     super().setUpClass()
     folder = cls.enterClassContext(tempfile.TemporaryDirectory())
     cls.folder = pathlib.Path(folder).resolve()
-    cls.wheel = _build_wheel(cls.folder)
+    cls.wheel = wheel_testing.build_wheel(cls.folder)
     with zipfile.ZipFile(cls.wheel) as archive:
       cls.names = archive.namelist()
       (metadata,) = [name for name in cls.names if name.endswith('/METADATA')]
@@ -139,30 +125,48 @@ class WheelTest(absltest.TestCase):
           pythons.contains(f'3.{minor}.0'), oldest[1] <= minor <= newest[1]
       )
 
+
+class InstalledWheelTest(parameterized.TestCase):
+  """The wheel in an environment that has TFF, used from somewhere else."""
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    folder = cls.enterClassContext(tempfile.TemporaryDirectory())
+    folder = pathlib.Path(folder).resolve()
+    cls.environment = folder / 'venv'
+    cls.python = wheel_testing.make_environment(cls.environment)
+    wheel = wheel_testing.build_wheel(folder)
+    wheel_testing.install(cls.python, wheel)
+    cls.elsewhere = folder / 'elsewhere'
+    cls.elsewhere.mkdir()
+    for path in _EXAMPLES.glob('*.py'):
+      shutil.copy(path, cls.elsewhere)
+
+  def _run(self, *arguments):
+    return wheel_testing.run(self.python, *arguments, cwd=self.elsewhere)
+
+  def _installed_library(self):
+    (site,) = self.environment.glob('lib/python*/site-packages')
+    return str(site / 'tff_adaptive/__init__.py')
+
   @pytest.mark.slow
-  def test_imports_in_a_clean_environment(self):
-    subprocess.run(
-        [sys.executable, '-m', 'venv', '--without-pip', 'venv'],
-        cwd=self.folder,
-        check=True,
-    )
-    (site,) = (self.folder / 'venv').glob('lib/python*/site-packages')
-    # The packages of the lock, which are where the tests run.
-    (site / 'lock.pth').write_text(sysconfig.get_path('purelib') + '\n')
-    with zipfile.ZipFile(self.wheel) as archive:
-      archive.extractall(site)
-    result = subprocess.run(
-        [str(self.folder / 'venv/bin/python'), '-I', '-c', _IMPORT_ALL],
-        cwd=self.folder,
-        env={**os.environ, 'TF_CPP_MIN_LOG_LEVEL': '3'},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+  def test_all_modules_can_be_imported(self):
+    result = self._run('-I', '-c', _IMPORT_ALL)
     self.assertEqual(result.returncode, 0, result.stderr)
     file, *modules = result.stdout.splitlines()
-    self.assertEqual(file, str(site / 'tff_adaptive/__init__.py'))
+    self.assertEqual(file, self._installed_library())
     self.assertIn('tff_adaptive.doctor', modules)
+
+  @parameterized.parameters('one_line_optimizer.py', 'one_line_runtime.py')
+  @pytest.mark.slow
+  def test_examples_run_without_the_checkout(self, name):
+    result = self._run('-c', _RUN_EXAMPLE, name)
+    self.assertEqual(result.returncode, 0, result.stderr)
+    first, second, file = result.stdout.splitlines()
+    self.assertRegex(first, r': (test accuracy )?\d+\.\d+')
+    self.assertRegex(second, r': (test accuracy )?\d')
+    self.assertEqual(file, self._installed_library())
 
 
 class DeclarationTest(absltest.TestCase):

@@ -11,7 +11,10 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What crosses the network besides the mean change of the model."""
+"""What crosses the network besides the mean change of the model.
+
+The scalars that clients can report to a server rule are in `client_reports`.
+"""
 
 from tff_adaptive.aggregators.healthy_rounds import HealthyRoundsFactory
 from tff_adaptive.aggregators.stacking import stack_at_server

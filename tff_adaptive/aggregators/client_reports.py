@@ -28,23 +28,28 @@ class ClientReport(enum.Enum):
   """A scalar that every client reports, and how clients' scalars are combined.
 
   All are means with the weights of the model's change, but for
-  `LAST_STEP_SIZE`, of which the largest counts.
+  `LAST_STEP_SIZE`, of which the largest counts. The values are the names in
+  `payload_aggregators` and in what a `ReportsOptimizer` sees.
+
+  Attributes:
+    SQUARED_NORM: The squared norm of the change, over all trainable weights.
+    MEAN_LOSS: The mean over local batches of the loss before each step; batches
+      count the same, whatever their size.
+    RECEIVED_MODEL_LOSS: The same mean, of the losses of the model that was
+      received.
+    LAST_LOSS: The loss before the last local step.
+    LAST_STEP_SIZE: The step size of the last local step.
   """
 
-  # The squared norm of the change, over all trainable weights.
   SQUARED_NORM = 'squared_norm'
-  # The mean over local batches of the loss before each step; batches count the
-  # same, whatever their size.
   MEAN_LOSS = 'mean_loss'
-  # The same losses, of the model that was received.
   RECEIVED_MODEL_LOSS = 'received_model_loss'
-  # The loss before the last local step.
   LAST_LOSS = 'last_loss'
-  # The step size of the last local step.
   LAST_STEP_SIZE = 'last_step_size'
 
   @property
   def is_maximum(self) -> bool:
+    """Whether the largest of the clients' scalars counts, not their mean."""
     return self is ClientReport.LAST_STEP_SIZE
 
 
@@ -68,6 +73,13 @@ def build_reports_factory(
     TypeError: If an aggregator is no aggregation factory.
     ValueError: If an aggregator is given for a maximum, or an unweighted one
       where clients are weighted by their examples.
+
+  Example:
+
+    >>> factory = build_reports_factory(
+    ...     [ClientReport.SQUARED_NORM], {}, weighs_examples=True)
+    >>> isinstance(factory, tff.aggregators.WeightedAggregationFactory)
+    True
   """
   factories = _OrderedDict()
   for report in reports:

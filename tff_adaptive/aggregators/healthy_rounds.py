@@ -43,7 +43,15 @@ class HealthyRoundsFactory(tff.aggregators.WeightedAggregationFactory):
   def create(
       self, value_type: Any, weight_type: Any
   ) -> tff.templates.AggregationProcess:
-    """Creates the process, see `tff.aggregators.WeightedAggregationFactory`."""
+    """Creates the process, see `tff.aggregators.WeightedAggregationFactory`.
+
+    Args:
+      value_type: The `tff.Type` of a client's value.
+      weight_type: The `tff.Type` of its weight, a scalar.
+
+    Returns:
+      The process of the inner aggregator, with the same state and measurements.
+    """
     inner = self._inner.create(value_type, weight_type)
     state_type = inner.initialize.type_signature.result.member
     result_type = inner.next.type_signature.result.result.member

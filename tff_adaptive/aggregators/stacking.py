@@ -61,7 +61,10 @@ def stack_at_server(value: Any, keep: Optional[Any] = None) -> Any:
     >>> @tff.federated_computation(tff.FederatedType(rows_type, tff.CLIENTS))
     ... def stack(rows):
     ...   return stack_at_server(rows)
-    >>> stack([np.ones([1, 2]), np.ones([0, 2]), np.ones([3, 2])]).shape
+    >>> reports = [np.ones([size, 2], np.float32) for size in (1, 0, 3)]
+    >>> with runtime.native_context():
+    ...   rows = stack(reports)
+    >>> rows.shape
     (4, 2)
   """
   value_type = value.type_signature.member

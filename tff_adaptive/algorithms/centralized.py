@@ -106,11 +106,11 @@ def build_centralized(
 
     ```python
     process = algorithms.build_centralized(
-        task.functional_model, optimizers.build_adam(learning_rate=0.001)
+        digits.functional_model, optimizers.build_adam(learning_rate=0.001)
     )
-    cohort_fn = simulation.build_pooled_cohort_fn(task, seed=0)
+    cohort_fn = simulation.build_pooled_cohort_fn(digits, seed=0)
     state = process.initialize()
-    for round_num in range(task.protocol.total_rounds):
+    for round_num in range(digits.protocol.total_rounds):
       state = process.next(state, cohort_fn(round_num)).state
     ```
 

@@ -261,7 +261,7 @@ def build_fed_opt(
       client optimizer's learning rate, see
       `tff_adaptive.optimizers.schedules`. With one, the state of the client
       work also counts rounds. Default `None`: the rate is constant.
-    server_schedule: The same for the server optimizer.
+    server_schedule: The same for the server optimizer; default `None`.
     clip_norm: The largest norm of a local gradient, over all weights, above
       zero; larger ones are scaled down to it before the client optimizer sees
       them. Default `None`: no clipping.
@@ -305,7 +305,7 @@ def build_fed_opt(
         client_weighting=tff.learning.ClientWeighting.UNIFORM,
     )
     state = process.initialize()
-    output = process.next(state, [client_dataset, another_client_dataset])
+    output = process.next(state, client_datasets)
     output.metrics['client_work']['clients']['step_size_mean']
     ```
 

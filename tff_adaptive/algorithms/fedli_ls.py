@@ -62,8 +62,11 @@ def build_fedli_ls(
     ```
 
   References:
-    Du et al., FedLi, section 3, Algorithm FedLi-LS. Deviation: the global
-    descent of its Remark 1 does not hold; see the tests for a counterexample.
+    Towards Hyper-parameter-free Federated
+    Learning, 2024, https://arxiv.org/abs/2408.17145v1, section 3,
+    Algorithm FedLi-LS. Deviation: the global descent of its Remark 1 does not
+    hold; the tests have a counterexample. The published code averages the
+    models and never takes the step.
   """
   return fed_opt.build_fed_opt(
       model,

@@ -61,7 +61,10 @@ def build_fedli_lu(
     ```
 
   References:
-    Du et al., FedLi, section 3, Algorithm FedLi-LU.
+    Towards Hyper-parameter-free Federated
+    Learning, 2024, https://arxiv.org/abs/2408.17145v1, section 3,
+    Algorithm FedLi-LU. The published code never takes the step: the loss does
+    not reach its server.
   """
   return fed_opt.build_fed_opt(
       model,

@@ -71,9 +71,9 @@ def plot_band_curves(
   Args:
     panels: The curves by method, by the title of their panel.
     path_png: The picture to write, atomically; its folder is made.
-    title: What is compared.
+    title: What is compared. Empty (the default) for no title.
     x_label: What runs from left to right. Defaults to 'round'.
-    y_label: What is compared, with its unit.
+    y_label: What is compared, with its unit. Empty (the default) for no label.
     log_x: Whether the horizontal axis is logarithmic. Defaults to False.
     log_y: Whether the vertical axis is logarithmic. Defaults to False.
     y_min: The lower end of the vertical axis. None (the default) for that of
@@ -91,10 +91,12 @@ def plot_band_curves(
 
   Example:
 
-    >>> x = np.arange(1, 101)
+    >>> rounds = np.arange(1, 101)
+    >>> mean = 98.0 - 50.0 / rounds
+    >>> sgd = BandCurve(rounds, mean, mean - 1.0, mean + 1.0)
     >>> plot_band_curves(
-    ...     {'MNIST': {'SGD': BandCurve(x, mean, lowest, highest)}},
-    ...     'accuracy.png', y_label='test accuracy (%)')
+    ...     {'MNIST': {'SGD': sgd}}, 'accuracy.png',
+    ...     y_label='test accuracy (%)')
   """
   found = dict.fromkeys(name for curves in panels.values() for name in curves)
   if not found:

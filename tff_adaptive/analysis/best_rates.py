@@ -70,7 +70,7 @@ def plot_best_server_rates(
   Args:
     panels: The values by the title of their panel.
     path_png: The picture to write, atomically; its folder is made.
-    title: What is compared.
+    title: What is compared. Empty (the default) for no title.
     x_label: The label below. Defaults to 'client learning rate'.
     y_label: The label beside. Defaults to 'best server learning rate'.
 
@@ -80,6 +80,9 @@ def plot_best_server_rates(
 
   Example:
 
+    >>> grid = RateGrid(
+    ...     np.array([0.01, 0.1]), np.array([0.1, 1.0]),
+    ...     np.array([[70.0, 80.0], [75.0, np.nan]]))
     >>> plot_best_server_rates({'FedAdam': grid}, 'best_rates.png')
 
   References:

@@ -53,7 +53,8 @@ def plot_client_histogram(
     metrics: What was found by client.
     metric: The name of the metric, such as 'accuracy'.
     path_png: The picture to write, atomically; its folder is made.
-    title: What was evaluated: method and task.
+    title: What was evaluated: method and task. Empty (the default) for no
+      title.
     before: What was found before fine-tuning; its histogram is an outline. None
       (the default) for none.
 
@@ -63,8 +64,11 @@ def plot_client_histogram(
 
   Example:
 
+    >>> metrics = client_metrics.ClientMetrics(
+    ...     ['a', 'b', 'c'], np.array([10, 20, 10]),
+    ...     {'accuracy': np.array([0.8, 1.0, 0.9])})
     >>> plot_client_histogram(
-    ...     evaluate(weights), 'accuracy', 'plots/clients_accuracy.png',
+    ...     metrics, 'accuracy', 'plots/clients_accuracy.png',
     ...     title='delta_sgd + fedavg on emnist')
   """
   shown = _drop_not_finite(metrics, metric)

@@ -135,7 +135,7 @@ def plot_training_curve(
   Args:
     metrics_csv: The file that `CSVMetricsWriter` wrote.
     path_png: The picture to write, atomically; its folder is made.
-    title: What was trained: method and task.
+    title: What was trained: method and task. Empty (the default) for no title.
 
   Raises:
     OSError: If the picture cannot be written; names it.

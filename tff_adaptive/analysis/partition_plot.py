@@ -95,7 +95,7 @@ def plot_partition(
     client_indices: For every client id its rows; what the functions of
       `partition` return.
     path_png: The picture to write, atomically; its folder is made.
-    title: What was split, and how.
+    title: What was split, and how. Empty (the default) for no title.
     max_clients: Of more clients, only so many are drawn, the first ones; the
       picture says so. Defaults to 100.
 
@@ -105,9 +105,10 @@ def plot_partition(
 
   Example:
 
+    >>> labels = np.arange(5000) % 10
     >>> plot_partition(
     ...     labels, partition.dirichlet_per_client(labels, 100, 0.1, seed=1),
-    ...     'plots/partition.png', title='MNIST, Dirichlet 0.1')
+    ...     'plots/partition.png', title='Ten classes, Dirichlet 0.1')
 
   References:
     Kim et al., Adaptive Federated Learning with Auto-Tuned Clients, ICLR 2024,
@@ -144,7 +145,7 @@ def plot_client_labels(
 
   Example:
 
-    >>> plot_client_labels(task.train_data, 10, 'plots/partition.png')
+    >>> plot_client_labels(digits.train_data, 10, 'plots/partition.png')
   """
   if not has_class_labels(source):
     raise ValueError(

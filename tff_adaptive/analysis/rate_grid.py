@@ -41,7 +41,7 @@ class RateGrid:
     server_rates: Ascending.
     values: Of shape [client rates, server rates]; not a number where nothing
       was measured, or a run diverged.
-    higher_is_better: Whether the largest value is the best.
+    higher_is_better: Whether the largest value is the best. Defaults to True.
     diverged: Where a run diverged, of the shape of `values`; None for nowhere.
   """
 
@@ -83,7 +83,7 @@ def plot_rate_grids(
   Args:
     panels: The values by the title of their panel.
     path_png: The picture to write, atomically; its folder is made.
-    title: What is compared.
+    title: What is compared. Empty (the default) for no title.
     x_label: The label below. Defaults to 'server learning rate'.
     y_label: The label beside. Defaults to 'client learning rate'.
     decimals: Of the numbers in the cells. Defaults to 1.

@@ -145,7 +145,7 @@ def trace_round(
     cohort: The clients of the round; a `StatefulCohort`, or with `client_store`
       any `Cohort`, where the process keeps something for its clients.
     client_store: What the clients of such a process have kept before the round.
-      It stays as it is.
+      It stays as it is. None (the default) where they keep nothing.
 
   Returns:
     The trace.
@@ -163,11 +163,10 @@ def trace_round(
     >>> process = algorithms.build_fed_opt(
     ...     model, optimizers.build_delta_sgd(), trace_steps=True)
     >>> with runtime.compiled_context():
-    ...   trace = trace_round(process, state, cohort_fn(7))
-    >>> trace.to_csv('round_8.csv')
-    >>> largest = trace.values['step_size'].argmax()
-    >>> trace.client_id[largest], trace.step[largest]
-    ('client_31', 4)
+    ...   trace = trace_round(process, process.initialize(), cohort_fn(0))
+    >>> trace.to_csv('round_1.csv')
+    >>> len(trace.values['step_size'])  # 10 clients, 6 steps each.
+    60
   """
   _check_process(process)
   if not isinstance(cohort, cohort_lib.Cohort):

@@ -52,7 +52,9 @@ def read_columns(metrics_csv: Union[str, os.PathLike]) -> dict[str, Series]:
       round, or a word among numbers; names the file and the line.
 
   Example:
-    >>> read_columns('runs/demo/metrics.csv')['evaluation/accuracy']
+    >>> with open('metrics.csv', 'w') as file:
+    ...   _ = file.write('round_num,evaluation/accuracy\\n5,0.41\\n10,0.65\\n')
+    >>> read_columns('metrics.csv')['evaluation/accuracy']
     ([5, 10], [0.41, 0.65])
   """
   columns: dict[str, Series] = {}
@@ -133,7 +135,7 @@ def summarize(
       measured; 'last_100_rounds', the mean of those in the last hundred rounds
       (Reddi et al., Section 5.3); 'best', which looks at the test data more
       than once; or 'final'.
-    higher_is_better: What 'best' is.
+    higher_is_better: Whether 'best' is the largest value. Defaults to True.
 
   Returns:
     The number, in the unit of the series.
@@ -170,7 +172,7 @@ def find_round(
   Args:
     series: Rounds and values, as `read_columns` returns them.
     target: The value to reach.
-    higher_is_better: Whether larger values reach it.
+    higher_is_better: Whether larger values reach it. Defaults to True.
 
   Returns:
     The number of the round; infinity if it was never reached.

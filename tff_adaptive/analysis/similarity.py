@@ -170,7 +170,7 @@ def plot_similarity(
       `pairwise_moments_cka` returns.
     labels: The names of the n rows, which are those of the columns.
     path_png: The picture to write, atomically; its folder is made.
-    title: What was compared.
+    title: What was compared. Empty (the default) for no title.
 
   Raises:
     ValueError: If the matrix is not square, a value is not in [0, 1], or there
@@ -179,8 +179,9 @@ def plot_similarity(
 
   Example:
 
+    >>> second_moments = [[np.eye(3)], [2.0 * np.eye(3)], [np.ones([3, 3])]]
     >>> plot_similarity(
-    ...     pairwise_moments_cka(second_moments), client_ids,
+    ...     pairwise_moments_cka(second_moments), ['a', 'b', 'c'],
     ...     'plots/second_moments.png', title='CKA of v, round 50')
 
   References:

@@ -108,7 +108,7 @@ def plot_trace(
   Args:
     trace: What `trace_round` returned.
     path_png: The picture to write, atomically; its folder is made.
-    title: What was trained.
+    title: What was trained. Empty (the default) for no title.
 
   Raises:
     OSError: If the picture cannot be written; names it.
@@ -116,6 +116,12 @@ def plot_trace(
 
   Example:
 
+    >>> trace = round_trace.RoundTrace(
+    ...     round_num=7, client_id=np.array(['a', 'a', 'b']),
+    ...     step=np.array([0, 1, 0]),
+    ...     values={'loss': np.array([2.3, 2.1, 2.2]),
+    ...             'step_size': np.array([0.2, 0.25, 0.2])},
+    ...     state=None, metrics=None)
     >>> plot_trace(trace, 'round_8.png', title='delta_sgd, round 8')
 
   References:

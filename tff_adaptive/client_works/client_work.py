@@ -162,16 +162,17 @@ def build_local_training_client_work(
     metrics_aggregator: As in `tff.learning.algorithms.build_weighted_fed_avg`;
       defaults to `tff.learning.metrics.sum_then_finalize`.
     loss_term: A term that is added to the loss of each batch, or `None`.
-    gradient_options: What happens to a gradient before the optimizer sees it.
+    gradient_options: What happens to a gradient before the optimizer sees it;
+      by default nothing.
     loop_implementation: See `tff.learning.LoopImplementation`.
-    reports: What clients report beside the change.
+    reports: What clients report beside the change; by default nothing.
     shared_aggregators: Aggregation factories by the names of what a
-      `FederatedOptimizer` shares; the mean where there is none.
+      `FederatedOptimizer` shares; the mean where there is none, the default.
     num_expected_clients: Under differential privacy, how many clients a round
       is expected to have: it takes the place of the number of healthy ones,
       which is not private, in what the server makes of what is shared, and a
       round without any is as the others. Default `None`: no privacy.
-    trace_steps: Whether every step is measured.
+    trace_steps: Whether every step is measured. Defaults to False.
     max_update_norm: The largest norm of a healthy client's change, over all
       trainable weights, above zero, or `None`: no limit.
 
@@ -183,6 +184,16 @@ def build_local_training_client_work(
     ValueError: If an aggregator does not fit what is sent, the step size is to
       be reported of an optimizer that has none, or `max_update_norm` is not
       above zero.
+
+  Example:
+
+    ```python
+    work = client_works.build_local_training_client_work(
+        model,
+        optimizers.build_delta_sgd(),
+        tff.learning.ClientWeighting.NUM_EXAMPLES,
+    )
+    ```
   """
   _check_arguments(optimizer, client_weighting, reports)
   if max_update_norm is not None:

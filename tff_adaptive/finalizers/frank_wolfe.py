@@ -221,10 +221,12 @@ def build_frank_wolfe(
     [-0.1, -0.2]
 
   References:
-    Du et al., FedLi, Algorithm FedLi-LU; Berrada, Zisserman, Kumar, Deep
-    Frank-Wolfe For Neural Network Optimization, ICLR 2019,
-    https://arxiv.org/abs/1811.07591, whose published optimizer the formula
-    follows. The code published with FedLi never takes this step.
+    Towards Hyper-parameter-free Federated
+    Learning, 2024, https://arxiv.org/abs/2408.17145v1, Algorithm
+    FedLi-LU; Berrada, Zisserman, Kumar, Deep Frank-Wolfe For Neural Network
+    Optimization, ICLR 2019, https://arxiv.org/abs/1811.07591, whose published
+    optimizer the formula follows. The code published with FedLi never takes
+    this step.
   """
   hparams = collections.OrderedDict(
       [

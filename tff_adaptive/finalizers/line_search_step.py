@@ -124,8 +124,10 @@ def build_line_search_step(
     1.0
 
   References:
-    Du et al., FedLi, section 3, StepSizeSync. The published code never takes
-    this step; the paper is followed.
+    Towards Hyper-parameter-free Federated
+    Learning, 2024, https://arxiv.org/abs/2408.17145v1, section 3,
+    StepSizeSync. The published code never takes this step; the paper is
+    followed.
   """
   if scale == MAX:
     return _LargestStep()

@@ -155,6 +155,15 @@ def build_measured_update_finalizer(
     the Euclidean norm of the change over all trainable weights before the
     optimizer, 0 if it was rejected, and what a `ReportsOptimizer` reports, NaN
     if it was rejected.
+
+  Example:
+
+    >>> weights_type = tff.to_type(tff.learning.models.ModelWeights(
+    ...     trainable=tff.TensorType(np.float32, [3]), non_trainable=()))
+    >>> finalizer = build_measured_update_finalizer(
+    ...     tff.learning.optimizers.build_sgdm(1.0), weights_type)
+    >>> finalizer.initialize.type_signature.compact_representation()
+    '( -> <learning_rate=float32>@SERVER)'
   """
   if isinstance(optimizer, reports_optimizer.ReportsOptimizer):
     return _build_reports_finalizer(optimizer, weights_type)

@@ -51,7 +51,21 @@ class ReportsOptimizer(
       *,
       reports: Optional[Mapping[str, tf.Tensor]] = None,
   ) -> tuple[State, Weights]:
-    """Takes one step, see `step`; without `reports` it raises."""
+    """Takes one step, see `step`.
+
+    Args:
+      state: As for `step`.
+      weights: As for `step`.
+      gradients: As for `step`.
+      reports: As for `step`; None, the default, is what the algorithms of
+        `tff.learning` give, which have no reports.
+
+    Returns:
+      The new state and the new weights.
+
+    Raises:
+      ValueError: If there are no reports.
+    """
     if reports is None:
       names = [report.value for report in self.client_reports]
       raise ValueError(

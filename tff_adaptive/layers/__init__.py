@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Keras layers with the numbers of Keras' own, and faster where a CPU trains."""
+"""Keras layers with the numbers of Keras' own, and faster on a CPU."""
 
 from tff_adaptive.layers.bag_of_words import BagOfWordsDense
 from tff_adaptive.layers.bag_of_words import to_frequencies

@@ -63,7 +63,7 @@ class BagOfWordsDense(tf.keras.layers.Layer):
     Args:
       units: The number of outputs, positive.
       vocabulary_size: How many words have a row of weights, positive.
-      use_bias: Whether a bias is added.
+      use_bias: Whether a bias is added. Defaults to True.
       kernel_initializer: As of `tf.keras.layers.Dense`.
       bias_initializer: As of `tf.keras.layers.Dense`.
       **kwargs: As of `tf.keras.layers.Layer`.

@@ -14,7 +14,8 @@
 """Optimizers for clients and servers, one file a rule.
 
 Each is a `tff.learning.optimizers.Optimizer` or its keyword superset,
-`ExtraArgsOptimizer`, for rules that need the loss or another evaluation.
+`ExtraArgsOptimizer`, for rules that need the loss or another evaluation. Rates
+that depend on the round are in `schedules`.
 """
 
 from tff_adaptive.optimizers.adaalter import build_adaalter

@@ -143,7 +143,7 @@ def build_adaalter(
   2.
 
   Args:
-    learning_rate: The step size, not negative. Default 0.1.
+    learning_rate: The step size, not negative. Default 0.1, ours.
     epsilon: What stands for the squares that B does not have yet, not negative.
       Default 1.0, the paper's.
     initial_second_moment: b_0^2, where B starts, not negative. Default 1.0, the

@@ -55,7 +55,8 @@ def build_adagrad(
 
   References:
     Duchi, Hazan, Singer, Adaptive Subgradient Methods for Online Learning and
-    Stochastic Optimization, JMLR 12, 2011, section 1.1 (the diagonal form).
+    Stochastic Optimization, JMLR 12, 2011,
+    https://jmlr.org/papers/v12/duchi11a.html, section 1.1 (the diagonal form).
   """
   return adaptive.build_adaptive(
       adaptive.Rule(

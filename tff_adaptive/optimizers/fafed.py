@@ -222,7 +222,7 @@ def build_fafed(
   clients' gradients and of their squares.
 
   Args:
-    learning_rate: The step size, not negative. Default 0.01.
+    learning_rate: The step size, not negative. Default 0.01, ours.
     alpha: How much of the momentum's correction is forgotten, in [0, 1]; with 1
       the momentum is the gradient. Default 0.1.
     beta: The share of v that is kept, in [0, 1]. Default 0.99.

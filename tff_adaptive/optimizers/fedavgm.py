@@ -55,7 +55,7 @@ def build_fedavgm(
 
   References:
     Hsu, Qi, Brown, Measuring the Effects of Non-Identical Data Distribution
-    for Federated Visual Classification, https://arxiv.org/abs/1909.06335,
+    for Federated Visual Classification, 2019, https://arxiv.org/abs/1909.06335,
     section 4.3; Reddi et al., Adaptive Federated Optimization, ICLR 2021,
     https://arxiv.org/abs/2003.00295, section 5.
   """

@@ -59,6 +59,7 @@ class ExtraArgsOptimizer(
 
   @property
   def evaluates_again(self) -> bool:
+    """Whether `next` calls `value_and_grad_fn`; by default it does not."""
     return False
 
   @abc.abstractmethod

@@ -165,7 +165,7 @@ def build_scaffold_sgd(
 
   Args:
     num_clients: The number of all clients, sampled or not, positive.
-    learning_rate: The step size, not negative. Default 0.1.
+    learning_rate: The step size, not negative. Default 0.1, ours.
 
   Returns:
     A `FederatedOptimizer` with the hyperparameter `learning_rate`. It shares

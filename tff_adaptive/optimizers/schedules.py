@@ -24,6 +24,8 @@ from typing import Any
 
 import tensorflow as tf
 
+# From the number of finished rounds, an int32 scalar, to the factor of the
+# learning rate in the next one, a float32 scalar.
 Schedule = Callable[[tf.Tensor], tf.Tensor]
 
 

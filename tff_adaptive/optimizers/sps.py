@@ -281,9 +281,9 @@ def build_sps_max(
     (0.125, 1.0)
 
   References:
-    Loizou et al., https://arxiv.org/abs/2002.10542, the step size SPS_max of
-    section 2; Mukherjee, Loizou, Stich, Locally Adaptive Federated Learning,
-    TMLR 2024, https://arxiv.org/abs/2307.06306, Algorithm 1 (FedSPS).
+    Loizou et al., AISTATS 2021, https://arxiv.org/abs/2002.10542, the step size
+    SPS_max of section 2; Mukherjee, Loizou, Stich, Locally Adaptive Federated
+    Learning, TMLR 2024, https://arxiv.org/abs/2307.06306, Algorithm 1 (FedSPS).
     Deviations: those of `build_sps`.
   """
   return _SPS(_shared_hparams(c, epsilon, optimal_value, max_step_size))
@@ -341,8 +341,8 @@ def build_sps_smooth(
     [0.2, 0.4, 0.5]
 
   References:
-    Loizou et al., https://arxiv.org/abs/2002.10542, section 4; it is the
-    default of the published code, https://github.com/IssamLaradji/sps.
+    Loizou et al., AISTATS 2021, https://arxiv.org/abs/2002.10542, section 4; it
+    is the default of the published code, https://github.com/IssamLaradji/sps.
     Deviations: a step of zero does not become the `eta` of the next one. In the
     published code it does, and all further steps are zero. That code also
     leaves the optimal value and the largest step out of this variant.

@@ -30,14 +30,17 @@ _FIXED_ORDERS = (*_FRACTIONS, *range(2, 65), 128, 256)
 class CohortSampling(enum.Enum):
   """How the cohort of a round is drawn, anew in every round.
 
-  It decides between which data sets a run does not tell the difference.
+  It decides between which data sets a run does not tell the difference, the
+  neighbours. The values are those of a flag.
+
+  Attributes:
+    POISSON: Every client independently, with probability clients_per_round /
+      num_clients. Neighbours: one client more or less.
+    FIXED: Exactly clients_per_round clients, all such sets equally likely.
+      Neighbours: one client replaced by another.
   """
 
-  # Every client independently with probability clients_per_round / num_clients.
-  # Neighbours: one client more or less.
   POISSON = 'poisson'
-  # Exactly clients_per_round clients, all such sets equally likely. Neighbours:
-  # one client replaced by another.
   FIXED = 'fixed'
 
 

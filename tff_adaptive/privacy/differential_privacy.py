@@ -199,7 +199,8 @@ class DifferentialPrivacy:
     """Builds what aggregates the change of the model, and each payload.
 
     Args:
-      payloads: The names of what clients send besides the change.
+      payloads: The names of what clients send besides the change; by default
+        nothing.
 
     Returns:
       The factory for the change and, by name, those for the payloads:
@@ -276,8 +277,14 @@ def get_clip_norms(state: Any) -> dict[str, float]:
 
   Example:
 
+    >>> adaptive = DifferentialPrivacy(
+    ...     noise_multiplier=1.0, clients_per_round=100, clip_norm=0.5,
+    ...     adaptive_clipping=AdaptiveClipping())
+    >>> process = algorithms.build_fed_opt(
+    ...     model, optimizers.build_sgd(0.1), privacy=adaptive,
+    ...     client_weighting=tff.learning.ClientWeighting.UNIFORM)
     >>> get_clip_norms(process.initialize())
-    {'change': 0.1}
+    {'change': 0.5}
   """
   found: dict[str, float] = {}
   for name, part in (

@@ -405,7 +405,7 @@ def compiled_context(
 
     with runtime.compiled_context():
       state = process.initialize()
-      output = process.next(state, client_data)
+      output = process.next(state, client_datasets)
     ```
   """
   context = create_compiled_context(

@@ -20,15 +20,23 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_adaptive import _compat
 from tff_adaptive.runtime import values
 
 
+def _element_spec(leaf_type: _compat.SequenceType) -> Any:
+  """The spec of an element, in the containers that its values have.
+
+  `tff.types.type_to_tf_tensor_specs` has none for a type without containers.
+  """
+  leaves = map(values.tensor_spec, values.leaf_types(leaf_type.element))
+  return values.build_pack(leaf_type.element)(leaves)
+
+
 def component_specs(leaf_type: _compat.SequenceType) -> list[tf.TensorSpec]:
   """The specs of an element's components, in the order of `tf.nest`."""
-  return tf.nest.flatten(tff.types.type_to_tf_tensor_specs(leaf_type.element))
+  return tf.nest.flatten(_element_spec(leaf_type))
 
 
 def iterate(value: Any, leaf_type: _compat.SequenceType) -> Iterator[list[Any]]:
@@ -48,7 +56,7 @@ def check_dataset(
     dataset: tf.data.Dataset, leaf_type: _compat.SequenceType
 ) -> None:
   """Raises if the elements of a dataset are not those of a sequence's type."""
-  expected = tff.types.type_to_tf_tensor_specs(leaf_type.element)
+  expected = _element_spec(leaf_type)
   found = dataset.element_spec
   if not _same_names(found, expected) or not all(
       # A component may also be None, or no dense tensor.
@@ -132,7 +140,7 @@ def check_rows(
     rows: Mapping[str, Any], leaf_type: _compat.SequenceType
 ) -> None:
   """Raises if rows by feature are not those of a sequence's type."""
-  expected = tff.types.type_to_tf_tensor_specs(leaf_type.element)
+  expected = _element_spec(leaf_type)
   names = list(expected) if isinstance(expected, dict) else None
   found = tf.nest.flatten(dict(rows))
   specs = tf.nest.flatten(expected)
@@ -171,7 +179,7 @@ def as_dataset(value: Any, leaf_type: _compat.SequenceType) -> tf.data.Dataset:
   if isinstance(value, tf.data.Dataset):
     check_dataset(value, leaf_type)
     return value
-  structure = tff.types.type_to_tf_tensor_specs(leaf_type.element)
+  structure = _element_spec(leaf_type)
   specs = component_specs(leaf_type)
 
   def build(elements):

@@ -251,7 +251,7 @@ def native_context(
 
     with runtime.native_context():
       state = process.initialize()
-      output = process.next(state, client_data)
+      output = process.next(state, client_datasets)
     ```
   """
   context, close = create_native_context(

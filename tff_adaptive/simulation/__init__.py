@@ -14,9 +14,9 @@
 """Simulating federated training: clients, cohorts, tasks and what runs them.
 
 Client data are arrays, shuffled and batched by index. Partitions are in the
-module `partition`, seeded random numbers in `random_streams`. Evaluation client
-by client is in `client_evaluation`, which needs the runtime, as nothing else
-here does.
+module `partition`, clients that are made of others in `client_data_transforms`,
+seeded random numbers in `random_streams`. Evaluation client by client is in
+`client_evaluation`, which needs the runtime, as nothing else here does.
 """
 
 from tff_adaptive.simulation.augmentation import Augmentation

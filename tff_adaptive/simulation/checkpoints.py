@@ -37,6 +37,8 @@ class CheckpointManager:
     >>> manager = CheckpointManager('runs/demo/checkpoints')
     >>> manager.save(10, state)
     >>> round_num, state = manager.load_latest(process.initialize())
+    >>> round_num
+    10
   """
 
   def __init__(self, directory: Union[str, os.PathLike], keep_total: int = 3):
@@ -45,6 +47,7 @@ class CheckpointManager:
     Args:
       directory: The folder of the checkpoints.
       keep_total: How many of the newest checkpoints to keep, at least 1.
+        Defaults to 3.
 
     Raises:
       ValueError: If `keep_total` is not positive.
@@ -55,7 +58,11 @@ class CheckpointManager:
     self._keep_total = keep_total
 
   def path(self, round_num: int) -> pathlib.Path:
-    """Returns the file of a round, which there may or may not be."""
+    """Returns the file of a round, which there may or may not be.
+
+    Args:
+      round_num: The number of finished rounds.
+    """
     return self._directory / f'checkpoint_{round_num:08d}.npz'
 
   def round_nums(self) -> list[int]:

@@ -88,15 +88,27 @@ class ClientArrays(abc.ABC):
 
   @abc.abstractmethod
   def num_examples(self, client_id: str) -> int:
-    """Returns how many examples a client holds; KeyError if it is unknown."""
+    """Returns how many examples a client holds.
+
+    Args:
+      client_id: The client; KeyError if it is unknown.
+    """
 
   def known_num_examples(self, client_id: str) -> Optional[int]:
-    """Returns how many examples a client holds; None if it had to be read."""
+    """Returns how many examples a client holds; None if it had to be read.
+
+    Args:
+      client_id: The client; KeyError if it is unknown.
+    """
     return self.num_examples(client_id)
 
   @abc.abstractmethod
   def examples(self, client_id: str) -> feature_arrays.Examples:
-    """Returns a client's features, arrays of shape [num_examples, ...]."""
+    """Returns a client's features, arrays of shape [num_examples, ...].
+
+    Args:
+      client_id: The client; KeyError if it is unknown.
+    """
 
   def take(
       self, client_id: str, positions: np.ndarray
@@ -366,7 +378,7 @@ class LazyClientArrays(ClientArrays):
         Defaults to 256 MiB, the training images of EMNIST's digits.
       client_sizes: The number of examples of some or all clients, where they
         are known without reading; `num_examples` reads a client otherwise, and
-        `total_examples` all of them, once.
+        `total_examples` all of them, once. None (the default) for none.
 
     Raises:
       TypeError: If an id is not a string.
@@ -428,7 +440,17 @@ class LazyClientArrays(ClientArrays):
     return self._known_sizes.get(client_id)
 
   def examples(self, client_id: str) -> feature_arrays.Examples:
-    """Returns a client's features, arrays of shape [num_examples, ...]."""
+    """Returns a client's features, arrays of shape [num_examples, ...].
+
+    Args:
+      client_id: The client.
+
+    Raises:
+      KeyError: If the client is unknown.
+      TypeError: If `load_fn` does not return a mapping.
+      ValueError: If what it returns is not what `element_spec` says; names the
+        client and the feature.
+    """
     self.position(client_id)
     with self._lock:
       if client_id in self._cache:

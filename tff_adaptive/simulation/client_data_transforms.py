@@ -101,8 +101,11 @@ def materialize(
 
   Example:
 
+    >>> lazy_clients = client_data.LazyClientArrays(
+    ...     ['a', 'b'], lambda client_id: {'x': np.ones([2], np.float32)},
+    ...     {'x': tf.TensorSpec([], tf.float32)})
     >>> materialize(lazy_clients).values['x'].shape
-    (16068,)
+    (4,)
   """
   if isinstance(source, client_data.PackedClientArrays):
     return source
@@ -150,6 +153,7 @@ def sample_client_ids(
     The ids that were drawn, in the order of `client_ids`.
 
   Raises:
+    TypeError: If `seed` is not an integer.
     ValueError: If there are not as many clients.
 
   Example:

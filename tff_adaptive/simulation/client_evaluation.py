@@ -217,9 +217,9 @@ def build_client_evaluation(
 
   Example:
 
-    >>> evaluate = build_client_evaluation(model, task.test_data)
-    >>> evaluate(weights).summarize('clients/')['clients/accuracy_median']
-    0.91
+    >>> evaluate = build_client_evaluation(model, digits.train_data)
+    >>> 'clients/accuracy_median' in evaluate(weights).summarize('clients/')
+    True
   """
   batches = batching.BatchPlan(batch_size, shuffle=False)
   client_ids = _sample(clients.client_ids, num_clients, seed)
@@ -305,12 +305,14 @@ def build_personalized_evaluation(
 
   Example:
 
-    >>> train, test = split_examples(clients, 0.2, seed=0)
+    >>> train, test = client_data_transforms.split_examples(
+    ...     digits.train_data, 0.2, seed=0)
     >>> evaluate = build_personalized_evaluation(
     ...     model, train, test, optimizers.build_delta_sgd())
     >>> found = evaluate(weights)
-    >>> found.after.values['accuracy'] - found.before.values['accuracy']
-    array([0.02, 0.  , 0.11])
+    >>> gains = found.after.values['accuracy'] - found.before.values['accuracy']
+    >>> gains.shape
+    (50,)
 
   References:
     Wang et al., Federated Evaluation of On-device Personalization, 2019,

@@ -187,15 +187,27 @@ class Cohort(Sequence):
     return packed_batches.take(examples, slice(num_rows))
 
   def num_examples(self, index: int) -> int:
-    """Returns how many examples the client at a place holds, used or not."""
+    """Returns how many examples the client at a place holds, used or not.
+
+    Args:
+      index: The place of the client in the cohort.
+    """
     return self.source.num_examples(self.client_ids[index])
 
   def num_steps(self, index: int) -> int:
-    """Returns how many batches the client at a place has in this round."""
+    """Returns how many batches the client at a place has in this round.
+
+    Args:
+      index: The place of the client in the cohort.
+    """
     return len(self.batch_sizes(index))
 
   def arrays(self, index: int) -> feature_arrays.Examples:
-    """Returns all examples of the client at a place, as they are stored."""
+    """Returns all examples of the client at a place, as they are stored.
+
+    Args:
+      index: The place of the client in the cohort.
+    """
     return self.source.examples(self.client_ids[index])
 
   def index_plan(self, index: int) -> list[np.ndarray]:
@@ -228,7 +240,11 @@ class Cohort(Sequence):
     )
 
   def batch_sizes(self, index: int) -> list[int]:
-    """Returns how many examples each batch of the client at a place has."""
+    """Returns how many examples each batch of the client at a place has.
+
+    Args:
+      index: The place of the client in the cohort.
+    """
     sizes = batching.batch_sizes(self.plan, self.num_examples(index))
     return sizes[: self.step_limits.get(self.client_ids[index])]
 
@@ -335,6 +351,11 @@ class StatefulCohort(Cohort):
     states: The states of clients by id, structures of arrays. The clients of
       the cohort that are not among them have none.
     state_spec: The structure of `tf.TensorSpec` of a state.
+
+  Raises:
+    KeyError: As `Cohort`.
+    TypeError: As `Cohort`.
+    ValueError: As `Cohort`.
   """
 
   states: Mapping[str, Any]

@@ -72,7 +72,7 @@ def check_clients(
       tasks without classes: labels are then looked through like any feature.
     label_key: The feature that holds the labels, of any shape. Defaults to 'y',
       the name that `tff.learning` demands.
-    bad_clients: 'error' or 'reject'.
+    bad_clients: 'error' (the default) or 'reject'.
     max_clients: How many clients are looked through at most, spread evenly over
       all; None (the default) for all of them.
 
@@ -142,7 +142,7 @@ def check_central_examples(
 
   Args:
     examples: Feature names and arrays of shape [num_examples, ...].
-    name: The subject of an error's sentence.
+    name: The subject of an error's sentence. Defaults to 'The test set'.
     num_classes: As for `check_clients`.
     label_key: As for `check_clients`.
 

@@ -82,7 +82,8 @@ def read_clients(
       A SQLite file needs it.
     client_key: What says in a file whose example a row is. Defaults to
       'client_id'.
-    name: What the data are, the subject of an error's sentence.
+    name: What the data are, the subject of an error's sentence. Defaults to
+      'The training data'.
 
   Returns:
     The clients, in the order in which they first occur in a file (sorted by id
@@ -106,9 +107,11 @@ def read_clients(
     ...      'y': tf.TensorSpec([], tf.int32)})
     >>> clients.examples('ann')['x']
     array([[1., 2.]], dtype=float32)
+    >>> np.savez('mine.npz', client_id=['ann', 'bob'], x=np.ones([2, 3]))
     >>> clients = read_clients(
-    ...     'texts.jsonl.gz', {'text': tf.TensorSpec([], tf.string)},
-    ...     split_name='train')
+    ...     'mine.npz', {'x': tf.TensorSpec([3], tf.float32)})
+    >>> clients.client_ids
+    ('ann', 'bob')
   """
   features = collections.OrderedDict(features)
   if isinstance(data, client_data.ClientArrays):
@@ -144,7 +147,8 @@ def read_examples(
       they are.
     features: As for `read_clients`.
     split_name: As for `read_clients`.
-    name: What the data are, the subject of an error's sentence.
+    name: What the data are, the subject of an error's sentence. Defaults to
+      'The test data'.
 
   Returns:
     Feature names and arrays of shape [num_examples, ...], in the order of

@@ -191,20 +191,21 @@ def build_central_evaluation(
       arguments that returns a `tff.learning.models.VariableModel`.
     arrays: A mapping with `x` and `y`, or a pair of them: arrays (or nests of
       arrays) whose first axis counts examples.
-    batch_size: Examples evaluated at once, a positive integer.
+    batch_size: Examples evaluated at once, a positive integer. Defaults to 256.
 
   Returns:
     A function from `tff.learning.models.ModelWeights` (of arrays) to an ordered
     dictionary of floats: `loss`, then the model's own scalar metrics.
 
   Raises:
+    TypeError: If `model` is neither of the two.
     ValueError: If `batch_size` is not positive or if the arrays differ in
       length or are empty.
 
   Example:
-    >>> evaluate = build_central_evaluation(model, {'x': images, 'y': labels})
-    >>> evaluate(process.get_model_weights(state))
-    OrderedDict([('loss', 0.31), ('accuracy', 0.92)])
+    >>> evaluate = build_central_evaluation(model, digits.central_test)
+    >>> list(evaluate(process.get_model_weights(state)))
+    ['loss', 'accuracy']
   """
   if batch_size < 1:
     raise ValueError(f'`batch_size` must be positive, found {batch_size}.')

@@ -31,15 +31,16 @@ def sample_examples(
   Args:
     examples: Feature names and arrays of shape [total, ...].
     num_examples: How many, a positive integer.
-    seed: The seed of the draw.
+    seed: The seed of the draw, a non-negative integer.
 
   Returns:
     New arrays of shape [num_examples, ...], in stored order; `examples` as they
     are if there are not more.
 
   Raises:
-    ValueError: If `num_examples` is not positive, or the arrays differ in
-      length.
+    TypeError: If the seed is not an integer.
+    ValueError: If `num_examples` is not positive, the seed negative, or the
+      arrays differ in length.
 
   Example:
 
@@ -70,20 +71,21 @@ def sample_client_examples(
   Args:
     source: The clients.
     num_examples: How many examples, a positive integer.
-    seed: The seed of the draw.
+    seed: The seed of the draw, a non-negative integer.
 
   Returns:
     Feature names and arrays of shape [num_examples, ...], or [total, ...] if
     there are not as many.
 
   Raises:
-    ValueError: If `num_examples` is not positive.
+    TypeError: If the seed is not an integer.
+    ValueError: If `num_examples` is not positive, or the seed negative.
 
   Example:
 
-    >>> seen = sample_client_examples(task.train_data, 10_000, seed=0)
-    >>> build_central_evaluation(model, seen)(weights)['accuracy']
-    0.97
+    >>> seen = sample_client_examples(digits.train_data, 100, seed=0)
+    >>> seen['y'].shape
+    (100,)
   """
   _check_positive(num_examples)
   order = random_streams.stream(

@@ -119,11 +119,10 @@ def inject_faults(
 
   Example:
 
-    >>> cohort_fn = inject_faults(cohort_fn, drop_clients=0.1)
-    >>> run_training(
+    >>> result = run_training(
     ...     process,
-    ...     cohort_fn=cohort_fn,
-    ...     total_rounds=100,
+    ...     cohort_fn=inject_faults(cohort_fn, drop_clients=0.1),
+    ...     total_rounds=3,
     ...     callbacks=[FaultCounts()],
     ... )
 

@@ -27,9 +27,9 @@ class InterruptGuard:
 
   Example:
     >>> with InterruptGuard() as guard:
-    ...   output = process.next(state, data)
+    ...   output = process.next(state, cohort)
     ...   with guard.shielded():
-    ...     record(output)
+    ...     state = output.state
   """
 
   def __init__(self):

@@ -41,6 +41,7 @@ SERVER_NOISE = 'server_noise'
 SHUFFLING = 'shuffling'
 STRAGGLING = 'straggling'
 
+# A part of what a stream depends on.
 Key = Union[int, str]
 
 _DIGEST_BYTES = 32  # The state and the increment of PCG64.

@@ -68,10 +68,10 @@ class RunDirectory:
     path: The folder of the run.
 
   Example:
-    >>> directory = RunDirectory('runs', 'demo')
+    >>> directory = RunDirectory('runs', 'sgd')
     >>> directory.open({'seed': 1, 'total_rounds': 100})
     >>> directory.metrics_csv
-    PosixPath('runs/demo/metrics.csv')
+    PosixPath('runs/sgd/metrics.csv')
   """
 
   def __init__(self, output_dir: Union[str, os.PathLike], experiment_name: str):
@@ -160,7 +160,7 @@ class RunDirectory:
         can hold. Of several differences the first one is named.
       uses_total_rounds: The names of those on whose account every round depends
         on `total_rounds`, such as a schedule with steps at shares of it; with
-        any, `total_rounds` must not change either.
+        any, `total_rounds` must not change either. By default there is none.
 
     Raises:
       RunDirectoryError: If the folder holds a run with other hyperparameters

@@ -75,10 +75,11 @@ def load_sqlite_clients(
 
   Example:
 
-    >>> spec = {'snippets': tf.TensorSpec([], tf.string)}
-    >>> clients = load_sqlite_clients('tff/shakespeare.sqlite', 'train', spec)
+    >>> write_sqlite_clients('mine.sqlite', {'train': digits.train_data})
+    >>> clients = load_sqlite_clients(
+    ...     'mine.sqlite', 'train', digits.train_data.element_spec)
     >>> len(clients.client_ids)
-    715
+    50
 
   References:
     TensorFlow Federated, `tff.simulation.datasets.SqlClientData`.

@@ -60,8 +60,12 @@ def write_sqlite_clients(
 
   Example:
 
+    >>> clients = client_data.PackedClientArrays.from_clients(
+    ...     {'ann': {'x': np.array([1.0, 2.0], np.float32)}})
     >>> write_sqlite_clients('mine.sqlite', {'train': clients})
     >>> mine = load_sqlite_clients('mine.sqlite', 'train', clients.element_spec)
+    >>> mine.examples('ann')['x']
+    array([1., 2.], dtype=float32)
 
   References:
     TensorFlow Federated, `tff.simulation.datasets.SqlClientData`.

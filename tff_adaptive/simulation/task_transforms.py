@@ -38,13 +38,16 @@ def hold_out_clients(
     and centrally.
 
   Raises:
+    TypeError: If the seed is not an integer.
     ValueError: If no client would remain to train on, fewer than a round
-      takes, or the task augments its training examples, which are not what the
-      model takes then.
+      takes, the seed is negative, or the task augments its training examples,
+      which are not what the model takes then.
 
   Example:
 
-    >>> fedcada_shakespeare = hold_out_clients(shakespeare, 20, seed=0)
+    >>> held_out = hold_out_clients(digits, 20, seed=0)
+    >>> len(held_out.train_data.client_ids), len(held_out.test_data.client_ids)
+    (30, 20)
 
   References:
     Kim et al., FedCAda, hold 20 clients of Shakespeare out in this way.
@@ -85,12 +88,14 @@ def take_clients(
     ids remain, or all if there is none; the central test data stay.
 
   Raises:
-    ValueError: If there are not as many clients, or a round takes more.
+    TypeError: If the seed is not an integer.
+    ValueError: If there are not as many clients, a round takes more, or the
+      seed is negative.
 
   Example:
 
-    >>> take_clients(emnist, 100, seed=0).train_data.client_ids[:1]
-    ('f0000_14',)
+    >>> len(take_clients(digits, 10, seed=0).train_data.client_ids)
+    10
   """
   ids = task.train_data.client_ids
   chosen = transforms.sample_client_ids(ids, num_clients, seed)
@@ -122,7 +127,9 @@ def hold_out_examples(
 
   Example:
 
-    >>> fedcada_cifar10 = hold_out_examples(cifar10, 0.25, seed=0)
+    >>> held_out = hold_out_examples(digits, 0.25, seed=0)
+    >>> len(held_out.train_data.client_ids)
+    50
 
   References:
     Kim et al., FedCAda, evaluate on a quarter of every client's examples.

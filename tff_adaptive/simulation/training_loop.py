@@ -49,7 +49,7 @@ class TrainingResult:
     num_new_rounds: How many of them this call has trained.
     evaluation: The central evaluation of the final weights, or None without
       an evaluation function.
-    stopped: Whether a callback has ended the run.
+    stopped: Whether a callback has ended the run. Defaults to False.
   """
 
   state: Any
@@ -308,13 +308,14 @@ def run_training(
       client data of the next one, for `process.next`. It must be a pure
       function, or a resumed run will differ.
     total_rounds: How many rounds the whole run has, at least 1.
-    evaluate_fn: From the global model weights to named metrics.
+    evaluate_fn: From the global model weights to named metrics. None (the
+      default) for no evaluation.
     rounds_per_evaluation: Evaluate after every this many rounds, and after the
-      last one.
+      last one. Defaults to 1.
     rounds_per_checkpoint: Save after every this many rounds, and after the last
-      one.
-    checkpoints: Where checkpoints are kept; None keeps none.
-    writers: Where the metrics of a round go.
+      one. Defaults to 10.
+    checkpoints: Where checkpoints are kept; None (the default) keeps none.
+    writers: Where the metrics of a round go; by default nowhere.
     callbacks: See `Callback`; called in their order.
     get_weights: From the state of the process to its global model weights, by
       default `process.get_model_weights`.
@@ -323,6 +324,9 @@ def run_training(
     client_store: Keeps the state of clients across rounds, for a process that
       has such, see `client_states`; a checkpoint brings it back, too. It begins
       empty, and `cohort_fn` must return a `Cohort`.
+    read_ahead: Whether the cohort of the next round is made in another thread
+      while a round goes on, see `CohortPrefetcher`. The rounds are the same.
+      Defaults to False.
 
   Returns:
     A `TrainingResult`. A run that had been finished before is only evaluated.
@@ -342,14 +346,14 @@ def run_training(
   Example:
     >>> result = run_training(
     ...     process,
-    ...     cohort_fn=lambda round_index: client_data(sample(round_index)),
-    ...     total_rounds=100,
-    ...     evaluate_fn=build_central_evaluation(model, test_arrays),
-    ...     checkpoints=CheckpointManager('run/checkpoints'),
-    ...     writers=[CSVMetricsWriter('run/metrics.csv')],
+    ...     cohort_fn=cohort_fn,
+    ...     total_rounds=3,
+    ...     evaluate_fn=build_central_evaluation(model, digits.central_test),
+    ...     checkpoints=CheckpointManager('runs/sgd/checkpoints'),
+    ...     writers=[CSVMetricsWriter('runs/sgd/metrics.csv')],
     ... )
-    >>> result.evaluation['accuracy']
-    0.96
+    >>> result.round_num, list(result.evaluation)
+    (3, ['loss', 'accuracy'])
   """
   plan = _Plan(
       process=process,

@@ -146,7 +146,7 @@ def write_weights(path: _PathLike, weights: Any, variable_names: Any):
     OSError: If the file cannot be written; what was there before is kept.
 
   Example:
-    >>> weights = tff.learning.models.ModelWeights((kernel,), ())
+    >>> weights = tff.learning.models.ModelWeights((np.ones([2, 3]),), ())
     >>> names = tff.learning.models.ModelWeights(('logits/kernel',), ())
     >>> write_weights('model.npz', weights, names)
     >>> list(np.load('model.npz'))

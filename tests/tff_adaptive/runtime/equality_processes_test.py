@@ -16,6 +16,7 @@
 TFF's and those of this library, on models of both kinds.
 """
 
+import collections
 import functools
 from typing import Any
 
@@ -158,6 +159,24 @@ def _process(name: str, kind: str) -> tff.learning.templates.LearningProcess:
 
 
 @pytest.mark.usefixtures('native_runtime')
+@tf.function
+def _evaluate(model: Any, dataset: tf.data.Dataset) -> Any:
+  """The metrics of a client, as TFF's evaluation of personalization asks."""
+  for variable in model.local_variables:
+    variable.assign(tf.zeros_like(variable))
+  for batch in dataset.batch(2):
+    model.forward_pass(batch, training=False)
+  return model.report_local_unfinalized_metrics()
+
+
+def _evaluate_only(
+    model: Any, train_data: Any, test_data: Any, context: Any = None
+) -> Any:
+  """A way to personalize that trains nothing."""
+  del train_data, context  # Unused.
+  return _evaluate(model, test_data)
+
+
 class ProcessesTest(equality_testing.TestCase):
 
   def _check(self, name, kind):
@@ -189,6 +208,26 @@ class ProcessesTest(equality_testing.TestCase):
     plan = simulation.BatchPlan(4, drop_remainder=True)
     cohort = simulation.Cohort(source, ['nine', 'many'], 0, 1, plan)
     self.assert_process_equals(process, [list(cohort)], [cohort], atol=1e-4)
+
+  def test_personalization_with_batches_that_are_mappings(self):
+    evaluate = _learning.build_personalization_eval_computation(
+        testing.variable_model_fn(),
+        collections.OrderedDict(untrained=lambda: _evaluate_only),
+        _evaluate,
+    )
+    weights = tff.learning.models.ModelWeights.from_model(
+        testing.variable_model_fn()()
+    )
+    cohort = [
+        {
+            'train_data': testing.dataset(6, seed).unbatch(),
+            'test_data': testing.dataset(5, seed + 10).unbatch(),
+        }
+        for seed in range(3)
+    ]
+    found = self.assert_equals(evaluate, weights, cohort)
+    _, num_examples = found['untrained']['accuracy']
+    self.assertEqual(num_examples.tolist(), [5, 5, 5])
 
   def test_k_means_of_single_examples(self):
     process = _learning.build_fed_kmeans(3, (2,), random_seed=(1, 2))

@@ -80,9 +80,10 @@ class WeightsMovingAverage(_WeightsAverage):
 
   Example:
     >>> average = WeightsMovingAverage(0.9)
-    >>> result = run_training(process, callbacks=[average], ...)
-    >>> average.get_weights()
-    ModelWeights(trainable=(...), non_trainable=())
+    >>> result = run_training(
+    ...     process, cohort_fn=cohort_fn, total_rounds=3, callbacks=[average])
+    >>> average.get_weights().trainable[0].shape
+    (64, 10)
   """
 
   def __init__(self, decay: float, name: str = _DEFAULT_NAME):
@@ -91,7 +92,8 @@ class WeightsMovingAverage(_WeightsAverage):
     Args:
       decay: How much of the weights of a round is left in the sum one round
         later, from 0 (the current weights) to 1 (the mean of all rounds).
-      name: What the columns are called: `evaluation_{name}/`.
+      name: What the columns are called: `evaluation_{name}/`. Defaults to
+        'average'.
 
     Raises:
       ValueError: If an argument is not as above.
@@ -157,7 +159,10 @@ class LastWeightsAverage(_WeightsAverage):
 
   Example:
     >>> last_two = LastWeightsAverage(2)
-    >>> result = run_training(process, callbacks=[last_two], ...)
+    >>> result = run_training(
+    ...     process, cohort_fn=cohort_fn, total_rounds=3, callbacks=[last_two])
+    >>> last_two.get_weights().trainable[0].shape
+    (64, 10)
   """
 
   def __init__(self, num_rounds: int, name: str = _DEFAULT_NAME):
@@ -166,7 +171,8 @@ class LastWeightsAverage(_WeightsAverage):
     Args:
       num_rounds: How many rounds are averaged, a positive integer. The initial
         weights do not count: before that many rounds, it is the mean of all.
-      name: What the columns are called: `evaluation_{name}/`.
+      name: What the columns are called: `evaluation_{name}/`. Defaults to
+        'average'.
 
     Raises:
       ValueError: If an argument is not as above.

@@ -82,8 +82,9 @@ class BestCheckpoint(callback.Callback):
     Args:
       directory: The folder of the file; that of the checkpoints will do.
       metric: The name of a column of `metrics.csv`. For what another callback
-        measures, that one has to come first.
-      mode: Whether a value is better if it is larger, 'max', or smaller, 'min'.
+        measures, that one has to come first. Defaults to 'evaluation/accuracy'.
+      mode: Whether a value is better if it is larger, 'max', the default, or
+        smaller, 'min'.
 
     Raises:
       ValueError: If an argument is not as above.
@@ -162,8 +163,8 @@ def load_best(directory: _PathLike, template: Any) -> BestWeights:
   Example:
     >>> template = process.get_model_weights(process.initialize())
     >>> best = load_best('runs/demo/checkpoints', template)
-    >>> best.round_num, best.metric, best.value
-    (35, 'evaluation/accuracy', 0.96)
+    >>> best.metric
+    'evaluation/accuracy'
   """
   structure = checkpoint_files.read_structure(
       pathlib.Path(directory) / _FILE_NAME, _to_structure(0, '', 0.0, template)

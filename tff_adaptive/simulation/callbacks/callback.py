@@ -91,7 +91,8 @@ class RoundEnd:
       due.
     evaluate: Evaluates other weights in the same way; None if the loop has no
       evaluation function.
-    cohort: The clients of the round, as `cohort_fn` has given them.
+    cohort: The clients of the round, as `cohort_fn` has given them; None (the
+      default) where there is none.
   """
 
   round_num: int

@@ -45,11 +45,13 @@ class EarlyStopping(callback.Callback):
 
     Args:
       metric: The name of a column of `metrics.csv`. For what another callback
-        measures, that one has to come first.
+        measures, that one has to come first. Defaults to 'evaluation/accuracy'.
       patience: How many evaluations in a row without improvement end the
-        training, a positive integer.
-      min_delta: By more than this a value must be better, not negative.
-      mode: Whether a value is better if it is larger, 'max', or smaller, 'min'.
+        training, a positive integer. Defaults to 5.
+      min_delta: By more than this a value must be better, in the unit of the
+        metric, not negative. Defaults to 0.
+      mode: Whether a value is better if it is larger, 'max', the default, or
+        smaller, 'min'.
 
     Raises:
       ValueError: If an argument is not as above.

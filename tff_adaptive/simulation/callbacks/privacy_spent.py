@@ -32,9 +32,9 @@ class PrivacySpent(callback.Callback):
   that of a payload.
 
   Example:
-    >>> accountant = RoundAccountant(
+    >>> accountant = privacy.RoundAccountant(
     ...     noise_multiplier=1.0, num_clients=1000, clients_per_round=10,
-    ...     sampling=CohortSampling.POISSON)
+    ...     sampling=privacy.CohortSampling.POISSON)
     >>> callback = PrivacySpent(accountant, delta=1e-5)
   """
 

@@ -20,6 +20,7 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
+# From the ids of clients to the rows that they hold, int64.
 ClientIndices = collections.OrderedDict[str, np.ndarray]
 # One number for all clients, or one for each.
 Sizes = Union[int, Sequence[int], np.ndarray]

@@ -59,7 +59,7 @@ def dirichlet_per_client(
       all, or one for each. None (the default) divides the number of rows as
       evenly as possible.
     with_replacement: Whether clients draw rows independently of each other and
-      with replacement, as in the Delta-SGD experiments.
+      with replacement, as in the Delta-SGD experiments. Defaults to False.
 
   Returns:
     For every client id its rows in random order, int64 of shape [n_i].

@@ -31,6 +31,7 @@ _SHARDS = 'shards'
 _IID = 'iid'
 _PACHINKO = 'pachinko'
 
+# The names that `by_scheme` takes of any data set with classes.
 SCHEMES = (
     _WITH_REPLACEMENT,
     _WITHOUT_REPLACEMENT,

@@ -1,0 +1,201 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests that the user guide is true: its blocks, commands, flags and links."""
+
+import importlib
+import os
+import pathlib
+import re
+
+from absl import flags
+from absl.testing import absltest
+from absl.testing import parameterized
+import pytest
+
+from experiments import hparam_flags
+from experiments import published
+from tests import page_testing
+
+_FOLDER = 'docs/guide'
+_PAGES = tuple(
+    path.relative_to(page_testing.ROOT).as_posix()
+    for path in sorted((page_testing.ROOT / _FOLDER).glob('*.md'))
+)
+# The pages whose blocks build several processes, or train on both runtimes.
+_LONG_PAGES = tuple(
+    f'{_FOLDER}/{name}.md'
+    for name in ('one_optimizer', 'the_runtime', 'your_own_model')
+)
+# A page that sets TensorFlow for good, so that no other one may follow it.
+_LAST_PAGE = f'{_FOLDER}/reproducibility.md'
+# Commands that are run elsewhere, and where, or that take hours.
+_NOT_RUN = {
+    'make demo': 'tests/readme_test.py',
+    '.venv/bin/python -m pip install -r requirements-cuda.txt': (
+        'requirements-cuda.txt'
+    ),
+    '.venv/bin/python -m tff_adaptive.doctor': (
+        'tests/tff_adaptive/doctor_test.py'
+    ),
+    '.venv/bin/python -m experiments.benchmark': (
+        'tests/experiments/benchmark_test.py'
+    ),
+    '.venv/bin/python -m experiments.sweep': 'tests/experiments/sweep_test.py',
+    # Cells of published tables, which are run with made-up data there.
+    '.venv/bin/python -m experiments.train --flagfile=experiments/presets/': (
+        'tests/experiments/published/presets_test.py'
+    ),
+}
+_RUN_AFTER_ALL = '--flagfile=experiments/presets/demo.flags'
+_BINARIES = ('benchmark', 'export', 'report', 'sweep', 'trace', 'train')
+# Of absl, of other programs.
+_OTHER_FLAGS = ('help', 'helpfull', 'flagfile', 'logdir', 'list')
+
+
+def _commands(page):
+  return page_testing.commands_of(page_testing.read(page))
+
+
+def _test_of(command: str) -> str:
+  """Returns where a command is tested; empty if it is to be run here."""
+  if _RUN_AFTER_ALL in command:
+    return ''
+  found = [
+      file for start, file in _NOT_RUN.items() if command.startswith(start)
+  ]
+  return found[0] if found else ''
+
+
+def _commands_to_run(page: str) -> list[page_testing.Block]:
+  return [c for c in _commands(page) if not _test_of(c.text)]
+
+
+def _define_flags(binary: str) -> flags.FlagValues:
+  values = flags.FlagValues()
+  if binary == 'train':  # Defines its flags where it is imported.
+    hparam_flags.define(values)
+  else:
+    importlib.import_module(f'experiments.{binary}').define(values)
+  return values
+
+
+class GuideTest(parameterized.TestCase):
+
+  def _assert_blocks_run(self, pages):
+    found = page_testing.run_python_blocks(pages)
+    for name in pages:
+      blocks = [
+          block
+          for block in page_testing.find_blocks(page_testing.read(name))
+          if block.language == 'python'
+      ]
+      self.assertEqual(found[name]['error'], '', name)
+      for block, output in zip(blocks, found[name]['outputs'], strict=True):
+        self.assertTrue(
+            page_testing.is_shown(block.shown, output),
+            f'{name}, line {block.line} prints\n{output}\nand shows\n'
+            f'{block.shown}',
+        )
+
+  @parameterized.parameters(*_PAGES)
+  def test_links_lead_somewhere(self, page):
+    self.assertEmpty(page_testing.broken_links(page))
+
+  @parameterized.parameters(*_PAGES)
+  def test_is_one_to_four_screens(self, page):
+    text = page_testing.read(page)
+    self.assertStartsWith(text, '# ')
+    self.assertLess(len(text.splitlines()), 300)
+
+  @parameterized.parameters(*_PAGES)
+  def test_flags_exist(self, page):
+    known = set(_OTHER_FLAGS)
+    for binary in _BINARIES:
+      known.update(_define_flags(binary))
+    named = re.findall(r'--(?:no)?(\w+)', page_testing.read(page))
+    self.assertEmpty(set(named) - known)
+
+  @parameterized.parameters(*_PAGES)
+  def test_flags_of_commands_are_accepted(self, page):
+    for command in _commands(page):
+      module, arguments = page_testing.module_and_flags(command.text)
+      package, _, binary = module.rpartition('.')
+      if package != 'experiments' or 'error:' in command.shown:
+        continue
+      if '--helpfull' in arguments:
+        continue
+      before = os.getcwd()
+      os.chdir(page_testing.ROOT)
+      self.addCleanup(os.chdir, before)
+      if binary == 'train':
+        published.parse_flags(arguments)
+      else:
+        _define_flags(binary)([binary, *arguments])
+
+  @parameterized.parameters(*_PAGES)
+  def test_commands_that_are_not_run_are_run_elsewhere(self, page):
+    for command in _commands(page):
+      test = _test_of(command.text)
+      self.assertTrue(
+          not test or (page_testing.ROOT / test).is_file(), command.text
+      )
+
+  def test_errors_of_flags_are_those_that_are_shown(self):
+    commands = [
+        command
+        for page in _PAGES
+        for command in _commands(page)
+        if command.shown.startswith('error:')
+    ]
+    self.assertNotEmpty(commands)
+    for command in commands:
+      result = page_testing.run(command.text, page_testing.ROOT)
+      self.assertEqual(result.returncode, 2)
+      self.assertEqual(result.stderr, command.shown)
+
+  def test_blocks_run(self):
+    pages = [p for p in _PAGES if p not in (*_LONG_PAGES, _LAST_PAGE)]
+    self._assert_blocks_run([*pages, _LAST_PAGE])
+
+  @pytest.mark.slow
+  def test_long_blocks_run(self):
+    self._assert_blocks_run(_LONG_PAGES)
+
+  @parameterized.parameters(*filter(_commands_to_run, _PAGES))
+  @pytest.mark.slow
+  def test_commands_run(self, page):
+    copy = self.enter_context(page_testing.copied_project())
+    for command in _commands_to_run(page):
+      result = page_testing.run(f'({command.text}) 2>&1', copy)
+      expected = 2 if 'error:' in command.shown else 0
+      self.assertEqual(result.returncode, expected, result.stdout)
+      if command.shown:
+        self.assertTrue(
+            page_testing.is_shown(command.shown, result.stdout),
+            f'{command.text} prints\n{result.stdout}\nand the page shows\n'
+            f'{command.shown}',
+        )
+    if page.endswith('run_an_experiment.md'):
+      self._assert_named_files_exist(page, copy)
+
+  def _assert_named_files_exist(self, page, project: pathlib.Path):
+    """Asserts that some run has each file of the table of its folder."""
+    rows = page_testing.table_rows(page_testing.read(page), 'file')
+    for name in page_testing.names_in(row[0] for row in rows):
+      if name not in ('rejected_clients.csv', 'client_states/'):
+        self.assertNotEmpty(list(project.glob(f'runs/*/{name}')), name)
+
+
+if __name__ == '__main__':
+  absltest.main()

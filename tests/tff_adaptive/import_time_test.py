@@ -1,0 +1,181 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of what is imported, which is what the time of an import depends on.
+
+No times are measured: they are another machine's. What is asserted is that
+nothing is imported before it is needed.
+"""
+
+import ast
+import pathlib
+import subprocess
+import sys
+
+from absl.testing import absltest
+from absl.testing import parameterized
+
+from tests.tff_adaptive import docstring_testing
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_MODULES = docstring_testing.Sources(_ROOT).modules
+
+# Packages that take long to import, and that not everybody has.
+_OPTIONAL = (
+    'matplotlib',
+    'pandas',
+    'ray',
+    'sklearn',
+    'tensorflow_datasets',
+    'transformers',
+)
+_SLOW = ('tensorflow', 'tensorflow_federated', *_OPTIONAL)
+
+# The packages of ours that cannot do without one of them.
+_NEEDED = {'tff_adaptive.analysis': ('matplotlib',)}
+
+# What can be run as `python -m`, and the test that its help needs no
+# TensorFlow.
+_HELP_TESTED_IN = {
+    'experiments.audit': 'tests/experiments/audit_test.py',
+    'experiments.benchmark': 'tests/experiments/benchmark_test.py',
+    'experiments.conformance': (
+        'tests/experiments/conformance_kit/binary_test.py'
+    ),
+    'experiments.export': 'tests/experiments/export_test.py',
+    'experiments.leaderboard': 'tests/experiments/leaderboard_test.py',
+    'experiments.report': 'tests/experiments/report_test.py',
+    'experiments.scaling': 'tests/experiments/scaling_test.py',
+    'experiments.soak': 'tests/experiments/soak_test.py',
+    'experiments.sweep': 'tests/experiments/sweep_test.py',
+    'experiments.trace': 'tests/experiments/trace_test.py',
+    'experiments.train': 'tests/experiments/train_test.py',
+    'tasks.fetch': 'tests/tasks/fetch_test.py',
+}
+# Programs without flags: an adapter that another program talks to, and the
+# doctor, which imports TensorFlow nowhere.
+_WITHOUT_HELP = (
+    'experiments.conformance_kit.numpy_adapter',
+    'tff_adaptive.doctor',
+)
+
+
+def _imported_at_once(name: str) -> set[str]:
+  """The modules that the import of a module of ours imports, with itself.
+
+  Args:
+    name: The module.
+
+  Returns:
+    The names of ours, and of others the first part of their names.
+  """
+  found: set[str] = set()
+  waiting = [name]
+  while waiting:
+    current = waiting.pop()
+    parts = current.split('.')
+    # Importing a module imports the packages that it is in.
+    for end in range(1, len(parts) + 1):
+      module = '.'.join(parts[:end])
+      if module not in found:
+        found.add(module)
+        if module in _MODULES:
+          waiting += _module_level_imports(_MODULES[module].tree)
+  return {m if m in _MODULES else m.partition('.')[0] for m in found}
+
+
+def _module_level_imports(tree: ast.Module) -> list[str]:
+  """The modules that are imported when a module is, not by its functions."""
+  names = []
+  for node in tree.body:
+    if isinstance(node, ast.Import):
+      names += [alias.name for alias in node.names]
+    elif isinstance(node, ast.ImportFrom):
+      assert node.module is not None
+      names.append(node.module)
+      wholes = [f'{node.module}.{alias.name}' for alias in node.names]
+      names += [whole for whole in wholes if whole in _MODULES]
+  return names
+
+
+def _programs() -> list[str]:
+  """The modules that can be run."""
+  return [
+      '.'.join(path.relative_to(_ROOT).with_suffix('').parts)
+      for folder in ('experiments', 'tasks', 'tff_adaptive')
+      for path in sorted((_ROOT / folder).rglob('*.py'))
+      if "\nif __name__ == '__main__':\n" in path.read_text(encoding='utf-8')
+  ]
+
+
+class ImportsTest(parameterized.TestCase):
+
+  def test_the_library_itself_imports_nothing(self):
+    code = (
+        'import sys; before = set(sys.modules)\n'
+        'import tff_adaptive\n'
+        'print(*sorted(set(sys.modules) - before))\n'
+    )
+    done = subprocess.run(
+        [sys.executable, '-c', code],
+        cwd=_ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    self.assertEqual(done.stdout, 'tff_adaptive\n')
+
+  @parameterized.parameters(
+      *(name for name, m in _MODULES.items() if m.path.name == '__init__.py')
+  )
+  def test_packages_import_what_they_need_alone(self, name):
+    self.assertNoCommonElements(
+        _imported_at_once(name) - set(_NEEDED.get(name, ())), _OPTIONAL
+    )
+
+  @parameterized.parameters(
+      'tff_adaptive.optimizers',
+      'tff_adaptive.algorithms',
+      'tff_adaptive.simulation',
+  )
+  def test_packages_do_without_others(self, name):
+    self.assertNoCommonElements(
+        _imported_at_once(name),
+        ('tff_adaptive.analysis', 'tff_adaptive.runtime'),
+    )
+
+  @parameterized.parameters(
+      'tff_adaptive.doctor',
+      'tasks.catalogue',
+      'tasks.fetch',
+  )
+  def test_what_answers_at_once_imports_nothing_slow(self, name):
+    self.assertNoCommonElements(_imported_at_once(name), _SLOW)
+
+  def test_the_search_finds_imports(self):
+    found = _imported_at_once('tff_adaptive.analysis')
+    self.assertContainsSubset(
+        ('tff_adaptive.analysis.curves', 'matplotlib', 'numpy'), found
+    )
+    self.assertIn('tensorflow', _imported_at_once('tff_adaptive.optimizers'))
+
+  def test_help_of_every_program_is_tested(self):
+    self.assertCountEqual(_programs(), [*_HELP_TESTED_IN, *_WITHOUT_HELP])
+    for name, test in _HELP_TESTED_IN.items():
+      text = (_ROOT / test).read_text(encoding='utf-8')
+      self.assertIn("'--help'", text, test)
+      self.assertIn(name.rpartition('.')[2], text, test)
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,91 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Writes the pages of the API reference, as Markdown for mkdocstrings.
+
+There is a page a public module, with a table of its names and the description
+of each; of a name that several modules have, one has the description, and the
+others a link.
+"""
+
+from tools.docs import public_api
+
+FOLDER = 'api'
+INDEX = f'{FOLDER}/index.md'
+
+# The docstring of the module, without what it holds.
+_HEAD = """\
+---
+title: {short_name}
+---
+
+# {name}
+
+::: {name}
+    options:
+      members: false
+      show_root_heading: false
+      show_root_toc_entry: false
+
+| name | summary |
+|---|---|
+"""
+
+
+def page_of(module: str) -> str:
+  """Returns the path of the page of a module.
+
+  Args:
+    module: The name of the module, such as `tff_adaptive.optimizers`.
+  """
+  return f'{FOLDER}/{module.replace(".", "/", 1)}.md'
+
+
+def build_pages() -> dict[str, str]:
+  """Returns the texts of all pages, by their paths."""
+  modules = public_api.find_modules()
+  described = public_api.find_described(modules)
+  pages = {page_of(m.name): _render(m, described) for m in modules}
+  return {INDEX: _render_index(modules), **pages}
+
+
+def _render(module: public_api.PublicModule, described: dict[str, str]) -> str:
+  short_name = module.name.partition('.')[2]
+  parts = [_HEAD.format(name=module.name, short_name=short_name)]
+  here = []
+  for name, definition in module.names.items():
+    target = described[definition.path]
+    parts.append(f'| [`{name}`][{target}] | {_cell(definition.summary)} |\n')
+    if target == f'{module.name}.{name}':
+      here.append(f'\n::: {target}\n')
+  return ''.join([*parts, *here])
+
+
+def _render_index(modules: tuple[public_api.PublicModule, ...]) -> str:
+  parts = [
+      '# API reference\n\n'
+      'The public names: what the packages import, and what the modules have. '
+      'All others are internal.\n'
+  ]
+  for package in public_api.PACKAGES:
+    parts.append(f'\n## {package}\n\n| module | summary |\n|---|---|\n')
+    for module in modules:
+      if module.name.startswith(f'{package}.'):
+        address = page_of(module.name)[len(FOLDER) + 1 :]
+        summary = _cell(module.summary)
+        parts.append(f'| [`{module.name}`]({address}) | {summary} |\n')
+  return ''.join(parts)
+
+
+def _cell(text: str) -> str:
+  return text.replace('|', '\\|')

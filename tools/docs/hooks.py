@@ -1,0 +1,71 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The hooks of MkDocs: what is a page of the site.
+
+The paths of pages are those of the files in the project, so that relative
+links mean the same on the site as on a code host.
+"""
+
+import pathlib
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File
+from mkdocs.structure.files import Files
+from mkdocs.structure.pages import Page
+
+from tools.docs import api_pages
+from tools.docs import markdown_extension
+from tools.docs import page_tree
+from tools.docs import public_api
+
+
+def on_pre_build(config: MkDocsConfig) -> None:
+  """Reads the sources again, as `make docs-serve` builds more than once."""
+  del config  # Unused.
+  public_api.forget()
+  markdown_extension.forget()
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+  """Adds the pages outside of docs/ and those of the API."""
+  root = pathlib.Path(config.config_file_path).parent
+  in_docs = [file for file in files if file.src_dir == config.docs_dir]
+  for file in in_docs:
+    files.remove(file)
+    if file.inclusion.is_included():
+      files.append(_in_project(page_tree.DOCS + file.src_uri, root, config))
+  for path in page_tree.find_outside(config.nav, root):
+    files.append(_in_project(path, root, config))
+  for path, text in api_pages.build_pages().items():
+    files.append(File.generated(config, path, content=text))
+  pages = [file.src_uri for file in files.documentation_pages()]
+  config.nav = page_tree.expand(config.nav, pages)
+  return files
+
+
+def on_page_markdown(
+    markdown: str, page: Page, config: MkDocsConfig, files: Files
+) -> str:
+  """Gives the room of the navigation to a page that is alone in its tab."""
+  del config, files  # Unused.
+  if page.parent is None:
+    page.meta['hide'] = ['navigation']
+  return markdown
+
+
+def _in_project(path: str, root: pathlib.Path, config: MkDocsConfig) -> File:
+  """Returns a file under its path in the project."""
+  file = File(path, str(root), config.site_dir, config.use_directory_urls)
+  file.dest_uri = page_tree.site_path(file.dest_uri)
+  return file

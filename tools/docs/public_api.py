@@ -1,0 +1,229 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Finds the public names of the packages, without importing them.
+
+Public are the names that a package imports in its `__init__.py`, and the
+modules that users import as such: those that lie beside the packages of
+`tff_adaptive`, unless they are programs, and those that the docstring of their
+package names in backticks. A name that begins with an underscore never is.
+"""
+
+import ast
+from collections.abc import Iterator
+import functools
+import pathlib
+import re
+from typing import NamedTuple, Optional
+
+LIBRARY = 'tff_adaptive'
+PACKAGES = (LIBRARY, 'tasks')
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+class Definition(NamedTuple):
+  """What a public name stands for.
+
+  Attributes:
+    path: Where it is defined, such as `tff_adaptive.simulation.task.Task`.
+    summary: The first line of its docstring, or the comment above it.
+  """
+
+  path: str
+  summary: str
+
+
+class PublicModule(NamedTuple):
+  """A package or module that users import.
+
+  Attributes:
+    name: Its name, such as `tff_adaptive.simulation`.
+    is_package: Whether it is a package.
+    summary: The first line of its docstring.
+    names: What its names stand for, in alphabetical order.
+  """
+
+  name: str
+  is_package: bool
+  summary: str
+  names: dict[str, Definition]
+
+
+class _Source(NamedTuple):
+  """A parsed file."""
+
+  tree: ast.Module
+  lines: list[str]
+
+  @property
+  def docstring(self) -> str:
+    return ast.get_docstring(self.tree) or ''
+
+
+@functools.lru_cache(maxsize=None)
+def find_modules(root: pathlib.Path = _ROOT) -> tuple[PublicModule, ...]:
+  """Returns what users import, by name.
+
+  Args:
+    root: The folder of the packages; by default that of the project.
+
+  Returns:
+    The packages and modules that have public names, sorted by name.
+  """
+  modules = []
+  for package in PACKAGES:
+    for path in (root / package).rglob('__init__.py'):
+      name = '.'.join(path.parent.relative_to(root).parts)
+      if not _is_private(name):
+        modules.append(_read_module(root, name))
+        modules.extend(_find_submodules(root, name))
+  return tuple(sorted(module for module in modules if module.names))
+
+
+def forget() -> None:
+  """Forgets what was read, for files that have changed since."""
+  find_modules.cache_clear()
+  _read.cache_clear()
+
+
+def find_described(modules: tuple[PublicModule, ...]) -> dict[str, str]:
+  """Returns under which of its names each definition is described.
+
+  Args:
+    modules: What users import.
+
+  Returns:
+    A name, such as `tff_adaptive.simulation.Task`, by the path of the
+    definition: of several that in the innermost package around it.
+  """
+  described: dict[str, str] = {}
+  # Modules come last, and a package before those within it.
+  for module in sorted(modules, key=lambda m: (not m.is_package, m.name)):
+    for name, definition in module.names.items():
+      is_inside = definition.path.startswith(f'{module.name}.')
+      if definition.path not in described or is_inside and module.is_package:
+        described[definition.path] = f'{module.name}.{name}'
+  return described
+
+
+def _is_private(name: str) -> bool:
+  return any(part.startswith('_') for part in name.split('.'))
+
+
+def _find_submodules(
+    root: pathlib.Path, package: str
+) -> Iterator[PublicModule]:
+  """Yields the modules of a package that users import as such."""
+  folder = root.joinpath(*package.split('.'))
+  named = re.findall(r'`(\w+)`', _read(folder / '__init__.py').docstring)
+  for path in sorted(folder.glob('*.py')):
+    if _is_private(path.stem):
+      continue
+    if path.stem in named or package == LIBRARY and not _is_program(path):
+      yield _read_module(root, f'{package}.{path.stem}')
+
+
+def _is_program(path: pathlib.Path) -> bool:
+  return "if __name__ == '__main__':" in _read(path).lines
+
+
+@functools.lru_cache(maxsize=None)
+def _read(path: pathlib.Path) -> _Source:
+  text = path.read_text(encoding='utf-8')
+  return _Source(ast.parse(text), text.splitlines())
+
+
+def _find_file(root: pathlib.Path, name: str) -> Optional[pathlib.Path]:
+  """Returns the file of a module; None if it is not of the project."""
+  path = root.joinpath(*name.split('.'))
+  for candidate in (path / '__init__.py', path.with_suffix('.py')):
+    if candidate.is_file():
+      return candidate
+  return None
+
+
+def _read_module(root: pathlib.Path, name: str) -> PublicModule:
+  path = _find_file(root, name)
+  assert path is not None
+  source = _read(path)
+  is_package = path.name == '__init__.py'
+  names = {}
+  for node in source.tree.body:
+    for public in _bound_names(node, is_package):
+      if not _is_private(public):
+        definition = _resolve(root, name, public)
+        if definition is not None:
+          names[public] = definition
+  in_order = dict(sorted(names.items(), key=lambda item: item[0].lower()))
+  summary = _first_line(source.docstring)
+  return PublicModule(name, is_package, summary, in_order)
+
+
+def _bound_names(node: ast.stmt, with_imports: bool) -> list[str]:
+  """Returns the names that a statement of a module binds."""
+  if isinstance(node, ast.ImportFrom) and with_imports:
+    return [alias.asname or alias.name for alias in node.names]
+  if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+    return [node.name]
+  if isinstance(node, ast.Assign):
+    return [t.id for t in node.targets if isinstance(t, ast.Name)]
+  if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+    return [node.target.id]
+  return []
+
+
+def _resolve(
+    root: pathlib.Path, module: str, name: str
+) -> Optional[Definition]:
+  """Returns what a name of a module is; None if it is not of the project."""
+  path = _find_file(root, module)
+  if path is None:
+    return None
+  source = _read(path)
+  for node in source.tree.body:
+    if name not in _bound_names(node, with_imports=True):
+      continue
+    if isinstance(node, ast.ImportFrom):
+      imported = {a.asname or a.name: a.name for a in node.names}[name]
+      return _resolve(root, node.module or '', imported)
+    return Definition(f'{module}.{name}', _summarize(node, source))
+  return None
+
+
+def _summarize(node: ast.stmt, source: _Source) -> str:
+  if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+    return _first_line(ast.get_docstring(node) or '')
+  return comment_above(source.lines, node.lineno)
+
+
+def _first_line(docstring: str) -> str:
+  return docstring.partition('\n')[0]
+
+
+def comment_above(lines: list[str], lineno: int) -> str:
+  """Returns the text of the comment above a line.
+
+  Args:
+    lines: The lines of the file.
+    lineno: The number of the line, from 1.
+
+  Returns:
+    The comment, without its signs, in one line; empty if there is none.
+  """
+  comment: list[str] = []
+  for line in reversed(lines[: lineno - 1]):
+    if not line.startswith('#'):
+      break
+    comment.insert(0, line.lstrip('# '))
+  return ' '.join(comment)

@@ -1,0 +1,400 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Writes the tables of docs/guide/recommended_hyperparameters.md.
+
+`python -m tools.recommended_hyperparameters` writes what stands between
+`<!-- begin NAME -->` and `<!-- end NAME -->` anew, from the presets of the
+papers, the registry of flags and the ranges of the leaderboard; with `--check`
+it only says whether the page is up to date.
+"""
+
+import argparse
+from collections.abc import Callable, Iterable, Mapping, Sequence
+import pathlib
+import re
+import sys
+import textwrap
+from typing import Any, Optional
+
+from experiments import published
+from experiments import registry
+from experiments.leaderboards import definitions
+
+PAGE = 'docs/guide/recommended_hyperparameters.md'
+_ROOT = pathlib.Path(__file__).resolve().parents[1]
+_STALE = (
+    f'{PAGE} is not what the presets say: run '
+    '`python -m tools.recommended_hyperparameters`.'
+)
+_SECTION = re.compile(r'(<!-- begin (\w+) -->\n)(.*?)(<!-- end \2 -->)', re.S)
+
+_CLIENT_RATE = 'client_learning_rate'
+_SERVER_RATE = 'server_learning_rate'
+_RATES = (_CLIENT_RATE, _SERVER_RATE)
+# Of every cell, and not of its rule.
+_OF_ALL = ('client_clip_norm', 'client_weight_decay')
+_RULES = (
+    registry.CLIENT_OPTIMIZER,
+    registry.SERVER_OPTIMIZER,
+    registry.LOSS_TERM,
+)
+_WEIGHTING = 'client_weighting'
+_WIDTH = 100
+_HEADINGS = ('method', 'client rate', 'server rate', 'epsilon', 'and')
+
+_Values = Mapping[str, published.Hyperparameter]
+
+
+def _values_of(cell: published.Cell) -> _Values:
+  return {item.name: item for item in published.hyperparameters(cell)}
+
+
+def _number(value: Any) -> str:
+  """Returns a value as the page shows it."""
+  if isinstance(value, bool):
+    return str(value).lower()
+  if isinstance(value, int):
+    return f'{value:,}'
+  text = f'{value:.3g}' if isinstance(value, float) else f'{value}'
+  return text.replace('e-0', 'e-')
+
+
+def _show(item: Optional[published.Hyperparameter], name: str = '') -> str:
+  """Returns a value with its origin, if that is not the paper."""
+  if item is None or item.value is None:
+    return ''
+  text = f'{name} {_number(item.value)}'.strip()
+  if item.origin == published.Origin.SPECIFIED:
+    return text
+  return f'{text} ({item.origin.value})'
+
+
+def _to_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+  lines = [headings, ['---'] * len(headings), *rows]
+  return ''.join(f'| {" | ".join(line)} |\n' for line in lines)
+
+
+def _epsilon_of(values: _Values) -> Optional[published.Hyperparameter]:
+  """Returns the server's epsilon, or that of the clients."""
+  for kind in (registry.SERVER_OPTIMIZER, registry.CLIENT_OPTIMIZER):
+    found = values.get(f'{values[kind].value}_epsilon')
+    if found is not None:
+      return found
+  return None
+
+
+def _is_off(name: str, value: Any) -> bool:
+  # An accumulator that starts at zero is no switch.
+  return not value and not (value == 0 and name == 'initial_second_moment')
+
+
+def _others_of(values: _Values) -> str:
+  """Returns what else a rule has, but for what is off."""
+  shown = []
+  epsilon = _epsilon_of(values)
+  for kind in _RULES:
+    rule = f'{values[kind].value}_'
+    for flag, item in values.items():
+      name = flag[len(rule) :]
+      if flag.startswith(rule) and item is not epsilon:
+        if not _is_off(name, item.value):
+          shown.append(_show(item, name))
+  shown.append(_show(values[_WEIGHTING], 'weights'))
+  schedule = values[registry.CLIENT_SCHEDULE]
+  if schedule.value != 'constant':
+    shown.append(_show(schedule))
+  return ', '.join(shown)
+
+
+def _numbers_of(values: _Values) -> tuple[str, ...]:
+  """Returns the cells of a row but for its name, see `_HEADINGS`."""
+  rates = [_show(values.get(name)) for name in _RATES]
+  return (*rates, _show(_epsilon_of(values)), _others_of(values))
+
+
+def _group(
+    cells: Iterable[published.Cell],
+    label: Callable[[published.Cell], str],
+    key: Callable[[published.Cell], Any],
+) -> dict[Any, list[str]]:
+  """Returns the labels of the cells with the same key, in their order."""
+  groups: dict[Any, list[str]] = {}
+  for cell in cells:
+    labels = groups.setdefault(key(cell), [])
+    if label(cell) not in labels:
+      labels.append(label(cell))
+  return groups
+
+
+def rates_of(table_name: str) -> str:
+  """Returns the rates of a table's methods.
+
+  Args:
+    table_name: Such as 'delta_sgd/table_1'.
+
+  Returns:
+    A row a method; more than one where a method has other numbers in some
+    columns of the table, which are named then.
+  """
+  table = published.find_table(table_name)
+  rows = []
+  for method in table.rows:
+    groups = _group(
+        [cell for cell in table.cells if cell.row == method.name],
+        lambda cell: cell.column,
+        lambda cell: _numbers_of(_values_of(cell)),
+    )
+    for numbers, names in groups.items():
+      where = _where(names, [column.name for column in table.columns])
+      rows.append((f'{method.name}{where}', *numbers))
+  return _to_table(_HEADINGS, rows)
+
+
+def _where(names: Sequence[str], columns: Sequence[str]) -> str:
+  """Returns which columns of a table are meant; empty for all."""
+  others = [column for column in columns if column not in names]
+  if not others:
+    return ''
+  if len(others) < len(names):
+    return f', but for {", ".join(others)}'
+  return f', {", ".join(names)}'
+
+
+def rates_in(method: str, table_names: Iterable[str]) -> str:
+  """Returns the rates of a method in several tables.
+
+  Args:
+    method: The name of its rows.
+    table_names: Such as 'delta_sgd/table_4'.
+
+  Returns:
+    A row a table, of its first cell of that method.
+  """
+  rows = []
+  for name in table_names:
+    table = published.find_table(name)
+    cell = next(cell for cell in table.cells if cell.row == method)
+    rows.append((table.heading, *_numbers_of(_values_of(cell))))
+  return _to_table(('source', *_HEADINGS[1:]), rows)
+
+
+def grid_of(table_name: str) -> str:
+  """Returns the rates of a table whose methods are tuned for every task.
+
+  Args:
+    table_name: Such as 'fedopt/table_1'.
+
+  Returns:
+    A row a task and a column a method: client rate, server rate and epsilon.
+    The last row has what else a method has, in its first cell.
+  """
+  table = published.find_table(table_name)
+  rows = []
+  for column in table.columns:
+    row = [column.name]
+    for method in table.rows:
+      values = _values_of(table.cell('', method.name, column.name))
+      items = [values[name] for name in _RATES] + [_epsilon_of(values)]
+      origins = {item.origin for item in items if item is not None}
+      numbers = [_number(item.value) for item in items if item is not None]
+      is_lost = published.Origin.LOST in origins
+      row.append(', '.join(numbers) + ' (lost)' * is_lost)
+    rows.append(row)
+  firsts = [
+      next(cell for cell in table.cells if cell.row == row.name)
+      for row in table.rows
+  ]
+  rows.append(['and', *(_others_of(_values_of(cell)) for cell in firsts)])
+  return _to_table(['task', *(row.name for row in table.rows)], rows)
+
+
+def _protocol_of(cell: published.Cell) -> tuple[str, ...]:
+  values = _values_of(cell)
+  task = values[registry.TASK].value
+  num_clients = values.get(f'{task}_num_clients') or values.get('num_clients')
+  also = [
+      _show(values[name], name.removeprefix('client_').replace('_', ' '))
+      for name in _OF_ALL
+      if values[name].value
+  ]
+  return (
+      f'`{task}`',
+      _show(num_clients) or 'all',
+      _show(values['clients_per_round']),
+      _show(values['client_batch_size']),
+      _show(values['client_epochs']),
+      _show(values['total_rounds']),
+      ', '.join(also),
+  )
+
+
+def protocols_of(*table_names: str) -> str:
+  """Returns the numbers of training of the tables' columns.
+
+  Args:
+    *table_names: Such as 'delta_sgd/table_1'.
+
+  Returns:
+    A row for all columns of a group that share their numbers.
+  """
+  rows = []
+  for name in table_names:
+    table = published.find_table(name)
+    groups = _group(
+        table.cells,
+        lambda cell: cell.column,
+        lambda cell: (_shown_group(cell), *_protocol_of(cell)),
+    )
+    for (group, *numbers), columns in groups.items():
+      shown = ', '.join(columns) + (f'; {group}' if group else '')
+      rows.append((table.heading, shown, *numbers))
+  headings = (
+      'source',
+      'as named there',
+      '`--task`',
+      'clients',
+      'a round',
+      'batch',
+      'epochs',
+      'rounds',
+      'also',
+  )
+  return _to_table(headings, rows)
+
+
+def _shown_group(cell: published.Cell) -> str:
+  """Returns the group, unless it is about the partition alone."""
+  return '' if cell.group.startswith('alpha') else cell.group
+
+
+def commands_of(*places: tuple[str, str, str, str]) -> str:
+  """Returns the commands of cells.
+
+  Args:
+    *places: Table, group, row and column of each.
+
+  Returns:
+    A block for bash.
+  """
+  lines = []
+  for name, *place in places:
+    cell = published.find_table(name).cell(*place)
+    command = f'.venv/bin/{published.build_command(cell)}'
+    # With room for the sign that a line goes on.
+    lines += [' \\\n    '.join(_wrap(command)), '\n']
+  return f'```bash\n{"".join(lines)}```\n'
+
+
+def _wrap(command: str) -> list[str]:
+  return textwrap.wrap(
+      command, _WIDTH - 6, break_long_words=False, break_on_hyphens=False
+  )
+
+
+def defaults() -> str:
+  """Returns the library's defaults, and where to search.
+
+  Returns:
+    A row a method of the leaderboard.
+  """
+  rows = []
+  for method in definitions.load().methods.values():
+    choices, _ = published.parse_flags(['--task=digits', *method.flags])
+    values: dict[str, Any] = {}
+    for kind in _RULES:
+      values.update(choices[kind].hparams())
+    server, client = (
+        choices[kind].row.name
+        for kind in (registry.SERVER_OPTIMIZER, registry.CLIENT_OPTIMIZER)
+    )
+    epsilon = values.get(f'{server}_epsilon', values.get(f'{client}_epsilon'))
+    numbers = [*(values.get(name) for name in _RATES), epsilon]
+    search = ', '.join(f'`{item.text}`' for item in method.search)
+    shown = ('' if n is None else _number(n) for n in numbers)
+    flags = ' '.join(f'`{flag}`' for flag in method.flags)
+    rows.append((method.name, flags, *shown, search))
+  headings = ('method', 'flags', *_HEADINGS[1:4], 'search')
+  return _to_table(headings, rows)
+
+
+_SECTIONS: Mapping[str, Callable[[], str]] = {
+    'defaults': defaults,
+    'protocols': lambda: protocols_of(
+        'fedopt/table_1',
+        'delta_sgd/table_1',
+        'delta_sgd/table_2',
+        'fedcada/table_1',
+        'fedli/table_1',
+    ),
+    'fedopt': lambda: grid_of('fedopt/table_1'),
+    'delta_sgd': lambda: rates_of('delta_sgd/table_1'),
+    'delta_sgd_with': lambda: rates_in(
+        'Delta-SGD', [f'delta_sgd/table_{number}' for number in (4, 5, 6)]
+    ),
+    'fedcada': lambda: rates_of('fedcada/table_1'),
+    'fedli': lambda: rates_of('fedli/table_1'),
+    'commands': lambda: commands_of(
+        ('fedopt/table_1', '', 'FedAdam', 'Shakespeare'),
+        ('delta_sgd/table_1', 'alpha = 0.1', 'Delta-SGD', 'MNIST'),
+        ('fedcada/table_1', 'cross-silo', 'FedCAda', 'FashionMNIST non-IID'),
+        ('fedli/table_1', '', 'LS', 'FEMNIST'),
+    ),
+}
+
+
+def fill(page: str) -> str:
+  """Returns the page with its tables as the presets have them.
+
+  Args:
+    page: The text of the page.
+
+  Returns:
+    The text with new tables.
+
+  Raises:
+    KeyError: If the page asks for a table that there is not.
+  """
+
+  def write(match: re.Match) -> str:
+    begin, name, _, end = match.groups()
+    return f'{begin}{_SECTIONS[name]()}{end}'
+
+  return _SECTION.sub(write, page)
+
+
+def main(arguments: Optional[Sequence[str]] = None) -> int:
+  """Writes or checks the page.
+
+  Args:
+    arguments: The command line; that of the process by default.
+
+  Returns:
+    The exit status, 1 if the page is to be written anew.
+  """
+  parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+  parser.add_argument('--check', action='store_true')
+  options = parser.parse_args(arguments)
+  path = _ROOT / PAGE
+  page = path.read_text(encoding='utf-8')
+  new = fill(page)
+  if options.check:
+    if new != page:
+      print(_STALE, file=sys.stderr)
+    return int(new != page)
+  path.write_text(new, encoding='utf-8')
+  return 0
+
+
+if __name__ == '__main__':
+  sys.exit(main())

@@ -1,0 +1,89 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Trains a round with the tff_adaptive that is installed.
+
+`python -I tools/train_one_round.py` uses nothing else of the checkout, and ends
+with a sentence where the library would be that of the checkout.
+"""
+
+import collections
+import os
+import pathlib
+import sys
+import warnings
+
+os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
+warnings.filterwarnings('ignore', message='pkg_resources is deprecated')
+
+# pylint: disable=g-import-not-at-top
+import numpy as np  # noqa: E402
+import tensorflow as tf  # noqa: E402
+import tensorflow_federated as tff  # noqa: E402
+
+import tff_adaptive  # noqa: E402
+from tff_adaptive import algorithms  # noqa: E402
+from tff_adaptive import optimizers  # noqa: E402
+from tff_adaptive import runtime  # noqa: E402
+
+# pylint: enable=g-import-not-at-top
+
+_ROOT = pathlib.Path(__file__).resolve().parents[1]
+_NUM_CLIENTS = 2
+
+
+def _build_model() -> tff.learning.models.FunctionalModel:
+  """Returns a linear regression with one feature."""
+  return tff.learning.models.functional_model_from_keras(
+      tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=(1,))]),
+      tf.keras.losses.MeanSquaredError(),
+      collections.OrderedDict(
+          x=tf.TensorSpec([None, 1], tf.float32),
+          y=tf.TensorSpec([None, 1], tf.float32),
+      ),
+  )
+
+
+def _build_client(slope: float) -> tf.data.Dataset:
+  """Returns the batches of a client."""
+  x = np.linspace(-1.0, 1.0, 8, dtype=np.float32)[:, np.newaxis]
+  examples = collections.OrderedDict(x=x, y=np.float32(slope) * x)
+  return tf.data.Dataset.from_tensor_slices(examples).batch(4)
+
+
+def main():
+  """Trains and says with what.
+
+  Raises:
+    SystemExit: If the library is not installed but that of the checkout, or the
+      round came to nothing.
+  """
+  package = pathlib.Path(tff_adaptive.__file__).resolve().parent
+  if package == _ROOT / 'tff_adaptive':
+    sys.exit(f'tff_adaptive is imported from the checkout, {package}.')
+  print(f'imported: tff_adaptive {tff_adaptive.__version__} from {package}')
+  process = algorithms.build_fed_opt(
+      _build_model(), optimizers.build_delta_sgd()
+  )
+  clients = [_build_client(1.0 + number) for number in range(_NUM_CLIENTS)]
+  runtime.set_compiled_context(strict=True)
+  output = process.next(process.initialize(), clients)
+  counts = output.metrics['client_work']['clients']
+  moved = float(output.metrics['finalizer']['update_norm'])
+  if not moved > 0.0:
+    sys.exit(f'The round has moved the weights by {moved}: {counts}.')
+  print(f'trained: a round of Delta-SGD on {_NUM_CLIENTS} clients')
+
+
+if __name__ == '__main__':
+  main()
