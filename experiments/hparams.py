@@ -274,8 +274,11 @@ def read_choices(
       a number is impossible.
 
   Example:
-    >>> choices = read_choices()
-    >>> choices['client_optimizer'].build()
+    >>> values = flags.FlagValues()
+    >>> hparam_flags.define(values)
+    >>> _ = values(['train', '--task=digits'])
+    >>> read_choices(values)['client_optimizer'].row.name
+    'delta_sgd'
   """
   chosen = _choose_all(flag_values)
   given: dict[str, dict[str, Any]] = {kind: {} for kind in chosen}

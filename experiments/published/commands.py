@@ -111,8 +111,8 @@ def build_sweep_command(cell: tables.Cell, seeds: Sequence[int]) -> str:
   Example:
 
     >>> cell = published.find_table('delta_sgd/table_7').cells[0]
-    >>> build_sweep_command(cell, [1, 2])
-    "python -m experiments.sweep --table=delta_sgd/table_7 --rows=SGD ..."
+    >>> print(build_sweep_command(cell, [1, 2])[:52])
+    python -m experiments.sweep --table=delta_sgd/table_
   """
   names = {'groups': cell.group, 'rows': cell.row, 'columns': cell.column}
   return shlex.join(

@@ -58,9 +58,9 @@ class ExpectedTimes:
 
   Example:
 
-    >>> times = ExpectedTimes(pathlib.Path('runs'))
-    >>> times.describe(cell, seeds=3)
-    '1 h 40 min'
+    >>> cell = published.find_table('delta_sgd/table_7').cells[0]
+    >>> ExpectedTimes(pathlib.Path('nothing_there')).describe(cell, seeds=3)
+    'unknown'
   """
 
   def __init__(self, runs_dir: pathlib.Path):

@@ -166,6 +166,13 @@ def _stack(
   if not tensors:
     shape = [0, *(size or 0 for size in spec.shape)]
     return LeafTensors(STACKED, (tf.zeros(shape, spec.dtype),))
+  shapes = sorted({tuple(tensor.shape) for tensor in tensors})
+  if len(shapes) > 1:
+    raise ValueError(
+        f"The clients' values of type {leaf_type} must have one shape on the "
+        f'compiled runtime, found {shapes[0]} and {shapes[1]}; pad them, or '
+        'use `runtime.native_context`.'
+    )
   return LeafTensors(STACKED, (tf.stack(tensors),))
 
 

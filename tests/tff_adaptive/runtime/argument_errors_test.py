@@ -51,6 +51,26 @@ class ArgumentsTest(compiled_testing.TestCase):
         dataset, 'must be a list', f'found {type(dataset).__name__}'
     )
 
+  def test_values_of_several_shapes(self):
+
+    @tff.federated_computation(
+        tff.FederatedType(tff.TensorType(np.float32, [None, 2]), tff.CLIENTS)
+    )
+    def count(arrays):
+      size = tff.tensorflow.computation(
+          lambda array: tf.cast(tf.size(array), tf.float32)
+      )
+      return tff.federated_sum(tff.federated_map(size, arrays))
+
+    arrays = [np.ones([rows, 2], np.float32) for rows in (3, 1, 3)]
+    with compiled_testing.installed():
+      self.assertEqual(count(arrays[::2]), 12.0)
+      with self.assertRaisesRegex(
+          ValueError,
+          r'float32\[\?,2\] must have one shape .* \(1, 2\) and \(3, 2\)',
+      ):
+        count(arrays)
+
   def test_dataset_of_other_shapes(self):
     dataset = tf.data.Dataset.from_tensor_slices(
         _Dict(x=np.zeros([3, 7], np.float32), y=np.zeros([3], np.int32))
