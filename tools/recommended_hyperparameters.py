@@ -39,9 +39,7 @@ _STALE = (
 )
 _SECTION = re.compile(r'(<!-- begin (\w+) -->\n)(.*?)(<!-- end \2 -->)', re.S)
 
-_CLIENT_RATE = 'client_learning_rate'
-_SERVER_RATE = 'server_learning_rate'
-_RATES = (_CLIENT_RATE, _SERVER_RATE)
+_RATES = ('client_learning_rate', 'server_learning_rate')
 # Of every cell, and not of its rule.
 _OF_ALL = ('client_clip_norm', 'client_weight_decay')
 _RULES = (

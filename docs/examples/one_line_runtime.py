@@ -42,7 +42,7 @@ def main():
     weights, seconds = stock_pipeline.train(
         process,
         clients,
-        num_rounds=6,
+        num_rounds=4,
         clients_per_round=stock_pipeline.NUM_CLIENTS,
     )
     # The first round also traces the computations.

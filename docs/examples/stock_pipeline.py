@@ -30,6 +30,7 @@ import tensorflow_federated as tff
 NUM_CLIENTS = 40
 _NUM_PIXELS = 64
 _NUM_CLASSES = 10
+_NUM_TRAIN = 1437
 _CLASSES_PER_CLIENT = 4
 _SEED = 1
 
@@ -47,29 +48,27 @@ def load_digits() -> tuple[tff.simulation.datasets.ClientData, Examples]:
   examples = collections.OrderedDict(
       x=(digits.data / 16).astype(np.float32), y=digits.target.astype(np.int32)
   )
-  rows = np.arange(len(digits.target))
-  is_test = rows % 5 == 0
-  train_rows = rows[~is_test]
+  rows = np.random.default_rng(_SEED).permutation(len(digits.target))
+  train_rows, test_rows = rows[:_NUM_TRAIN], rows[_NUM_TRAIN:]
   by_class = train_rows[np.argsort(digits.target[train_rows], kind='stable')]
   shards = np.array_split(by_class, _CLASSES_PER_CLIENT * NUM_CLIENTS)
   clients = {
-      f'client_{i:02d}': _take(examples, np.concatenate(shards[i::NUM_CLIENTS]))
+      f'client_{i:02d}': _take(
+          examples, np.sort(np.concatenate(shards[i::NUM_CLIENTS]))
+      )
       for i in range(NUM_CLIENTS)
   }
   train = tff.simulation.datasets.TestClientData(clients)
-  return train, _take(examples, rows[is_test])
+  return train, _take(examples, test_rows)
 
 
 def batch_clients(
     train: tff.simulation.datasets.ClientData,
 ) -> dict[str, tf.data.Dataset]:
   """Returns the batches of every client, of two epochs, always in one order."""
-  shuffled = train.preprocess(
-      lambda data: data.shuffle(100, seed=_SEED, reshuffle_each_iteration=False)
-  )
   return {
       client_id: (
-          shuffled.create_tf_dataset_for_client(client_id).batch(10).repeat(2)
+          train.create_tf_dataset_for_client(client_id).batch(10).repeat(2)
       )
       for client_id in train.client_ids
   }

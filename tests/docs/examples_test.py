@@ -39,9 +39,12 @@ _TIMEOUT_SECONDS = 1800
 _MARK = 'TFF_ADAPTIVE_EXAMPLES_TEST'
 _NUMBER = re.compile(r'\d+\.\d+')
 
-# Runs programs one after the other, to import TFF only once.
+# Runs programs one after the other, to import TFF only once. A shell starts
+# what runs in its background with SIGINT ignored; TFF ends its worker by that
+# signal and waits for it.
 _RUN_ALL = """
-import runpy, sys
+import runpy, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
 _, folder, *names = sys.argv
 sys.path[0] = folder
 for name in names:
@@ -131,7 +134,7 @@ class IntegrationTest(absltest.TestCase):
     )
     sgd, delta_sgd = map(float, lines.values())
     self.assertGreater(sgd, 0.5)
-    self.assertGreater(delta_sgd, 0.75)
+    self.assertGreater(delta_sgd, 0.8)
     self.assertGreater(delta_sgd, sgd)
 
   def test_weights_of_both_runtimes_agree(self):

@@ -282,11 +282,26 @@ def set_ray_context(**kwargs: Any) -> RayContext:
 
 
 @contextlib.contextmanager
-def ray_context(**kwargs: Any) -> Iterator[RayContext]:
+def ray_context(
+    *,
+    address: Optional[str] = None,
+    num_workers: Optional[int] = None,
+    cpus_per_worker: int = 1,
+    devices: str = _CPU,
+    plan: str = plans.AUTO,
+    strict: bool = False,
+    seed: Optional[int] = None,
+) -> Iterator[RayContext]:
   """Shares the clients of TFF computations within a `with` block.
 
   Args:
-    **kwargs: See `create_ray_context`.
+    address: See `create_ray_context`.
+    num_workers: See `create_ray_context`.
+    cpus_per_worker: See `create_ray_context`.
+    devices: See `create_ray_context`.
+    plan: See `create_ray_context`.
+    strict: See `create_ray_context`.
+    seed: See `create_ray_context`.
 
   Yields:
     The context, which is installed for the calling thread.
@@ -306,7 +321,15 @@ def ray_context(**kwargs: Any) -> Iterator[RayContext]:
       output = process.next(state, cohort)
     ```
   """
-  context = create_ray_context(**kwargs)
+  context = create_ray_context(
+      address=address,
+      num_workers=num_workers,
+      cpus_per_worker=cpus_per_worker,
+      devices=devices,
+      plan=plan,
+      strict=strict,
+      seed=seed,
+  )
   try:
     with tff.framework.get_context_stack().install(context):
       yield context
