@@ -39,12 +39,9 @@ _TIMEOUT_SECONDS = 1800
 _MARK = 'TFF_ADAPTIVE_EXAMPLES_TEST'
 _NUMBER = re.compile(r'\d+\.\d+')
 
-# Runs programs one after the other, to import TFF only once. A shell starts
-# what runs in its background with SIGINT ignored; TFF ends its worker by that
-# signal and waits for it.
+# Runs programs one after the other, to import TFF only once.
 _RUN_ALL = """
-import runpy, signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)
+import runpy, sys
 _, folder, *names = sys.argv
 sys.path[0] = folder
 for name in names:

@@ -32,6 +32,7 @@ from absl import logging
 import tensorflow_federated as tff
 
 from tff_adaptive import _compat
+from tff_adaptive.runtime import default_context
 from tff_adaptive.runtime import devices as devices_lib
 from tff_adaptive.runtime import errors
 from tff_adaptive.runtime import map_reduce_forms
@@ -371,7 +372,7 @@ def set_compiled_context(**kwargs: Any) -> CompiledContext:
     ```
   """
   context = create_compiled_context(**kwargs)
-  tff.framework.set_default_context(context)
+  default_context.install(context)
   return context
 
 

@@ -146,6 +146,32 @@ class ProcessesTest(tf.test.TestCase, parameterized.TestCase):
   def test_none_outlives_the_program_either(self, kind, how):
     self._check(kind, how)
 
+  def test_tffs_worker_that_ignores_sigint_is_not_waited_for(self):
+    program = """
+import signal
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+import numpy as np
+import tensorflow_federated as tff
+from experiments import command_line
+from tff_adaptive import runtime
+double = tff.tensorflow.computation(lambda x: 2 * x, np.int32)
+assert double(1) == 2
+runtime.set_compiled_context()
+print(double(2), flush=True)
+command_line.free_default_context()
+"""
+    result = subprocess.run(
+        [sys.executable, '-c', program],
+        cwd=_ROOT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    self.assertEqual(result.returncode, 0, result.stderr)
+    self.assertEqual(result.stdout.splitlines()[-1], '4')
+
 
 if __name__ == '__main__':
   tf.test.main()

@@ -22,6 +22,7 @@ from tensorflow.python.util import _pywrap_util_port
 import tensorflow_federated as tff
 
 from tff_adaptive.runtime import compiled
+from tff_adaptive.runtime import default_context
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import values
 from tff_adaptive.runtime.scale_out import clusters
@@ -277,7 +278,7 @@ def set_ray_context(**kwargs: Any) -> RayContext:
     ```
   """
   context = create_ray_context(**kwargs)
-  tff.framework.set_default_context(context)
+  default_context.install(context)
   return context
 
 
