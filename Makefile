@@ -17,7 +17,7 @@
 PYTHON ?=
 export PYTHON
 
-SOURCES := tff_adaptive tasks experiments tests tools
+SOURCES := tff_adaptive tasks experiments tests tools docs/examples
 # In the order of collection: the files that take long come first.
 PYTEST := .venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 

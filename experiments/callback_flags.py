@@ -22,6 +22,7 @@ from absl import flags
 
 from experiments import hparam_errors
 
+# What --early_stopping_patience and --keep_best watch, if nothing else is said.
 DEFAULT_METRIC = 'evaluation/accuracy'
 
 _MAX_AVERAGED_ROUNDS = 1000

@@ -38,7 +38,8 @@ DEFAULT_ROWS = {
     registry.SERVER_SCHEDULE: 'constant',
     registry.RUNTIME: 'compiled',
 }
-# What --early_stopping_patience and --keep_best watch, if nothing else is said.
+
+_MODULES = (fault_flags, privacy_flags, evaluation_flags, callback_flags)
 
 # A kind, one of its rows, and an argument of that.
 _Use = tuple[str, registry.Row, registry.Argument]
@@ -240,8 +241,8 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
   _define_choices(flag_values)
   _define_protocol(flag_values)
   _define_clients(flag_values)
-  fault_flags.define(flag_values)
-  privacy_flags.define(flag_values)
-  evaluation_flags.define(flag_values)
-  callback_flags.define(flag_values)
+  for module in _MODULES:
+    module.define(flag_values)
+    # So that --help shows its flags too.
+    flags.adopt_module_key_flags(module, flag_values)
   _define_environment(flag_values)

@@ -60,7 +60,7 @@ _NOT_RUN = {
 _RUN_AFTER_ALL = '--flagfile=experiments/presets/demo.flags'
 _BINARIES = ('benchmark', 'export', 'report', 'sweep', 'trace', 'train')
 # Of absl, of other programs.
-_OTHER_FLAGS = ('help', 'helpfull', 'flagfile', 'logdir', 'list')
+_OTHER_FLAGS = ('help', 'flagfile', 'logdir', 'list')
 
 
 def _commands(page):
@@ -133,7 +133,7 @@ class GuideTest(parameterized.TestCase):
       package, _, binary = module.rpartition('.')
       if package != 'experiments' or 'error:' in command.shown:
         continue
-      if '--helpfull' in arguments:
+      if '--help' in arguments:
         continue
       before = os.getcwd()
       os.chdir(page_testing.ROOT)

@@ -24,7 +24,14 @@ _HEADER = ''.join(
     pathlib.Path(__file__).read_text().splitlines(keepends=True)[:13]
 )
 _FILES = ('.ci/run', 'BUILD', 'Makefile', 'pyproject.toml', 'setup.cfg')
-_FOLDERS = ('tff_adaptive', 'tasks', 'experiments', 'tests', 'tools')
+_FOLDERS = (
+    'tff_adaptive',
+    'tasks',
+    'experiments',
+    'tests',
+    'tools',
+    'docs/examples',
+)
 _SUFFIXES = ('.py', '.sh')
 
 

@@ -78,7 +78,8 @@ class _AdaAlter(
   def next(
       self, state, weights, gradients, *, value=None, value_and_grad_fn=None
   ):
-    del value, value_and_grad_fn  # Unused.
+    del value_and_grad_fn  # Unused.
+    federated_optimizer.check_caller('AdaAlter', value)
     gradients = optimizer.dense_gradients(weights, gradients)
     optimizer.check_moments(weights, state, _MOMENT_KEYS)
 

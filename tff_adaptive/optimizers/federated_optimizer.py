@@ -21,7 +21,7 @@ participation.
 
 import abc
 import collections
-from typing import Any, TypeVar
+from typing import Any, Optional, TypeVar
 
 import tensorflow as tf
 
@@ -33,6 +33,28 @@ Hparams = TypeVar('Hparams')
 
 # Names to structures of tensors.
 Parts = collections.OrderedDict[str, Any]
+
+
+def check_caller(name: str, value: Optional[tf.Tensor]):
+  """Raises where `next` is called by a loop that starts and finishes no rounds.
+
+  Stock TFF's loops make the state anew on every client in every round, without
+  a word: SCAFFOLD would be SGD there. They never give a loss.
+
+  Args:
+    name: What the rule is called, for the error.
+    value: What `next` was given.
+
+  Raises:
+    ValueError: If there is no value.
+  """
+  if value is None:
+    raise ValueError(
+        f'{name} begins each round from what the server or the client kept of '
+        'the one before, which only the client work of this library brings; '
+        'the caller of `next` gave no `value`, so it is another one: train '
+        'with `tff_adaptive.algorithms`.'
+    )
 
 
 class FederatedOptimizer(optimizer.ExtraArgsOptimizer[State, Weights, Hparams]):
@@ -50,7 +72,8 @@ class FederatedOptimizer(optimizer.ExtraArgsOptimizer[State, Weights, Hparams]):
   and then, on the server, `shared = update_shared(shared, mean of sent, ...)`.
   A client that is not healthy sends nothing and keeps what it had. In a round
   without a healthy client, or with a result that is not finite, `shared` stays;
-  only the round number moves on.
+  only the round number moves on. A rule calls `check_caller` in `next`, so that
+  a loop that leaves out the other calls is not taken for a training.
 
   Attributes:
     averages_uniformly: Whether every healthy client counts the same in the mean

@@ -113,7 +113,8 @@ class _ScaffoldSGD(
   def next(
       self, state, weights, gradients, *, value=None, value_and_grad_fn=None
   ):
-    del value, value_and_grad_fn  # Unused.
+    del value_and_grad_fn  # Unused.
+    federated_optimizer.check_caller('SCAFFOLD', value)
     gradients = optimizer.dense_gradients(weights, gradients)
     optimizer.check_moments(weights, state, _MOMENT_KEYS)
     new_state = collections.OrderedDict(state)

@@ -78,6 +78,19 @@ class StockFedAvgTest(tf.test.TestCase, parameterized.TestCase):
           server_optimizer_fn=build(),
       )
 
+  @parameterized.named_parameters(
+      ('scaffold', optimizers.build_scaffold_sgd(2), 'SCAFFOLD'),
+      ('fedcada', optimizers.build_fedcada_adam(0.1), 'FedCAda'),
+      ('adaalter', optimizers.build_adaalter(), 'AdaAlter'),
+  )
+  def test_client_rule_across_rounds_says_what_to_do(self, rule, name):
+    with self.assertRaisesRegex(
+        ValueError, f'{name} begins each round .*tff_adaptive.algorithms'
+    ):
+      tff.learning.algorithms.build_weighted_fed_avg(
+          testing.functional_model(), client_optimizer_fn=rule
+      )
+
 
 if __name__ == '__main__':
   tf.test.main()

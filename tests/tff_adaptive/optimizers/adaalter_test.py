@@ -19,6 +19,7 @@ import pytest
 import tensorflow as tf
 
 from tests.tff_adaptive.optimizers import federated_testing
+from tests.tff_adaptive.optimizers import rules_testing
 from tff_adaptive import optimizers
 
 _COHORT = {
@@ -87,8 +88,11 @@ class AdaAlterTest(tf.test.TestCase, parameterized.TestCase):
     optimizer = optimizers.build_adaalter()
     specs = (tf.TensorSpec([1], tf.float32), tf.TensorSpec([], tf.float32))
     state = optimizer.initialize(specs)
-    state, weights = optimizer.next(
-        state, (tf.ones([1]), tf.constant(2.0)), (None, tf.constant(3.0))
+    state, weights = rules_testing.next_step(
+        optimizer,
+        state,
+        (tf.ones([1]), tf.constant(2.0)),
+        lambda _: (None, tf.constant(3.0)),
     )
     self.assertAllEqual(weights[0], [1.0])
     sent, kept = optimizer.finish_round(state)

@@ -21,6 +21,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests.tff_adaptive.optimizers import rules_testing
 from tff_adaptive import optimizers
 from tff_adaptive import runtime
 
@@ -51,7 +52,9 @@ def _take_steps(optimizer):
   state = optimizer.initialize(_SPECS)
   for seed in (1, 2, 3):
     gradients = tuple(map(tf.constant, _vectors(seed)))
-    state, weights = optimizer.next(state, weights, gradients)
+    state, weights = rules_testing.next_step(
+        optimizer, state, weights, lambda _, found=gradients: found
+    )
   return state, weights
 
 

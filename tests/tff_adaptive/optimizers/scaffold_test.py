@@ -21,6 +21,7 @@ import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.optimizers import federated_testing
+from tests.tff_adaptive.optimizers import rules_testing
 from tff_adaptive import algorithms
 from tff_adaptive import optimizers
 from tff_adaptive import runtime
@@ -114,7 +115,9 @@ class ScaffoldTest(tf.test.TestCase, parameterized.TestCase):
         {'control': (tf.constant(1.0),)},
         tf.constant(1),
     )
-    state, (weight,) = optimizer.next(state, (tf.constant(7.0),), (None,))
+    state, (weight,) = rules_testing.next_step(
+        optimizer, state, (tf.constant(7.0),), lambda _: (None,)
+    )
     self.assertEqual(weight, 6.0)
     sent, kept = optimizer.finish_round(state)
     self.assertEqual(sent['control'][0], -1.0)
