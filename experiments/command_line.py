@@ -127,7 +127,10 @@ def free_default_context():
     def invoke(self, comp, arg):
       raise RuntimeError(f'the program is at its end, nothing can run {comp}')
 
-  tff.framework.set_default_context(NoContext())
+  # TFF is imported already, so this costs nothing.
+  from tff_adaptive.runtime import default_context  # pylint: disable=import-outside-toplevel
+
+  default_context.install(NoContext())
   gc.collect()
 
 

@@ -146,8 +146,9 @@ class ProcessesTest(tf.test.TestCase, parameterized.TestCase):
   def test_none_outlives_the_program_either(self, kind, how):
     self._check(kind, how)
 
-  def test_tffs_worker_that_ignores_sigint_is_not_waited_for(self):
-    program = """
+  @parameterized.parameters('runtime.set_compiled_context()', '')
+  def test_tffs_worker_that_ignores_sigint_is_not_waited_for(self, line):
+    program = f"""
 import signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 import numpy as np
@@ -156,7 +157,7 @@ from experiments import command_line
 from tff_adaptive import runtime
 double = tff.tensorflow.computation(lambda x: 2 * x, np.int32)
 assert double(1) == 2
-runtime.set_compiled_context()
+{line}
 print(double(2), flush=True)
 command_line.free_default_context()
 """
