@@ -18,7 +18,6 @@ No TensorFlow is imported here.
 
 from collections.abc import Callable, Iterator, Sequence
 import contextlib
-import gc
 import os
 import pathlib
 import sys
@@ -113,25 +112,14 @@ def _exit(code: int, sentence: str):
 
 
 def free_default_context():
-  """Frees TFF's own default context, if TFF was imported.
+  """Frees TFF's default context, if TFF was imported, and keeps it silent.
 
-  At the end of the interpreter its destructor fails and prints a traceback
-  behind the last line. No TFF computation can run afterwards.
+  No TFF computation can run afterwards.
   """
-  tff = sys.modules.get('tensorflow_federated')
-  if tff is None:
-    return
+  if 'tensorflow_federated' in sys.modules:
+    from tff_adaptive.runtime import default_context  # pylint: disable=import-outside-toplevel
 
-  class NoContext(tff.framework.SyncContext):
-
-    def invoke(self, comp, arg):
-      raise RuntimeError(f'the program is at its end, nothing can run {comp}')
-
-  # TFF is imported already, so this costs nothing.
-  from tff_adaptive.runtime import default_context  # pylint: disable=import-outside-toplevel
-
-  default_context.install(NoContext())
-  gc.collect()
+    default_context.free()
 
 
 def run(main: Callable[[], Any]):

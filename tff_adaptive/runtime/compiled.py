@@ -338,6 +338,7 @@ def create_compiled_context(
   """
   device = devices_lib.choose(devices)
   plans.choose(plan, device, num_weights=0)  # Raises if there is no such plan.
+  default_context.free_at_exit()
   return CompiledContext(device, plan, strict=strict, seed=check_seed(seed))
 
 

@@ -13,7 +13,10 @@
 # limitations under the License.
 """Taking the place of TFF's own default context."""
 
+import atexit
 from collections.abc import Iterator
+import functools
+import gc
 import os
 import pathlib
 import signal
@@ -37,6 +40,29 @@ def install(context: tff.framework.SyncContext) -> None:
   for process_id in _deaf_workers():
     os.kill(process_id, signal.SIGKILL)
   tff.framework.set_default_context(context)
+
+
+class _NoContext(tff.framework.SyncContext):
+  """What is left at the end of a program."""
+
+  def invoke(self, comp, arg):
+    raise RuntimeError(f'the program is at its end, nothing can run {comp}')
+
+
+def free() -> None:
+  """Frees TFF's default context; no TFF computation can run afterwards.
+
+  At the end of the interpreter the destructor of TFF's own context fails: it
+  prints a traceback behind the program's last line, and its worker stays.
+  """
+  install(_NoContext())
+  gc.collect()
+
+
+@functools.cache
+def free_at_exit() -> None:
+  """Has the default context freed before the interpreter ends."""
+  atexit.register(free)
 
 
 def _deaf_workers() -> Iterator[int]:

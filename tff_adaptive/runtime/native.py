@@ -34,6 +34,7 @@ import grpc
 import portpicker
 import tensorflow_federated as tff
 
+from tff_adaptive.runtime import default_context
 from tff_adaptive.runtime import native_seeds
 from tff_adaptive.simulation import cohort as cohort_lib
 
@@ -203,6 +204,7 @@ def create_native_context(
     close()
     ```
   """
+  default_context.free_at_exit()
   worker = _Worker(max_concurrent_computation_calls)
   _workers.add(worker)
 

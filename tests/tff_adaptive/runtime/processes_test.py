@@ -49,10 +49,7 @@ double_all = tff.federated_computation(
 )
 with contextlib.ExitStack() as stack:
   if kind == 'native':
-    context = stack.enter_context(runtime.native_context())
-    # The default context that TFF makes when it is imported fails, and says so,
-    # if it lives until the interpreter ends.
-    tff.framework.set_default_context(context)
+    stack.enter_context(runtime.native_context())
   else:
     # Nothing closes it.
     runtime.set_compiled_context()
@@ -146,32 +143,45 @@ class ProcessesTest(tf.test.TestCase, parameterized.TestCase):
   def test_none_outlives_the_program_either(self, kind, how):
     self._check(kind, how)
 
-  @parameterized.parameters('runtime.set_compiled_context()', '')
-  def test_tffs_worker_that_ignores_sigint_is_not_waited_for(self, line):
-    program = f"""
+  def _run_to_the_end(self, program: str) -> subprocess.CompletedProcess:
+    result = subprocess.run(
+        [sys.executable, '-c', program],
+        cwd=_ROOT,
+        env=dict(os.environ, TF_CPP_MIN_LOG_LEVEL='3', PYTHONWARNINGS='ignore'),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    self.assertEqual(result.returncode, 0, result.stderr)
+    return result
+
+  @parameterized.parameters('set_compiled_context', 'create_compiled_context')
+  def test_tffs_worker_that_ignores_sigint_is_not_waited_for(self, function):
+    result = self._run_to_the_end(f"""
 import signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 import numpy as np
 import tensorflow_federated as tff
-from experiments import command_line
 from tff_adaptive import runtime
 double = tff.tensorflow.computation(lambda x: 2 * x, np.int32)
 assert double(1) == 2
-{line}
+runtime.{function}()
 print(double(2), flush=True)
-command_line.free_default_context()
-"""
-    result = subprocess.run(
-        [sys.executable, '-c', program],
-        cwd=_ROOT,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    self.assertEqual(result.returncode, 0, result.stderr)
+""")
     self.assertEqual(result.stdout.splitlines()[-1], '4')
+
+  @parameterized.parameters('compiled_context', 'native_context')
+  def test_tff_says_nothing_at_the_end_of_a_program(self, function):
+    result = self._run_to_the_end(f"""
+import numpy as np
+import tensorflow_federated as tff
+from tff_adaptive import runtime
+with runtime.{function}():
+  print(tff.tensorflow.computation(lambda x: 2 * x, np.int32)(2))
+""")
+    self.assertEqual((result.stdout, result.stderr), ('4\n', ''))
 
 
 if __name__ == '__main__':

@@ -214,6 +214,7 @@ def create_ray_context(
       on_error.callback(clusters.disconnect)
     pool = _start_workers(num_workers, cpus_per_worker, device)
     on_error.pop_all()
+  default_context.free_at_exit()
   return RayContext(
       device,
       plan,
