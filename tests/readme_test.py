@@ -45,7 +45,8 @@ _RUN_ELSEWHERE = {
         'tests/experiments/conformance_test.py'
     ),
     '.venv/bin/python -m experiments.benchmark --workload=tiny_many,'
-    'variable_model,emnist_cnn,so_logreg --json=times.jsonl': (
+    'variable_model,ragged,emnist_cnn,so_logreg,so_logreg_words,'
+    'shakespeare_lstm --json=times.jsonl': (
         'tests/experiments/benchmark_test.py'
     ),
     '.venv/bin/python -m tasks.fetch shakespeare --data_dir=data': (

@@ -13,19 +13,15 @@
 # limitations under the License.
 """Tests that the user guide is true: its blocks, commands, flags and links."""
 
-import importlib
-import os
 import pathlib
 import re
 
-from absl import flags
 from absl.testing import absltest
 from absl.testing import parameterized
 import pytest
 
-from experiments import hparam_flags
-from experiments import published
 from tests import page_testing
+from tests.docs import flags_testing
 
 _FOLDER = 'docs/guide'
 _PAGES = tuple(
@@ -81,15 +77,6 @@ def _commands_to_run(page: str) -> list[page_testing.Block]:
   return [c for c in _commands(page) if not _test_of(c.text)]
 
 
-def _define_flags(binary: str) -> flags.FlagValues:
-  values = flags.FlagValues()
-  if binary == 'train':  # Defines its flags where it is imported.
-    hparam_flags.define(values)
-  else:
-    importlib.import_module(f'experiments.{binary}').define(values)
-  return values
-
-
 class GuideTest(parameterized.TestCase):
 
   def _assert_blocks_run(self, pages):
@@ -122,26 +109,9 @@ class GuideTest(parameterized.TestCase):
   def test_flags_exist(self, page):
     known = set(_OTHER_FLAGS)
     for binary in _BINARIES:
-      known.update(_define_flags(binary))
+      known.update(flags_testing.define_flags(binary))
     named = re.findall(r'--(?:no)?(\w+)', page_testing.read(page))
     self.assertEmpty(set(named) - known)
-
-  @parameterized.parameters(*_PAGES)
-  def test_flags_of_commands_are_accepted(self, page):
-    for command in _commands(page):
-      module, arguments = page_testing.module_and_flags(command.text)
-      package, _, binary = module.rpartition('.')
-      if package != 'experiments' or 'error:' in command.shown:
-        continue
-      if '--help' in arguments:
-        continue
-      before = os.getcwd()
-      os.chdir(page_testing.ROOT)
-      self.addCleanup(os.chdir, before)
-      if binary == 'train':
-        published.parse_flags(arguments)
-      else:
-        _define_flags(binary)([binary, *arguments])
 
   @parameterized.parameters(*_PAGES)
   def test_commands_that_are_not_run_are_run_elsewhere(self, page):

@@ -58,9 +58,9 @@ def _call(*arguments):
 
 def _page_commands():
   """The commands of the page that call the binary, as arguments."""
-  blocks = re.findall(r'^```\n(.*?)^```$', _PAGE, re.M | re.S)
+  blocks = re.findall(r'^```bash\n(.*?)^```$', _PAGE, re.M | re.S)
   commands = [shlex.split(block.replace('\\\n', ' ')) for block in blocks]
-  prefix = ['python', '-m', 'experiments.sweep']
+  prefix = ['.venv/bin/python', '-m', 'experiments.sweep']
   return [found[3:] for found in commands if found[:3] == prefix]
 
 

@@ -156,7 +156,7 @@ class DeltaSgdTest(parameterized.TestCase):
     readme = _PAPERS / 'delta_sgd' / 'README.md'
     cell = self._cell('table_1', 'SGD', 'MNIST', 'alpha = 0.1')
     self.assertIn(
-        f'\n{published.build_command(cell)}\n',
+        f'\n.venv/bin/{published.build_command(cell)}\n',
         readme.read_text(encoding='utf-8'),
     )
 
