@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 import contextlib
 import os
 import pathlib
+import select
 import sys
 import traceback
 from typing import Any
@@ -28,10 +29,14 @@ import warnings
 from absl import app
 from absl import flags
 
+from experiments import flag_errors
+
 _OUR_PACKAGES = ('experiments', 'tasks', 'tff_adaptive')
 _EXIT_ENVIRONMENT = 1
 _EXIT_USER = 2
 _EXIT_INTERRUPTED = 130
+# As of a program that the signal SIGPIPE has ended.
+_EXIT_OUTPUT_CUT = 141
 
 
 class UserError(Exception):
@@ -95,7 +100,8 @@ def _parse_flags(argv: Sequence[str]) -> list[str]:
         'with one flag a line.',
     )
   except flags.Error as error:
-    _exit(_EXIT_USER, _sentence(error))
+    sentence = flag_errors.describe(error, flags.FLAGS)
+    _exit(_EXIT_USER, _sentence(flags.Error(sentence)))
   except SystemExit:
     sys.exit(0)
   if len(arguments) > 1:
@@ -122,12 +128,40 @@ def free_default_context():
     default_context.free()
 
 
+def _is_output_cut() -> bool:
+  """Returns whether nobody reads what is printed any more."""
+  poll = select.poll()
+  try:
+    poll.register(sys.stdout.fileno(), 0)
+  except OSError:  # It is no file.
+    return False
+  return any(event & select.POLLERR for _, event in poll.poll(0))
+
+
+@contextlib.contextmanager
+def _quiet_if_output_is_cut() -> Iterator[None]:
+  """Ends without a word where nobody reads what is printed, as after `head`."""
+  try:
+    try:
+      yield
+    finally:
+      sys.stdout.flush()
+  except BrokenPipeError:
+    if not _is_output_cut():
+      raise
+    # Python flushes once more at its end.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(_EXIT_OUTPUT_CUT)
+
+
+@_quiet_if_output_is_cut()
 def run(main: Callable[[], Any]):
   """Parses the flags and runs a binary.
 
   Errors of the user end with one sentence and code 2, those of the machine with
-  one sentence and code 1, Ctrl-C with one sentence and code 130. Everything
-  else is a bug and keeps its traceback.
+  one sentence and code 1, Ctrl-C with one sentence and code 130, output that
+  nobody reads any more with code 141. Everything else is a bug and keeps its
+  traceback.
 
   Args:
     main: Takes nothing; flags are parsed when it is called.
@@ -142,6 +176,8 @@ def run(main: Callable[[], Any]):
   except (UserError, flags.Error) as error:
     _exit(_EXIT_USER, _sentence(error))
   except EnvironmentalError as error:
+    if isinstance(error.__cause__, BrokenPipeError) and _is_output_cut():
+      raise error.__cause__
     _exit(_EXIT_ENVIRONMENT, _sentence(error))
   except KeyboardInterrupt as interrupt:
     _exit(

@@ -138,15 +138,17 @@ def _examples_during_training(
   """Returns the examples of the central evaluation during the training."""
   name, size = settings.evaluation_data, settings.evaluation_examples
   if name == evaluation_flags.TRAIN:
-    if task.augmentation is not None:
+    augmentation = task.augmentation
+    if augmentation is not None and augmentation.evaluation_fn is None:
       raise ValueError(
           f'--evaluation_data={name} evaluates what is trained on, and '
           f'--task={task.name} augments that on its way into the training; '
           f'evaluate on {evaluation_flags.TEST}'
       )
-    return example_sampling.sample_client_examples(
+    examples = example_sampling.sample_client_examples(
         task.train_data, size or _SAMPLED_EXAMPLES, settings.seed
     )
+    return augmentation.for_evaluation(examples) if augmentation else examples
   examples = task.central_test
   if name == evaluation_flags.VALIDATION:
     if task.validation is None:

@@ -227,7 +227,8 @@ def _define_environment(flag_values):
       'experiment_name',
       None,
       'The folder of this run in --output_dir; a run that was interrupted goes '
-      'on from there. Default: TASK.ALGORITHM.CLIENT.SERVER.',
+      'on from there. Default: TASK.ALGORITHM.CLIENT.SERVER, and .LOSS_TERM if '
+      'there is one.',
       flag_values=flag_values,
   )
 

@@ -350,6 +350,14 @@ def _check_data(task: registry.Row, values: Mapping[str, Any]):
     )
 
 
+def _default_name(choices: Mapping[str, Choice]) -> str:
+  rows = [choices[kind].row for kind in _NAMING_KINDS]
+  loss_term = choices[registry.LOSS_TERM].row
+  if loss_term.builder:
+    rows.append(loss_term)
+  return '.'.join(row.name for row in rows)
+
+
 def read_settings(
     choices: Mapping[str, Choice], flag_values: flags.FlagValues = flags.FLAGS
 ) -> Settings:
@@ -379,9 +387,7 @@ def read_settings(
   evaluation_flags.complete(values)
   callback_flags.complete(values)
   if values['experiment_name'] is None:
-    values['experiment_name'] = '.'.join(
-        choices[kind].row.name for kind in _NAMING_KINDS
-    )
+    values['experiment_name'] = _default_name(choices)
   parts = values['experiment_name'].split('/')
   if not all(parts) or any(part in ('.', '..') for part in parts):
     raise HparamError(

@@ -28,6 +28,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from experiments import command_line
+from experiments import folder_checks
 from experiments import hparams
 from experiments import privacy_parts
 from experiments import registry
@@ -168,11 +169,8 @@ class Replay:
       except checkpoint_files.CheckpointError as error:
         logging.warning('Skipping a checkpoint (%s).', error)
     if newest and not from_start:
-      found = ', '.join(map(str, round_nums)) or 'no round'
-      raise command_line.UserError(
-          f'{self._run.directory.path} has no checkpoint that fits before '
-          f'round {newest + 1}; there are those of {found}, and --from_start '
-          'trains from the first round on'
+      raise folder_checks.no_checkpoint_error(
+          self._run.directory.path, newest, round_nums
       )
     start = warm_start.read(
         self._run.settings.initial_weights,

@@ -29,6 +29,7 @@ import pathlib
 from absl import flags
 
 from experiments import command_line
+from experiments import folder_checks
 
 
 def define(flag_values: flags.FlagValues = flags.FLAGS):
@@ -81,7 +82,13 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
     flag_values: The parsed flags.
   """
   run = pathlib.Path(flag_values.run)
+  round_num = flag_values['round'].value
   command_line.check_run(run)
+  folder_checks.check_data_dir(flag_values.data_dir)
+  if not flag_values.from_start:
+    # What clients keep is that after the round, the steps are those within it.
+    newest = round_num if flag_values.cka else round_num - 1
+    folder_checks.check_checkpoint(run, newest)
   command_line.prepare_libraries()
   # TensorFlow takes seconds to import: not for --help and not for a typo.
   from experiments import kept_states  # pylint: disable=import-outside-toplevel
@@ -90,7 +97,7 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
   show = kept_states.draw if flag_values.cka else tracer.trace
   show(
       run,
-      flag_values['round'].value,
+      round_num,
       from_start=flag_values.from_start,
       data_dir=flag_values.data_dir,
   )

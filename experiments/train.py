@@ -27,8 +27,10 @@ import sys
 from absl import flags
 
 from experiments import command_line
+from experiments import folder_checks
 from experiments import hparam_flags
 from experiments import hparams
+from experiments import registry
 
 hparam_flags.define()
 flags.adopt_module_key_flags(hparam_flags)
@@ -39,6 +41,9 @@ def main():
   """Trains as the flags say."""
   choices = hparams.read_choices()
   settings = hparams.read_settings(choices)
+  folder_checks.check_output_dir(settings.output_dir)
+  if not choices[registry.TASK].given.get('download'):
+    folder_checks.check_data_dir(settings.data_dir)
   command_line.prepare_libraries()
   # TensorFlow takes seconds to import: not for --help and not for a typo.
   from experiments import trainer  # pylint: disable=import-outside-toplevel

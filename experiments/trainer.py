@@ -76,9 +76,11 @@ def describe(choices: _Choices) -> str:
         f'{names[registry.TASK]}: {names[registry.ALGORITHM]}, '
         f'{names[registry.CLIENT_OPTIMIZER]} on the pooled examples'
     )
+  loss_term = choices[registry.LOSS_TERM].row
+  added = f' with {loss_term.name}' if loss_term.builder else ''
   return (
       f'{names[registry.TASK]}: {names[registry.ALGORITHM]}, '
-      f'{names[registry.CLIENT_OPTIMIZER]} on the clients, '
+      f'{names[registry.CLIENT_OPTIMIZER]}{added} on the clients, '
       f'{names[registry.SERVER_OPTIMIZER]} on the server'
   )
 

@@ -191,7 +191,11 @@ def build_augmentation(
   def augment(examples, generator):
     return to_model_inputs(examples, augmentation, statistics, generator)
 
-  return augmentation_lib.Augmentation(augment, element_spec(augmentation))
+  return augmentation_lib.Augmentation(
+      augment,
+      element_spec(augmentation),
+      lambda examples: to_model_inputs(examples, augmentation, statistics),
+  )
 
 
 def element_spec(augmentation: str) -> feature_arrays.ElementSpec:

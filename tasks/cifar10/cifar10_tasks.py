@@ -169,7 +169,7 @@ def create_cifar10_task(
       norm=norm,
       augmentation=augmentation,
       seed=seed,
-      protocol=protocol or DEFAULT_PROTOCOL,
+      protocol=task.protocol_or_default(protocol, DEFAULT_PROTOCOL, clients),
   )
 
 
@@ -219,11 +219,12 @@ def create_cifar10_task_from_data(
     ...     protocol=protocol).name
     'cifar10'
   """
+  data = cifar_tasks.read_published(train_data, central_test, test_data)
   return _DATASET.build_task(
-      cifar_tasks.read_published(train_data, central_test, test_data),
+      data,
       model_id=model_id,
       norm=norm,
       augmentation=augmentation,
       seed=seed,
-      protocol=protocol or DEFAULT_PROTOCOL,
+      protocol=task.protocol_or_default(protocol, DEFAULT_PROTOCOL, data.train),
   )

@@ -194,7 +194,7 @@ def create_cifar100_task(
       norm=norm,
       augmentation=augmentation,
       seed=seed,
-      protocol=protocol or DEFAULT_PROTOCOL,
+      protocol=task.protocol_or_default(protocol, DEFAULT_PROTOCOL, data.train),
   )
 
 
@@ -254,11 +254,12 @@ def create_cifar100_task_from_data(
     ...     protocol=protocol).name
     'cifar100'
   """
+  data = cifar_tasks.read_published(train_data, central_test, test_data)
   return _DATASET.build_task(
-      cifar_tasks.read_published(train_data, central_test, test_data),
+      data,
       model_id=model_id,
       norm=norm,
       augmentation=augmentation,
       seed=seed,
-      protocol=protocol or DEFAULT_PROTOCOL,
+      protocol=task.protocol_or_default(protocol, DEFAULT_PROTOCOL, data.train),
   )

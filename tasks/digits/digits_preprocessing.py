@@ -16,6 +16,7 @@
 import collections
 
 import numpy as np
+import tensorflow as tf
 
 from tff_adaptive.simulation import feature_arrays
 from tff_adaptive.simulation import partition
@@ -23,6 +24,10 @@ from tff_adaptive.simulation import random_streams
 
 NUM_CLASSES = 10
 IMAGE_SHAPE = (8, 8, 1)
+# Of one example, as `load_digits` returns them.
+ELEMENT_SPEC = collections.OrderedDict(
+    x=tf.TensorSpec(IMAGE_SHAPE, tf.float32), y=tf.TensorSpec([], tf.int32)
+)
 TEST_FRACTION = 0.2
 
 # The split is part of the task, not of a run: accuracies of different seeds are

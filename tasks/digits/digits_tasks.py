@@ -13,15 +13,14 @@
 # limitations under the License.
 """The task of recognizing handwritten digits, with clients that differ."""
 
-from collections.abc import Mapping
 from typing import Optional, Union
-
-import numpy as np
 
 from tasks import keras_classification
 from tasks.digits import digits_models
 from tasks.digits import digits_preprocessing
 from tff_adaptive.simulation import client_data
+from tff_adaptive.simulation import data_sources
+from tff_adaptive.simulation import feature_arrays
 from tff_adaptive.simulation import task
 
 NAME = 'digits'
@@ -81,18 +80,18 @@ def create_digits_task(
   clients = digits_preprocessing.partition_digits(
       train['y'], num_clients, alpha, seed
   )
-  return create_digits_task_from_data(
+  return _create(
       client_data.PackedClientArrays.from_partition(train, clients),
       test,
-      model_id=model_id,
-      seed=seed,
-      protocol=protocol,
+      model_id,
+      seed,
+      protocol,
   )
 
 
 def create_digits_task_from_data(
-    train_data: client_data.ClientArrays,
-    central_test: Mapping[str, np.ndarray],
+    train_data: data_sources.ClientSource,
+    central_test: data_sources.ExampleSource,
     *,
     model_id: Union[digits_models.ModelID, str] = digits_models.ModelID.CNN,
     seed: int = 0,
@@ -101,10 +100,12 @@ def create_digits_task_from_data(
   """Builds the task on data of the caller's own.
 
   Args:
-    train_data: The clients, with features 'x', float32 of shape [8, 8, 1], and
-      'y', an int32 class.
-    central_test: The test set, the same features with a dimension of examples
-      in front.
+    train_data: The clients, in any form that `data_sources.read_clients` takes:
+      arrays, a file (of which a SQLite file, or one with splits, gives the
+      split 'train') or a `ClientData`. Features are those of `load_digits`: 'x'
+      of shape [8, 8, 1], numbers in [0, 1], and 'y', the class.
+    central_test: The test set, in any form that `data_sources.read_examples`
+      takes; the split 'test' of a file.
     model_id: As for `create_digits_task`.
     seed: The seed of the initial weights. Defaults to 0.
     protocol: As for `create_digits_task`.
@@ -113,27 +114,48 @@ def create_digits_task_from_data(
     The task.
 
   Raises:
+    FileNotFoundError: If a file is missing.
     TypeError: If a part has the wrong type.
-    ValueError: If the features do not fit the model, the model is unknown, or
-      the protocol wants more clients a round than there are.
+    ValueError: If the features are not those of the digits, the model is
+      unknown, or the protocol wants more clients a round than there are.
 
   Example:
 
     >>> examples = {
     ...     'x': np.zeros([3, 8, 8, 1], np.float32),
     ...     'y': np.zeros([3], np.int32)}
-    >>> clients = client_data.PackedClientArrays.from_clients({'a': examples})
     >>> protocol = task.Protocol(2, 1, clients_per_round=1, total_rounds=5)
-    >>> create_digits_task_from_data(clients, examples, protocol=protocol).name
+    >>> create_digits_task_from_data(
+    ...     {'a': examples}, examples, protocol=protocol).name
     'digits'
   """
+  clients = data_sources.read_clients(
+      train_data, digits_preprocessing.ELEMENT_SPEC, split_name='train'
+  )
+  test = data_sources.read_examples(
+      central_test,
+      digits_preprocessing.ELEMENT_SPEC,
+      split_name='test',
+      name='The central test data',
+  )
+  return _create(clients, test, model_id, seed, protocol)
+
+
+def _create(
+    train_data: client_data.ClientArrays,
+    central_test: feature_arrays.Examples,
+    model_id: Union[digits_models.ModelID, str],
+    seed: int,
+    protocol: Optional[task.Protocol],
+) -> task.Task:
+  """Builds the task on data with the features of `load_digits`."""
   return task.Task(
       name=NAME,
       functional_model=digits_models.build_functional_model(model_id, seed),
       variable_model_fn=digits_models.build_variable_model_fn(model_id, seed),
       train_data=train_data,
       central_test=central_test,
-      protocol=protocol or DEFAULT_PROTOCOL,
+      protocol=task.protocol_or_default(protocol, DEFAULT_PROTOCOL, train_data),
       num_classes=digits_preprocessing.NUM_CLASSES,
       representation_fn=keras_classification.to_representation_fn(
           digits_models.build_keras_model(model_id, seed),

@@ -141,5 +141,5 @@ def _create(
       train_data=data.train,
       central_test=data.central_test,
       test_data=data.test,
-      protocol=protocol or DEFAULT_PROTOCOL,
+      protocol=task.protocol_or_default(protocol, DEFAULT_PROTOCOL, data.train),
   )

@@ -157,7 +157,7 @@ def _create(
       train_data=data.train,
       central_test=data.central_test,
       test_data=data.test,
-      protocol=protocol or DEFAULT_PROTOCOL,
+      protocol=task.protocol_or_default(protocol, DEFAULT_PROTOCOL, data.train),
       num_classes=emnist_preprocessing.num_classes(only_digits),
       representation_fn=keras_classification.to_representation_fn(
           emnist_models.build_keras_model(*model), emnist_models.input_spec()

@@ -109,7 +109,12 @@ def create_fashion_mnist_task(
       cap=cap,
   )
   return mnist_tasks.build_image_task(
-      NAME, clients, test, model_id, seed, protocol or DEFAULT_PROTOCOL
+      NAME,
+      clients,
+      test,
+      model_id,
+      seed,
+      task.protocol_or_default(protocol, DEFAULT_PROTOCOL, clients),
   )
 
 
@@ -150,5 +155,10 @@ def create_fashion_mnist_task_from_data(
   """
   clients, test = mnist_tasks.read_images(train_data, central_test)
   return mnist_tasks.build_image_task(
-      NAME, clients, test, model_id, seed, protocol or DEFAULT_PROTOCOL
+      NAME,
+      clients,
+      test,
+      model_id,
+      seed,
+      task.protocol_or_default(protocol, DEFAULT_PROTOCOL, clients),
   )

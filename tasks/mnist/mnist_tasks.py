@@ -121,7 +121,12 @@ def create_mnist_task(
       cap=cap,
   )
   return build_image_task(
-      NAME, clients, test, model_id, seed, protocol or DEFAULT_PROTOCOL
+      NAME,
+      clients,
+      test,
+      model_id,
+      seed,
+      task.protocol_or_default(protocol, DEFAULT_PROTOCOL, clients),
   )
 
 
@@ -167,7 +172,12 @@ def create_mnist_task_from_data(
   """
   clients, test = read_images(train_data, central_test)
   return build_image_task(
-      NAME, clients, test, model_id, seed, protocol or DEFAULT_PROTOCOL
+      NAME,
+      clients,
+      test,
+      model_id,
+      seed,
+      task.protocol_or_default(protocol, DEFAULT_PROTOCOL, clients),
   )
 
 

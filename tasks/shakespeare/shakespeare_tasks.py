@@ -145,19 +145,20 @@ def create_shakespeare_task_from_data(
         sequence_length,
     )
 
+  clients = read(train_data, 'The training data')
   model_args = (model_id, seed, sequence_length)
   return task.Task(
       name=NAME,
       functional_model=shakespeare_models.build_functional_model(*model_args),
       variable_model_fn=shakespeare_models.build_variable_model_fn(*model_args),
-      train_data=read(train_data, 'The training data'),
+      train_data=clients,
       central_test=shakespeare_preprocessing.to_sequences(
           data_sources.read_examples(
               central_test, features, name='The test data'
           ),
           sequence_length,
       ),
-      protocol=protocol or DEFAULT_PROTOCOL,
+      protocol=task.protocol_or_default(protocol, DEFAULT_PROTOCOL, clients),
       test_data=None if test_data is None else read(test_data, 'The test data'),
       num_classes=shakespeare_preprocessing.NUM_TOKENS,
       representation_fn=keras_classification.to_representation_fn(

@@ -209,6 +209,8 @@ def create_stackoverflow_lr_task_from_data(
       variable_model_fn=tag_prediction_models.build_variable_model_fn(
           model_id, seed, *sizes
       ),
-      protocol=protocol or DEFAULT_PROTOCOL,
+      protocol=task.protocol_or_default(
+          protocol, DEFAULT_PROTOCOL, parts.train_data
+      ),
       **parts._asdict(),
   )

@@ -188,7 +188,9 @@ def create_stackoverflow_nwp_task_from_data(
       variable_model_fn=word_prediction_models.build_variable_model_fn(
           *model_args
       ),
-      protocol=protocol or DEFAULT_PROTOCOL,
+      protocol=task.protocol_or_default(
+          protocol, DEFAULT_PROTOCOL, parts.train_data
+      ),
       num_classes=vocab_size + word_prediction_preprocessing.NUM_SPECIAL_TOKENS,
       representation_fn=keras_classification.to_representation_fn(
           word_prediction_models.build_keras_model(*model_args),

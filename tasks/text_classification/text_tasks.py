@@ -203,7 +203,7 @@ def build_task(
       ),
       train_data=train_data,
       central_test=central_test,
-      protocol=protocol or DEFAULT_PROTOCOL,
+      protocol=task.protocol_or_default(protocol, DEFAULT_PROTOCOL, train_data),
       num_classes=dataset.num_classes,
       representation_fn=keras_classification.to_representation_fn(
           keras_model, model.input_spec

@@ -121,6 +121,42 @@ class RunTest(parameterized.TestCase):
     self.assertIn('--help', done.stdout)
     self.assertNotIn('ran\n', done.stdout)
 
+  @parameterized.named_parameters(
+      ('help', 'main = None', ['--help']),
+      ('long', 'main = lambda: [print(n) for n in range(10**6)]', []),
+      (
+          'machine',
+          'def main():\n'
+          '  with command_line.errors_as(command_line.EnvironmentalError, '
+          'OSError):\n'
+          '    [print(n) for n in range(10**6)]',
+          [],
+      ),
+  )
+  def test_output_that_nobody_reads_ends_quietly(self, code, arguments):
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [
+            sys.executable,
+            '-c',
+            f'from experiments import command_line\n{code}\n'
+            'command_line.run(main)\n',
+            *arguments,
+        ],
+        cwd=_ROOT,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(writer)
+    self.assertEqual((done.returncode, done.stderr), (141, ''))
+
+  def test_a_pipe_that_is_not_the_output_keeps_its_traceback(self):
+    with self.assertRaises(BrokenPipeError):
+      _run(_raiser(BrokenPipeError(32, 'Broken pipe')))
+
 
 class ErrorsAsTest(absltest.TestCase):
 

@@ -24,6 +24,7 @@ import pytest
 
 from experiments import registry
 from tests.experiments import trainer_testing
+from tests.experiments import training_process
 from tests.tasks import data_testing
 
 _METHODS = {
@@ -35,6 +36,7 @@ _CAPPED = ('--clients_per_round=2', '--client_batch_size=4', '--max_examples=8')
 # And all test data an hour: a few examples of four clients.
 _FEW_TEST_EXAMPLES = ('--num_clients=4', '--heldout_fraction=0.02')
 _CAPPED_DISTILBERT = (*_CAPPED, *_FEW_TEST_EXAMPLES)
+_LARGE_MODELS = ('_model=resnet18', '_model=resnet50', '_model=distilbert')
 _RUNS = (
     ('digits', ()),
     ('mnist', ()),
@@ -82,13 +84,11 @@ class EveryTaskTest(parameterized.TestCase):
   def _train(self, task, *arguments, flags=None):
     """Trains; returns the rows of its metrics and what was printed."""
     flags = data_testing.data_flags(task) if flags is None else flags
-    _, out = trainer_testing.train_as_told(
-        self.output_dir,
-        f'--task={task}',
-        '--experiment_name=run',
-        *flags,
-        *arguments,
-    )
+    told = (f'--task={task}', '--experiment_name=run', *flags, *arguments)
+    if any(argument.endswith(_LARGE_MODELS) for argument in arguments):
+      out = training_process.train(f'--output_dir={self.output_dir}', *told)
+    else:
+      _, out = trainer_testing.train_as_told(self.output_dir, *told)
     metrics = self.output_dir / 'run' / 'metrics.csv'
     with open(metrics, encoding='utf-8', newline='') as file:
       return list(csv.DictReader(file)), out

@@ -353,6 +353,15 @@ class HparamsTest(parameterized.TestCase):
     self.assertEqual(
         settings.experiment_name, 'digits.fed_opt.delta_sgd.fedavg'
     )
+    values = _parse('--loss_term=fedprox')
+    settings = hparams.read_settings(hparams.read_choices(values), values)
+    self.assertEqual(
+        settings.experiment_name, 'digits.fed_opt.delta_sgd.fedavg.fedprox'
+    )
+
+  def test_recorded_settings(self):
+    values = _parse('--total_rounds=7', '--data_dir=somewhere')
+    settings = hparams.read_settings(hparams.read_choices(values), values)
     recorded = settings.hparams()
     self.assertEqual(recorded['seed'], 0)
     self.assertNoCommonElements(

@@ -95,7 +95,11 @@ class BadInputTest(parameterized.TestCase):
       ('foreign', '--sgd_momentum=0.5', 'belongs to --client_optimizer=sgd'),
       ('negative_rate', '--client_learning_rate=-1', 'must be at least 0'),
       ('unknown_flag', '--delta_sgd_gama=1', 'delta_sgd_gamma'),
-      ('no_number', '--server_learning_rate=x', 'server_learning_rate=x'),
+      (
+          'no_number',
+          '--server_learning_rate=x',
+          '--server_learning_rate must be a number, found',
+      ),
       ('no_flag', 'digits', "flags begin with --, found 'digits'"),
       ('no_flagfile', '--flagfile=/nowhere/x.flags', '/nowhere/x.flags'),
       (

@@ -183,11 +183,12 @@ class WarmStartTest(parameterized.TestCase):
             y=tf.TensorSpec([None], tf.int32),
         ),
     )
-    process = algorithms.build_fed_opt(
-        model_fn,
-        client_optimizer=optimizers.build_sgd(0.1),
-        server_optimizer=optimizers.build_fedyogi(0.1),
-    )
+    with self.assertWarnsRegex(UserWarning, 'GroupNormalization'):
+      process = algorithms.build_fed_opt(
+          model_fn,
+          client_optimizer=optimizers.build_sgd(0.1),
+          server_optimizer=optimizers.build_fedyogi(0.1),
+      )
     weights = tff.learning.models.ModelWeights.from_model(build_keras_model())
     weights = tf.nest.map_structure(lambda leaf: leaf.numpy() + 3, weights)
     self.assertLen(weights.non_trainable, 2)

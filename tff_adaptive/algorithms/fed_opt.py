@@ -57,12 +57,7 @@ def _check_dtypes(weights_type: Any) -> None:
 
 
 def _check_server_optimizer(optimizer: Any) -> None:
-  if not isinstance(optimizer, tff.learning.optimizers.Optimizer):
-    raise TypeError(
-        'The server optimizer must be a `tff.learning.optimizers.Optimizer`, '
-        f'found {type(optimizer)}. The builders in `tff_adaptive.optimizers` '
-        'and `tff.learning.optimizers` return one.'
-    )
+  optimizer_lib.check_optimizer(optimizer, 'The server optimizer')
   if optimizer_lib.takes_extra_args(optimizer) and optimizer.evaluates_again:
     raise ValueError(
         'The server optimizer evaluates batches again, and a server has none: '

@@ -28,6 +28,7 @@ from tff_adaptive.client_works import gradients
 from tff_adaptive.client_works import local_training
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.optimizers import federated_optimizer
+from tff_adaptive.optimizers import optimizer as optimizer_lib
 
 # What a client of a personalized evaluation brings.
 TRAIN_KEY = 'train'
@@ -222,11 +223,7 @@ def _specs(weights: model_adapter.Weights) -> tuple[tf.TensorSpec, ...]:
 
 def _check_optimizer(optimizer: Any) -> None:
   """Raises unless a client can train with an optimizer on its own."""
-  if not isinstance(optimizer, tff.learning.optimizers.Optimizer):
-    raise TypeError(
-        '`optimizer` must be a `tff.learning.optimizers.Optimizer`, found '
-        f'{type(optimizer).__name__}.'
-    )
+  optimizer_lib.check_optimizer(optimizer, '`optimizer`')
   if isinstance(optimizer, federated_optimizer.FederatedOptimizer):
     raise ValueError(
         'A client is personalized on its own, and the optimizer '

@@ -64,12 +64,7 @@ def _check_arguments(
     client_weighting: Any,
     reports: Sequence[client_reports.ClientReport],
 ) -> None:
-  if not isinstance(optimizer, tff.learning.optimizers.Optimizer):
-    raise TypeError(
-        'The client optimizer must be a `tff.learning.optimizers.Optimizer`, '
-        f'found {type(optimizer)}. The builders in `tff_adaptive.optimizers` '
-        'and `tff.learning.optimizers` return one.'
-    )
+  optimizer_lib.check_optimizer(optimizer, 'The client optimizer')
   if not isinstance(client_weighting, tff.learning.ClientWeighting):
     raise TypeError(
         '`client_weighting` must be a member of `tff.learning.ClientWeighting`,'

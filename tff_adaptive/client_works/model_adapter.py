@@ -30,6 +30,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive import _compat
+from tff_adaptive.client_works import moved_variables
 
 Model = Union[
     tff.learning.models.FunctionalModel,
@@ -239,8 +240,9 @@ class _LocalFunctionalModel(LocalModel):
 class _LocalVariableModel(LocalModel):
   """A variable model: weights and metrics are variables of the graph."""
 
-  def __init__(self, model: tff.learning.models.VariableModel):
+  def __init__(self, model, watch: moved_variables.Watch):
     self._model = model
+    self._watch = watch
     self._trainable = tuple(model.trainable_variables)
 
   def start(self, weights):
@@ -261,16 +263,17 @@ class _LocalVariableModel(LocalModel):
 
   def value_and_grad(self, trainable, batch, loss_term=None):
     self._assign(trainable)
-    return _differentiate(
-        lambda: self._model.forward_pass(batch, training=True),
-        self._trainable,
-        # Of the variables, so that its gradient reaches them.
-        lambda: (
-            0.0
-            if loss_term is None
-            else loss_term(tuple(v.value() for v in self._trainable), batch)
-        ),
-    )
+    with self._watch.over(self._model.non_trainable_variables):
+      return _differentiate(
+          lambda: self._model.forward_pass(batch, training=True),
+          self._trainable,
+          # Of the variables, so that its gradient reaches them.
+          lambda: (
+              0.0
+              if loss_term is None
+              else loss_term(tuple(v.value() for v in self._trainable), batch)
+          ),
+      )
 
   def value_and_grad_again(self, trainable, batch, loss_term=None):
     # The forward pass counts in the metrics and may move batch statistics.
@@ -332,6 +335,7 @@ class _VariableModelAdapter(ModelAdapter):
 
   def __init__(self, model_fn: Callable[[], tff.learning.models.VariableModel]):
     self._model_fn = model_fn
+    self._watch = moved_variables.Watch()
     # A graph of its own, so that no variable outlives the look at the model.
     with tf.Graph().as_default():
       model = self._build()
@@ -353,7 +357,7 @@ class _VariableModelAdapter(ModelAdapter):
     return tff.learning.models.ModelWeights.from_model(self._build())
 
   def build_local_model(self):
-    return _LocalVariableModel(self._build())
+    return _LocalVariableModel(self._build(), self._watch)
 
 
 def features_and_labels(batch: Any) -> tuple[Any, Any]:

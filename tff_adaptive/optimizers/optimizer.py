@@ -160,6 +160,47 @@ def step_report(
   )
 
 
+def check_optimizer(value: Any, owner: str) -> None:
+  """Raises unless `value` is an optimizer, and no function that builds one.
+
+  Args:
+    value: What was given as an optimizer.
+    owner: What it is, the subject of the error's sentence.
+
+  Raises:
+    TypeError: If it is anything else; says which builders return one.
+  """
+  if isinstance(value, tff.learning.optimizers.Optimizer):
+    return
+  name = getattr(value, '__name__', '')
+  if callable(value) and name.startswith('build_'):
+    found, cure = f'the function {name}', f'Call it, as in `{name}(...)`.'
+  else:
+    found = type(value).__name__
+    cure = (
+        'Call a builder of `tff_adaptive.optimizers` or '
+        '`tff.learning.optimizers`, such as `build_sgd(0.1)`.'
+    )
+    if callable(value) or isinstance(value, tf.keras.optimizers.Optimizer):
+      cure += " Keras' optimizers, and functions that make them, do not fit."
+  raise TypeError(
+      f'{owner} must be a `tff.learning.optimizers.Optimizer`, found {found}. '
+      f'{cure}'
+  )
+
+
+def _number(name: str, value: Any, owner: str) -> float:
+  """Returns a Python number from a number, an array or a tensor with one."""
+  try:
+    if isinstance(value, (str, bytes)):  # Of which `float` would make numbers.
+      raise TypeError
+    return float(value)
+  except (TypeError, ValueError):
+    raise TypeError(
+        f'{owner} `{name}` must be a number, found {type(value).__name__}.'
+    ) from None
+
+
 def check_rate(name: str, value: Any, owner: str) -> None:
   """Raises unless `value` is a finite float32 that is not negative.
 
@@ -169,12 +210,13 @@ def check_rate(name: str, value: Any, owner: str) -> None:
     owner: The rule's name, for the message.
 
   Raises:
+    TypeError: If `value` is no number.
     ValueError: If the number is negative, infinite or NaN.
   """
   if tf.is_symbolic_tensor(value):
     return
   # What is larger is infinite in a round.
-  if not 0.0 <= float(value) <= tf.float32.max:
+  if not 0.0 <= _number(name, value, owner) <= tf.float32.max:
     raise ValueError(
         f'{owner} `{name}` must be finite and not negative, found {value}.'
     )
@@ -193,7 +235,8 @@ def check_share(
   """Raises unless `value` is in [0, 1), or in [0, 1]; see `check_rate`."""
   if tf.is_symbolic_tensor(value):
     return
-  if not (0.0 <= value < 1.0 or (may_be_one and value == 1.0)):
+  share = _number(name, value, owner)
+  if not (0.0 <= share < 1.0 or (may_be_one and share == 1.0)):
     end = ']' if may_be_one else ')'
     raise ValueError(
         f'{owner} `{name}` must be in the range [0.0, 1.0{end}, found {value}.'
@@ -208,14 +251,22 @@ def dense_gradients(weights: Any, gradients: Any) -> Any:
     gradients: A structure like it, of tensors, `tf.IndexedSlices` and `None`.
 
   Returns:
-    A structure of tensors and `None`.
+    A structure of tensors, whose shapes are as well known as those of the
+    weights, and `None`.
 
   Raises:
     ValueError: If the structures differ.
   """
   gradients = tff.learning.optimizers.handle_indexed_slices_gradients(gradients)
   tff.learning.optimizers.check_weights_gradients_match(weights, gradients)
-  return gradients
+  return tf.nest.map_structure(_with_static_shape, weights, gradients)
+
+
+def _with_static_shape(weight: Any, gradient: Any) -> Any:
+  # The shape of what was slices may be known only as it runs.
+  if gradient is None or tf.TensorShape(gradient.shape).is_fully_defined():
+    return gradient
+  return tf.ensure_shape(gradient, weight.shape)
 
 
 def check_moments(

@@ -131,7 +131,8 @@ def errors_of_data() -> Iterator[None]:
   except tf.errors.InvalidArgumentError as e:
     raise ValueError(
         "An op of the round does not take the clients' data: "
-        f'{_errors.graph_error_line(e)}.'
+        f'{_errors.graph_error_line(e)}; `simulation.check_clients` finds the '
+        'client.'
     ) from e
 
 

@@ -22,6 +22,7 @@ import numpy as np
 import tensorflow as tf
 
 from tff_adaptive import _compat
+from tff_adaptive.runtime import element_errors
 from tff_adaptive.runtime import values
 
 
@@ -42,42 +43,79 @@ def component_specs(leaf_type: _compat.SequenceType) -> list[tf.TensorSpec]:
 def iterate(value: Any, leaf_type: _compat.SequenceType) -> Iterator[list[Any]]:
   """The components of each element, in the order of `tf.nest`."""
   if not isinstance(value, Iterable):
-    raise TypeError(
-        'Expected a `tf.data.Dataset`, or a list of elements of type '
-        f'{leaf_type.element}, for each client, found {type(value).__name__}.'
-    )
+    raise _no_sequence_error(value, leaf_type)
   flatten = values.build_flatten(leaf_type.element)
   pack = values.build_pack(leaf_type.element)
   for element in value:
-    yield tf.nest.flatten(pack(iter(flatten(element))))
+    try:
+      leaves = flatten(element)
+    except TypeError:
+      if isinstance(value, Mapping):
+        cure = '; put it into a list, if it is one of them'
+        raise _no_sequence_error(value, leaf_type, cure) from None
+      _check_names(element, leaf_type)
+      raise
+    yield tf.nest.flatten(pack(iter(leaves)))
+
+
+def _no_sequence_error(
+    value: Any, leaf_type: _compat.SequenceType, cure: str = ''
+) -> TypeError:
+  return TypeError(
+      'Expected a `tf.data.Dataset`, or a list of elements of type '
+      f'{leaf_type.element}, for each client, found {type(value).__name__}'
+      f'{cure}.'
+  )
+
+
+def _check_names(element: Any, leaf_type: _compat.SequenceType) -> None:
+  """Raises if the fields of an element have other names than its type's."""
+  expected = _element_spec(leaf_type)
+  if isinstance(element, Mapping) and isinstance(expected, Mapping):
+    difference = element_errors.missing_and_surplus(element, expected)
+    if difference is not None:
+      raise TypeError(
+          f'Expected elements of type {leaf_type.element}, found {difference}.'
+      ) from None
 
 
 def check_dataset(
     dataset: tf.data.Dataset, leaf_type: _compat.SequenceType
 ) -> None:
   """Raises if the elements of a dataset are not those of a sequence's type."""
-  expected = _element_spec(leaf_type)
-  found = dataset.element_spec
-  if not _same_names(found, expected) or not all(
-      # A component may also be None, or no dense tensor.
-      isinstance(f, tf.TensorSpec)
-      and f.dtype == e.dtype
-      and f.shape.is_compatible_with(e.shape)
-      for f, e in zip(tf.nest.flatten(found), tf.nest.flatten(expected))
-  ):
+  difference = element_errors.find_difference(
+      dataset.element_spec, _element_spec(leaf_type)
+  )
+  if difference is not None:
     raise TypeError(
         f'Expected a dataset with elements of type {leaf_type.element}, found '
-        f'{found}.'
+        f'{difference}.'
     )
 
 
-def _same_names(left: Any, right: Any) -> bool:
-  """Whether two structures have as many fields, of the same names if any."""
-  if isinstance(left, Mapping) and isinstance(right, Mapping):
-    return set(left) == set(right) and all(
-        _same_names(left[name], right[name]) for name in left
-    )
-  return len(tf.nest.flatten(left)) == len(tf.nest.flatten(right))
+def check_shapes(
+    arrays: list[np.ndarray],
+    specs: list[tf.TensorSpec],
+    leaf_type: _compat.SequenceType,
+) -> None:
+  """Raises if the arrays of an element have other shapes than its type's.
+
+  Args:
+    arrays: What `to_arrays` returned.
+    specs: The `component_specs` of the type.
+    leaf_type: The type of the sequence.
+
+  Raises:
+    TypeError: If a shape does not fit; names the field and the cure.
+  """
+  for i, (array, spec) in enumerate(zip(arrays, specs)):
+    if not spec.shape.is_compatible_with(array.shape):
+      name = element_errors.field_names(_element_spec(leaf_type))[i]
+      found = tf.TensorSpec(array.shape, spec.dtype)
+      difference = element_errors.find_difference_in_field(name, found, spec)
+      raise TypeError(
+          f'Expected elements of type {leaf_type.element}, found {difference}.'
+      )
 
 
 def to_arrays(
@@ -95,6 +133,7 @@ def to_arrays(
   Raises:
     TypeError: If the numbers of a component are of a kind that its dtype
       cannot hold.
+    ValueError: If a number is out of its dtype's range.
   """
   return [
       _to_array(component, spec.dtype)
@@ -110,7 +149,27 @@ def _to_array(component: Any, dtype: tf.DType) -> np.ndarray:
         f'Expected elements of type {dtype.name}, found an array of type '
         f'{array.dtype.name}.'
     )
-  return np.asarray(component, dtype.as_numpy_dtype)
+  with np.errstate(over='ignore'):  # `_check_range` tells.
+    cast = np.asarray(component, dtype.as_numpy_dtype)
+  if cast.dtype != array.dtype:
+    _check_range(array, cast)
+  return cast
+
+
+def _check_range(array: np.ndarray, cast: np.ndarray) -> None:
+  """Raises if a cast has changed numbers by more than rounding."""
+  if cast.dtype.kind == 'f' and array.dtype.kind == 'f':
+    lost = np.isinf(cast) & np.isfinite(array)
+  elif cast.dtype.kind in 'biu':
+    lost = cast != array
+  else:
+    return
+  if np.any(lost):
+    raise ValueError(
+        f'Expected elements of type {cast.dtype.name}, found the number '
+        f'{array[lost].flat[0]} of type {array.dtype.name}, which is out of '
+        'its range.'
+    )
 
 
 def _lost_kinds(dtype: tf.DType) -> str:

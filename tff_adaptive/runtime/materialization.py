@@ -98,14 +98,9 @@ def _materialize(
   lengths = []
   for components in elements:
     arrays = elements_lib.to_arrays(components, specs)
+    elements_lib.check_shapes(arrays, specs, leaf_type)
     if not are_batches:
       arrays = [array[np.newaxis] for array in arrays]
-    for array, spec in zip(arrays, specs):
-      if not spec.shape.is_compatible_with(array.shape[not are_batches :]):
-        raise TypeError(
-            f'Expected elements of type {leaf_type.element}, found an array of '
-            f'shape {array.shape[not are_batches:]}.'
-        )
     sizes = {len(array) if array.ndim else None for array in arrays}
     if len(sizes) != 1 or None in sizes:
       return None

@@ -15,16 +15,19 @@
 
 import collections
 from collections.abc import Callable, Mapping
+from typing import Optional
 
 import attrs
 import numpy as np
 import tensorflow as tf
 
+from tff_adaptive.simulation import _validators
 from tff_adaptive.simulation import feature_arrays
 
 AugmentFn = Callable[
     [feature_arrays.Examples, np.random.Generator], Mapping[str, np.ndarray]
 ]
+EvaluationFn = Callable[[feature_arrays.Examples], Mapping[str, np.ndarray]]
 
 
 def _as_spec(spec: Mapping[str, tf.TensorSpec]) -> feature_arrays.ElementSpec:
@@ -44,6 +47,9 @@ class Augmentation:
       features that the model takes. An example comes as often as there are
       epochs, in the order of training.
     element_spec: Names and `tf.TensorSpec`s of one example of what comes out.
+    evaluation_fn: What becomes of examples that are evaluated on and not
+      trained on: `fn` without chance. None (the default) if the training
+      examples cannot be evaluated on.
 
   Example:
 
@@ -59,8 +65,11 @@ class Augmentation:
            [1., 1.]], dtype=float32))])
   """
 
-  fn: AugmentFn = attrs.field(validator=attrs.validators.is_callable())
+  fn: AugmentFn = attrs.field(validator=_validators.is_callable)
   element_spec: feature_arrays.ElementSpec = attrs.field(converter=_as_spec)
+  evaluation_fn: Optional[EvaluationFn] = attrs.field(
+      default=None, validator=attrs.validators.optional(_validators.is_callable)
+  )
 
   def __call__(
       self,
@@ -82,8 +91,40 @@ class Augmentation:
       ValueError: If names, types, shapes or the number of examples are others
         than declared.
     """
+    return self._check(examples, self.fn(examples, generator), client_id)
+
+  def for_evaluation(
+      self, examples: feature_arrays.Examples
+  ) -> feature_arrays.Examples:
+    """Returns examples as they are evaluated on.
+
+    Args:
+      examples: Feature names and arrays of shape [n, ...], as clients hold
+        them.
+
+    Returns:
+      As many examples, with the features of `element_spec`.
+
+    Raises:
+      ValueError: If there is no `evaluation_fn`, or names, types, shapes or the
+        number of examples are others than declared.
+    """
+    if self.evaluation_fn is None:
+      raise ValueError(
+          'The augmentation has no `evaluation_fn`, so the examples that it '
+          'changes at random cannot be evaluated on.'
+      )
+    return self._check(examples, self.evaluation_fn(examples), 'evaluation')
+
+  def _check(
+      self,
+      examples: feature_arrays.Examples,
+      augmented: Mapping[str, np.ndarray],
+      client_id: str,
+  ) -> feature_arrays.Examples:
+    """Returns what a function has made, if it is what was declared."""
     changed = feature_arrays.as_examples(
-        self.fn(examples, generator), f'Augmented client {client_id!r}'
+        augmented, f'Augmented client {client_id!r}'
     )
     before = len(next(iter(examples.values())))
     after = len(next(iter(changed.values())))

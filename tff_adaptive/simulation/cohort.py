@@ -22,6 +22,7 @@ import attrs
 import numpy as np
 import tensorflow as tf
 
+from tff_adaptive.simulation import _validators
 from tff_adaptive.simulation import augmentation as augmentation_lib
 from tff_adaptive.simulation import batching
 from tff_adaptive.simulation import client_data
@@ -87,19 +88,19 @@ class Cohort(Sequence):
   """
 
   source: client_data.ClientArrays = attrs.field(
-      validator=attrs.validators.instance_of(client_data.ClientArrays)
+      validator=_validators.instance_of(client_data.ClientArrays)
   )
   client_ids: tuple[str, ...] = attrs.field(converter=_as_ids)
   round_num: int
   seed: int = attrs.field(converter=random_streams.check_seed)
   plan: batching.BatchPlan = attrs.field(
-      validator=attrs.validators.instance_of(batching.BatchPlan)
+      validator=_validators.instance_of(batching.BatchPlan)
   )
   augmentation: Optional[augmentation_lib.Augmentation] = attrs.field(
       default=None,
       kw_only=True,
       validator=attrs.validators.optional(
-          attrs.validators.instance_of(augmentation_lib.Augmentation)
+          _validators.instance_of(augmentation_lib.Augmentation)
       ),
   )
   packed: Optional[packed_batches.PackedBatches] = attrs.field(

@@ -195,6 +195,11 @@ def find_bad_label(labels: np.ndarray, num_classes: int) -> Optional[str]:
   Returns:
     The rest of a sentence whose subject is the owner, without a full stop.
   """
+  if not np.issubdtype(labels.dtype, np.integer):
+    return (
+        f'has labels of type {labels.dtype}, where labels must be integers '
+        f'from 0 to {num_classes - 1}'
+    )
   bad = ~((labels >= 0) & (labels < num_classes))
   if not bad.any():
     return None

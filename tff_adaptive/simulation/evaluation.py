@@ -20,12 +20,14 @@ models and TFF's metric finalizers work only where nothing is executed eagerly.
 
 import collections
 from collections.abc import Callable, Mapping
+import contextlib
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import _errors
 from tff_adaptive.client_works import model_adapter
 
 _DEFAULT_BATCH_SIZE = 256
@@ -147,23 +149,44 @@ class _Graph:
     run(self._start, dict(zip(placeholders, map(np.asarray, leaves))))
     inputs = tf.nest.flatten(self._inputs)
     for batch in batches:
-      run(self._step, dict(zip(inputs, tf.nest.flatten(batch))))
+      with _errors_of_data():
+        run(self._step, dict(zip(inputs, tf.nest.flatten(batch))))
     result = run(self._result)
     return collections.OrderedDict(
         (name, float(value)) for name, value in result.items()
     )
 
 
+@contextlib.contextmanager
+def _errors_of_data():
+  """Turns what ops say of the examples into a `ValueError`."""
+  try:
+    yield
+  except tf.errors.InvalidArgumentError as error:
+    raise ValueError(
+        'An op of the evaluation does not take the examples: '
+        f'{_errors.graph_error_line(error)}; '
+        '`data_checks.check_central_examples` names the example.'
+    ) from error
+
+
 def _placeholder(array):
   return tf.compat.v1.placeholder(array.dtype, (None, *array.shape[1:]))
 
 
-def _split_arrays(arrays):
+def _split_arrays(arrays, adapter: model_adapter.ModelAdapter):
   """Returns the features and labels of `arrays` and the examples they hold."""
-  if isinstance(arrays, Mapping):
-    x, y = arrays['x'], arrays['y']
-  else:
-    x, y = arrays
+  if isinstance(arrays, Mapping) and set(arrays) != {'x', 'y'}:
+    raise ValueError(
+        "The arrays of an evaluation must be named 'x' and 'y', found "
+        f'{list(arrays)}.'
+    )
+  x, y = model_adapter.features_and_labels(arrays)
+  specs = tff.types.type_to_tf_tensor_specs(adapter.element_type)
+  for name, found, wanted in zip(
+      'xy', (x, y), model_adapter.features_and_labels(specs)
+  ):
+    _check_type(name, found, wanted)
   lengths = {len(leaf) for leaf in tf.nest.flatten((x, y))}
   if len(lengths) != 1 or 0 in lengths:
     raise ValueError(
@@ -171,6 +194,23 @@ def _split_arrays(arrays):
         f'examples, at least one; found lengths {sorted(lengths)}.'
     )
   return x, y, lengths.pop()
+
+
+def _check_type(name: str, arrays: Any, specs: Any):
+  """Raises unless a model with these specs of a batch takes the arrays."""
+  found, wanted = tf.nest.flatten(arrays), tf.nest.flatten(specs)
+  described = [f'{array.dtype}{[None, *array.shape[1:]]}' for array in found]
+  expected = [f'{spec.dtype.name}{spec.shape.as_list()}' for spec in wanted]
+  if len(found) != len(wanted) or not all(
+      array.dtype == spec.dtype.as_numpy_dtype
+      and spec.shape[1:].is_compatible_with(array.shape[1:])
+      for array, spec in zip(found, wanted)
+  ):
+    raise ValueError(
+        f'The arrays {name!r} of an evaluation must be {", ".join(expected)}, '
+        f'as the model takes them, found {", ".join(described)}; cast or '
+        'reshape them.'
+    )
 
 
 def build_central_evaluation(
@@ -199,8 +239,10 @@ def build_central_evaluation(
 
   Raises:
     TypeError: If `model` is neither of the two.
-    ValueError: If `batch_size` is not positive or if the arrays differ in
-      length or are empty.
+    ValueError: If `batch_size` is not positive, if the arrays differ in length,
+      are empty, or are not named or typed as the model takes them. What is
+      returned raises one if an op does not take the numbers, such as labels out
+      of range; `data_checks.check_central_examples` says which.
 
   Example:
     >>> evaluate = build_central_evaluation(model, digits.central_test)
@@ -209,8 +251,9 @@ def build_central_evaluation(
   """
   if batch_size < 1:
     raise ValueError(f'`batch_size` must be positive, found {batch_size}.')
-  x, y, num_examples = _split_arrays(arrays)
-  graph = _Graph(model_adapter.build_model_adapter(model), x, y)
+  adapter = model_adapter.build_model_adapter(model)
+  x, y, num_examples = _split_arrays(arrays, adapter)
+  graph = _Graph(adapter, x, y)
 
   def take(start):
     cut = slice(start, start + batch_size)

@@ -13,8 +13,10 @@
 # limitations under the License.
 """Progress of a training run: a bar in a terminal, plain lines elsewhere."""
 
+import collections
 from collections.abc import Mapping
 import datetime
+import statistics
 import sys
 import time
 from typing import Any, Optional, TextIO
@@ -24,6 +26,8 @@ import tqdm
 from tff_adaptive.simulation import metrics_writers
 
 _SECONDS_BETWEEN_LINES = 5.0
+# What comes is as what was lately: a mean that goes over some evaluations.
+_NUM_RECENT_ROUNDS = 50
 _BAR_FORMAT = (
     '{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} rounds, {rate_inv_fmt}, '
     '{remaining} left{postfix}'
@@ -49,7 +53,8 @@ class Progress:
 
   In a terminal it is one bar that is drawn anew. Elsewhere (a log file, a
   pipe) it is a plain line for the first round, the last one, and in between
-  once in five seconds.
+  once in five seconds. The first round compiles, so it does not count for the
+  seconds of the others, and says nothing about the time left.
 
   Example:
     >>> progress = Progress(total_rounds=100)
@@ -73,7 +78,7 @@ class Progress:
     self._stream = sys.stderr if stream is None else stream
     self._total_rounds = total_rounds
     self._first_round = initial_round + 1
-    self._seconds = 0.0
+    self._seconds = collections.deque[float](maxlen=_NUM_RECENT_ROUNDS)
     self._last_line: Optional[float] = None
     self._shown: dict[str, str] = {}
     self._bar = None
@@ -95,7 +100,10 @@ class Progress:
       row: The flat metrics of the round.
       seconds: How long the round took, with its evaluation.
     """
-    self._seconds += seconds
+    if round_num == self._first_round + 1:
+      # The first round compiles what the others use.
+      self._seconds.clear()
+    self._seconds.append(seconds)
     # An accuracy stays on show until the next evaluation.
     self._shown.update(_numbers_to_show(row))
     if self._bar is not None:
@@ -114,13 +122,14 @@ class Progress:
   def _write_line(self, round_num: int):
     """Writes the line of a round."""
     self._last_line = time.monotonic()
-    seconds = self._seconds / (round_num - self._first_round + 1)
+    seconds = statistics.fmean(self._seconds)
     left = round(seconds * (self._total_rounds - round_num))
     width = len(str(self._total_rounds))
     parts = [f'round {round_num:{width}d}/{self._total_rounds}']
     parts += [f'{name} {value}' for name, value in self._shown.items()]
     parts.append(f'{seconds:.2f} s/round')
-    parts.append(f'{datetime.timedelta(seconds=left)} left')
+    if round_num > self._first_round or not left:
+      parts.append(f'{datetime.timedelta(seconds=left)} left')
     self._stream.write('  '.join(parts) + '\n')
     self._stream.flush()
 

@@ -23,6 +23,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive.client_works import moon
+from tff_adaptive.simulation import _validators
 from tff_adaptive.simulation import augmentation as augmentation_lib
 from tff_adaptive.simulation import batching
 from tff_adaptive.simulation import client_data
@@ -137,26 +138,24 @@ class Task:
   Example: see `tasks.digits`.
   """
 
-  name: str = attrs.field(validator=attrs.validators.instance_of(str))
+  name: str = attrs.field(validator=_validators.instance_of(str))
   functional_model: Optional[tff.learning.models.FunctionalModel] = attrs.field(
       validator=_optional_functional_model
   )
   variable_model_fn: Callable[[], tff.learning.models.VariableModel] = (
-      attrs.field(validator=attrs.validators.is_callable())
+      attrs.field(validator=_validators.is_callable)
   )
   train_data: client_data.ClientArrays = attrs.field(
-      validator=attrs.validators.instance_of(client_data.ClientArrays)
+      validator=_validators.instance_of(client_data.ClientArrays)
   )
   central_test: feature_arrays.Examples = attrs.field(
       converter=_central_examples
   )
-  protocol: Protocol = attrs.field(
-      validator=attrs.validators.instance_of(Protocol)
-  )
+  protocol: Protocol = attrs.field(validator=_validators.instance_of(Protocol))
   test_data: Optional[client_data.ClientArrays] = attrs.field(
       default=None,
       validator=attrs.validators.optional(
-          attrs.validators.instance_of(client_data.ClientArrays)
+          _validators.instance_of(client_data.ClientArrays)
       ),
   )
   num_classes: Optional[int] = attrs.field(
@@ -165,7 +164,7 @@ class Task:
   )
   representation_fn: Optional[moon.RepresentationFn] = attrs.field(
       default=None,
-      validator=attrs.validators.optional(attrs.validators.is_callable()),
+      validator=attrs.validators.optional(_validators.is_callable),
   )
   validation: Optional[feature_arrays.Examples] = attrs.field(
       default=None, converter=_validation_examples
@@ -173,7 +172,7 @@ class Task:
   augmentation: Optional[augmentation_lib.Augmentation] = attrs.field(
       default=None,
       validator=attrs.validators.optional(
-          attrs.validators.instance_of(augmentation_lib.Augmentation)
+          _validators.instance_of(augmentation_lib.Augmentation)
       ),
   )
 
@@ -188,12 +187,7 @@ class Task:
     if self.validation is not None:
       validation_spec = feature_arrays.spec_of(self.validation)
       check_input_spec(validation_spec, input_spec, '`validation`')
-    num_clients = len(self.train_data.client_ids)
-    if self.protocol.clients_per_round > num_clients:
-      raise ValueError(
-          f'`clients_per_round` must be at most {num_clients}, the number of '
-          f'clients, found {self.protocol.clients_per_round}.'
-      )
+    _check_clients_per_round(self.protocol, self.train_data)
 
   @property
   def input_spec(self) -> Any:
@@ -225,6 +219,54 @@ class Task:
     )
     return tff.simulation.baselines.BaselineTask(
         datasets, self.variable_model_fn
+    )
+
+
+def protocol_or_default(
+    protocol: Optional[Protocol],
+    default: Protocol,
+    train_data: client_data.ClientArrays,
+) -> Protocol:
+  """Returns the numbers of training that a caller gave, or a task's own.
+
+  Args:
+    protocol: What the caller gave; None for the task's own.
+    default: The task's own.
+    train_data: The clients to train on.
+
+  Returns:
+    The numbers of training in force.
+
+  Raises:
+    ValueError: If the caller gave none, and the task's own want more clients a
+      round than there are; says whose number that is.
+
+  Example:
+
+    >>> clients = client_data.PackedClientArrays.from_clients(
+    ...     {'ann': {'x': np.zeros([1])}})
+    >>> default = Protocol(64, 1, clients_per_round=1, total_rounds=500)
+    >>> protocol_or_default(None, default, clients).total_rounds
+    500
+  """
+  if protocol is not None:
+    return protocol
+  _check_clients_per_round(
+      default,
+      train_data,
+      ", the task's default; change it with `protocol=`",
+  )
+  return default
+
+
+def _check_clients_per_round(
+    protocol: Protocol, train_data: client_data.ClientArrays, remark: str = ''
+) -> None:
+  num_clients = len(train_data.client_ids)
+  if protocol.clients_per_round > num_clients:
+    raise ValueError(
+        f'`clients_per_round` must be at most {num_clients}, the number of '
+        f'clients, found {protocol.clients_per_round}{remark}.'
     )
 
 

@@ -40,8 +40,8 @@ def hold_out_clients(
   Raises:
     TypeError: If the seed is not an integer.
     ValueError: If no client would remain to train on, fewer than a round
-      takes, the seed is negative, or the task augments its training examples,
-      which are not what the model takes then.
+      takes, the seed is negative, or the task augments its training examples
+      and does not say what they are without chance.
 
   Example:
 
@@ -50,9 +50,9 @@ def hold_out_clients(
     (30, 20)
 
   References:
-    Kim et al., FedCAda, hold 20 clients of Shakespeare out in this way.
+    Zhou et al., FedCAda, https://arxiv.org/abs/2405.11811, hold 20 clients of
+    Shakespeare out in this way.
   """
-  _check_not_augmented(task, 'Holding clients out')
   clients = task.train_data
   total = len(clients.client_ids)
   if num_clients >= total:
@@ -62,14 +62,11 @@ def hold_out_clients(
     )
   held_out = transforms.sample_client_ids(clients.client_ids, num_clients, seed)
   kept = set(clients.client_ids) - set(held_out)
-  test_data = transforms.select_clients(clients, held_out)
-  return attrs.evolve(
-      task,
-      train_data=transforms.select_clients(
-          clients, [name for name in clients.client_ids if name in kept]
-      ),
-      test_data=test_data,
-      central_test=transforms.concatenate(test_data),
+  train_data = transforms.select_clients(
+      clients, [name for name in clients.client_ids if name in kept]
+  )
+  return _with_held_out(
+      task, train_data, transforms.select_clients(clients, held_out)
   )
 
 
@@ -123,7 +120,8 @@ def hold_out_examples(
 
   Raises:
     ValueError: If `test_fraction` is out of range, no client has enough
-      examples, or the task augments its training examples.
+      examples, or the task augments its training examples and does not say
+      what they are without chance.
 
   Example:
 
@@ -132,17 +130,38 @@ def hold_out_examples(
     50
 
   References:
-    Kim et al., FedCAda, evaluate on a quarter of every client's examples.
+    Zhou et al., FedCAda, https://arxiv.org/abs/2405.11811, evaluate on a
+    quarter of every client's examples.
   """
-  _check_not_augmented(task, 'Holding examples out')
   train_data, test_data = transforms.split_examples(
       task.train_data, test_fraction, seed
   )
+  return _with_held_out(task, train_data, test_data)
+
+
+def _with_held_out(
+    task: task_lib.Task,
+    train_data: client_data.ClientArrays,
+    held_out: client_data.ClientArrays,
+) -> task_lib.Task:
+  """Returns the task with a part of its training data as test data."""
+  packed = transforms.materialize(held_out)
+  examples = transforms.concatenate(packed)
+  if task.augmentation is not None:
+    if task.augmentation.evaluation_fn is None:
+      raise ValueError(
+          'What is held out becomes test data, but task '
+          f'{task.name!r} augments its training data at random; build the task '
+          'without augmentation, or give this an `evaluation_fn`.'
+      )
+    examples = task.augmentation.for_evaluation(examples)
   return attrs.evolve(
       task,
       train_data=train_data,
-      test_data=test_data,
-      central_test=transforms.concatenate(test_data),
+      test_data=client_data.PackedClientArrays(
+          examples, packed.offsets, packed.client_ids
+      ),
+      central_test=examples,
   )
 
 
@@ -154,11 +173,3 @@ def _matching(
     return None
   matching = [name for name in clients.client_ids if name in ids]
   return transforms.select_clients(clients, matching) if matching else clients
-
-
-def _check_not_augmented(task: task_lib.Task, what: str) -> None:
-  if task.augmentation is not None:
-    raise ValueError(
-        f'{what} makes test data of training data, but task {task.name!r} '
-        'augments these; build the task without augmentation.'
-    )

@@ -22,6 +22,7 @@ from absl.testing import parameterized
 import numpy as np
 import pytest
 
+from tasks.cifar import cifar_preprocessing
 from tasks.cifar10 import cifar10_preprocessing
 from tasks.cifar10 import cifar10_tasks
 from tests.tasks import data_testing
@@ -30,6 +31,7 @@ from tff_adaptive.simulation import client_data
 from tff_adaptive.simulation import data_checks
 from tff_adaptive.simulation import partition
 from tff_adaptive.simulation import task
+from tff_adaptive.simulation import task_transforms
 
 _SMALL = task.Protocol(
     4, 1, clients_per_round=2, total_rounds=1, max_examples=8
@@ -55,6 +57,13 @@ class Cifar10TasksTest(parameterized.TestCase):
         self.data_dir, **{'model_id': 'simple_cnn', **kwargs}
     )
 
+  def _scaled_images(self):
+    return cifar_preprocessing.to_model_inputs(
+        {'x': self.arrays['x_train'], 'y': self.arrays['y_train']},
+        'none',
+        cifar10_preprocessing.STATISTICS,
+    )['x']
+
   def test_defaults_are_those_of_the_experiments(self):
     self.assertEqual(self.simple.name, 'cifar10')
     self.assertLen(self.simple.train_data.client_ids, 100)
@@ -68,6 +77,20 @@ class Cifar10TasksTest(parameterized.TestCase):
         self.simple.augmentation.element_spec['x'].shape, [32, 32, 3]
     )
     self.assertTrue(callable(self.simple.representation_fn))
+
+  @parameterized.parameters('none', 'delta_sgd')
+  def test_held_out_images_are_what_the_model_takes(self, augmentation):
+    built = self._create(augmentation=augmentation)
+    held_out = task_transforms.hold_out_examples(built, 0.25, seed=0)
+    client_id = held_out.test_data.client_ids[0]
+    found = held_out.test_data.examples(client_id)
+    self.assertEqual(found['x'].dtype, np.float32)
+    kept = held_out.train_data.num_examples(client_id)
+    self.assertLen(found['y'], built.train_data.num_examples(client_id) - kept)
+    # Without chance, as the published test images are.
+    images = {tuple(image.ravel()[:9]) for image in self._scaled_images()}
+    for image in found['x']:
+      self.assertIn(tuple(image.ravel()[:9]), images)
 
   def test_clients_share_raw_images_and_carry_the_partition(self):
     source = self.simple.train_data

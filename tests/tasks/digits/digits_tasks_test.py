@@ -13,11 +13,15 @@
 # limitations under the License.
 """Tests of `digits_tasks`."""
 
+import os
+import tempfile
+
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import tensorflow_federated as tff
 
+from tasks.digits import digits_preprocessing
 from tasks.digits import digits_tasks
 from tff_adaptive.simulation import client_data
 from tff_adaptive.simulation import data_checks
@@ -113,6 +117,33 @@ class DigitsTasksTest(parameterized.TestCase):
     )
     self.assertIs(digits.train_data, clients)
     self.assertEqual(digits.protocol.total_rounds, 3)
+
+  def test_from_data_takes_arrays_and_files(self):
+    train, test = digits_preprocessing.load_digits()
+    halves = {
+        'even': {name: rows[::2] for name, rows in train.items()},
+        'odd': {name: rows[1::2] for name, rows in train.items()},
+    }
+    folder = self.enter_context(tempfile.TemporaryDirectory())
+    path = os.path.join(folder, 'mine.npz')
+    is_odd = np.arange(len(train['y'])) % 2
+    np.savez(path, client_id=np.array(['even', 'odd'])[is_odd], **train)
+    protocol = task.Protocol(2, 1, clients_per_round=2, total_rounds=3)
+    for data in (halves, path):
+      digits = digits_tasks.create_digits_task_from_data(
+          data, test, model_id='logistic', protocol=protocol
+      )
+      self.assertEqual(digits.train_data.client_ids, ('even', 'odd'))
+      np.testing.assert_array_equal(
+          digits.train_data.examples('odd')['x'], train['x'][1::2]
+      )
+
+  def test_from_data_of_another_type_raises(self):
+    examples = {'x': np.zeros([3, 8, 8, 1]), 'y': [0, 1, 2]}
+    with self.assertRaisesRegex(
+        TypeError, 'must be a path, a mapping, .*, found list.$'
+    ):
+      digits_tasks.create_digits_task_from_data([examples], examples)
 
   def test_from_data_of_another_shape_raises(self):
     examples = {

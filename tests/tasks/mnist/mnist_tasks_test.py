@@ -191,6 +191,15 @@ class MnistTasksTest(parameterized.TestCase):
           loaded.train_data.values[name][1::2],
       )
 
+  def test_from_data_of_fewer_clients_than_the_default_raises(self):
+    examples = {'x': np.zeros([3, 28, 28], np.uint8), 'y': [0, 1, 2]}
+    with self.assertRaisesRegex(
+        ValueError, "at most 1, .*found 10, the task's default; .*`protocol=`"
+    ):
+      mnist_tasks.create_mnist_task_from_data(
+          {'mine': examples}, examples, model_id='logistic'
+      )
+
   @parameterized.named_parameters(
       ('shape', np.zeros([3, 8, 8], np.uint8), "'x'.*28, 28.*8, 8"),
       ('type', np.full([3, 28, 28], 0.5, np.float32), "'x'.*uint8.*float32"),

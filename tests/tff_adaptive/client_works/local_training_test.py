@@ -142,12 +142,13 @@ class LocalTrainingTest(tf.test.TestCase, parameterized.TestCase):
 
     moved = []
     for optimizer in (_EvaluatesTwice(), optimizers.build_sgd(0.0)):
-      _, statistics = training_testing.train(
-          model_fn,
-          optimizer,
-          batches,
-          fetch_after=lambda: list(models[-1].non_trainable_variables),
-      )
+      with self.assertWarnsRegex(UserWarning, 'GroupNormalization'):
+        _, statistics = training_testing.train(
+            model_fn,
+            optimizer,
+            batches,
+            fetch_after=lambda: list(models[-1].non_trainable_variables),
+        )
       moved.append(statistics)
     self.assertAllClose(moved[0], moved[1])
     self.assertNotAllClose(moved[0][0], np.zeros(testing.NUM_FEATURES))

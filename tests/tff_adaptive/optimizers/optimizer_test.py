@@ -16,6 +16,7 @@
 import collections
 
 from absl.testing import parameterized
+import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -46,6 +47,47 @@ class OptimizerTest(tf.test.TestCase, parameterized.TestCase):
   def test_check_rate_names_what_is_wrong(self, value):
     with self.assertRaisesRegex(ValueError, f'Rule `eta`.*found {value}'):
       optimizer.check_rate('eta', value, 'Rule')
+
+  @parameterized.parameters(['0.1'], [b'0.1'], [None], [{}], [(0.1, 0.2)])
+  def test_what_is_no_number_raises(self, value):
+    sentence = f'Rule `eta` must be a number, found {type(value).__name__}.$'
+    for check in (
+        optimizer.check_rate,
+        optimizer.check_positive,
+        optimizer.check_share,
+    ):
+      with self.assertRaisesRegex(TypeError, sentence):
+        check('eta', value, 'Rule')
+
+  @parameterized.parameters(
+      [0], [0.5], [np.float32(0.5)], [np.array(0.5)], [tf.constant(0.5)]
+  )
+  def test_numbers_of_all_kinds_pass(self, value):
+    optimizer.check_rate('eta', value, 'Rule')
+    optimizer.check_share('eta', value, 'Rule')
+
+  @parameterized.named_parameters(
+      (
+          'builder',
+          optimizers.build_sgd,
+          'The rule must be a .*, found the function build_sgd. Call it, as in '
+          r'`build_sgd\(...\)`.$',
+      ),
+      (
+          'keras_factory',
+          lambda: tf.keras.optimizers.SGD(0.1),
+          r'found function. Call a builder .* such as `build_sgd\(0.1\)`. '
+          "Keras' optimizers, and functions that make them, do not fit.$",
+      ),
+      ('number', 0.1, r'found float. Call a builder .*`build_sgd\(0.1\)`.$'),
+  )
+  def test_what_is_no_optimizer_raises(self, value, sentence):
+    with self.assertRaisesRegex(TypeError, sentence):
+      optimizer.check_optimizer(value, 'The rule')
+
+  def test_a_keras_optimizer_raises(self):
+    with self.assertRaisesRegex(TypeError, "SGD. .* Keras' optimizers, and"):
+      optimizer.check_optimizer(tf.keras.optimizers.SGD(0.1), '`optimizer`')
 
   def test_check_positive_refuses_zero(self):
     optimizer.check_rate('eta', 0.0, 'Rule')
@@ -85,6 +127,20 @@ class OptimizerTest(tf.test.TestCase, parameterized.TestCase):
     self.assertIsNone(missing)
     with self.assertRaises(ValueError):
       optimizer.dense_gradients(weights, (slices,))
+
+  def test_dense_gradients_have_the_shapes_of_the_weights(self):
+    weights = (tf.zeros([3, 2]),)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int32)])
+    def make(rows):
+      slices = tf.IndexedSlices(
+          tf.ones([tf.size(rows), 2]), rows, tf.stack([3 * rows[0], 2])
+      )
+      (dense,) = optimizer.dense_gradients(weights, (slices,))
+      self.assertEqual(dense.shape, [3, 2])
+      return dense
+
+    self.assertAllEqual(make(tf.constant([1])), [[0, 0], [1, 1], [0, 0]])
 
   def test_moments_of_half_precision_are_checked_in_single(self):
     weights = (tf.ones([2], tf.bfloat16),)

@@ -76,18 +76,41 @@ class ArgumentsTest(compiled_testing.TestCase):
         _Dict(x=np.zeros([3, 7], np.float32), y=np.zeros([3], np.int32))
     )
     self._assert_refused(
-        [dataset.batch(2)], 'float32[?,5]', 'shape=(None, 7)', 'found'
+        [dataset.batch(2)],
+        'elements of type <x=float32[?,5],y=int32[?]>',
+        "found float32[?,7] in field 'x'; make its shape [?,5], or build the "
+        'model for [?,7].',
+    )
+
+  def test_dataset_that_is_not_batched(self):
+    self._assert_refused(
+        [testing.dataset(5).unbatch()],
+        "found float32[5] in field 'x'; put the examples into batches",
     )
 
   def test_dataset_of_other_dtypes(self):
     dataset = testing.dataset(5).map(
         lambda b: _Dict(x=b['x'], y=tf.cast(b['y'], tf.int64))
     )
-    self._assert_refused([testing.dataset(5), dataset], 'int32[?]', 'tf.int64')
+    self._assert_refused(
+        [testing.dataset(5), dataset],
+        'y=int32[?]',
+        "found int64[?] in field 'y'; cast it to int32.",
+    )
 
   def test_dataset_of_other_names(self):
     dataset = testing.dataset(5).map(lambda b: _Dict(a=b['x'], b=b['y']))
-    self._assert_refused([dataset], 'x=float32[?,5]', "'a'")
+    self._assert_refused(
+        [dataset],
+        'x=float32[?,5]',
+        "found the fields ['a', 'b']; rename or add ['x', 'y'].",
+    )
+
+  def test_dataset_without_a_feature(self):
+    dataset = testing.dataset(5).map(lambda b: _Dict(x=b['x']))
+    self._assert_refused(
+        [dataset], 'x=float32[?,5]', "found no field 'y'; add it."
+    )
 
   def test_dataset_without_values(self):
     dataset = testing.dataset(5).map(lambda b: _Dict(x=None, y=b['y']))
@@ -111,17 +134,19 @@ class ArgumentsTest(compiled_testing.TestCase):
     ).batch(2)
     with compiled_testing.installed():
       self.assertEqual(add_up([dataset]), 3.0)
-    self._assert_refused([dataset], 'x=float32[?,5]', 'shape=(None,)')
+    self._assert_refused([dataset], 'x=float32[?,5]', "no field 'y'")
 
   def test_batches_of_other_shapes(self):
     batch = _Dict(x=np.zeros([2, 7], np.float32), y=np.zeros([2], np.int32))
-    self._assert_refused([[batch]], 'x=float32[?,5]', '7')
+    self._assert_refused(
+        [[batch]], 'x=float32[?,5]', "float32[2,7] in field 'x'", 'for [?,7]'
+    )
 
   def test_batches_without_a_feature(self):
     self._assert_refused(
         [[_Dict(x=np.zeros([2, 5], np.float32))]],
         'x=float32[?,5],y=int32[?]',
-        'found OrderedDict with other fields',
+        "found no field 'y'; add it.",
     )
 
   def test_batches_with_a_feature_more(self):
@@ -130,7 +155,19 @@ class ArgumentsTest(compiled_testing.TestCase):
         y=np.zeros([2], np.int32),
         z=np.zeros([2], np.int32),
     )
-    self._assert_refused([[batch]], 'x=float32[?,5],y=int32[?]', "'z'")
+    self._assert_refused(
+        [[batch]],
+        'x=float32[?,5],y=int32[?]',
+        "found the surplus field 'z'; leave it out.",
+    )
+
+  def test_batch_in_place_of_a_list_of_them(self):
+    batch = _Dict(x=np.zeros([2, 5], np.float32), y=np.zeros([2], np.int32))
+    self._assert_refused(
+        [batch],
+        'a list of elements of type <x=float32[?,5],y=int32[?]>',
+        'found OrderedDict; put it into a list, if it is one of them.',
+    )
 
   def test_batches_without_names_or_arrays(self):
     self._assert_refused(['xy'], 'x=float32[?,5],y=int32[?]', 'found str.')
@@ -147,6 +184,36 @@ class ArgumentsTest(compiled_testing.TestCase):
         [[batch]], f'elements of type {wanted}', f'array of type {found}'
     )
 
+  @parameterized.parameters(
+      ('y', np.array([0, 2**32]), 'int32', '4294967296'),
+      ('x', np.full([2, 5], 1e300), 'float32', '1e+300'),
+  )
+  def test_numbers_out_of_the_range_of_a_type(self, name, value, wanted, found):
+    batch = _Dict(x=np.zeros([2, 5], np.float32), y=np.zeros([2], np.int32))
+    batch[name] = value
+    process = compiled_testing.process()
+    with compiled_testing.installed():
+      with self.assertRaises(ValueError) as raised:
+        process.next(process.initialize(), [[batch]])
+    self.assertIn(f'elements of type {wanted}', str(raised.exception))
+    self.assertIn(f'the number {found} ', str(raised.exception))
+
+  def test_numbers_that_a_type_holds_after_rounding(self):
+    batches = [
+        _Dict(x=np.full([2, 5], 0.1, x_type), y=np.array([0, 1], y_type))
+        for x_type, y_type in ((np.float32, np.int32), (np.float64, np.int64))
+    ]
+    process = compiled_testing.process()
+    with compiled_testing.installed():
+      wanted, found = (
+          process.get_model_weights(
+              process.next(process.initialize(), [[batch]]).state
+          ).trainable
+          for batch in batches
+      )
+    for w, v in zip(wanted, found):
+      self.assertAllEqual(w, v)
+
   def test_labels_out_of_range(self):
     process, clients = compiled_testing.process(), testing.clients([5])
     clients[0][0]['y'][0] = testing.NUM_CLASSES
@@ -154,7 +221,8 @@ class ArgumentsTest(compiled_testing.TestCase):
       with self.assertRaisesRegex(
           ValueError,
           "^An op of the round does not take the clients' data: Received a "
-          r'label value of 3 which is outside the valid range of \[0, 3\)\.$',
+          r'label value of 3 which is outside the valid range of \[0, 3\); '
+          r'`simulation\.check_clients` finds the client\.$',
       ):
         process.next(process.initialize(), clients)
 

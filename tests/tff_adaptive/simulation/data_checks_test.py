@@ -102,6 +102,15 @@ class CheckClientsTest(parameterized.TestCase):
     ):
       data_checks.check_clients(source, num_classes=10, bad_clients=policy)
 
+  def test_labels_that_are_no_integers_are_an_error(self):
+    source = client_data.PackedClientArrays.from_clients(
+        {'bad': {'y': np.array([0.0, 1.5])}}
+    )
+    with self.assertRaisesRegex(
+        ValueError, "^Client 'bad' has labels of type float64, .* 0 to 9"
+    ):
+      data_checks.check_clients(source, num_classes=10)
+
   def test_labels_are_not_looked_at_without_classes(self):
     source = _source(odd=_client(y=(3, -7)))
     self.assertEmpty(data_checks.check_clients(source).bad_clients)

@@ -174,6 +174,32 @@ class EvaluationTest(tf.test.TestCase, parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, 'at least one'):
       evaluation.build_central_evaluation(model, _arrays(0))
 
+  @parameterized.parameters(
+      (
+          {'y': np.zeros([11], np.int64)},
+          r"arrays 'y' .* must be int32\[None\], .*found int64\[None\]; cast",
+      ),
+      (
+          {'x': np.zeros([11, 5], np.float32)},
+          r"arrays 'x' .* float32\[None, 4\], .*found float32\[None, 5\]; cast",
+      ),
+      ({'z': np.zeros([11])}, r"named 'x' and 'y', found \['x', 'y', 'z'\]"),
+  )
+  def test_arrays_that_the_model_does_not_take_are_named(self, changes, text):
+    with self.assertRaisesRegex(ValueError, text):
+      evaluation.build_central_evaluation(
+          _functional_model(), {**_arrays(), **changes}
+      )
+
+  def test_label_out_of_range_is_one_sentence(self):
+    arrays = _arrays()
+    arrays['y'][3] = 7
+    evaluate = evaluation.build_central_evaluation(_functional_model(), arrays)
+    with self.assertRaisesRegex(
+        ValueError, 'evaluation does not take .* 7 .*check_central_examples'
+    ):
+      evaluate(_weights(1))
+
 
 if __name__ == '__main__':
   tf.test.main()

@@ -136,6 +136,22 @@ class TaskTest(parameterized.TestCase):
           protocol=task_testing.protocol(clients_per_round=3)
       )
 
+  def test_the_tasks_own_protocol_that_wants_too_many_clients_says_so(self):
+    default = task_testing.protocol(clients_per_round=3)
+    with self.assertRaisesRegex(
+        ValueError,
+        '`clients_per_round` must be at most 2, the number of clients, found '
+        "3, the task's default; change it with `protocol=`.",
+    ):
+      task.protocol_or_default(None, default, task_testing.clients(5, 1))
+
+  def test_a_protocol_that_is_given_is_taken(self):
+    default = task_testing.protocol(clients_per_round=3)
+    given = task_testing.protocol(clients_per_round=1)
+    clients = task_testing.clients(5, 1)
+    self.assertIs(task.protocol_or_default(given, default, clients), given)
+    self.assertIs(task.protocol_or_default(None, given, clients), given)
+
   @parameterized.named_parameters(
       ('name', dict(name=3)),
       ('functional_model', dict(functional_model='cnn')),
@@ -148,6 +164,14 @@ class TaskTest(parameterized.TestCase):
   def test_part_of_another_type_raises(self, change):
     with self.assertRaises(TypeError):
       task_testing.build_task(**change)
+
+  def test_clients_of_another_type_are_named_and_not_printed(self):
+    with self.assertRaises(TypeError) as caught:
+      task_testing.build_task(train_data={'a': task_testing.examples(2)})
+    self.assertEqual(
+        str(caught.exception),
+        '`train_data` must be of type ClientArrays, found dict.',
+    )
 
   def test_variable_model_fn_that_is_not_callable_raises(self):
     with self.assertRaisesRegex(TypeError, 'variable_model_fn'):

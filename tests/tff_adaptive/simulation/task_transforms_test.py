@@ -59,6 +59,36 @@ class HoldOutClientsTest(absltest.TestCase):
     with self.assertRaisesRegex(ValueError, "task 'toy' augments"):
       task_transforms.hold_out_examples(task, 0.5, seed=0)
 
+  def test_augmented_examples_are_test_data_without_chance(self):
+    task = task_testing.build_task([3, 4, 2])
+    spec = task.train_data.element_spec
+    task = attrs.evolve(
+        task,
+        augmentation=augmentation.Augmentation(
+            lambda examples, generator: examples,
+            spec,
+            lambda examples: {**examples, 'y': 100 + examples['y']},
+        ),
+    )
+    plain = attrs.evolve(task, augmentation=None)
+    for hold_out, what in (
+        (task_transforms.hold_out_clients, 1),
+        (task_transforms.hold_out_examples, 0.5),
+    ):
+      held_out, wanted = (hold_out(t, what, seed=0) for t in (task, plain))
+      self.assertEqual(_rows(held_out.train_data), _rows(wanted.train_data))
+      self.assertEqual(
+          _rows(held_out.test_data),
+          {
+              name: [100 + row for row in rows]
+              for name, rows in _rows(wanted.test_data).items()
+          },
+      )
+      self.assertEqual(
+          held_out.central_test['y'].tolist(),
+          (100 + wanted.central_test['y']).tolist(),
+      )
+
 
 class TakeClientsTest(absltest.TestCase):
 

@@ -1,0 +1,107 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of `folder_checks`."""
+
+import os
+import pathlib
+import tempfile
+from unittest import mock
+
+from absl.testing import absltest
+from absl.testing import parameterized
+
+from experiments import command_line
+from experiments import folder_checks
+
+
+class FolderChecksTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.folder = pathlib.Path(
+        self.enter_context(tempfile.TemporaryDirectory())
+    )
+    self.file = self.folder / 'file'
+    self.file.write_text('text')
+
+  def test_an_output_folder_is_left_as_it_is(self):
+    for path in (self.folder, self.folder / 'new' / 'one'):
+      folder_checks.check_output_dir(str(path))
+    self.assertEqual(os.listdir(self.folder), ['file'])
+
+  def test_a_relative_output_folder(self):
+    folder_checks.check_output_dir('some_folder/that_is_not_there')
+    self.assertFalse(os.path.exists('some_folder'))
+
+  def test_an_output_folder_that_is_a_file(self):
+    with self.assertRaises(command_line.UserError) as caught:
+      folder_checks.check_output_dir(str(self.file))
+    self.assertEqual(
+        str(caught.exception),
+        f'--output_dir={self.file} is a file; give a folder, which is made '
+        'where there is none',
+    )
+
+  def test_an_output_folder_below_a_file(self):
+    with self.assertRaisesRegex(
+        command_line.UserError, f'/file/runs is in {self.file}, a file; give'
+    ):
+      folder_checks.check_output_dir(str(self.file / 'runs'))
+
+  def test_an_output_folder_that_cannot_be_written_to(self):
+    with mock.patch('os.mkdir', side_effect=OSError(13, 'Permission denied')):
+      with self.assertRaisesRegex(
+          command_line.EnvironmentalError,
+          f'^--output_dir={self.folder}/new cannot be written to '
+          rf'\({self.folder}: Permission denied\); give a folder that can be$',
+      ):
+        folder_checks.check_output_dir(str(self.folder / 'new'))
+
+  def test_a_data_folder(self):
+    folder_checks.check_data_dir(None)
+    folder_checks.check_data_dir(str(self.folder))
+    for path, found in (
+        (self.file, 'is a file'),
+        (self.folder / 'nowhere', 'does not exist'),
+    ):
+      with self.assertRaises(command_line.UserError) as caught:
+        folder_checks.check_data_dir(str(path))
+      self.assertEqual(
+          str(caught.exception),
+          f'--data_dir={path} {found}; give the folder of the data sets, which '
+          'python -m tasks.fetch fills',
+      )
+
+  def test_a_checkpoint_to_begin_with(self):
+    folder_checks.check_checkpoint(self.folder, 0)
+    with self.assertRaisesRegex(
+        command_line.UserError,
+        'no checkpoint that fits before round 3; there are those of no round,',
+    ):
+      folder_checks.check_checkpoint(self.folder, 2)
+    checkpoints = self.folder / 'checkpoints'
+    checkpoints.mkdir()
+    for name in ('checkpoint_00000010', 'checkpoint_00000004', 'checkpoint_x'):
+      (checkpoints / f'{name}.npz').touch()
+    self.assertEqual(folder_checks.checkpoint_rounds(self.folder), [4, 10])
+    folder_checks.check_checkpoint(self.folder, 4)
+    with self.assertRaisesRegex(
+        command_line.UserError,
+        'before round 4; there are those of 4, 10, and --from_start trains',
+    ):
+      folder_checks.check_checkpoint(self.folder, 3)
+
+
+if __name__ == '__main__':
+  absltest.main()

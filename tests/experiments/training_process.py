@@ -1,0 +1,66 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Trains large models for tests: in processes of their own, one at a time.
+
+The graphs of a ResNet or of DistilBERT take gigabytes, which a process does not
+give back, and which a machine may not have twice.
+"""
+
+from collections.abc import Iterator
+import contextlib
+import fcntl
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_TIMEOUT_SECONDS = 3600
+
+
+def train(*arguments: str) -> str:
+  """Runs `experiments.train`, after those that run already.
+
+  Args:
+    *arguments: Its flags.
+
+  Returns:
+    What it printed.
+
+  Raises:
+    AssertionError: If it fails; has what it said.
+  """
+  with _one_at_a_time():
+    result = subprocess.run(
+        [sys.executable, '-m', 'experiments.train', *arguments],
+        cwd=_ROOT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=_TIMEOUT_SECONDS,
+        check=False,
+    )
+  if result.returncode:
+    raise AssertionError(f'exit code {result.returncode}: {result.stderr}')
+  return result.stdout
+
+
+@contextlib.contextmanager
+def _one_at_a_time() -> Iterator[None]:
+  """Waits until no other worker of this user's tests is in such a block."""
+  name = f'tff_adaptive_tests.{os.getuid()}.lock'
+  with open(pathlib.Path(tempfile.gettempdir(), name), 'wb') as file:
+    fcntl.flock(file, fcntl.LOCK_EX)  # It ends with the file, or the process.
+    yield

@@ -1,0 +1,141 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of `element_errors`."""
+
+import collections
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import tensorflow as tf
+
+from tff_adaptive.runtime import element_errors
+
+_Dict = collections.OrderedDict
+_EXPECTED = _Dict(
+    x=tf.TensorSpec([None, 20], tf.float32), y=tf.TensorSpec([None], tf.int32)
+)
+_Pair = collections.namedtuple('_Pair', ['a', 'b'])
+
+
+def _found(**changes):
+  return _Dict(_EXPECTED, **changes)
+
+
+class FindDifferenceTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ('alike', _EXPECTED),
+      ('other_order', _Dict(reversed(_EXPECTED.items()))),
+      ('no_names', tuple(_EXPECTED.values())),
+      ('a_fixed_size', _found(y=tf.TensorSpec([7], tf.int32))),
+      ('unknown', _found(x=tf.TensorSpec(None, tf.float32))),
+  )
+  def test_what_fits(self, found):
+    self.assertIsNone(element_errors.find_difference(found, _EXPECTED))
+
+  @parameterized.named_parameters(
+      (
+          'type',
+          _found(y=tf.TensorSpec([None], tf.int64)),
+          "int64[?] in field 'y'; cast it to int32",
+      ),
+      (
+          'strings',
+          _found(y=tf.TensorSpec([None], tf.string)),
+          "string[?] in field 'y'; convert it to int32",
+      ),
+      (
+          'examples',
+          _found(x=tf.TensorSpec([20], tf.float32)),
+          "float32[20] in field 'x'; put the examples into batches, as "
+          '`tf.data.Dataset.batch` does',
+      ),
+      (
+          'batches_of_batches',
+          _found(y=tf.TensorSpec([None, None], tf.int32)),
+          "int32[?,?] in field 'y'; take one level of batches away, as "
+          '`tf.data.Dataset.unbatch` does',
+      ),
+      (
+          'as_many_numbers',
+          _found(x=tf.TensorSpec([None, 4, 5], tf.float32)),
+          "float32[?,4,5] in field 'x'; reshape it to [?,20]",
+      ),
+      (
+          'columns',
+          _found(y=tf.TensorSpec([None, 1], tf.int64)),
+          "int64[?,1] in field 'y'; reshape it to [?] and cast it to int32",
+      ),
+      (
+          'width',
+          _found(x=tf.TensorSpec([3, 7], tf.float32)),
+          "float32[3,7] in field 'x'; make its shape [?,20], or build the "
+          'model for [?,7]',
+      ),
+      (
+          'batches_of_numbers',
+          _found(x=tf.TensorSpec([None], tf.float32)),
+          "float32[?] in field 'x'; make its shape [?,20], or build the "
+          'model for [?]',
+      ),
+      (
+          'no_dense_tensor',
+          _found(x=tf.RaggedTensorSpec([None, None], tf.float32)),
+          "RaggedTensorSpec in field 'x'; make it a dense tensor",
+      ),
+      ('missing', _Dict(x=_EXPECTED['x']), "no field 'y'; add it"),
+      ('all_missing', _Dict(), "no fields 'x', 'y'; add them"),
+      (
+          'surplus',
+          _found(z=_EXPECTED['y']),
+          "the surplus field 'z'; leave it out",
+      ),
+      (
+          'other_names',
+          _Dict(x=_EXPECTED['x'], label=_EXPECTED['y']),
+          "the fields ['x', 'label']; rename or add ['y']",
+      ),
+      (
+          'number_of_tensors',
+          (_EXPECTED['x'],),
+          'elements of 1 tensors; make them of 2',
+      ),
+  )
+  def test_what_does_not_fit(self, found, expected):
+    difference = element_errors.find_difference(found, _EXPECTED)
+    self.assertEqual(difference, expected)
+
+  def test_fields_within_fields(self):
+    expected = _Dict(x=_EXPECTED, y=_Pair(_EXPECTED['y'], _EXPECTED['y']))
+    self.assertEqual(
+        element_errors.field_names(expected),
+        ["'x/x'", "'x/y'", "'y/a'", "'y/b'"],
+    )
+    found = _Dict(expected, x=_Dict(x=_EXPECTED['x']))
+    self.assertEqual(
+        element_errors.find_difference(found, expected),
+        "no field 'y'; add it",
+    )
+
+  def test_a_tensor_has_no_field(self):
+    self.assertEqual(
+        element_errors.find_difference(
+            tf.TensorSpec([], tf.int64), tf.TensorSpec([], tf.int32)
+        ),
+        'int64[]; cast it to int32',
+    )
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,158 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""How clients' elements differ from those of a type, and the cure."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Optional
+
+import tensorflow as tf
+
+
+def find_difference(found: Any, expected: Any) -> Optional[str]:
+  """Returns where elements differ from what is expected, with the cure.
+
+  Args:
+    found: The structure of `tf.TypeSpec`s of an element.
+    expected: That of `tf.TensorSpec`s that it should have.
+
+  Returns:
+    The end of a sentence, what stands behind 'found'; None if elements fit.
+  """
+  difference = _find_in_names(found, expected)
+  if difference is not None:
+    return difference
+  leaves = zip(
+      field_names(expected), tf.nest.flatten(found), tf.nest.flatten(expected)
+  )
+  differences = (find_difference_in_field(*leaf) for leaf in leaves)
+  return next(filter(None, differences), None)
+
+
+def find_difference_in_field(
+    name: str, found: tf.TypeSpec, expected: tf.TensorSpec
+) -> Optional[str]:
+  """Returns how one field differs; see `find_difference`.
+
+  Args:
+    name: One of `field_names`.
+    found: What the field is.
+    expected: What it should be.
+
+  Returns:
+    As `find_difference`.
+  """
+  place = f' in field {name}' if name else ''
+  # A component may also be None, or no dense tensor.
+  if not isinstance(found, tf.TensorSpec):
+    return f'{type(found).__name__}{place}; make it a dense tensor'
+  cures = []
+  if not found.shape.is_compatible_with(expected.shape):
+    cures.append(_cure_of_shape(found.shape, expected.shape))
+  if found.dtype != expected.dtype:
+    are_numbers = tf.string not in (found.dtype, expected.dtype)
+    verb = 'cast' if are_numbers else 'convert'
+    cures.append(f'{verb} it to {expected.dtype.name}')
+  if not cures:
+    return None
+  type_found = f'{found.dtype.name}{_described(found.shape)}'
+  return f'{type_found}{place}; {" and ".join(cures)}'
+
+
+def field_names(structure: Any) -> list[str]:
+  """Returns what the leaves are called, quoted, in the order of `tf.nest`."""
+  return [
+      repr('/'.join(path)) if path else '' for path in _paths(structure, ())
+  ]
+
+
+def missing_and_surplus(
+    found: Mapping[str, Any], expected: Mapping[str, Any]
+) -> Optional[str]:
+  """Returns which names of fields differ; see `find_difference`.
+
+  Args:
+    found: The fields that there are, by name.
+    expected: Those that there should be.
+
+  Returns:
+    As `find_difference`.
+  """
+  missing = [name for name in expected if name not in found]
+  surplus = [name for name in found if name not in expected]
+  if missing and surplus:
+    return f'the fields {list(found)}; rename or add {missing}'
+  names = ', '.join(map(repr, missing or surplus))
+  is_one = len(missing or surplus) == 1
+  noun, it = ('field', 'it') if is_one else ('fields', 'them')
+  if missing:
+    return f'no {noun} {names}; add {it}'
+  if surplus:
+    return f'the surplus {noun} {names}; leave {it} out'
+  return None
+
+
+def _find_in_names(found: Any, expected: Any) -> Optional[str]:
+  """Returns a difference in the names of fields, or in how many there are."""
+  if isinstance(found, Mapping) and isinstance(expected, Mapping):
+    difference = missing_and_surplus(found, expected)
+    if difference is not None:
+      return difference
+    differences = (
+        _find_in_names(found[name], expected[name]) for name in found
+    )
+    return next(filter(None, differences), None)
+  num_found, num_expected = map(len, map(tf.nest.flatten, (found, expected)))
+  if num_found != num_expected:
+    return f'elements of {num_found} tensors; make them of {num_expected}'
+  return None
+
+
+def _paths(structure: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+  if isinstance(structure, Mapping):
+    for name in sorted(structure):
+      yield from _paths(structure[name], (*path, str(name)))
+  elif isinstance(structure, (list, tuple)):
+    names = getattr(structure, '_fields', range(len(structure)))
+    for name, value in zip(names, structure):
+      yield from _paths(value, (*path, str(name)))
+  else:  # A leaf, or what has no names that are known here.
+    for _ in tf.nest.flatten(structure):
+      yield path
+
+
+def _cure_of_shape(found: tf.TensorShape, expected: tf.TensorShape) -> str:
+  """Returns what makes of one shape the other, which has a batch dimension."""
+  if found.is_compatible_with(expected[1:]) and all(
+      size is not None or wanted is None
+      for size, wanted in zip(found, expected[1:])
+  ):
+    return 'put the examples into batches, as `tf.data.Dataset.batch` does'
+  rows = (found[1:].num_elements(), expected[1:].num_elements())
+  if None not in rows and rows[0] == rows[1]:
+    return f'reshape it to {_described(expected)}'
+  if found[1:].is_compatible_with(expected):
+    return 'take one level of batches away, as `tf.data.Dataset.unbatch` does'
+  other = tf.TensorShape(expected[:1]).concatenate(found[1:])
+  return (
+      f'make its shape {_described(expected)}, or build the model for '
+      f'{_described(other)}'
+  )
+
+
+def _described(shape: tf.TensorShape) -> str:
+  """Returns a shape as TFF's types have it."""
+  if shape.rank is None:
+    return '(unknown)'
+  sizes = ('?' if size is None else str(size) for size in shape)
+  return f'[{",".join(sizes)}]'
