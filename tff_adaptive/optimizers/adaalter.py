@@ -162,7 +162,8 @@ def build_adaalter(
 
     >>> rule = build_adaalter(learning_rate=1.0, initial_second_moment=3.0)
     >>> state = rule.initialize(tf.TensorSpec([], tf.float32))
-    >>> _, x = rule.next(state, tf.constant(1.0), tf.constant(1.0))
+    >>> one = tf.constant(1.0)
+    >>> _, x = rule.next(state, one, one, value=one)
     >>> float(x)  # 1 - 1 / sqrt(3 + 1)
     0.5
 

@@ -259,7 +259,9 @@ def build_fedcada_adam(
 
     >>> rule = build_fedcada_adam(learning_rate=0.1, option='none', beta_1=0.0)
     >>> state = rule.initialize(tf.TensorSpec([], tf.float32))
-    >>> _, x = rule.next(state, tf.constant(2.0), tf.constant(3.0))
+    >>> loss = tf.constant(4.5)
+    >>> _, x = rule.next(
+    ...     state, tf.constant(2.0), tf.constant(3.0), value=loss)
     >>> round(float(x), 3)  # 2 - 0.1 * 3 / sqrt(0.01 * 9)
     1.0
 

@@ -180,7 +180,8 @@ def build_scaffold_sgd(
 
     >>> rule = build_scaffold_sgd(num_clients=10, learning_rate=0.5)
     >>> state = rule.initialize(tf.TensorSpec([], tf.float32))
-    >>> state, x = rule.next(state, tf.constant(1.0), tf.constant(1.0))
+    >>> one = tf.constant(1.0)
+    >>> state, x = rule.next(state, one, one, value=one)
     >>> _, kept = rule.finish_round(state)
     >>> float(x), float(kept['control'])
     (0.5, 1.0)
