@@ -33,6 +33,8 @@ from tff_adaptive.simulation import client_states
 _UNIFORM = tff.learning.ClientWeighting.UNIFORM
 _NUM_CLIENTS = 40
 _SIZE = 20
+# Half of the draws have an effect on every rule.
+_MAX_DRAWS = 30
 _BOUND = 0.5
 
 # Client rules and server rules, and the names of what clients send besides the
@@ -157,9 +159,13 @@ class CoverageTest(tf.test.TestCase, parameterized.TestCase):
     # Nobody takes part: what changes is the noise.
     with compiled_testing.installed():
       start = process.initialize()
-      end = process.next(start, []).state
+      for _ in range(_MAX_DRAWS):
+        end = process.next(start, []).state
+        change = _flat(testing.trainable(end)) - _flat(testing.trainable(start))
+        # FedLi-LU stays where it is if the noise makes the loss negative.
+        if np.any(change):
+          break
     deviation = 0.8 * np.sqrt(1 + len(shared) + len(reports)) * _BOUND / _SIZE
-    change = _flat(testing.trainable(end)) - _flat(testing.trainable(start))
     self.assertTrue(np.all(np.isfinite(change)))
     if _RULES[name][1] is optimizers.build_fedavg:
       self.assertAllClose(np.std(change), deviation, rtol=0.05)
