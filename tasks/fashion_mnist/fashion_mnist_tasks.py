@@ -109,12 +109,7 @@ def create_fashion_mnist_task(
       cap=cap,
   )
   return mnist_tasks.build_image_task(
-      NAME,
-      clients,
-      test,
-      model_id,
-      seed,
-      task.protocol_or_default(protocol, DEFAULT_PROTOCOL, clients),
+      NAME, clients, test, model_id, seed, protocol, DEFAULT_PROTOCOL
   )
 
 
@@ -155,10 +150,5 @@ def create_fashion_mnist_task_from_data(
   """
   clients, test = mnist_tasks.read_images(train_data, central_test)
   return mnist_tasks.build_image_task(
-      NAME,
-      clients,
-      test,
-      model_id,
-      seed,
-      task.protocol_or_default(protocol, DEFAULT_PROTOCOL, clients),
+      NAME, clients, test, model_id, seed, protocol, DEFAULT_PROTOCOL
   )

@@ -121,12 +121,7 @@ def create_mnist_task(
       cap=cap,
   )
   return build_image_task(
-      NAME,
-      clients,
-      test,
-      model_id,
-      seed,
-      task.protocol_or_default(protocol, DEFAULT_PROTOCOL, clients),
+      NAME, clients, test, model_id, seed, protocol, DEFAULT_PROTOCOL
   )
 
 
@@ -172,12 +167,7 @@ def create_mnist_task_from_data(
   """
   clients, test = read_images(train_data, central_test)
   return build_image_task(
-      NAME,
-      clients,
-      test,
-      model_id,
-      seed,
-      task.protocol_or_default(protocol, DEFAULT_PROTOCOL, clients),
+      NAME, clients, test, model_id, seed, protocol, DEFAULT_PROTOCOL
   )
 
 
@@ -221,7 +211,8 @@ def build_image_task(
     central_test: Mapping[str, np.ndarray],
     model_id: Union[mnist_models.ModelID, str],
     seed: int,
-    protocol: task.Protocol,
+    protocol: Optional[task.Protocol],
+    default_protocol: task.Protocol,
 ) -> task.Task:
   """Builds a task with MNIST's models on scaled images.
 
@@ -232,7 +223,8 @@ def build_image_task(
       in front.
     model_id: Which model, see `mnist_models.ModelID`.
     seed: The seed of the initial weights.
-    protocol: The numbers of training.
+    protocol: The numbers of training; None for the task's own.
+    default_protocol: The task's own.
 
   Returns:
     The task.
@@ -247,7 +239,7 @@ def build_image_task(
       variable_model_fn=mnist_models.build_variable_model_fn(model_id, seed),
       train_data=train_data,
       central_test=central_test,
-      protocol=protocol,
+      protocol=task.protocol_or_default(protocol, default_protocol, train_data),
       num_classes=npz_images.NUM_CLASSES,
       representation_fn=keras_classification.to_representation_fn(
           mnist_models.build_keras_model(model_id, seed),

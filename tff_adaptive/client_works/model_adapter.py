@@ -240,7 +240,11 @@ class _LocalFunctionalModel(LocalModel):
 class _LocalVariableModel(LocalModel):
   """A variable model: weights and metrics are variables of the graph."""
 
-  def __init__(self, model, watch: moved_variables.Watch):
+  def __init__(
+      self,
+      model: tff.learning.models.VariableModel,
+      watch: moved_variables.Watch,
+  ):
     self._model = model
     self._watch = watch
     self._trainable = tuple(model.trainable_variables)

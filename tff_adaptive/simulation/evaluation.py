@@ -199,18 +199,22 @@ def _split_arrays(arrays, adapter: model_adapter.ModelAdapter):
 def _check_type(name: str, arrays: Any, specs: Any):
   """Raises unless a model with these specs of a batch takes the arrays."""
   found, wanted = tf.nest.flatten(arrays), tf.nest.flatten(specs)
-  described = [f'{array.dtype}{[None, *array.shape[1:]]}' for array in found]
-  expected = [f'{spec.dtype.name}{spec.shape.as_list()}' for spec in wanted]
   if len(found) != len(wanted) or not all(
-      array.dtype == spec.dtype.as_numpy_dtype
+      tf.as_dtype(array.dtype) == spec.dtype
       and spec.shape[1:].is_compatible_with(array.shape[1:])
       for array, spec in zip(found, wanted)
   ):
+    described = [f'{array.dtype}{[None, *array.shape[1:]]}' for array in found]
+    expected = [f'{spec.dtype.name}{_described(spec.shape)}' for spec in wanted]
     raise ValueError(
         f'The arrays {name!r} of an evaluation must be {", ".join(expected)}, '
         f'as the model takes them, found {", ".join(described)}; cast or '
         'reshape them.'
     )
+
+
+def _described(shape: tf.TensorShape) -> str:
+  return ' of any shape' if shape.rank is None else str(shape.as_list())
 
 
 def build_central_evaluation(

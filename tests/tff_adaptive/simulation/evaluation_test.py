@@ -191,6 +191,30 @@ class EvaluationTest(tf.test.TestCase, parameterized.TestCase):
           _functional_model(), {**_arrays(), **changes}
       )
 
+  def test_spec_of_any_shape_takes_any(self):
+    @tf.function
+    def predict(weights, x, training):
+      del training  # Unused.
+      return weights[0][0] * tf.reduce_sum(x, axis=1)
+
+    model = tff.learning.models.FunctionalModel(
+        initial_weights=((np.float32(1),), ()),
+        predict_on_batch_fn=predict,
+        loss_fn=lambda output, label, sample_weight=None: tf.reduce_mean(
+            tf.square(output - label)
+        ),
+        input_spec=(
+            tf.TensorSpec(None, tf.float32),
+            tf.TensorSpec([None], tf.float32),
+        ),
+    )
+    weights = tff.learning.models.ModelWeights((np.float32(2),), ())
+    arrays = np.ones([3, 2], np.float32), np.ones([3], np.float32)
+    evaluate = evaluation.build_central_evaluation(model, arrays)
+    self.assertEqual(evaluate(weights), {'loss': 9.0})
+    with self.assertRaisesRegex(ValueError, 'float32 of any shape, .*float64'):
+      evaluation.build_central_evaluation(model, (np.ones([3, 2]), arrays[1]))
+
   def test_label_out_of_range_is_one_sentence(self):
     arrays = _arrays()
     arrays['y'][3] = 7
