@@ -56,7 +56,7 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
   )
   flags.DEFINE_string(
       'output_dir',
-      'docs/results',
+      'results',
       'Where the verdicts are written, in the place of those of an audit '
       'before.',
       flag_values=flag_values,

@@ -19,7 +19,7 @@ For example:
     --output_dir=runs/leaderboard
 
 runs what is not finished, no longer than --max_hours, and writes
-`docs/results/leaderboard.md`, `.html`, `.csv` and its pictures. The same
+`results/leaderboard.md`, `.html`, `.csv` and its pictures. The same
 command goes on where an earlier one ended.
 
   python -m experiments.leaderboard --list
@@ -93,7 +93,7 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
   for name, default, text in (
       ('data_dir', None, 'The folder of the data sets; digits needs none.'),
       ('output_dir', 'runs/leaderboard', 'The folder of all runs.'),
-      ('results_dir', 'docs/results', 'The folder that gets the page.'),
+      ('results_dir', 'results', 'The folder that gets the page.'),
   ):
     flags.DEFINE_string(name, default, text, flag_values=flag_values)
   flags.DEFINE_integer(

@@ -21,9 +21,9 @@ prints a line for every cell: its published number, its command, and whether the
 paper specifies a hyperparameter, we assume it, or it is lost;
 
   python -m experiments.report --table=delta_sgd/table_1 --runs_dir=runs \
-    --output_dir=docs/results
+    --output_dir=results
 
-writes `docs/results/delta_sgd/table_1.md`, `.html`, `.csv` and its figure from
+writes `results/delta_sgd/table_1.md`, `.html`, `.csv` and its figure from
 the runs that there are; and
 
   python -m experiments.report --runs=runs/a,runs/b --output_dir=comparison
@@ -85,7 +85,7 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
   )
   for name, default, text in (
       ('runs_dir', 'runs', "The --output_dir of the tables' runs."),
-      ('output_dir', 'docs/results', 'The folder that gets the pages.'),
+      ('output_dir', 'results', 'The folder that gets the pages.'),
   ):
     flags.DEFINE_string(name, default, text, flag_values=flag_values)
 

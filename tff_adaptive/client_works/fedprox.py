@@ -39,6 +39,7 @@ def build_fedprox(mu: float = 0.01) -> loss_term_lib.PlainLossTerm:
     A loss term for `tff_adaptive.algorithms.build_fed_opt`.
 
   Raises:
+    TypeError: If `mu` is no number.
     ValueError: If `mu` is negative or not finite.
 
   Example:

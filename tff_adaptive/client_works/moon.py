@@ -111,7 +111,7 @@ def build_moon(
     A loss term for `tff_adaptive.algorithms.build_fed_opt`.
 
   Raises:
-    TypeError: If `representation_fn` is no function.
+    TypeError: If `representation_fn` is no function, or an argument no number.
     ValueError: If `mu` or `temperature` is out of its range.
 
   Example:

@@ -110,6 +110,7 @@ def build_fedexp(epsilon: float = 1e-3) -> reports_optimizer.ReportsOptimizer:
     of `epsilon` and `server_step_size`, the last eta_g.
 
   Raises:
+    TypeError: If `epsilon` is no number.
     ValueError: If `epsilon` is negative or not finite.
 
   Example:

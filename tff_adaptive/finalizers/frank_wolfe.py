@@ -209,6 +209,7 @@ def build_frank_wolfe(
     `velocity`, z, of the weights' structure.
 
   Raises:
+    TypeError: If an argument is no number.
     ValueError: If an argument is out of its range.
 
   Example:

@@ -156,6 +156,7 @@ def build_adaalter(
     float32 at least.
 
   Raises:
+    TypeError: If an argument is no number.
     ValueError: If an argument is negative or not finite.
 
   Example:

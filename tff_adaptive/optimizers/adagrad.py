@@ -43,6 +43,7 @@ def build_adagrad(
     arguments.
 
   Raises:
+    TypeError: If an argument is no number.
     ValueError: If an argument is out of its range.
 
   Example:

@@ -52,6 +52,7 @@ def build_adam(
     arguments.
 
   Raises:
+    TypeError: If an argument is no number.
     ValueError: If an argument is out of its range.
 
   Example:

@@ -249,6 +249,7 @@ def build_armijo(
     `backtracks`, j above, of each step.
 
   Raises:
+    TypeError: If an argument is no number.
     ValueError: If an argument is out of its range, or, from `next`, if it is
       used by a loop that cannot evaluate a batch again.
 

@@ -344,6 +344,7 @@ def build_delta_sgd(
     a norm is zero. Where a norm is not finite, all but `growth_limit` are NaN.
 
   Raises:
+    TypeError: If an argument is no number.
     ValueError: If an argument is out of its range, or, from `next`, if
       `previous_gradient='recompute'` is used by a loop that cannot evaluate a
       batch again.

@@ -235,6 +235,7 @@ def build_fafed(
     structure of the weights, in float32 at least.
 
   Raises:
+    TypeError: If an argument is no number.
     ValueError: If an argument is out of its range, or, from `next`, if a loop
       cannot evaluate a batch again.
 

@@ -60,6 +60,7 @@ def build_fedadagrad(
     `-D_t`, so the state's `accumulator` is `-m_t`; `preconditioner` is v_t.
 
   Raises:
+    TypeError: If an argument is no number.
     ValueError: If an argument is out of its range.
 
   Example:

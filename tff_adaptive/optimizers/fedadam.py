@@ -69,6 +69,7 @@ def build_fedadam(
     v_t.
 
   Raises:
+    TypeError: If an argument is no number.
     ValueError: If an argument is out of its range.
 
   Example:

@@ -66,6 +66,7 @@ def build_fedams(
     v_t and `max_preconditioner` vhat_t, never divided by the correction.
 
   Raises:
+    TypeError: If an argument is no number.
     ValueError: If an argument is out of its range.
 
   Example:

@@ -41,6 +41,7 @@ def build_fedavg(
     `learning_rate` and no other state.
 
   Raises:
+    TypeError: If `learning_rate` is no number.
     ValueError: If `learning_rate` is negative or not finite.
 
   Example:

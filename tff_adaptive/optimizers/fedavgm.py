@@ -41,6 +41,7 @@ def build_fedavgm(
     `learning_rate` and, if it is above 0, `momentum`.
 
   Raises:
+    TypeError: If an argument is no number.
     ValueError: If an argument is out of its range.
 
   Example:

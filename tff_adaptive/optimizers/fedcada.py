@@ -253,6 +253,7 @@ def build_fedcada_adam(
     and, with `'global_step'`, `num_steps`, a float32 scalar.
 
   Raises:
+    TypeError: If an argument is no number.
     ValueError: If an argument is out of its range.
 
   Example:

@@ -68,6 +68,7 @@ def build_fedyogi(
     v_t.
 
   Raises:
+    TypeError: If an argument is no number.
     ValueError: If an argument is out of its range.
 
   Example:

@@ -173,7 +173,7 @@ def build_scaffold_sgd(
     and keeps `control`, with the structure of the weights, in float32 at least.
 
   Raises:
-    TypeError: If `num_clients` is not an integer.
+    TypeError: If `num_clients` is not an integer, or `learning_rate` no number.
     ValueError: If an argument is out of its range.
 
   Example:

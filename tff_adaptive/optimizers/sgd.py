@@ -115,6 +115,7 @@ def build_sgd(
     `learning_rate` and, if it is above 0, `momentum`.
 
   Raises:
+    TypeError: If an argument is no number.
     ValueError: If an argument is out of its range.
 
   Example:

@@ -216,6 +216,7 @@ def build_sps(
     rate. It reports the `step_size` of each step.
 
   Raises:
+    TypeError: If an argument is no number.
     ValueError: If an argument is out of its range, or, from `next`, if it is
       used by a loop that does not give the loss.
 
@@ -269,6 +270,7 @@ def build_sps_max(
     step.
 
   Raises:
+    TypeError: See `build_sps`.
     ValueError: See `build_sps`.
 
   Example:
@@ -327,6 +329,7 @@ def build_sps_smooth(
     the `step_size` of each step.
 
   Raises:
+    TypeError: See `build_sps`.
     ValueError: See `build_sps`.
 
   Example:

@@ -54,6 +54,7 @@ def build_yogi(
     `learning_rate`, `beta_1`, `beta_2` and `epsilon`.
 
   Raises:
+    TypeError: If an argument is no number.
     ValueError: If an argument is out of its range.
 
   Example:

@@ -119,26 +119,34 @@ def check_shapes(
 
 
 def to_arrays(
-    components: list[Any], specs: list[tf.TensorSpec]
+    components: list[Any],
+    specs: list[tf.TensorSpec],
+    leaf_type: _compat.SequenceType,
 ) -> list[np.ndarray]:
   """The components of an element as arrays of the dtypes of their specs.
 
   Args:
     components: Arrays, or what NumPy makes arrays of.
-    specs: What they should be.
+    specs: What they should be, the `component_specs` of the type.
+    leaf_type: The type of the sequence.
 
   Returns:
     The arrays.
 
   Raises:
     TypeError: If the numbers of a component are of a kind that its dtype
-      cannot hold.
-    ValueError: If a number is out of its dtype's range.
+      cannot hold; names the field.
+    ValueError: If a number is out of its dtype's range; names the field.
   """
-  return [
-      _to_array(component, spec.dtype)
-      for component, spec in zip(components, specs)
-  ]
+  arrays = []
+  for i, (component, spec) in enumerate(zip(components, specs)):
+    try:
+      arrays.append(_to_array(component, spec.dtype))
+    except (TypeError, ValueError) as error:
+      name = element_errors.field_names(_element_spec(leaf_type))[i]
+      place = f'Field {name}: ' if name else ''
+      raise type(error)(f'{place}{error}') from error
+  return arrays
 
 
 def _to_array(component: Any, dtype: tf.DType) -> np.ndarray:
@@ -200,25 +208,15 @@ def check_rows(
 ) -> None:
   """Raises if rows by feature are not those of a sequence's type."""
   expected = _element_spec(leaf_type)
-  names = list(expected) if isinstance(expected, dict) else None
-  found = tf.nest.flatten(dict(rows))
-  specs = tf.nest.flatten(expected)
-  if (
-      (names is not None and set(names) != set(rows))
-      or len(specs) != len(found)
-      or not all(
-          tf.as_dtype(f.dtype) == e.dtype
-          and tf.TensorShape(f.shape[1:]).is_compatible_with(e.shape[1:])
-          for f, e in zip(found, specs)
-      )
-  ):
-    described = {
-        name: (tf.as_dtype(r.dtype).name, list(r.shape[1:]))
-        for name, r in rows.items()
-    }
+  found = {
+      name: tf.TensorSpec([None, *feature.shape[1:]], feature.dtype)
+      for name, feature in rows.items()
+  }
+  difference = element_errors.find_difference(found, expected)
+  if difference is not None:
     raise TypeError(
         f'Expected clients with elements of type {leaf_type.element}, found '
-        f'the features {described}.'
+        f'{difference}.'
     )
 
 
@@ -248,7 +246,8 @@ def as_dataset(value: Any, leaf_type: _compat.SequenceType) -> tf.data.Dataset:
     )
 
   elements = [
-      to_arrays(components, specs) for components in iterate(value, leaf_type)
+      to_arrays(components, specs, leaf_type)
+      for components in iterate(value, leaf_type)
   ]
   if not elements:
     return build([list(map(empty_array, specs))]).take(0)

@@ -97,7 +97,7 @@ def _materialize(
   columns: list[list[np.ndarray]] = [[] for _ in specs]
   lengths = []
   for components in elements:
-    arrays = elements_lib.to_arrays(components, specs)
+    arrays = elements_lib.to_arrays(components, specs, leaf_type)
     elements_lib.check_shapes(arrays, specs, leaf_type)
     if not are_batches:
       arrays = [array[np.newaxis] for array in arrays]

@@ -181,7 +181,10 @@ class ArgumentsTest(compiled_testing.TestCase):
     batch = _Dict(x=np.zeros([2, 5], np.float32), y=np.zeros([2], np.int32))
     batch[name] = value
     self._assert_refused(
-        [[batch]], f'elements of type {wanted}', f'array of type {found}'
+        [[batch]],
+        f"Field '{name}': ",
+        f'elements of type {wanted}',
+        f'array of type {found}',
     )
 
   @parameterized.parameters(
@@ -195,6 +198,7 @@ class ArgumentsTest(compiled_testing.TestCase):
     with compiled_testing.installed():
       with self.assertRaises(ValueError) as raised:
         process.next(process.initialize(), [[batch]])
+    self.assertStartsWith(str(raised.exception), f"Field '{name}': ")
     self.assertIn(f'elements of type {wanted}', str(raised.exception))
     self.assertIn(f'the number {found} ', str(raised.exception))
 
@@ -231,12 +235,21 @@ class ArgumentsTest(compiled_testing.TestCase):
         [3], 'a list of elements of type <x=float32[?,5]', 'found int'
     )
 
-  def test_cohort_of_other_features(self):
-    source = simulation.PackedClientArrays.from_clients(
-        {'a': {'x': np.zeros([3, 5], np.float32)}}
-    )
+  @parameterized.parameters(
+      ({'x': np.zeros([3, 5])}, "no field 'y'; add it"),
+      (
+          {'x': np.zeros([3, 5]), 'y': np.zeros([3], np.int32)},
+          "float64[?,5] in field 'x'; cast it to float32",
+      ),
+      (
+          {'x': np.zeros([3, 4], np.float32), 'y': np.zeros([3], np.int32)},
+          "float32[?,4] in field 'x'; make its shape [?,5], or build the model",
+      ),
+  )
+  def test_cohort_of_other_features(self, features, found):
+    source = simulation.PackedClientArrays.from_clients({'a': features})
     cohort = simulation.Cohort(source, ['a'], 0, 1, simulation.BatchPlan(2))
-    self._assert_refused(cohort, 'x=float32[?,5],y=int32[?]', "{'x': (")
+    self._assert_refused(cohort, 'x=float32[?,5],y=int32[?]', found)
 
   def test_context_goes_on_after_an_error(self):
     process, clients = compiled_testing.process(), testing.clients([5, 9])
