@@ -13,7 +13,7 @@
 # limitations under the License.
 """The functions that a `GraphDef` brings along."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -42,6 +42,38 @@ def called_functions(node: Any, functions: Mapping[str, Any]) -> list[str]:
   names = [function.name for function in functions_in(node)]
   # A function may also be called as if it were an op.
   return [name for name in [*names, node.op] if name in functions]
+
+
+def select_called(nodes: Iterable[Any], library: Any) -> Any:
+  """Returns the functions that nodes call, and those that these call.
+
+  Args:
+    nodes: `NodeDef`s.
+    library: The `FunctionDefLibrary` that has the functions.
+
+  Returns:
+    A new `FunctionDefLibrary`, in the order of the other, with the gradients of
+    its functions.
+  """
+  functions = {f.signature.name: f for f in library.function}
+  gradients = {g.function_name: g.gradient_func for g in library.gradient}
+  found: set[str] = set()
+  waiting = [
+      name for node in nodes for name in called_functions(node, functions)
+  ]
+  while waiting:
+    name = waiting.pop()
+    if name in found:
+      continue
+    found.add(name)
+    if name in gradients:
+      waiting.append(gradients[name])
+    for node in functions[name].node_def:
+      waiting.extend(called_functions(node, functions))
+  return type(library)(
+      function=[f for f in library.function if f.signature.name in found],
+      gradient=[g for g in library.gradient if g.function_name in found],
+  )
 
 
 def all_nodes(graph_def: Any) -> Iterator[Any]:

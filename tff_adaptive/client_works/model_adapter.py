@@ -114,11 +114,14 @@ class ModelAdapter(abc.ABC):
   """What can be said of a model outside of the client's graph.
 
   Attributes:
-    weights_type: The `tff.Type` of its `tff.learning.models.ModelWeights`.
+    weights_spec: Its `tff.learning.models.ModelWeights`, with a `tf.TensorSpec`
+      in the place of each weight.
+    weights_type: The `tff.Type` of these.
     element_type: The `tff.Type` of one batch.
     metric_finalizers: What a `tff.learning.metrics` aggregator takes.
   """
 
+  weights_spec: tff.learning.models.ModelWeights
   weights_type: _compat.Type
   element_type: _compat.Type
   metric_finalizers: Any
@@ -321,9 +324,10 @@ class _FunctionalModelAdapter(ModelAdapter):
 
   def __init__(self, model: tff.learning.models.FunctionalModel):
     self._model = model
-    self.weights_type = _compat.tensorflow_to_type(
-        _map_initial_weights(lambda w: tf.TensorSpec(w.shape, w.dtype), model)
+    self.weights_spec = _map_initial_weights(
+        lambda w: tf.TensorSpec(w.shape, w.dtype), model
     )
+    self.weights_type = _compat.tensorflow_to_type(self.weights_spec)
     self.element_type = _compat.tensorflow_to_type(model.input_spec)
     self.metric_finalizers = model.finalize_metrics
 
@@ -343,6 +347,10 @@ class _VariableModelAdapter(ModelAdapter):
     # A graph of its own, so that no variable outlives the look at the model.
     with tf.Graph().as_default():
       model = self._build()
+      self.weights_spec = tf.nest.map_structure(
+          lambda v: tf.TensorSpec(v.shape, v.dtype),
+          tff.learning.models.ModelWeights.from_model(model),
+      )
       self.weights_type = tff.learning.models.weights_type_from_model(model)
       self.element_type = _compat.tensorflow_to_type(model.input_spec)
       self.metric_finalizers = model.metric_finalizers()

@@ -61,7 +61,9 @@ class GraphImport:
         for name, value in self._tensors.items()
         if isinstance(value, sequences.Sequence)
     }
-    self._waiting = set(self._nodes)
+    self._signatures = {
+        f.signature.name: f.signature for f in graph_def.library.function
+    }
 
   def run(self, results: list[str]) -> list[tf.Tensor]:
     """Puts what the results depend on into the current graph.
@@ -72,62 +74,72 @@ class GraphImport:
     Returns:
       The tensors, in the current graph.
     """
-    for name in map(_function_library.node_of, results):
-      self._add(name)
+    names = list(map(_function_library.node_of, results))
+    needed = self._needed(names)
+    # Once, and as few imports as can be: each takes as long as functions are
+    # large, however few nodes there are.
+    self._add_functions(needed)
+    for node in needed:
+      if self._becomes_loop(node):
+        self._add_nodes(self._needed(node.input))
+        self._add_loop(node)
+    self._add_nodes(self._needed(names))
     return [self._tensors[_with_index(name)] for name in results]
 
-  def _add(self, name: str) -> None:
-    """Adds a node and what it depends on."""
-    if name not in self._waiting:
-      return
-    functions = {
-        f.signature.name: f.signature for f in self._graph_def.library.function
-    }
-    for node in self._reductions_before(name):
-      self._add_nodes(self._needed(node.input))
-      self._add_loop(node, functions)
-    if name in self._waiting:
-      self._add_nodes(self._needed([name]))
-
-  def _reductions_before(self, name: str) -> list[Any]:
-    """The reductions that a node depends on, or is, each after those before."""
-    found: list[Any] = []
-    if not self._reads_tensors:
-      return found
-    seen: set[str] = set()
-
-    def visit(name):
-      if name in self._waiting and name not in seen:
-        seen.add(name)
-        for source in self._nodes[name].input:
-          visit(_function_library.node_of(source))
-        if self._nodes[name].op == sequences.REDUCE_OP:
-          found.append(self._nodes[name])
-
-    visit(name)
-    return found
+  def _becomes_loop(self, node: Any) -> bool:
+    return self._reads_tensors and node.op == sequences.REDUCE_OP
 
   def _needed(self, names: Iterable[str]) -> list[Any]:
-    """The nodes that are not there yet and that others depend on, in order."""
+    """The nodes that are not there yet of some and of all that they depend on.
+
+    Args:
+      names: The names of nodes or of tensors.
+
+    Returns:
+      The nodes, each after those that it depends on.
+    """
     found: list[Any] = []
-
-    def visit(name):
-      if name in self._waiting:
-        self._waiting.discard(name)
-        for source in self._nodes[name].input:
-          visit(_function_library.node_of(source))
+    seen: set[str] = set()
+    waiting = [(name, False) for name in names]
+    while waiting:
+      name, is_next = waiting.pop()
+      name = _function_library.node_of(name)
+      if is_next:
         found.append(self._nodes[name])
-
-    for name in names:
-      visit(_function_library.node_of(name))
+      elif (
+          name in self._nodes and name not in seen and not self._is_there(name)
+      ):
+        seen.add(name)
+        waiting.append((name, True))
+        waiting.extend((source, False) for source in self._nodes[name].input)
     return found
+
+  def _is_there(self, name: str) -> bool:
+    return f'^{name}' in self._tensors
+
+  def _add_functions(self, nodes: list[Any]) -> None:
+    """Imports the functions that nodes call, but for bodies that are flat."""
+    calls = [
+        node
+        for node in nodes
+        if not self._becomes_loop(node)
+        or node.attr['f'].func.name not in self._steps
+    ]
+    library = _function_library.select_called(calls, self._graph_def.library)
+    if library.function:
+      tf.graph_util.import_graph_def(
+          tf.compat.v1.GraphDef(
+              library=library, versions=self._graph_def.versions
+          ),
+          name='',
+      )
 
   def _add_nodes(self, nodes: list[Any]) -> None:
     """Imports nodes; their tensors are known by their names from then on."""
+    if not nodes:
+      return
     graph_def = tf.compat.v1.GraphDef(
-        node=nodes,
-        versions=self._graph_def.versions,
-        library=self._graph_def.library,
+        node=nodes, versions=self._graph_def.versions
     )
     added = {node.name for node in nodes}
     outside = {
@@ -177,13 +189,16 @@ class GraphImport:
       self._tensors[name] = self._tensors[name].to_variant()
     return self._tensors[name]
 
-  def _add_loop(self, node: Any, signatures: dict[str, Any]) -> None:
-    self._waiting.discard(node.name)
+  def _add_loop(self, node: Any) -> None:
+    """Adds the loop that a reduction becomes."""
     data = [name for name in node.input if not name.startswith('^')]
     control = [name for name in node.input if name.startswith('^')]
     name = node.attr['f'].func.name
     loop = sequences.build_reduction(
-        node, signatures[name], self._steps.get(name), self._compiles_steps
+        node,
+        self._signatures[name],
+        self._steps.get(name),
+        self._compiles_steps,
     )
     with tf.control_dependencies(list(map(self._outside, control))):
       # Identities wait; what only reads variables in the loop does not.

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.core.protobuf import rewriter_config_pb2
 import tensorflow_federated as tff
 
 from tff_adaptive import _errors
@@ -36,8 +37,9 @@ _LOSS_KEY = 'loss'
 _Evaluation = collections.OrderedDict
 
 
-def _new_variable(value):
-  return tf.Variable(value, trainable=False)
+def _new_variable(spec: Any) -> tf.Variable:
+  """Returns a variable of zeros, with the shape of a tensor or of a spec."""
+  return tf.Variable(tf.zeros(spec.shape, spec.dtype), trainable=False)
 
 
 class _Graph:
@@ -55,27 +57,40 @@ class _Graph:
     with graph.as_default(), tf.variable_creator_scope(record_variable):
       self._inputs = tf.nest.map_structure(_placeholder, (x, y))
       self._model = adapter.build_local_model()
-      self._weights = tf.nest.map_structure(
-          _new_variable, adapter.initial_weights()
-      )
+      self._weights = tf.nest.map_structure(_new_variable, adapter.weights_spec)
       self._add_start()
       self._add_step(adapter)
       self._add_result(adapter)
     graph.finalize()
     config = tf.compat.v1.ConfigProto()
     config.gpu_options.allow_growth = True
+    # It walks over all of a graph once for each layer: minutes for deep models,
+    # and there is next to nothing to fold.
+    config.graph_options.rewrite_options.constant_folding = (
+        rewriter_config_pb2.RewriterConfig.OFF
+    )
     self._session = tf.compat.v1.Session(graph=graph, config=config)
-    # One by one: a variable's initial value may be read from one before it.
+    self._initialize_variables()
+
+  def _initialize_variables(self):
+    """Gives all variables of the graph their initial values."""
+    own = tf.nest.flatten(
+        (self._weights, self._metrics, self._loss_sum, self._num_examples)
+    )
+    self._session.run([variable.initializer for variable in own])
+    own_names = {variable.name for variable in own}
+    # The model's one by one: an initial value may be read from one before it.
     for variable in self._variables:
-      self._session.run(variable.initializer)
+      if variable.name not in own_names:
+        self._session.run(variable.initializer)
 
   def _add_start(self):
     """Adds what starts an evaluation: weights from outside, empty metrics."""
     self._new_weights = tf.nest.map_structure(
         lambda v: tf.compat.v1.placeholder(v.dtype, v.shape), self._weights
     )
-    self._loss_sum = _new_variable(np.float64(0))
-    self._num_examples = _new_variable(np.int64(0))
+    self._loss_sum = _new_variable(tf.TensorSpec([], tf.float64))
+    self._num_examples = _new_variable(tf.TensorSpec([], tf.int64))
     self._metrics = tf.nest.map_structure(
         _new_variable, self._model.start(self._weights)
     )
@@ -242,7 +257,7 @@ def build_central_evaluation(
     dictionary of floats: `loss`, then the model's own scalar metrics.
 
   Raises:
-    TypeError: If `model` is neither of the two.
+    TypeError: If `model` is neither of the two, or `batch_size` no integer.
     ValueError: If `batch_size` is not positive, if the arrays differ in length,
       are empty, or are not named or typed as the model takes them. What is
       returned raises one if an op does not take the numbers, such as labels out
@@ -253,6 +268,11 @@ def build_central_evaluation(
     >>> list(evaluate(process.get_model_weights(state)))
     ['loss', 'accuracy']
   """
+  if not isinstance(batch_size, (int, np.integer)):
+    raise TypeError(
+        '`batch_size` must be an integer, found '
+        f'{type(batch_size).__name__}; examples and labels are one argument.'
+    )
   if batch_size < 1:
     raise ValueError(f'`batch_size` must be positive, found {batch_size}.')
   adapter = model_adapter.build_model_adapter(model)

@@ -89,6 +89,24 @@ def _expected(weights, arrays):
   return loss.mean(), (logits.argmax(axis=1) == arrays['y']).mean()
 
 
+class _Doubled(tf.keras.metrics.Metric):
+  """A metric with a variable whose initial value is read from another one."""
+
+  def __init__(self, name='doubled', **kwargs):
+    super().__init__(name, **kwargs)
+    self.one = self.add_weight('one', initializer='ones')
+    self.two = tf.Variable(2.0 * self.one, trainable=False)
+
+  def update_state(self, y_true, y_pred, sample_weight=None):
+    del y_true, y_pred, sample_weight  # Unused.
+
+  def result(self):
+    return self.two
+
+  def reset_state(self):
+    """Keeps both, which nothing changes."""
+
+
 class EvaluationTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.product(
@@ -163,10 +181,19 @@ class EvaluationTest(tf.test.TestCase, parameterized.TestCase):
     evaluate = evaluation.build_central_evaluation(model, (x, 2 * x), 2)
     self.assertEqual(evaluate(weights), {'loss': 1.0})
 
+  def test_variable_that_is_read_for_another_one(self):
+    model = lambda: tff.learning.models.from_keras_model(
+        _keras_model(), loss=_loss(), input_spec=_SPEC, metrics=[_Doubled()]
+    )
+    evaluate = evaluation.build_central_evaluation(model, _arrays())
+    self.assertEqual(evaluate(_weights(1))['doubled'], 2.0)
+
   def test_bad_arguments_are_named(self):
     model = _functional_model()
     with self.assertRaisesRegex(ValueError, '`batch_size`.*found 0'):
       evaluation.build_central_evaluation(model, _arrays(), 0)
+    with self.assertRaisesRegex(TypeError, '`batch_size`.*found ndarray'):
+      evaluation.build_central_evaluation(model, *_arrays().values())
     arrays = _arrays()
     arrays['y'] = arrays['y'][:5]
     with self.assertRaisesRegex(ValueError, r'lengths \[5, 11\]'):

@@ -1,0 +1,89 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the functions that graphs bring along."""
+
+import tensorflow as tf
+
+from tff_adaptive import _function_library
+
+
+def _library_and_calls():
+  """The functions of a graph in which one calls another, and its calls."""
+
+  @tf.function
+  def inner(x):
+    return x + 1.0
+
+  @tf.function
+  def outer(x):
+    return 2.0 * inner(x)
+
+  @tf.function
+  def lonely(x):
+    return x - 1.0
+
+  with tf.Graph().as_default() as graph:
+    x = tf.constant(1.0)
+    outer(x)
+    lonely(x)
+    tf.cond(x > 0.0, lambda: inner(x), lambda: x)
+  graph_def = graph.as_graph_def()
+  return graph_def.library, {
+      name: [node for node in graph_def.node if name in str(node.attr)]
+      for name in ('outer', 'lonely', 'cond')
+  }
+
+
+def _names(library):
+  kinds = ('inner', 'outer', 'lonely', 'cond_true', 'cond_false')
+  return {
+      kind
+      for kind in kinds
+      for function in library.function
+      if kind in function.signature.name
+  }
+
+
+class SelectCalledTest(tf.test.TestCase):
+
+  def test_has_what_functions_call(self):
+    library, calls = _library_and_calls()
+    for called, expected in (
+        (calls['outer'], {'outer', 'inner'}),
+        (calls['lonely'], {'lonely'}),
+        (calls['cond'], {'cond_true', 'cond_false', 'inner'}),
+        (
+            calls['outer'] + calls['lonely'],
+            {'outer', 'inner', 'lonely'},
+        ),
+        ([], set()),
+    ):
+      with self.subTest(str(sorted(expected))):
+        selected = _function_library.select_called(called, library)
+        self.assertEqual(_names(selected), expected)
+
+  def test_brings_gradients_and_keeps_the_order(self):
+    library = tf.compat.v1.GraphDef().library
+    for name in ('a', 'b', 'c', 'd'):
+      library.function.add().signature.name = name
+    library.gradient.add(function_name='b', gradient_func='a')
+    library.gradient.add(function_name='d', gradient_func='c')
+    node = tf.compat.v1.NodeDef(name='call', op='b')
+    selected = _function_library.select_called([node], library)
+    self.assertEqual([f.signature.name for f in selected.function], ['a', 'b'])
+    self.assertEqual([g.function_name for g in selected.gradient], ['b'])
+
+
+if __name__ == '__main__':
+  tf.test.main()
