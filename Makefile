@@ -83,6 +83,11 @@ wheel: venv ## Makes dist/tff_adaptive-*.whl.
 release: venv ## Makes and tries out dist/*.whl and *.tar.gz; publishes nothing.
 	@tools/release.sh
 
+.PHONY: results
+results: venv ## Writes docs/results/ from the runs that are kept with it.
+	@.venv/bin/python -m tools.results unpack
+	@.venv/bin/python -m tools.results pages
+
 clean: ## Removes what these commands made, except runs/.
 	@rm -rf .venv .venv-check .venv-docs .venv-lock .venv-release build dist \
 	  site *.egg-info .pytest_cache .mypy_cache .ruff_cache

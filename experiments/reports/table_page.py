@@ -140,8 +140,9 @@ def _side_by_side(
     )
     return text if theirs == '-' else f'{text} ({theirs})'
 
+  has_published = any(cell.published is not None for cell in table.cells)
   return [
-      pages.Heading('Measured (published)'),
+      pages.Heading('Measured (published)' if has_published else 'Measured'),
       *table_views.build_tables(table, format_cell),
   ]
 

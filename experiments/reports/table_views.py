@@ -91,7 +91,10 @@ def build_tables(
   """
   return [
       pages.Table(
-          [group.name or 'row', *(column.name for column in table.columns)],
+          [
+              group.name or 'row',
+              *(_heading(table, column, group) for column in table.columns),
+          ],
           [
               [
                   row.name,
@@ -106,6 +109,13 @@ def build_tables(
       for group in table.groups
       if groups is None or group.name in groups
   ]
+
+
+def _heading(
+    table: published.Table, column: published.Entry, group: published.Entry
+) -> str:
+  """Returns what stands above a column; its metric, if it is the only one."""
+  return column.name or table.measure(column.name, group.name).metric
 
 
 def build_gap_tables(

@@ -18,15 +18,16 @@ import json
 import os
 import pathlib
 import platform
+import subprocess
 from typing import Any
 
+import tff_adaptive
 from tff_adaptive import _atomic_files
 
 _FILE = 'environment.json'
 _PACKAGES = (
     'tensorflow',
     'tensorflow-federated',
-    'tff_adaptive',
     'keras',
     'numpy',
 )
@@ -37,16 +38,44 @@ def collect() -> dict[str, Any]:
   """Returns the versions and the machine of this process.
 
   Returns:
-    Plain values by name; 'not installed' for a package that is used from its
-    sources.
+    Plain values by name. The version of tff_adaptive has the commit of its
+    checkout, if that is where it is imported from, and 'dirty' if files were
+    changed after that.
   """
   return {
+      'tff_adaptive': _own_version(),
       **{package: _version(package) for package in _PACKAGES},
       'python': platform.python_version(),
       'system': f'{platform.system()} {platform.machine()}',
       'processor': _processor(),
       'cores': os.cpu_count(),
   }
+
+
+def _own_version() -> str:
+  root = pathlib.Path(tff_adaptive.__file__).parents[1]
+  if not (root / '.git').exists():
+    return tff_adaptive.__version__
+  command = (
+      'git',
+      '-C',
+      root,
+      'describe',
+      '--always',
+      '--dirty',
+      '--exclude=*',
+  )
+  try:
+    commit = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+  except (OSError, subprocess.CalledProcessError):  # Without git, or not ours.
+    return tff_adaptive.__version__
+  return f'{tff_adaptive.__version__} ({commit})'
 
 
 def _version(package: str) -> str:

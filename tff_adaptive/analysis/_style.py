@@ -15,6 +15,7 @@
 
 from collections.abc import Mapping, Sequence
 import os
+import textwrap
 from typing import Any, Optional, Union
 
 from matplotlib import figure
@@ -45,6 +46,8 @@ _DASHES = ('-', '--', '-.', (0, (1, 1.2)), (0, (7, 2)))
 _MARKERS = ('o', 's', '^', 'D', 'v', 'P', 'X', '*', 'p')
 _MAX_MARKED_POINTS = 30
 _DPI = 150
+# Of the title, whose letters are bold and of 11 points.
+_CHARACTERS_PER_INCH = 10.5
 
 
 def looks(names: Sequence[str]) -> dict[str, Mapping[str, Any]]:
@@ -137,12 +140,14 @@ def save(drawing: figure.Figure, path_png: PathLike, title: str = ''):
   Args:
     drawing: The figure.
     path_png: The picture to write; its folder is made.
-    title: The title; may be empty.
+    title: The title; may be empty. A long one gets several lines.
 
   Raises:
     OSError: If the picture cannot be written; names it.
   """
   if title:
+    width = int(drawing.get_figwidth() * _CHARACTERS_PER_INCH)
+    title = textwrap.fill(title, width)
     drawing.suptitle(title, x=0.02, ha='left', fontweight='bold', fontsize=11)
   with _atomic_files.replacing(path_png) as file:
     drawing.savefig(file, format='png', dpi=_DPI)

@@ -14,7 +14,10 @@
 """Tests of `environments`."""
 
 import json
+import os
 import pathlib
+import re
+import subprocess
 import tempfile
 from unittest import mock
 
@@ -22,6 +25,7 @@ from absl.testing import absltest
 import tensorflow as tf
 
 from experiments.run_results import environments
+import tff_adaptive
 
 
 class EnvironmentsTest(absltest.TestCase):
@@ -39,6 +43,30 @@ class EnvironmentsTest(absltest.TestCase):
     self.assertGreater(found['cores'], 0)
     for name, value in found.items():
       self.assertTrue(value, name)
+
+  def test_own_version_has_the_commit_of_a_checkout(self):
+    package = self.folder / 'tff_adaptive' / '__init__.py'
+    package.parent.mkdir()
+    package.write_text('')
+    path = mock.patch.object(tff_adaptive, '__file__', str(package))
+    with path:
+      version = tff_adaptive.__version__
+      self.assertEqual(environments.collect()['tff_adaptive'], version)
+      identity = ('-c', 'user.name=a', '-c', 'user.email=a@b')
+      for arguments in (
+          ('init', '--quiet'),
+          ('add', '.'),
+          (*identity, 'commit', '--quiet', '--message=a'),
+      ):
+        subprocess.run(('git', *arguments), cwd=self.folder, check=True)
+      self.assertRegex(
+          environments.collect()['tff_adaptive'],
+          rf'^{re.escape(version)} \([0-9a-f]{{7,}}\)$',
+      )
+      package.write_text('changed')
+      self.assertEndsWith(environments.collect()['tff_adaptive'], '-dirty)')
+      with mock.patch.dict(os.environ, PATH=''):
+        self.assertEqual(environments.collect()['tff_adaptive'], version)
 
   def test_a_run_that_is_resumed_elsewhere_has_both(self):
     environments.record(self.folder)

@@ -1,0 +1,126 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests that docs/results can be made again from the runs kept with it."""
+
+import csv
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from absl.testing import absltest
+
+from tests import page_testing
+from tools import results
+
+
+def _write_run(folder, num_rounds, total_rounds=2):
+  folder.mkdir(parents=True)
+  (folder / 'hparams.json').write_text(
+      json.dumps({'total_rounds': total_rounds})
+  )
+  rows = ['round_num,clients/loss']
+  rows.extend(f'{i + 1},0.5' for i in range(num_rounds))
+  (folder / 'metrics.csv').write_text('\n'.join([*rows, '']))
+  os.utime(folder / 'metrics.csv', (1e9, 1e9))
+  (folder / 'environment.json').write_text('[]')
+  (folder / 'checkpoint').write_text('large')
+
+
+class ArchiveTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.folder = pathlib.Path(
+        self.enter_context(tempfile.TemporaryDirectory())
+    )
+    self.archive = self.folder / 'docs' / 'runs.tar.xz'
+
+  def _unpack(self, name):
+    results.unpack(self.archive, self.folder / name)
+    return self.folder / name
+
+  def test_finished_runs_come_back_without_checkpoints(self):
+    _write_run(self.folder / 'runs' / 'table' / 'cell' / 'seed_0', 2)
+    _write_run(self.folder / 'runs' / 'table' / 'cell' / 'seed_1', 1)
+    results.pack(self.archive, self.folder / 'runs')
+    runs_dir = self._unpack('again')
+    files = [path for path in runs_dir.rglob('*') if path.is_file()]
+    cell = runs_dir / 'table' / 'cell' / 'seed_0'
+    self.assertCountEqual(
+        files,
+        [
+            cell / name
+            for name in ('hparams.json', 'metrics.csv', 'environment.json')
+        ],
+    )
+    # When a run ended is what the file system says.
+    self.assertEqual((cell / 'metrics.csv').stat().st_mtime, 1e9)
+
+  def test_what_is_there_stays(self):
+    _write_run(self.folder / 'runs' / 'seed_0', 2)
+    results.pack(self.archive, self.folder / 'runs')
+    _write_run(self.folder / 'other' / 'seed_0', 2, total_rounds=1)
+    runs_dir = self._unpack('other')
+    hparams = json.loads((runs_dir / 'seed_0' / 'hparams.json').read_text())
+    self.assertEqual(hparams, {'total_rounds': 1})
+
+  def test_packing_elsewhere_loses_no_run(self):
+    for name in ('first', 'second'):
+      _write_run(self.folder / name / f'{name}_cell' / 'seed_0', 2)
+      results.pack(self.archive, self.folder / name)
+    runs_dir = self._unpack('again')
+    self.assertCountEqual(
+        [path.name for path in runs_dir.iterdir()],
+        ['first_cell', 'second_cell'],
+    )
+
+
+class PagesTest(absltest.TestCase):
+
+  def test_tables_are_those_of_the_kept_runs(self):
+    folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+    runs_dir, output_dir = folder / 'runs', folder / 'results'
+    results.unpack(page_testing.ROOT / results.ARCHIVE, runs_dir)
+    reports = list(results.find_reports(runs_dir))
+    for flags in reports:
+      subprocess.run(
+          (
+              *(sys.executable, '-m', 'experiments.report', *flags),
+              *(f'--runs_dir={runs_dir}', f'--output_dir={output_dir}'),
+          ),
+          cwd=page_testing.ROOT,
+          stdin=subprocess.DEVNULL,
+          capture_output=True,
+          check=True,
+      )
+    written = list(output_dir.rglob('*.csv'))
+    tables = [f for flags in reports for f in flags if '--table=' in f]
+    self.assertNotEmpty(tables)
+    self.assertLen(written, len(tables))
+    for path in written:
+      kept = page_testing.ROOT / 'docs/results' / path.relative_to(output_dir)
+      with self.subTest(kept.name):
+        self.assertEqual(_read_table(path), _read_table(kept))
+
+
+def _read_table(path):
+  with path.open(newline='', encoding='utf-8') as file:
+    return list(csv.reader(file))
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,150 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Keeps the runs behind docs/results, and makes its pages from them.
+
+`python -m tools.results pack` adds the finished runs of `runs` to
+docs/results/runs.tar.xz: hyperparameters, metrics, versions and machine, without
+checkpoints. `unpack` puts them back into `runs`, where the commands
+that train skip what is finished, and `pages` writes docs/results from there.
+`--runs_dir` names another folder than `runs`.
+"""
+
+import argparse
+from collections.abc import Iterator, Sequence
+import pathlib
+import subprocess
+import sys
+import tarfile
+
+from experiments.run_results import run_folder
+
+ARCHIVE = 'docs/results/runs.tar.xz'
+_ROOT = pathlib.Path(__file__).resolve().parents[1]
+_OUTPUT_DIR = 'docs/results'
+# What pages are made from; the rest of a run is large.
+_KEPT = ('hparams.json', 'environment.json', 'metrics.csv')
+# The tables of pages, and with which flags a report makes them.
+_REPORTS = (
+    (
+        ('delta_sgd/table_1', 'delta_sgd/table_4', 'delta_sgd/table_6'),
+        ('--columns=MNIST',),
+    ),
+    (
+        ('fedcada/ablation_mnist', 'fedli/comparison_mnist', 'fedli/figure_1'),
+        (),
+    ),
+)
+
+
+def _find_files(runs_dir: pathlib.Path) -> Iterator[pathlib.Path]:
+  """Yields what is kept of finished runs, relative to their folder."""
+  for run in run_folder.find_runs(runs_dir):
+    if run.is_finished:
+      for name in _KEPT:
+        if (run.path / name).is_file():
+          yield (run.path / name).relative_to(runs_dir)
+
+
+def unpack(archive: pathlib.Path, runs_dir: pathlib.Path):
+  """Puts the runs of an archive into a folder, but for those that are there.
+
+  Args:
+    archive: The archive.
+    runs_dir: The folder.
+  """
+  with tarfile.open(archive) as file:
+    new = [member for member in file if not (runs_dir / member.name).exists()]
+    file.extractall(runs_dir, new, filter='data')
+  print(f'{len(new)} files are new in {runs_dir}')
+
+
+def pack(archive: pathlib.Path, runs_dir: pathlib.Path):
+  """Writes the finished runs of a folder into an archive.
+
+  The runs of the archive are put into the folder before, so that none is lost.
+
+  Args:
+    archive: The archive; it may not be there yet.
+    runs_dir: The folder.
+  """
+  if archive.exists():
+    unpack(archive, runs_dir)
+  paths = list(_find_files(runs_dir))
+  archive.parent.mkdir(parents=True, exist_ok=True)
+  new = archive.with_suffix('.new')
+  with tarfile.open(new, 'w:xz') as file:
+    for path in paths:
+      file.add(runs_dir / path, path.as_posix(), filter=_without_owner)
+  new.replace(archive)
+  runs = {path.parent for path in paths}
+  print(f'{len(runs)} runs, {archive.stat().st_size:,} bytes: {archive}')
+
+
+def _without_owner(member: tarfile.TarInfo) -> tarfile.TarInfo:
+  """Returns a file that belongs to nobody; its time is that of the run."""
+  member.uid = member.gid = 0
+  member.uname = member.gname = ''
+  return member
+
+
+def find_reports(runs_dir: pathlib.Path) -> Iterator[Sequence[str]]:
+  """Yields the flags of `experiments.report` for the tables that have runs.
+
+  Args:
+    runs_dir: The folder of the runs.
+
+  Yields:
+    The flags of a report but for those of folders.
+  """
+  for tables, flags in _REPORTS:
+    found = [table for table in tables if (runs_dir / table).is_dir()]
+    if found:
+      yield [*(f'--table={table}' for table in found), *flags]
+
+
+def write_pages(runs_dir: pathlib.Path):
+  """Writes every page that there are runs for into docs/results."""
+  folders = (f'--runs_dir={runs_dir}', f'--output_dir={_OUTPUT_DIR}')
+  for flags in find_reports(runs_dir):
+    _run('experiments.report', *flags, *folders)
+  if (runs_dir / 'leaderboard').is_dir():
+    _run(
+        'experiments.leaderboard',
+        '--report_only',
+        f'--output_dir={runs_dir / "leaderboard"}',
+        f'--results_dir={_OUTPUT_DIR}',
+    )
+  _run('experiments.audit', *folders)
+
+
+def _run(module: str, *arguments: str):
+  print(f'python -m {module}', *arguments, flush=True)
+  subprocess.run((sys.executable, '-m', module, *arguments), check=True)
+
+
+def main(arguments: Sequence[str]):
+  """Does what the arguments of the command line say."""
+  parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+  parser.add_argument('action', choices=('pack', 'unpack', 'pages'))
+  parser.add_argument('--runs_dir', type=pathlib.Path, default='runs')
+  given = parser.parse_args(arguments)
+  if given.action == 'pages':
+    write_pages(given.runs_dir)
+  else:
+    act = {'pack': pack, 'unpack': unpack}[given.action]
+    act(_ROOT / ARCHIVE, given.runs_dir)
+
+
+if __name__ == '__main__':
+  main(sys.argv[1:])
