@@ -14,9 +14,9 @@
 """Keeps the runs behind docs/results, and makes its pages from them.
 
 `python -m tools.results pack` adds the finished runs of `runs` to
-docs/results/runs.tar.xz: hyperparameters, metrics, versions and machine, without
-checkpoints. `unpack` puts them back into `runs`, where the commands
-that train skip what is finished, and `pages` writes docs/results from there.
+docs/results/runs.tar.xz: hyperparameters, metrics, versions and machine, but no
+checkpoints. `unpack` puts them back into `runs`, where the commands that train
+skip what is finished, and `pages` writes docs/results from there.
 `--runs_dir` names another folder than `runs`.
 """
 
