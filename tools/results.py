@@ -26,8 +26,10 @@ import pathlib
 import subprocess
 import sys
 import tarfile
+import tempfile
 
 from experiments.run_results import run_folder
+from tff_adaptive import _atomic_files
 
 ARCHIVE = 'docs/results/runs.tar.xz'
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -64,31 +66,38 @@ def unpack(archive: pathlib.Path, runs_dir: pathlib.Path):
     runs_dir: The folder.
   """
   with tarfile.open(archive) as file:
-    new = [member for member in file if not (runs_dir / member.name).exists()]
-    file.extractall(runs_dir, new, filter='data')
-  print(f'{len(new)} files are new in {runs_dir}')
+    members = file.getmembers()
+    folders = {pathlib.Path(member.name).parent for member in members}
+    new = {folder for folder in folders if not (runs_dir / folder).exists()}
+    file.extractall(
+        runs_dir,
+        [m for m in members if pathlib.Path(m.name).parent in new],
+        filter='data',
+    )
+  print(f'{len(new)} of {len(folders)} runs are new in {runs_dir}')
 
 
 def pack(archive: pathlib.Path, runs_dir: pathlib.Path):
-  """Writes the finished runs of a folder into an archive.
-
-  The runs of the archive are put into the folder before, so that none is lost.
+  """Adds the finished runs of a folder to an archive.
 
   Args:
     archive: The archive; it may not be there yet.
     runs_dir: The folder.
   """
-  if archive.exists():
-    unpack(archive, runs_dir)
-  paths = list(_find_files(runs_dir))
-  archive.parent.mkdir(parents=True, exist_ok=True)
-  new = archive.with_suffix('.new')
-  with tarfile.open(new, 'w:xz') as file:
-    for path in paths:
-      file.add(runs_dir / path, path.as_posix(), filter=_without_owner)
-  new.replace(archive)
-  runs = {path.parent for path in paths}
-  print(f'{len(runs)} runs, {archive.stat().st_size:,} bytes: {archive}')
+  with tempfile.TemporaryDirectory() as temporary:
+    kept_dir = pathlib.Path(temporary)
+    if archive.exists():
+      unpack(archive, kept_dir)
+    sources = {path: kept_dir for path in _find_files(kept_dir)}
+    sources.update((path, runs_dir) for path in _find_files(runs_dir))
+    with (
+        _atomic_files.replacing(archive) as new,
+        tarfile.open(fileobj=new, mode='w:xz') as file,
+    ):
+      for path, folder in sorted(sources.items()):
+        file.add(folder / path, path.as_posix(), filter=_without_owner)
+  num_runs = len({path.parent for path in sources})
+  print(f'{num_runs} runs, {archive.stat().st_size:,} bytes: {archive}')
 
 
 def _without_owner(member: tarfile.TarInfo) -> tarfile.TarInfo:

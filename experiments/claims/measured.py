@@ -182,7 +182,7 @@ def _conclude(
 ) -> claim.Verdict:
   """The verdict from what was compared and what could not be."""
   told = [
-      f'{place}: {comparison.describe(question.row)}'.removeprefix(': ')
+      ': '.join(filter(None, (place, comparison.describe(question.row))))
       for place, comparison in found.items()
   ]
   if lacking:

@@ -88,6 +88,17 @@ class ArchiveTest(absltest.TestCase):
         ['first_cell', 'second_cell'],
     )
 
+  def test_a_run_that_is_begun_anew_does_not_take_the_place_of_a_finished_one(
+      self,
+  ):
+    _write_run(self.folder / 'first' / 'seed_0', 2)
+    results.pack(self.archive, self.folder / 'first')
+    _write_run(self.folder / 'second' / 'seed_0', 1)
+    results.pack(self.archive, self.folder / 'second')
+    runs_dir = self._unpack('again')
+    metrics = (runs_dir / 'seed_0' / 'metrics.csv').read_text()
+    self.assertLen(metrics.splitlines(), 3)
+
 
 class PagesTest(absltest.TestCase):
 
