@@ -40,6 +40,8 @@ def _run(main, *arguments):
     stack.enter_context(mock.patch.object(sys, 'argv', ['run', *arguments]))
     stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
     stack.enter_context(contextlib.redirect_stderr(err))
+    # The process goes on, and so do its other tests.
+    stack.enter_context(mock.patch.object(command_line, 'free_default_context'))
     try:
       command_line.run(main)
     except SystemExit as end:

@@ -268,7 +268,7 @@ def _weights_after_a_round(made):
             plan=_PROTOCOL.batch_plan(),
         ),
     )
-  return process.get_model_weights(output.state).trainable
+    return process.get_model_weights(output.state).trainable
 
 
 if __name__ == '__main__':
