@@ -17,6 +17,8 @@ Run it as `python -m tff_adaptive.doctor`. It needs nothing but Python, so that
 it can speak where TensorFlow or TFF is missing or broken.
 """
 
+import argparse
+from collections.abc import Sequence
 from importlib import metadata
 import os
 import platform
@@ -32,6 +34,10 @@ _NEEDED_MEMORY_GIB = 2.0
 _NEEDED_DISK_GIB = 1.0
 
 _IN_ORDER = 'Everything is in order.'
+_DESCRIPTION = (
+    'Compares versions, looks for devices, memory and disk, imports TensorFlow '
+    'and TFF, and says what to do where something is missing.'
+)
 
 # A report is what to print, and the sentences on what is wrong.
 _Report = tuple[list[str], list[str]]
@@ -175,12 +181,21 @@ def _check_space() -> _Report:
   return lines, problems
 
 
-def main() -> int:
+def main(arguments: Sequence[str] = ()) -> int:
   """Prints what there is and what is wrong.
+
+  Args:
+    arguments: Those of the command line; there is none but `--help`.
 
   Returns:
     The exit status: 0 if everything is in order, 1 otherwise.
+
+  Raises:
+    SystemExit: After `--help`, or for an argument that is not known.
   """
+  argparse.ArgumentParser(
+      prog='python -m tff_adaptive.doctor', description=_DESCRIPTION
+  ).parse_args(arguments)
   _silence_tensorflow()
   checks = [
       lambda: _check_python(sys.version_info[:2]),
@@ -203,4 +218,4 @@ def main() -> int:
 
 
 if __name__ == '__main__':
-  sys.exit(main())
+  sys.exit(main(sys.argv[1:]))

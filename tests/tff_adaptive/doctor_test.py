@@ -181,6 +181,21 @@ class RealEnvironmentTest(absltest.TestCase):
     self.assertEmpty(result.stderr)
     self.assertIn('tensorflow-federated is not installed', result.stdout)
 
+  def test_help_and_typos_look_at_nothing(self):
+    for argument, status in (('--help', 0), ('--verbose', 2)):
+      out = io.StringIO()
+      with (
+          self.subTest(argument),
+          mock.patch.object(doctor, '_check_import') as check_import,
+          contextlib.redirect_stdout(out),
+          contextlib.redirect_stderr(out),
+          self.assertRaises(SystemExit) as end,
+      ):
+        doctor.main([argument])
+      self.assertEqual(end.exception.code, status)
+      self.assertIn('usage: python -m tff_adaptive.doctor', out.getvalue())
+      check_import.assert_not_called()
+
   def test_package_itself_imports_no_tensorflow(self):
     code = (
         'import sys, tff_adaptive; '
