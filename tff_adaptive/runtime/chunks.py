@@ -19,7 +19,7 @@ that the bits do not depend on which chunks were worked on at the same time, nor
 where.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import contextlib
 import functools
 from typing import Any, Iterator, Optional
@@ -30,6 +30,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive import _errors
+from tff_adaptive.runtime import appended_rows
 from tff_adaptive.runtime import client_tensors
 from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import plans
@@ -145,6 +146,7 @@ class ChunkSum:
     vectorized_work: The same for several clients at once, their numbers and
       reports stacked; or None.
     accumulate: Adds a report to a sum.
+    appends: Places of a sum where `accumulate` returns rows to append.
     zero: The empty sum.
     shapes: The shapes of a sum's tensors.
   """
@@ -152,6 +154,7 @@ class ChunkSum:
   work: Callable[[tf.Tensor], list[tf.Tensor]]
   vectorized_work: Optional[Callable[[tf.Tensor], list[tf.Tensor]]]
   accumulate: Callable[..., list[tf.Tensor]]
+  appends: frozenset[int]
   zero: list[tf.Tensor]
   shapes: list[tf.TensorShape]
 
@@ -165,7 +168,9 @@ class ChunkSum:
     def add_client(number, total):
       return number + 1, self.accumulate(*total, *report(number))
 
-    return self.loop(start, end, add_client, num_parallel=1)
+    return self.loop(
+        start, end, add_client, appends=self.appends, num_parallel=1
+    )
 
   def loop(
       self,
@@ -173,6 +178,7 @@ class ChunkSum:
       end: tf.Tensor,
       body: Callable[..., tuple[tf.Tensor, Sequence[tf.Tensor]]],
       *,
+      appends: frozenset[int],
       num_parallel: int,
   ) -> list[tf.Tensor]:
     """Adds a loop over numbers that begins with the empty sum.
@@ -181,6 +187,8 @@ class ChunkSum:
       start: The first number.
       end: The number after the last one.
       body: From a number and a sum to the next ones.
+      appends: Places of the sum that `body` does not read, and where it returns
+        rows to append.
       num_parallel: How many turns are worked on at once.
 
     Returns:
@@ -189,20 +197,41 @@ class ChunkSum:
 
     # Numbers are int32: on a GPU, too, TensorFlow counts them on the CPU, where
     # the loop is steered.
-    def turn(number, total):
+    def turn(number, carried):
+      total = _put(carried, {place: self.zero[place] for place in appends})
       number, total = body(number, total)
       for tensor, shape in zip(total, self.shapes):
         tensor.set_shape(shape)
-      return number, total
+      rows = {
+          place: appended_rows.append(carried[place], total[place])
+          for place in appends
+      }
+      return number, _put(total, rows)
 
-    _, total = tf.while_loop(
+    first_rows = {
+        place: appended_rows.new_list(self.zero[place], self.shapes[place])
+        for place in appends
+    }
+    no_shapes = {place: tf.TensorShape([]) for place in appends}
+    _, carried = tf.while_loop(
         lambda number, _: number < end,
         turn,
-        (start, self.zero),
-        shape_invariants=(tf.TensorShape([]), self.shapes),
+        (start, _put(self.zero, first_rows)),
+        shape_invariants=(tf.TensorShape([]), _put(self.shapes, no_shapes)),
         parallel_iterations=num_parallel,
     )
-    return total
+    rows = {
+        place: appended_rows.concatenate(
+            carried[place], self.zero[place].dtype, self.shapes[place]
+        )
+        for place in appends
+    }
+    return _put(carried, rows)
+
+
+def _put(leaves: Sequence[Any], others: Mapping[int, Any]) -> list[Any]:
+  """Returns leaves with others in some places."""
+  return [others.get(place, leaf) for place, leaf in enumerate(leaves)]
 
 
 def build_chunk_sum(
@@ -250,6 +279,7 @@ def build_chunk_sum(
       work=run_client,
       vectorized_work=vectorized_work if vectorize else None,
       accumulate=parts.with_seed('accumulate', server_seed),
+      appends=parts['accumulate'].appends,
       zero=parts.with_seed('zero', server_seed)(),
       shapes=[
           values.tensor_spec(leaf).shape for leaf in values.leaf_types(sum_type)

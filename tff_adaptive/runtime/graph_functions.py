@@ -38,6 +38,7 @@ import tensorflow_federated as tff
 from tff_adaptive import _compat
 from tff_adaptive import _function_library
 from tff_adaptive import _random_ops
+from tff_adaptive.runtime import appended_rows
 from tff_adaptive.runtime import errors
 from tff_adaptive.runtime import flattening
 from tff_adaptive.runtime import graph_import
@@ -118,6 +119,7 @@ class GraphFunction:
     reads_tensors: Whether its sequences are variants of `sequences`; if not,
       they are variants of datasets.
     takes_seed: Whether it draws random numbers.
+    appends: The leaves of the result that are rows to append, see `appending`.
   """
 
   type_signature: _compat.FunctionType
@@ -126,6 +128,7 @@ class GraphFunction:
   _serialized: serialization.Serialized
   _steps: Mapping[str, flattening.FlatBody] = attrs.field(factory=dict)
   _compiles_steps: bool = False
+  appends: frozenset[int] = frozenset()
 
   def __call__(
       self, *leaves: tf.Tensor, seed: Optional[tf.Tensor] = None
@@ -169,6 +172,24 @@ class GraphFunction:
     ):
       return None
     return attrs.evolve(self, compiles_steps=True)
+
+  def appending(self) -> 'GraphFunction':
+    """The same for a sum that keeps lists of rows, see `appended_rows`.
+
+    Returns:
+      The function, of a sum and something else: where it only appends rows to a
+      leaf of the sum, it does not read the leaf and returns these rows.
+    """
+    appended = appended_rows.find_appended(self._serialized)
+    results = [
+        appended.get(place, name)
+        for place, name in enumerate(self._serialized.results)
+    ]
+    return attrs.evolve(
+        self,
+        serialized=attrs.evolve(self._serialized, results=results),
+        appends=frozenset(appended),
+    )
 
   def flatten(self) -> Optional['GraphFunction']:
     """The same without calls and branches, or None if that cannot be."""

@@ -149,6 +149,7 @@ class CompiledRound:
         tf.zeros([], tf.int32),
         num_clients,
         add_chunk,
+        appends=self._parts['merge'].appends,
         # Chunks run at the same time; only their sums wait for each other.
         num_parallel=self.plan.num_parallel_clients,
     )

@@ -25,6 +25,8 @@ from tff_adaptive.runtime import graph_functions
 # The parts of a `tff.backends.mapreduce.MapReduceForm` that are not the
 # clients' work. Their places set their random numbers.
 NAMES = ('prepare', 'zero', 'accumulate', 'merge', 'report', 'update')
+# Those that add to a sum. They return rows to append where that is all they do.
+_ADDING = ('accumulate', 'merge')
 
 
 class ServerParts:
@@ -45,6 +47,8 @@ class ServerParts:
         name: graph_functions.build_graph_function(computation)
         for name, computation in computations.items()
     }
+    for name in set(_ADDING).intersection(computations):
+      self._functions[name] = self._functions[name].appending()
 
   def __getitem__(self, name: str) -> graph_functions.GraphFunction:
     """Returns a part."""

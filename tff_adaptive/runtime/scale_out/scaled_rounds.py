@@ -120,6 +120,7 @@ class ScaledRound:
         self._key, chunks, broadcast=broadcast, server_seed=seeds.server
     )
     total = self._zero(seed)
+    rows = {place: [total[place]] for place in self._parts['merge'].appends}
     for chunk_sum in _in_order(sums):
       meter.add(
           work_seconds=chunk_sum.seconds, sum_bytes=_bytes(chunk_sum.tensors)
@@ -127,6 +128,11 @@ class ScaledRound:
       with meter.timing('merge_seconds'):
         tensors = map(tf.constant, chunk_sum.tensors)
         total = self._merge(*total, *tensors, seed)
+        for place, parts in rows.items():
+          parts.append(total[place])
+    with meter.timing('merge_seconds'):
+      for place, parts in rows.items():
+        total[place] = tf.concat(parts, axis=0)
     with meter.timing('server_seconds'):
       result = self._finish(*state_leaves, *total, seed)
       packed = self._pack(map(shared_arrays.to_array, result))

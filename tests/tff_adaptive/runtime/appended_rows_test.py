@@ -1,0 +1,158 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of sums that rows are appended to."""
+
+import collections
+
+from absl.testing import parameterized
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.tff_adaptive import testing
+from tests.tff_adaptive.runtime import equality_testing
+from tff_adaptive import _compat
+from tff_adaptive.runtime import graph_functions
+
+_Dict = collections.OrderedDict
+# More than there are chunks, so that chunks have several clients.
+_NUM_CLIENTS = 40
+_ROW_TYPE = _compat.TensorType(np.float32, [1, 2])
+_SUM_TYPE = _compat.to_type(
+    _Dict(rows=_compat.TensorType(np.float32, [None, 2]), size=np.float32)
+)
+
+
+def _grow(rows, total):
+  return tf.concat([total['rows'], rows], axis=0), 1.0
+
+
+def _grow_in_front(rows, total):
+  return tf.concat([rows, total['rows']], axis=0), 1.0
+
+
+def _grow_and_look(rows, total):
+  size = tf.cast(tf.shape(total['rows'])[0], tf.float32)
+  return tf.concat([total['rows'], rows], axis=0), size
+
+
+def _grow_by_itself(rows, total):
+  del rows
+  return tf.concat([total['rows'], total['rows'][:1] + 1], axis=0), 1.0
+
+
+def _grow_by_two(rows, total):
+  return tf.concat([total['rows'], rows, 2 * rows], axis=0), 1.0
+
+
+def _grow_by_half(rows, total):
+  return tf.concat([total['rows'], rows[:, :1] @ [[1.0, 2.0]]], axis=0), 1.0
+
+
+def _grow_sideways(rows, total):
+  wide = tf.concat([total['rows'], tf.ones_like(total['rows'])], axis=1)
+  return wide[:, :2] + rows, 1.0
+
+
+def _keep(rows, total):
+  del rows
+  return total['rows'], 1.0
+
+
+def _add(fn):
+  """The part `accumulate` that grows a sum by a client's rows."""
+
+  @tff.tensorflow.computation(_SUM_TYPE, _ROW_TYPE)
+  def add(total, rows):
+    grown, size = fn(rows, total)
+    return _Dict(rows=grown, size=total['size'] + size)
+
+  return add
+
+
+@tff.tensorflow.computation(_SUM_TYPE, _SUM_TYPE)
+def _merge(left, right):
+  return _Dict(
+      rows=tf.concat([left['rows'], right['rows']], axis=0),
+      size=left['size'] + right['size'],
+  )
+
+
+@tff.tensorflow.computation(_SUM_TYPE)
+def _report(total):
+  return total
+
+
+def _aggregate(add):
+  """A computation that adds up clients."""
+
+  @tff.tensorflow.computation
+  def zero():
+    return _Dict(rows=tf.zeros([0, 2]), size=0.0)
+
+  @_compat.federated_computation(testing.at_clients(_ROW_TYPE))
+  def aggregate(rows):
+    return _compat.federated_aggregate(rows, zero(), add, _merge, _report)
+
+  return aggregate
+
+
+def _clients(num_clients):
+  return [
+      np.full([1, 2], place, np.float32) for place in range(1, num_clients + 1)
+  ]
+
+
+@pytest.mark.usefixtures('native_runtime')
+class AppendedRowsTest(equality_testing.TestCase):
+
+  @parameterized.named_parameters(
+      ('rows', _grow, True),
+      ('what_is_made_of_rows', _grow_by_half, True),
+      ('in_front', _grow_in_front, False),
+      ('and_the_sum_is_read', _grow_and_look, False),
+      ('the_sum_itself', _grow_by_itself, False),
+      ('twice', _grow_by_two, False),
+      ('sideways', _grow_sideways, False),
+      ('nothing', _keep, False),
+  )
+  def test_finds_what_appends(self, fn, appends):
+    part = graph_functions.build_graph_function(_add(fn)).appending()
+    self.assertEqual(part.appends, {0} if appends else set())
+
+  def test_strings_are_copied(self):
+    @tff.tensorflow.computation(
+        _compat.TensorType(np.str_, [None]), _compat.TensorType(np.str_, [1])
+    )
+    def add(names, name):
+      return tf.concat([names, name], axis=0)
+
+    part = graph_functions.build_graph_function(add).appending()
+    self.assertEmpty(part.appends)
+
+  @parameterized.named_parameters(
+      ('rows', _grow),
+      ('what_is_made_of_rows', _grow_by_half),
+      ('twice', _grow_by_two),
+      ('nothing', _keep),
+  )
+  def test_adds_up_as_the_native_runtime(self, fn):
+    for num_clients in (0, 1, _NUM_CLIENTS):
+      found = self.assert_equals(_aggregate(_add(fn)), _clients(num_clients))
+      self.assertEqual(found['size'], num_clients)
+
+
+if __name__ == '__main__':
+  tf.test.main()
