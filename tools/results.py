@@ -39,7 +39,12 @@ _KEPT = ('hparams.json', 'environment.json', 'metrics.csv')
 # The tables of pages, and with which flags a report makes them.
 _REPORTS = (
     (
-        ('delta_sgd/table_1', 'delta_sgd/table_4', 'delta_sgd/table_6'),
+        (
+            'delta_sgd/table_1',
+            'delta_sgd/table_4',
+            'delta_sgd/table_6',
+            'delta_sgd/last_batch',
+        ),
         ('--columns=MNIST',),
     ),
     (
