@@ -277,16 +277,19 @@ def _read_table(path: pathlib.Path) -> tables.Table:
 
 
 def _order(path: pathlib.Path) -> tuple:
-  """Sorts tables before figures, and 2 before 10."""
+  """Sorts tables, figures, then what the paper has not; and 2 before 10."""
   numbers = [int(number) for number in re.findall(r'\d+', path.stem)]
+  is_table = path.stem.startswith('table')
   is_figure = path.stem.startswith('figure')
-  return path.parent.name, is_figure, numbers, path.stem
+  return path.parent.name, not is_table, not is_figure, numbers, path.stem
 
 
 def load_tables(
     paper: Optional[str] = None, presets: pathlib.Path = _PRESETS
 ) -> list[tables.Table]:
   """Returns the tables and figures, paper by paper, tables first.
+
+  What is not in the paper but beside its tables, as an ablation, comes last.
 
   Args:
     paper: The folder of one paper; by default those of all.

@@ -52,13 +52,8 @@ def find_appended(serialized: serialization.Serialized) -> dict[int, str]:
         and graph.source(concat.input[0]) is graph.source(parameter)
         and graph.is_read_once(parameter, serialized.results)
     ):
-      appended[place] = _tensor_name(concat.input[1])
+      appended[place] = concat.input[1]
   return appended
-
-
-def _tensor_name(of_input: str) -> str:
-  """Returns the name of the tensor of a node's input."""
-  return of_input if ':' in of_input else f'{of_input}:0'
 
 
 class _Graph:

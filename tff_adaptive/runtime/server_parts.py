@@ -25,12 +25,16 @@ from tff_adaptive.runtime import graph_functions
 # The parts of a `tff.backends.mapreduce.MapReduceForm` that are not the
 # clients' work. Their places set their random numbers.
 NAMES = ('prepare', 'zero', 'accumulate', 'merge', 'report', 'update')
-# Those that add to a sum. They return rows to append where that is all they do.
+# Those that add to a sum.
 _ADDING = ('accumulate', 'merge')
 
 
 class ServerParts:
-  """Parts of a round as functions of flat tensors, for a graph to be built."""
+  """Parts of a round as functions of flat tensors, for a graph to be built.
+
+  Where `accumulate` and `merge` only append rows to a leaf of a sum, they return
+  these rows, see `graph_functions.GraphFunction.appending`.
+  """
 
   def __init__(
       self, computations: Mapping[str, tff.framework.ConcreteComputation]
@@ -47,8 +51,9 @@ class ServerParts:
         name: graph_functions.build_graph_function(computation)
         for name, computation in computations.items()
     }
-    for name in set(_ADDING).intersection(computations):
-      self._functions[name] = self._functions[name].appending()
+    for name in _ADDING:
+      if name in self._functions:
+        self._functions[name] = self._functions[name].appending()
 
   def __getitem__(self, name: str) -> graph_functions.GraphFunction:
     """Returns a part."""

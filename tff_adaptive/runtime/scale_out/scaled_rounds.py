@@ -211,7 +211,7 @@ class ScaledRound:
 
   @functools.cached_property
   def _merge(self) -> Callable[..., list[tf.Tensor]]:
-    """From two sums to one."""
+    """From two sums to one; in places that only grow, to the rows to append."""
     return self._build('merge', [self._sum_type, self._sum_type])
 
   def _build(
