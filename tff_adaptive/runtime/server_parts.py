@@ -32,8 +32,8 @@ _ADDING = ('accumulate', 'merge')
 class ServerParts:
   """Parts of a round as functions of flat tensors, for a graph to be built.
 
-  Where `accumulate` and `merge` only append rows to a leaf of a sum, they return
-  these rows, see `graph_functions.GraphFunction.appending`.
+  Where `accumulate` and `merge` only append rows to a leaf of a sum, they
+  return these rows, see `graph_functions.GraphFunction.appending`.
   """
 
   def __init__(
