@@ -47,7 +47,7 @@ from experiments.sweeps import trials as trials_lib
 
 _DEFAULT_TASKS = ('digits', 'mnist')
 _SECONDS_PER_HOUR = 3600.0
-# In the commands that the page has for what is not run.
+# In commands, where none reads data.
 _DATA_DIR = 'data'
 _PLACES = ('tasks', 'methods', 'data_dir', 'output_dir', 'results_dir')
 # They take the place of rules of the data file.
@@ -153,11 +153,12 @@ def _build_plan(
 
 def _build_chosen(flag_values: flags.FlagValues) -> plans.Plan:
   """Returns the plan of what is to run and to compare."""
+  reads_data = not flag_values.report_only
   return _build_plan(
       flag_values,
       tasks=flag_values.tasks or _DEFAULT_TASKS,
       methods=flag_values.methods,
-      data_dir=flag_values.data_dir,
+      data_dir=flag_values.data_dir or (None if reads_data else _DATA_DIR),
   )
 
 

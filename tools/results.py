@@ -33,7 +33,9 @@ from tff_adaptive import _atomic_files
 
 ARCHIVE = 'docs/results/runs.tar.xz'
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
-_OUTPUT_DIR = 'docs/results'
+_OUTPUT_DIR = pathlib.Path('docs/results')
+# The folder of its runs.
+_LEADERBOARD = 'leaderboard'
 # What pages are made from; the rest of a run is large.
 _KEPT = ('hparams.json', 'environment.json', 'metrics.csv')
 # The tables of pages, and with which flags a report makes them.
@@ -112,39 +114,40 @@ def _without_owner(member: tarfile.TarInfo) -> tarfile.TarInfo:
   return member
 
 
-def find_reports(runs_dir: pathlib.Path) -> Iterator[Sequence[str]]:
-  """Yields the flags of `experiments.report` for the tables that have runs.
+def build_commands(
+    runs_dir: pathlib.Path, output_dir: pathlib.Path
+) -> Iterator[Sequence[str]]:
+  """Yields the commands that write the pages that there are runs for.
 
   Args:
     runs_dir: The folder of the runs.
+    output_dir: The folder of the pages.
 
   Yields:
-    The flags of a report but for those of folders.
+    A module and its arguments.
   """
+  folders = (f'--runs_dir={runs_dir}', f'--output_dir={output_dir}')
   for tables, flags in _REPORTS:
     found = [table for table in tables if (runs_dir / table).is_dir()]
     if found:
-      yield [*(f'--table={table}' for table in found), *flags]
+      chosen = (f'--table={table}' for table in found)
+      yield 'experiments.report', *chosen, *flags, *folders
+  if (runs_dir / _LEADERBOARD).is_dir():
+    yield (
+        'experiments.leaderboard',
+        '--report_only',
+        '--data_dir=data',
+        f'--output_dir={runs_dir / _LEADERBOARD}',
+        f'--results_dir={output_dir}',
+    )
+  yield 'experiments.audit', *folders
 
 
 def write_pages(runs_dir: pathlib.Path):
   """Writes every page that there are runs for into docs/results."""
-  folders = (f'--runs_dir={runs_dir}', f'--output_dir={_OUTPUT_DIR}')
-  for flags in find_reports(runs_dir):
-    _run('experiments.report', *flags, *folders)
-  if (runs_dir / 'leaderboard').is_dir():
-    _run(
-        'experiments.leaderboard',
-        '--report_only',
-        f'--output_dir={runs_dir / "leaderboard"}',
-        f'--results_dir={_OUTPUT_DIR}',
-    )
-  _run('experiments.audit', *folders)
-
-
-def _run(module: str, *arguments: str):
-  print(f'python -m {module}', *arguments, flush=True)
-  subprocess.run((sys.executable, '-m', module, *arguments), check=True)
+  for module, *arguments in build_commands(runs_dir, _OUTPUT_DIR):
+    print(f'python -m {module}', *arguments, flush=True)
+    subprocess.run((sys.executable, '-m', module, *arguments), check=True)
 
 
 def main(arguments: Sequence[str]):

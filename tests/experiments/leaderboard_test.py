@@ -122,6 +122,11 @@ class LeaderboardTest(parameterized.TestCase):
       published.parse_flags(command[3:])
     self.assertEqual(list(self.folder.iterdir()), [])
 
+  def test_a_page_of_what_is_finished_needs_no_data(self):
+    _call(*_SMALL, *self.places, '--tasks=mnist', '--report_only')
+    page = self.folder / 'results' / 'leaderboard.md'
+    self.assertIn('Nothing can be compared yet', page.read_text())
+
   def test_list_names_every_task_with_a_command_that_is_understood(self):
     out = _call('--methods=FedAvg', *self.places, '--list')
     header, *lines = [line.split('\t') for line in out.splitlines()]

@@ -102,26 +102,25 @@ class ArchiveTest(absltest.TestCase):
 
 class PagesTest(absltest.TestCase):
 
-  def test_tables_are_those_of_the_kept_runs(self):
+  def test_numbers_are_those_of_the_kept_runs(self):
     folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
     runs_dir, output_dir = folder / 'runs', folder / 'results'
     results.unpack(page_testing.ROOT / results.ARCHIVE, runs_dir)
-    reports = list(results.find_reports(runs_dir))
-    for flags in reports:
+    *commands, audit = results.build_commands(runs_dir, output_dir)
+    self.assertEqual(audit[0], 'experiments.audit')
+    for module, *arguments in commands:
       subprocess.run(
-          (
-              *(sys.executable, '-m', 'experiments.report', *flags),
-              *(f'--runs_dir={runs_dir}', f'--output_dir={output_dir}'),
-          ),
+          (sys.executable, '-m', module, *arguments),
           cwd=page_testing.ROOT,
           stdin=subprocess.DEVNULL,
           capture_output=True,
           check=True,
       )
     written = list(output_dir.rglob('*.csv'))
-    tables = [f for flags in reports for f in flags if '--table=' in f]
+    tables = [f for flags in commands for f in flags if '--table=' in f]
     self.assertNotEmpty(tables)
-    self.assertLen(written, len(tables))
+    boards = [module for module, *_ in commands if 'leaderboard' in module]
+    self.assertLen(written, len(tables) + len(boards))
     for path in written:
       kept = page_testing.ROOT / 'docs/results' / path.relative_to(output_dir)
       with self.subTest(kept.name):
