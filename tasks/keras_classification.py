@@ -22,7 +22,7 @@ import tensorflow_federated as tff
 
 from tasks import keras_forms
 from tff_adaptive.client_works import keras_representation
-from tff_adaptive.client_works import moon
+from tff_adaptive.client_works import model_adapter
 
 _ModelID = TypeVar('_ModelID', bound=enum.Enum)
 
@@ -98,7 +98,7 @@ def to_variable_model_fn(
 
 def to_representation_fn(
     keras_model: tf.keras.Model, input_spec: Mapping[str, tf.TensorSpec]
-) -> Optional[moon.RepresentationFn]:
+) -> Optional[model_adapter.RepresentationFn]:
   """The features that a classifier decides by, as a function of its weights.
 
   Args:

@@ -25,7 +25,8 @@ from tff_adaptive.runtime import plans
 _NAME = 'docs/design.md'
 _PAGE = page_testing.read(_NAME)
 
-# What the page says that the packages of the library import of each other.
+# What the page says that the packages of the library import of each other, and
+# the modules of `client_works` that know no algorithm.
 _IMPORTS = {
     'aggregators': (),
     'optimizers': (),
@@ -40,24 +41,40 @@ _IMPORTS = {
         'privacy',
     ),
     'runtime': ('simulation',),
+    'simulation': ('client_works', 'privacy', 'runtime'),
+    'analysis': ('runtime', 'simulation'),
+    'layers': (),
 }
+
+
+def _imports(folder):
+  """Yields the parts of the names that the modules of a folder import."""
+  for path in (page_testing.ROOT / folder).rglob('*.py'):
+    for node in ast.walk(ast.parse(path.read_text(encoding='utf-8'))):
+      if isinstance(node, ast.ImportFrom) and node.module:
+        for alias in node.names:
+          yield f'{node.module}.{alias.name}'.split('.')
 
 
 def _imported_packages(folder):
   """The packages of the library that the modules of a folder import."""
   found = set()
-  for path in (page_testing.ROOT / folder).rglob('*.py'):
-    for node in ast.walk(ast.parse(path.read_text(encoding='utf-8'))):
-      if not isinstance(node, ast.ImportFrom) or not node.module:
-        continue
-      for alias in node.names:
-        parts = f'{node.module}.{alias.name}'.split('.')
-        is_package = (page_testing.ROOT / '/'.join(parts[:2])).is_dir()
-        if parts[0] == 'tff_adaptive' and is_package:
-          found.add(parts[1])
-        elif parts[0] in ('tasks', 'experiments'):
-          found.add(parts[0])
+  for parts in _imports(folder):
+    is_package = (page_testing.ROOT / '/'.join(parts[:2])).is_dir()
+    if parts[0] == 'tff_adaptive' and is_package:
+      found.add(parts[1])
+    elif parts[0] in ('tasks', 'experiments'):
+      found.add(parts[0])
   return found
+
+
+def _imported_modules(folder, package):
+  """The modules of a package that the modules of a folder import."""
+  return {
+      parts[2]
+      for parts in _imports(folder)
+      if parts[:2] == ['tff_adaptive', package]
+  }
 
 
 def _five_steps(gradient):
@@ -87,6 +104,12 @@ class DesignPageTest(parameterized.TestCase):
   def test_package_imports_what_the_page_says(self, package, allowed):
     found = _imported_packages(f'tff_adaptive/{package}') - {package}
     self.assertContainsSubset(found, allowed)
+
+  def test_simulation_knows_no_algorithm(self):
+    self.assertContainsSubset(
+        _imported_modules('tff_adaptive/simulation', 'client_works'),
+        ('client_evaluation', 'gradients', 'model_adapter', 'rejections'),
+    )
 
   def test_library_imports_neither_tasks_nor_experiments(self):
     self.assertNoCommonElements(

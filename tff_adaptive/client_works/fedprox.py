@@ -17,6 +17,7 @@ import tensorflow as tf
 
 from tff_adaptive.client_works import loss_term as loss_term_lib
 from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import vectors
 
 
 def build_fedprox(mu: float = 0.01) -> loss_term_lib.PlainLossTerm:
@@ -56,12 +57,12 @@ def build_fedprox(mu: float = 0.01) -> loss_term_lib.PlainLossTerm:
 
   def loss_term(weights, received, batch):
     del batch  # Unused.
+    # A sum of squares in half precision overflows early.
+    dtype = vectors.step_dtype(weights)
     squares = [
-        tf.reduce_sum(tf.square(w - r)) for w, r in zip(weights, received)
+        tf.reduce_sum(tf.square(tf.cast(w - r, dtype)))
+        for w, r in zip(weights, received)
     ]
-    dtype = (
-        tf.float64 if tf.float64 in [s.dtype for s in squares] else (tf.float32)
-    )
-    return 0.5 * mu * tf.add_n([tf.cast(s, dtype) for s in squares])
+    return 0.5 * mu * tf.add_n(squares)
 
   return loss_term

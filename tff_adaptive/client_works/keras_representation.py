@@ -19,12 +19,11 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive.client_works import model_adapter
-from tff_adaptive.client_works import moon
 
 
 def build_keras_representation(
     keras_model: tf.keras.Model, input_spec: Any, layer: Optional[str] = None
-) -> moon.RepresentationFn:
+) -> model_adapter.RepresentationFn:
   """Builds the function from a Keras model's weights to representations.
 
   Args:

@@ -39,6 +39,8 @@ Model = Union[
 Weights = tuple[tf.Tensor, ...]
 # (trainable weights, batch) to a scalar that is added to the model's loss.
 BatchLossTerm = Callable[[Weights, Any], tf.Tensor]
+# (trainable weights, batch) to what the model makes of it, [batch, ...].
+RepresentationFn = Callable[[Weights, Any], tf.Tensor]
 
 _WARNINGS_LOCK = threading.Lock()
 

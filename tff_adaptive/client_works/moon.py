@@ -13,7 +13,6 @@
 # limitations under the License.
 """MOON's loss term: representations near those of the global model."""
 
-from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -22,9 +21,6 @@ from tff_adaptive.client_works import loss_term
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
-
-# (trainable weights, a flat tuple; batch) to representations, [batch, ...].
-RepresentationFn = Callable[[model_adapter.Weights, Any], tf.Tensor]
 
 # The smallest product of two norms that a cosine divides by.
 _SMALLEST_NORMS = 1e-8
@@ -42,7 +38,7 @@ class _Moon(loss_term.PreviousModelLossTerm):
   """MOON's contrastive term, see `build_moon`."""
 
   def __init__(
-      self, representation_fn: RepresentationFn, mu: float, temperature: float
+      self, representation_fn: model_adapter.RepresentationFn, mu: float, temperature: float
   ):
     if not callable(representation_fn):
       raise TypeError(
@@ -77,7 +73,7 @@ class _Moon(loss_term.PreviousModelLossTerm):
 
 
 def build_moon(
-    representation_fn: RepresentationFn,
+    representation_fn: model_adapter.RepresentationFn,
     mu: float = 1.0,
     temperature: float = 0.5,
 ) -> loss_term.PreviousModelLossTerm:

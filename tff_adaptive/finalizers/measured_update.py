@@ -27,6 +27,16 @@ from tff_adaptive.optimizers import vectors
 _OrderedDict = collections.OrderedDict
 
 
+def _is_spoilt(old: Any, new: Any) -> tf.Tensor:
+  """Whether an entry has ceased to be finite, as a square that overflows."""
+  spoilt = [
+      tf.reduce_any(tf.math.is_finite(o) & ~tf.math.is_finite(n))
+      for o, n in zip(tf.nest.flatten(old), tf.nest.flatten(new))
+      if o.dtype.is_floating
+  ]
+  return tf.reduce_any(spoilt) if spoilt else tf.constant(False)
+
+
 def _measure(
     rejected: tf.Tensor, change: Any
 ) -> '_OrderedDict[str, tf.Tensor]':
@@ -38,18 +48,27 @@ def _measure(
   )
 
 
-def _reject_and_measure(
-    state: Any, update: Any
-) -> tuple[tf.Tensor, '_OrderedDict[str, tf.Tensor]']:
-  """Rejects a non-finite update, as TFF does, and measures its norm."""
-  rejected, _ = tff.learning.templates.reject_non_finite_update(state, update)
-  return rejected, _measure(rejected, update)
+def _report(
+    optimizer: tff.learning.optimizers.Optimizer,
+    state: Any,
+    rejected: tf.Tensor,
+) -> '_OrderedDict[str, tf.Tensor]':
+  """What a `ReportsOptimizer` says of its step; NaN if there was none."""
+  if not isinstance(optimizer, reports_optimizer.ReportsOptimizer):
+    return _OrderedDict()
+  nothing = tf.constant(float('nan'))
+  return _OrderedDict(
+      (name, tf.where(rejected, nothing, tf.cast(value, tf.float32)))
+      for name, value in optimizer.report(state).items()
+  )
 
 
 def _update_type(
-    optimizer: reports_optimizer.ReportsOptimizer, weights_type: _compat.Type
+    optimizer: tff.learning.optimizers.Optimizer, weights_type: _compat.Type
 ) -> _compat.Type:
-  """The type of the change of the model, and the reports beside it."""
+  """The type of the change of the model, with the reports if it has any."""
+  if not isinstance(optimizer, reports_optimizer.ReportsOptimizer):
+    return weights_type.trainable
   reports = [(r.value, np.float32) for r in optimizer.client_reports]
   return _compat.StructWithPythonType(
       [
@@ -61,35 +80,60 @@ def _update_type(
 
 
 def _apply(
-    optimizer: reports_optimizer.ReportsOptimizer,
+    optimizer: tff.learning.optimizers.Optimizer,
     state: Any,
     weights: tff.learning.models.ModelWeights,
     update: Any,
 ) -> Any:
   """The state, the weights and what is measured, after a round."""
-  rejected, _ = tff.learning.templates.reject_non_finite_update(state, update)
-  stepped = optimizer.next(
-      state, weights.trainable, update['change'], reports=update['reports']
-  )
-  new_state, new_trainable = tf.nest.map_structure(
-      lambda old, new: tf.where(rejected, old, new),
-      (state, weights.trainable),
-      stepped,
-  )
-  measurements = _measure(rejected, update['change'])
-  nothing = tf.constant(float('nan'))
-  for name, value in optimizer.report(new_state).items():
-    measurements[name] = tf.where(rejected, nothing, tf.cast(value, tf.float32))
+  change, options = update, {}
+  if isinstance(optimizer, reports_optimizer.ReportsOptimizer):
+    change, options = update['change'], {'reports': update['reports']}
+  before = (state, weights.trainable)
+  after = optimizer.next(*before, change, **options)
+  rejected = ~vectors.all_finite(update) | _is_spoilt(state, after[0])
+  new_state, new_trainable = tf.cond(rejected, lambda: before, lambda: after)
+  measurements = _measure(rejected, change)
+  measurements.update(_report(optimizer, new_state, rejected))
   new_weights = tff.learning.models.ModelWeights(
       new_trainable, weights.non_trainable
   )
   return new_state, new_weights, measurements
 
 
-def _build_reports_finalizer(
-    optimizer: reports_optimizer.ReportsOptimizer, weights_type: _compat.Type
+def build_measured_update_finalizer(
+    optimizer: tff.learning.optimizers.Optimizer, weights_type: _compat.Type
 ) -> tff.learning.templates.FinalizerProcess:
-  """The finalizer of an optimizer that sees reports beside the update."""
+  """Builds the finalizer that takes one step of a server optimizer.
+
+  An update is rejected, so that the model and the optimizer's state stay as
+  they were, if an entry of it is not finite, or if with it an entry of the state
+  ceased to be: the square of 1e20 overflows float32, and a coordinate whose
+  second moment is infinite would never move again.
+
+  Args:
+    optimizer: The server optimizer; the update is its gradient. Of a
+      `ReportsOptimizer`, the update is an ordered dictionary of `change`, its
+      gradient, and `reports`.
+    weights_type: The unplaced `tff.Type` of the model's
+      `tff.learning.models.ModelWeights`.
+
+  Returns:
+    A `tff.learning.templates.FinalizerProcess` that measures
+    `update_non_finite`, 1 if the update was rejected, else 0, `update_norm`,
+    the Euclidean norm of the change over all trainable weights before the
+    optimizer, 0 if it was rejected, and what a `ReportsOptimizer` reports, NaN
+    if it was rejected.
+
+  Example:
+
+    >>> weights_type = tff.to_type(tff.learning.models.ModelWeights(
+    ...     trainable=tff.TensorType(np.float32, [3]), non_trainable=()))
+    >>> finalizer = build_measured_update_finalizer(
+    ...     tff.learning.optimizers.build_sgdm(1.0), weights_type)
+    >>> finalizer.initialize.type_signature.compact_representation()
+    '( -> <learning_rate=float32>@SERVER)'
+  """
   specs = tff.types.type_to_tf_tensor_specs(weights_type.trainable)
   update_type = _update_type(optimizer, weights_type)
 
@@ -131,42 +175,4 @@ def _build_reports_finalizer(
       next_fn,
       get_hparams_fn=get_hparams,
       set_hparams_fn=set_hparams,
-  )
-
-
-def build_measured_update_finalizer(
-    optimizer: tff.learning.optimizers.Optimizer, weights_type: _compat.Type
-) -> tff.learning.templates.FinalizerProcess:
-  """Builds the finalizer that takes one step of a server optimizer.
-
-  An update with an entry that is not finite is rejected: the model and the
-  optimizer's state stay as they were.
-
-  Args:
-    optimizer: The server optimizer; the update is its gradient. Of a
-      `ReportsOptimizer`, the update is an ordered dictionary of `change`, its
-      gradient, and `reports`.
-    weights_type: The unplaced `tff.Type` of the model's
-      `tff.learning.models.ModelWeights`.
-
-  Returns:
-    A `tff.learning.templates.FinalizerProcess` that measures
-    `update_non_finite`, 1 if the update was rejected, else 0, `update_norm`,
-    the Euclidean norm of the change over all trainable weights before the
-    optimizer, 0 if it was rejected, and what a `ReportsOptimizer` reports, NaN
-    if it was rejected.
-
-  Example:
-
-    >>> weights_type = tff.to_type(tff.learning.models.ModelWeights(
-    ...     trainable=tff.TensorType(np.float32, [3]), non_trainable=()))
-    >>> finalizer = build_measured_update_finalizer(
-    ...     tff.learning.optimizers.build_sgdm(1.0), weights_type)
-    >>> finalizer.initialize.type_signature.compact_representation()
-    '( -> <learning_rate=float32>@SERVER)'
-  """
-  if isinstance(optimizer, reports_optimizer.ReportsOptimizer):
-    return _build_reports_finalizer(optimizer, weights_type)
-  return tff.learning.templates.build_apply_optimizer_finalizer(
-      optimizer, weights_type, _reject_and_measure
   )

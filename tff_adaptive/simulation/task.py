@@ -22,7 +22,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive.client_works import moon
+from tff_adaptive.client_works import model_adapter
 from tff_adaptive.simulation import _validators
 from tff_adaptive.simulation import augmentation as augmentation_lib
 from tff_adaptive.simulation import batching
@@ -162,7 +162,7 @@ class Task:
       default=None,
       validator=attrs.validators.optional(batching.positive_integer),
   )
-  representation_fn: Optional[moon.RepresentationFn] = attrs.field(
+  representation_fn: Optional[model_adapter.RepresentationFn] = attrs.field(
       default=None,
       validator=attrs.validators.optional(_validators.is_callable),
   )

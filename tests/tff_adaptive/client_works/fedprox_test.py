@@ -47,6 +47,23 @@ class FedProxTest(tf.test.TestCase, parameterized.TestCase):
     weights = (tf.ones([2, 2]), tf.ones([3], tf.bfloat16))
     self.assertAllEqual(term(weights, weights, None), 0.0)
 
+  def test_squares_of_half_precision_are_summed_in_float32(self):
+    term = client_works.build_fedprox(2.0)
+    weights = (tf.ones([100_000], tf.float16),)
+    received = (tf.zeros([100_000], tf.float16),)
+    with tf.GradientTape() as tape:
+      tape.watch(weights)
+      value = term(weights, received, None)
+    self.assertAllClose(value, 100_000.0)
+    self.assertAllClose(tape.gradient(value, weights)[0][:2], [2.0, 2.0])
+
+  def test_small_squares_of_half_precision_count(self):
+    term = client_works.build_fedprox(2.0)
+    weights = (tf.constant([1e-4], tf.float16),)
+    self.assertAllClose(
+        term(weights, (tf.zeros([1], tf.float16),), None), 1e-8, rtol=1e-2
+    )
+
   def test_negative_mu_raises(self):
     with self.assertRaisesRegex(ValueError, 'mu.*-1'):
       client_works.build_fedprox(-1.0)

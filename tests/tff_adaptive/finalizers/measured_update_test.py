@@ -71,6 +71,56 @@ class MeasuredUpdateTest(tf.test.TestCase):
     self.assertEqual(output.measurements['update_norm'], 0.0)
 
 
+class _Smallest(tff.learning.optimizers.Optimizer):
+  """Remembers the smallest entry so far."""
+
+  def initialize(self, specs):
+    return collections.OrderedDict(
+        smallest=tf.constant(float('inf')), largest=tf.constant(float('inf'))
+    )
+
+  def next(self, state, weights, gradients):
+    smallest = tf.reduce_min(gradients[0])
+    return collections.OrderedDict(state, smallest=smallest), weights
+
+
+@pytest.mark.usefixtures('native_runtime')
+class OverflowTest(tf.test.TestCase, parameterized.TestCase):
+
+  def _next(self, optimizer, update):
+    process = finalizers.build_measured_update_finalizer(
+        optimizer,
+        _compat.to_type(
+            tff.learning.models.ModelWeights(((np.float32, (2,)),), ())
+        ),
+    )
+    weights = tff.learning.models.ModelWeights((np.ones(2, np.float32),), ())
+    state = process.initialize()
+    return state, process.next(state, weights, (np.float32(update),))
+
+  @parameterized.named_parameters(
+      ('fedadagrad', optimizers.build_fedadagrad),
+      ('fedadam', optimizers.build_fedadam),
+      ('fedyogi', optimizers.build_fedyogi),
+      ('fedams', optimizers.build_fedams),
+  )
+  def test_update_whose_square_overflows_changes_nothing(self, build):
+    state, output = self._next(build(), [1e20, 1.0])
+    tf.nest.map_structure(self.assertAllEqual, state, output.state)
+    self.assertAllEqual(output.result.trainable[0], [1.0, 1.0])
+    self.assertEqual(output.measurements['update_non_finite'], 1)
+
+  def test_what_was_infinite_from_the_start_hinders_nothing(self):
+    _, output = self._next(_Smallest(), [2.0, 1.0])
+    self.assertEqual(output.state['smallest'], 1.0)
+    self.assertEqual(output.measurements['update_non_finite'], 0)
+
+  def test_without_squares_a_long_update_is_taken(self):
+    _, output = self._next(optimizers.build_sgd(1.0), [1e20, 1.0])
+    self.assertEqual(output.measurements['update_non_finite'], 0)
+    self.assertAllClose(output.result.trainable[0], [-1e20, 0.0])
+
+
 @pytest.mark.usefixtures('native_runtime')
 class ReportsTest(tf.test.TestCase, parameterized.TestCase):
 
