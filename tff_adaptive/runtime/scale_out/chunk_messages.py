@@ -40,7 +40,8 @@ class CohortChunk(NamedTuple):
     fields: What it is made of, but for the source of its data.
     source_key: The key of that source.
     is_uniform: Whether the whole cohort is made of clients with as many batches
-      of the same size; None if that makes no difference to how they work.
+      of the same size, and all or none of them with a state; None if that makes
+      no difference to how they work.
   """
 
   cohort_type: type[cohort_lib.Cohort]

@@ -69,7 +69,10 @@ class RayContext(compiled.CompiledContext):
     self._owns_connection = owns_connection
 
   def close(self) -> None:
-    """Ends the workers, and the cluster if it was started for them."""
+    """Ends the workers, and the cluster if it was started for them.
+
+    A computation over clients is a `ClusterError` from then on.
+    """
     super().close()
     with self._lock:
       if self.pool is not None:
@@ -105,9 +108,21 @@ class RayContext(compiled.CompiledContext):
   ) -> Any:
     from tff_adaptive.runtime.scale_out import scaled_rounds  # pylint: disable=import-outside-toplevel
 
+    self._check_open()
     return scaled_rounds.ScaledRound(
         computation, self._choose_plan, self._cache, self.pool
     )
+
+  def _run_round(self, program: Any, arg: Any) -> Any:
+    self._check_open()
+    return super()._run_round(program, arg)
+
+  def _check_open(self) -> None:
+    if self.pool is None:
+      raise clusters.ClusterError(
+          'This context is closed, and its workers have ended; make a new one '
+          'with `create_ray_context`.'
+      )
 
 
 def choose_ray_plan(

@@ -38,8 +38,6 @@ from tff_adaptive.runtime.scale_out import round_costs
 from tff_adaptive.runtime.scale_out import worker_pools
 from tff_adaptive.simulation import cohort as cohort_lib
 
-_PARTS = ('prepare', 'zero', 'accumulate', 'merge', 'report', 'update')
-
 
 class ScaledRound:
   """A computation over clients, shared among workers.
@@ -81,8 +79,9 @@ class ScaledRound:
     work = graph_functions.build_graph_function(form.work)
     self.takes_client_seeds = work.takes_seed
     self._reads_tensors = work.reads_tensors
+    # Those of the workers, too: here it is found out what cannot be compiled.
     self._parts = server_parts.ServerParts(
-        {name: getattr(form, name) for name in _PARTS if name != 'accumulate'}
+        {name: getattr(form, name) for name in server_parts.NAMES}
     )
     self._sum_type = form.accumulate.type_signature.result
     self._convert_state = conversion.build_conversion(self._form.state_type)
@@ -90,7 +89,8 @@ class ScaledRound:
     self.costs: Optional[round_costs.RoundCosts] = None
     self._cache = cache
     self._pool = pool
-    self._key = pool.add_round(partial_rounds.build_spec(self._form, self.plan))
+    spec = partial_rounds.build_spec(self._form, self.plan)
+    self._key = pool.rounds.add(self, spec)
 
   def __call__(
       self, state: Any, clients: Sequence[Any], seeds: rounds.Seeds
@@ -186,7 +186,7 @@ class ScaledRound:
     )
 
   def _is_uniform(self, clients: Sequence[Any]) -> Optional[bool]:
-    """Whether all clients have as many batches of the same size.
+    """Whether all clients bring as many elements and batches of the same size.
 
     It decides for all chunks how clients work if several may do so at once, and
     is None where it changes nothing: sizes may have to be read.
@@ -194,8 +194,7 @@ class ScaledRound:
     if self.plan.name != plans.VECTORIZED:
       return None
     if isinstance(clients, cohort_lib.Cohort):
-      sizes = [tuple(clients.batch_sizes(i)) for i in range(len(clients))]
-      return len(set(sizes)) == 1 and len(set(sizes[0])) == 1
+      return _are_alike(clients)
     kinds = {leaf.kind for leaf in self._collect(clients)}
     return kinds <= client_tensors.ALIKE
 
@@ -254,6 +253,17 @@ def _specs(types: Sequence[_compat.Type]) -> list[tf.TensorSpec]:
 
 def _bytes(arrays: Sequence[np.ndarray]) -> int:
   return sum(array.nbytes for array in arrays)
+
+
+def _are_alike(cohort: cohort_lib.Cohort) -> bool:
+  """See `ScaledRound._is_uniform`; nothing is read."""
+  sizes = {tuple(cohort.batch_sizes(i)) for i in range(len(cohort))}
+  if len(sizes) != 1 or len(set(*sizes)) != 1:
+    return False
+  if not isinstance(cohort, cohort_lib.StatefulCohort):
+    return True
+  have_state = {client_id in cohort.states for client_id in cohort.client_ids}
+  return len(have_state) == 1
 
 
 def _loads(clients: Sequence[Any]) -> list[float]:

@@ -25,7 +25,6 @@ from ray.util import scheduling_strategies
 
 from tff_adaptive.runtime.scale_out import chunk_messages
 from tff_adaptive.runtime.scale_out import clusters
-from tff_adaptive.runtime.scale_out import partial_rounds
 from tff_adaptive.runtime.scale_out import sharing
 from tff_adaptive.runtime.scale_out import workers
 from tff_adaptive.simulation import client_data
@@ -60,22 +59,59 @@ class ChunkSum(NamedTuple):
 
 
 class _Task(NamedTuple):
-  """What a worker is doing: the number of the worker, those of its chunks."""
+  """What a worker is doing.
+
+  Attributes:
+    worker: The number of the worker.
+    actor: The worker; once it has died, another one has its number.
+    chunks: The numbers of its chunks.
+  """
 
   worker: int
+  actor: Any
   chunks: Sequence[int]
 
 
-class SourceStore:
-  """References to the sources of clients' data, which workers fetch once."""
+class ObjectStore:
+  """References to objects that workers fetch once."""
 
   def __init__(self):
     """Initializes an empty store."""
+    self._references: dict[int, ray.ObjectRef] = {}
+    self._numbers = itertools.count()
+
+  def add(self, owner: Any, value: Any) -> int:
+    """Puts an object into the store.
+
+    Args:
+      owner: The object is dropped when this is gone.
+      value: The object.
+
+    Returns:
+      Its key, which no other one gets.
+
+    Raises:
+      TypeError: If it cannot be sent to another process.
+    """
+    key = next(self._numbers)
+    self._references[key] = ray.put(value)
+    weakref.finalize(owner, self._references.pop, key, None)
+    return key
+
+  def references(self) -> dict[int, ray.ObjectRef]:
+    """Returns the references of all objects that are still there."""
+    return dict(self._references)
+
+
+class SourceStore(ObjectStore):
+  """References to the sources of clients' data."""
+
+  def __init__(self):
+    """Initializes an empty store."""
+    super().__init__()
     self._keys: weakref.WeakKeyDictionary[client_data.ClientArrays, int] = (
         weakref.WeakKeyDictionary()
     )
-    self._references: dict[int, ray.ObjectRef] = {}
-    self._numbers = itertools.count()
 
   def key_of(self, source: client_data.ClientArrays) -> int:
     """Returns the key of a source, which is put into the store if it is new.
@@ -90,28 +126,22 @@ class SourceStore:
       TypeError: If it cannot be sent to another process.
     """
     if source not in self._keys:
-      key = next(self._numbers)
       try:
-        self._references[key] = ray.put(source)
+        self._keys[source] = self.add(source, source)
       except TypeError as error:
         raise TypeError(
             "The clients' data cannot be sent to the workers: "
             f'{type(source).__name__} holds what cannot be pickled; use arrays '
             f'in memory or a file ({str(error).splitlines()[0]}).'
         ) from error
-      self._keys[source] = key
-      weakref.finalize(source, self._references.pop, key, None)
     return self._keys[source]
-
-  def references(self) -> dict[int, ray.ObjectRef]:
-    """Returns the references of all sources that are still there."""
-    return dict(self._references)
 
 
 class WorkerPool:
   """The workers of a driver.
 
   Attributes:
+    rounds: The specs of the computations over clients.
     sources: The sources of clients' data.
     num_lost: How many workers have died.
   """
@@ -127,31 +157,16 @@ class WorkerPool:
       ClusterError: If the cluster has no room for them.
     """
     self._places = _reserve(num_workers, settings)
+    self.rounds = ObjectStore()
     self.sources = SourceStore()
     self.num_lost = 0
     self._settings = settings
-    self._specs: dict[int, partial_rounds.PartialRoundSpec] = {}
     self._speeds: list[Optional[float]] = [None] * num_workers
     self._workers = [self._start(place) for place in range(num_workers)]
 
   def process_ids(self) -> list[int]:
     """Returns the process ids of the workers, once all are ready."""
     return ray.get([worker.process_id.remote() for worker in self._workers])
-
-  def add_round(self, spec: partial_rounds.PartialRoundSpec) -> int:
-    """Makes a computation known to all workers.
-
-    Args:
-      spec: Its parts.
-
-    Returns:
-      Its key.
-    """
-    key = len(self._specs)
-    self._specs[key] = spec
-    for worker in self._workers:
-      worker.add_round.remote(key, spec)
-    return key
 
   def sum_chunks(
       self,
@@ -164,7 +179,7 @@ class WorkerPool:
     """Shares chunks among the workers.
 
     Args:
-      round_key: What `add_round` returned.
+      round_key: The key of the computation among `rounds`.
       chunks: The chunks.
       broadcast: The tensors that all clients get; sent once to a machine.
       server_seed: What fixes the server's random numbers, int32 of shape [2].
@@ -177,14 +192,16 @@ class WorkerPool:
       Exception: Of any kind, that a worker has raised.
     """
     sent = ray.put(list(broadcast))
+    rounds = self.rounds.references()
     sources = self.sources.references()
 
     def begin(worker: int, numbers: Sequence[int]):
       share = workers.Share(
-          round_key, [chunks[i] for i in numbers], server_seed, sources
+          round_key, rounds, [chunks[i] for i in numbers], server_seed, sources
       )
-      reference = self._workers[worker].sum_chunks.remote(share, sent)
-      running[reference] = _Task(worker, numbers)
+      actor = self._workers[worker]
+      reference = actor.sum_chunks.remote(share, sent)
+      running[reference] = _Task(worker, actor, numbers)
 
     running: dict[Any, _Task] = {}
     loads = [chunk.load for chunk in chunks]
@@ -200,7 +217,9 @@ class WorkerPool:
       try:
         done = ray.get(reference)
       except _DEATHS as error:
-        self._replace(task.worker, limit, error)
+        # Each of its tasks tells of a death; the first one has it replaced.
+        if self._workers[task.worker] is task.actor:
+          self._replace(task.worker, limit, error)
         for heir, inherited in self._share_again(task, loads):
           begin(heir, inherited)
       except ray.exceptions.RayTaskError as error:
@@ -217,8 +236,8 @@ class WorkerPool:
     ray.util.remove_placement_group(self._places)
 
   def _start(self, place: int) -> Any:
-    """Starts a worker in its place; it takes in all computations first."""
-    worker = (
+    """Starts a worker in its place."""
+    return (
         ray.remote(workers.Worker)
         .options(
             num_cpus=self._settings.num_cpus,
@@ -236,9 +255,6 @@ class WorkerPool:
         )
         .remote(self._settings)
     )
-    for key, spec in self._specs.items():
-      worker.add_round.remote(key, spec)
-    return worker
 
   def _replace(self, worker: int, limit: int, error: Exception) -> None:
     """Starts another worker in the place of one that has died."""

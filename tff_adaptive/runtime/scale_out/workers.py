@@ -51,13 +51,15 @@ class Share(NamedTuple):
 
   Attributes:
     round_key: The key of the partial round.
+    rounds: References to the specs of partial rounds, by their keys: all that
+      there are; others can be dropped.
     chunks: The chunks that it is to sum up.
     server_seed: What fixes the server's random numbers, int32 of shape [2].
-    sources: References to the sources of the clients' data, by their keys: all
-      that there are; others can be dropped.
+    sources: The same of the sources of the clients' data.
   """
 
   round_key: int
+  rounds: Mapping[int, ray.ObjectRef]
   chunks: Sequence[chunk_messages.Chunk]
   server_seed: np.ndarray
   sources: Mapping[int, ray.ObjectRef]
@@ -105,20 +107,6 @@ class Worker:
     """Returns the id of the process, once it is ready for work."""
     return os.getpid()
 
-  def add_round(
-      self, round_key: int, spec: partial_rounds.PartialRoundSpec
-  ) -> None:
-    """Takes in a computation.
-
-    Args:
-      round_key: What it is called from now on.
-      spec: Its parts.
-
-    Raises:
-      UnsupportedComputationError: If a part cannot be compiled.
-    """
-    self._rounds[round_key] = partial_rounds.PartialRound(spec, self._cache)
-
   def sum_chunks(self, share: Share, broadcast: Sequence[np.ndarray]) -> Sums:
     """Sums up chunks of a cohort.
 
@@ -133,9 +121,9 @@ class Worker:
       Exception: Of any kind, if the data of a client cannot be read or do not
         fit the computation.
     """
-    start = time.perf_counter()
     self._fetch_sources(share.sources)
-    work = self._rounds[share.round_key]
+    work = self._fetch_round(share.round_key, share.rounds)
+    start = time.perf_counter()
 
     def sum_chunk(
         chunk: chunk_messages.Chunk,
@@ -162,6 +150,17 @@ class Worker:
       del self._sources[key]
     for key in _missing(references, self._sources):
       self._sources[key] = ray.get(references[key])
+
+  def _fetch_round(
+      self, round_key: int, references: Mapping[int, Any]
+  ) -> partial_rounds.PartialRound:
+    """Gets a round, unless it is here, and drops those that are gone."""
+    for key in _missing(self._rounds, references):
+      del self._rounds[key]
+    if round_key not in self._rounds:
+      spec = ray.get(references[round_key])
+      self._rounds[round_key] = partial_rounds.PartialRound(spec, self._cache)
+    return self._rounds[round_key]
 
 
 def _missing(keys: Collection[int], others: Collection[int]) -> list[int]:

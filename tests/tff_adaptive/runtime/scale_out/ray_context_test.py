@@ -14,11 +14,14 @@
 """Tests of rounds that workers share, on a cluster of this machine."""
 
 import collections
+import gc
 import os
 import signal
 import threading
 import time
+from unittest import mock
 
+from absl.testing import parameterized
 import numpy as np
 import pytest
 import ray
@@ -34,6 +37,7 @@ from tff_adaptive import optimizers
 from tff_adaptive import runtime
 from tff_adaptive import simulation
 from tff_adaptive.runtime import scale_out
+from tff_adaptive.runtime.scale_out import chunk_messages
 
 _STEPS = simulation.BatchPlan(4, num_epochs=2)
 
@@ -67,6 +71,30 @@ def _bytes(arrays):
   return sum(array.nbytes for array in arrays)
 
 
+def _context(pool, plan):
+  """A context of workers that others have, too."""
+  return scale_out.RayContext(
+      'CPU:0', plan, pool, owns_connection=False, strict=True, seed=1
+  )
+
+
+def _kept_states(client_ids):
+  """What clients keep after a round."""
+  process = client_state_testing.process()
+  with compiled_testing.installed():
+    output = process.next(
+        process.initialize(),
+        client_state_testing.stateful_cohort(client_ids, {}),
+    )
+  kept = output.metrics['client_work']['client_states']
+  return {
+      name.decode(): tf.nest.map_structure(
+          lambda leaf, place=place: leaf[place], kept['client_state']
+      )
+      for place, name in enumerate(kept['client_id'].tolist())
+  }
+
+
 class RayContextTest(compiled_testing.TestCase):
 
   @classmethod
@@ -76,15 +104,19 @@ class RayContextTest(compiled_testing.TestCase):
         num_workers=2, plan='parallel', strict=True, seed=1
     )
     cls.addClassCleanup(cls.context.close)
+    cls.contexts = {
+        'parallel': cls.context,
+        'vectorized': _context(cls.context.pool, 'vectorized'),
+    }
 
-  def _installed(self):
-    return tff.framework.get_context_stack().install(self.context)
+  def _installed(self, plan='parallel'):
+    return tff.framework.get_context_stack().install(self.contexts[plan])
 
-  def _check(self, process, rounds):
+  def _check(self, process, rounds, plan='parallel'):
     """Trains on workers and here; all bits of the results must be equal."""
-    with compiled_testing.installed():
+    with compiled_testing.installed(plan):
       expected = _train(process, rounds)
-    with self._installed():
+    with self._installed(plan):
       found = _train(process, rounds)
     self.assert_same_bits(expected, found)
 
@@ -126,23 +158,25 @@ class RayContextTest(compiled_testing.TestCase):
     self._check(compiled_testing.process(), rounds)
 
   def test_clients_that_keep_a_state(self):
-    process, ids = client_state_testing.process(), ['a', 'short', 'long', 'b']
-    state = process.initialize()
-    with compiled_testing.installed():
-      first = process.next(state, client_state_testing.stateful_cohort(ids, {}))
-    kept = first.metrics['client_work']['client_states']
-    states = {
-        name.decode(): tf.nest.map_structure(
-            lambda leaf, place=place: leaf[place], kept['client_state']
-        )
-        for place, name in enumerate(kept['client_id'].tolist())
-        if name != b'b'
-    }
+    ids = ['a', 'short', 'long', 'b']
     rounds = [
         client_state_testing.stateful_cohort(ids, {}),
-        client_state_testing.stateful_cohort(ids, states),
+        client_state_testing.stateful_cohort(ids, _kept_states(ids[:3])),
     ]
-    self._check(process, rounds)
+    self._check(client_state_testing.process(), rounds)
+
+  @parameterized.parameters(
+      ('', True), ('a', False), ('ab', False), ('abcd', True)
+  )
+  def test_vectorized_clients_that_keep_a_state(self, have_one, are_alike):
+    states = _kept_states(have_one)
+    cohort = client_state_testing.stateful_cohort('abcd', states)
+    with mock.patch.object(
+        chunk_messages, 'from_cohort', wraps=chunk_messages.from_cohort
+    ) as send:
+      self._check(client_state_testing.process(), [cohort], 'vectorized')
+    sent = [call.args[2] for call in send.call_args_list]
+    self.assertEqual(sent, [are_alike] * 2)  # They work in two chunks.
 
   def test_no_clients(self):
     nobody = equality_testing.cohort()[:0]
@@ -179,8 +213,9 @@ class RayContextTest(compiled_testing.TestCase):
     with self._installed():
       self.assert_same_bits(expected, evaluation.next(state, cohort))
 
-  def test_a_worker_that_died_is_replaced(self):
-    process, rounds = compiled_testing.process(), _cohorts()
+  @parameterized.named_parameters(('one', [0]), ('both', [0, 1]))
+  def test_workers_that_died_are_replaced_once(self, victims):
+    process, rounds = compiled_testing.process(), _cohorts(num_clients=20)
     with compiled_testing.installed():
       expected = _train(process, rounds)
     num_lost = self.context.pool.num_lost
@@ -189,14 +224,14 @@ class RayContextTest(compiled_testing.TestCase):
       for round_num, cohort in enumerate(rounds):
         if round_num == 1:
           before = self.context.pool.process_ids()
-          os.kill(before[0], signal.SIGKILL)
-          _wait_until_gone(before[0])
+          for victim in victims:
+            os.kill(before[victim], signal.SIGKILL)
+            _wait_until_gone(before[victim])
         state = process.next(state, cohort).state
     self.assert_same_bits(expected[0], state)
-    self.assertEqual(self.context.pool.num_lost, num_lost + 1)
+    self.assertEqual(self.context.pool.num_lost, num_lost + len(victims))
     after = self.context.pool.process_ids()
-    self.assertEqual(after[1], before[1])
-    self.assertNotEqual(after[0], before[0])
+    self.assertEqual([i for i in (0, 1) if after[i] != before[i]], victims)
 
   def test_data_that_do_not_fit_are_an_error_of_the_worker(self):
     values = collections.OrderedDict(
@@ -241,6 +276,54 @@ class RayContextTest(compiled_testing.TestCase):
           ),
       )
     self.assertLessEqual(len(self.context.pool.sources.references()), 3)
+
+  def test_computations_that_are_gone_are_dropped(self):
+    counts = []
+    for _ in range(3):
+      add_up = compiled_testing.build_sum()
+      with self._installed():
+        self.assertEqual(add_up([1.0] * 200), 200.0)
+      del add_up
+      gc.collect()
+      for worker in self.context.pool._workers:
+        count = worker.__ray_call__.remote(lambda actor: len(actor._rounds))
+        counts.append(ray.get(count))
+    self.assertEqual(counts[2:], counts[:2] * 2)
+
+  def test_what_cannot_be_compiled_is_an_error(self):
+    @tff.tensorflow.computation(np.float32, np.float32)
+    def accumulate(total, value):
+      return total + value * tf.random.gamma([], 1.0)
+
+    add = tff.tensorflow.computation(lambda x, y: x + y, (np.float32,) * 2)
+    report = tff.tensorflow.computation(lambda x: x, np.float32)
+
+    @tff.federated_computation(testing.at_clients())
+    def add_up(values):
+      return tff.federated_aggregate(values, 0.0, accumulate, add, report)
+
+    with (
+        self._installed(),
+        self.assertRaisesRegex(
+            runtime.UnsupportedComputationError, 'RandomGamma'
+        ),
+    ):
+      add_up([1.0, 2.0])
+
+  def test_a_closed_context_says_so(self):
+    pool = mock.Mock(wraps=self.context.pool, close=mock.Mock())
+    context = _context(pool, 'parallel')
+    known, new = compiled_testing.build_sum(), compiled_testing.build_sum()
+    with tff.framework.get_context_stack().install(context):
+      self.assertEqual(known([1.0, 2.0]), 3.0)
+      context.close()
+      context.close()
+      pool.close.assert_called_once_with()
+      for add_up in (known, new):
+        with self.assertRaisesRegex(
+            scale_out.ClusterError, 'closed.*create_ray_context'
+        ):
+          add_up([1.0, 2.0])
 
   def test_plan_is_told(self):
     process = compiled_testing.process()
