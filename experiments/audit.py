@@ -33,6 +33,17 @@ from absl import flags
 
 from experiments import claims
 from experiments import command_line
+from experiments import published
+from experiments.run_results import run_folder
+
+# What reading tables and runs raises. Another error is a bug in a check or in
+# the library, and must not look like data that are missing.
+_READ_ERRORS = (
+    OSError,
+    flags.Error,
+    published.PublishedError,
+    run_folder.RunError,
+)
 
 
 def define(flag_values: flags.FlagValues = flags.FLAGS):
@@ -101,9 +112,8 @@ def check(claim: claims.Claim, lab: claims.Workbench) -> claims.Verdict:
     leaves the other claims alone.
   """
   try:
-    with command_line.errors_as(command_line.UserError, OSError, ValueError):
-      return claim.check(lab)
-  except command_line.UserError as error:
+    return claim.check(lab)
+  except _READ_ERRORS as error:
     return claims.Verdict(
         claims.Status.NOT_RUN, f'What it needs cannot be read: {error}.'
     )

@@ -22,6 +22,7 @@ from typing import Any, Optional
 
 import tensorflow_federated as tff
 
+from experiments.conformance_kit import adapters
 from tff_adaptive import algorithms
 from tff_adaptive import client_works
 from tff_adaptive import finalizers
@@ -258,20 +259,7 @@ def build_process(
   Raises:
     UnknownConfigurationError: If a name or a key is not known.
   """
-  known = {
-      'name',
-      'client',
-      'server',
-      'loss',
-      'weighting',
-      'rounds',
-      'participants',
-      'problem',
-      'batch_size',
-      'epochs',
-      'schedule',
-      'decay_every',
-  }  # pyformat: disable
+  known = {*adapters.COMMON_KEYS, 'loss', 'schedule', 'decay_every'}
   unknown = sorted(set(config) - known)
   if unknown:
     raise UnknownConfigurationError(f'unknown key {unknown[0]!r}')

@@ -25,7 +25,7 @@ a paper. The flags of experiments.train are those of every trial. The same
 command goes on with a sweep that was interrupted.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 import functools
 import shlex
 import sys
@@ -219,9 +219,7 @@ def _build_search(flag_values: flags.FlagValues) -> searches.Search:
   )
 
 
-def _build_tables(
-    flag_values: flags.FlagValues,
-) -> dict[trials_lib.Trial, published.Table]:
+def _build_tables(flag_values: flags.FlagValues) -> list[trials_lib.Trial]:
   """Returns the trials of the tables that the flags name."""
   for name in _OF_SEARCHES:
     if flag_values[name].present:
@@ -241,19 +239,27 @@ def _build_tables(
         output_dir=flag_values.output_dir,
     ):
       # A figure may show the runs of a table that is named, too.
-      found[trial.folder] = trial, table
-  return dict(found.values())
+      found[trial.folder] = trial
+  return list(found.values())
 
 
-def _run_tables(
-    tables: Mapping[trials_lib.Trial, published.Table],
-    num_at_once: Optional[int],
-):
-  """Runs the cells of tables; each table has its results.csv."""
-  homes = list(dict.fromkeys(trial.home for trial in tables))
+def _run_tables(trials: Sequence[trials_lib.Trial], num_at_once: Optional[int]):
+  """Runs the cells of tables; each table that owns runs has its results.csv.
+
+  What another table shows of these runs is none of that file's: its metric may
+  be another one.
+
+  Args:
+    trials: The trials, each in the folder of the table that owns it.
+    num_at_once: How many run at once.
+  """
+  tables = {
+      home: published.find_table(f'{home.parent.name}/{home.name}')
+      for home in dict.fromkeys(trial.home for trial in trials)
+  }
 
   def measure(trial: trials_lib.Trial) -> result_tables.RunResult:
-    compared = tables[trial].measure(
+    compared = tables[trial.home].measure(
         trial.labels['column'], trial.labels['group']
     )
     return running.measure(
@@ -263,7 +269,7 @@ def _run_tables(
     )
 
   def write(results: Sequence[result_tables.RunResult]):
-    for home in homes:
+    for home in tables:
       result_tables.write_results(
           home / 'results.csv',
           [result for result in results if result.trial.home == home],
@@ -271,14 +277,14 @@ def _run_tables(
       )
 
   running.run_trials(
-      list(tables),
+      trials,
       measure_fn=measure,
       write=write,
       stream=sys.stdout,
       command=running.TRAIN,
       num_at_once=num_at_once,
   )
-  for home in homes:
+  for home in tables:
     print(f'results: {home / "results.csv"}')
 
 
@@ -290,9 +296,8 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
   """
   run: Callable[[Optional[int]], None]
   if flag_values.table:
-    tables = _build_tables(flag_values)
-    trials = list(tables)
-    run = functools.partial(_run_tables, tables)
+    trials = _build_tables(flag_values)
+    run = functools.partial(_run_tables, trials)
   else:
     search = _build_search(flag_values)
     trials = list(search.trials)

@@ -59,7 +59,6 @@ class Verdict:
   numbers: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
-# Measures, and says what it means.
 def missing_table(name: str) -> Verdict:
   """Returns the verdict where a published table is not among the presets."""
   return Verdict(
@@ -69,6 +68,7 @@ def missing_table(name: str) -> Verdict:
   )
 
 
+# Measures, and says what it means.
 Check = Callable[[workbench.Workbench], Verdict]
 
 

@@ -32,17 +32,18 @@ MARGIN = 0.5
 # What a page is to say about the verdicts of this module.
 RULE = (
     'Where a claim is about runs, a method is compared with every rival by the '
-    '95 % t interval of the differences, paired by seed. It is as good if the '
-    f'whole interval is at or above minus the margin, {MARGIN:g} points, and '
-    'worse if all of it is below; it is ahead if the whole interval is above '
-    '0, and not ahead if none of it is. Everything else is **open**: the seeds '
-    'decide nothing. One seed has no interval and so decides nothing, unless a '
-    'run diverged; its numbers are given all the same. The rival that is shown '
-    'is the one against which the method does worst. It is not chosen '
-    'beforehand by its mean, which would take its luck on these seeds for '
-    'skill: a claim holds if it is shown against every rival, and that needs '
-    'no correction for their number. It fails if one rival speaks against it, '
-    'and that is not corrected.'
+    '95 % t interval of the differences, paired by seed, over the seeds that '
+    'it and all rivals have. It is as good if the whole interval is at or '
+    f'above minus the margin, {MARGIN:g} points, and worse if all of it is '
+    'below; it is ahead if the whole interval is above 0, and not ahead if '
+    'none of it is. Everything else is **open**: the seeds decide nothing. '
+    'One seed has no interval and so decides nothing, unless a run diverged; '
+    'its numbers are given all the same. The rival that is shown is the one '
+    'against which the method does worst. It is not chosen beforehand by its '
+    'mean, which would take its luck on these seeds for skill: a claim holds '
+    'if it is shown against every rival, and that needs no correction for '
+    'their number. It fails if one rival speaks against it, and that is not '
+    'corrected.'
 )
 
 Scores = dict[int, float]

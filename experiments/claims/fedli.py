@@ -44,13 +44,14 @@ def free_descent(lab: workbench.Workbench) -> claim.Verdict:
       float(np.mean([client.loss(x) for client in least_squares.CLIENTS]))
       for x in points
   )
+  limit = before * (1 + _ROUNDING)
+  why = (
+      ': the bound of the mean model is by the mean of f(x_i), not of f_i(x_i)'
+  )
   return claim.Verdict(
-      claim.Status.COUNTEREXAMPLE
-      if after > before * (1 + _ROUNDING)
-      else claim.Status.HOLDS,
+      claim.Status.HOLDS if after <= limit else claim.Status.COUNTEREXAMPLE,
       f'The mean of two convex losses goes from {before:.3f} to {after:.3f} in '
-      'a round in which each line search succeeds: the bound of the mean model '
-      'is by the mean of f(x_i), not of f_i(x_i).',
+      f'a round in which each line search succeeds{why * (after > limit)}.',
       {'before': before, 'after': after},
   )
 
@@ -111,7 +112,7 @@ def longer_server_steps(lab: workbench.Workbench) -> claim.Verdict:
   """The adapted server step of FedLi-LU speeds training up by longer steps.
 
   200 random rounds with losses and changes of all sizes, at eta = 1: the step
-  along the mean change, where FedAvg has 1.
+  along the mean change, where FedAvg has 1; it must be longer in most rounds.
   """
   rng = np.random.default_rng(0)
   scales = 10.0 ** rng.uniform(-2, 2, size=[200, 2])
@@ -123,11 +124,13 @@ def longer_server_steps(lab: workbench.Workbench) -> claim.Verdict:
   )
   longer = int(np.sum(taken > 1 + _ROUNDING))
   equal = float(np.mean(np.abs(taken - 1) <= _ROUNDING))
+  can_only_damp = bool(np.all(taken <= 1 + _ROUNDING))
+  why = ': gamma is at most 1, so that the server can only damp FedAvg'
   return claim.Verdict(
-      claim.Status.HOLDS if longer else claim.Status.COUNTEREXAMPLE,
+      claim.Status.HOLDS if 2 * longer > len(taken) else claim.Status.FAILS,
       f'{longer} of {len(taken)} steps are longer than that of FedAvg, '
-      f'{equal:.0%} equal it, the shortest is {taken.min():.3g}: gamma is at '
-      'most 1, so that the server can only damp FedAvg.',
+      f'{equal:.0%} equal it, the shortest is {taken.min():.3g}'
+      f'{why * can_only_damp}.',
       {'longer': longer, 'equal': equal, 'shortest': float(taken.min())},
   )
 
@@ -148,7 +151,7 @@ def published_code_moves(lab: workbench.Workbench) -> claim.Verdict:
       for loss in (0.0, 1.0)
   }
   return claim.Verdict(
-      claim.Status.HOLDS if taken['loss 0'] else claim.Status.FAILS,
+      claim.Status.HOLDS if taken['loss 0'] > 0 else claim.Status.FAILS,
       f'Step along the mean change: {taken["loss 0"]:g} with the loss of the '
       f'code, {taken["loss 1"]:.3g} with a loss of 1.',
       taken,

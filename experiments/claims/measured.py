@@ -16,13 +16,14 @@
 from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import math
-from typing import Any, Optional
+from typing import Any
 
 from experiments import published
 from experiments.claims import claim
 from experiments.claims import differences
 from experiments.claims import printed
 from experiments.claims import workbench
+from experiments.reports import missing_runs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +55,8 @@ class _Comparison:
     rival: The name of the rival's row.
     difference: To the rival.
     status: What that says of the claim.
-    means: The means of all rows that are compared, as they are measured.
+    means: The means of all rows that are compared, as they are measured, over
+      the seeds that all of them have.
   """
 
   rival: str
@@ -116,12 +118,11 @@ def answer(lab: workbench.Workbench, question: Question) -> claim.Verdict:
   found, lacking = {}, []
   for place, cells in places.items():
     of_place = [results[cell.experiment_name] for cell in cells]
-    unfinished = [r for r in of_place if len(r.numbers) < table.seeds]
+    unfinished = [r for r in of_place if missing_runs.missing_seeds(table, r)]
     lacking.extend(unfinished)
-    worst = None if unfinished else _find_worst(table, question, of_place)
-    if worst is not None:
-      found[place] = worst
-  return _conclude(lab, question, found, lacking)
+    if not unfinished:
+      found[place] = _find_worst(table, question, _align(of_place))
+  return _conclude(lab, table, question, found, lacking)
 
 
 def _places(
@@ -142,9 +143,18 @@ def _places(
   }
 
 
+def _align(results: Sequence[Any]) -> list[Any]:
+  """The results with the numbers of the seeds that all of them have."""
+  seeds = set.intersection(*(set(r.numbers) for r in results))
+  return [
+      dataclasses.replace(r, numbers={s: r.numbers[s] for s in sorted(seeds)})
+      for r in results
+  ]
+
+
 def _find_worst(
     table: published.Table, question: Question, results: Sequence[Any]
-) -> Optional[_Comparison]:
+) -> _Comparison:
   """The comparison with the rival against which the claim does worst."""
   scores = {r.cell.row: _read_scores(table, r) for r in results}
   means = {r.cell.row: r.mean for r in results}
@@ -152,16 +162,17 @@ def _find_worst(
   found = []
   for rival, theirs in scores.items():
     difference = differences.compare(ours, theirs)
-    if difference is not None:
-      status = question.judge(difference)
-      found.append(_Comparison(rival, difference, status, means))
+    # All have the seeds of the table.
+    assert difference is not None
+    status = question.judge(difference)
+    found.append(_Comparison(rival, difference, status, means))
 
   def from_worst(comparison: _Comparison) -> tuple[int, float]:
     mean = comparison.difference.interval.mean
     rank = differences.FROM_WORST.index(comparison.status)
     return rank, -math.inf if math.isnan(mean) else mean
 
-  return min(found, key=from_worst, default=None)
+  return min(found, key=from_worst)
 
 
 def _read_scores(table: published.Table, result: Any) -> differences.Scores:
@@ -176,6 +187,7 @@ def _read_scores(table: published.Table, result: Any) -> differences.Scores:
 
 def _conclude(
     lab: workbench.Workbench,
+    table: published.Table,
     question: Question,
     found: Mapping[str, _Comparison],
     lacking: Sequence[Any],
@@ -185,10 +197,10 @@ def _conclude(
       ': '.join(filter(None, (place, comparison.describe(question.row))))
       for place, comparison in found.items()
   ]
+  if found and table.stamp:
+    told.append(table.stamp)
   if lacking:
-    told.append(_describe_lacking(lab, lacking))
-  elif not found:
-    told.append('the runs of no two rows have a seed in common')
+    told.append(_describe_lacking(lab, table, lacking))
   status = differences.unite(
       [c.status for c in found.values()] or [claim.Status.OPEN]
   )
@@ -202,10 +214,15 @@ def _conclude(
   return claim.Verdict(status, '; '.join(told) + '.', numbers)
 
 
-def _describe_lacking(lab: workbench.Workbench, lacking: Sequence[Any]) -> str:
+def _describe_lacking(
+    lab: workbench.Workbench, table: published.Table, lacking: Sequence[Any]
+) -> str:
   """How many cells lack runs, the command of the first, and what is wrong."""
+  first = lacking[0]
   command = published.build_command(
-      lacking[0].cell, output_dir=str(lab.runs_dir)
+      first.cell,
+      seed=missing_runs.missing_seeds(table, first)[0],
+      output_dir=str(lab.runs_dir),
   )
   problems = [problem for result in lacking for problem in result.problems]
   wrong = f'; a run that does not count: {problems[0]}' if problems else ''

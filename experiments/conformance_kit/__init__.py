@@ -20,6 +20,7 @@ is imported here.
 
 from experiments.conformance_kit.adapters import Adapter
 from experiments.conformance_kit.adapters import AdapterError
+from experiments.conformance_kit.adapters import COMMON_KEYS
 from experiments.conformance_kit.adapters import GoldenRun
 from experiments.conformance_kit.adapters import UnsupportedError
 from experiments.conformance_kit.checks import check

@@ -16,6 +16,22 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Optional, Protocol
 
+# The keys of a configuration that every adapter replays, or that say nothing of
+# how a run is trained: its cohorts say who takes part, and for how many rounds.
+# Another key asks for something else; an adapter leaves the run out unless it
+# has that.
+COMMON_KEYS = (
+    'name',
+    'problem',
+    'client',
+    'server',
+    'weighting',
+    'batch_size',
+    'epochs',
+    'rounds',
+    'participants',
+)
+
 
 class AdapterError(Exception):
   """An adapter did not do its part; the text is one sentence without a dot."""

@@ -22,14 +22,13 @@ session of its own, of which nothing is left once it has ended or is late.
 from collections.abc import Mapping, Sequence
 import contextlib
 import json
-import os
 import shlex
 import shutil
-import signal
 import subprocess
 import tempfile
 from typing import Any, BinaryIO, NamedTuple, Optional
 
+from experiments import process_groups
 from experiments.conformance_kit import adapters
 
 _EXPECTED = (
@@ -45,13 +44,6 @@ class _Ended(NamedTuple):
   code: int
   stdout: str
   stderr: str
-
-
-def _kill_group(process: subprocess.Popen):
-  """Ends what a command has started, and itself if it is alive."""
-  with contextlib.suppress(ProcessLookupError):
-    os.killpg(process.pid, signal.SIGKILL)
-  process.wait()
 
 
 def _read_all(file: BinaryIO) -> str:
@@ -81,7 +73,7 @@ def _run(arguments: Sequence[str], text: str, timeout: float) -> _Ended:
     try:
       code = process.wait(timeout)
     finally:
-      _kill_group(process)
+      process_groups.kill_group(process)
     return _Ended(code, _read_all(stdout), _read_all(stderr))
 
 

@@ -121,7 +121,6 @@ METHODS = {
 
 REDDI = Dialect('Reddi', _plain_step)
 REDDI_FROM_ZERO = Dialect('Reddi, v from 0', _plain_step, starts_at_zero=True)
-KINGMA = Dialect('Kingma', _corrected_step)
 KINGMA_FROM_ZERO = Dialect(
     'Kingma, v from 0', _corrected_step, starts_at_zero=True
 )

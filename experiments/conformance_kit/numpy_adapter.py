@@ -41,6 +41,26 @@ def _softmax_gradient(x, features, labels):
   return np.concatenate([(features.T @ errors).ravel(), errors.sum(axis=0)])
 
 
+# What it replays, or what says nothing of how a run is trained: `COMMON_KEYS`
+# of adapters.py.
+_KEYS = (
+    'name',
+    'problem',
+    'client',
+    'server',
+    'weighting',
+    'batch_size',
+    'epochs',
+    'rounds',
+    'participants',
+)
+_OPTIMIZER_KEYS = {
+    'client': {'sgd': {'name', 'lr'}},
+    'server': {
+        'sgd': {'name', 'lr'},
+        'fedadam': {'name', 'lr', 'beta1', 'beta2', 'tau'},
+    },
+}
 _GRADIENTS = {'quadratic': _quadratic_gradient, 'softmax': _softmax_gradient}
 
 
@@ -48,19 +68,18 @@ def _find_gap(config, problem):
   """What this adapter lacks for a run, or `None`."""
   if problem['name'] not in _GRADIENTS:
     return f'no problem {problem["name"]!r}'
-  known = {
-      'client': ({'name', 'lr'}, {'sgd'}),
-      'server': ({'name', 'lr', 'beta1', 'beta2', 'tau'}, {'sgd', 'fedadam'}),
-  }
-  for part, (keys, names) in known.items():
-    if config[part]['name'] not in names:
-      return f'no {part} optimizer {config[part]["name"]!r}'
-    unknown = sorted(set(config[part]) - keys)
-    if unknown:
-      return f'no {unknown[0]!r} of {config[part]["name"]!r}'
-  for key in ('loss', 'schedule'):
-    if key in config:
+  for key in config:
+    if key not in _KEYS:
       return f'no {key}'
+  if config['weighting'] not in ('uniform', 'examples'):
+    return f'no weighting {config["weighting"]!r}'
+  for part, known in _OPTIMIZER_KEYS.items():
+    name = config[part]['name']
+    if name not in known:
+      return f'no {part} optimizer {name!r}'
+    unknown = sorted(set(config[part]) - known[name])
+    if unknown:
+      return f'no {unknown[0]!r} of {name!r}'
   return None
 
 

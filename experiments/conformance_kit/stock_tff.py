@@ -29,16 +29,16 @@ from tasks import golden_problems
 
 
 class _Rule(NamedTuple):
-  """An optimizer of TFF under a name of the file.
+  """What TFF has under a name of the file.
 
   Attributes:
     build: Its builder.
     arguments: Keys of the file to arguments of the builder.
     defaults: The values of keys that a configuration leaves out.
-    always: What the optimizer does without having an argument for it.
+    always: What it does without having an argument for it.
   """
 
-  build: Callable[..., tff.learning.optimizers.Optimizer]
+  build: Callable[..., Any]
   arguments: Mapping[str, str]
   defaults: Mapping[str, Any] = {}
   always: Mapping[str, Any] = {}
@@ -120,6 +120,17 @@ _SERVERS = {
         },
     ),
 }
+_LOSSES = {
+    'fedprox': _Rule(
+        tff.learning.algorithms.build_weighted_fed_prox,
+        {'mu': 'proximal_strength'},
+    ),
+}
+_WEIGHTINGS = {
+    'uniform': tff.learning.ClientWeighting.UNIFORM,
+    'examples': tff.learning.ClientWeighting.NUM_EXAMPLES,
+}
+_KEYS = (*adapters.COMMON_KEYS, 'loss')
 
 
 def _find_gap(
@@ -127,7 +138,7 @@ def _find_gap(
 ) -> Optional[str]:
   """Why TFF cannot be told a part of a configuration, or `None` if it can."""
   if part['name'] not in rules:
-    return f'tff.learning has no {what} optimizer {part["name"]!r}'
+    return f'tff.learning has no {what} {part["name"]!r}'
   rule = rules[part['name']]
   for key, value in part.items():
     if key == 'name' or key in rule.arguments:
@@ -138,12 +149,13 @@ def _find_gap(
 
 
 def _build(
-    part: Mapping[str, Any], rules: Mapping[str, _Rule]
-) -> tff.learning.optimizers.Optimizer:
+    part: Mapping[str, Any], rules: Mapping[str, _Rule], **supplied: Any
+) -> Any:
   rule = rules[part['name']]
   values = {**rule.defaults, **part}
   return rule.build(
-      **{rule.arguments[k]: values[k] for k in values if k in rule.arguments}
+      **{rule.arguments[k]: values[k] for k in values if k in rule.arguments},
+      **supplied,
   )
 
 
@@ -153,31 +165,29 @@ class StockTff:
   name = 'stock_tff'
 
   def supports(self, configuration: Mapping[str, Any]) -> Optional[str]:
-    loss = configuration.get('loss')
-    if loss is not None and loss['name'] != 'fedprox':
-      return f'tff.learning has no loss term {loss["name"]!r}'
-    if 'schedule' in configuration:
-      return f'no schedule is replayed, found {configuration["schedule"]!r}'
-    return _find_gap(configuration['client'], 'client', _CLIENTS) or _find_gap(
-        configuration['server'], 'server', _SERVERS
-    )
+    for key, value in configuration.items():
+      if key not in _KEYS:
+        return f'no {key} is replayed, found {value!r}'
+    if configuration['weighting'] not in _WEIGHTINGS:
+      return f'tff.learning has no weighting {configuration["weighting"]!r}'
+    if 'loss' in configuration:
+      gap = _find_gap(configuration['loss'], 'loss term', _LOSSES)
+      if gap:
+        return gap
+    return _find_gap(
+        configuration['client'], 'client optimizer', _CLIENTS
+    ) or _find_gap(configuration['server'], 'server optimizer', _SERVERS)
 
   def replay(self, run: adapters.GoldenRun) -> Sequence[Any]:
     config = run.configuration
-    weightings = {
-        'uniform': tff.learning.ClientWeighting.UNIFORM,
-        'examples': tff.learning.ClientWeighting.NUM_EXAMPLES,
-    }
     arguments = {
         'model_fn': golden_problems.create_functional_model(run.problem),
         'client_optimizer_fn': _build(config['client'], _CLIENTS),
         'server_optimizer_fn': _build(config['server'], _SERVERS),
-        'client_weighting': weightings[config['weighting']],
+        'client_weighting': _WEIGHTINGS[config['weighting']],
     }
     if 'loss' in config:
-      process = tff.learning.algorithms.build_weighted_fed_prox(
-          proximal_strength=config['loss']['mu'], **arguments
-      )
+      process = _build(config['loss'], _LOSSES, **arguments)
     else:
       process = tff.learning.algorithms.build_weighted_fed_avg(**arguments)
     return process_replay.replay_process(process, run)

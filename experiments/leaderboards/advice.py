@@ -75,16 +75,17 @@ def build_records(
     method = standing.method
     if method in common:
       of_method = {task: ranked[method] for task, ranked in found.items()}
-      worst = min(of_method, key=lambda t: _gain(of_method[t]))
+      worst = min(of_method, key=lambda t: _rank_key(of_method[t]))
       verdicts = frozenset(s.verdict for s in of_method.values())
       records.append(Record(method, worst, of_method[worst], verdicts))
-  return sorted(records, key=lambda record: -_gain(record.worst))
+  return sorted(
+      records, key=lambda record: _rank_key(record.worst), reverse=True
+  )
 
 
-def _gain(standing: standings.Standing) -> float:
-  """The mean difference to the best; the least where both diverged."""
-  mean = standing.difference.mean
-  return -math.inf if math.isnan(mean) else mean
+def _rank_key(standing: standings.Standing) -> tuple[float, int]:
+  """The mean difference to the best; of runs that diverged, how few."""
+  return standing.difference.mean, -standing.num_diverged
 
 
 def advise(results: results_lib.Results) -> list[str]:
@@ -126,24 +127,36 @@ def _advise_for(
   if not records:
     return []
   best = records[0]
-  loss = formats.format_interval(best.worst.difference)
-  where = (
-      'it is the best on every task'
-      if best.worst.difference.mean == 0.0
-      else f'where it is furthest behind, on {best.worst_task}, it has {loss} '
-      'points against the best'
-  )
+  num_runs = len(outcomes[best.worst_task][best.method].runs)
   return [
-      f'**{situation}: {best.method}**; {where}. {_group(records)} Compared on '
-      f'{", ".join(by_task)}.'
+      f'**{situation}: {best.method}**; {_describe(best, num_runs)}. '
+      f'{_group(records)} Compared on {", ".join(by_task)}.'
   ]
 
 
+def _describe(best: Record, num_runs: int) -> str:
+  """Returns where the pick is furthest behind, of so many runs there."""
+  difference = best.worst.difference
+  if best.worst.num_diverged:
+    return (
+        'every method diverged on some task, this one on '
+        f'{best.worst_task} in {best.worst.num_diverged} of {num_runs} runs'
+    )
+  if difference.mean == 0.0:
+    return 'it is the best on every task'
+  loss = (
+      f'{difference.mean:+.2f} points against the best, in the only seed'
+      if num_runs == 1
+      else f'{formats.format_interval(difference)} points against the best'
+  )
+  return f'where it is furthest behind, on {best.worst_task}, it has {loss}'
+
+
 def _group(records: Sequence[Record]) -> str:
-  """Returns who is proven as good, who is not proven worse, who is worse."""
+  """Returns who is proven as good, who is worse or diverged, who is open."""
   groups: dict[str, list[str]] = {'as good': [], 'open': [], 'worse': []}
   for record in records:
-    if standings.Verdict.WORSE in record.verdicts:
+    if record.verdicts & {standings.Verdict.WORSE, standings.Verdict.DIVERGED}:
       groups['worse'].append(record.method)
     elif standings.Verdict.OPEN in record.verdicts:
       groups['open'].append(record.method)
@@ -152,8 +165,8 @@ def _group(records: Sequence[Record]) -> str:
   return (
       'The best, or shown to be as good within the margin, on every task: '
       f'{_join(groups["as good"])}. Shown to be worse by more than the margin '
-      f'on a task: {_join(groups["worse"])}. The seeds decide nothing about: '
-      f'{_join(groups["open"])}.'
+      f'on a task, or diverged in a run: {_join(groups["worse"])}. The seeds '
+      f'decide nothing about: {_join(groups["open"])}.'
   )
 
 

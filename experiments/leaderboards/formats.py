@@ -48,7 +48,7 @@ def format_interval(interval: seed_statistics.Interval) -> str:
   if math.isnan(interval.mean):
     return 'both diverged'
   if math.isinf(interval.mean):
-    return 'diverged'
+    return 'diverged' if interval.mean < 0 else 'the other diverged'
   if math.isinf(interval.low):
     return f'{interval.mean:+.2f} (one seed)'
   return f'{interval.mean:+.2f} [{interval.low:+.2f}, {interval.high:+.2f}]'

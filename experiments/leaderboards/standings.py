@@ -19,6 +19,7 @@ No TensorFlow is imported here.
 from collections.abc import Mapping
 import dataclasses
 import enum
+import math
 import statistics
 from typing import Optional
 
@@ -28,11 +29,18 @@ from experiments.run_results import seed_statistics
 # The scores of a method's runs, by seed; -infinity of one that diverged.
 Scores = Mapping[int, float]
 
+# To the best, of a method that diverged in a run: that is no chance.
+_LOST = seed_statistics.Interval(-math.inf, -math.inf, -math.inf)
+
 
 class Verdict(enum.Enum):
-  """What is said of a method: the best, or the answer of `noninferiority`."""
+  """What is said of a method.
+
+  The best, diverged in a run, or the answer of `noninferiority`.
+  """
 
   BEST = 'best'
+  DIVERGED = 'diverged'
   AS_GOOD = noninferiority.Answer.AS_GOOD.value
   OPEN = noninferiority.Answer.OPEN.value
   WORSE = noninferiority.Answer.WORSE.value
@@ -46,8 +54,10 @@ class Standing:
     method: The name of the method.
     mean: The mean score over the seeds; -infinity if a run diverged.
     std: The standard deviation; None of one seed, or if a run diverged.
-    difference: To the best, paired by seed, with its t interval.
+    difference: To the best, paired by seed, with its t interval; -infinity if
+      a run diverged.
     verdict: What that says.
+    num_diverged: How many runs diverged.
   """
 
   method: str
@@ -55,10 +65,15 @@ class Standing:
   std: Optional[float]
   difference: seed_statistics.Interval
   verdict: Verdict
+  num_diverged: int = 0
 
 
 def rank(scores: Mapping[str, Scores], margin: float) -> list[Standing]:
-  """Returns the standings, the best mean first.
+  """Returns the standings, the best first.
+
+  That is the best mean of the methods of which no run diverged. The others come
+  after them: those with fewer such runs first, then by the mean of the rest. If
+  there are no others, none is the best.
 
   The best is found on the seeds on which it is compared, so that luck is part
   of its lead, and others look worse than they are.
@@ -68,31 +83,29 @@ def rank(scores: Mapping[str, Scores], margin: float) -> list[Standing]:
     margin: The loss that counts for nothing, in the unit of the scores.
 
   Returns:
-    The standings; methods of the same mean stay in their order.
+    The standings; methods that are equal stay in their order.
   """
-  means = {
-      method: statistics.fmean(by_seed.values())
-      for method, by_seed in scores.items()
-  }
-  order = sorted(scores, key=lambda method: -means[method])
-  return [
-      _stand(method, order[0], scores, means[method], margin)
-      for method in order
-  ]
+  order = sorted(scores, key=lambda method: _rank_key(scores[method]))
+  return [_stand(method, order[0], scores, margin) for method in order]
+
+
+def _rank_key(scores: Scores) -> tuple[int, float]:
+  finite = list(filter(math.isfinite, scores.values()))
+  return len(scores) - len(finite), -statistics.fmean(finite or [-math.inf])
 
 
 def _stand(
-    method: str,
-    best: str,
-    scores: Mapping[str, Scores],
-    mean: float,
-    margin: float,
+    method: str, best: str, scores: Mapping[str, Scores], margin: float
 ) -> Standing:
+  found = list(scores[method].values())
+  mean, std = statistics.fmean(found), seed_statistics.std(found)
+  num_diverged = sum(map(math.isinf, found))
+  if num_diverged:
+    return Standing(method, mean, std, _LOST, Verdict.DIVERGED, num_diverged)
   difference = compare(scores[method], scores[best])
   verdict = Verdict.BEST
   if method != best:
     verdict = Verdict(noninferiority.judge(difference, margin).value)
-  std = seed_statistics.std(list(scores[method].values()))
   return Standing(method, mean, std, difference, verdict)
 
 

@@ -31,6 +31,7 @@ from experiments.published import tables
 _BINARY = ('python', '-m', 'experiments.train')
 _SWEEP = ('python', '-m', 'experiments.sweep')
 _DATA_DIR = 'data'
+_OUTPUT_DIR = 'runs'
 # Settings that are hyperparameters of an experiment; the others say how it is
 # watched, and count if they were given.
 _PROTOCOL = (
@@ -62,7 +63,7 @@ def train_arguments(
     *,
     seed: int = 0,
     data_dir: Optional[str] = _DATA_DIR,
-    output_dir: str = 'runs',
+    output_dir: str = _OUTPUT_DIR,
 ) -> list[str]:
   """Returns the flags of `experiments.train` that run a cell.
 
@@ -98,12 +99,15 @@ def build_command(cell: tables.Cell, **kwargs: Any) -> str:
   return shlex.join([*_BINARY, *train_arguments(cell, **kwargs)])
 
 
-def build_sweep_command(cell: tables.Cell, seeds: Sequence[int]) -> str:
+def build_sweep_command(
+    cell: tables.Cell, seeds: Sequence[int], *, output_dir: str = _OUTPUT_DIR
+) -> str:
   """Returns the command that runs a cell with several seeds.
 
   Args:
     cell: The cell.
     seeds: The seeds of its runs.
+    output_dir: The folder of all runs.
 
   Returns:
     One line for a shell. Every run is that of `build_command`.
@@ -122,6 +126,7 @@ def build_sweep_command(cell: tables.Cell, seeds: Sequence[int]) -> str:
           *(f'--{axis}={name}' for axis, name in names.items() if name),
           f'--seeds={",".join(map(str, seeds))}',
           f'--data_dir={_DATA_DIR}',
+          f'--output_dir={output_dir}',
       ]
   )
 

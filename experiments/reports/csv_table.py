@@ -14,6 +14,7 @@
 """The numbers of a table's cells, as a file for other programs."""
 
 from collections.abc import Sequence
+import pathlib
 from typing import Any
 
 from experiments import published
@@ -43,24 +44,31 @@ _HEADER = (
 
 
 def format_csv(
-    table: published.Table, results: Sequence[cell_results.CellResult]
+    table: published.Table,
+    results: Sequence[cell_results.CellResult],
+    runs_dir: pathlib.Path,
 ) -> str:
   """Returns a row for every cell, measured or not.
 
   Args:
     table: The table.
     results: What was measured of its cells.
+    runs_dir: The folder of all runs.
 
   Returns:
     The text of the file. Rounds, seconds, gradient evaluations and bytes are
     the means over the seeds that count; what is not known is empty.
   """
   return csv_text.format_table(
-      _HEADER, (_row(table, result) for result in results)
+      _HEADER, (_row(table, result, runs_dir) for result in results)
   )
 
 
-def _row(table: published.Table, result: cell_results.CellResult) -> list[Any]:
+def _row(
+    table: published.Table,
+    result: cell_results.CellResult,
+    runs_dir: pathlib.Path,
+) -> list[Any]:
   cell, runs = result.cell, result.runs.values()
   return [
       table.paper,
@@ -77,5 +85,5 @@ def _row(table: published.Table, result: cell_results.CellResult) -> list[Any]:
       seed_statistics.mean([run.num_bytes for run in runs]),
       result.status,
       '; '.join(result.problems),
-      published.build_command(cell),
+      published.build_command(cell, output_dir=str(runs_dir)),
   ]

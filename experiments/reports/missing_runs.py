@@ -14,6 +14,7 @@
 """What a page lists of runs: those that do not count, and those to be made."""
 
 from collections.abc import Callable, Sequence
+import pathlib
 import shlex
 
 from experiments import published
@@ -37,6 +38,7 @@ def missing_seeds(
 def build_blocks(
     table: published.Table,
     results: _Results,
+    runs_dir: pathlib.Path,
     expect_time: Callable[[published.Cell, int], str],
 ) -> list[pages.Block]:
   """Returns the runs that do not count and those that are missing.
@@ -44,13 +46,17 @@ def build_blocks(
   Args:
     table: The table.
     results: What was measured of its cells.
+    runs_dir: The folder of all runs.
     expect_time: From a cell and the number of its runs to the time that these
       may take, in words.
 
   Returns:
     The blocks; none if all is there.
   """
-  return [*_not_counted(results), *_missing(table, results, expect_time)]
+  return [
+      *_not_counted(results),
+      *_missing(table, results, runs_dir, expect_time),
+  ]
 
 
 def _name(cell: published.Cell) -> str:
@@ -81,6 +87,7 @@ def _not_counted(results: _Results) -> list[pages.Block]:
 def _missing(
     table: published.Table,
     results: _Results,
+    runs_dir: pathlib.Path,
     expect_time: Callable[[published.Cell, int], str],
 ) -> list[pages.Block]:
   """Returns the missing runs, with the commands that make them."""
@@ -93,7 +100,7 @@ def _missing(
               _name(result.cell),
               ', '.join(map(str, seeds)),
               expect_time(result.cell, len(seeds)),
-              f'`{_command(result.cell, seeds)}`',
+              f'`{_command(result.cell, seeds, runs_dir)}`',
           ]
       )
   if not rows:
@@ -111,11 +118,14 @@ def _missing(
   ]
 
 
-def _command(cell: published.Cell, seeds: Sequence[int]) -> str:
+def _command(
+    cell: published.Cell, seeds: Sequence[int], runs_dir: pathlib.Path
+) -> str:
   """Returns the command of some seeds of a cell."""
+  output_dir = str(runs_dir)
   if len(seeds) == 1:
-    return published.build_command(cell, seed=seeds[0])
-  return published.build_sweep_command(cell, seeds)
+    return published.build_command(cell, seed=seeds[0], output_dir=output_dir)
+  return published.build_sweep_command(cell, seeds, output_dir=output_dir)
 
 
 def build_cka_blocks(results: _Results) -> list[pages.Block]:

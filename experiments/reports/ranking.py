@@ -21,7 +21,8 @@ import dataclasses
 import math
 from typing import Optional
 
-# By group, row and column; None and what is not a number are left out.
+# By group, row and column; None where nothing was measured or printed, not a
+# number where a run diverged.
 Numbers = Mapping[tuple[str, str, str], Optional[float]]
 
 # In points of percent, as the Delta-SGD paper marks its tables.
@@ -66,7 +67,7 @@ def rank(
       Defaults to none.
 
   Returns:
-    The standings of the numbers, by the same keys.
+    The standings of what are numbers, by the same keys.
 
   Example:
 
@@ -104,11 +105,12 @@ def share_of_places(
 ) -> Optional[float]:
   """Returns in which part of the columns a row has one of the first places.
 
-  A column counts once in every group, and only where the row has a number and
-  another row has one, too. A tie counts for the row: in Delta-SGD's Table 1,
-  98.1 of Delta-SGD and of SGD are both first, and 98.4 of Delta-SGD is second
-  behind 98.5, though SGDM(down) has it, too. Only so the numbers of that table
-  give the 73 % and 100 % that its authors state.
+  A column counts once in every group, and only where the row was run and
+  another row was, too; where the row diverged, it has none of the places. A tie
+  counts for the row: in Delta-SGD's Table 1, 98.1 of Delta-SGD and of SGD are
+  both first, and 98.4 of Delta-SGD is second behind 98.5, though SGDM(down) has
+  it, too. Only so the numbers of that table give the 73 % and 100 % that its
+  authors state.
 
   Args:
     numbers: The numbers.
@@ -126,21 +128,22 @@ def share_of_places(
     https://arxiv.org/abs/2306.11201, Table 1.
   """
   standings = rank(numbers, lower_is_better=lower_is_better)
-  places = [
-      standing.place
-      for (group, name, column), standing in standings.items()
-      if name == row and _has_rival(standings, group, row, column)
+  keys = [
+      (group, name, column)
+      for (group, name, column), number in numbers.items()
+      if name == row
+      and number is not None
+      and _has_rival(numbers, group, row, column)
   ]
-  if not places:
+  if not keys:
     return None
-  return sum(place <= max_place for place in places) / len(places)
+  places = [standings[key].place for key in keys if key in standings]
+  return sum(place <= max_place for place in places) / len(keys)
 
 
-def _has_rival(
-    standings: Mapping[tuple[str, str, str], Standing],
-    group: str,
-    row: str,
-    column: str,
-) -> bool:
-  """Returns whether another row has a number in a column of a group."""
-  return any(g == group and c == column and r != row for g, r, c in standings)
+def _has_rival(numbers: Numbers, group: str, row: str, column: str) -> bool:
+  """Returns whether another row was run in a column of a group."""
+  return any(
+      g == group and c == column and r != row and number is not None
+      for (g, r, c), number in numbers.items()
+  )

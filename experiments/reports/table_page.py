@@ -42,6 +42,7 @@ def build_page(
     pictures: Mapping[pathlib.Path, str],
     *,
     command: str,
+    runs_dir: pathlib.Path,
     expect_time: Callable[[published.Cell, int], str],
 ) -> pages.Page:
   """Returns the page of a table.
@@ -51,6 +52,7 @@ def build_page(
     results: What was measured of its cells.
     pictures: What the pictures show, by their files.
     command: What makes the page and the pictures.
+    runs_dir: The folder of all runs.
     expect_time: From a cell and the number of its runs to the time that these
       may take, in words.
 
@@ -68,7 +70,7 @@ def build_page(
           *_gaps(table, results),
           *_places(table, results),
           *_figures(table, results, pictures, command),
-          *missing_runs.build_blocks(table, results, expect_time),
+          *missing_runs.build_blocks(table, results, runs_dir, expect_time),
           *provenance.build_blocks(runs, command),
       ],
   )
@@ -96,8 +98,28 @@ def _describe(table: published.Table, results: _Results) -> str:
       f'Source: {table.source}. {num_measured} of {len(results)} cells were '
       f'measured{seeds}. {_describe_metrics(table)} A number is '
       f'{_ESTIMATES[table.estimate]}; of several seeds it is the mean ± the '
-      'standard deviation. How the published numbers were made may differ; '
-      'the notes say so.'
+      f'standard deviation. {_describe_seeds(results)}How the published '
+      'numbers were made may differ; the notes say so.'
+  )
+
+
+def _find_seeds(results: _Results) -> set[frozenset[int]]:
+  """Returns the seeds of the measured cells; one set if all have the same."""
+  return {frozenset(result.numbers) for result in results if result.numbers}
+
+
+def _describe_seeds(results: _Results) -> str:
+  """Returns of how many seeds the numbers are, or that these differ."""
+  found = _find_seeds(results)
+  if len(found) > 1:
+    return (
+        'The cells differ in their seeds: n is how many a cell has, and gaps '
+        'and places compare means over different seeds. '
+    )
+  return ''.join(
+      f'Each measured number is of {len(seeds)} '
+      f'seed{"s" if len(seeds) > 1 else ""}. '
+      for seeds in found
   )
 
 
@@ -125,6 +147,7 @@ def _side_by_side(
 ) -> list[pages.Block]:
   """Returns every cell as 'measured (published)'."""
   by_key = {result.key: result for result in results}
+  shows_count = len(_find_seeds(results)) > 1
 
   def format_cell(key: tuple[str, str, str]) -> str:
     result = by_key.get(key)
@@ -132,13 +155,11 @@ def _side_by_side(
       return ''
     decimals = table_views.count_decimals(table, key[2], key[0])
     if result.numbers or not result.problems:
-      text = _format_measured(result, table.seeds, decimals)
+      text = _format_measured(result, decimals, shows_count=shows_count)
     else:
       text = result.status
-    theirs = table_views.format_value(
-        result.cell.published, result.cell.published_std, decimals
-    )
-    return text if theirs == '-' else f'{text} ({theirs})'
+    theirs = table_views.format_published(result.cell, decimals)
+    return f'{text} ({theirs})' if theirs else text
 
   has_published = any(cell.published is not None for cell in table.cells)
   return [
@@ -148,28 +169,27 @@ def _side_by_side(
 
 
 def _format_measured(
-    result: cell_results.CellResult, num_seeds: int, decimals: int
+    result: cell_results.CellResult, decimals: int, *, shows_count: bool
 ) -> str:
-  """Returns mean and spread, and how many seeds diverged or are missing."""
+  """Returns mean and spread, and of how many seeds, or how many diverged."""
   num_found = len(result.numbers)
   num_diverged = sum(
       not ranking.is_number(number) for number in result.numbers.values()
   )
   if num_diverged and num_found > 1:
-    text = f'{num_diverged} of {num_found} diverged'
-  else:
-    text = table_views.format_value(result.mean, result.std, decimals)
-  if 0 < num_found < num_seeds:
-    text += f', {num_found} of {num_seeds} seeds'
-  return text
+    return f'{num_diverged} of {num_found} diverged'
+  text = table_views.format_value(result.mean, result.std, decimals)
+  return f'{text}, n = {num_found}' if shows_count and num_found else text
 
 
 def _numbers_by_source(
     table: published.Table, results: _Results
 ) -> dict[str, ranking.Numbers]:
-  """Returns what there is of measured and published numbers."""
+  """Returns what there is of measured and published numbers, as shown."""
   sources = {
-      'measured': cell_results.measured_numbers(results),
+      'measured': table_views.round_numbers(
+          table, cell_results.measured_numbers(results)
+      ),
       'published': cell_results.published_numbers(table.cells),
   }
   return {
@@ -203,7 +223,8 @@ def _places(table: published.Table, results: _Results) -> list[pages.Block]:
       pages.Paragraph(
           'In which part of the columns of all groups a row is the best, or '
           'one of the best two; a tie counts for all in it. Measured columns '
-          'count as soon as two rows have a number.'
+          'count as soon as two rows were run; a row that diverged is behind '
+          'all.'
       ),
       table_views.build_places_table(table, sources),
   ]

@@ -18,6 +18,7 @@ No TensorFlow is imported here.
 
 import collections
 from collections.abc import Callable, Collection, Mapping
+import decimal
 import itertools
 from typing import Optional
 
@@ -50,7 +51,7 @@ def count_decimals(table: published.Table, column: str, group: str) -> int:
     The decimals; without published numbers, 1 of percents and 3 of others.
   """
   counts = collections.Counter(
-      len(str(cell.published).partition('.')[2])
+      _count_decimals_of(cell.published)
       for cell in table.cells
       if cell.published is not None
       and (cell.group, cell.column) == (group, column)
@@ -58,6 +59,36 @@ def count_decimals(table: published.Table, column: str, group: str) -> int:
   if not counts:
     return 1 if is_percent(table, column, group) else _OTHER_DECIMALS
   return counts.most_common(1)[0][0]
+
+
+def _count_decimals_of(number: float) -> int:
+  """Returns the decimals that a number has as it was typed."""
+  # Not of str(): that of a small number is 1e-05.
+  return len(f'{decimal.Decimal(str(number)):f}'.partition('.')[2])
+
+
+def round_numbers(
+    table: published.Table, numbers: ranking.Numbers
+) -> ranking.Numbers:
+  """Returns measured numbers with the decimals with which they are shown.
+
+  What looks the same is the same then, as it is of published numbers.
+
+  Args:
+    table: The published table.
+    numbers: What was measured.
+
+  Returns:
+    The rounded numbers, by the same keys.
+  """
+  return {
+      (group, row, column): (
+          None
+          if number is None
+          else round(number, count_decimals(table, column, group))
+      )
+      for (group, row, column), number in numbers.items()
+  }
 
 
 def is_percent(table: published.Table, column: str, group: str) -> bool:
@@ -125,7 +156,7 @@ def build_gap_tables(
 
   Args:
     table: The published table.
-    numbers: Its published numbers, or what was measured.
+    numbers: Its published numbers, or what was measured, rounded.
 
   Returns:
     A table for every group that has a number, as `GAP_LEGEND` says.
@@ -133,17 +164,17 @@ def build_gap_tables(
   standings = ranking.rank(numbers, lower_is_better=lower_is_better(table))
 
   def format_cell(key: _Key) -> str:
-    standing = standings.get(key)
-    if standing is None:
+    number, standing = numbers.get(key), standings.get(key)
+    if number is None or standing is None:
       return _NONE
     decimals = count_decimals(table, key[2], key[0])
     in_percent = is_percent(table, key[2], key[0])
-    text = f'{numbers[key]:.{decimals}f}'
+    text = _format_number(number, decimals)
     is_bold = standing.is_close if in_percent else standing.place == 1
     if is_bold:
       text = f'**{text}**'
     mark = _FAR if standing.is_far and in_percent else ''
-    return f'{text} ({standing.gap:.{decimals}f}){mark}'
+    return f'{text} ({_format_number(standing.gap, decimals)}){mark}'
 
   groups = {group for group, _, _ in standings}
   return build_tables(table, format_cell, groups)
@@ -185,6 +216,27 @@ def build_places_table(
 
 def _format_share(share: Optional[float]) -> str:
   return _NONE if share is None else f'{100 * share:.0f} %'
+
+
+def _format_number(number: float, decimals: int) -> str:
+  """Returns a number with all of its decimals, and no fewer than others."""
+  return f'{number:.{max(decimals, _count_decimals_of(number))}f}'
+
+
+def format_published(cell: published.Cell, decimals: int) -> str:
+  """Returns the published number of a cell and its spread, as printed.
+
+  Args:
+    cell: The cell.
+    decimals: Of the other numbers of its column; it may have more of its own.
+
+  Returns:
+    As '98.4 ± 0.1' or '98.41'; empty if there is none.
+  """
+  found = (cell.published, cell.published_std)
+  return ' ± '.join(
+      _format_number(number, decimals) for number in found if number is not None
+  )
 
 
 def format_value(

@@ -63,10 +63,11 @@ def write_tables(
         results,
         pictures,
         command=command_of(table),
+        runs_dir=runs_dir,
         expect_time=times.describe,
     )
     _write_page(page, path)
-    _write(csv_table.format_csv(table, results), _with(path, '.csv'))
+    _write(csv_table.format_csv(table, results, runs_dir), _with(path, '.csv'))
     num_measured = sum(bool(result.numbers) for result in results)
     print(
         f'{path}.html: {num_measured} of {len(results)} cells measured',

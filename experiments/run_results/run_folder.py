@@ -101,7 +101,7 @@ class Run:
 
   @property
   def started(self) -> datetime.datetime:
-    """When the folder was made, as the file system knows it."""
+    """When it was begun, or was last given more rounds, by the file system."""
     return _modified(self.path / 'hparams.json')
 
   @property

@@ -57,6 +57,8 @@ class Progress:
       now: Returns the seconds of a clock.
     """
     self._statuses = {trial: result_tables.WAITING for trial in trials}
+    # What an earlier call has trained of them took none of this one's time.
+    self._parts_before = {trial: glance(trial)[0] for trial in trials}
     self._num_before = num_finished_before
     self._stream = stream
     self._in_place = stream.isatty()
@@ -126,14 +128,29 @@ class Progress:
     num_failed = statuses.count(result_tables.FAILED)
     num_done = statuses.count(result_tables.FINISHED)
     elapsed = self._now() - self._start
-    parts = num_done + num_failed + sum(part for part, _ in glances.values())
-    left = elapsed * (len(statuses) - parts) / parts if parts else None
+    done, to_do = self._count_parts(glances)
+    left = elapsed * to_do / done if done > 0 else None
     return (
         f'{num_done + self._num_before} finished, {len(glances)} running, '
         f'{num_failed} failed, {statuses.count(result_tables.WAITING)} waiting;'
         f' {durations.format_seconds(elapsed)} so far, '
         f'{durations.format_seconds(left)} to go'
     )
+
+  def _count_parts(
+      self, glances: Mapping[trials_lib.Trial, tuple[float, str]]
+  ) -> tuple[float, float]:
+    """Returns how many trials' rounds this call has done, and has to do."""
+    done = to_do = 0.0
+    for trial, status in self._statuses.items():
+      part = before = self._parts_before[trial]
+      if trial in glances:
+        part, _ = glances[trial]
+      elif status != result_tables.WAITING:
+        part = 1.0
+      done += part - before
+      to_do += 1.0 - part
+    return done, to_do
 
   def _print(self, line: str):
     self._erase()
@@ -157,7 +174,9 @@ def glance(trial: trials_lib.Trial) -> tuple[float, str]:
     accuracy 0.81'.
   """
   row = run_folder.read_last_row(trial.folder)
-  total = (run_folder.read_hparams(trial.folder) or {}).get('total_rounds')
+  recorded = run_folder.read_hparams(trial.folder) or {}
+  # What is recorded may be fewer, until the run has begun to go on.
+  total = trial.hparams['total_rounds'] or recorded.get('total_rounds')
   if not total or 'round_num' not in row:
     return 0.0, 'starting'
   text = f'round {row["round_num"]:.0f} of {total}'

@@ -76,16 +76,17 @@ class Record:
       trial: The trial.
 
     Returns:
-      Whether the record has it with the same flags and its folder is there; or,
-      without a record of it, its files say that all rounds were trained with
-      these values.
+      Whether the record has it with the same flags and its folder is there,
+      and not on the way to more rounds; or, without a record of it, its files
+      say that all rounds were trained with these values.
     """
     recorded = run_folder.read_hparams(trial.folder)
     if recorded is None:
       return False
     if trial.name in self._finished:
       given = json.loads(json.dumps(dict(trial.hparams)))
-      return self._finished[trial.name] == given
+      goes_on = recorded.get('total_rounds') != _total_rounds(trial)
+      return self._finished[trial.name] == given and not goes_on
     if trial.hparams['final_evaluations']:
       return False
     last_row = run_folder.read_last_row(trial.folder)
@@ -93,6 +94,14 @@ class Record:
       return False
     wanted = agreement.of_arguments(trial.arguments)
     return not wanted.find_differences(recorded)
+
+
+def _total_rounds(trial: trials_lib.Trial) -> int:
+  """Returns the rounds that a trial is to have; not given, its task says."""
+  given = trial.hparams['total_rounds']
+  if given is not None:  # The task takes a while to look up.
+    return given
+  return agreement.of_arguments(trial.arguments).values['total_rounds']
 
 
 @contextlib.contextmanager

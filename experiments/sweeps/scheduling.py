@@ -23,6 +23,7 @@ import subprocess
 import time
 from typing import Protocol
 
+from experiments import process_groups
 from tff_adaptive import _atomic_files
 
 _POLL_SECONDS = 0.1
@@ -126,13 +127,6 @@ def _start(job: Job, cores: Sequence[int]) -> subprocess.Popen:
   return process
 
 
-def _kill_group(process: subprocess.Popen):
-  """Ends what a process has started, and itself if it is alive."""
-  with contextlib.suppress(ProcessLookupError):
-    os.killpg(process.pid, signal.SIGKILL)
-  process.wait()
-
-
 @contextlib.contextmanager
 def _signals_noted() -> Iterator[list[int]]:
   """Notes signals in place of ending at any point; yields the notes."""
@@ -207,7 +201,7 @@ def run_jobs(
           _interrupt(running, noted)
           raise Interrupted
         for item in [r for r in running if r.process.poll() is not None]:
-          _kill_group(item.process)
+          process_groups.kill_group(item.process)
           running.remove(item)
           free.append(item.slot)
           observer.ended(item.job, item.process.returncode)
@@ -215,4 +209,4 @@ def run_jobs(
         time.sleep(poll_seconds)
     finally:
       for item in running:
-        _kill_group(item.process)
+        process_groups.kill_group(item.process)

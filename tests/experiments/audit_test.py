@@ -24,6 +24,7 @@ import tempfile
 
 from absl import flags
 from absl.testing import absltest
+from absl.testing import parameterized
 
 from experiments import audit
 from experiments import claims
@@ -31,6 +32,7 @@ from experiments import command_line
 from experiments import published
 from tests.experiments import binary_testing
 from tests.experiments.reports import made_up_runs
+from tff_adaptive import optimizers
 
 # One that needs nothing, and one that needs two runs of two methods.
 _CLAIM = 'delta_sgd.published_places'
@@ -48,7 +50,13 @@ def _call(*arguments):
   return out.getvalue()
 
 
-class AuditTest(absltest.TestCase):
+def _check(action):
+  """The verdict of a claim whose check does no more than this."""
+  claim = dataclasses.replace(claims.CLAIMS[_CLAIM], check=lambda lab: action())
+  return audit.check(claim, claims.Workbench(pathlib.Path('no runs')))
+
+
+class AuditTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
@@ -128,13 +136,24 @@ class AuditTest(absltest.TestCase):
     self.assertEqual(found[_CLAIM]['verdict'], 'holds')
     self.assertLen(printed.splitlines(), 2)
 
-  def test_a_bug_in_a_check_is_no_verdict(self):
-    def check(lab):
-      raise ZeroDivisionError(lab)
+  @parameterized.named_parameters(
+      ('of_python', lambda: 1 / 0, ZeroDivisionError),
+      ('of_the_library', lambda: optimizers.build_sgd(-1.0), ValueError),
+  )
+  def test_a_bug_in_a_check_is_no_verdict(self, action, error):
+    with self.assertRaises(error):
+      _check(action)
 
-    claim = dataclasses.replace(claims.CLAIMS[_CLAIM], check=check)
-    with self.assertRaises(ZeroDivisionError):
-      audit.check(claim, claims.Workbench(self.runs_dir))
+  @parameterized.named_parameters(
+      ('file', lambda: open('/no/file', encoding='utf-8')),
+      ('table', lambda: published.find_table('fedli/table_9')),
+      ('flags', lambda: published.parse_flags(['--no_such_flag=1'])),
+  )
+  def test_what_cannot_be_read_is_a_verdict(self, action):
+    verdict = _check(action)
+    self.assertEqual(verdict.status, claims.Status.NOT_RUN)
+    self.assertStartsWith(verdict.evidence, 'What it needs cannot be read: ')
+    self.assertNotEndsWith(verdict.evidence, '..')
 
   def test_name_of_a_paper_selects_its_claims(self):
     names = [claim.name for claim in audit.select(['scaffold', _CLAIM])]

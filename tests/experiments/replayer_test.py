@@ -36,8 +36,6 @@ _GOLDENS = pathlib.Path(
 _RUNS, _PROBLEMS = (
     conformance_kit.read_goldens(_GOLDENS) if _GOLDENS.is_file() else ([], {})
 )
-# What needs a rule that does not exist yet is listed by name: when it comes,
-# the run passes and this list must shrink.
 # A run of every algorithm, on the problem that takes least.
 _SAMPLE = (
     ('fedavg_examples', 'quadratic'),

@@ -167,7 +167,7 @@ class SweepTest(parameterized.TestCase):
     theirs = dataclasses.replace(table.groups[1], measure=loss)
     table = dataclasses.replace(table, groups=(table.groups[0], theirs))
     with (
-        mock.patch.object(table_flags, 'find_tables', return_value=[table]),
+        mock.patch.object(published, 'find_table', return_value=table),
         mock.patch.object(running, 'TRAIN', sweep_testing.FAKE_TRAIN),
     ):
       _call('--table=paper/table_1', f'--output_dir={self.output_dir}')
@@ -179,6 +179,24 @@ class SweepTest(parameterized.TestCase):
         [(row['group'], row['metric'], row['best']) for row in rows],
         [('ours', 'accuracy', '0.8'), ('theirs', 'clients/loss', '0.1')],
     )
+
+  @parameterized.parameters(
+      ('fedli/table_2',), ('fedli/table_1', 'fedli/table_2')
+  )
+  def test_a_table_of_others_runs_leaves_their_results(self, *names):
+    with mock.patch.object(running, 'TRAIN', sweep_testing.FAKE_TRAIN):
+      _call(
+          *(f'--table={name}' for name in names),
+          '--rows=FedAvg',
+          '--columns=CIFAR-10',
+          '--seeds=0',
+          f'--output_dir={self.output_dir}',
+      )
+    (path,) = self.output_dir.rglob('results.csv')
+    self.assertEqual(path.parent, self.output_dir / 'fedli' / 'table_1')
+    with open(path, encoding='utf-8', newline='') as file:
+      metrics = [row['metric'] for row in csv.DictReader(file)]
+    self.assertEqual(metrics, ['accuracy'])
 
   def test_the_commands_of_the_page_are_true(self):
     commands = _page_commands()

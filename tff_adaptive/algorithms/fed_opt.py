@@ -236,8 +236,8 @@ def build_fed_opt(
       `tff.learning.robust_aggregator()`. An unweighted one, such as
       `tff.learning.dp_aggregator(...)`, goes with `UNIFORM` alone; its
       denominator counts rejected clients, which send zeros. The quantiles to
-      which zeroing and clipping adapt count them in any, weighted or not, unless
-      a round has no healthy client. Defaults to
+      which zeroing and clipping adapt count them in any, weighted or not,
+      unless a round has no healthy client. Defaults to
       `tff.aggregators.MeanFactory()`. It protects the model's change alone:
       the clients' statistics (sums of loss, examples and steps, the smallest
       and largest step size) and the total weight are summed in the clear

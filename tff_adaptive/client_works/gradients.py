@@ -32,9 +32,9 @@ class GradientOptions:
   g = g + weight_decay * x
   ```
 
-  This is what PyTorch's `clip_grad_norm_` does, but for the 1e-6 that it adds to
-  the norm, and the `weight_decay` of its SGD. Neither is part of the loss that
-  is reported.
+  This is what PyTorch's `clip_grad_norm_` does, but for the 1e-6 that it adds
+  to the norm, and the `weight_decay` of its SGD. Neither is part of the loss
+  that is reported.
 
   Attributes:
     clip_norm: The largest global norm, above zero, or `None`: no clipping.

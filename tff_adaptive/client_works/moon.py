@@ -38,7 +38,10 @@ class _Moon(loss_term.PreviousModelLossTerm):
   """MOON's contrastive term, see `build_moon`."""
 
   def __init__(
-      self, representation_fn: model_adapter.RepresentationFn, mu: float, temperature: float
+      self,
+      representation_fn: model_adapter.RepresentationFn,
+      mu: float,
+      temperature: float,
   ):
     if not callable(representation_fn):
       raise TypeError(

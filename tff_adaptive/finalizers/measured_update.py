@@ -107,9 +107,9 @@ def build_measured_update_finalizer(
   """Builds the finalizer that takes one step of a server optimizer.
 
   An update is rejected, so that the model and the optimizer's state stay as
-  they were, if an entry of it is not finite, or if with it an entry of the state
-  ceased to be: the square of 1e20 overflows float32, and a coordinate whose
-  second moment is infinite would never move again.
+  they were, if an entry of it is not finite, or if with it an entry of the
+  state ceased to be: the square of 1e20 overflows float32, and a coordinate
+  whose second moment is infinite would never move again.
 
   Args:
     optimizer: The server optimizer; the update is its gradient. Of a

@@ -195,9 +195,12 @@ class RunDirectory:
     """
     self.check(hparams, uses_total_rounds)
     text = json.dumps(dict(hparams), indent=2, sort_keys=True) + '\n'
-    # The first file of a run: it says whose the folder is.
-    with _atomic_files.replacing(self.hparams_json) as file:
-      file.write(text.encode())
+    path = self.hparams_json
+    # The first file of a run: it says whose the folder is. Its time says when
+    # the run was begun, so a resume leaves it as it is.
+    if not path.is_file() or path.read_bytes() != text.encode():
+      with _atomic_files.replacing(path) as file:
+        file.write(text.encode())
     for path in (self.tensorboard, self.checkpoints, self.plots):
       with _atomic_files.write_errors_of(path):
         path.mkdir(exist_ok=True)

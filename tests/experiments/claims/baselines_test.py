@@ -40,6 +40,17 @@ class BaselinesTest(parameterized.TestCase):
     verdict = baselines.exact_on_isotropic_quadratics(lab)
     self.assertEqual(verdict.status, status)
 
+  def test_sps_that_is_not_a_number_solves_nothing(self):
+    def steps(rule, batches, start, c):
+      del rule, c
+      is_first = batches.hessians[0, 0, 0] == 0.01
+      return fake_lab.path([start, (0.0 if is_first else np.nan) * start])
+
+    lab = fake_lab.create(steps=steps)
+    verdict = baselines.exact_on_isotropic_quadratics(lab)
+    self.assertEqual(verdict.status, Status.COUNTEREXAMPLE)
+    self.assertStartsWith(verdict.evidence, 'At most nan')
+
   @parameterized.parameters(
       (0.0, 0.2, Status.HOLDS), (0.2, 0.2, Status.FAILS), (0, 0, Status.FAILS)
   )

@@ -38,17 +38,35 @@ def _lab(length):
 
 class FedCAdaTest(parameterized.TestCase):
 
-  @parameterized.parameters((0.9, Status.HOLDS), (1.1, Status.COUNTEREXAMPLE))
-  def test_smaller_steps(self, ratio, status):
+  @parameterized.parameters(
+      (0.9, Status.HOLDS, 'never longer'),
+      (1.1, Status.COUNTEREXAMPLE, 'longer from round 1 on'),
+      (np.nan, Status.COUNTEREXAMPLE, 'nan in round 1'),
+  )
+  def test_smaller_steps(self, ratio, status, told):
     lab = _lab(lambda option, t: 1.0 if option == 'none' else ratio)
-    self.assertEqual(fedcada.smaller_steps(lab).status, status)
+    verdict = fedcada.smaller_steps(lab)
+    self.assertEqual(verdict.status, status)
+    self.assertIn(told, verdict.evidence)
+
+  def test_an_effect_that_is_not_a_number_does_not_fade(self):
+    def length(option, t):
+      is_broken = option != 'none' and t == 5
+      return np.nan if is_broken else 1.0
+
+    verdict = fedcada.adjustment_fades(_lab(length))
+    self.assertEqual(verdict.status, Status.FAILS)
 
   @parameterized.parameters((-0.1, Status.HOLDS), (0.0, Status.FAILS))
   def test_adjustment_fades(self, rate, status):
     lab = _lab(lambda o, t: 1.0 if o == 'none' else 1 - 0.3 * np.exp(rate * t))
     self.assertEqual(fedcada.adjustment_fades(lab).status, status)
 
-  @parameterized.parameters((0.9, Status.HOLDS), (1.1, Status.COUNTEREXAMPLE))
+  @parameterized.parameters(
+      (0.9, Status.HOLDS),
+      (1.1, Status.COUNTEREXAMPLE),
+      (np.nan, Status.COUNTEREXAMPLE),
+  )
   def test_shorter_than_adam(self, ratio, status):
     lab = _lab(lambda option, t: 1.0 if option == 'adam' else ratio)
     self.assertEqual(fedcada.shorter_than_adam(lab).status, status)

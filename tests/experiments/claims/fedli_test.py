@@ -13,6 +13,7 @@
 # limitations under the License.
 """Tests that the checks of FedLi's claims can come out either way."""
 
+import itertools
 import pathlib
 
 from absl.testing import absltest
@@ -29,13 +30,18 @@ from tests.experiments.claims import fake_lab
 class FedLiTest(parameterized.TestCase):
 
   @parameterized.parameters(
-      (least_squares.MINIMIZER, Status.HOLDS), (0.0, Status.COUNTEREXAMPLE)
+      (least_squares.MINIMIZER, Status.HOLDS),
+      (0.0, Status.COUNTEREXAMPLE),
+      (np.nan, Status.COUNTEREXAMPLE),
   )
   def test_free_descent(self, after, status):
     lab = fake_lab.create(
         train=lambda config, start: fake_lab.training([start, after])
     )
-    self.assertEqual(fedli.free_descent(lab).status, status)
+    verdict = fedli.free_descent(lab)
+    self.assertEqual(verdict.status, status)
+    # Why it rises is told where it does.
+    self.assertEqual(after == 0.0, 'not of f_i(x_i)' in verdict.evidence)
 
   @parameterized.parameters(
       (fake_lab.still, Status.HOLDS), (fake_lab.away, Status.COUNTEREXAMPLE)
@@ -58,12 +64,25 @@ class FedLiTest(parameterized.TestCase):
     verdict = fedli.step_bounds(fake_lab.create(steps=steps))
     self.assertEqual(verdict.status, status)
 
-  @parameterized.parameters((1.0, Status.COUNTEREXAMPLE), (1.5, Status.HOLDS))
-  def test_longer_server_steps(self, step, status):
-    lab = fake_lab.create(server_step=lambda *args: step)
-    self.assertEqual(fedli.longer_server_steps(lab).status, status)
+  @parameterized.named_parameters(
+      ('none', 0, 1.0, Status.FAILS),
+      ('one', 1, 1.0, Status.FAILS),
+      ('half', 100, 1.0, Status.FAILS),
+      ('most', 101, 1.0, Status.HOLDS),
+      ('nan', 0, np.nan, Status.FAILS),
+  )
+  def test_longer_server_steps(self, num_longer, others, status):
+    steps = itertools.chain([1.5] * num_longer, itertools.repeat(others))
+    lab = fake_lab.create(server_step=lambda *args: next(steps))
+    verdict = fedli.longer_server_steps(lab)
+    self.assertEqual(verdict.status, status)
+    self.assertStartsWith(verdict.evidence, f'{num_longer} of 200 steps are')
+    can_only_damp = num_longer == 0 and others == 1.0
+    self.assertEqual(can_only_damp, 'can only damp' in verdict.evidence)
 
-  @parameterized.parameters((0.0, Status.FAILS), (0.1, Status.HOLDS))
+  @parameterized.parameters(
+      (0.0, Status.FAILS), (0.1, Status.HOLDS), (np.nan, Status.FAILS)
+  )
   def test_published_code(self, step, status):
     lab = fake_lab.create(server_step=lambda *args, **kwargs: step)
     self.assertEqual(fedli.published_code_moves(lab).status, status)

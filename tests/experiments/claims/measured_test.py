@@ -38,15 +38,21 @@ class AnswerTest(parameterized.TestCase):
     self.lab = claims.Workbench(pathlib.Path(folder))
 
   def _answer(self, accuracies, judge=differences.not_behind, **kwargs):
-    """Answers for runs with accuracies by row, a list over seeds each."""
+    """Answers for runs with accuracies by row, a list over seeds or by seed."""
     table = made_up_runs.build_table(
         rows=_ROWS, higher_is_better=kwargs.pop('higher_is_better', True)
     )
-    table = dataclasses.replace(table, seeds=kwargs.pop('seeds', 1))
+    table = dataclasses.replace(
+        table,
+        seeds=kwargs.pop('seeds', 1),
+        estimate=kwargs.pop('estimate', 'final'),
+    )
     self.lab.find_table = lambda name: table
     num_rounds = kwargs.pop('num_rounds', 4)
     for cell in table.cells:
-      for seed, accuracy in enumerate(accuracies.get(cell.row, ())):
+      of_row = accuracies.get(cell.row, {})
+      by_seed = of_row if isinstance(of_row, dict) else dict(enumerate(of_row))
+      for seed, accuracy in by_seed.items():
         made_up_runs.write_run(
             self.lab.runs_dir / cell.experiment_name / f'seed_{seed}',
             [accuracy] * num_rounds,
@@ -94,6 +100,33 @@ class AnswerTest(parameterized.TestCase):
     self.assertEqual(list(means), ['SGD', 'Adam', 'Delta-SGD'])
     self.assertAlmostEqual(means['Adam'], 50.0)
 
+  def test_means_are_those_of_the_seeds_that_all_rows_have(self):
+    accuracies = {
+        'SGD': [0.89, 0.90, 0.99],
+        'Adam': [0.50, 0.50, 0.50, 0.90],
+        'Delta-SGD': [0.90, 0.91],
+    }
+    verdict = self._answer(accuracies, seeds=2)
+    self.assertEqual(verdict.status, Status.HOLDS)
+    self.assertEqual(
+        verdict.evidence,
+        'digits: Delta-SGD 90.50, SGD 89.50, +1.00 [+1.00, +1.00] (2 paired '
+        'seeds): holds.',
+    )
+    self.assertAlmostEqual(verdict.numbers['digits']['means']['Adam'], 50.0)
+
+  def test_numbers_of_a_stamped_table_bear_its_stamp(self):
+    accuracies = {row: [0.9] for row in _ROWS}
+    verdict = self._answer(accuracies, estimate='best')
+    self.assertEndsWith(
+        verdict.evidence,
+        ': open; replication only: chosen on the test data.',
+    )
+
+  def test_a_command_bears_no_stamp(self):
+    verdict = self._answer({}, estimate='best')
+    self.assertNotIn('replication only', verdict.evidence)
+
   def test_lower_may_be_better(self):
     accuracies = {
         'SGD': [0.2, 0.2],
@@ -123,6 +156,19 @@ class AnswerTest(parameterized.TestCase):
     accuracies = {row: [0.9] for row in _ROWS}
     verdict = self._answer(accuracies, seeds=2)
     self.assertEqual(verdict.status, Status.NOT_RUN)
+    self.assertIn('--seed=1 ', verdict.evidence)
+    self.assertIn('/seed_1`', verdict.evidence)
+
+  def test_other_seeds_do_not_take_the_place_of_those_of_the_table(self):
+    accuracies = {
+        'SGD': [0.80, 0.81],
+        'Adam': {2: 0.99, 3: 0.995},
+        'Delta-SGD': [0.90, 0.91],
+    }
+    verdict = self._answer(accuracies, seeds=2)
+    self.assertEqual(verdict.status, Status.NOT_RUN)
+    self.assertIn('cells without all finished runs: 1;', verdict.evidence)
+    self.assertIn('/adam.digits/seed_0`', verdict.evidence)
 
   def test_missing_runs_that_take_a_gpu(self):
     verdict = self._answer({}, needs_gpu=True)

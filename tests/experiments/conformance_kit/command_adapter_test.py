@@ -26,6 +26,8 @@ import psutil
 import pytest
 
 from experiments import conformance_kit
+from experiments.conformance_kit import adapters
+from experiments.conformance_kit import numpy_adapter
 from tests.experiments.conformance_kit import golden_testing
 
 _NUMPY = golden_testing.ROOT / 'experiments/conformance_kit/numpy_adapter.py'
@@ -166,6 +168,9 @@ class NumpyAdapterTest(parameterized.TestCase):
     run, problems = golden_testing.create_tiny_run(**config)
     return conformance_kit.check(_numpy_adapter(), run, problems)
 
+  def test_keys_are_those_that_every_adapter_has(self):
+    self.assertEqual(numpy_adapter._KEYS, adapters.COMMON_KEYS)
+
   def test_fedavg_passes(self):
     self.assertEqual(str(self._replay()), 'tiny quadratic 0 2e-05 ok')
 
@@ -186,7 +191,14 @@ class NumpyAdapterTest(parameterized.TestCase):
   @parameterized.named_parameters(
       ('server', {'server': {'name': 'fedexp'}}, "server optimizer 'fedexp'"),
       ('key', {'client': {'name': 'sgd', 'lr': 1.0, 'momentum': 0.9}}, 'momen'),
+      (
+          'key_of_another_server',
+          {'server': {'name': 'sgd', 'lr': 1.0, 'beta1': 0.9}},
+          "no 'beta1' of 'sgd'",
+      ),
       ('loss', {'loss': {'name': 'fedprox', 'mu': 1.0}}, 'no loss'),
+      ('compression', {'compression': 'top_k'}, 'no compression'),
+      ('weighting', {'weighting': 'loss'}, "no weighting 'loss'"),
   )
   def test_says_what_it_lacks(self, config, reason):
     result = self._replay(**config)

@@ -103,7 +103,11 @@ class DialectsTest(parameterized.TestCase):
 
   @parameterized.product(
       method=list(dialects.METHODS),
-      dialect=[dialects.REDDI, dialects.REDDI_FROM_ZERO, dialects.KINGMA],
+      dialect=[
+          dialects.REDDI,
+          dialects.REDDI_FROM_ZERO,
+          dialects.KINGMA_FROM_ZERO,
+      ],
   )
   def test_weight_that_nobody_changes_stays(self, method, dialect):
     found = dialects.iterate(dialect, method, [[0.0]] * 3)

@@ -76,6 +76,21 @@ class StockTffTest(tf.test.TestCase, parameterized.TestCase):
           "no schedule is replayed, found 'step_decay'",
       ),
       (
+          'key',
+          {'compression': 'top_k'},
+          "no compression is replayed, found 'top_k'",
+      ),
+      (
+          'key_of_the_loss',
+          {'loss': {'name': 'fedprox', 'mu': 1.0, 'temperature': 0.5}},
+          "'fedprox' of tff.learning has no temperature=0.5",
+      ),
+      (
+          'weighting',
+          {'weighting': 'loss'},
+          "tff.learning has no weighting 'loss'",
+      ),
+      (
           'momentum_of_adagrad',
           {'server': {'name': 'fedadagrad', 'lr': 1.0, 'beta1': 0.9}},
           "'fedadagrad' of tff.learning has no beta1=0.9",

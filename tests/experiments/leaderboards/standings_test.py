@@ -39,7 +39,7 @@ class StandingsTest(absltest.TestCase):
     self.assertEqual([s.method for s in found], ['b', 'a', 'c', 'd'])
     self.assertEqual(
         [s.verdict for s in found],
-        [_Verdict.BEST, _Verdict.AS_GOOD, _Verdict.WORSE, _Verdict.WORSE],
+        [_Verdict.BEST, _Verdict.AS_GOOD, _Verdict.WORSE, _Verdict.DIVERGED],
     )
     self.assertAlmostEqual(found[1].mean, 80.0)
     self.assertAlmostEqual(found[1].std, 10.0)
@@ -47,13 +47,23 @@ class StandingsTest(absltest.TestCase):
     # Differences -10.1, -10.0, -10.2: error 0.1 / sqrt(3), t 4.3027.
     self.assertAlmostEqual(found[2].difference.high, -9.8516, places=4)
     self.assertIsNone(found[3].std)
+    self.assertEqual(set(found[3].difference), {-_INF})
 
-  def test_a_rival_that_is_less_divergent_is_not_worse(self):
-    both = {'a': {0: -_INF, 1: -_INF}, 'b': {0: -_INF, 1: 80.0}}
-    found = standings.rank(both, margin=0.5)
-    self.assertEqual(
-        [s.verdict for s in found], [_Verdict.BEST, _Verdict.AS_GOOD]
+  def test_of_methods_that_diverged_none_is_the_best(self):
+    found = standings.rank(
+        {
+            'a': {0: -_INF, 1: -_INF, 2: -_INF},
+            'b': {0: -_INF, 1: 70.0, 2: 70.0},
+            'c': {0: 80.0, 1: 80.0, 2: -_INF},
+        },
+        margin=0.5,
     )
+    self.assertEqual([s.method for s in found], ['c', 'b', 'a'])
+    self.assertEqual([s.num_diverged for s in found], [1, 1, 3])
+    for standing in found:
+      self.assertEqual(standing.verdict, _Verdict.DIVERGED)
+      self.assertEqual(standing.mean, -_INF)
+      self.assertEqual(set(standing.difference), {-_INF})
 
   def test_one_seed_decides_nothing(self):
     found = standings.rank({'a': {0: 70.0}, 'b': {0: 90.0}}, margin=0.5)

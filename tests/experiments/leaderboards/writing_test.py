@@ -91,15 +91,15 @@ class WritingTest(absltest.TestCase):
     self.assertEqual(rows[first + 1][4], '2')
     self.assertEqual(
         rows[first + 2][:5],
-        ['SCAFFOLD', 'diverged', 'diverged', 'worse', 'never'],
+        ['SCAFFOLD', 'diverged', 'diverged', 'diverged', 'never'],
     )
     self.assertIn(
         '**With 3 trials to tune: Delta-SGD**; it is the best', self.text
     )
     self.assertIn(
         'shown to be as good within the margin, on every task: Delta-SGD, '
-        'FedAvg. Shown to be worse by more than the margin on a task: '
-        'SCAFFOLD.',
+        'FedAvg. Shown to be worse by more than the margin on a task, or '
+        'diverged in a run: SCAFFOLD.',
         self.text,
     )
     self.assertIn('with the defaults of the library: Delta-SGD**', self.text)
@@ -182,19 +182,73 @@ class OtherPagesTest(absltest.TestCase):
     text = _write(self.plan, self.results_dir)
     self.assertIn('Not on the leaderboard is `emnist_ae`: its metric', text)
 
+  def _advise(self, by_task, num_seeds=3):
+    """Returns the advice on defaults, from accuracies by task and method."""
+    plan = board_testing.build_plan(
+        self.results_dir / 'runs', methods=_METHODS, num_seeds=num_seeds
+    )
+    for task, accuracies in by_task.items():
+      for method, by_seed in accuracies.items():
+        if isinstance(by_seed, float):
+          by_seed = dict.fromkeys(range(num_seeds), by_seed)
+        board_testing.write_finals(plan, task, method, 0, by_seed)
+    return advice.advise(results_lib.Results(plan))[0]
+
   def test_pick_is_the_method_with_the_smallest_largest_loss(self):
-    for task, scores in (
-        ('digits', {'FedAvg': 0.97, 'Delta-SGD': 0.965, 'SCAFFOLD': 0.5}),
-        ('mnist', {'FedAvg': 0.90, 'Delta-SGD': 0.96, 'SCAFFOLD': 0.965}),
-    ):
-      for method, accuracy in scores.items():
-        board_testing.write_finals(
-            self.plan, task, method, 0, dict.fromkeys(range(3), accuracy)
-        )
-    text = advice.advise(results_lib.Results(self.plan))[0]
+    text = self._advise(
+        {
+            'digits': {'FedAvg': 0.97, 'Delta-SGD': 0.965, 'SCAFFOLD': 0.5},
+            'mnist': {'FedAvg': 0.90, 'Delta-SGD': 0.96, 'SCAFFOLD': 0.965},
+        }
+    )
     self.assertIn('with the defaults of the library: Delta-SGD**', text)
     self.assertIn('-0.50 [-0.50, -0.50] points against the best', text)
     self.assertIn('Compared on digits, mnist.', text)
+
+  def test_a_pick_of_one_seed_is_a_sentence(self):
+    text = self._advise(
+        {
+            'digits': {'FedAvg': 0.9, 'Delta-SGD': 0.902, 'SCAFFOLD': 0.5},
+            'mnist': {'FedAvg': 0.9, 'Delta-SGD': 0.5, 'SCAFFOLD': 0.5},
+        },
+        num_seeds=1,
+    )
+    self.assertIn(
+        'of the library: FedAvg**; where it is furthest behind, on digits, it '
+        'has -0.20 points against the best, in the only seed. The best, ',
+        text,
+    )
+
+  def test_a_pick_that_diverged_says_so(self):
+    text = self._advise(
+        {
+            'mnist': {'FedAvg': 0.9, 'Delta-SGD': 0.9, 'SCAFFOLD': 0.9},
+            'digits': {
+                'FedAvg': math.nan,
+                'Delta-SGD': {0: 0.9, 1: math.nan, 2: 0.9},
+                'SCAFFOLD': {0: 0.9, 1: math.nan, 2: math.nan},
+            },
+        }
+    )
+    self.assertIn(
+        'of the library: Delta-SGD**; every method diverged on some task, '
+        'this one on digits in 1 of 3 runs. The best, ',
+        text,
+    )
+    self.assertIn(
+        'on every task: none. Shown to be worse by more than the margin on a '
+        'task, or diverged in a run: Delta-SGD, SCAFFOLD, FedAvg.',
+        text,
+    )
+
+  def test_defaults_are_compared_with_tuned_runs_that_diverged(self):
+    board_testing.write_tuning(self.plan, 'digits', 'FedAvg', _LOSSES)
+    healthy = dict.fromkeys(range(3), 0.9)
+    broken = dict.fromkeys(range(3), math.nan)
+    board_testing.write_finals(self.plan, 'digits', 'FedAvg', 1, broken)
+    board_testing.write_finals(self.plan, 'digits', 'FedAvg', 0, healthy)
+    text = _write(self.plan, self.results_dir)
+    self.assertIn('| digits | FedAvg | diverged | the other diverged |', text)
 
 
 if __name__ == '__main__':

@@ -63,6 +63,22 @@ class CommandsTest(parameterized.TestCase):
         ],
     )
 
+  def test_command_of_several_seeds_names_the_folder_of_runs(self):
+    command = commands.build_sweep_command(
+        _cell(['--task=mnist']), [1, 2], output_dir='my runs'
+    )
+    self.assertEqual(
+        shlex.split(command)[3:],
+        [
+            '--table=paper/table_1',
+            '--rows=SGD',
+            '--columns=MNIST',
+            '--seeds=1,2',
+            '--data_dir=data',
+            '--output_dir=my runs',
+        ],
+    )
+
   def test_made_up_data_have_no_folder(self):
     arguments = commands.train_arguments(
         _cell(['--task=mnist', '--use_synthetic_data']), data_dir=None

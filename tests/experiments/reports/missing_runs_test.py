@@ -32,14 +32,14 @@ _NAN = float('nan')
 
 _NO_PICTURE = {'kind': 'partition'}  # Of these runs there is none to copy.
 _SEEDS = {
-    'all': ([0.9, 0.9, 0.9], '90.0 ± 0.0', []),
-    'some': ([0.9, 0.9], '90.0 ± 0.0, 2 of 3 seeds', [2]),
-    'one': ([0.9], '90.0, 1 of 3 seeds', [1, 2]),
-    'more than all': ([0.9] * 4, '90.0 ± 0.0', []),
+    'all': ([0.9, 0.9, 0.9], '90.0 ± 0.0, n = 3', []),
+    'some': ([0.9, 0.9], '90.0 ± 0.0, n = 2', [2]),
+    'one': ([0.9], '90.0, n = 1', [1, 2]),
+    'more than all': ([0.9] * 4, '90.0 ± 0.0, n = 4', []),
     'one diverged': ([0.9, _NAN, 0.9], '1 of 3 diverged', []),
     'all diverged': ([_NAN] * 3, '3 of 3 diverged', []),
-    'some diverged': ([0.9, _NAN], '1 of 2 diverged, 2 of 3 seeds', [2]),
-    'the only one': ([_NAN], 'diverged, 1 of 3 seeds', [1, 2]),
+    'some diverged': ([0.9, _NAN], '1 of 2 diverged', [2]),
+    'the only one': ([_NAN], 'diverged, n = 1', [1, 2]),
     'none': ([], '-', [0, 1, 2]),
 }
 
@@ -61,15 +61,24 @@ class MissingRunsTest(page_testing.PageTestCase):
     self.write(table)
     text = self.read('.md')
     self.assertIn('8 of 9 cells were measured, 4 with all 3 seeds. ', text)
+    self.assertIn(
+        ' The cells differ in their seeds: n is how many a cell has, and gaps '
+        'and places compare means over different seeds. ',
+        text,
+    )
     for cell in table.cells:
       _, shown, missing = _SEEDS[cell.row]
       self.assertIn(f'\n| {cell.row} | {shown} |\n', text)
       # What is missing is listed with its time, of four rounds of half a
       # second a run, and with its command.
       command = (
-          published.build_command(cell, seed=missing[0])
+          published.build_command(
+              cell, seed=missing[0], output_dir=str(self.runs_dir)
+          )
           if len(missing) == 1
-          else published.build_sweep_command(cell, missing)
+          else published.build_sweep_command(
+              cell, missing, output_dir=str(self.runs_dir)
+          )
       )
       seeds = ', '.join(map(str, missing))
       line = (
@@ -78,6 +87,30 @@ class MissingRunsTest(page_testing.PageTestCase):
       )
       (self.assertIn if missing else self.assertNotIn)(line, text)
     self.assertEqual(text.count('/ digits |'), 5)
+
+  @parameterized.parameters(
+      ([0.9, 0.9], [0.8, 0.8], 'Each measured number is of 2 seeds. '),
+      ([0.9], [0.8], 'Each measured number is of 1 seed. '),
+      ([], [0.8], 'Each measured number is of 1 seed. '),
+      ([], [], ''),
+  )
+  def test_a_page_says_how_many_seeds_all_cells_have(self, sgd, delta, text):
+    table = made_up_runs.build_table(num_seeds=3, figure=_NO_PICTURE)
+    for cell, finals in zip(table.cells, (sgd, delta)):
+      self._write_seeds(cell, finals)
+    self.write(table)
+    found = self.read('.md')
+    self.assertIn(f'it is the mean ± the standard deviation. {text}How', found)
+    self.assertNotIn('n = ', found)
+
+  def test_as_many_other_seeds_are_not_the_same(self):
+    table = made_up_runs.build_table(num_seeds=2, figure=_NO_PICTURE)
+    for seed, cell in enumerate(table.cells):
+      folder = self.runs_dir / cell.experiment_name / f'seed_{seed}'
+      made_up_runs.write_run(folder, [0.9] * 4, seed=seed)
+    self.write(table)
+    self.assertIn('The cells differ in their seeds', self.read('.md'))
+    self.assertIn('\n| SGD | 90.0, n = 1 |\n', self.read('.md'))
 
   def test_a_single_seed_is_not_counted(self):
     table = made_up_runs.build_table(rows=['SGD'], figure=_NO_PICTURE)
@@ -103,7 +136,8 @@ class MissingRunsTest(page_testing.PageTestCase):
 
   def test_the_command_of_several_seeds_runs_just_these(self):
     cell = published.find_table('delta_sgd/table_3').cells[0]
-    _, *arguments = published.build_sweep_command(cell, [1, 2]).split(' -m ')
+    command = published.build_sweep_command(cell, [1, 2], output_dir='out')
+    _, *arguments = command.split(' -m ')
     values = flags.FlagValues()
     sweep.define(values)
     values([*shlex.split(arguments[0]), '--dry_run'])
@@ -115,7 +149,11 @@ class MissingRunsTest(page_testing.PageTestCase):
     for line, seed in zip(found, (1, 2)):
       self.assertEqual(
           set(shlex.split(line)[1:]),
-          set(shlex.split(published.build_command(cell, seed=seed))[1:]),
+          set(
+              shlex.split(
+                  published.build_command(cell, seed=seed, output_dir='out')
+              )[1:]
+          ),
       )
 
   def test_pictures_of_kept_states_have_a_command(self):

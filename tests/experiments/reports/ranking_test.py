@@ -74,6 +74,23 @@ class RankingTest(parameterized.TestCase):
     self.assertIsNone(ranking.share_of_places(_column(a=1.0, b=None), 'a', 1))
     self.assertIsNone(ranking.share_of_places(_column(a=1.0, b=2.0), 'z', 1))
 
+  def test_a_row_that_diverged_is_behind_all(self):
+    numbers = {
+        ('', 'SPS', 'c'): 2.0,
+        ('', 'SGD', 'c'): 1.0,
+        ('', 'SPS', 'd'): math.nan,
+        ('', 'SGD', 'd'): 1.0,
+        ('', 'SPS', 'e'): math.nan,
+        ('', 'SGD', 'e'): math.nan,
+    }
+    for row, place, share in (
+        ('SPS', 1, 1 / 3),
+        ('SPS', 2, 1 / 3),
+        ('SGD', 1, 1 / 3),
+        ('SGD', 2, 2 / 3),
+    ):
+      self.assertEqual(ranking.share_of_places(numbers, row, place), share)
+
   @parameterized.parameters((1, 11, '73 %'), (2, 15, '100 %'))
   def test_delta_sgd_leads_its_published_table(self, place, count, percent):
     table = published.find_table('delta_sgd/table_1')

@@ -17,6 +17,7 @@ import contextlib
 import csv
 import dataclasses
 import io
+import math
 from unittest import mock
 
 from absl.testing import absltest
@@ -68,6 +69,9 @@ class WritingTest(page_testing.PageTestCase):
         out, f'{self.output_dir}/paper/table_1.html: 2 of 4 cells measured\n'
     )
     text = self.read('.md')
+    command = published.build_sweep_command(
+        table.cells[3], [0, 1], output_dir=str(self.runs_dir)
+    )
     for line in (
         '# paper, Table 1: Made-up numbers.',
         '| SGD | 90.1 ± 0.7 (90.0) |',
@@ -85,8 +89,7 @@ class WritingTest(page_testing.PageTestCase):
         '| Delta-SGD | - | - | 0 % | 0 % |',
         '| Delta-SGD / digits | seed 0: unfinished, 1 of 4 rounds |',
         # Two seeds of four rounds of half a second.
-        '| SPS / digits | 0, 1 | 4 s | '
-        f'`{published.build_sweep_command(table.cells[3], [0, 1])}` |',
+        f'| SPS / digits | 0, 1 | 4 s | `{command}` |',
         '| seeds | 0, 1 |',
         '| time of all rounds | 8 s (8 s) |',
         'report --table=table_1',
@@ -122,7 +125,9 @@ class WritingTest(page_testing.PageTestCase):
             'bytes': '600',
             'status': 'measured',
             'problems': '',
-            'command': published.build_command(table.cells[0]),
+            'command': published.build_command(
+                table.cells[0], output_dir=str(self.runs_dir)
+            ),
         },
     )
     self.assertEqual(second['status'], 'not run')
@@ -228,6 +233,44 @@ class WritingTest(page_testing.PageTestCase):
     self.write(table)
     self.assertIn('| SGD | 9.25 (8.25) |', self.read('.md'))
     self.assertIn('**1', self.read('.md'))
+
+  def test_published_numbers_are_shown_as_printed(self):
+    numbers = {
+        ('', 'a', 'digits'): 90.1,
+        ('', 'b', 'digits'): 89.2,
+        ('', 'c', 'digits'): 9.574,
+    }
+    table = made_up_runs.build_table(rows=list('abc'), numbers=numbers)
+    cells = (
+        *table.cells[:2],
+        dataclasses.replace(table.cells[2], published_std=0.25),
+    )
+    self._write_runs(table, [0.90123, 0.9, 0.5])
+    self.write(dataclasses.replace(table, cells=cells))
+    for line in (
+        '| a | 90.1 ± 0.7 (90.1) |',
+        '| c | 50.0 ± 0.7 (9.574 ± 0.25) |',
+        # The gap to 90.1.
+        '| c | 9.574 (80.526) † |',
+        '| c | 50.0 (40.1) † |',
+    ):
+      self.assertIn(f'\n{line}\n', self.read('.md'))
+
+  def test_measured_numbers_that_look_the_same_share_a_place(self):
+    table = made_up_runs.build_table(
+        rows=['SGD', 'Adam', 'SPS'], columns=['one', 'other']
+    )
+    self._write_runs(table, [0.98394, 0.98394, 0.984015, 0.5, 0.9, math.nan])
+    self.write(table)
+    for line in (
+        '| SGD | **98.4** (0.0) | **98.4** (0.0) |',
+        '| Adam | **98.4** (0.0) | 50.0 (48.4) † |',
+        '| SPS | 90.0 (8.4) † | - |',
+        '| SGD | 100 % | 100 % |',
+        '| Adam | 50 % | 100 % |',
+        '| SPS | 0 % | 0 % |',
+    ):
+      self.assertIn(f'\n{line}\n', self.read('.md'))
 
   def test_a_group_may_measure_something_else(self):
     table = made_up_runs.build_table(

@@ -112,6 +112,35 @@ class ProgressTest(parameterized.TestCase):
     shown.close()
     self.assertEndsWith(stream.getvalue(), '\x1b[2F\x1b[J')
 
+  def test_rounds_of_an_earlier_call_are_not_of_this_one(self):
+    stream = io.StringIO()
+    a, b, c, _ = self.trials
+    self._train(a, 4, total_rounds=8)
+    self._train(b, 4, total_rounds=8)
+    shown = self._show(stream)
+    for trial in (a, b, c):
+      shown.started(trial)
+    self.seconds = 30
+    shown.ended(a, 0)
+    self._train(b, 6, total_rounds=8)
+    self._train(c, 2, total_rounds=8)
+    self.seconds = 60
+    shown.tick()
+    # Of 1/2 + 1/2 + 1 + 1 trials there are 1/2 + 1/4 + 1/4 done.
+    self.assertIn('1 min 0 s so far, 2 min 0 s to go', stream.getvalue())
+
+  def test_more_rounds_than_before_are_still_to_go(self):
+    stream = io.StringIO()
+    folder = self.trials[0].home.parent
+    self.trials = sweep_testing.build_trials(folder, ('1',), total_rounds='20')
+    self._train(self.trials[0], 10, total_rounds=10)
+    shown = self._show(stream)
+    shown.started(self.trials[0])
+    self._train(self.trials[0], 15, total_rounds=20)
+    self.seconds = 60
+    shown.tick()
+    self.assertIn('1 min 0 s so far, 1 min 0 s to go', stream.getvalue())
+
   @parameterized.named_parameters(
       ('nothing', None, (0.0, 'starting')),
       ('no_round', 0, (0.0, 'starting')),

@@ -99,6 +99,16 @@ class RecordsTest(parameterized.TestCase):
     # The default before, which the files cannot tell from a value.
     self.assertFalse(self._is_finished(self._trial(clients_per_round='10')))
 
+  @parameterized.parameters({}, {'total_rounds': '3'})
+  def test_a_run_that_goes_on_to_more_rounds_is_not_finished(self, **given):
+    (trial,) = sweep_testing.build_trials(self.output_dir, ('0.1',), **given)
+    records.Record(trial.home).add(trial)
+    rounds = agreement.of_arguments(trial.arguments).values['total_rounds']
+    self._write(trial, total_rounds=rounds)
+    self.assertTrue(self._is_finished(trial))
+    self._write(trial, num_rounds=4, total_rounds=2 * rounds)
+    self.assertFalse(self._is_finished(trial))
+
   def test_a_record_without_a_folder_does_not_count(self):
     trial = self._trial()
     records.Record(trial.home).add(trial)

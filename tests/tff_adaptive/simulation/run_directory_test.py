@@ -53,6 +53,13 @@ class RunDirectoryTest(parameterized.TestCase):
     found = json.loads(self.directory.hparams_json.read_text())
     self.assertEqual(found['total_rounds'], 20)
 
+  def test_a_resume_leaves_the_time_of_the_begin(self):
+    self.directory.open(_HPARAMS)
+    path = self.directory.hparams_json
+    os.utime(path, (1e9, 1e9))
+    self.directory.open(_HPARAMS)
+    self.assertEqual(path.stat().st_mtime, 1e9)
+
   @parameterized.named_parameters(
       ('value', {'seed': 2}, '--seed=1, but --seed=2'),
       ('fewer_rounds', {'total_rounds': 9}, '--total_rounds=10, but'),
