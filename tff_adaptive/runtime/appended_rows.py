@@ -20,7 +20,6 @@ the graph of the part that adds, and left out: the part returns the new rows
 alone, which are kept in a list and concatenated once.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -39,33 +38,40 @@ def find_appended(serialized: serialization.Serialized) -> dict[int, str]:
     From the place of such a leaf to the name of the tensor that is appended.
     Strings are left out: a GPU has no lists of them.
   """
-  graph = _Graph(serialized.graph_def)
+  graph = _Graph(serialized)
   appended = {}
   for place, result in enumerate(serialized.results):
-    parameter = serialized.parameters[place]
+    parameter = graph.source(serialized.parameters[place])
     concat = graph.source(result)
     if (
         concat.op == 'ConcatV2'
         and concat.attr['T'].type != tf.string.as_datatype_enum
         and len(concat.input) == 3
         and graph.is_zero(concat.input[2])
-        and graph.source(concat.input[0]) is graph.source(parameter)
-        and graph.is_read_once(parameter, serialized.results)
+        and graph.source(concat.input[0]) is parameter
+        and graph.is_used_once(parameter)
+        and graph.is_used_once(concat)
     ):
       appended[place] = concat.input[1]
   return appended
 
 
+def _passes_on(node: Any) -> bool:
+  """Whether a node is an identity that waits for nothing else."""
+  return node.op == 'Identity' and len(node.input) == 1
+
+
 class _Graph:
   """The nodes of a graph by their names."""
 
-  def __init__(self, graph_def: Any):
-    self._nodes = {node.name: node for node in graph_def.node}
+  def __init__(self, serialized: serialization.Serialized):
+    self._nodes = {node.name: node for node in serialized.graph_def.node}
+    self._results = serialized.results
 
   def source(self, tensor: str) -> Any:
     """Returns the node that a tensor comes from, but for identities."""
     node = self._nodes[_function_library.node_of(tensor)]
-    while node.op == 'Identity':
+    while _passes_on(node):
       node = self._nodes[_function_library.node_of(node.input[0])]
     return node
 
@@ -76,16 +82,15 @@ class _Graph:
       return False
     return not tf.make_ndarray(node.attr['value'].tensor).any()
 
-  def is_read_once(self, parameter: str, results: Sequence[str]) -> bool:
-    """Whether one op reads a parameter, and no result is the parameter."""
-    given = self.source(parameter)
-    num_reads = sum(
-        self.source(tensor) is given
-        for node in self._nodes.values()
-        if node.op != 'Identity'
-        for tensor in node.input
-    )
-    return num_reads == 1 and all(self.source(r) is not given for r in results)
+  def is_used_once(self, node: Any) -> bool:
+    """Whether a node is one input or one result, and nothing waits for it."""
+    used = [
+        tensor
+        for reader in self._nodes.values()
+        if not _passes_on(reader)
+        for tensor in reader.input
+    ]
+    return sum(self.source(t) is node for t in [*used, *self._results]) == 1
 
 
 def new_list(rows: tf.Tensor, shape: tf.TensorShape) -> tf.Tensor:
@@ -126,4 +131,7 @@ def concatenate(
 
 
 def _element_shape(shape: tf.TensorShape) -> tf.Tensor:
-  return tf.constant([-1, *shape.as_list()[1:]], tf.int32)
+  """The shape of a list's rows, with -1 for what is not known."""
+  if shape.rank is None:
+    return tf.constant(-1)
+  return tf.constant([-1, *(-1 if s is None else s for s in shape[1:])])

@@ -32,12 +32,14 @@ from absl import logging
 import tensorflow_federated as tff
 
 from tff_adaptive import _compat
+from tff_adaptive import _random_ops
 from tff_adaptive.runtime import default_context
 from tff_adaptive.runtime import devices as devices_lib
 from tff_adaptive.runtime import errors
 from tff_adaptive.runtime import map_reduce_forms
 from tff_adaptive.runtime import materialization
 from tff_adaptive.runtime import native
+from tff_adaptive.runtime import native_seeds
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import rounds
@@ -63,6 +65,26 @@ def _forget(context: Any, key: int) -> None:
   """Drops the program of a computation that is gone."""
   if context() is not None:
     context()._programs.pop(key, None)  # pylint: disable=protected-access
+
+
+def _hand_over(
+    computation: tff.framework.ConcreteComputation, reason: str
+) -> tff.framework.ConcreteComputation:
+  """Warns that the native runtime takes over; returns what it is to run."""
+  message = (
+      "TFF's native runtime takes over a computation of type "
+      f'{computation.type_signature}, because {reason}'
+  )
+  try:
+    handed_over = native_seeds.with_seeds(computation)
+  except _random_ops.UnsupportedRandomOpError as e:
+    message += f'; clients draw numbers anew in each run, because {e}'
+    # A copy: what runs must not keep the computation from vanishing.
+    handed_over = tff.framework.ConcreteComputation.with_type(
+        computation, computation.type_signature
+    )
+  _warn(message)
+  return handed_over
 
 
 class CompiledContext(tff.framework.SyncContext):
@@ -138,8 +160,8 @@ class CompiledContext(tff.framework.SyncContext):
     """
     with self._lock:
       program = self._program(comp)
-      if program is None:
-        return self._native_context().invoke(comp, arg)
+      if isinstance(program, tff.framework.ConcreteComputation):
+        return self._native_context().invoke(program, arg)
       if isinstance(program, rounds.CompiledFunction):
         return program(arg, self._round_keys.current().server_seed())
       return self._run_round(program, arg)
@@ -167,7 +189,7 @@ class CompiledContext(tff.framework.SyncContext):
   def _program(self, computation: tff.framework.ConcreteComputation) -> Any:
     """The compiled form of a computation, made when it is first met.
 
-    None if the native runtime takes it over.
+    A computation if the native runtime takes it over.
     """
     key = id(computation)
     if key not in self._programs:
@@ -185,11 +207,7 @@ class CompiledContext(tff.framework.SyncContext):
     except errors.UnsupportedComputationError as e:
       if self._strict:
         raise
-      _warn(
-          "TFF's native runtime takes over a computation of type "
-          f'{computation.type_signature}, because {e}'
-      )
-      return None
+      return _hand_over(computation, str(e))
 
   def _compile(self, computation: tff.framework.ConcreteComputation) -> Any:
     if serialization.is_tensorflow(computation):
@@ -315,7 +333,8 @@ def create_compiled_context(
       suits the device and the size of the model, see `plans.choose`.
     strict: Whether a computation that cannot be compiled raises an error.
       Otherwise, the default, TFF's native runtime takes it over after a warning
-      that says why.
+      that says why. What clients draw in their training (dropout) depends on
+      their data and on what they received then, not on the seed.
     seed: What random numbers depend on where neither a `Cohort` nor
       `begin_round` says so. By default drawn anew.
 

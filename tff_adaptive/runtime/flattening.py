@@ -30,8 +30,9 @@ from tff_adaptive.runtime import sequences
 PLACEHOLDER_OP = 'Placeholder'
 CALL_OPS = ('PartitionedCall', 'StatefulPartitionedCall')
 _BRANCH_OPS = ('If', 'StatelessIf')
+_ASSERT_OP = 'Assert'
 # They say of themselves that they have a state, and have none that matters.
-_HARMLESS_OPS = ('NoOp', 'Assert')
+_HARMLESS_OPS = ('NoOp', _ASSERT_OP)
 
 
 @attrs.frozen(eq=False)
@@ -67,14 +68,37 @@ class FlatBody:
     )
 
 
+def _asserts_in_a_side(node: Any, library: Any) -> bool:
+  """Whether a side of a branch asserts what may not hold if it is not taken.
+
+  What is taken if a condition does not hold may assert this very condition:
+  TensorFlow puts an assertion on floats into a branch of its own.
+  """
+  condition, *data = [name for name in node.input if not name.startswith('^')]
+  for function in _function_library.select_called([node], library).function:
+    asserted = {n.input[0] for n in function.node_def if n.op == _ASSERT_OP}
+    signature = function.signature
+    if signature.name == node.attr['else_branch'].func.name:
+      asserted -= {
+          argument.name
+          for argument, name in zip(signature.input_arg, data)
+          if name == condition
+      }
+    if asserted:
+      return True
+  return False
+
+
 def _split_branch(
     node: Any, inliner: _function_library.Inliner, graph_def: Any
 ):
   """Replaces a branch by calls of both sides and a selection."""
   condition, *data = [name for name in node.input if not name.startswith('^')]
   control = [name for name in node.input if name.startswith('^')]
+  calls = []
   for side in ('then_branch', 'else_branch'):
     call = graph_def.node.add(name=f'{node.name}/{side}', op=CALL_OPS[0])
+    calls.append(f'^{call.name}')
     call.input.extend(data + control)
     call.attr['f'].CopyFrom(node.attr[side])
     call.attr['Tin'].CopyFrom(node.attr['Tin'])
@@ -93,7 +117,7 @@ def _split_branch(
     outputs.append(f'{select.name}:0')
   node.op = 'NoOp'
   node.attr.clear()
-  node.input[:] = control
+  node.input[:] = calls + control
   return inliner.rename_outputs(node.name, outputs)
 
 
@@ -111,8 +135,16 @@ def _prune(graph_def: Any, results: list[str]) -> None:
   graph_def.node.extend(node for name, node in nodes.items() if name in needed)
 
 
-def _flatten(graph_def: Any, results: list[str]) -> list[str]:
-  """Flattens a graph in place; returns what its results are called then."""
+def _flatten(graph_def: Any, results: list[str]) -> Optional[list[str]]:
+  """Flattens a graph in place.
+
+  Args:
+    graph_def: The graph.
+    results: The names of the tensors that it returns.
+
+  Returns:
+    What they are called then, or None if a branch must not be split.
+  """
   inliner = _function_library.Inliner(graph_def)
   while True:
     node = next(
@@ -123,6 +155,8 @@ def _flatten(graph_def: Any, results: list[str]) -> list[str]:
       return results
     if node.op in CALL_OPS:
       renamed = inliner.inline(node)
+    elif _asserts_in_a_side(node, graph_def.library):
+      return None
     else:
       renamed = _split_branch(node, inliner, graph_def)
     results = [renamed.get(name, name) for name in results]
@@ -157,23 +191,24 @@ def flatten_function(name: str, library: Any) -> Optional[FlatBody]:
     library: The `FunctionDefLibrary` that it is in.
 
   Returns:
-    The flat function, or None if it has a state or holds loops.
+    The flat function, or None if it has a state, holds loops, or asserts in a
+    branch.
   """
   graph_def = tf.compat.v1.GraphDef(library=library)
   inliner = _function_library.Inliner(graph_def)
   nodes, results = inliner.body(name)
   graph_def.node.extend(nodes)
   (function,) = [f for f in library.function if f.signature.name == name]
-  results = _flatten(graph_def, results)
+  flat_results = _flatten(graph_def, results)
   parameters = [arg.name for arg in function.signature.input_arg]
-  if not _is_pure(graph_def, parameters):
+  if flat_results is None or not _is_pure(graph_def, parameters):
     return None
   graph_def.ClearField('library')
   # Arguments are there when the body begins, nothing has to wait for them.
   waits = {f'^{name}' for name in parameters}
   for node in graph_def.node:
     node.input[:] = [name for name in node.input if name not in waits]
-  return FlatBody(graph_def, parameters, results)
+  return FlatBody(graph_def, parameters, flat_results)
 
 
 def flatten_graph(
@@ -188,9 +223,11 @@ def flatten_graph(
 
   Returns:
     The flat graph and what its results are called in it, or None if it has a
-    state or holds loops other than reductions.
+    state, holds loops other than reductions, or asserts in a branch.
   """
   flat = type(graph_def).FromString(graph_def.SerializeToString())
-  results = _flatten(flat, list(results))
+  flat_results = _flatten(flat, list(results))
   names = set(map(_function_library.node_of, parameters))
-  return (flat, results) if _is_pure(flat, names) else None
+  if flat_results is None or not _is_pure(flat, names):
+    return None
+  return flat, flat_results

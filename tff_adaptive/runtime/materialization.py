@@ -35,6 +35,9 @@ from tff_adaptive.simulation import cohort as cohort_lib
 # Sources up to this size are kept as tensors, whole; of larger ones the rows of
 # a cohort are, for its round.
 _MAX_RESIDENT_BYTES = 4 * 1024**3
+# In the names of datasets that may give other elements when read again. What a
+# variant holds, such as the result of a computation, cannot be looked into.
+_CHANGING_KINDS = ('Generator', 'Random', 'Shuffle', 'Variant')
 
 
 class PackedElements(NamedTuple):
@@ -72,20 +75,32 @@ def _reads_alike(dataset: tf.data.Dataset) -> bool:
   reads what may change, does not, nor does one that cannot be looked into.
   """
   name = type(dataset).__name__
-  if 'Shuffle' in name or 'Random' in name or 'Generator' in name:
+  if any(kind in name for kind in _CHANGING_KINDS):
     return False
+  # Adapters of TensorFlow 1 tell the inputs of what they wrap, not it.
+  wrapped = getattr(dataset, '_dataset', None)
+  if wrapped is not None:
+    return _reads_alike(wrapped)
   try:
     functions = dataset._functions()  # pylint: disable=protected-access
     inputs = dataset._inputs()  # pylint: disable=protected-access
   except (AttributeError, NotImplementedError):
     return False
-  stateful = any(
+  return all(_computes_alike(f.function) for f in functions) and all(
+      map(_reads_alike, inputs)
+  )
+
+
+def _computes_alike(function: Any) -> bool:
+  """Whether a function gives the same whenever it is called with the same."""
+  # A dataset from elsewhere, which cannot be looked into.
+  if any(tensor.dtype == tf.variant for tensor in function.captured_inputs):
+    return False
+  return not any(
       operation.op_def is not None and operation.op_def.is_stateful
-      for function in functions
-      for operation in function.function.graph.get_operations()
+      for operation in function.graph.get_operations()
       if operation.type != 'Placeholder'
   )
-  return not stateful and all(map(_reads_alike, inputs))
 
 
 def _materialize(

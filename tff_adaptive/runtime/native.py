@@ -47,9 +47,17 @@ _CHANNEL_OPTIONS = [
 _START_TIMEOUT_SECONDS = 60.0
 _POLL_SECONDS = 0.05
 
-# Runs the worker in the background and waits on its standard input, which
-# closes when the owner ends it or dies, even by SIGKILL.
-_SUPERVISOR = '"$@" & worker=$!; read -r _; kill -9 "$worker"; wait'
+# Runs the worker and ends with it. Beside it waits a shell that kills it when
+# the standard input closes: when the owner ends it or dies, even by SIGKILL.
+_SUPERVISOR = """
+exec 3<&0
+"$@" 3<&- &
+worker=$!
+(read -r _ <&3; kill -9 "$worker") &
+wait "$worker"
+kill -9 "$!"
+wait
+"""
 
 
 def _worker_binary() -> str:
@@ -95,11 +103,16 @@ class _Worker:
   def _wait_until_ready(self) -> None:
     deadline = time.monotonic() + _START_TIMEOUT_SECONDS
     while not self.stub.is_ready:
-      if time.monotonic() > deadline or self._process.poll() is not None:
+      has_ended = self._process.poll() is not None
+      if has_ended or time.monotonic() > deadline:
         self.close()
+        what = (
+            'ended at its start'
+            if has_ended
+            else f'did not come up within {_START_TIMEOUT_SECONDS:.0f} s'
+        )
         raise RuntimeError(
-            "TFF's worker did not come up within "
-            f'{_START_TIMEOUT_SECONDS:.0f} s; its last words:\n{self._tail()}'
+            f"TFF's worker {what}; its last words:\n{self._tail()}"
         )
       time.sleep(_POLL_SECONDS)
 

@@ -54,7 +54,7 @@ def _as_integers(tensor: tf.Tensor) -> tf.Tensor:
   """The bits of a tensor as one row of int32."""
   if tensor.dtype == tf.string:
     tensor = tf.strings.to_hash_bucket_fast(tensor, tf.int32.max)
-  if tensor.dtype.is_floating and tensor.dtype.size >= 4:
+  if tensor.dtype.size >= 4:
     tensor = tf.bitcast(tensor, tf.int32)
   elif tensor.dtype.is_floating:
     tensor = tf.bitcast(tensor, tf.int16)
@@ -168,4 +168,7 @@ def with_seeds(
   for part in _messages(proto, _COMPUTATION):
     if part.WhichOneof('computation') == 'tensorflow':
       _fix_random_ops(part)
-  return tff.framework.deserialize_computation(proto)
+  # The type that it had names Python's containers, too.
+  return tff.framework.ConcreteComputation.with_type(
+      tff.framework.deserialize_computation(proto), computation.type_signature
+  )

@@ -35,8 +35,12 @@ _SUM_TYPE = _compat.to_type(
 )
 
 
+def _append(total, rows):
+  return tf.concat([total, rows], axis=0)
+
+
 def _grow(rows, total):
-  return tf.concat([total['rows'], rows], axis=0), 1.0
+  return _append(total['rows'], rows), 1.0
 
 
 def _grow_in_front(rows, total):
@@ -45,7 +49,41 @@ def _grow_in_front(rows, total):
 
 def _grow_and_look(rows, total):
   size = tf.cast(tf.shape(total['rows'])[0], tf.float32)
-  return tf.concat([total['rows'], rows], axis=0), size
+  return _append(total['rows'], rows), size
+
+
+def _grow_and_look_in_a_function(rows, total):
+  count = tf.function(lambda t: tf.cast(tf.shape(t)[0], tf.float32))
+  return _append(total['rows'], rows), count(total['rows'])
+
+
+def _grow_and_count(rows, total):
+  grown = _append(total['rows'], rows)
+  size = tf.cast(tf.shape(tf.identity(grown))[0], tf.float32)
+  return tf.identity(grown), size - total['size']
+
+
+def _grow_and_wait(rows, total):
+  grown = _append(total['rows'], rows)
+  with tf.control_dependencies([tf.identity(grown)]):
+    return grown, tf.constant(1.0)
+
+
+def _grow_and_check(rows, total):
+  grown = _append(total['rows'], rows)
+  is_small = tf.reduce_all(rows <= _NUM_CLIENTS)
+  with tf.control_dependencies([tf.debugging.Assert(is_small, ['large'])]):
+    return tf.identity(grown), 1.0
+
+
+def _grow_if_small(rows, total):
+  grow = lambda: _append(total['rows'], rows)
+  return tf.cond(rows[0, 0] <= 9, grow, lambda: total['rows']), 1.0
+
+
+def _grow_by_the_other(first, second, rows):
+  grown = _append(second, rows)
+  return _append(first, grown), grown
 
 
 def _grow_by_itself(rows, total):
@@ -109,6 +147,17 @@ def _aggregate(add):
   return aggregate
 
 
+def _build_add_to_two(fn):
+  """The part `accumulate` of a sum of two that a client's rows go to."""
+  rows_type = _SUM_TYPE['rows']
+
+  @tff.tensorflow.computation((rows_type, rows_type), _ROW_TYPE)
+  def add(total, rows):
+    return fn(*total, rows)
+
+  return add
+
+
 def _clients(num_clients):
   return [
       np.full([1, 2], place, np.float32) for place in range(1, num_clients + 1)
@@ -123,6 +172,15 @@ class AppendedRowsTest(equality_testing.TestCase):
       ('what_is_made_of_rows', _grow_by_half, True),
       ('in_front', _grow_in_front, False),
       ('and_the_sum_is_read', _grow_and_look, False),
+      (
+          'and_the_sum_is_read_in_a_function',
+          _grow_and_look_in_a_function,
+          False,
+      ),
+      ('and_the_grown_rows_are_read', _grow_and_count, False),
+      ('and_the_grown_rows_are_waited_for', _grow_and_wait, False),
+      ('and_waits_for_an_assertion', _grow_and_check, False),
+      ('in_a_branch', _grow_if_small, False),
       ('the_sum_itself', _grow_by_itself, False),
       ('twice', _grow_by_two, False),
       ('sideways', _grow_sideways, False),
@@ -131,6 +189,21 @@ class AppendedRowsTest(equality_testing.TestCase):
   def test_finds_what_appends(self, fn, appends):
     part = graph_functions.build_graph_function(_add(fn)).appending()
     self.assertEqual(part.appends, {0} if appends else set())
+
+  @parameterized.named_parameters(
+      ('each', lambda a, b, rows: (_append(a, rows), _append(b, rows)), {0, 1}),
+      ('one', lambda a, b, rows: (a, _append(b, rows)), {1}),
+      ('one_for_both', lambda a, b, rows: 2 * [_append(a, rows)], set()),
+      (
+          'crosswise',
+          lambda a, b, rows: (_append(b, rows), _append(a, rows)),
+          set(),
+      ),
+      ('one_by_the_other', _grow_by_the_other, {0}),
+  )
+  def test_finds_which_of_two_are_appended_to(self, fn, places):
+    part = graph_functions.build_graph_function(_build_add_to_two(fn))
+    self.assertEqual(part.appending().appends, places)
 
   def test_strings_are_copied(self):
     @tff.tensorflow.computation(
@@ -145,6 +218,8 @@ class AppendedRowsTest(equality_testing.TestCase):
   @parameterized.named_parameters(
       ('rows', _grow),
       ('what_is_made_of_rows', _grow_by_half),
+      ('and_the_grown_rows_are_read', _grow_and_count),
+      ('and_waits_for_an_assertion', _grow_and_check),
       ('twice', _grow_by_two),
       ('nothing', _keep),
   )
@@ -152,6 +227,35 @@ class AppendedRowsTest(equality_testing.TestCase):
     for num_clients in (0, 1, _NUM_CLIENTS):
       found = self.assert_equals(_aggregate(_add(fn)), _clients(num_clients))
       self.assertEqual(found['size'], num_clients)
+
+  def test_failed_assertions_are_not_lost(self):
+    with equality_testing.compiled():
+      with self.assertRaisesRegex(ValueError, 'large'):
+        _aggregate(_add(_grow_and_check))(_clients(_NUM_CLIENTS + 1))
+
+  @parameterized.named_parameters(
+      ('matrices', [None, None]), ('tensors_of_any_rank', None)
+  )
+  def test_rows_of_unknown_shape(self, shape):
+    rows_type = _compat.TensorType(np.float32, shape)
+
+    @tff.tensorflow.computation
+    def zero():
+      return tf.compat.v1.placeholder_with_default(tf.zeros([0, 2]), shape)
+
+    @tff.tensorflow.computation(rows_type, rows_type)
+    def add(total, rows):
+      return _append(total, rows)
+
+    @tff.tensorflow.computation(rows_type)
+    def report(total):
+      return total
+
+    @_compat.federated_computation(testing.at_clients(rows_type))
+    def aggregate(rows):
+      return _compat.federated_aggregate(rows, zero(), add, add, report)
+
+    self.assert_equals(aggregate, _clients(_NUM_CLIENTS))
 
 
 if __name__ == '__main__':

@@ -14,12 +14,15 @@
 """A learning process that shows what its dropout draws."""
 
 import collections
+from collections.abc import Callable
 import functools
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
+
+from tests.tff_adaptive import testing
 
 NUM_INPUTS = 64
 
@@ -73,3 +76,27 @@ def ones(num_examples: int, label: float = 1e6) -> Any:
       x=np.ones([num_examples, NUM_INPUTS], np.float32),
       y=np.full([num_examples, 1], label, np.float32),
   )
+
+
+def build_draw(
+    draw_number: Callable[[], tf.Tensor],
+) -> tff.framework.ConcreteComputation:
+  """A computation that the compiled runtime hands on to the native one.
+
+  Args:
+    draw_number: Draws a random number.
+
+  Returns:
+    A new computation. Each client adds up a number a step over its integers;
+    the sums stay at the clients.
+  """
+
+  @tff.tensorflow.computation(tff.SequenceType(np.int64))
+  def draw(integers):
+    return integers.reduce(0.0, lambda total, _: total + draw_number())
+
+  @tff.federated_computation(testing.at_clients(draw.type_signature.parameter))
+  def draw_at_clients(clients):
+    return tff.federated_map(draw, clients)
+
+  return draw_at_clients

@@ -19,15 +19,18 @@ or refuses them.
 
 from collections.abc import Iterator
 import contextlib
+from typing import Any
 import warnings
 
 from absl.testing import parameterized
+import attrs
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import compiled_testing
+from tests.tff_adaptive.runtime import dropout_testing
 from tests.tff_adaptive.runtime import worker_testing
 from tff_adaptive import runtime
 
@@ -49,6 +52,17 @@ def _recorded_warnings() -> Iterator[list[str]]:
 @tff.tensorflow.computation(np.float32)
 def _double(value):
   return 2 * value
+
+
+@attrs.frozen
+class _Pair:
+  first: Any
+  second: Any
+
+
+@tff.tensorflow.computation(np.float32)
+def _pair(value):
+  return _Pair(value, -value)
 
 
 @tff.tensorflow.computation(np.float32, np.float32, np.float32)
@@ -117,6 +131,34 @@ class FallbackTest(tf.test.TestCase, parameterized.TestCase):
           computation(*arguments)
       self.assertLen(worker_testing.workers() - before, 1)
     self.assertLen(texts, len(_NOT_COMPILED))
+
+  def test_results_keep_their_containers(self):
+    @tff.federated_computation(testing.at_clients())
+    def pair_at_clients(values):
+      return tff.federated_map(_pair, values)
+
+    with runtime.compiled_context(), _recorded_warnings():
+      self.assertEqual(pair_at_clients([1.0]), [_Pair(1.0, -1.0)])
+
+  def _draw_twice(self, draw_number):
+    """What clients draw in two runs, and the warning of the last."""
+    draw, found = dropout_testing.build_draw(draw_number), []
+    for _ in range(2):
+      with runtime.compiled_context(), _recorded_warnings() as texts:
+        found.append(draw([[np.int64(1)], [np.int64(2)]]))
+    (text,) = texts
+    return *found, text
+
+  def test_draws_the_same_in_each_run(self):
+    first, again, text = self._draw_twice(lambda: tf.random.uniform([]))
+    self.assertAllEqual(first, again)
+    self.assertNotEqual(first[0], first[1])
+    self.assertNotIn('random', text)
+
+  def test_says_what_is_drawn_anew(self):
+    first, again, text = self._draw_twice(lambda: tf.random.gamma([], 1.0))
+    self.assertNotAllEqual(first, again)
+    self.assertIn('anew in each run, because random numbers are drawn', text)
 
   def test_close_ends_the_worker_and_may_be_repeated(self):
     before = worker_testing.workers()

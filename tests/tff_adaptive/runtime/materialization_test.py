@@ -23,6 +23,7 @@ from unittest import mock
 import weakref
 
 from absl.testing import parameterized
+import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -58,6 +59,24 @@ def _scale(batch: Any) -> Any:
   return collections.OrderedDict(x=2.0 * batch['x'], y=batch['y'])
 
 
+def _as_v1(dataset: tf.data.Dataset) -> tf.compat.v1.data.Dataset:
+  """The dataset with the methods of TensorFlow 1."""
+  return tf.compat.v1.data.Dataset.zip(dataset)
+
+
+def _captured(dataset: tf.data.Dataset) -> tf.data.Dataset:
+  """The dataset as what a function of another one returns."""
+  return tf.data.Dataset.range(1).flat_map(lambda _: dataset)
+
+
+def _shuffled_by_a_computation(dataset: tf.data.Dataset) -> tf.data.Dataset:
+  @tff.tensorflow.computation(tff.SequenceType(_BATCH_TYPE))
+  def shuffle(batches):
+    return batches.shuffle(9)
+
+  return shuffle(dataset)
+
+
 class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
 
   @contextlib.contextmanager
@@ -75,6 +94,7 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
       ('mapped', lambda dataset: dataset.map(_scale)),
       ('repeated', lambda dataset: dataset.unbatch().repeat(2).batch(3)),
       ('prefetched', lambda dataset: dataset.prefetch(tf.data.AUTOTUNE)),
+      ('of_tensorflow_1', lambda dataset: _as_v1(dataset).map(_scale)),
   )
   def test_are_read_once(self, change):
     datasets = [change(testing.dataset(9)), change(testing.dataset(3))]
@@ -101,7 +121,14 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
               dataset.as_numpy_iterator, output_signature=dataset.element_spec
           ),
       ),
+      (
+          'shuffled_by_tensorflow_1',
+          lambda dataset: _as_v1(dataset).shuffle(9).map(_scale),
+      ),
+      ('shuffled_by_a_computation', _shuffled_by_a_computation),
+      ('shuffled_and_captured', lambda dataset: _captured(dataset.shuffle(9))),
   )
+  @pytest.mark.usefixtures('native_runtime')
   def test_are_read_anew_if_they_change(self, change):
     dataset = change(testing.dataset(9))
     with runtime.compiled_context(strict=True) as context:

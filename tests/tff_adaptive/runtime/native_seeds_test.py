@@ -15,6 +15,7 @@
 
 from typing import Any
 
+from absl.testing import parameterized
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -46,7 +47,7 @@ def _client(label: float = 1e6) -> list[Any]:
   return [dropout_testing.ones(1, label)] * 2
 
 
-class NativeSeedsTest(tf.test.TestCase):
+class NativeSeedsTest(tf.test.TestCase, parameterized.TestCase):
 
   def _check_round_that_is_run_again(self, kind):
     process = algorithms.build_fed_opt(
@@ -80,6 +81,31 @@ class NativeSeedsTest(tf.test.TestCase):
         max_concurrent_computation_calls=1,
     )
     self.assertAllClose(both, (first + other) / 2)
+
+  def test_numbers_differ_by_the_upper_bits_of_integers(self):
+    draw = dropout_testing.build_draw(lambda: tf.random.uniform([]))
+    clients = [[np.int64(number)] for number in (1, 1, 1 + 2**32)]
+    with runtime.native_context(seeded_clients=True):
+      one, again, other = draw(clients)
+    self.assertEqual(one, again)
+    self.assertNotEqual(one, other)
+
+  @parameterized.parameters(
+      (tf.bool, False, True),
+      (tf.int16, 1, 1 + 2**14),
+      (tf.int64, 1, 1 + 2**32),
+      (tf.uint64, 1, 1 + 2**63),
+      (tf.bfloat16, 1, 1 + 2**-7),
+      (tf.float64, 1, 1 + 2**-52),
+      (tf.complex64, 1, 1 + 1j),
+      (tf.string, 'a', 'b'),
+  )
+  def test_digest_depends_on_every_bit(self, dtype, one, other):
+    digests = [
+        native_seeds._digest([tf.constant([value], dtype)])
+        for value in (one, other)
+    ]
+    self.assertNotAllEqual(*digests)
 
   def test_other_computations_stay_as_they_are(self):
     process = tff.learning.algorithms.build_weighted_fed_avg(

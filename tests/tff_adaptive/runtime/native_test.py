@@ -13,6 +13,9 @@
 # limitations under the License.
 """Tests of the native runtime; `processes_test` has how its programs end."""
 
+import sys
+from unittest import mock
+
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -21,6 +24,7 @@ from tests.tff_adaptive.runtime import worker_testing
 from tff_adaptive import _compat
 from tff_adaptive import runtime
 from tff_adaptive import simulation
+from tff_adaptive.runtime import native
 
 
 class NativeTest(tf.test.TestCase):
@@ -36,6 +40,13 @@ class NativeTest(tf.test.TestCase):
       started = worker_testing.workers() - before
       self.assertLen(started, 1)
     self.assertFalse(any(worker_testing.is_alive(worker) for worker in started))
+
+  def test_worker_that_ends_at_its_start_is_not_waited_for(self):
+    with mock.patch.object(native, '_worker_binary', lambda: sys.executable):
+      with self.assertRaisesRegex(
+          RuntimeError, r'ended at its start(.|\n)*unknown option --port'
+      ):
+        runtime.create_native_context()
 
   def test_takes_cohorts_in_any_position(self):
     source = simulation.PackedClientArrays.from_clients(

@@ -17,6 +17,7 @@ from typing import Any
 from unittest import mock
 
 from absl.testing import parameterized
+import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -29,6 +30,25 @@ from tff_adaptive.runtime import plans
 # Some clients with one batch, some with several, some with a short one, one
 # without examples.
 _RAGGED = tuple((7 * place) % 19 for place in range(20))
+# An assertion that shows floats is put into a branch of its own.
+_CHECKS = (
+    ('shown', lambda value: tf.debugging.assert_less(value, 10.0)),
+    ('alone', lambda value: tf.debugging.Assert(value < 10.0, ['large'])),
+)
+
+
+def _build_checked_sum(add: Any) -> tff.framework.ConcreteComputation:
+  """A new sum; clients add up numbers in steps, and to another at the end."""
+
+  @tff.tensorflow.computation(tff.SequenceType(np.float32))
+  def work(numbers):
+    return add(tf.constant(1.0), numbers.reduce(0.0, add))
+
+  @tff.federated_computation(testing.at_clients(work.type_signature.parameter))
+  def add_up(clients):
+    return tff.federated_sum(tff.federated_map(work, clients))
+
+  return add_up
 
 
 class PlansTest(compiled_testing.TestCase):
@@ -85,6 +105,53 @@ class PlansTest(compiled_testing.TestCase):
       self._train_by('vectorized', compiled_testing.process(), clients)
     self.assertIn('TensorListReserve', kinds)
     self.assertNoCommonElements(kinds, ['TensorArrayV2', 'TensorArrayV3'])
+
+  @parameterized.named_parameters(*_CHECKS)
+  def test_vectorized_asserts(self, check):
+    def add(total, number):
+      with tf.control_dependencies([check(number)]):
+        return total + number
+
+    add_up = _build_checked_sum(add)
+    with compiled_testing.installed('vectorized'):
+      with mock.patch.object(
+          tf, 'vectorized_map', wraps=tf.vectorized_map
+      ) as vectorized_map:
+        self.assertEqual(add_up([[1.0, 2.0], [3.0, 4.0]]), 12.0)
+      vectorized_map.assert_called()
+      for fails in ([1.0, 12.0], [4.0, 6.0]):
+        with self.assertRaisesRegex(ValueError, 'assertion failed'):
+          add_up([[1.0, 2.0], fails])
+
+  def test_vectorized_asserts_what_nothing_waits_for(self):
+    def add(total, number):
+      tf.debugging.assert_less(number, 10.0)
+      return total + number
+
+    with compiled_testing.installed('vectorized'):
+      with self.assertRaisesRegex(ValueError, 'assertion failed'):
+        _build_checked_sum(add)([[1.0, 2.0], [3.0, 12.0]])
+
+  @parameterized.product(
+      [{'check': check} for _, check in _CHECKS], plan=['loop', 'vectorized']
+  )
+  def test_asserts_in_branches_that_are_taken(self, check, plan):
+    def add_checked(total, number):
+      with tf.control_dependencies([check(total)]):
+        return total - number
+
+    def add(total, number):
+      return tf.cond(
+          number < 0.0,
+          lambda: add_checked(total, number),
+          lambda: total + number,
+      )
+
+    add_up = _build_checked_sum(add)
+    with compiled_testing.installed(plan):
+      self.assertEqual(add_up([[20.0, 5.0], [5.0, -1.0]]), 33.0)
+      with self.assertRaisesRegex(ValueError, 'assertion failed'):
+        add_up([[20.0, -5.0], [5.0, -1.0]])
 
   def _check_fall_back(self, process, clients):
     expected = self._train_by('loop', process, clients)

@@ -279,6 +279,7 @@ class RayContextTest(compiled_testing.TestCase):
 
   def test_computations_that_are_gone_are_dropped(self):
     counts = []
+    gc.collect()
     for _ in range(3):
       add_up = compiled_testing.build_sum()
       with self._installed():
@@ -288,7 +289,8 @@ class RayContextTest(compiled_testing.TestCase):
       for worker in self.context.pool._workers:
         count = worker.__ray_call__.remote(lambda actor: len(actor._rounds))
         counts.append(ray.get(count))
-    self.assertEqual(counts[2:], counts[:2] * 2)
+    # Computations of other tests may vanish meanwhile.
+    self.assertLessEqual(max(counts[2:]), min(counts[:2]))
 
   def test_what_cannot_be_compiled_is_an_error(self):
     @tff.tensorflow.computation(np.float32, np.float32)
