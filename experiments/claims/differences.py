@@ -21,7 +21,7 @@ by seed, since runs of one seed share weights, cohorts and batches.
 from collections.abc import Sequence
 import dataclasses
 import math
-from typing import Any, Optional
+from typing import Any
 
 from experiments import noninferiority
 from experiments.claims import claim
@@ -84,11 +84,24 @@ class Difference:
     }
 
 
-def compare(scores: Scores, others: Scores) -> Optional[Difference]:
-  """Compares two methods on the seeds that both have; None without any."""
+def compare(scores: Scores, others: Scores) -> Difference:
+  """Compares two methods on the seeds that both have.
+
+  Args:
+    scores: The scores of one.
+    others: Those of the other one.
+
+  Returns:
+    How far the first is ahead.
+
+  Raises:
+    ValueError: If they have no seed in common.
+  """
   differences = seed_statistics.subtract(scores, others)
   if not differences:
-    return None
+    raise ValueError(
+        f'no seed in common: there are {sorted(scores)} and {sorted(others)}'
+    )
   return Difference(seed_statistics.t_interval(differences), len(differences))
 
 

@@ -39,7 +39,8 @@ class DifferencesTest(parameterized.TestCase):
     self.assertEqual(difference.to_numbers()['seeds'], 3)
 
   def test_no_common_seed(self):
-    self.assertIsNone(differences.compare({0: 1.0}, {1: 1.0}))
+    with self.assertRaisesRegex(ValueError, r'\[0\] and \[1\]'):
+      differences.compare({0: 1.0}, {1: 1.0})
 
   @parameterized.named_parameters(
       ('above', [1.0, 1.1, 1.2], Status.HOLDS, Status.HOLDS),
