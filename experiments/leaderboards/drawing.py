@@ -11,7 +11,11 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The figures of the leaderboard: accuracy over rounds, score over trials."""
+"""The figures of the leaderboard: the metric over rounds and over trials.
+
+They show what is missing from 100 percent, on a logarithmic axis: the methods
+that a reader chooses between are a point apart, some begin fifty below them.
+"""
 
 import pathlib
 
@@ -25,6 +29,8 @@ from experiments.run_results import estimates
 from tff_adaptive import analysis
 
 _Curves = dict[str, analysis.BandCurve]
+# Where nothing is missing the axis has no place; in percent.
+_LEAST = 0.01
 
 
 def draw(
@@ -49,15 +55,17 @@ def draw(
           'accuracy',
           _accuracy,
           'round',
-          'The tuned methods by round, the mean over the seeds; the band '
-          'reaches from the lowest to the highest seed.',
+          'How far the tuned methods are from 100 percent by round, the mean '
+          'over the seeds; the band reaches from the lowest to the highest '
+          'seed. Lower is better; the axis is logarithmic.',
       ),
       (
           'trials',
           _scores_of_trials,
           'trials',
-          'The expected test metric of what is chosen after so many trials, in '
-          'the runs of the tuning seed.',
+          'How far from 100 percent the choice among so many trials is '
+          'expected to be, in the runs of the tuning seed. Lower is better; '
+          'the axis is logarithmic.',
       ),
   ):
     panels = {task: build(results, task) for task in results.plan.board.tasks}
@@ -68,7 +76,8 @@ def draw(
           panels,
           picture,
           x_label=x_label,
-          y_label='test metric (%)',
+          y_label='test metric, points below 100 %',
+          log_y=True,
           names=names,
       )
       found[picture] = caption
@@ -82,7 +91,7 @@ def _accuracy(results: results_lib.Results, task: str) -> _Curves:
     series = [run.series(column) for run in outcome.runs.values()]
     band = figure_data.band_over_seeds(series, 100.0, figures.RANGE)
     if band is not None:
-      curves[method] = band
+      curves[method] = _to_missing(band)
   return curves
 
 
@@ -93,5 +102,15 @@ def _scores_of_trials(results: results_lib.Results, task: str) -> _Curves:
     if trials is not None:
       expected = np.array(tuning_costs.expected_scores(trials))
       count = np.arange(1, len(expected) + 1)
-      curves[method] = analysis.BandCurve(count, expected, expected, expected)
+      curves[method] = _to_missing(
+          analysis.BandCurve(count, expected, expected, expected)
+      )
   return curves
+
+
+def _to_missing(band: analysis.BandCurve) -> analysis.BandCurve:
+  mean, low, high = (
+      np.maximum(100.0 - values, _LEAST)
+      for values in (band.mean, band.high, band.low)
+  )
+  return analysis.BandCurve(band.x, mean, low, high)

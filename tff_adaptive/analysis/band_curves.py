@@ -26,6 +26,7 @@ _PANEL_WIDTH = 4.2
 _PANEL_HEIGHT = 3.0
 _BAND_OPACITY = 0.16
 _FEW_TICKS = 9
+_FEW_DECADES = 3
 _LEGEND_CHARACTERS_PER_INCH = 11
 _HANDLE_CHARACTERS = 9  # Of a line in the legend with its margins.
 _MAX_LEGEND_COLUMNS = 4
@@ -119,6 +120,8 @@ def plot_band_curves(
     if log_y:
       axes.set_yscale('log')
     axes.set_ylim(y_min, y_max)
+    if log_y:
+      _set_log_ticks(axes)
     axes.set_xlabel(x_label)
     axes.set_ylabel(y_label)
     _set_ticks(axes, curves, x_names, log_x)
@@ -166,6 +169,15 @@ def _draw(axes, curve: BandCurve, look: Mapping, place: int):
       **look,
   )
   return line
+
+
+def _set_log_ticks(axes):
+  """Writes 1, 2, 5, 10, ... where powers of ten would be too few to read."""
+  low, high = axes.get_ylim()
+  if high <= low * 10.0**_FEW_DECADES:
+    axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter(ticker.FormatStrFormatter('%g'))
+    axes.yaxis.set_minor_formatter(ticker.NullFormatter())
 
 
 def _set_ticks(

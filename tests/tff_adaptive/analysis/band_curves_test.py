@@ -138,6 +138,32 @@ class BandCurvesTest(parameterized.TestCase):
         ['0.01', '0.1', '1'],
     )
 
+  @parameterized.named_parameters(
+      ('within_a_decade', 2.0, 8.0, ['2', '5']),
+      ('two_decades', 0.9, 95.0, ['1', '2', '5', '10', '20', '50']),
+  )
+  def test_logarithmic_values_are_written_as_numbers(self, low, high, names):
+    curve = band_curves.BandCurve(*4 * [np.array([low, high])])
+    (axes,) = self._draw(
+        {'': {'a': curve}}, log_y=True, y_min=low, y_max=high
+    ).axes
+    self.assertEqual(
+        [
+            label.get_text()
+            for place, label in zip(axes.get_yticks(), axes.get_yticklabels())
+            if low <= place <= high
+        ],
+        names,
+    )
+
+  def test_many_decades_are_written_as_powers(self):
+    curve = band_curves.BandCurve(*4 * [np.array([1e-6, 1.0])])
+    (axes,) = self._draw({'': {'a': curve}}, log_y=True).axes
+    self.assertIn(
+        '$\\mathdefault{10^{-6}}$',
+        [label.get_text() for label in axes.get_yticklabels()],
+    )
+
   def test_names_from_left_to_right(self):
     x = np.arange(2)
     curve = band_curves.BandCurve(x, x, x, x)
