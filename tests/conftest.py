@@ -16,6 +16,7 @@
 import ctypes
 import gc
 import os
+import pathlib
 
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
 
@@ -34,17 +35,30 @@ def pytest_unconfigure():
   command_line.free_default_context()
 
 
+_TRIMMED_EVERY = 2**29  # Bytes by which the process has grown.
+_trimmed_at = 0
+
+
 @pytest.hookimpl(trylast=True)
-def pytest_runtest_teardown(item):
+def pytest_runtest_teardown():
   """Gives back the memory of large models, which glibc would keep.
 
-  Building the graph of a ResNet leaves gigabytes that are free, in pieces.
+  Building the graph of a ResNet leaves gigabytes that are free, in pieces. To
+  look for them takes seconds, and so waits until the process has grown.
   """
-  if item.get_closest_marker('slow'):
+  global _trimmed_at
+  if _resident_bytes() > _trimmed_at + _TRIMMED_EVERY:
     gc.collect()
     trim = getattr(ctypes.CDLL(None), 'malloc_trim', None)
     if trim is not None:
       trim(0)
+    _trimmed_at = _resident_bytes()
+
+
+def _resident_bytes():
+  """Returns how much memory the process has."""
+  pages = pathlib.Path('/proc/self/statm').read_text(encoding='ascii').split()
+  return int(pages[1]) * os.sysconf('SC_PAGE_SIZE')
 
 
 @pytest.fixture(scope='session')

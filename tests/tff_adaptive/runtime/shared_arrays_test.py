@@ -66,6 +66,7 @@ class SharedArraysTest(tf.test.TestCase, parameterized.TestCase):
       self.assertAllEqual(tensor, value)
 
   def test_nothing_is_kept_of_an_array_that_is_gone(self):
+    gc.collect()  # Other tests have left arrays that wait to be collected.
     before = len(shared_arrays._tensors)
     array = shared_arrays.to_array(tf.constant([1.5]))
     self.assertLen(shared_arrays._tensors, before + 1)

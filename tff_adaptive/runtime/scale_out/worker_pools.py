@@ -31,6 +31,9 @@ from tff_adaptive.simulation import client_data
 
 # How much the newest round counts for what is thought of a worker's speed.
 _SPEED_SMOOTHING = 0.5
+# How much faster a worker is thought to have become in a round without it: one
+# that was slow once is tried again, with a single chunk.
+_SPEED_RECOVERY = 1.1
 # Others may be about to end.
 _SECONDS_FOR_PLACES = 60.0
 # A worker that dies again and again would do so forever.
@@ -210,6 +213,8 @@ class WorkerPool:
     ):
       if numbers:
         begin(worker, numbers)
+      else:
+        self._forgive(worker)
     limit = self.num_lost + _MAX_LOSSES_PER_WORKER * len(self._workers)
     while running:
       (reference,), _ = ray.wait(list(running))
@@ -294,9 +299,11 @@ class WorkerPool:
     return [mean if speed is None else speed for speed in self._speeds]
 
   def _learn_speed(
-      self, task: _Task, loads: Sequence[float], seconds: float
+      self, task: _Task, loads: Sequence[float], seconds: Optional[float]
   ) -> None:
-    """Takes into account how fast a worker was."""
+    """Takes into account how fast a worker was, if it has only worked."""
+    if seconds is None:
+      return
     speed = sum(loads[i] for i in task.chunks) / max(seconds, 1e-6)
     if not speed:
       return  # Clients without examples say nothing.
@@ -304,6 +311,12 @@ class WorkerPool:
     if old is not None:
       speed = _SPEED_SMOOTHING * speed + (1 - _SPEED_SMOOTHING) * old
     self._speeds[task.worker] = speed
+
+  def _forgive(self, worker: int) -> None:
+    """Brings a worker that gets nothing closer to being given something."""
+    speed = self._speeds[worker]
+    if speed is not None:
+      self._speeds[worker] = _SPEED_RECOVERY * speed
 
 
 def _reserve(num_workers: int, settings: workers.WorkerSettings) -> Any:

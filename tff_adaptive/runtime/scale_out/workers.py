@@ -17,7 +17,7 @@ from collections.abc import Collection, Mapping, Sequence
 from concurrent import futures
 import os
 import time
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Optional
 
 import numpy as np
 import ray
@@ -71,12 +71,13 @@ class Sums(NamedTuple):
   Attributes:
     sums: The tensors of the sum of every chunk.
     chunk_seconds: How long every chunk took.
-    seconds: How long it took from the first to the last.
+    seconds: How long it took from the first to the last; None where the
+      computation was new to the worker, which then has built it first.
   """
 
   sums: list[list[np.ndarray]]
   chunk_seconds: list[float]
-  seconds: float
+  seconds: Optional[float]
 
 
 class Worker:
@@ -122,6 +123,7 @@ class Worker:
         fit the computation.
     """
     self._fetch_sources(share.sources)
+    is_new = share.round_key not in self._rounds
     work = self._fetch_round(share.round_key, share.rounds)
     start = time.perf_counter()
 
@@ -141,7 +143,7 @@ class Worker:
     return Sums(
         [tensors for tensors, _ in done],
         [seconds for _, seconds in done],
-        time.perf_counter() - start,
+        None if is_new else time.perf_counter() - start,
     )
 
   def _fetch_sources(self, references: Mapping[int, Any]) -> None:

@@ -233,6 +233,26 @@ class RayContextTest(compiled_testing.TestCase):
     after = self.context.pool.process_ids()
     self.assertEqual([i for i in (0, 1) if after[i] != before[i]], victims)
 
+  def test_speeds_are_learnt_from_work_alone(self):
+    pool, (cohort, *_) = self.context.pool, _cohorts(num_clients=20)
+    process = tff.learning.algorithms.build_weighted_fed_avg(
+        testing.functional_model(), tff.learning.optimizers.build_sgdm(0.3)
+    )
+    with mock.patch.object(pool, '_speeds', [2.0, 2.0]), self._installed():
+      state = process.initialize()
+      process.next(state, cohort)  # The workers build it.
+      self.assertEqual(pool._speeds, [2.0, 2.0])
+      process.next(state, cohort)
+      self.assertNotIn(2.0, pool._speeds)
+
+  def test_a_worker_that_was_slow_is_tried_again(self):
+    pool, (cohort, *_) = self.context.pool, _cohorts(num_clients=20)
+    process = compiled_testing.process()
+    with mock.patch.object(pool, '_speeds', [1e-6, 1.0]), self._installed():
+      state = process.initialize()
+      process.next(state, cohort)
+      self.assertAlmostEqual(pool._speeds[0], 1.1e-6)
+
   def test_data_that_do_not_fit_are_an_error_of_the_worker(self):
     values = collections.OrderedDict(
         x=np.zeros([2, testing.NUM_FEATURES], np.float64),
