@@ -294,8 +294,7 @@ class WorkerPool:
 
   def _known_speeds(self) -> list[float]:
     """Returns the speeds of the workers; of a new one, the mean of the rest."""
-    known = [speed for speed in self._speeds if speed is not None]
-    mean = sum(known) / len(known) if known else 1.0
+    mean = self._mean_speed()
     return [mean if speed is None else speed for speed in self._speeds]
 
   def _learn_speed(
@@ -313,10 +312,15 @@ class WorkerPool:
     self._speeds[task.worker] = speed
 
   def _forgive(self, worker: int) -> None:
-    """Brings a worker that gets nothing closer to being given something."""
-    speed = self._speeds[worker]
-    if speed is not None:
-      self._speeds[worker] = _SPEED_RECOVERY * speed
+    """Brings a slow worker that gets nothing closer to the mean of all."""
+    speed, mean = self._speeds[worker], self._mean_speed()
+    if speed is not None and speed < mean:
+      self._speeds[worker] = min(_SPEED_RECOVERY * speed, mean)
+
+  def _mean_speed(self) -> float:
+    """Returns the mean of the speeds that are known; 1 if none is."""
+    known = [speed for speed in self._speeds if speed is not None]
+    return sum(known) / len(known) if known else 1.0
 
 
 def _reserve(num_workers: int, settings: workers.WorkerSettings) -> Any:

@@ -253,6 +253,12 @@ class RayContextTest(compiled_testing.TestCase):
       process.next(state, cohort)
       self.assertAlmostEqual(pool._speeds[0], 1.1e-3)
 
+  def test_rounds_without_clients_say_nothing_of_speeds(self):
+    pool, process = self.context.pool, compiled_testing.process()
+    with mock.patch.object(pool, '_speeds', [None, 2.0]), self._installed():
+      process.next(process.initialize(), equality_testing.cohort()[:0])
+      self.assertEqual(pool._speeds, [None, 2.0])
+
   def test_data_that_do_not_fit_are_an_error_of_the_worker(self):
     values = collections.OrderedDict(
         x=np.zeros([2, testing.NUM_FEATURES], np.float64),
