@@ -12,26 +12,36 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-# Python for the environments; the lock is for 3.11. An empty value means the
-# first of python3.11, python3 and python that is a 3.11.
+# Python for the environments. An empty value means the first of python3.12,
+# python3.13, python3.11 and python3 that runs and is one of them.
 PYTHON ?=
 export PYTHON
 
+# The stack: `current`, or `tf214`, that of TensorFlow 2.14 on Python 3.11.
+STACK ?= current
+ifeq ($(STACK),current)
+  VENV := .venv
+  LOCK := requirements.txt
+else
+  VENV := .venv-$(STACK)
+  LOCK := requirements-$(STACK).txt
+endif
+
 SOURCES := tff_adaptive tasks experiments tests tools docs/examples
 # In the order of collection: the files that take long come first.
-PYTEST := .venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+PYTEST := $(VENV)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all check format lock build wheel clean
+.PHONY: help venv demo test test-all test-data check format lock build wheel clean
 
 help: ## Lists the targets.
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
 
 venv: ## Makes .venv from requirements.txt, if it is not up to date.
-	@tools/make_venv.sh .venv requirements.txt
+	@tools/make_venv.sh $(VENV) $(LOCK)
 
 demo: venv ## Trains with Delta-SGD on real data; writes runs/demo/.
-	@.venv/bin/python -m experiments.train \
+	@$(VENV)/bin/python -m experiments.train \
 	  --flagfile=experiments/presets/demo.flags
 
 test: venv ## Runs the tests, less the slow ones.
@@ -39,6 +49,9 @@ test: venv ## Runs the tests, less the slow ones.
 
 test-all: venv ## Runs all tests.
 	@$(PYTEST) tests
+
+test-data: venv ## Runs the tests that need published data; see CONTRIBUTING.md.
+	@$(PYTEST) -m published_data tests
 
 check: .venv-check ## Checks format, style and types.
 	@.venv-check/bin/pyink --check $(SOURCES) || { \
@@ -72,11 +85,11 @@ lock: ## Makes requirements*.txt from requirements*.in; needs the network.
 	@tools/lock.sh
 
 build: venv ## Writes BUILD, the Bazel targets of all modules.
-	@.venv/bin/python tools/generate_build.py
+	@$(VENV)/bin/python tools/generate_build.py
 
 wheel: venv ## Makes dist/tff_adaptive-*.whl.
 	@rm -rf build
-	@.venv/bin/python -m pip wheel --quiet --no-deps --no-build-isolation \
+	@$(VENV)/bin/python -m pip wheel --quiet --no-deps --no-build-isolation \
 	  --disable-pip-version-check --wheel-dir dist .
 
 .PHONY: release
@@ -85,11 +98,11 @@ release: venv ## Makes and tries out dist/*.whl and *.tar.gz; publishes nothing.
 
 .PHONY: results
 results: venv ## Writes docs/results/ from the runs that are kept with it.
-	@.venv/bin/python -m tools.results unpack
-	@.venv/bin/python -m tools.results pages
+	@$(VENV)/bin/python -m tools.results unpack
+	@$(VENV)/bin/python -m tools.results pages
 
 clean: ## Removes what these commands made, except runs/.
-	@rm -rf .venv .venv-check .venv-docs .venv-lock .venv-release build dist \
+	@rm -rf .venv .venv-* build dist \
 	  site *.egg-info .pytest_cache .mypy_cache .ruff_cache
 	@find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} + \
 	  2>/dev/null || true

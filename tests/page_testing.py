@@ -29,6 +29,8 @@ import sys
 import tempfile
 from typing import Any
 
+from tff_adaptive import _stack
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 _TIMEOUT_SECONDS = 1200
 _FENCED = re.compile(r'^```(\w*)\n(.*?)^```$', re.M | re.S)
@@ -181,7 +183,11 @@ def run(command: Any, cwd: pathlib.Path) -> subprocess.CompletedProcess:
   return subprocess.run(
       ['bash', '-c', command] if isinstance(command, str) else command,
       cwd=cwd,
-      env={**environment, 'CUDA_VISIBLE_DEVICES': '-1'},
+      env={
+          **environment,
+          'CUDA_VISIBLE_DEVICES': '-1',
+          'STACK': _stack.installed().name,
+      },
       check=False,
       capture_output=True,
       text=True,
@@ -201,8 +207,10 @@ def copied_project() -> Iterator[pathlib.Path]:
             '.git', '.venv*', 'runs', '__pycache__', '.*_cache'
         ),
     )
-    for environment in ROOT.glob('.venv*'):
+    for environment in ROOT.glob('.venv-*'):
       (copy / environment.name).symlink_to(environment)
+    # What a page's commands run is what runs the tests, whatever its name is.
+    (copy / '.venv').symlink_to(sys.prefix)
     yield copy
 
 

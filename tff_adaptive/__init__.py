@@ -13,4 +13,9 @@
 # limitations under the License.
 """Adaptive federated optimization on TensorFlow Federated."""
 
+from tff_adaptive import _stack
+
 __version__ = '0.1.0'
+
+# TFF cannot be imported on today's TensorFlow without it.
+_stack.install()

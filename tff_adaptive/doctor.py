@@ -27,7 +27,7 @@ import sys
 from typing import Callable, Optional
 import warnings
 
-from tff_adaptive import _versions
+from tff_adaptive import _stack
 
 # What `make demo` needs, with room to spare.
 _NEEDED_MEMORY_GIB = 2.0
@@ -48,25 +48,31 @@ def _line(name: str, value: str, note: str = '') -> str:
 
 
 def _how_to_install(package: str, version: str) -> str:
-  # `--no-deps`, because the pins of TFF 0.87 itself do not resolve any more.
+  # The pins of TFF 0.87 do not resolve any more, and it asks for an older
+  # Python than it needs.
+  option = ''
+  if package == 'tensorflow-federated':
+    option = ' --ignore-requires-python'
   return (
       'run `make venv` in a checkout of tff_adaptive and use its'
-      f' .venv/bin/python, or `pip install --no-deps {package}=={version}` here'
+      f' .venv/bin/python, or `pip install --no-deps{option}'
+      f' {package}=={version}` here'
   )
 
 
-def _check_python(version: tuple[int, int]) -> _Report:
-  """Compares the running Python, as (major, minor), with what TFF supports."""
-  locked = '{}.{}'.format(*_versions.LOCKED_PYTHON)
-  lines = [_line('Python', platform.python_version(), f'(locked: {locked})')]
-  if _versions.OLDEST_PYTHON <= version <= _versions.NEWEST_PYTHON:
+def _check_python(version: tuple[int, int], stack: _stack.Stack) -> _Report:
+  """Compares the running Python, as (major, minor), with those of the stack."""
+  oldest, newest = ('{}.{}'.format(*python) for python in stack.pythons)
+  note = f'(supported: {oldest} to {newest})'
+  lines = [_line('Python', platform.python_version(), note)]
+  if stack.pythons[0] <= version <= stack.pythons[1]:
     return lines, []
-  oldest = '{}.{}'.format(*_versions.OLDEST_PYTHON)
-  newest = '{}.{}'.format(*_versions.NEWEST_PYTHON)
   return lines, [
-      'This is Python {}.{}, but TFF 0.87 exists for Python {} to {} only:'
-      ' install Python {} and run `make venv` in a checkout of'
-      ' tff_adaptive.'.format(*version, oldest, newest, locked)
+      'This is Python {}.{}, but tff_adaptive needs Python {} to {} with'
+      ' TensorFlow {}: install one of them and run `make venv` in a checkout of'
+      ' tff_adaptive.'.format(
+          *version, oldest, newest, stack.packages['tensorflow']
+      )
   ]
 
 
@@ -77,10 +83,10 @@ def _find_version(package: str) -> Optional[str]:
     return None
 
 
-def _check_packages() -> _Report:
+def _check_packages(stack: _stack.Stack) -> _Report:
   """Compares installed versions with the lock's, without importing any."""
-  lines, problems = [], []
-  for package, locked in _versions.LOCKED_PACKAGES.items():
+  lines, problems = [_line('stack', stack.name, f'(of {stack.lock})')], []
+  for package, locked in stack.packages.items():
     found = _find_version(package)
     lines.append(_line(package, found or 'missing', f'(locked: {locked})'))
     if found == locked:
@@ -125,7 +131,14 @@ def _check_import(name: str, import_fn: Callable[[], object]) -> _Report:
   return [_line(f'import {name}', 'works')], []
 
 
-def _check_devices() -> _Report:
+def _cuda_packages(stack: _stack.Stack) -> str:
+  """Returns what pip installs for GPUs: the versions that TensorFlow names."""
+  if stack is _stack.TF214:  # Its extra asks for a TensorRT that is gone.
+    return '-r requirements-tf214-cuda.txt'
+  return f"'tensorflow[and-cuda]=={stack.packages['tensorflow']}'"
+
+
+def _check_devices(stack: _stack.Stack) -> _Report:
   """Lists the CPUs and the GPUs that TensorFlow sees; having none is fine."""
   if hasattr(os, 'sched_getaffinity'):
     cpus = len(os.sched_getaffinity(0))
@@ -135,7 +148,10 @@ def _check_devices() -> _Report:
   try:
     tf = _import_tensorflow()
     gpus = [device.name for device in tf.config.list_physical_devices('GPU')]
-    lines.append(_line('GPUs', ', '.join(gpus) or 'none'))
+    note = (
+        '' if gpus else f'(what they need: pip install {_cuda_packages(stack)})'
+    )
+    lines.append(_line('GPUs', ', '.join(gpus) or 'none', note))
   except Exception:  # pylint: disable=broad-exception-caught
     # `_check_import` has said why.
     lines.append(_line('GPUs', 'unknown, TensorFlow does not import'))
@@ -197,12 +213,13 @@ def main(arguments: Sequence[str] = ()) -> int:
       prog='python -m tff_adaptive.doctor', description=_DESCRIPTION
   ).parse_args(arguments)
   _silence_tensorflow()
+  stack = _stack.installed()
   checks = [
-      lambda: _check_python(sys.version_info[:2]),
-      _check_packages,
+      lambda: _check_python(sys.version_info[:2], stack),
+      lambda: _check_packages(stack),
       lambda: _check_import('tensorflow', _import_tensorflow),
       lambda: _check_import('tensorflow_federated', _import_tff),
-      _check_devices,
+      lambda: _check_devices(stack),
       _check_space,
   ]
   all_problems = []

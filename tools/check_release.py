@@ -124,6 +124,8 @@ def find_problems(wheel_path: pathlib.Path, root: pathlib.Path) -> list[str]:
   modules = {
       path.relative_to(root).as_posix() for path in (root / _NAME).rglob('*.py')
   }
+  # The hook is beside the library, and within it for the sdist.
+  modules |= {f'{_NAME}.pth', f'{_NAME}/_import_hook.pth'}
   packed = {name for name in wheel.names if '.dist-info/' not in name}
   problems = []
   for field, expected in (

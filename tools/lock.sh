@@ -13,34 +13,52 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-# Makes requirements.txt, requirements-check.txt and requirements-docs.txt, with
-# versions and hashes, from the .in files and the overrides. Versions that a
-# lock already has are kept where they still fit; `tools/lock.sh --upgrade`
-# takes the newest.
+# Makes the locks, with versions and hashes, from the .in files and tools/uv.toml.
+# Versions that a lock already has are kept where they still fit;
+# `tools/lock.sh --upgrade` takes the newest.
 #
-# The resolver is uv, because pip has no way to override a package's own pins.
+# The resolver is uv, because pip cannot replace a package's own pins.
 
 set -eu
 
 readonly UV='uv==0.13.8'
-readonly PYTHON="${PYTHON:-python3.11}"
+readonly PYTHON="${PYTHON:-python3}"
 
 echo 'Making .venv-lock, the environment of the resolver ...'
 "$PYTHON" -m venv --clear .venv-lock
 .venv-lock/bin/python -m pip install -qq --disable-pip-version-check \
   --root-user-action ignore "$UV"
 
-# No address and no path of this machine may get into the locks.
+# Writes NAME.txt from NAME.in for a Python.
+#
+#   compile PYTHON NAME [option of uv ...]
+#
+# No address and no path of this machine may get into a lock.
 compile() {
-  .venv-lock/bin/uv pip compile --quiet --no-config \
-    --python .venv-lock/bin/python --python-version 3.11 \
-    --python-platform x86_64-manylinux_2_31 --generate-hashes \
-    --no-annotate --no-emit-index-url --no-emit-find-links \
-    --custom-compile-command 'make lock' "$@"
+  python="$1" name="$2"
+  shift 2
+  .venv-lock/bin/uv pip compile --quiet --config-file tools/uv.toml \
+    --python-version "$python" --python-platform x86_64-manylinux_2_31 \
+    --generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links \
+    --custom-compile-command 'make lock' --output-file "$name.txt" "$@" \
+    "$name.in"
 }
 
-compile "$@" --override requirements-overrides.txt \
-  --output-file requirements.txt requirements.in
-compile "$@" --output-file requirements-check.txt requirements-check.in
-compile "$@" --output-file requirements-docs.txt requirements-docs.in
-echo 'Wrote requirements.txt, requirements-check.txt and requirements-docs.txt.'
+# The main lock serves several Pythons: it is made for the oldest, and the others
+# must get the same versions from it.
+compile 3.11 requirements "$@"
+for python in 3.12 3.13; do
+  cp requirements.txt .venv-lock/oldest.txt
+  compile "$python" requirements
+  cmp -s requirements.txt .venv-lock/oldest.txt || {
+    cp .venv-lock/oldest.txt requirements.txt
+    echo "requirements.txt does not serve Python $python: narrow a version in\
+ requirements.in." >&2
+    exit 1
+  }
+done
+compile 3.11 requirements-tf214 "$@"
+compile 3.11 requirements-check "$@"
+compile 3.11 requirements-docs "$@"
+echo 'Wrote requirements.txt, requirements-tf214.txt, requirements-check.txt and
+requirements-docs.txt.'

@@ -20,14 +20,22 @@
 # The finished environment keeps a copy of its lock, written last: where it
 # equals the lock there is nothing to do, and an interrupted installation or a
 # changed lock starts over. The variable PYTHON names the Python to use; by
-# default it is the first of python3.11, python3 and python that is a 3.11.
+# default it is the first that runs and that the lock serves of python3.12 and
+# its like, python3 and python.
 
 set -eu
 
 readonly VENV="$1"
 readonly LOCK="$2"
 readonly STAMP="$VENV/installed.lock"
-readonly WANTED='3.11'
+case "$LOCK" in
+  *tf214*) WANTED='3.11' ;;
+  *) WANTED='3.12 3.13 3.11' ;;
+esac
+readonly WANTED
+readonly BEST="${WANTED%% *}"
+root="$(cd "$(dirname "$0")/.." && pwd)"
+readonly root
 
 fail() {
   echo "$1" >&2
@@ -43,13 +51,17 @@ find_python() {
   if [ -n "${PYTHON:-}" ]; then
     set -- "$PYTHON"
   else
-    set -- "python$WANTED" python3 python
+    # shellcheck disable=SC2046,SC2086  # A word a version is what is meant.
+    set -- $(printf 'python%s ' $WANTED) python3 python
   fi
   for candidate in "$@"; do
-    if [ "$(version_of "$candidate")" = "$WANTED" ]; then
-      echo "$candidate"
-      return
-    fi
+    version="$(version_of "$candidate")" || continue
+    case " $WANTED " in
+      *" $version "*)
+        echo "$candidate"
+        return
+        ;;
+    esac
   done
 }
 
@@ -83,7 +95,22 @@ install() {
   if [ -s "$build_tools" ]; then
     pip_install --requirement "$build_tools" || return 1
   fi
-  pip_install --no-build-isolation --use-pep517 --requirement "$LOCK"
+  # TFF 0.87 asks for a Python below 3.12 and runs on later ones, see
+  # tff_adaptive/_stack.py.
+  pip_install --no-build-isolation --use-pep517 --ignore-requires-python \
+    --requirement "$LOCK"
+}
+
+# Makes the checkout importable from anywhere, and TFF on its own.
+link_checkout() {
+  "$VENV/bin/python" - "$root" << 'END'
+import os, sys, sysconfig
+root, site = sys.argv[1], sysconfig.get_path('purelib')
+with open(os.path.join(root, 'tff_adaptive', '_import_hook.pth')) as hook:
+  lines = os.path.relpath(root, site) + '\n' + hook.read()
+with open(os.path.join(site, 'tff_adaptive.pth'), 'w') as file:
+  file.write(lines)
+END
 }
 
 # Two calls at once must not install into each other's environment. The lock is
@@ -99,13 +126,15 @@ fi
 
 python="$(find_python)"
 if [ -z "$python" ]; then
-  fail "Python $WANTED is needed to make $VENV, but $(describe_python): install\
- it (Debian, Ubuntu: apt-get install python$WANTED python$WANTED-venv), or name\
- it with make PYTHON=/path/to/python$WANTED."
+  fail "Python $(echo "$WANTED" | sed 's/ \([^ ]*\)$/ or \1/; s/ \([0-9]\)/, \1/')\
+ is needed to make $VENV, but $(describe_python): install it (Debian, Ubuntu:\
+ apt-get install python$BEST python$BEST-venv), or name it with\
+ make PYTHON=/path/to/python$BEST."
 fi
 if ! "$python" -c 'import ensurepip, venv' 2> /dev/null; then
-  fail "The Python $WANTED at $(command -v "$python") has no venv module:\
- install it (Debian, Ubuntu: apt-get install python$WANTED-venv)."
+  version="$(version_of "$python")"
+  fail "The Python $version at $(command -v "$python") has no venv module:\
+ install it (Debian, Ubuntu: apt-get install python$version-venv)."
 fi
 
 echo "Making $VENV from $LOCK (about two minutes, once) ..."
@@ -114,5 +143,8 @@ unset PYTHONPATH
 "$python" -m venv --clear "$VENV"
 install || fail "Installing $LOCK into $VENV failed for the reason above; the\
  next make venv starts over."
+case "$LOCK" in
+  *requirements.txt | *tf214*) link_checkout ;;
+esac
 cp "$LOCK" "$STAMP.part"
 mv "$STAMP.part" "$STAMP"

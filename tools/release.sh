@@ -32,7 +32,7 @@ root="$PWD"
 readonly root
 readonly PYTHON="$root/.venv/bin/python"
 # What the build needs; the sdist holds no more.
-readonly SOURCES='tff_adaptive pyproject.toml setup.cfg README.md LICENSE'
+readonly SOURCES='tff_adaptive pyproject.toml setup.cfg setup.py README.md LICENSE'
 
 staging="$(mktemp -d)"
 readonly staging

@@ -28,6 +28,7 @@ _DATA_KEY = b'data'
 # All that a pickled array of numbers is made of.
 _ARRAY_PARTS = {
     ('numpy.core.multiarray', '_reconstruct'),
+    ('numpy._core.multiarray', '_reconstruct'),  # As NumPy 2 writes it.
     ('numpy', 'ndarray'),
     ('numpy', 'dtype'),
     ('_codecs', 'encode'),

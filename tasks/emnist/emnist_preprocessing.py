@@ -235,7 +235,7 @@ def to_autoencoder_pairs(
   Example:
 
     >>> pixels = np.ones([3, 28, 28], np.float32)
-    >>> to_autoencoder_pairs({'pixels': pixels})['y'].max()
+    >>> float(to_autoencoder_pairs({'pixels': pixels})['y'].max())
     0.0
 
   References:

@@ -38,8 +38,8 @@ _LAST_PAGE = f'{_FOLDER}/reproducibility.md'
 # Commands that are run elsewhere, and where, or that take hours.
 _NOT_RUN = {
     'make demo': 'tests/readme_test.py',
-    '.venv/bin/python -m pip install -r requirements-cuda.txt': (
-        'requirements-cuda.txt'
+    ".venv/bin/python -m pip install 'tensorflow[and-cuda]==2.21.0'": (
+        'tests/packaging/lock_test.py'
     ),
     '.venv/bin/python -m tff_adaptive.doctor': (
         'tests/tff_adaptive/doctor_test.py'

@@ -104,6 +104,7 @@ class TrainMnistTest(absltest.TestCase):
     self.assertBetween(int(rows[0]['clients/num_examples']), 40, 88)
 
   @pytest.mark.slow
+  @pytest.mark.published_data
   def test_delta_sgd_reaches_its_accuracy_in_100_rounds(self):
     done = self._run(
         f'--data_dir={data_testing.real_data("mnist")}',

@@ -71,6 +71,7 @@ def _exports(package: pathlib.Path) -> list[str]:
       for node in tree.body
       if isinstance(node, ast.ImportFrom)
       for alias in node.names
+      if not alias.name.startswith('_')
   ]
 
 

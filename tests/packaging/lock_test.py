@@ -16,21 +16,24 @@
 from importlib import metadata
 import pathlib
 import re
+import unittest
 
 from absl.testing import absltest
 from absl.testing import parameterized
 from packaging import requirements
 from packaging import utils
 
-from tff_adaptive import _versions
+from tff_adaptive import _stack
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 _LOCKS = (
-    ('main', 'requirements'),
+    ('current', 'requirements'),
+    ('tf214', 'requirements-tf214'),
     ('check', 'requirements-check'),
     ('docs', 'requirements-docs'),
 )
-_CUDA = 'requirements-cuda.txt'
+_STACKS = (('current', _stack.CURRENT), ('tf214', _stack.TF214))
+_CUDA = 'requirements-tf214-cuda.txt'
 _PIN = re.compile(r'([a-z0-9][a-z0-9.-]*)==([^ ;]+)(?: ; [^\\]+)? \\')
 _HASH = re.compile(r'    --hash=sha256:[0-9a-f]{64}( \\)?')
 
@@ -79,21 +82,32 @@ class LockTest(parameterized.TestCase):
       self.assertIn(package, pins)
       self.assertTrue(requirement.specifier.contains(pins[package]), package)
 
-  def test_overrides_are_locked_and_explained(self):
-    pins = _pins('requirements.txt')
-    for override in _requirements('requirements-overrides.txt'):
-      self.assertTrue(
-          override.specifier.contains(pins[override.name]), override.name
-      )
-    text = (_ROOT / 'requirements-overrides.txt').read_text(encoding='utf-8')
-    for block in text.strip().split('\n\n')[1:]:
-      self.assertStartsWith(block, '# ')
-
-  def test_table_of_the_wheel_equals_the_lock(self):
-    pins = _pins('requirements.txt')
-    for package, version in _versions.LOCKED_PACKAGES.items():
+  @parameterized.named_parameters(*_STACKS)
+  def test_table_of_the_wheel_equals_the_lock(self, stack):
+    pins = _pins(stack.lock)
+    for package, version in stack.packages.items():
       self.assertEqual(version, pins[package], package)
 
+  def test_pythons_are_those_of_the_set_up(self):
+    script = (_ROOT / 'tools/make_venv.sh').read_text(encoding='utf-8')
+    tf214, current = re.findall(" WANTED='(.*)'", script)
+    self.assertEqual(tf214, '{}.{}'.format(*_stack.TF214.pythons[1]))
+    oldest, newest = _stack.CURRENT.pythons
+    self.assertCountEqual(
+        current.split(),
+        [f'3.{minor}' for minor in range(oldest[1], newest[1] + 1)],
+    )
+
+  def test_pages_name_the_locked_tensorflow(self):
+    version = _stack.CURRENT.packages['tensorflow']
+    for name in ('README.md', 'docs/guide/gpu.md'):
+      text = (_ROOT / name).read_text(encoding='utf-8')
+      found = re.findall(r'tensorflow\[and-cuda\]==([\d.]+)', text)
+      self.assertEqual(set(found), {version}, name)
+
+  @unittest.skipUnless(
+      _stack.installed() is _stack.TF214, 'The list is for TensorFlow 2.14.'
+  )
   def test_cuda_is_that_of_tensorflow(self):
     wanted = {}
     for line in metadata.requires('tensorflow'):
@@ -106,11 +120,6 @@ class LockTest(parameterized.TestCase):
     del wanted['tensorrt']  # Nothing here uses it.
     found = {r.name: str(r.specifier) for r in _requirements(_CUDA)}
     self.assertEqual(found, wanted)
-
-  def test_python_of_the_table_is_that_of_the_set_up(self):
-    script = (_ROOT / 'tools/make_venv.sh').read_text(encoding='utf-8')
-    locked = '{}.{}'.format(*_versions.LOCKED_PYTHON)
-    self.assertIn(f"readonly WANTED='{locked}'", script)
 
 
 if __name__ == '__main__':

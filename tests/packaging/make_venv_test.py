@@ -24,7 +24,10 @@ from absl.testing import parameterized
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # What the script uses besides Python.
-_COMMANDS = ('awk', 'cat', 'chmod', 'cmp', 'cp', 'mkdir', 'mv', 'sh')
+_COMMANDS = (
+    *('awk', 'cat', 'chmod', 'cmp', 'cp', 'dirname', 'mkdir', 'mv', 'sed'),
+    'sh',
+)
 
 # A Python that knows its version and the few calls of the script, and writes
 # down what it is called for. `-m venv` copies it into the new environment.
@@ -77,10 +80,10 @@ class MakeVenvTest(parameterized.TestCase):
     )
     path.chmod(0o755)
 
-  def _run(self, **variables):
+  def _run(self, lock='lock.txt', **variables):
     """Returns the finished process of the script."""
     return subprocess.run(
-        [str(_ROOT / 'tools/make_venv.sh'), 'env', 'lock.txt'],
+        [str(_ROOT / 'tools/make_venv.sh'), 'env', lock],
         cwd=self.folder,
         env={'PATH': str(self.bin), **variables},
         capture_output=True,
@@ -103,10 +106,14 @@ class MakeVenvTest(parameterized.TestCase):
     self.assertEmpty(self._calls())
 
   @parameterized.named_parameters(
-      ('python3_11', 'python3.11'), ('python3', 'python3'), ('python', 'python')
+      ('python3_11', 'python3.11', '3.11'),
+      ('python3_12', 'python3.12', '3.12'),
+      ('python3_13', 'python3.13', '3.13'),
+      ('python3', 'python3', '3.13'),
+      ('python', 'python', '3.12'),
   )
-  def test_first_call_installs_what_the_lock_says(self, name):
-    self._add_python(name, '3.11')
+  def test_first_call_installs_what_the_lock_says(self, name, version):
+    self._add_python(name, version)
     process = self._run()
     self.assertEqual(process.returncode, 0, process.stderr)
     self.assertEmpty(process.stderr)
@@ -170,17 +177,41 @@ class MakeVenvTest(parameterized.TestCase):
     self.assertIn('venv', self._calls())
 
   def test_newer_default_python_is_passed_over(self):
-    self._add_python('python3', '3.12')
+    self._add_python('python3', '3.14')
     self._add_python('python', '3.11')
     self.assertEqual(self._run().returncode, 0)
 
-  @parameterized.named_parameters(('newer', '3.12'), ('older', '3.10'))
+  def test_best_python_is_taken(self):
+    for version in ('3.11', '3.13', '3.12'):
+      self._add_python(f'python{version}', version)
+    self._run()
+    self.assertIn("echo '3.12'", (self.folder / 'env/bin/python').read_text())
+
+  def test_python_that_does_not_run_is_passed_over(self):
+    shim = self.bin / 'python3.12'
+    shim.write_text(
+        '#!/bin/sh\necho "python3.12: command not found" >&2\nexit 127\n'
+    )
+    shim.chmod(0o755)
+    self._add_python('python3.13', '3.13')
+    process = self._run()
+    self.assertEqual(process.returncode, 0, process.stderr)
+    self.assertEmpty(process.stderr)
+
+  def test_other_stack_has_a_python_of_its_own(self):
+    self.lock.rename(self.folder / 'tf214.txt')
+    self._add_python('python3.12', '3.12')
+    self._assert_one_sentence(
+        self._run(lock='tf214.txt'), 'Python 3.11 is needed to make env, but '
+    )
+
+  @parameterized.named_parameters(('newer', '3.14'), ('older', '3.10'))
   def test_only_another_python_is_one_sentence(self, version):
     self._add_python('python3', version)
     self._assert_one_sentence(
         self._run(),
-        rf'Python 3\.11 is needed .* python3 is {version}: install it .*'
-        'apt-get install python3.11 ',
+        r'Python 3\.12, 3\.13 or 3\.11 is needed to make env, but python3 is '
+        rf'{version}: install it .*apt-get install python3\.12 ',
     )
 
   def test_no_python_is_one_sentence(self):
@@ -193,8 +224,8 @@ class MakeVenvTest(parameterized.TestCase):
 
   def test_wrong_python_of_the_caller_is_one_sentence(self):
     self._add_python('python3', '3.11')
-    self._add_python('mine', '3.13')
-    self._assert_one_sentence(self._run(PYTHON='mine'), 'but mine is 3.13: ')
+    self._add_python('mine', '3.10')
+    self._assert_one_sentence(self._run(PYTHON='mine'), 'but mine is 3.10: ')
 
   def test_missing_venv_module_is_one_sentence(self):
     self._add_python('python3', '3.11', venv_status=1)

@@ -30,7 +30,7 @@ import pytest
 
 from tests.packaging import wheel_testing
 import tff_adaptive
-from tff_adaptive import _versions
+from tff_adaptive import _stack
 
 _ROOT = wheel_testing.ROOT
 _EXAMPLES = _ROOT / 'docs/examples'
@@ -61,6 +61,13 @@ for module in pkgutil.walk_packages(tff_adaptive.__path__, 'tff_adaptive.'):
 """
 
 # Runs an example as `python FILE` does, and prints whose library it used.
+_IMPORT_TFF_FIRST = """
+import sys
+imported_at_start = 'tff_adaptive' in sys.modules
+import tensorflow_federated as tff
+print(tff.__version__, imported_at_start)
+"""
+
 _RUN_EXAMPLE = """
 import runpy, sys
 runpy.run_path(sys.argv[1], run_name='__main__')
@@ -103,7 +110,12 @@ class WheelTest(absltest.TestCase):
     version = tff_adaptive.__version__
     tops = {name.split('/')[0] for name in self.names}
     self.assertEqual(
-        tops, {'tff_adaptive', f'tff_adaptive-{version}.dist-info'}
+        tops,
+        {
+            'tff_adaptive',
+            'tff_adaptive.pth',
+            f'tff_adaptive-{version}.dist-info',
+        },
     )
 
   def test_holds_every_module(self):
@@ -116,10 +128,10 @@ class WheelTest(absltest.TestCase):
   def test_holds_the_licence(self):
     self.assertTrue(any(name.endswith('/LICENSE') for name in self.names))
 
-  def test_declares_the_pythons_of_tff(self):
+  def test_declares_the_pythons_of_both_stacks(self):
     (declared,) = re.findall('^Requires-Python: (.*)$', self.metadata, re.M)
     pythons = specifiers.SpecifierSet(declared)
-    oldest, newest = _versions.OLDEST_PYTHON, _versions.NEWEST_PYTHON
+    oldest, newest = _stack.TF214.pythons[0], _stack.CURRENT.pythons[1]
     for minor in range(oldest[1] - 1, newest[1] + 2):
       self.assertEqual(
           pythons.contains(f'3.{minor}.0'), oldest[1] <= minor <= newest[1]
@@ -157,6 +169,12 @@ class InstalledWheelTest(parameterized.TestCase):
     file, *modules = result.stdout.splitlines()
     self.assertEqual(file, self._installed_library())
     self.assertIn('tff_adaptive.doctor', modules)
+
+  @pytest.mark.slow
+  def test_tff_can_be_imported_first(self):
+    result = self._run('-c', _IMPORT_TFF_FIRST)
+    self.assertEqual(result.returncode, 0, result.stderr)
+    self.assertEqual(result.stdout.split(), ['0.87.0', 'False'])
 
   @parameterized.parameters('one_line_optimizer.py', 'one_line_runtime.py')
   @pytest.mark.slow

@@ -18,9 +18,10 @@ import pathlib
 from typing import Optional
 import unittest
 
-_ROOT = pathlib.Path(__file__).resolve().parents[2]
+# A small sample of real data, part of the repository; its README says of what.
+SAMPLE = pathlib.Path(__file__).resolve().parents[1] / 'data'
+
 _VARIABLE = 'TFF_ADAPTIVE_DATA'
-# A file of each task's data set, in the folder that --data_dir names.
 _FILES = {
     'mnist': 'mnist.npz',
     'fashion_mnist': 'fashion_mnist.npz',
@@ -36,27 +37,16 @@ _FILES = {
 }
 
 
-def _folder() -> pathlib.Path:
-  named = os.environ.get(_VARIABLE)
-  return pathlib.Path(named or _ROOT.parent / 'shared' / 'data')
-
-
-def find_data_dir(task: str) -> Optional[pathlib.Path]:
-  """Returns the folder of the data sets, if it has that of a task.
-
-  Args:
-    task: The name of the task.
-
-  Returns:
-    The folder: the one that the environment names, or one beside the project.
-    None if there is none, or it has no data for the task.
-  """
-  folder = _folder()
-  return folder if (folder / _FILES[task]).exists() else None
+def _find_data_dir(task: str) -> Optional[pathlib.Path]:
+  """Returns the folder that the environment names, if it has a task's data."""
+  folder = os.environ.get(_VARIABLE)
+  if folder and (pathlib.Path(folder) / _FILES[task]).exists():
+    return pathlib.Path(folder)
+  return None
 
 
 def real_data(task: str) -> pathlib.Path:
-  """Returns the folder of the data sets, or skips the test.
+  """Returns the folder of the complete data sets, or skips the test.
 
   Args:
     task: The name of the task whose data are needed.
@@ -65,12 +55,12 @@ def real_data(task: str) -> pathlib.Path:
     The folder.
 
   Raises:
-    SkipTest: If there are none; says where they were looked for.
+    SkipTest: If `TFF_ADAPTIVE_DATA` names no folder that has them.
   """
-  folder = find_data_dir(task)
+  folder = _find_data_dir(task)
   if folder is None:
     raise unittest.SkipTest(
-        f'{_folder()} has no {_FILES[task]}; {_VARIABLE} names another folder.'
+        f'needs published data: {_VARIABLE} names no folder with {_FILES[task]}'
     )
   return folder
 
@@ -87,5 +77,5 @@ def data_flags(task: str) -> tuple[str, ...]:
   """
   if task not in _FILES:
     return ()
-  folder = find_data_dir(task)
+  folder = _find_data_dir(task)
   return (f'--data_dir={folder}',) if folder else ('--use_synthetic_data',)

@@ -26,7 +26,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import psutil
 
-from tff_adaptive import _versions
+from tff_adaptive import _stack
 from tff_adaptive import doctor
 
 _GIB = 2.0**30
@@ -45,7 +45,7 @@ class DoctorTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
-    self.versions = dict(_versions.LOCKED_PACKAGES)
+    self.versions = dict(_stack.CURRENT.packages)
     self.enter_context(
         mock.patch.object(metadata, 'version', side_effect=self._find_version)
     )
@@ -82,24 +82,33 @@ class DoctorTest(parameterized.TestCase):
     status, out = _run_doctor()
     self.assertEqual(status, 0)
     self.assertEndsWith(out, '\nEverything is in order.\n')
-    for package, version in _versions.LOCKED_PACKAGES.items():
+    self.assertRegex(out, r'stack +current +\(of requirements\.txt\)')
+    for package, version in _stack.CURRENT.packages.items():
       self.assertRegex(out, rf'{package} +{version}')
 
+  @mock.patch.object(sys, 'version_info', (3, 10, 13))
+  def test_environment_of_tensorflow_2_14_is_in_order(self):
+    self.versions = dict(_stack.TF214.packages)
+    status, out = _run_doctor()
+    self.assertEqual(status, 0, out)
+    self.assertRegex(out, r'stack +tf214 +\(of requirements-tf214\.txt\)')
+    self.assertIn('pip install -r requirements-tf214-cuda.txt', out)
+
   @parameterized.named_parameters(
-      (package, package) for package in _versions.LOCKED_PACKAGES
+      (package, package) for package in _stack.CURRENT.packages
   )
   def test_wrong_version_is_named(self, package):
     self.versions[package] = '0.0.1'
-    locked = _versions.LOCKED_PACKAGES[package]
+    locked = _stack.CURRENT.packages[package]
     self._assert_one_problem(
         *_run_doctor(),
         rf'^{package} is version 0\.0\.1, .* {locked}: .*make venv.*'
-        rf'pip install --no-deps {package}=={locked}',
+        rf'pip install --no-deps .*{package}=={locked}',
     )
 
   def test_missing_package_is_named(self):
-    del self.versions['jaxlib']
-    self._assert_one_problem(*_run_doctor(), '^jaxlib is not installed, .*')
+    del self.versions['tf-keras']
+    self._assert_one_problem(*_run_doctor(), '^tf-keras is not installed, .*')
 
   def test_failing_import_of_tff_is_explained(self):
     self.tff.side_effect = AttributeError('no attribute `load`\nsecond line')
@@ -115,18 +124,21 @@ class DoctorTest(parameterized.TestCase):
     self.assertRegex(out, 'GPUs +unknown')
 
   @parameterized.named_parameters(
-      ('too_old', (3, 8)), ('too_new', (3, 12)), ('next_major', (4, 0))
+      ('too_old', (3, 10)), ('too_new', (3, 14)), ('next_major', (4, 0))
   )
   def test_unsupported_python_is_a_problem(self, version):
-    _, problems = doctor._check_python(version)
+    _, problems = doctor._check_python(version, _stack.CURRENT)
     self.assertLen(problems, 1)
     self.assertIn('This is Python {}.{}, but'.format(*version), problems[0])
 
   @parameterized.named_parameters(
-      ('oldest', (3, 9)), ('between', (3, 10)), ('locked', (3, 11))
+      ('oldest', (3, 11), _stack.CURRENT),
+      ('newest', (3, 13), _stack.CURRENT),
+      ('oldest_of_tf214', (3, 9), _stack.TF214),
+      ('newest_of_tf214', (3, 11), _stack.TF214),
   )
-  def test_supported_python_is_fine(self, version):
-    _, problems = doctor._check_python(version)
+  def test_supported_python_is_fine(self, version, stack):
+    _, problems = doctor._check_python(version, stack)
     self.assertEmpty(problems)
 
   @parameterized.named_parameters(

@@ -216,7 +216,7 @@ def check_rate(name: str, value: Any, owner: str) -> None:
   if tf.is_symbolic_tensor(value):
     return
   # What is larger is infinite in a round.
-  if not 0.0 <= _number(name, value, owner) <= tf.float32.max:
+  if not 0.0 <= _number(name, value, owner) <= float(tf.float32.max):
     raise ValueError(
         f'{owner} `{name}` must be finite and not negative, found {value}.'
     )

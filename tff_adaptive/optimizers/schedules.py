@@ -36,7 +36,7 @@ def _check_positive_integer(name: str, value: Any) -> None:
 
 def _check_factor(name: str, value: Any) -> None:
   # What is larger is infinite in a round.
-  if not 0.0 <= value <= tf.float32.max:
+  if not 0.0 <= value <= float(tf.float32.max):
     raise ValueError(
         f'`{name}` must be finite and not negative, found {value}.'
     )

@@ -23,6 +23,7 @@ differ by client, round and step, and are the same whenever the round is.
 from collections.abc import Iterator
 from typing import Any
 
+from google.protobuf import message as message_lib
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -46,7 +47,7 @@ def _messages(message: Any, full_name: str) -> Iterator[Any]:
   for field, value in message.ListFields():
     if field.message_type is None:
       continue
-    for part in value if field.label == field.LABEL_REPEATED else [value]:
+    for part in [value] if isinstance(value, message_lib.Message) else value:
       yield from _messages(part, full_name)
 
 

@@ -203,5 +203,5 @@ def _wrong_type(
   found = 'strings' if array.dtype.kind in 'SU' else array.dtype
   return ValueError(
       f'{where(None)}: feature {name!r} must be of type {dtype.name}, found '
-      f'{found} such as {array.flat[0]!r}; give {wanted}.'
+      f'{found} such as {array.flat[:1].tolist()[0]!r}; give {wanted}.'
   )

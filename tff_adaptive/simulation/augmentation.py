@@ -59,10 +59,10 @@ class Augmentation:
     ...       is_flipped[:, None], examples['x'][:, ::-1], examples['x'])
     ...   return {'x': x}
     >>> flips = Augmentation(flip, {'x': tf.TensorSpec([2], tf.float32)})
-    >>> flips({'x': np.ones([3, 2], np.float32)}, np.random.default_rng())
-    OrderedDict([('x', array([[1., 1.],
+    >>> flips({'x': np.ones([3, 2], np.float32)}, np.random.default_rng())['x']
+    array([[1., 1.],
            [1., 1.],
-           [1., 1.]], dtype=float32))])
+           [1., 1.]], dtype=float32)
   """
 
   fn: AugmentFn = attrs.field(validator=_validators.is_callable)

@@ -162,8 +162,8 @@ def read_examples(
 
   Example:
 
-    >>> read_examples({'y': [3, 4]}, {'y': tf.TensorSpec([], tf.int32)})
-    OrderedDict([('y', array([3, 4], dtype=int32))])
+    >>> read_examples({'y': [3, 4]}, {'y': tf.TensorSpec([], tf.int32)})['y']
+    array([3, 4], dtype=int32)
   """
   features = collections.OrderedDict(features)
   if _is_path(data) and not str(data).endswith(_SQLITE_SUFFIX):

@@ -42,8 +42,8 @@ def as_examples(features: Mapping[str, np.ndarray], owner: str) -> Examples:
 
   Example:
 
-    >>> as_examples({'x': [1.0, 2.0]}, 'The test set')
-    OrderedDict([('x', array([1., 2.]))])
+    >>> as_examples({'x': [1.0, 2.0]}, 'The test set')['x']
+    array([1., 2.])
   """
   if not isinstance(features, Mapping):
     raise TypeError(
@@ -115,8 +115,8 @@ def check_match(
   Example:
 
     >>> spec = {'x': tf.TensorSpec([], tf.float32)}
-    >>> check_match({'x': np.ones([2], np.float32)}, spec, 'a')
-    OrderedDict([('x', array([1., 1.], dtype=float32))])
+    >>> check_match({'x': np.ones([2], np.float32)}, spec, 'a')['x']
+    array([1., 1.], dtype=float32)
   """
   if set(examples) != set(spec):
     raise ValueError(

@@ -85,8 +85,8 @@ def flatten_metrics(
     `evaluation/`.
 
   Example:
-    >>> flatten_metrics({'finalizer': {'update_norm': 0.5}}, {'loss': 1.0})
-    OrderedDict([('update_norm', 0.5), ('evaluation/loss', 1.0)])
+    >>> list(flatten_metrics({'finalizer': {'norm': 0.5}}, {'loss': 1.0}))
+    ['norm', 'evaluation/loss']
   """
   leaves = [
       (path, leaf)

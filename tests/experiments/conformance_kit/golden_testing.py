@@ -13,17 +13,12 @@
 # limitations under the License.
 """Runs for the tests of the conformance kit: a tiny one, those of a file."""
 
-import os
 import pathlib
 
 from experiments import conformance_kit
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-GOLDENS = pathlib.Path(
-    os.environ.get(
-        'TFF_ADAPTIVE_GOLDENS', ROOT.parent / 'shared/spec/goldens.json'
-    )
-)
+GOLDENS = ROOT / 'tests/goldens/goldens.json'
 
 
 def create_tiny_run(**config):
@@ -65,7 +60,7 @@ def create_tiny_run(**config):
 
 
 def name_parameters(problem, names):
-  """Parameters of a test: the runs of the file with these names, if it is here.
+  """Parameters of a test: the runs of the goldens with these names.
 
   Args:
     problem: The name of their problem.
@@ -74,12 +69,10 @@ def name_parameters(problem, names):
   Returns:
     Tuples of name, run and problems.
   """
-  if not GOLDENS.is_file():
-    return []
   runs, problems = conformance_kit.read_goldens(GOLDENS)
   found = {
       run['config']['name']: run
       for run in runs
       if run['config']['problem'] == problem
   }
-  return [(name, found[name], problems) for name in names if name in found]
+  return [(name, found[name], problems) for name in names]

@@ -253,6 +253,7 @@ class LoadCifar10Test(absltest.TestCase):
       cifar10_preprocessing.load_cifar10(self.data_dir)
 
   @pytest.mark.slow
+  @pytest.mark.published_data
   def test_the_real_data(self):
     folder = data_testing.real_data('cifar10')
     train, _ = cifar10_preprocessing.load_cifar10(folder)

@@ -96,6 +96,7 @@ class EmnistPreprocessingTest(parameterized.TestCase):
     self._assert_equal_to_tff(task_name, data, baseline)
 
   @pytest.mark.slow
+  @pytest.mark.published_data
   def test_equals_tff_on_the_real_file(self):
     folder = data_testing.real_data('emnist_cr')
     data = emnist_preprocessing.load_emnist(folder, max_bytes_in_memory=0)

@@ -17,6 +17,7 @@ import tempfile
 
 from absl.testing import absltest
 import numpy as np
+import pytest
 
 from tasks.mnist import mnist_preprocessing
 from tests.tasks import data_testing
@@ -32,6 +33,7 @@ class MnistPreprocessingTest(absltest.TestCase):
       ):
         mnist_preprocessing.load_mnist(folder)
 
+  @pytest.mark.published_data
   def test_the_real_data(self):
     folder = data_testing.real_data('mnist')
     train, test = mnist_preprocessing.load_mnist(folder)

@@ -137,10 +137,14 @@ class ShakespeareTasksTest(parameterized.TestCase):
     self.assertEqual(metrics['num_tokens'], counted)
 
   @pytest.mark.slow
+  @pytest.mark.published_data
   def test_the_real_data(self):
     folder = data_testing.real_data('shakespeare')
     shakespeare = shakespeare_tasks.create_shakespeare_task(folder, seed=1)
     self.assertLen(shakespeare.train_data.client_ids, 715)
+    train, test = shakespeare_preprocessing.load_shakespeare(folder)
+    self.assertEqual(train.total_examples, 16_068)
+    self.assertEqual(test.total_examples, 2_356)
     self.assertEqual(shakespeare.train_data.total_examples, 37_784)
     self.assertEqual(np.sum(shakespeare.train_data.values['y'] != 0), 2_353_667)
     self.assertEqual(shakespeare.central_test['x'].shape, (5_490, 80))

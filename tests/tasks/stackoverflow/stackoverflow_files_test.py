@@ -118,7 +118,7 @@ class CountsTest(parameterized.TestCase):
         load(self.data_dir)
 
   def test_real_counts_are_those_that_tff_reads(self):
-    folder = data_testing.real_data('stackoverflow_lr')
+    folder = data_testing.SAMPLE
     counts = folder / 'tff' / 'datasets'
 
     def get_file(name, **kwargs):

@@ -242,6 +242,7 @@ class StackOverflowTasksTest(parameterized.TestCase):
       self.assertTrue(np.all(np.isfinite(new)))
 
   @pytest.mark.slow
+  @pytest.mark.published_data
   def test_the_real_data(self):
     folder = data_testing.real_data('stackoverflow_nwp')
     made = stackoverflow.create_stackoverflow_nwp_task(folder, seed=1)

@@ -18,7 +18,6 @@ from unittest import mock
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
-import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -113,9 +112,8 @@ class BagsOfWordsTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, sentence):
       tag_prediction_preprocessing.WordLists(**{**arguments, **change})
 
-  @pytest.mark.slow
   def test_real_data_equal_the_preprocessing_of_tff(self):
-    folder = data_testing.real_data('stackoverflow_lr')
+    folder = data_testing.SAMPLE
     words = stackoverflow_files.load_word_vocabulary(folder)
     tags = stackoverflow_files.load_tag_vocabulary(folder)
     clients = stackoverflow_files.load_stackoverflow(

@@ -215,6 +215,7 @@ class TextFilesTest(parameterized.TestCase):
     self._assert_refused('test.csv could not be read .*utf-8')
 
   @pytest.mark.slow
+  @pytest.mark.published_data
   def test_both_forms_of_the_real_data_are_one(self):
     folder = data_testing.real_data('ag_news')
     (self.data_dir / 'tfds').symlink_to(folder / 'tfds')

@@ -1,0 +1,256 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests that TFF can be imported on both stacks, in any order."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import types
+from unittest import mock
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import pytest
+
+from tff_adaptive import _stack
+
+_IS_CURRENT = _stack.installed() is _stack.CURRENT
+_on_current = absltest.skipUnless(
+    _IS_CURRENT, 'TensorFlow 2.14 has Keras 2 and uses the real JAX.'
+)
+
+_SHOW_KERAS = """
+import tensorflow_federated as tff
+from tensorflow.keras import layers
+import tensorflow as tf
+same = layers.Dense is tf.keras.layers.Dense
+print(tff.__version__, same, issubclass(tf.optimizers.SGD, object))
+model = tf.keras.Sequential([layers.Dense(1, input_shape=(2,))])
+spec = (tf.TensorSpec([None, 2]), tf.TensorSpec([None, 1]))
+loss = tf.keras.losses.MeanSquaredError()
+tff.learning.models.from_keras_model(model, loss=loss, input_spec=spec)
+"""
+_CHILDREN = """
+import multiprocessing
+
+def show(queue):
+  import tensorflow_federated as tff
+  queue.put(tff.__version__)
+
+if __name__ == '__main__':
+  for method in ('fork', 'spawn'):
+    context = multiprocessing.get_context(method)
+    queue = context.Queue()
+    process = context.Process(target=show, args=(queue,))
+    process.start()
+    print(queue.get(timeout=300))
+    process.join()
+"""
+_JAX = """
+import sys
+import types
+sys.modules['jax'] = types.ModuleType('jax')  # The user's own.
+import numpy as np
+import tensorflow_federated as tff
+print(sys.modules['jax'].__spec__, 'jax.lib' in sys.modules)
+try:
+  tff.jax.computation(np.int32)(lambda x: x)
+except ImportError as error:
+  print(error)
+"""
+
+
+def _run(code: str, **environment: str) -> subprocess.CompletedProcess:
+  """Runs a program in a new interpreter, away from the checkout."""
+  with tempfile.TemporaryDirectory() as folder:
+    program = pathlib.Path(folder) / 'program.py'
+    program.write_text(code, encoding='utf-8')
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ('PYTHONPATH', 'TF_USE_LEGACY_KERAS', 'KERAS_BACKEND')
+    }
+    return subprocess.run(
+        [sys.executable, str(program)],
+        cwd=folder,
+        env={**inherited, 'TF_CPP_MIN_LOG_LEVEL': '3', **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+
+
+class FinderTest(absltest.TestCase):
+
+  def test_other_modules_are_left_alone(self):
+    for name in ('json', 'tensorflow.keras', 'tensorflow_federated.python'):
+      self.assertIsNone(_stack.find_spec(name))
+
+  def test_is_installed_once(self):
+    before = list(sys.meta_path)
+    _stack.install()
+    self.assertEqual(sys.meta_path, before)
+    finders = [f for f in before if isinstance(f, _stack._Finder)]
+    self.assertLen(finders, 1)
+
+  def test_hook_of_the_environment_finds_the_same(self):
+    hook = pathlib.Path(_stack.__file__).with_name('_import_hook.pth')
+    line = hook.read_text(encoding='ascii')
+    self.assertStartsWith(line, 'import ')  # Or `site` takes it for a path.
+    self.assertEqual(line.count('\n'), 1)
+    with mock.patch.object(sys, 'meta_path', []):
+      exec(line, {})  # pylint: disable=exec-used
+      (finder,) = sys.meta_path
+    self.assertIsNone(finder.find_spec('json'))
+    spec = finder.find_spec('tensorflow_federated')
+    self.assertIsInstance(spec.loader, _stack._TffLoader)
+
+
+class KerasChoiceTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.enter_context(mock.patch.dict(os.environ))
+    for name in ('TF_USE_LEGACY_KERAS', 'KERAS_BACKEND'):
+      os.environ.pop(name, None)
+
+  @parameterized.parameters({}, {'TF_USE_LEGACY_KERAS': 'True'})
+  def test_keras_2_is_fine(self, **environment):
+    os.environ.update(environment)
+    _stack._check_keras()
+
+  @parameterized.named_parameters(
+      (
+          'variable',
+          {'TF_USE_LEGACY_KERAS': '0'},
+          'but TF_USE_LEGACY_KERAS=0 selects Keras 3. Unset '
+          'TF_USE_LEGACY_KERAS, or set it to 1.$',
+      ),
+      (
+          'backend',
+          {'KERAS_BACKEND': 'jax'},
+          'but KERAS_BACKEND=jax selects a backend of Keras 3. Unset '
+          'KERAS_BACKEND, or set it to tensorflow.$',
+      ),
+  )
+  def test_environment_that_selects_keras_3_raises(self, environment, regex):
+    os.environ.update(environment)
+    with self.assertRaisesRegex(ImportError, f'^TFF needs Keras 2 .*{regex}'):
+      _stack._check_keras()
+
+  @parameterized.parameters('keras', 'optimizers')
+  def test_keras_3_that_was_used_raises(self, part):
+    tf, used = types.ModuleType('tensorflow'), types.ModuleType(part)
+    used.__file__ = f'/site-packages/keras/_tf_keras/keras/{part}/__init__.py'
+    setattr(tf, part, used)
+    with (
+        mock.patch.dict(sys.modules, {'tensorflow': tf}),
+        self.assertRaisesRegex(ImportError, 'loaded Keras 3 already.* before'),
+    ):
+      _stack._check_keras()
+
+
+class EarlyMessagesTest(absltest.TestCase):
+
+  def test_messages_of_level_info_are_dropped(self):
+    code = (
+        'import os\n'
+        'from tff_adaptive import _stack\n'
+        'with _stack._without_early_messages():\n'
+        '  os.write(2, b"WARNING: All log messages before absl::InitializeLog()'
+        ' is called are written to STDERR\\n")\n'
+        '  os.write(2, b"I0000 00:00:1795.24 5861 port.cc:153] oneDNN\\n")\n'
+        '  os.write(2, b"E0000 00:00:1795.25 5861 port.cc:154] kept\\n")\n'
+        'os.write(2, b"I0000 00:00:1795.26 5861 port.cc:155] later\\n")\n'
+    )
+    result = _run(code)
+    self.assertEqual(result.returncode, 0, result.stderr)
+    lines = result.stderr.splitlines()
+    self.assertLen(lines, 2)
+    self.assertEndsWith(lines[0], 'kept')
+    self.assertEndsWith(lines[1], 'later')
+
+
+class StandInsTest(absltest.TestCase):
+
+  def test_what_was_there_comes_back(self):
+    jax = types.ModuleType('jax')
+    with mock.patch.dict(sys.modules, {'jax': jax}):
+      with _stack._jax_stand_ins():
+        self.assertIsNot(sys.modules['jax'], jax)
+      self.assertIs(sys.modules['jax'], jax)
+      self.assertNotIn('jax.tree_util', sys.modules)
+
+  def test_use_is_an_error_that_says_why(self):
+    modules = _stack._create_stand_ins()
+    self.assertTrue(issubclass(modules['jax'].ShapeDtypeStruct, object))
+    for use in (
+        lambda: modules['jax'].ShapeDtypeStruct((), 'int32'),
+        lambda: modules['jax'].jit,
+        lambda: modules['jax'].config,
+        lambda: modules['jax'].tree_util.tree_flatten,
+    ):
+      with self.assertRaisesRegex(ImportError, 'TFF 0.87 supports JAX up to'):
+        use()
+
+
+@pytest.mark.slow
+class NewInterpreterTest(parameterized.TestCase):
+  """Programs in the environment that the tests run in."""
+
+  @parameterized.named_parameters(
+      ('tff_first', ''),
+      ('library_first', 'import tff_adaptive'),
+      ('tensorflow_first', 'import tensorflow as tf'),
+      ('keras_by_name_first', 'from tensorflow import keras'),
+  )
+  def test_any_order_of_imports(self, first):
+    result = _run(first + _SHOW_KERAS)
+    self.assertEqual(result.returncode, 0, result.stderr)
+    self.assertEqual(result.stdout.split(), ['0.87.0', 'True', 'True'])
+
+  def test_children(self):
+    result = _run(_CHILDREN)
+    self.assertEqual(result.returncode, 0, result.stderr)
+    self.assertEqual(result.stdout.split(), ['0.87.0'] * 2)
+
+  @_on_current
+  def test_only_tff_sees_the_stand_in_for_jax(self):
+    result = _run(_JAX)
+    self.assertEqual(result.returncode, 0, result.stderr)
+    kept, error = result.stdout.splitlines()
+    self.assertEqual(kept, 'None False')
+    self.assertStartsWith(error, 'TFF 0.87 supports JAX up to release 0.4 only')
+
+  @parameterized.named_parameters(
+      ('used', 'import tensorflow as tf; tf.keras.Model', {}),
+      ('imported', 'from tensorflow.keras import layers', {}),
+      ('variable', '', {'TF_USE_LEGACY_KERAS': '0'}),
+      ('backend', '', {'KERAS_BACKEND': 'jax'}),
+  )
+  @_on_current
+  def test_keras_3_is_one_sentence(self, first, environment):
+    result = _run(f'{first}\nimport tensorflow_federated', **environment)
+    self.assertEqual(result.returncode, 1)
+    last = result.stderr.splitlines()[-1]
+    self.assertStartsWith(last, 'ImportError: TFF needs Keras 2 (the package ')
+    self.assertEndsWith(last, '.')
+    self.assertEmpty(result.stdout)
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,375 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The two software stacks, and what makes TFF 0.87 import on the newer one.
+
+TFF 0.87.0 was released for TensorFlow 2.14. Its wheel is pure Python beside one
+static executable, so it also runs on TensorFlow 2.21 once four obstacles are
+out of the way. While `tensorflow_federated` is imported:
+
+*   `tf.keras` is Keras 2, from the package `tf_keras`;
+*   `tensorflow_privacy` is loaded without its estimators, which need a package
+    that no longer exists;
+*   `jax` is a stand-in: the releases that TFF was written for abort the process
+    beside TensorFlow 2.21, and only `tff.jax` uses it;
+*   the check of `python_requires` is pip's alone, not the interpreter's.
+
+`install` puts a finder on `sys.meta_path`, which acts when TFF is imported.
+`import tff_adaptive` calls it; `_import_hook.pth`, which the wheel and `make
+venv` put into `site-packages`, does the same for programs that import TFF
+first. Nothing here imports TensorFlow before TFF is imported.
+
+The finder also keeps TensorFlow 2.21 as silent at its import as
+`TF_CPP_MIN_LOG_LEVEL` asks it to be.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+import contextlib
+import importlib
+from importlib import machinery
+from importlib import util
+import os
+import random
+import re
+import sys
+import tempfile
+import types
+from typing import Any, NamedTuple, Optional
+
+
+class Stack(NamedTuple):
+  """Versions that work together; a test compares them with the lock.
+
+  Attributes:
+    name: The name that `make test STACK=` takes.
+    lock: The file that holds all versions.
+    pythons: The oldest and the newest Python, as (major, minor).
+    packages: The versions of the packages on which numbers depend.
+  """
+
+  name: str
+  lock: str
+  pythons: tuple[tuple[int, int], tuple[int, int]]
+  packages: Mapping[str, str]
+
+
+CURRENT = Stack(
+    name='current',
+    lock='requirements.txt',
+    pythons=((3, 11), (3, 13)),
+    packages={
+        'tensorflow': '2.21.0',
+        'tensorflow-federated': '0.87.0',
+        'tf-keras': '2.21.0',
+        'numpy': '2.4.6',
+    },
+)
+TF214 = Stack(
+    name='tf214',
+    lock='requirements-tf214.txt',
+    pythons=((3, 9), (3, 11)),
+    packages={
+        'tensorflow': '2.14.1',
+        'tensorflow-federated': '0.87.0',
+        'keras': '2.14.0',
+        'jax': '0.4.20',
+        'jaxlib': '0.4.20',
+        'numpy': '1.25.2',
+    },
+)
+
+_TFF = 'tensorflow_federated'
+_LEGACY_KERAS = 'TF_USE_LEGACY_KERAS'
+_KERAS_BACKEND = 'KERAS_BACKEND'
+# The values that TensorFlow takes for yes.
+_TRUE = ('true', 'True', '1')
+_LOG_LEVEL = 'TF_CPP_MIN_LOG_LEVEL'
+# Of level INFO, and the line that TensorFlow puts before them.
+_EARLY_MESSAGE = re.compile(
+    rb'I\d{4} [\d:.]+ |WARNING: All log messages before absl::InitializeLog'
+)
+_KERAS_PARTS = ('initializers', 'keras', 'losses', 'metrics', 'optimizers')
+# The names that TFF takes from `tensorflow_privacy`, by module.
+_DP_QUERIES = {
+    'discrete_gaussian_query': ['DiscreteGaussianSumQuery'],
+    'distributed_discrete_gaussian_query': [
+        'DistributedDiscreteGaussianSumQuery'
+    ],
+    'distributed_skellam_query': ['DistributedSkellamSumQuery'],
+    'dp_query': ['DPQuery', 'SumAggregationDPQuery'],
+    'gaussian_query': ['GaussianSumQuery'],
+    'nested_query': ['NestedQuery'],
+    'no_privacy_query': ['NoPrivacyAverageQuery', 'NoPrivacySumQuery'],
+    'normalized_query': ['NormalizedQuery'],
+    'quantile_adaptive_clip_sum_query': ['QuantileAdaptiveClipSumQuery'],
+    'quantile_adaptive_clip_tree_query': ['QAdaClipTreeResSumQuery'],
+    'quantile_estimator_query': [
+        'NoPrivacyQuantileEstimatorQuery',
+        'QuantileEstimatorQuery',
+    ],
+    'restart_query': ['RestartQuery'],
+    'tree_aggregation_query': [
+        'TreeCumulativeSumQuery',
+        'TreeResidualSumQuery',
+    ],
+    'tree_range_query': ['TreeRangeSumQuery'],
+}
+_NO_JAX = (
+    'TFF 0.87 supports JAX up to release 0.4 only, which cannot be loaded'
+    ' beside TensorFlow 2.21: use tff.tensorflow.computation, or the'
+    f' environment of {TF214.lock}.'
+)
+
+
+def installed() -> Stack:
+  """Returns the stack to which the installed TensorFlow belongs."""
+  from importlib import metadata  # pylint: disable=g-import-not-at-top  # Slow.
+
+  try:
+    version = metadata.version('tensorflow')
+  except metadata.PackageNotFoundError:
+    return CURRENT
+  return TF214 if version.startswith('2.14.') else CURRENT
+
+
+def install() -> None:
+  """Makes `import tensorflow_federated` work in this process, once."""
+  if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+    sys.meta_path.insert(0, _Finder())
+  if 'tensorflow' not in sys.modules:
+    os.environ.setdefault(_LEGACY_KERAS, '1')
+
+
+def find_spec(
+    name: str, path: Optional[Sequence[str]] = None, target: Any = None
+) -> Optional[machinery.ModuleSpec]:
+  """Finds TFF and TensorFlow, with loaders that prepare their import.
+
+  Args:
+    name: The name of a module.
+    path: Where to look for it.
+    target: Not used.
+
+  Returns:
+    How to load it, or None for any other module, and where it is not installed.
+  """
+  del target
+  if name not in _LOADERS:
+    return None
+  spec = machinery.PathFinder.find_spec(name, path)
+  if spec is not None and isinstance(spec.loader, machinery.SourceFileLoader):
+    spec.loader = _LOADERS[name](spec.loader.name, spec.loader.path)
+  return spec
+
+
+class _Finder:
+  """`find_spec`, in the form that `sys.meta_path` holds."""
+
+  find_spec = staticmethod(find_spec)
+
+
+class _TffLoader(machinery.SourceFileLoader):
+  """Loads TFF as usual, in surroundings that it can be imported in."""
+
+  def exec_module(self, module: types.ModuleType) -> None:
+    if installed() is TF214:
+      super().exec_module(module)
+      return
+    _check_keras()
+    os.environ.setdefault(_LEGACY_KERAS, '1')
+    _route_keras(importlib.import_module('tensorflow'))
+    _import_privacy()
+    with _jax_stand_ins():
+      super().exec_module(module)
+    _allow_round_floats()
+
+
+class _TensorFlowLoader(machinery.SourceFileLoader):
+  """Loads TensorFlow, without messages that the user has switched off."""
+
+  def exec_module(self, module: types.ModuleType) -> None:
+    if os.environ.get(_LOG_LEVEL, '0') == '0':
+      super().exec_module(module)
+      return
+    with _without_early_messages():
+      super().exec_module(module)
+
+
+_LOADERS = {_TFF: _TffLoader, 'tensorflow': _TensorFlowLoader}
+
+
+@contextlib.contextmanager
+def _without_early_messages() -> Iterator[None]:
+  """Drops what TensorFlow says before it reads `TF_CPP_MIN_LOG_LEVEL`.
+
+  C++ writes it, so that the file descriptor has to be redirected. All other
+  lines are printed in the end.
+  """
+  try:
+    stderr = os.dup(2)
+  except OSError:  # There is none.
+    yield
+    return
+  with tempfile.TemporaryFile() as file:
+    os.dup2(file.fileno(), 2)
+    try:
+      yield
+    finally:
+      sys.stderr.flush()
+      os.dup2(stderr, 2)
+      file.seek(0)
+      for line in file:
+        if not _EARLY_MESSAGE.match(line):
+          os.write(stderr, line)
+      os.close(stderr)
+
+
+def _check_keras() -> None:
+  """Raises if the environment, or the program so far, has chosen Keras 3."""
+  legacy = os.environ.get(_LEGACY_KERAS, '1')
+  backend = os.environ.get(_KERAS_BACKEND, 'tensorflow')
+  if legacy not in _TRUE:
+    found = f'{_LEGACY_KERAS}={legacy} selects Keras 3'
+    mend = f'Unset {_LEGACY_KERAS}, or set it to 1'
+  elif backend != 'tensorflow':
+    found = f'{_KERAS_BACKEND}={backend} selects a backend of Keras 3'
+    mend = f'Unset {_KERAS_BACKEND}, or set it to tensorflow'
+  elif _has_keras_3():
+    found = 'this program has loaded Keras 3 already, as `tf.keras`'
+    mend = (
+        'Import tff_adaptive or tensorflow_federated before `tf.keras` is used,'
+        f' or set {_LEGACY_KERAS}=1 before TensorFlow is imported'
+    )
+  else:
+    return
+  raise ImportError(
+      f'TFF needs Keras 2 (the package tf-keras), but {found}. {mend}.'
+  )
+
+
+def _has_keras_3() -> bool:
+  """Whether a part of TensorFlow that Keras provides has come from Keras 3.
+
+  Until its first use such a part is a loader, which then puts the module in its
+  own place. `import tensorflow.keras` loads another copy of the module.
+  """
+  parts = vars(sys.modules.get('tensorflow', types))
+  modules = [parts.get(name) for name in _KERAS_PARTS]
+  modules.append(sys.modules.get('tensorflow.keras'))
+  folder = os.path.join('', 'keras', '_tf_keras', '')
+  return any(
+      folder in (vars(module).get('__file__') or '')
+      for module in modules
+      if module is not None
+  )
+
+
+def _route_keras(tf: types.ModuleType) -> None:
+  """Lets `import tensorflow.keras` find Keras 2, as `tf.keras` does.
+
+  TensorFlow reads the variable when it is imported itself, and that may have
+  been before this module could set it.
+  """
+  keras = util.find_spec('tf_keras.api._v2')
+  if keras is None or not keras.submodule_search_locations:
+    raise ImportError(
+        'TFF needs Keras 2, which TensorFlow no longer contains: pip install'
+        f' --no-deps tf-keras~={tf.__version__}'
+    )
+  (folder,) = keras.submodule_search_locations
+  if folder not in tf.__path__:
+    tf.__path__.insert(0, folder)
+
+
+def _import_privacy() -> None:
+  """Imports `tensorflow_privacy` with those of its names that TFF uses."""
+  if 'tensorflow_privacy' in sys.modules:
+    return
+  sys.skip_tf_privacy_import = True  # type: ignore[attr-defined]
+  try:
+    package = importlib.import_module('tensorflow_privacy')
+  finally:
+    del sys.skip_tf_privacy_import  # type: ignore[attr-defined]
+  for name, classes in _DP_QUERIES.items():
+    module = importlib.import_module(
+        f'{package.__name__}.privacy.dp_query.{name}'
+    )
+    for class_name in classes:
+      setattr(package, class_name, getattr(module, class_name))
+    if name == 'restart_query':
+      setattr(package, name, module)
+
+
+def _allow_round_floats() -> None:
+  """Lets TFF's models for EMNIST and MNIST call `random.randint(1, 1e9)`.
+
+  Python 3.12 wants integers there.
+  """
+  integers = types.SimpleNamespace(
+      randint=lambda low, high: random.randint(int(low), int(high))
+  )
+  for name in ('baselines.emnist.emnist_models', 'models.mnist'):
+    module = sys.modules.get(f'{_TFF}.python.simulation.{name}')
+    if module is not None:
+      setattr(module, 'random', integers)
+
+
+class _Unavailable:
+  """A class of JAX: it can be inherited from and named, not used."""
+
+  def __init__(self, *args, **kwargs):
+    raise ImportError(_NO_JAX)
+
+
+class _StandIn(types.ModuleType):
+  """A module of JAX of which every other attribute is an error."""
+
+  def __getattr__(self, name: str):
+    if name.startswith('__'):  # Of the import system, and of `inspect`.
+      raise AttributeError(name)
+    raise ImportError(_NO_JAX)
+
+
+def _create_stand_ins() -> dict[str, types.ModuleType]:
+  """Returns the modules of JAX that TFF imports, with what it names at once."""
+  names = ('jax', 'jax.lib', 'jax.lib.xla_client', 'jax.tree_util')
+  modules = {name: _StandIn(name) for name in names}
+  for name, module in modules.items():
+    parent, _, child = name.rpartition('.')
+    if parent:
+      setattr(modules[parent], child, module)
+  for name in ('Shape', 'XlaComputation'):
+    setattr(modules['jax.lib.xla_client'], name, _Unavailable)
+  setattr(modules['jax'], 'ShapeDtypeStruct', _Unavailable)
+  tree_util = modules['jax.tree_util']
+  setattr(tree_util, 'register_pytree_node', lambda *args: None)
+  setattr(tree_util, 'register_pytree_node_class', lambda cls: cls)
+  return modules
+
+
+@contextlib.contextmanager
+def _jax_stand_ins() -> Iterator[None]:
+  """Puts stand-ins in the place of JAX, and afterwards what was there.
+
+  TFF's modules keep the stand-ins; to all others JAX is what it was.
+  """
+  stand_ins = _create_stand_ins()
+  before = {name: sys.modules.pop(name, None) for name in stand_ins}
+  sys.modules.update(stand_ins)
+  try:
+    yield
+  finally:
+    for name, module in before.items():
+      del sys.modules[name]
+      if module is not None:
+        sys.modules[name] = module
