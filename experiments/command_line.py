@@ -30,6 +30,7 @@ from absl import app
 from absl import flags
 
 from experiments import flag_errors
+from tff_adaptive import _stack
 
 _OUR_PACKAGES = ('experiments', 'tasks', 'tff_adaptive')
 _EXIT_ENVIRONMENT = 1
@@ -208,6 +209,7 @@ def prepare_libraries():
 
   What the environment says already stays.
   """
+  _stack.install()
   os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
   # Faster convolutions, also on the CPUs where it is not TensorFlow's default.
   os.environ.setdefault('TF_ENABLE_ONEDNN_OPTS', '1')

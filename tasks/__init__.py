@@ -12,3 +12,8 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """Learning tasks, one package a data set."""
+
+from tff_adaptive import _stack
+
+# Modules of this package use `tf.keras`, and some of them import no TFF.
+_stack.install()

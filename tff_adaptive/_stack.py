@@ -22,7 +22,8 @@ out of the way. While `tensorflow_federated` is imported:
     that no longer exists;
 *   `jax` is a stand-in: the releases that TFF was written for abort the process
     beside TensorFlow 2.21, and only `tff.jax` uses it;
-*   the check of `python_requires` is pip's alone, not the interpreter's.
+*   two of TFF's models may call `random.randint` with floats, which Python 3.12
+    no longer allows.
 
 `install` puts a finder on `sys.meta_path`, which acts when TFF is imported.
 `import tff_adaptive` calls it; `_import_hook.pth`, which the wheel and `make
@@ -295,6 +296,10 @@ def _import_privacy() -> None:
   """Imports `tensorflow_privacy` with those of its names that TFF uses."""
   if 'tensorflow_privacy' in sys.modules:
     return
+  if util.find_spec('distutils') is None:
+    # TensorFlow Probability imports it. Python 3.12 left it to setuptools,
+    # which provides it by itself, unless installed after Python had started.
+    importlib.import_module('setuptools')
   sys.skip_tf_privacy_import = True  # type: ignore[attr-defined]
   try:
     package = importlib.import_module('tensorflow_privacy')
@@ -343,7 +348,9 @@ class _StandIn(types.ModuleType):
 def _create_stand_ins() -> dict[str, types.ModuleType]:
   """Returns the modules of JAX that TFF imports, with what it names at once."""
   names = ('jax', 'jax.lib', 'jax.lib.xla_client', 'jax.tree_util')
-  modules = {name: _StandIn(name) for name in names}
+  modules: dict[str, types.ModuleType] = {
+      name: _StandIn(name) for name in names
+  }
   for name, module in modules.items():
     parent, _, child = name.rpartition('.')
     if parent:

@@ -101,7 +101,7 @@ def iterate(
 
 _OURS = 'tff_adaptive'
 _TFF = 'TFF 0.87'
-_KERAS = 'Keras 2.14'
+_KERAS = 'Keras 2'
 _FLOWER = 'flwr/server/strategy'
 _OPTAX = 'optax/_src/transform.py'
 

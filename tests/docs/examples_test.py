@@ -17,10 +17,12 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 from typing import NamedTuple
+from unittest import mock
 import uuid
 
 from absl.testing import absltest
@@ -29,6 +31,8 @@ import pytest
 
 from tests import page_testing
 from tests.docs import notebook_runner
+from tests.packaging import wheel_testing
+from tff_adaptive import _stack
 
 _FOLDER = pathlib.Path(__file__).resolve().parents[2] / 'docs/examples'
 _NOTEBOOK = _FOLDER / 'first_steps.ipynb'
@@ -254,6 +258,59 @@ class NotebookTest(absltest.TestCase):
           _NUMBER.findall(result['text']), _NUMBER.findall(text)
       ):
         self.assertAlmostEqual(float(new), float(old), delta=0.1)
+
+
+class ColabNotebookTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.folder = pathlib.Path(
+        self.enter_context(tempfile.TemporaryDirectory())
+    )
+
+  def _new_environment(self):
+    """Makes an environment with nothing but pip, and returns its Python."""
+    python = self.folder / 'venv/bin/python'
+    subprocess.run(
+        [sys.executable, '-m', 'venv', str(self.folder / 'venv')], check=True
+    )
+    command = [str(python), '-m', 'pip', 'download', '-q', '--no-deps', 'six']
+    done = subprocess.run(command, cwd=self.folder, check=False)
+    if done.returncode:
+      raise absltest.SkipTest('No package index can be reached.')
+    return python
+
+  @pytest.mark.slow
+  @absltest.skipIf(
+      sys.version_info < (3, 11) or _stack.installed() is _stack.TF214,
+      'The notebook installs the current stack.',
+  )
+  def test_installs_and_trains_in_a_new_environment(self):
+    python = self._new_environment()
+    wheels = self.folder / 'wheels'
+    wheels.mkdir()
+    wheel_testing.build_wheel(wheels)
+    notebook = shutil.copy(_FOLDER / 'colab.ipynb', self.folder)
+    runner = shutil.copy(notebook_runner.__file__, self.folder)
+    with mock.patch.dict(os.environ):
+      # As if the release were in the index.
+      links = os.environ.get('PIP_FIND_LINKS', '')
+      os.environ['PIP_FIND_LINKS'] = f'{links} {wheels}'
+      result = wheel_testing.run(python, runner, notebook, cwd=self.folder)
+    self.assertEqual(result.returncode, 0, result.stderr)
+    _, trained = json.loads(result.stdout.splitlines()[-1])
+    self.assertEqual(trained['pictures'], 1)
+    accuracy = re.fullmatch(
+        r'test accuracy after 100 rounds: (0\.\d\d)\n', trained['text']
+    )
+    self.assertIsNotNone(accuracy, trained['text'])
+    self.assertGreater(float(accuracy[1]), 0.9)
+
+  def test_is_stored_without_outputs_and_names_no_machine(self):
+    text = (_FOLDER / 'colab.ipynb').read_text(encoding='utf-8')
+    for cell in notebook_runner.read_code(_FOLDER / 'colab.ipynb'):
+      self.assertEmpty(cell['outputs'])
+    self.assertNotRegex(text, r'/(home|root|tmp|Users)/')
 
 
 if __name__ == '__main__':

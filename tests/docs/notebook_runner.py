@@ -16,15 +16,20 @@
   python tests/docs/notebook_runner.py NOTEBOOK
 
 prints a JSON list of what each code cell gives: its text and how many pictures.
-The cells are plain Python; of IPython they may use `display.Image`.
+The cells are plain Python; of IPython they may use `display.Image`, and lines
+that begin with `%pip`.
 """
 
 import ast
 import contextlib
+import importlib
+from importlib import util
 import io
 import json
 import os
 import pathlib
+import shlex
+import subprocess
 import sys
 import types
 from typing import Any
@@ -53,12 +58,18 @@ class _Pictures:
   """Counts what `plt.show()` shows."""
 
   def __init__(self):
+    self.count = 0
+    self._is_attached = False
+
+  def attach(self):
+    """Takes the place of `plt.show`, once matplotlib is installed."""
+    if self._is_attached or util.find_spec('matplotlib') is None:
+      return
+    self._is_attached = True
     import matplotlib  # pylint: disable=g-import-not-at-top
 
     matplotlib.use('Agg')
     from matplotlib import pyplot  # pylint: disable=g-import-not-at-top
-
-    self.count = 0
 
     def show():
       for number in pyplot.get_fignums():
@@ -86,9 +97,25 @@ def read_code(notebook: pathlib.Path) -> list[dict[str, Any]]:
   ]
 
 
+def _install(source: str) -> str:
+  """Runs the lines that begin with `%pip`, and returns the others."""
+  others = []
+  for line in source.splitlines(keepends=True):
+    if line.startswith('%pip '):
+      command = [sys.executable, '-m', *shlex.split(line[1:])]
+      subprocess.run(command, check=True, stdout=sys.stderr)
+    else:
+      others.append(line)
+  importlib.invalidate_caches()
+  return ''.join(others)
+
+
 def _run_cell(source: str, name: str, namespace: dict[str, Any]) -> Any:
   """Runs a cell and returns the value of its last line, if it has one."""
+  source = _install(source)
   tree = ast.parse(source, name)
+  if not tree.body:
+    return None
   last = tree.body[-1]
   if not isinstance(last, ast.Expr) or source.rstrip().endswith(';'):
     exec(compile(tree, name, 'exec'), namespace)  # pylint: disable=exec-used
@@ -115,6 +142,7 @@ def run(notebook: pathlib.Path) -> list[dict[str, Any]]:
   results = []
   for number, cell in enumerate(read_code(notebook)):
     text = io.StringIO()
+    pictures.attach()
     before = pictures.count
     with contextlib.redirect_stdout(text):
       value = _run_cell(cell['source'], f'cell {number}', namespace)

@@ -74,12 +74,7 @@ def make_environment(folder: pathlib.Path) -> pathlib.Path:
       [sys.executable, '-m', 'venv', '--without-pip', str(folder)], check=True
   )
   (site,) = folder.glob('lib/python*/site-packages')
-  # The .pth files of that folder are not read: setuptools' own, which brings
-  # distutils back, has to be named.
-  (site / 'lock.pth').write_text(
-      sysconfig.get_path('purelib')
-      + '\nimport _distutils_hack; _distutils_hack.add_shim()\n'
-  )
+  (site / 'lock.pth').write_text(sysconfig.get_path('purelib') + '\n')
   return folder / 'bin/python'
 
 

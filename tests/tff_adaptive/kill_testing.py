@@ -23,6 +23,7 @@ import sys
 import traceback
 from typing import Any
 from unittest import mock
+import warnings
 
 import numpy as np
 
@@ -121,7 +122,11 @@ def fork(function: Callable[[], Any]) -> int:
   Returns:
     The id of the child, which ends with code 0, or 70 after an exception.
   """
-  child = os.fork()
+  with warnings.catch_warnings():
+    # Python 3.12 advises against it where there are threads; importing TFF anew
+    # in every child would take minutes.
+    warnings.simplefilter('ignore', DeprecationWarning)
+    child = os.fork()
   if child:
     return child
   code = 70

@@ -33,7 +33,7 @@ _EQUAL = {
     'FedAdam': {
         'tff_adaptive': 'Reddi',
         'TFF 0.87': 'corrected rate, v from 0',
-        'Keras 2.14': 'corrected rate, v from 0',
+        'Keras 2': 'corrected rate, v from 0',
         'google-research/federated': 'corrected rate, v from 0',
         'PyTorch': 'Kingma, v from 0',
         'pfl-research, PyTorch': 'Kingma, v from 0',
@@ -53,7 +53,7 @@ _EQUAL = {
     'FedAdagrad': {
         'tff_adaptive': 'Reddi',
         'TFF 0.87': 'epsilon in the root',
-        'Keras 2.14': 'epsilon in the root',
+        'Keras 2': 'epsilon in the root',
         'google-research/federated': 'epsilon in the root',
         'PyTorch': 'Reddi',
         'optax': 'epsilon in the root',
