@@ -36,6 +36,7 @@ The finder also keeps TensorFlow 2.21 as silent at its import as
 
 from collections.abc import Iterator, Mapping, Sequence
 import contextlib
+import functools
 import importlib
 from importlib import machinery
 from importlib import util
@@ -100,31 +101,21 @@ _EARLY_MESSAGE = re.compile(
     rb'I\d{4} [\d:.]+ |WARNING: All log messages before absl::InitializeLog'
 )
 _KERAS_PARTS = ('initializers', 'keras', 'losses', 'metrics', 'optimizers')
-# The names that TFF takes from `tensorflow_privacy`, by module.
-_DP_QUERIES = {
-    'discrete_gaussian_query': ['DiscreteGaussianSumQuery'],
-    'distributed_discrete_gaussian_query': [
-        'DistributedDiscreteGaussianSumQuery'
-    ],
-    'distributed_skellam_query': ['DistributedSkellamSumQuery'],
-    'dp_query': ['DPQuery', 'SumAggregationDPQuery'],
-    'gaussian_query': ['GaussianSumQuery'],
-    'nested_query': ['NestedQuery'],
-    'no_privacy_query': ['NoPrivacyAverageQuery', 'NoPrivacySumQuery'],
-    'normalized_query': ['NormalizedQuery'],
-    'quantile_adaptive_clip_sum_query': ['QuantileAdaptiveClipSumQuery'],
-    'quantile_adaptive_clip_tree_query': ['QAdaClipTreeResSumQuery'],
-    'quantile_estimator_query': [
-        'NoPrivacyQuantileEstimatorQuery',
-        'QuantileEstimatorQuery',
-    ],
-    'restart_query': ['RestartQuery'],
-    'tree_aggregation_query': [
-        'TreeCumulativeSumQuery',
-        'TreeResidualSumQuery',
-    ],
-    'tree_range_query': ['TreeRangeSumQuery'],
-}
+# The modules of tensorflow_privacy's `dp_query` whose classes TFF uses.
+_DP_QUERIES = (
+    'distributed_discrete_gaussian_query',
+    'distributed_skellam_query',
+    'dp_query',
+    'gaussian_query',
+    'no_privacy_query',
+    'normalized_query',
+    'quantile_adaptive_clip_sum_query',
+    'quantile_adaptive_clip_tree_query',
+    'quantile_estimator_query',
+    'restart_query',
+    'tree_aggregation_query',
+    'tree_range_query',
+)
 _NO_JAX = (
     'TFF 0.87 supports JAX up to release 0.4 only, which cannot be loaded'
     ' beside TensorFlow 2.21: use tff.tensorflow.computation, or the'
@@ -136,11 +127,11 @@ def installed() -> Stack:
   """Returns the stack to which the installed TensorFlow belongs."""
   from importlib import metadata  # pylint: disable=g-import-not-at-top  # Slow.
 
-  try:
-    version = metadata.version('tensorflow')
-  except metadata.PackageNotFoundError:
-    return CURRENT
-  return TF214 if version.startswith('2.14.') else CURRENT
+  for package in ('tensorflow', 'tensorflow-cpu'):
+    with contextlib.suppress(metadata.PackageNotFoundError):
+      is_old = metadata.version(package).startswith('2.14.')
+      return TF214 if is_old else CURRENT
+  return CURRENT
 
 
 def install() -> None:
@@ -193,6 +184,7 @@ class _TffLoader(machinery.SourceFileLoader):
     with _jax_stand_ins():
       super().exec_module(module)
     _allow_round_floats()
+    _refuse_keras_3(sys.modules[f'{_TFF}.python.learning.models'])
 
 
 class _TensorFlowLoader(machinery.SourceFileLoader):
@@ -226,7 +218,8 @@ def _without_early_messages() -> Iterator[None]:
     try:
       yield
     finally:
-      sys.stderr.flush()
+      if sys.stderr is not None:
+        sys.stderr.flush()
       os.dup2(stderr, 2)
       file.seek(0)
       for line in file:
@@ -264,15 +257,15 @@ def _has_keras_3() -> bool:
   Until its first use such a part is a loader, which then puts the module in its
   own place. `import tensorflow.keras` loads another copy of the module.
   """
-  parts = vars(sys.modules.get('tensorflow', types))
-  modules = [parts.get(name) for name in _KERAS_PARTS]
+  tf = sys.modules.get('tensorflow')
+  if tf is None:
+    return False
+  modules = [vars(tf).get(name) for name in _KERAS_PARTS]
   modules.append(sys.modules.get('tensorflow.keras'))
+  # Not `getattr`, which would make the loader load.
+  files = [vars(module).get('__file__') for module in modules if module]
   folder = os.path.join('', 'keras', '_tf_keras', '')
-  return any(
-      folder in (vars(module).get('__file__') or '')
-      for module in modules
-      if module is not None
-  )
+  return any(folder in file for file in files if file)
 
 
 def _route_keras(tf: types.ModuleType) -> None:
@@ -305,14 +298,14 @@ def _import_privacy() -> None:
     package = importlib.import_module('tensorflow_privacy')
   finally:
     del sys.skip_tf_privacy_import  # type: ignore[attr-defined]
-  for name, classes in _DP_QUERIES.items():
+  for name in _DP_QUERIES:
     module = importlib.import_module(
-        f'{package.__name__}.privacy.dp_query.{name}'
+        f'tensorflow_privacy.privacy.dp_query.{name}'
     )
-    for class_name in classes:
-      setattr(package, class_name, getattr(module, class_name))
-    if name == 'restart_query':
-      setattr(package, name, module)
+    setattr(package, name, module)
+    for class_name, value in vars(module).items():
+      if getattr(value, '__module__', '') == module.__name__:
+        setattr(package, class_name, value)
 
 
 def _allow_round_floats() -> None:
@@ -327,6 +320,27 @@ def _allow_round_floats() -> None:
     module = sys.modules.get(f'{_TFF}.python.simulation.{name}')
     if module is not None:
       setattr(module, 'random', integers)
+
+
+def _refuse_keras_3(models: types.ModuleType) -> None:
+  """Has `tff.learning.models` name the mistake where a model is of Keras 3."""
+
+  def check(build):
+    @functools.wraps(build)
+    def checked(keras_model, *args, **kwargs):
+      kinds = [kind.__module__ for kind in type(keras_model).__mro__]
+      if any(kind.startswith('keras.') for kind in kinds):
+        raise TypeError(
+            f'`keras_model` must be a model of Keras 2, found {kinds[0]}.'
+            f'{type(keras_model).__name__}, which is of Keras 3: build it with'
+            ' `tf.keras`, or with `import tf_keras as keras`.'
+        )
+      return build(keras_model, *args, **kwargs)
+
+    return checked
+
+  for name in ('from_keras_model', 'functional_model_from_keras'):
+    setattr(models, name, check(getattr(models, name)))
 
 
 class _Unavailable:

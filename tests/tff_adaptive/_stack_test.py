@@ -43,6 +43,24 @@ spec = (tf.TensorSpec([None, 2]), tf.TensorSpec([None, 1]))
 loss = tf.keras.losses.MeanSquaredError()
 tff.learning.models.from_keras_model(model, loss=loss, input_spec=spec)
 """
+_KERAS_3_MODEL = """
+import keras
+import tensorflow as tf
+import tensorflow_federated as tff
+
+class Mine(keras.Model):
+  pass
+
+loss = tf.keras.losses.MeanSquaredError()
+spec = (tf.TensorSpec([None, 2]), tf.TensorSpec([None, 1]))
+models = tff.learning.models
+for model in (keras.Sequential([keras.layers.Dense(1)]), Mine()):
+  for build in (models.functional_model_from_keras, models.from_keras_model):
+    try:
+      build(model, loss, input_spec=spec)
+    except TypeError as error:
+      print(error)
+"""
 _CHILDREN = """
 import multiprocessing
 
@@ -227,6 +245,17 @@ class NewInterpreterTest(parameterized.TestCase):
     result = _run(_CHILDREN)
     self.assertEqual(result.returncode, 0, result.stderr)
     self.assertEqual(result.stdout.split(), ['0.87.0'] * 2)
+
+  @_on_current
+  def test_model_of_keras_3_is_one_sentence(self):
+    result = _run(_KERAS_3_MODEL)
+    self.assertEqual(result.returncode, 0, result.stderr)
+    lines = result.stdout.splitlines()
+    self.assertLen(lines, 4)
+    for line, name in zip(lines, ['Sequential'] * 2 + ['Mine'] * 2):
+      self.assertRegex(
+          line, rf'must be a model of Keras 2, found .*\.{name}, .*tf_keras as'
+      )
 
   @_on_current
   def test_only_tff_sees_the_stand_in_for_jax(self):
