@@ -174,6 +174,9 @@ def run(command: Any, cwd: pathlib.Path) -> subprocess.CompletedProcess:
   Returns:
     The process, with its output as text.
   """
+  if isinstance(command, str) and cwd == ROOT:
+    # The environment of the tests may have another name, or be that of a copy.
+    command = command.replace('.venv/bin/python', sys.executable)
   # A make within a make says where it is, for one.
   environment = {
       name: value
