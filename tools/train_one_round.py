@@ -27,11 +27,14 @@ os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
 warnings.filterwarnings('ignore', message='pkg_resources is deprecated')
 
 # pylint: disable=g-import-not-at-top
+import tff_adaptive  # noqa: E402  # First: it keeps TensorFlow silent.
+
+# isort: split
+
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 import tensorflow_federated as tff  # noqa: E402
 
-import tff_adaptive  # noqa: E402
 from tff_adaptive import algorithms  # noqa: E402
 from tff_adaptive import optimizers  # noqa: E402
 from tff_adaptive import runtime  # noqa: E402
