@@ -21,7 +21,7 @@
 # equals the lock there is nothing to do, and an interrupted installation or a
 # changed lock starts over. The variable PYTHON names the Python to use; by
 # default it is the first that runs and that the lock serves of python3.12 and
-# its like, python3 and python.
+# its like, python3 and python. An environment of another version starts over.
 
 set -eu
 
@@ -65,6 +65,11 @@ find_python() {
   done
 }
 
+# Prints the Pythons of which one is wanted: "3.12, 3.13 or 3.11".
+list_wanted() {
+  echo "$WANTED" | sed 's/ \([^ ]*\)$/ or \1/; s/ \([0-9]\)/, \1/'
+}
+
 # Prints what there is in place of the Python that is wanted.
 describe_python() {
   found="$(version_of "${PYTHON:-python3}")" || found=''
@@ -72,7 +77,8 @@ describe_python() {
 }
 
 is_up_to_date() {
-  cmp -s "$LOCK" "$STAMP" && "$VENV/bin/python" -c '' 2>/dev/null
+  cmp -s "$LOCK" "$STAMP" && version="$(version_of "$VENV/bin/python")" || return
+  [ -z "${PYTHON:-}" ] || [ "$(version_of "$PYTHON")" = "$version" ]
 }
 
 # Prints the lock's entry, hashes included, of one package.
@@ -113,6 +119,29 @@ with open(os.path.join(site, 'tff_adaptive.pth'), 'w') as file:
 END
 }
 
+make_environment() {
+  python="$(find_python)"
+  if [ -z "$python" ]; then
+    fail "Python $(list_wanted) is needed to make $VENV, but\
+ $(describe_python): install it (Debian, Ubuntu: apt-get install\
+ python$BEST python$BEST-venv), or name it with make\
+ PYTHON=/path/to/python$BEST."
+  fi
+  if ! "$python" -c 'import ensurepip, venv' 2> /dev/null; then
+    version="$(version_of "$python")"
+    fail "The Python $version at $(command -v "$python") has no venv module:\
+ install it (Debian, Ubuntu: apt-get install python$version-venv)."
+  fi
+  echo "Making $VENV from $LOCK (about two minutes, once) ..."
+  # What is on the caller's PYTHONPATH must not pass for installed.
+  unset PYTHONPATH
+  "$python" -m venv --clear "$VENV"
+  install || fail "Installing $LOCK into $VENV failed for the reason above; the\
+ next make venv starts over."
+  cp "$LOCK" "$STAMP.part"
+  mv "$STAMP.part" "$STAMP"
+}
+
 # Two calls at once must not install into each other's environment. The lock is
 # on the open requirements file, so that it leaves nothing behind.
 exec 9< "$LOCK"
@@ -120,31 +149,9 @@ if command -v flock > /dev/null 2>&1; then
   flock 9
 fi
 
-if is_up_to_date; then
-  exit 0
+if ! is_up_to_date; then
+  make_environment
 fi
-
-python="$(find_python)"
-if [ -z "$python" ]; then
-  fail "Python $(echo "$WANTED" | sed 's/ \([^ ]*\)$/ or \1/; s/ \([0-9]\)/, \1/')\
- is needed to make $VENV, but $(describe_python): install it (Debian, Ubuntu:\
- apt-get install python$BEST python$BEST-venv), or name it with\
- make PYTHON=/path/to/python$BEST."
-fi
-if ! "$python" -c 'import ensurepip, venv' 2> /dev/null; then
-  version="$(version_of "$python")"
-  fail "The Python $version at $(command -v "$python") has no venv module:\
- install it (Debian, Ubuntu: apt-get install python$version-venv)."
-fi
-
-echo "Making $VENV from $LOCK (about two minutes, once) ..."
-# What is on the caller's PYTHONPATH must not pass for installed.
-unset PYTHONPATH
-"$python" -m venv --clear "$VENV"
-install || fail "Installing $LOCK into $VENV failed for the reason above; the\
- next make venv starts over."
 case "$LOCK" in
   *requirements.txt | *tf214*) link_checkout ;;
 esac
-cp "$LOCK" "$STAMP.part"
-mv "$STAMP.part" "$STAMP"

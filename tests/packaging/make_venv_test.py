@@ -176,6 +176,16 @@ class MakeVenvTest(parameterized.TestCase):
     self.assertEqual(self._run().returncode, 0)
     self.assertIn('venv', self._calls())
 
+  def test_another_python_of_the_caller_starts_over(self):
+    self._add_python('python3.12', '3.12')
+    self._add_python('python3.13', '3.13')
+    self._run()
+    self._calls()
+    self.assertEqual(self._run(PYTHON='python3.12').returncode, 0)
+    self.assertEmpty(self._calls())
+    self.assertEqual(self._run(PYTHON='python3.13').returncode, 0)
+    self.assertIn('venv', self._calls())
+
   def test_newer_default_python_is_passed_over(self):
     self._add_python('python3', '3.14')
     self._add_python('python', '3.11')
