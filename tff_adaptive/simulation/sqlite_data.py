@@ -115,6 +115,13 @@ def load_sqlite_clients(
   )
 
 
+class _Connection(sqlite3.Connection):
+  """A connection that is closed when nothing refers to it any more."""
+
+  def __del__(self):
+    self.close()
+
+
 class _File:
   """A SQLite file, opened for reading once in every thread that asks."""
 
@@ -149,7 +156,11 @@ class _File:
       if not hasattr(self._local, 'connection'):
         quoted = urllib.parse.quote(str(self.path.absolute()))
         self._local.connection = sqlite3.connect(
-            f'file:{quoted}?mode=ro', uri=True
+            f'file:{quoted}?mode=ro',
+            uri=True,
+            factory=_Connection,
+            # It is used in one thread, and closed in any.
+            check_same_thread=False,
         )
       return self._local.connection.execute(query, values).fetchall()
     except sqlite3.DatabaseError as error:

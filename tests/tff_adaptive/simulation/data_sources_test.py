@@ -14,6 +14,7 @@
 """Tests of `data_sources`."""
 
 import collections
+import contextlib
 import gzip
 import json
 import sqlite3
@@ -81,7 +82,7 @@ def _write_jsonl_gz(path):
 
 
 def _write_sqlite(path):
-  with sqlite3.connect(path) as connection:
+  with contextlib.closing(sqlite3.connect(path)) as connection, connection:
     connection.executescript(
         'CREATE TABLE examples (client_id TEXT, split_name TEXT, '
         'serialized_example_proto BLOB);'
