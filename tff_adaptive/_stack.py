@@ -304,7 +304,7 @@ def _import_privacy() -> None:
     )
     setattr(package, name, module)
     for class_name, value in vars(module).items():
-      if getattr(value, '__module__', '') == module.__name__:
+      if isinstance(value, type) and value.__module__ == module.__name__:
         setattr(package, class_name, value)
 
 

@@ -149,7 +149,7 @@ class KerasChoiceTest(parameterized.TestCase):
   @parameterized.parameters({}, {'TF_USE_LEGACY_KERAS': 'True'})
   def test_keras_2_is_fine(self, **environment):
     os.environ.update(environment)
-    _stack._check_keras()
+    self.assertIsNone(_stack._check_keras())
 
   @parameterized.named_parameters(
       (
