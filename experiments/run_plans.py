@@ -16,8 +16,6 @@
 from collections.abc import Mapping
 from typing import Any, Optional
 
-import tensorflow_federated as tff
-
 from experiments import hparams
 from experiments import registry
 from tff_adaptive import runtime
@@ -51,16 +49,13 @@ def keep_plan(
   return {**choices, registry.RUNTIME: choice.with_values(**kept)}
 
 
-def choose_plan(
-    choices: _Choices, process: tff.learning.templates.LearningProcess
-) -> _Choices:
-  """Returns the choices with the device and the plan that suit a process.
+def choose_plan(choices: _Choices) -> _Choices:
+  """Returns the choices with the device and the plan that suit the machine.
 
   They go into `hparams.json`, so that the run can be resumed with the same.
 
   Args:
     choices: The chosen rows.
-    process: The learning process of the run.
 
   Returns:
     The choices; those that the flags made stay.
@@ -68,7 +63,7 @@ def choose_plan(
   choice = choices[registry.RUNTIME]
   if choice.row.name not in _CHOOSE:
     return choices
-  plan = _CHOOSE[choice.row.name](process, **choice.hparams())
+  plan = _CHOOSE[choice.row.name](**choice.hparams())
   print(f"clients' work: {plan.device}, plan {plan.name}", flush=True)
   found = {"devices": plan.device, "plan": plan.name}
   left_to_us = {

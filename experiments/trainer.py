@@ -241,7 +241,7 @@ def _build(
       choices, task, privacy=privacy_parts.build_privacy(settings, protocol)
   )
   initial_state_fn = start.initial_state_fn(process, task)
-  choices = run_plans.choose_plan(choices, process)
+  choices = run_plans.choose_plan(choices)
   return _Parts(
       choices=choices,
       settings=settings,

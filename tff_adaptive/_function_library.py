@@ -184,18 +184,10 @@ class Inliner:
     call.attr.clear()
     call.input[:] = sorted(waited_for.union(control))
     self._graph_def.node.extend(nodes)
-    return self.rename_outputs(call.name, results)
+    return self._rename_outputs(call.name, results)
 
-  def rename_outputs(self, name: str, outputs: list[str]) -> dict[str, str]:
-    """Makes all who take the outputs of a node take other tensors.
-
-    Args:
-      name: The name of the node.
-      outputs: The tensors to take instead.
-
-    Returns:
-      What the outputs are called now, by their former names.
-    """
+  def _rename_outputs(self, name: str, outputs: list[str]) -> dict[str, str]:
+    """Makes all who take the outputs of a node take others, by new names."""
     renamed = {f'{name}:{i}': output for i, output in enumerate(outputs)}
     if outputs:
       renamed[name] = outputs[0]

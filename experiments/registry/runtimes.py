@@ -20,11 +20,10 @@ _PLAN = rows.Argument(
     str,
     'auto',
     "How the clients' work runs: one client after the other (loop), several at "
-    'once (parallel), each op on many of them (vectorized), several at once '
-    'with steps that XLA compiles (xla), or what suits device and model '
-    '(auto).',
+    'once (parallel), several at once with steps that XLA compiles (xla), or '
+    'what suits the device (auto).',
     flag='plan',
-    choices=('auto', 'loop', 'parallel', 'vectorized', 'xla'),
+    choices=('auto', 'loop', 'parallel', 'xla'),
 )
 
 # Their builders return context managers within which processes run.

@@ -118,16 +118,16 @@ class TrainerTest(parameterized.TestCase):
   def test_plan_and_device_are_recorded_and_kept(self):
     run = self.output_dir / 'run'
     out = self.train()
-    self.assertIn("clients' work: CPU:0, plan vectorized\n", out)
+    self.assertIn("clients' work: CPU:0, plan parallel\n", out)
     recorded = json.loads((run / 'hparams.json').read_text())
-    self.assertEqual(recorded['plan'], 'vectorized')
+    self.assertEqual(recorded['plan'], 'parallel')
     self.assertEqual(recorded['devices'], 'CPU:0')
     # Another version, or another machine, would choose otherwise.
     with mock.patch.object(plans, '_MAX_VECTORIZED_WEIGHTS', 0):
       out = self.train('--experiment_name=other')
       self.assertIn("clients' work: CPU:0, plan parallel\n", out)
       out = self.train('--total_rounds=6')
-    self.assertIn("clients' work: CPU:0, plan vectorized\n", out)
+    self.assertIn("clients' work: CPU:0, plan parallel\n", out)
     resumed = json.loads((run / 'hparams.json').read_text())
     self.assertEqual(resumed, {**recorded, 'total_rounds': 6})
     with open(run / 'metrics.csv', encoding='utf-8', newline='') as file:

@@ -22,7 +22,7 @@ where.
 from collections.abc import Callable, Mapping, Sequence
 import contextlib
 import functools
-from typing import Any, Iterator, Optional
+from typing import Any, Iterator
 
 from absl import logging
 import attrs
@@ -39,8 +39,8 @@ from tff_adaptive.runtime import values
 
 # What a graph is built for: the layout of each leaf of the clients' data.
 Layouts = tuple[tuple[Any, ...], ...]
-# From layouts, a form of the clients' work, and whether to vectorize it.
-_BuildFn = Callable[[Layouts, graph_functions.GraphFunction, bool], Any]
+# From layouts and a form of the clients' work.
+_BuildFn = Callable[[Layouts, graph_functions.GraphFunction], Any]
 
 
 class ClientWork:
@@ -92,14 +92,6 @@ class ClientWork:
       What `build_fn` returns for the form that suits.
     """
     kinds = {layout[0] for layout in layouts}
-    if self._plan.name == plans.VECTORIZED and kinds <= client_tensors.ALIKE:
-      flat_work = self._work.flatten()
-      if flat_work is not None:
-        try:
-          with _quiet_tensorflow():
-            return build_fn(layouts, flat_work, True)
-        except Exception as e:  # Of any kind: an op cannot be vectorized.
-          logging.info("The clients' work is not vectorized: %s", e)
     work = self._work
     if client_tensors.DATASETS in kinds:
       work = self._work_on_datasets
@@ -109,19 +101,7 @@ class ClientWork:
         logging.info("The clients' work is not compiled by XLA.")
       else:
         work = compiled_work
-    return build_fn(layouts, work, False)
-
-
-@contextlib.contextmanager
-def _quiet_tensorflow() -> Iterator[None]:
-  """Keeps TensorFlow from logging what an exception says anyway."""
-  logger = tf.get_logger()
-  level = logger.level
-  logger.setLevel('CRITICAL')
-  try:
-    yield
-  finally:
-    logger.setLevel(level)
+    return build_fn(layouts, work)
 
 
 @contextlib.contextmanager
@@ -143,8 +123,6 @@ class ChunkSum:
 
   Attributes:
     work: Maps the number of a client to what it reports.
-    vectorized_work: The same for several clients at once, their numbers and
-      reports stacked; or None.
     accumulate: Adds a report to a sum.
     appends: Places of a sum where `accumulate` returns rows to append.
     zero: The empty sum.
@@ -152,7 +130,6 @@ class ChunkSum:
   """
 
   work: Callable[[tf.Tensor], list[tf.Tensor]]
-  vectorized_work: Optional[Callable[[tf.Tensor], list[tf.Tensor]]]
   accumulate: Callable[..., list[tf.Tensor]]
   appends: frozenset[int]
   zero: list[tf.Tensor]
@@ -160,13 +137,9 @@ class ChunkSum:
 
   def __call__(self, start: tf.Tensor, end: tf.Tensor) -> list[tf.Tensor]:
     """Adds to the graph the sum from one client's number to another."""
-    report = self.work
-    if self.vectorized_work is not None:
-      reports = self.vectorized_work(tf.range(start, end))
-      report = lambda number: [tf.gather(r, number - start) for r in reports]
 
     def add_client(number, total):
-      return number + 1, self.accumulate(*total, *report(number))
+      return number + 1, self.accumulate(*total, *self.work(number))
 
     return self.loop(
         start, end, add_client, appends=self.appends, num_parallel=1
@@ -237,7 +210,6 @@ def _put(leaves: Sequence[Any], others: Mapping[int, Any]) -> list[Any]:
 def build_chunk_sum(
     *,
     work: graph_functions.GraphFunction,
-    vectorize: bool,
     parts: server_parts.ServerParts,
     layouts: Layouts,
     client_leaves: Sequence[Sequence[tf.Tensor]],
@@ -249,7 +221,6 @@ def build_chunk_sum(
 
   Args:
     work: The clients' work.
-    vectorize: Whether several clients work at once, op by op.
     parts: The parts `zero` and `accumulate`.
     layouts: The layouts of the clients' data.
     client_leaves: The tensors of the data, those of a layout together.
@@ -271,13 +242,9 @@ def build_chunk_sum(
     seed = tf.gather(client_seeds, number) if work.takes_seed else None
     return work(*picked, *broadcast, seed=seed)
 
-  vectorized_work = functools.partial(
-      tf.vectorized_map, run_client, fallback_to_while_loop=False
-  )
   sum_type = parts['accumulate'].type_signature.result
   return ChunkSum(
       work=run_client,
-      vectorized_work=vectorized_work if vectorize else None,
       accumulate=parts.with_seed('accumulate', server_seed),
       appends=parts['accumulate'].appends,
       zero=parts.with_seed('zero', server_seed)(),

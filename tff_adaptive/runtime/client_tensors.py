@@ -35,13 +35,9 @@ from tff_adaptive.simulation import cohort as cohort_lib
 
 # How a leaf is kept.
 RAGGED = 'ragged'  # A sequence, see `sequences.RaggedSequence`.
-UNIFORM = 'uniform'  # A sequence, see `sequences.UniformSequence`.
 ELEMENTS = 'elements'  # A sequence, see `sequences.ElementSequence`.
-UNIFORM_ELEMENTS = 'uniform_elements'  # The same, all of one length.
 DATASETS = 'datasets'  # A sequence; the variants of all clients' datasets.
 STACKED = 'stacked'  # A tensor; those of all clients, stacked.
-# What may be picked for many clients at once.
-ALIKE = frozenset({UNIFORM, UNIFORM_ELEMENTS, STACKED})
 
 
 class LeafTensors(NamedTuple):
@@ -51,11 +47,9 @@ class LeafTensors(NamedTuple):
     kind: How the leaf is kept.
     tensors: For `RAGGED` one tensor of rows a component, then `order`, `begins`
       and `sizes` as in `sequences`, and the numbers of each client's first
-      element and of the one after its last, both [num_clients]; for `UNIFORM`
-      the rows, then the row numbers, [num_clients, num_elements, size]; for
-      `ELEMENTS` the rows, then first and last numbers as for `RAGGED`; for
-      `UNIFORM_ELEMENTS` the rows, [num_clients, num_elements, ...]; for
-      `DATASETS` and `STACKED` one tensor, [num_clients, ...].
+      element and of the one after its last, both [num_clients]; for `ELEMENTS`
+      the rows, then first and last numbers as for `RAGGED`; for `DATASETS` and
+      `STACKED` one tensor, [num_clients, ...].
   """
 
   kind: str
@@ -67,13 +61,6 @@ class LeafTensors(NamedTuple):
         tf.TensorSpec([None, *tensor.shape[1:]], tensor.dtype)
         for tensor in self.tensors
     ]
-    if self.kind == UNIFORM:
-      specs[-1] = tf.TensorSpec([None, None, None], tf.int64)
-    if self.kind == UNIFORM_ELEMENTS:
-      specs = [
-          tf.TensorSpec([None, None, *spec.shape[2:]], spec.dtype)
-          for spec in specs
-      ]
     return (self.kind, *specs)
 
 
@@ -81,14 +68,6 @@ def pick(
     leaf: LeafTensors, number: tf.Tensor
 ) -> Union[tf.Tensor, sequences.Sequence]:
   """The leaf of the client with a number, as a `GraphFunction` takes it."""
-  if leaf.kind == UNIFORM:
-    *rows, order = leaf.tensors
-    return sequences.UniformSequence(
-        tuple(rows),
-        tf.gather(order, number),
-        tf.zeros([], tf.int32),
-        tf.shape(order)[1],
-    )
   if leaf.kind == RAGGED:
     *rows, order, begins, sizes, starts, ends = leaf.tensors
     return sequences.RaggedSequence(
@@ -99,12 +78,6 @@ def pick(
         tf.gather(starts, number),
         tf.gather(ends, number),
     )
-  if leaf.kind == UNIFORM_ELEMENTS:
-    return sequences.ElementSequence(
-        tuple(tf.gather(rows, number) for rows in leaf.tensors),
-        tf.zeros([], tf.int32),
-        tf.shape(leaf.tensors[0])[1],
-    )
   if leaf.kind == ELEMENTS:
     *rows, starts, ends = leaf.tensors
     return sequences.ElementSequence(
@@ -113,49 +86,22 @@ def pick(
   return tf.gather(leaf.tensors[0], number)
 
 
-def _is_uniform(packed: materialization.PackedElements) -> bool:
-  """Whether all sequences are as long, and all batches as large, as others."""
-  sizes, lengths = np.diff(packed.offsets), np.diff(packed.starts)
-  if packed.are_batches and not (len(sizes) and (sizes == sizes[0]).all()):
-    return False
-  return bool(len(lengths) and (lengths == lengths[0]).all())
-
-
-def _pack_rows(
-    packed: materialization.PackedElements, uniform: bool
-) -> LeafTensors:
+def _pack_rows(packed: materialization.PackedElements) -> LeafTensors:
   """The leaf of sequences that are kept as rows."""
   rows = tuple(map(tf.convert_to_tensor, packed.rows))
   offsets, starts = packed.offsets, packed.starts
-  sizes, num_clients = np.diff(offsets), len(starts) - 1
+  bounds = [
+      tf.convert_to_tensor(numbers, tf.int32)
+      for numbers in (starts[:-1], starts[1:])
+  ]
   if not packed.are_batches:
-    return _pack_elements(rows, starts, uniform)
-  if uniform:
-    shape = (num_clients, len(sizes) // num_clients, sizes[0])
-    order = tf.convert_to_tensor(packed.order.reshape(shape), tf.int64)
-    return LeafTensors(UNIFORM, (*rows, order))
-  indices = (packed.order, offsets[:-1, np.newaxis], sizes[:, np.newaxis])
-  tensors = [tf.convert_to_tensor(index, tf.int64) for index in indices]
-  return LeafTensors(RAGGED, (*rows, *tensors, *_bounds(starts)))
-
-
-def _bounds(starts: np.ndarray) -> list[tf.Tensor]:
-  """The numbers of clients' first elements, and of those after their last."""
-  bounds = (starts[:-1], starts[1:])
-  return [tf.convert_to_tensor(bound, tf.int32) for bound in bounds]
-
-
-def _pack_elements(
-    rows: tuple[tf.Tensor, ...], starts: np.ndarray, uniform: bool
-) -> LeafTensors:
-  """The leaf of sequences each of whose elements is a row."""
-  if uniform:
-    shape = (len(starts) - 1, starts[1])
-    return LeafTensors(
-        UNIFORM_ELEMENTS,
-        tuple(tf.reshape(r, [*shape, *r.shape[1:]]) for r in rows),
-    )
-  return LeafTensors(ELEMENTS, (*rows, *_bounds(starts)))
+    return LeafTensors(ELEMENTS, (*rows, *bounds))
+  begins, sizes = offsets[:-1, np.newaxis], np.diff(offsets)[:, np.newaxis]
+  order = [
+      tf.convert_to_tensor(index, tf.int64)
+      for index in (packed.order, begins, sizes)
+  ]
+  return LeafTensors(RAGGED, (*rows, *order, *bounds))
 
 
 def _stack(
@@ -190,19 +136,10 @@ def _stack_datasets(
 
 def _pack_all(
     leaves: Sequence[Union[materialization.PackedElements, LeafTensors]],
-    uniform: Optional[bool],
 ) -> list[LeafTensors]:
-  """The leaves of a cohort whose sequences are all kept as rows.
-
-  They are kept uniformly all or not at all: one alone gains nothing, and a
-  graph would have to be built for every combination that turns up.
-  """
-  if uniform is None:
-    uniform = all(
-        isinstance(leaf, LeafTensors) or _is_uniform(leaf) for leaf in leaves
-    )
+  """The leaves of a cohort whose sequences are all kept as rows."""
   return [
-      leaf if isinstance(leaf, LeafTensors) else _pack_rows(leaf, uniform)
+      leaf if isinstance(leaf, LeafTensors) else _pack_rows(leaf)
       for leaf in leaves
   ]
 
@@ -244,7 +181,6 @@ def collect(
     member_type: _compat.Type,
     cache: materialization.DatasetCache,
     reads_tensors: bool,
-    uniform: Optional[bool] = None,
 ) -> list[LeafTensors]:
   """Collects the tensors of a cohort.
 
@@ -253,8 +189,6 @@ def collect(
     member_type: The type of one client's argument.
     cache: Datasets that were materialised before.
     reads_tensors: Whether the computation reads sequences from tensors.
-    uniform: Whether rows are kept uniformly, where that is decided elsewhere:
-      of a part of a cohort as of the whole. By default if they can be.
 
   Returns:
     The leaves, in the order of `values.leaf_types(member_type)`. Sequences are
@@ -269,7 +203,7 @@ def collect(
     if reads_tensors:
       fields = _pack_cohort(clients, member_type, cache)
       if fields is not None:
-        return _pack_all(fields, uniform)
+        return _pack_all(fields)
     clients = list(clients)
   by_client = list(map(values.build_flatten(member_type), clients))
   by_leaf = [
@@ -288,5 +222,5 @@ def collect(
   if reads_tensors:
     packed = collect_all(cache.pack)
     if None not in packed:
-      return _pack_all(packed, uniform)
+      return _pack_all(packed)
   return collect_all(_stack_datasets)

@@ -44,7 +44,6 @@ from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import rounds
 from tff_adaptive.runtime import serialization
-from tff_adaptive.runtime import values
 from tff_adaptive.simulation import random_streams
 
 
@@ -88,23 +87,17 @@ def _hand_over(
 
 
 class CompiledContext(tff.framework.SyncContext):
-  """Executes TFF computations in this process; see `create_compiled_context`.
+  """Executes TFF computations here; see `create_compiled_context`."""
 
-  Attributes:
-    device: Where the clients' work runs, such as 'CPU:0'.
-  """
-
-  def __init__(self, device: str, plan: str, *, strict: bool, seed: int):
+  def __init__(self, plan: plans.Plan, *, strict: bool, seed: int):
     """Initializes the context; nothing is compiled yet.
 
     Args:
-      device: Where the clients' work runs, such as 'CPU:0'.
-      plan: See `create_compiled_context`.
+      plan: How and where the clients' work runs.
       strict: See `create_compiled_context`.
       seed: What random numbers depend on where nothing else says so, a
         non-negative integer.
     """
-    self.device = device
     self._plan = plan
     self._logged_plans: set[str] = set()
     self._strict = strict
@@ -114,6 +107,11 @@ class CompiledContext(tff.framework.SyncContext):
     self._native: Optional[tuple[Any, Callable[[], None]]] = None
     self._warned_of_secure_sums = False
     self._lock = threading.RLock()
+
+  @property
+  def device(self) -> str:
+    """Where the clients' work runs, such as 'CPU:0'."""
+    return self._plan.device
 
   def begin_round(
       self,
@@ -230,10 +228,7 @@ class CompiledContext(tff.framework.SyncContext):
       self, computation: tff.framework.ConcreteComputation
   ) -> Any:
     """The compiled form of a computation over clients."""
-    return rounds.CompiledRound(computation, self._choose_plan, self._cache)
-
-  def _choose_plan(self, num_weights: int) -> plans.Plan:
-    return plans.choose(self._plan, self.device, num_weights)
+    return rounds.CompiledRound(computation, self._plan, self._cache)
 
   def _log(self, plan: plans.Plan) -> None:
     """Says once how clients work."""
@@ -285,28 +280,21 @@ class CompiledContext(tff.framework.SyncContext):
 
 
 def choose_plan(
-    process: tff.learning.templates.LearningProcess,
-    devices: devices_lib.Devices = plans.AUTO,
-    plan: str = plans.AUTO,
+    devices: devices_lib.Devices = plans.AUTO, plan: str = plans.AUTO
 ) -> plans.Plan:
-  """Chooses how the clients of a process work.
+  """Chooses how clients work.
 
   Args:
-    process: The process.
     devices: See `create_compiled_context`.
     plan: See `create_compiled_context`.
 
   Returns:
-    The plan that a context with the same arguments has for the process, if the
-    clients receive the weights of the model.
+    The plan of a context with the same arguments.
 
   Raises:
     ValueError: If a device or a plan is not known.
   """
-  weights = process.get_model_weights.type_signature.result
-  return plans.choose(
-      plan, devices_lib.choose(devices), values.num_elements(weights)
-  )
+  return plans.choose(plan, devices_lib.choose(devices))
 
 
 def create_compiled_context(
@@ -328,9 +316,8 @@ def create_compiled_context(
       `'/device:GPU:1'`. By default the first GPU that TensorFlow sees, else the
       CPU.
     plan: How the clients' work runs: one after the other (`'loop'`), several at
-      once (`'parallel'`), each op on many of them (`'vectorized'`), or several
-      at once with local steps that XLA compiles (`'xla'`). By default what
-      suits the device and the size of the model, see `plans.choose`.
+      once (`'parallel'`), or several at once with local steps that XLA compiles
+      (`'xla'`). By default what suits the device, see `plans.choose`.
     strict: Whether a computation that cannot be compiled raises an error.
       Otherwise, the default, TFF's native runtime takes it over after a warning
       that says why. What clients draw in their training (dropout) depends on
@@ -355,10 +342,9 @@ def create_compiled_context(
     tff.framework.set_default_context(context)
     ```
   """
-  device = devices_lib.choose(devices)
-  plans.choose(plan, device, num_weights=0)  # Raises if there is no such plan.
+  chosen = choose_plan(devices, plan)
   default_context.free_at_exit()
-  return CompiledContext(device, plan, strict=strict, seed=check_seed(seed))
+  return CompiledContext(chosen, strict=strict, seed=check_seed(seed))
 
 
 def check_seed(seed: Optional[int]) -> int:

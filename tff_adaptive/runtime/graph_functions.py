@@ -23,12 +23,9 @@ larger functions can call. On the way
 - sequences are read from tensors where possible, see `sequence_reading`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-import contextlib
-import importlib
+from collections.abc import Callable
 import itertools
 import threading
-import types
 from typing import Any, Optional
 
 import attrs
@@ -40,15 +37,12 @@ from tff_adaptive import _function_library
 from tff_adaptive import _random_ops
 from tff_adaptive.runtime import appended_rows
 from tff_adaptive.runtime import errors
-from tff_adaptive.runtime import flattening
 from tff_adaptive.runtime import graph_import
 from tff_adaptive.runtime import sequence_reading
 from tff_adaptive.runtime import sequences
 from tff_adaptive.runtime import serialization
 from tff_adaptive.runtime import values
 
-# The module, which its package hides behind the function of the same name.
-_pfor: Any = importlib.import_module('tensorflow.python.ops.parallel_for.pfor')
 # Functions of different graphs must not share a name.
 _graph_numbers = itertools.count()
 # Which kind of control flow TensorFlow builds is a switch of the process.
@@ -126,7 +120,6 @@ class GraphFunction:
   reads_tensors: bool
   takes_seed: bool
   _serialized: serialization.Serialized
-  _steps: Mapping[str, flattening.FlatBody] = attrs.field(factory=dict)
   _compiles_steps: bool = False
   appends: frozenset[int] = frozenset()
 
@@ -152,7 +145,6 @@ class GraphFunction:
         graph_def,
         arguments,
         self.reads_tensors,
-        self._steps,
         self._compiles_steps,
     )
     return to_import.run(self._serialized.results)
@@ -166,7 +158,7 @@ class GraphFunction:
     """
     library = self._serialized.graph_def.library
     if any(
-        node.op == flattening.PLACEHOLDER_OP
+        node.op == 'Placeholder'
         for function in library.function
         for node in function.node_def
     ):
@@ -191,56 +183,6 @@ class GraphFunction:
         appends=frozenset(appended),
     )
 
-  def flatten(self) -> Optional['GraphFunction']:
-    """The same without calls and branches, or None if that cannot be."""
-    serialized = self._serialized
-    parameters = [*serialized.parameters, _SEED_NAME]
-    flat = flattening.flatten_graph(
-        serialized.graph_def, parameters, serialized.results
-    )
-    if flat is None:
-      return None
-    graph_def, results = flat
-    steps = {}
-    for node in graph_def.node:
-      if node.op == sequences.REDUCE_OP:
-        name = node.attr['f'].func.name
-        step = flattening.flatten_function(name, graph_def.library)
-        if step is None:
-          return None
-        steps[name] = step
-    return attrs.evolve(
-        self,
-        serialized=attrs.evolve(
-            serialized, graph_def=graph_def, results=results
-        ),
-        steps=steps,
-    )
-
-
-def _new_list_array(*args: Any, **kwargs: Any) -> tf.TensorArray:
-  """Makes a `tf.TensorArray` that is a list, whatever loops are built of."""
-  tf.compat.v1.enable_control_flow_v2()
-  try:
-    return tf.TensorArray(*args, **kwargs)
-  finally:
-    tf.compat.v1.disable_control_flow_v2()
-
-
-@contextlib.contextmanager
-def _lists_in_vectorized_loops() -> Iterator[None]:
-  """Lets `tf.vectorized_map` collect what loops return in lists.
-
-  Else it takes the arrays of TensorFlow 1. These are resources of a step, and
-  what is not run by a session never frees them.
-  """
-  arrays = _pfor.tensor_array_ops
-  _pfor.tensor_array_ops = types.SimpleNamespace(TensorArray=_new_list_array)
-  try:
-    yield
-  finally:
-    _pfor.tensor_array_ops = arrays
-
 
 def build(
     fn: Callable[..., list[tf.Tensor]], specs: list[tf.TensorSpec]
@@ -261,7 +203,7 @@ def build(
   with _building_lock:
     tf.compat.v1.disable_control_flow_v2()
     try:
-      with graph.as_default(), _lists_in_vectorized_loops():
+      with graph.as_default():
         inputs = [tf.compat.v1.placeholder(s.dtype, s.shape) for s in specs]
         outputs = [tf.identity(tensor) for tensor in fn(*inputs)]
     finally:

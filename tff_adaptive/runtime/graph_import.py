@@ -13,13 +13,12 @@
 # limitations under the License.
 """Graphs of computations, put into the graph that is being built."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Union
 
 import tensorflow as tf
 
 from tff_adaptive import _function_library
-from tff_adaptive.runtime import flattening
 from tff_adaptive.runtime import sequences
 
 
@@ -35,7 +34,6 @@ class GraphImport:
       graph_def: Any,
       arguments: dict[str, tf.Tensor],
       reads_tensors: bool,
-      steps: Mapping[str, flattening.FlatBody],
       compiles_steps: bool,
   ):
     """Initializes the import.
@@ -45,11 +43,9 @@ class GraphImport:
       arguments: What takes the place of tensors, by their names; for a sequence
         a `sequences.Sequence` or the variant of a dataset.
       reads_tensors: Whether the graph reads sequences from tensors.
-      steps: The bodies of loops that are flat, by the names of their functions.
       compiles_steps: Whether XLA compiles the bodies of loops.
     """
     self._reads_tensors = reads_tensors
-    self._steps = steps
     self._compiles_steps = compiles_steps
     # What is mapped to an argument needs no place in the graph.
     given = set(map(_function_library.node_of, arguments))
@@ -118,14 +114,8 @@ class GraphImport:
     return f'^{name}' in self._tensors
 
   def _add_functions(self, nodes: list[Any]) -> None:
-    """Imports the functions that nodes call, but for bodies that are flat."""
-    calls = [
-        node
-        for node in nodes
-        if not self._becomes_loop(node)
-        or node.attr['f'].func.name not in self._steps
-    ]
-    library = _function_library.select_called(calls, self._graph_def.library)
+    """Imports the functions that nodes call."""
+    library = _function_library.select_called(nodes, self._graph_def.library)
     if library.function:
       tf.graph_util.import_graph_def(
           tf.compat.v1.GraphDef(
@@ -197,7 +187,6 @@ class GraphImport:
     loop = sequences.build_reduction(
         node,
         self._signatures[name],
-        self._steps.get(name),
         self._compiles_steps,
     )
     with tf.control_dependencies(list(map(self._outside, control))):

@@ -20,9 +20,8 @@ import attrs
 
 LOOP = 'loop'
 PARALLEL = 'parallel'
-VECTORIZED = 'vectorized'
 XLA = 'xla'
-PLANS = (LOOP, PARALLEL, VECTORIZED, XLA)
+PLANS = (LOOP, PARALLEL, XLA)
 # The plan, and the device, that suit.
 AUTO = 'auto'
 
@@ -31,9 +30,6 @@ _MIN_CHUNKS = 16
 # A large cohort in more, for many workers, whose sums all go to the driver.
 _CLIENTS_PER_CHUNK = 8
 _MAX_CHUNKS = 128
-# Clients that are vectorized hold their models at the same time.
-_MAX_VECTORIZED_CLIENTS = 64
-_MAX_VECTORIZED_WEIGHTS = 16_384
 
 
 @attrs.frozen
@@ -42,8 +38,6 @@ class Plan:
 
   Attributes:
     name: `'loop'`, one client after the other; `'parallel'`, several at once;
-      `'vectorized'`, each op on many clients, where they all have as many
-      batches of the same size and the work allows it, else as `'parallel'`;
       `'xla'`, as `'parallel'`, with local steps that XLA compiles, once for
       each size of batch.
     num_parallel_clients: How many clients are worked on at once.
@@ -58,9 +52,7 @@ class Plan:
     """The number of clients in a chunk, of a cohort of `num_clients`."""
     num_chunks = num_clients // _CLIENTS_PER_CHUNK
     num_chunks = min(max(num_chunks, _MIN_CHUNKS), _MAX_CHUNKS)
-    if self.name == VECTORIZED:
-      num_chunks = 2 * math.ceil(num_clients / (2 * _MAX_VECTORIZED_CLIENTS))
-    return max(1, math.ceil(num_clients / max(1, num_chunks)))
+    return max(1, math.ceil(num_clients / num_chunks))
 
 
 def num_cores() -> int:
@@ -68,20 +60,16 @@ def num_cores() -> int:
   return len(os.sched_getaffinity(0))
 
 
-def choose(name: str, device: str, num_weights: int) -> Plan:
+def choose(name: str, device: str) -> Plan:
   """Chooses the plan.
 
   On a GPU a client after the other: its cores are busy with one already. On a
-  CPU several clients at once, each on a core of its own; and each op on many
-  clients where the model is so small that starting an op costs more than its
-  arithmetic. `experiments.benchmark --plan=...` compares the plans: with 7,850
-  weights `'vectorized'` takes 0.85 of the time of `'parallel'`, with 16,000
-  0.9, with 40,000 1.15, with 160,000 2.6. XLA was never faster on a CPU.
+  CPU several clients at once, each on a core of its own. XLA was never faster
+  there; `experiments.benchmark --plan=...` compares the plans.
 
   Args:
     name: A name of `PLANS`, or `AUTO` for the plan that suits.
     device: Where the clients' work runs.
-    num_weights: How many numbers every client receives from the server.
 
   Returns:
     The plan.
@@ -92,10 +80,5 @@ def choose(name: str, device: str, num_weights: int) -> Plan:
   if name not in (AUTO, *PLANS):
     raise ValueError(f'`plan` must be one of {[AUTO, *PLANS]}, found {name!r}.')
   if name == AUTO:
-    if 'GPU' in device:
-      name = LOOP
-    elif num_weights <= _MAX_VECTORIZED_WEIGHTS:
-      name = VECTORIZED
-    else:
-      name = PARALLEL
+    name = LOOP if 'GPU' in device else PARALLEL
   return Plan(name, 1 if name == LOOP else num_cores(), device)

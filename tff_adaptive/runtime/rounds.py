@@ -58,14 +58,14 @@ class CompiledRound:
   def __init__(
       self,
       computation: tff.framework.ConcreteComputation,
-      choose_plan: Callable[[int], plans.Plan],
+      plan: plans.Plan,
       cache: materialization.DatasetCache,
   ):
     """Converts the computation; the graph is built in the first round.
 
     Args:
       computation: A computation with an argument at the clients.
-      choose_plan: From how many numbers a client receives to how it works.
+      plan: How the clients' work runs.
       cache: Keeps the clients' data that was read.
 
     Raises:
@@ -74,8 +74,7 @@ class CompiledRound:
     self._form = map_reduce_forms.get_round_form(computation)
     self.type_signature = computation.type_signature
     form = self._form.form
-    broadcast_type = form.prepare.type_signature.result
-    self.plan = choose_plan(values.num_elements(broadcast_type))
+    self.plan = plan
     self._work = chunks.ClientWork(form.work, self.plan)
     self._parts = server_parts.ServerParts(
         {name: getattr(form, name) for name in server_parts.NAMES}
@@ -90,10 +89,7 @@ class CompiledRound:
     return self._work.takes_seed
 
   def _build(
-      self,
-      layouts: chunks.Layouts,
-      work: graph_functions.GraphFunction,
-      vectorize: bool,
+      self, layouts: chunks.Layouts, work: graph_functions.GraphFunction
   ) -> Any:
     """The function of a round for clients of some layout."""
     state_specs = [
@@ -117,7 +113,6 @@ class CompiledRound:
       with tf.device(f'/device:{self.plan.device}'):
         chunk_sum = chunks.build_chunk_sum(
             work=work,
-            vectorize=vectorize,
             parts=self._parts,
             layouts=layouts,
             client_leaves=client_leaves,

@@ -21,10 +21,10 @@ from typing import Any
 import tensorflow as tf
 
 from tff_adaptive import _function_library
-from tff_adaptive.runtime import flattening
 from tff_adaptive.runtime import sequences
 from tff_adaptive.runtime import serialization
 
+_CALL_OPS = ('PartitionedCall', 'StatefulPartitionedCall')
 # The name that a function body gives to the outputs of an op, before and after.
 _OUTPUT_NAMES = {
     sequences.REDUCE_OP: ('components', 'output'),
@@ -124,9 +124,7 @@ def _inline_reductions(serialized: serialization.Serialized) -> None:
   def reduces(name):
     return any(
         node.op == sequences.REDUCE_OP
-        or (
-            node.op in flattening.CALL_OPS and reduces(node.attr['f'].func.name)
-        )
+        or (node.op in _CALL_OPS and reduces(node.attr['f'].func.name))
         for node in functions[name].node_def
     )
 
@@ -135,8 +133,7 @@ def _inline_reductions(serialized: serialization.Serialized) -> None:
         (
             node
             for node in graph_def.node
-            if node.op in flattening.CALL_OPS
-            and reduces(node.attr['f'].func.name)
+            if node.op in _CALL_OPS and reduces(node.attr['f'].func.name)
         ),
         None,
     )

@@ -30,8 +30,6 @@ The variant is an optional (as of `tf.experimental.Optional`) of
 """
 
 import abc
-from collections.abc import Callable
-import functools
 from typing import Any, NamedTuple, Optional
 
 import attrs
@@ -114,36 +112,6 @@ class RaggedSequence(Sequence):
 
   def to_variant(self):
     return _to_variant(self, tf.ones([], tf.int32))
-
-
-@attrs.frozen(eq=False)
-class UniformSequence(Sequence):
-  """A sequence of a cohort in which all batches of all clients have one size.
-
-  Attributes:
-    order: The row numbers, [num_elements, size], of this client alone.
-  """
-
-  rows: tuple[tf.Tensor, ...]
-  order: tf.Tensor
-  start: tf.Tensor
-  end: tf.Tensor
-
-  def element(self, number):
-    picks = tf.gather(self.order, number)
-    return [tf.gather(rows, picks) for rows in self.rows]
-
-  def to_variant(self):
-    num_elements, size = tf.unstack(tf.shape(self.order, tf.int64))
-    begins = tf.range(num_elements) * size
-    return RaggedSequence(
-        self.rows,
-        tf.reshape(self.order, [-1]),
-        begins[:, tf.newaxis],
-        tf.fill([num_elements, 1], size),
-        self.start,
-        self.end,
-    ).to_variant()
 
 
 @attrs.frozen(eq=False)
@@ -269,7 +237,6 @@ def _call_by_name(
 def build_reduction(
     node: Any,
     reduce_signature: Any,
-    step_fn: Optional[Callable[..., list[tf.Tensor]]] = None,
     jit_compile: bool = False,
 ) -> ReplacedOp:
   """Returns the loop over a sequence that stands in for `ReduceDataset`.
@@ -278,10 +245,8 @@ def build_reduction(
     node: The `NodeDef` of the op.
     reduce_signature: The `OpDef` of the function that is applied to (state,
       element, other arguments).
-    step_fn: That function, to be called itself; by default it is called by its
-      name, which the runtime has to know by then.
-    jit_compile: Whether XLA compiles the call by name; it never compiles one
-      that takes strings.
+    jit_compile: Whether XLA compiles the function; it never compiles one that
+      takes strings.
 
   Returns:
     A function of (sequence or its variant, state, other arguments) to the final
@@ -296,11 +261,6 @@ def build_reduction(
       tf.TensorShape(shape) for shape in node.attr['output_shapes'].list.shape
   ]
 
-  if step_fn is None:
-    step_fn = functools.partial(
-        _call_by_name, reduce_signature, states, jit_compile
-    )
-
   def reduce(sequence, *arguments):
     if not isinstance(sequence, Sequence):
       sequence = from_variant(sequence, elements)
@@ -308,7 +268,14 @@ def build_reduction(
     captured = arguments[len(states) :]
 
     def step(number, *state):
-      new_state = step_fn(*state, *sequence.element(number), *captured)
+      new_state = _call_by_name(
+          reduce_signature,
+          states,
+          jit_compile,
+          *state,
+          *sequence.element(number),
+          *captured,
+      )
       for tensor, shape in zip(new_state, shapes):
         tensor.set_shape(shape)
       return (number + 1, *new_state)

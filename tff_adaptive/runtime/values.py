@@ -58,23 +58,6 @@ def tensor_spec(type_spec: _compat.TensorType) -> tf.TensorSpec:
   return tff.types.type_to_tf_tensor_specs(type_spec)
 
 
-def num_elements(type_spec: _compat.Type) -> int:
-  """How many numbers a value of a type holds; unknown sizes count for nothing.
-
-  Args:
-    type_spec: A type without functions.
-
-  Returns:
-    The number of elements of all its tensors.
-  """
-  tensors = [
-      leaf
-      for leaf in leaf_types(type_spec)
-      if isinstance(leaf, _compat.TensorType)
-  ]
-  return sum(tensor_spec(leaf).shape.num_elements() or 0 for leaf in tensors)
-
-
 def build_flatten(type_spec: _compat.Type) -> Callable[[Any], list[Any]]:
   """Builds what takes values of a type apart.
 

@@ -25,7 +25,6 @@ from tests.tff_adaptive.runtime import equality_testing
 from tff_adaptive import runtime
 from tff_adaptive import simulation
 from tff_adaptive.runtime import chunks
-from tff_adaptive.runtime import rounds
 
 # Nobody has a state in the first round; all, some and none have one later. The
 # sizes of cohorts change.
@@ -117,28 +116,13 @@ class ClientStatesTest(equality_testing.TestCase):
       self.assertLessEqual(self._check(_ROUNDS), 2)
       self.assertEqual(self._check(_ROUNDS), 0)
 
-  @parameterized.parameters('loop', 'vectorized', 'xla')
+  @parameterized.parameters('loop', 'xla')
   @pytest.mark.slow
   def test_plans_give_the_same(self, plan):
     with runtime.compiled_context(devices='CPU', plan=plan, strict=True):
       # A state for none and for all: one graph.
       self.assertEqual(self._check(_ROUNDS[:2]), 1)
       self.assertEqual(self._check(_ROUNDS), 1)
-
-  @pytest.mark.slow
-  def test_clients_that_are_alike_are_vectorized(self):
-    build = rounds.CompiledRound._build  # pylint: disable=protected-access
-    with mock.patch.object(
-        rounds.CompiledRound, '_build', autospec=True
-    ) as spy:
-      spy.side_effect = build
-      with runtime.compiled_context(
-          devices='CPU', plan='vectorized', strict=True
-      ):
-        # The first round has no states, the second one has one of each client.
-        _train(_ROUNDS[:2])
-    # If it could not be, there would be a second attempt.
-    spy.assert_called_once_with(mock.ANY, mock.ANY, mock.ANY, True)
 
   def test_chunks_of_several_clients_are_in_order(self):
     ids = ['a', 'short', 'long', 'b', 'none'] * 9

@@ -115,21 +115,15 @@ class BuildingTest(tf.test.TestCase):
       with mock.patch.object(
           graph_functions, 'build', wraps=graph_functions.build
       ) as build:
-        for sizes in ([5], [9, 0, 3], range(7), range(20, 8, -1)):
+        for sizes in ([5], [9, 0, 3], range(7), range(20, 8, -1), [4, 4]):
           state = process.next(state, testing.clients(sizes)).state
         build.assert_called_once()
-        # Clients that are all alike are kept in another form, once more.
-        for num_clients, size in ((1, 4), (3, 8), (7, 4), (12, 3)):
-          state = process.next(
-              state, testing.clients([size] * num_clients)
-          ).state
-        self.assertEqual(build.call_count, 2)
       (program,) = [
           program
           for program in context._programs.values()
           if hasattr(program, '_functions')
       ]
-      self.assertLen(program._functions, 2)
+      self.assertLen(program._functions, 1)
 
   def test_programs_vanish_with_their_computation(self):
     with runtime.compiled_context(strict=True) as context:

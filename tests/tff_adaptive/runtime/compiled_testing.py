@@ -53,7 +53,7 @@ def process(kind: str = 'functional') -> tff.learning.templates.LearningProcess:
 
 @functools.cache
 def image_process() -> tff.learning.templates.LearningProcess:
-  """A small convolutional network; ops of it cannot be vectorized."""
+  """A small convolutional network."""
   spec = collections.OrderedDict(
       x=tf.TensorSpec([None, 8, 8, 1], tf.float32),
       y=tf.TensorSpec([None], tf.int32),

@@ -68,7 +68,6 @@ class DevicesTest(tf.test.TestCase, parameterized.TestCase):
       self.assertEqual(runtime.create_compiled_context().device, 'CPU:0')
 
   def test_clients_work_on_the_device(self):
-    # Calls are inlined where clients are vectorized.
     process = tff.learning.algorithms.build_fed_sgd(
         testing.functional_model(), tff.learning.optimizers.build_sgdm(0.1)
     )

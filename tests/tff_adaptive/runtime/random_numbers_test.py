@@ -90,7 +90,7 @@ class RandomNumbersTest(compiled_testing.TestCase):
     self._check_independence('variable')
     self._check_steps('variable')
 
-  @parameterized.parameters('vectorized', 'xla')
+  @parameterized.parameters('loop', 'xla')
   def test_do_not_depend_on_the_plan(self, plan):
     cohort = _cohort_of_ones(1, 0, 'abc')
     with compiled_testing.installed():

@@ -86,7 +86,7 @@ class FuzzedClientsTest(compiled_testing.TestCase):
   def test_some_clients_end_in_a_result_or_in_a_sentence(self):
     self._check_all(seed=0, plan='parallel', max_examples=20)
 
-  @parameterized.parameters('parallel', 'vectorized')
+  @parameterized.parameters('loop', 'parallel')
   @pytest.mark.slow
   def test_many_clients_end_in_a_result_or_in_a_sentence(self, plan):
     self._check_all(seed=1, plan=plan, max_examples=100)

@@ -19,7 +19,7 @@ other sequences, such as lists of `tf.data.Dataset`, the rows themselves do.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, NamedTuple, Union
 
 import attrs
 import numpy as np
@@ -39,15 +39,11 @@ class CohortChunk(NamedTuple):
     cohort_type: The class of the cohort.
     fields: What it is made of, but for the source of its data.
     source_key: The key of that source.
-    is_uniform: Whether the whole cohort is made of clients with as many batches
-      of the same size, and all or none of them with a state; None if that makes
-      no difference to how they work.
   """
 
   cohort_type: type[cohort_lib.Cohort]
   fields: Mapping[str, Any]
   source_key: int
-  is_uniform: Optional[bool]
 
 
 class RowsChunk(NamedTuple):
@@ -96,15 +92,12 @@ def num_bytes(chunk: Chunk) -> int:
   return sum(np.asarray(array).nbytes for array in [*arrays, chunk.seeds])
 
 
-def from_cohort(
-    cohort: cohort_lib.Cohort, source_key: int, is_uniform: Optional[bool]
-) -> CohortChunk:
+def from_cohort(cohort: cohort_lib.Cohort, source_key: int) -> CohortChunk:
   """Returns what is sent of clients of a cohort.
 
   Args:
     cohort: The clients of the chunk.
     source_key: The key of the source of their data.
-    is_uniform: See `CohortChunk`.
   """
   fields = attrs.asdict(cohort, recurse=False)
   del fields['source'], fields['packed']
@@ -114,7 +107,7 @@ def from_cohort(
         for client_id in cohort.client_ids
         if client_id in cohort.states
     }
-  return CohortChunk(type(cohort), fields, source_key, is_uniform)
+  return CohortChunk(type(cohort), fields, source_key)
 
 
 def from_leaves(leaves: Sequence[client_tensors.LeafTensors]) -> RowsChunk:
@@ -155,6 +148,4 @@ def to_leaves(
   cohort = clients.cohort_type(
       source=sources[clients.source_key], **clients.fields
   )
-  return client_tensors.collect(
-      cohort, member_type, cache, reads_tensors, clients.is_uniform
-  )
+  return client_tensors.collect(cohort, member_type, cache, reads_tensors)

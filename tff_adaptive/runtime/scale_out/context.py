@@ -24,7 +24,6 @@ import tensorflow_federated as tff
 from tff_adaptive.runtime import compiled
 from tff_adaptive.runtime import default_context
 from tff_adaptive.runtime import plans
-from tff_adaptive.runtime import values
 from tff_adaptive.runtime.scale_out import clusters
 from tff_adaptive.runtime.scale_out import round_costs
 
@@ -40,14 +39,12 @@ class RayContext(compiled.CompiledContext):
   """Shares rounds among workers of Ray; see `create_ray_context`.
 
   Attributes:
-    device: Where the clients' work runs on each worker, such as 'CPU:0'.
     pool: The workers.
   """
 
   def __init__(
       self,
-      device: str,
-      plan: str,
+      plan: plans.Plan,
       pool: Any,
       *,
       owns_connection: bool,
@@ -57,14 +54,13 @@ class RayContext(compiled.CompiledContext):
     """Initializes the context.
 
     Args:
-      device: Where the clients' work runs on each worker, such as 'CPU:0'.
-      plan: See `create_ray_context`.
+      plan: How clients work, and where on each worker.
       pool: The workers.
       owns_connection: Whether `close` ends the connection to the cluster.
       strict: See `create_ray_context`.
       seed: As for `CompiledContext`.
     """
-    super().__init__(device, plan, strict=strict, seed=seed)
+    super().__init__(plan, strict=strict, seed=seed)
     self.pool = pool
     self._owns_connection = owns_connection
 
@@ -110,7 +106,7 @@ class RayContext(compiled.CompiledContext):
 
     self._check_open()
     return scaled_rounds.ScaledRound(
-        computation, self._choose_plan, self._cache, self.pool
+        computation, self._plan, self._cache, self.pool
     )
 
   def _run_round(self, program: Any, arg: Any) -> Any:
@@ -125,27 +121,20 @@ class RayContext(compiled.CompiledContext):
       )
 
 
-def choose_ray_plan(
-    process: tff.learning.templates.LearningProcess,
-    devices: str = _CPU,
-    plan: str = plans.AUTO,
-) -> plans.Plan:
-  """Chooses how the clients of a process work.
+def choose_ray_plan(devices: str = _CPU, plan: str = plans.AUTO) -> plans.Plan:
+  """Chooses how clients work.
 
   Args:
-    process: The process.
     devices: See `create_ray_context`.
     plan: See `create_ray_context`.
 
   Returns:
-    The plan that a context with the same arguments has for the process, if the
-    clients receive the weights of the model.
+    The plan of a context with the same arguments.
 
   Raises:
     ValueError: If a device or a plan is not known.
   """
-  weights = process.get_model_weights.type_signature.result
-  return plans.choose(plan, _device_of(devices), values.num_elements(weights))
+  return plans.choose(plan, _device_of(devices))
 
 
 def _device_of(devices: str) -> str:
@@ -215,8 +204,7 @@ def create_ray_context(
     tff.framework.set_default_context(context)
     ```
   """
-  device = _device_of(devices)
-  plans.choose(plan, device, num_weights=0)  # Raises if there is no such plan.
+  chosen = choose_ray_plan(devices, plan)
   seed = compiled.check_seed(seed)
   _check_positive(num_workers=num_workers, cpus_per_worker=cpus_per_worker)
   wanted_cpus = cpus_per_worker * num_workers if num_workers else None
@@ -227,12 +215,11 @@ def create_ray_context(
   with contextlib.ExitStack() as on_error:
     if owns_connection:
       on_error.callback(clusters.disconnect)
-    pool = _start_workers(num_workers, cpus_per_worker, device)
+    pool = _start_workers(num_workers, cpus_per_worker, chosen.device)
     on_error.pop_all()
   default_context.free_at_exit()
   return RayContext(
-      device,
-      plan,
+      chosen,
       pool,
       owns_connection=owns_connection,
       strict=strict,

@@ -147,10 +147,7 @@ class PartialRound:
       return [tensor.numpy() for tensor in result]
 
   def _build(
-      self,
-      layouts: chunks.Layouts,
-      work: graph_functions.GraphFunction,
-      vectorize: bool,
+      self, layouts: chunks.Layouts, work: graph_functions.GraphFunction
   ) -> Any:
     """The function of a chunk for clients of some layout."""
     arguments = (
@@ -168,7 +165,6 @@ class PartialRound:
       with tf.device(f'/device:{self._plan.device}'):
         chunk_sum = chunks.build_chunk_sum(
             work=work,
-            vectorize=vectorize,
             parts=self._parts,
             layouts=layouts,
             client_leaves=client_leaves,

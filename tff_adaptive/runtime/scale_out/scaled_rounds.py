@@ -56,7 +56,7 @@ class ScaledRound:
   def __init__(
       self,
       computation: tff.framework.ConcreteComputation,
-      choose_plan: Callable[[int], plans.Plan],
+      plan: plans.Plan,
       cache: materialization.DatasetCache,
       pool: worker_pools.WorkerPool,
   ):
@@ -64,7 +64,7 @@ class ScaledRound:
 
     Args:
       computation: A computation with an argument at the clients.
-      choose_plan: From how many numbers a client receives to how it works.
+      plan: How the clients' work runs.
       cache: Keeps the clients' data that was read here.
       pool: The workers.
 
@@ -74,8 +74,7 @@ class ScaledRound:
     self._form = map_reduce_forms.get_round_form(computation)
     form = self._form.form
     self.type_signature = computation.type_signature
-    broadcast_type = form.prepare.type_signature.result
-    self.plan = choose_plan(values.num_elements(broadcast_type))
+    self.plan = plan
     work = graph_functions.build_graph_function(form.work)
     self.takes_client_seeds = work.takes_seed
     self._reads_tensors = work.reads_tensors
@@ -149,23 +148,24 @@ class ScaledRound:
   ) -> Iterator[chunk_messages.Chunk]:
     """Yields the chunks of a cohort."""
     size = self.plan.chunk_size_of(len(clients))
-    is_uniform = self._is_uniform(clients)
     loads = _loads(clients)
     for start in range(0, len(clients), size):
       end = min(start + size, len(clients))
       yield chunk_messages.Chunk(
-          self._describe(clients[start:end], is_uniform),
+          self._describe(clients[start:end]),
           end - start,
           seeds[start:end],
           sum(loads[start:end]),
       )
 
-  def _describe(self, members: Sequence[Any], is_uniform: Optional[bool]):
+  def _describe(self, members: Sequence[Any]) -> Any:
     """Returns what is sent of the clients of a chunk."""
     if isinstance(members, cohort_lib.Cohort):
       key = self._pool.sources.key_of(members.source)
-      return chunk_messages.from_cohort(members, key, is_uniform)
-    leaves = self._collect(members, is_uniform)
+      return chunk_messages.from_cohort(members, key)
+    leaves = client_tensors.collect(
+        members, self._form.clients_type, self._cache, self._reads_tensors
+    )
     if any(leaf.kind == client_tensors.DATASETS for leaf in leaves):
       raise TypeError(
           'The elements of the clients cannot be sent to workers as rows of '
@@ -173,30 +173,6 @@ class ScaledRound:
           'the compiled context.'
       )
     return chunk_messages.from_leaves(leaves)
-
-  def _collect(
-      self, clients: Sequence[Any], is_uniform: Optional[bool] = None
-  ) -> list[client_tensors.LeafTensors]:
-    return client_tensors.collect(
-        clients,
-        self._form.clients_type,
-        self._cache,
-        self._reads_tensors,
-        is_uniform,
-    )
-
-  def _is_uniform(self, clients: Sequence[Any]) -> Optional[bool]:
-    """Whether all clients bring as many elements and batches of the same size.
-
-    It decides for all chunks how clients work if several may do so at once, and
-    is None where it changes nothing: sizes may have to be read.
-    """
-    if self.plan.name != plans.VECTORIZED:
-      return None
-    if isinstance(clients, cohort_lib.Cohort):
-      return _are_alike(clients)
-    kinds = {leaf.kind for leaf in self._collect(clients)}
-    return kinds <= client_tensors.ALIKE
 
   @functools.cached_property
   def _prepare(self) -> Callable[..., list[tf.Tensor]]:
@@ -253,17 +229,6 @@ def _specs(types: Sequence[_compat.Type]) -> list[tf.TensorSpec]:
 
 def _bytes(arrays: Sequence[np.ndarray]) -> int:
   return sum(array.nbytes for array in arrays)
-
-
-def _are_alike(cohort: cohort_lib.Cohort) -> bool:
-  """See `ScaledRound._is_uniform`; nothing is read."""
-  sizes = {tuple(cohort.batch_sizes(i)) for i in range(len(cohort))}
-  if len(sizes) != 1 or len(set(*sizes)) != 1:
-    return False
-  if not isinstance(cohort, cohort_lib.StatefulCohort):
-    return True
-  have_state = {client_id in cohort.states for client_id in cohort.client_ids}
-  return len(have_state) == 1
 
 
 def _loads(clients: Sequence[Any]) -> list[float]:

@@ -37,7 +37,6 @@ from tff_adaptive import optimizers
 from tff_adaptive import runtime
 from tff_adaptive import simulation
 from tff_adaptive.runtime import scale_out
-from tff_adaptive.runtime.scale_out import chunk_messages
 
 _STEPS = simulation.BatchPlan(4, num_epochs=2)
 
@@ -71,13 +70,6 @@ def _bytes(arrays):
   return sum(array.nbytes for array in arrays)
 
 
-def _context(pool, plan):
-  """A context of workers that others have, too."""
-  return scale_out.RayContext(
-      'CPU:0', plan, pool, owns_connection=False, strict=True, seed=1
-  )
-
-
 def _kept_states(client_ids):
   """What clients keep after a round."""
   process = client_state_testing.process()
@@ -104,19 +96,15 @@ class RayContextTest(compiled_testing.TestCase):
         num_workers=2, plan='parallel', strict=True, seed=1
     )
     cls.addClassCleanup(cls.context.close)
-    cls.contexts = {
-        'parallel': cls.context,
-        'vectorized': _context(cls.context.pool, 'vectorized'),
-    }
 
-  def _installed(self, plan='parallel'):
-    return tff.framework.get_context_stack().install(self.contexts[plan])
+  def _installed(self):
+    return tff.framework.get_context_stack().install(self.context)
 
-  def _check(self, process, rounds, plan='parallel'):
+  def _check(self, process, rounds):
     """Trains on workers and here; all bits of the results must be equal."""
-    with compiled_testing.installed(plan):
+    with compiled_testing.installed():
       expected = _train(process, rounds)
-    with self._installed(plan):
+    with self._installed():
       found = _train(process, rounds)
     self.assert_same_bits(expected, found)
 
@@ -164,19 +152,6 @@ class RayContextTest(compiled_testing.TestCase):
         client_state_testing.stateful_cohort(ids, _kept_states(ids[:3])),
     ]
     self._check(client_state_testing.process(), rounds)
-
-  @parameterized.parameters(
-      ('', True), ('a', False), ('ab', False), ('abcd', True)
-  )
-  def test_vectorized_clients_that_keep_a_state(self, have_one, are_alike):
-    states = _kept_states(have_one)
-    cohort = client_state_testing.stateful_cohort('abcd', states)
-    with mock.patch.object(
-        chunk_messages, 'from_cohort', wraps=chunk_messages.from_cohort
-    ) as send:
-      self._check(client_state_testing.process(), [cohort], 'vectorized')
-    sent = [call.args[2] for call in send.call_args_list]
-    self.assertEqual(sent, [are_alike] * 2)  # They work in two chunks.
 
   def test_no_clients(self):
     nobody = equality_testing.cohort()[:0]
@@ -340,7 +315,13 @@ class RayContextTest(compiled_testing.TestCase):
 
   def test_a_closed_context_says_so(self):
     pool = mock.Mock(wraps=self.context.pool, close=mock.Mock())
-    context = _context(pool, 'parallel')
+    context = scale_out.RayContext(
+        scale_out.choose_ray_plan(),
+        pool,
+        owns_connection=False,
+        strict=True,
+        seed=1,
+    )
     known, new = compiled_testing.build_sum(), compiled_testing.build_sum()
     with tff.framework.get_context_stack().install(context):
       self.assertEqual(known([1.0, 2.0]), 3.0)
@@ -404,14 +385,10 @@ class ArgumentsTest(compiled_testing.TestCase):
         scale_out.create_ray_context(**{name: value})
     self.assertFalse(ray.is_initialized())
 
-  def test_the_plan_follows_the_size_of_the_model(self):
-    process = compiled_testing.process()
-    self.assertEqual(scale_out.choose_ray_plan(process).name, 'vectorized')
-    plan = scale_out.choose_ray_plan(process, devices='GPU')
+  def test_the_plan_follows_the_device(self):
+    plan = scale_out.choose_ray_plan(devices='GPU')
     self.assertEqual((plan.name, plan.device), ('loop', 'GPU:0'))
-    self.assertEqual(
-        scale_out.choose_ray_plan(process), runtime.choose_plan(process, 'CPU')
-    )
+    self.assertEqual(scale_out.choose_ray_plan(), runtime.choose_plan('CPU'))
 
 
 def _train(process, rounds):
