@@ -19,6 +19,8 @@ import os
 import pathlib
 
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
+# Tests fork to kill the child; what gRPC does then stops it, now and again.
+os.environ.setdefault('GRPC_ENABLE_FORK_SUPPORT', '0')
 
 import pytest  # noqa: E402
 

@@ -37,6 +37,8 @@ from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import server_parts
 from tff_adaptive.runtime import values
 
+# How TensorFlow begins what a failed assertion says.
+_ASSERTION = 'assertion failed:'
 # What a graph is built for: the layout of each leaf of the clients' data.
 Layouts = tuple[tuple[Any, ...], ...]
 # From layouts and a form of the clients' work.
@@ -110,10 +112,15 @@ def errors_of_data() -> Iterator[None]:
   try:
     yield
   except tf.errors.InvalidArgumentError as e:
+    said = _errors.graph_error_line(e)
+    if said.startswith(_ASSERTION):
+      raise ValueError(
+          'An assertion of the computation does not hold:'
+          f'{said.removeprefix(_ASSERTION)}.'
+      ) from e
     raise ValueError(
         "An op of the round does not take the clients' data: "
-        f'{_errors.graph_error_line(e)}; `simulation.check_clients` finds the '
-        'client.'
+        f'{said}; `simulation.check_clients` finds the client.'
     ) from e
 
 
@@ -123,14 +130,14 @@ class ChunkSum:
 
   Attributes:
     work: Maps the number of a client to what it reports.
-    accumulate: Adds a report to a sum.
+    accumulate: From the number of a client to what adds its report to a sum.
     appends: Places of a sum where `accumulate` returns rows to append.
     zero: The empty sum.
     shapes: The shapes of a sum's tensors.
   """
 
   work: Callable[[tf.Tensor], list[tf.Tensor]]
-  accumulate: Callable[..., list[tf.Tensor]]
+  accumulate: Callable[[tf.Tensor], Callable[..., list[tf.Tensor]]]
   appends: frozenset[int]
   zero: list[tf.Tensor]
   shapes: list[tf.TensorShape]
@@ -139,7 +146,8 @@ class ChunkSum:
     """Adds to the graph the sum from one client's number to another."""
 
     def add_client(number, total):
-      return number + 1, self.accumulate(*total, *self.work(number))
+      accumulate = self.accumulate(number)
+      return number + 1, accumulate(*total, *self.work(number))
 
     return self.loop(
         start, end, add_client, appends=self.appends, num_parallel=1
@@ -225,8 +233,9 @@ def build_chunk_sum(
     layouts: The layouts of the clients' data.
     client_leaves: The tensors of the data, those of a layout together.
     broadcast: What the server has sent them.
-    server_seed: What fixes the random numbers of the parts, int32 of shape [2].
-    client_seeds: Those of the clients, int32 of shape [num_clients, 2].
+    server_seed: What fixes the random numbers of the zero, int32 of shape [2].
+    client_seeds: Those of the clients' work and of what adds their reports,
+      int32 of shape [num_clients, 2]; [0, 2] if neither draws any.
 
   Returns:
     The sum.
@@ -242,10 +251,15 @@ def build_chunk_sum(
     seed = tf.gather(client_seeds, number) if work.takes_seed else None
     return work(*picked, *broadcast, seed=seed)
 
+  def accumulate(number):
+    if not parts['accumulate'].takes_seed:
+      return parts['accumulate']
+    return parts.with_seed('accumulate', tf.gather(client_seeds, number))
+
   sum_type = parts['accumulate'].type_signature.result
   return ChunkSum(
       work=run_client,
-      accumulate=parts.with_seed('accumulate', server_seed),
+      accumulate=accumulate,
       appends=parts['accumulate'].appends,
       zero=parts.with_seed('zero', server_seed)(),
       shapes=[

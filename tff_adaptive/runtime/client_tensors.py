@@ -28,6 +28,7 @@ import tensorflow_federated as tff
 
 from tff_adaptive import _compat
 from tff_adaptive.runtime import elements
+from tff_adaptive.runtime import errors
 from tff_adaptive.runtime import materialization
 from tff_adaptive.runtime import sequences
 from tff_adaptive.runtime import values
@@ -114,10 +115,9 @@ def _stack(
     return LeafTensors(STACKED, (tf.zeros(shape, spec.dtype),))
   shapes = sorted({tuple(tensor.shape) for tensor in tensors})
   if len(shapes) > 1:
-    raise ValueError(
-        f"The clients' values of type {leaf_type} must have one shape on the "
-        f'compiled runtime, found {shapes[0]} and {shapes[1]}; pad them, or '
-        'use `runtime.native_context`.'
+    raise errors.UnsupportedComputationError(
+        f"the clients' values of type {leaf_type} differ in shape, {shapes[0]} "
+        f'and {shapes[1]}; pad them'
     )
   return LeafTensors(STACKED, (tf.stack(tensors),))
 
@@ -127,11 +127,10 @@ def _stack_datasets(
 ) -> LeafTensors:
   variants = [
       tf.data.experimental.to_variant(elements.as_dataset(dataset, leaf_type))
-      for dataset in datasets
+      # TensorFlow makes no empty variants, but takes one away.
+      for dataset in datasets or [[]]
   ]
-  if not variants:
-    return LeafTensors(DATASETS, (tf.zeros([0], tf.variant),))
-  return LeafTensors(DATASETS, (tf.stack(variants),))
+  return LeafTensors(DATASETS, (tf.stack(variants)[: len(datasets)],))
 
 
 def _pack_all(
@@ -197,6 +196,7 @@ def collect(
 
   Raises:
     TypeError: If a value does not fit the type.
+    UnsupportedComputationError: If tensors of clients differ in shape.
   """
   leaf_types = values.leaf_types(member_type)
   if isinstance(clients, cohort_lib.Cohort):

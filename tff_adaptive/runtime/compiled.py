@@ -31,7 +31,6 @@ import weakref
 from absl import logging
 import tensorflow_federated as tff
 
-from tff_adaptive import _compat
 from tff_adaptive import _random_ops
 from tff_adaptive.runtime import default_context
 from tff_adaptive.runtime import devices as devices_lib
@@ -64,6 +63,7 @@ def _forget(context: Any, key: int) -> None:
   """Drops the program of a computation that is gone."""
   if context() is not None:
     context()._programs.pop(key, None)  # pylint: disable=protected-access
+    context()._handed_over.pop(key, None)  # pylint: disable=protected-access
 
 
 def _hand_over(
@@ -89,7 +89,14 @@ def _hand_over(
 class CompiledContext(tff.framework.SyncContext):
   """Executes TFF computations here; see `create_compiled_context`."""
 
-  def __init__(self, plan: plans.Plan, *, strict: bool, seed: int):
+  def __init__(
+      self,
+      plan: plans.Plan,
+      *,
+      strict: bool,
+      seed: int,
+      default_num_clients: int = 1,
+  ):
     """Initializes the context; nothing is compiled yet.
 
     Args:
@@ -97,13 +104,16 @@ class CompiledContext(tff.framework.SyncContext):
       strict: See `create_compiled_context`.
       seed: What random numbers depend on where nothing else says so, a
         non-negative integer.
+      default_num_clients: See `create_compiled_context`.
     """
     self._plan = plan
+    self._default_num_clients = default_num_clients
     self._logged_plans: set[str] = set()
     self._strict = strict
     self._round_keys = round_keys.RoundKeys(seed)
     self._cache = materialization.DatasetCache()
     self._programs: dict[int, Any] = {}
+    self._handed_over: dict[int, tff.framework.ConcreteComputation] = {}
     self._native: Optional[tuple[Any, Callable[[], None]]] = None
     self._warned_of_secure_sums = False
     self._lock = threading.RLock()
@@ -150,19 +160,21 @@ class CompiledContext(tff.framework.SyncContext):
 
     Raises:
       UnsupportedComputationError: If the context is strict and cannot compile
-        the computation.
+        the computation, or run it with this argument.
       TypeError: If the argument does not fit the computation.
-      ValueError: If the computation is distributed differential privacy, which
-        is about the secure sum that a simulation has not, or an op of it does
-        not take the clients' data.
+      ValueError: If an op of it does not take the clients' data.
     """
     with self._lock:
-      program = self._program(comp)
-      if isinstance(program, tff.framework.ConcreteComputation):
-        return self._native_context().invoke(program, arg)
-      if isinstance(program, rounds.CompiledFunction):
-        return program(arg, self._round_keys.current().server_seed())
-      return self._run_round(program, arg)
+      if id(comp) not in self._handed_over:
+        try:
+          return self._run(self._program(comp), arg)
+        except errors.UnsupportedComputationError as e:
+          if self._strict:
+            raise
+          # From now on, so that a run does not change between the two.
+          self._handed_over[id(comp)] = _hand_over(comp, str(e))
+      handed_over = self._handed_over[id(comp)]
+      return self._native_context().invoke(handed_over, arg)
 
   def plan_of(
       self, computation: tff.framework.ConcreteComputation
@@ -175,6 +187,8 @@ class CompiledContext(tff.framework.SyncContext):
     Returns:
       The plan; None if it has no clients or the native runtime took it over.
     """
+    if id(computation) in self._handed_over:
+      return None
     return getattr(self._programs.get(id(computation)), 'plan', None)
 
   def close(self) -> None:
@@ -185,27 +199,13 @@ class CompiledContext(tff.framework.SyncContext):
         self._native = None
 
   def _program(self, computation: tff.framework.ConcreteComputation) -> Any:
-    """The compiled form of a computation, made when it is first met.
-
-    A computation if the native runtime takes it over.
-    """
+    """The compiled form of a computation, made when it is first met."""
     key = id(computation)
     if key not in self._programs:
-      self._programs[key] = self._compile_or_fall_back(computation)
       # The finalizer must not keep the programs of a context that is gone.
-      context = weakref.ref(self)
-      weakref.finalize(computation, _forget, context, key)
+      weakref.finalize(computation, _forget, weakref.ref(self), key)
+      self._programs[key] = self._compile(computation)
     return self._programs[key]
-
-  def _compile_or_fall_back(
-      self, computation: tff.framework.ConcreteComputation
-  ) -> Any:
-    try:
-      return self._compile(computation)
-    except errors.UnsupportedComputationError as e:
-      if self._strict:
-        raise
-      return _hand_over(computation, str(e))
 
   def _compile(self, computation: tff.framework.ConcreteComputation) -> Any:
     if serialization.is_tensorflow(computation):
@@ -243,13 +243,6 @@ class CompiledContext(tff.framework.SyncContext):
   ) -> None:
     if not map_reduce_forms.uses_secure_sums(computation):
       return
-    if map_reduce_forms.uses_secure_modular_sums(computation):
-      raise ValueError(
-          'The computation uses secure modular sums, as '
-          '`tff.learning.ddp_secure_aggregator` does, whose noise and modular '
-          'arithmetic are about a secure sum that a simulation has not: use '
-          '`tff.learning.dp_aggregator` instead.'
-      )
     if not self._warned_of_secure_sums:
       self._warned_of_secure_sums = True
       _warn(
@@ -257,15 +250,15 @@ class CompiledContext(tff.framework.SyncContext):
           'simulation.'
       )
 
+  def _run(self, program: Any, arg: Any) -> Any:
+    if isinstance(program, rounds.CompiledFunction):
+      return program(arg, self._round_keys.current().server_seed())
+    return self._run_round(program, arg)
+
   def _run_round(self, program: Any, arg: Any) -> Any:
-    state, clients = (), arg
-    if isinstance(program.type_signature.parameter, _compat.StructType):
-      state, clients = arg
-    if not isinstance(clients, Sequence):
-      raise TypeError(
-          'The value at the clients must be a list with an entry for each '
-          f'client, or a `Cohort`, found {type(clients).__name__}.'
-      )
+    state, clients = program.split(arg)
+    if clients is None:
+      clients = [()] * self._default_num_clients
     key = self._round_keys.next_of(clients)
     seeds = rounds.Seeds(
         key.server_seed(),
@@ -275,7 +268,10 @@ class CompiledContext(tff.framework.SyncContext):
 
   def _native_context(self) -> tff.framework.SyncContext:
     if self._native is None:
-      self._native = native.create_native_context(secure_sums_in_clear=True)
+      self._native = native.create_native_context(
+          secure_sums_in_clear=True,
+          default_num_clients=self._default_num_clients,
+      )
     return self._native[0]
 
 
@@ -303,6 +299,7 @@ def create_compiled_context(
     plan: str = plans.AUTO,
     strict: bool = False,
     seed: Optional[int] = None,
+    default_num_clients: int = 1,
 ) -> CompiledContext:
   """Creates a context that runs computations inside this process.
 
@@ -324,6 +321,9 @@ def create_compiled_context(
       their data and on what they received then, not on the seed.
     seed: What random numbers depend on where neither a `Cohort` nor
       `begin_round` says so. By default drawn anew.
+    default_num_clients: How many clients there are where the argument does not
+      tell, as of a value that is equal at all of them. Defaults to 1; TFF's
+      default is 0, of which there is no mean and no value.
 
   Returns:
     The context, for `tff.framework.set_default_context`.
@@ -344,7 +344,12 @@ def create_compiled_context(
   """
   chosen = choose_plan(devices, plan)
   default_context.free_at_exit()
-  return CompiledContext(chosen, strict=strict, seed=check_seed(seed))
+  return CompiledContext(
+      chosen,
+      strict=strict,
+      seed=check_seed(seed),
+      default_num_clients=default_num_clients,
+  )
 
 
 def check_seed(seed: Optional[int]) -> int:
@@ -389,6 +394,7 @@ def compiled_context(
     plan: str = plans.AUTO,
     strict: bool = False,
     seed: Optional[int] = None,
+    default_num_clients: int = 1,
 ) -> Iterator[CompiledContext]:
   """Runs TFF computations inside this process within a `with` block.
 
@@ -397,6 +403,7 @@ def compiled_context(
     plan: See `create_compiled_context`.
     strict: See `create_compiled_context`.
     seed: See `create_compiled_context`.
+    default_num_clients: See `create_compiled_context`.
 
   Yields:
     The context, which is installed for the calling thread.
@@ -416,7 +423,11 @@ def compiled_context(
     ```
   """
   context = create_compiled_context(
-      devices=devices, plan=plan, strict=strict, seed=seed
+      devices=devices,
+      plan=plan,
+      strict=strict,
+      seed=seed,
+      default_num_clients=default_num_clients,
   )
   try:
     with tff.framework.get_context_stack().install(context):

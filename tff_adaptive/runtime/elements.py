@@ -190,7 +190,9 @@ def _lost_kinds(dtype: tf.DType) -> str:
 def empty_array(spec: tf.TensorSpec) -> np.ndarray:
   """An array like a component; each axis of unknown size has size 0."""
   shape = [size or 0 for size in spec.shape]
-  return np.zeros(shape, spec.dtype.as_numpy_dtype)
+  # NumPy's zero of an object is a number, which is no string.
+  zero = b'' if spec.dtype == tf.string else 0
+  return np.full(shape, zero, spec.dtype.as_numpy_dtype)
 
 
 def are_alike(specs: list[tf.TensorSpec]) -> bool:

@@ -17,8 +17,8 @@ TFF keeps a computation as a graph with the names of its parameters and results.
 Here such a graph becomes one TensorFlow function of flat lists of tensors, that
 larger functions can call. On the way
 
-- variables become anonymous, so that every call has its own and calls may run
-  at the same time;
+- variables and lookup tables become anonymous, so that every call has its own
+  and calls may run at the same time;
 - random ops become stateless and take a seed;
 - sequences are read from tensors where possible, see `sequence_reading`.
 """
@@ -47,6 +47,16 @@ from tff_adaptive.runtime import values
 _graph_numbers = itertools.count()
 # Which kind of control flow TensorFlow builds is a switch of the process.
 _building_lock = threading.Lock()
+# Tables that are found by their names, and those that are not.
+_ANONYMOUS_TABLES = {
+    f'{kind}V2': f'Anonymous{kind}'
+    for kind in (
+        'HashTable',
+        'MutableDenseHashTable',
+        'MutableHashTable',
+        'MutableHashTableOfTensors',
+    )
+}
 _SEED_NAME = f'{_random_ops.SEED_ARGUMENT}:0'
 
 
@@ -63,27 +73,40 @@ def _ancestors(graph_def: Any, name: str) -> set[str]:
   return found
 
 
-def _make_variables_anonymous(serialized: serialization.Serialized) -> None:
-  """Gives every run of the graph variables of its own, made at its start."""
+def _keeps_state(node: Any, registry: tf.Graph) -> bool:
+  """Whether an op makes what later runs find by its name, as queues are."""
+  attributes = {attr.name for attr in registry.op_def_for_type(node.op).attr}
+  return {'container', 'shared_name'} <= attributes
+
+
+def _make_resources_anonymous(serialized: serialization.Serialized) -> None:
+  """Gives every run of the graph resources of its own, made at its start."""
   graph_def = serialized.graph_def
+  registry = tf.Graph()
+  library = {f.signature.name for f in graph_def.library.function}
   handles = set()
   for node in _function_library.all_nodes(graph_def):
-    if node.op in ('Variable', 'VariableV2'):
-      raise errors.UnsupportedComputationError(
-          f'{node.name!r} is a variable of TensorFlow 1'
-      )
-    if node.op == 'VarHandleOp':
+    if node.op in _ANONYMOUS_TABLES:
+      node.op = _ANONYMOUS_TABLES[node.op]
+      for name in ('container', 'shared_name', 'use_node_name_sharing'):
+        node.attr.pop(name, None)
+      handles.add(node.name)
+    elif node.op == 'VarHandleOp':
       node.attr['shared_name'].s = sequences.ANONYMOUS.encode()
       node.attr['container'].s = b''
       handles.add(node.name)
+    elif node.op not in library and _keeps_state(node, registry):
+      raise errors.UnsupportedComputationError(
+          f'{node.name!r} ({node.op}) would keep its state from run to run'
+      )
   if not serialized.initialize_op:
     return
   initialization = _ancestors(graph_def, serialized.initialize_op)
   for node in graph_def.node:
-    uses_variable = any(
+    uses_resource = any(
         _function_library.node_of(name) in handles for name in node.input
     )
-    if uses_variable and node.name not in initialization:
+    if uses_resource and node.name not in initialization:
       node.input.append(f'^{serialized.initialize_op}')
 
 
@@ -255,7 +278,7 @@ def build_graph_function(
     # Constraints name nodes by their old places and break the import.
     node.attr.pop('_class', None)
   _function_library.rename_functions(graph_def, f'_{next(_graph_numbers)}')
-  _make_variables_anonymous(serialized)
+  _make_resources_anonymous(serialized)
   takes_seed = _make_random_ops_stateless(graph_def)
   reads_tensors = tensor_sequences and sequence_reading.reads_sequences_only(
       graph_def

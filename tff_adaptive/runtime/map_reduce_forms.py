@@ -13,8 +13,9 @@
 # limitations under the License.
 """TFF's computations as the parts of a MapReduce round."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 import contextlib
+from typing import Any
 
 import attrs
 import tensorflow as tf
@@ -22,6 +23,7 @@ import tensorflow_federated as tff
 
 from tff_adaptive import _compat
 from tff_adaptive.runtime import errors
+from tff_adaptive.runtime import values
 
 
 def _no_optimization() -> tf.compat.v1.ConfigProto:
@@ -33,39 +35,35 @@ def _no_optimization() -> tf.compat.v1.ConfigProto:
 
 def uses_secure_sums(computation: tff.framework.ConcreteComputation) -> bool:
   """Whether a computation asks for secure aggregation."""
-  return _names_intrinsic(computation, b'federated_secure_')
-
-
-def uses_secure_modular_sums(
-    computation: tff.framework.ConcreteComputation,
-) -> bool:
-  """Whether a computation is about distributed differential privacy."""
-  return _names_intrinsic(computation, b'federated_secure_modular_sum')
-
-
-def _names_intrinsic(
-    computation: tff.framework.ConcreteComputation, name: bytes
-) -> bool:
   # The tree of the computation would say it too, and takes a second to print.
   proto = tff.framework.serialize_computation(computation)
-  return name in proto.SerializeToString()
+  return b'federated_secure_' in proto.SerializeToString()
 
 
-def _is_federated(type_spec: _compat.Type, placement) -> bool:
-  return (
-      isinstance(type_spec, _compat.FederatedType)
-      and type_spec.placement is placement
-  )
+def _federated_types(type_spec: _compat.Type) -> list[_compat.FederatedType]:
+  """The values with a place in a type, in their order."""
+  if isinstance(type_spec, _compat.FederatedType):
+    return [type_spec]
+  if not isinstance(type_spec, _compat.StructType):
+    return []
+  return [
+      federated
+      for _, field in tff.structure.iter_elements(type_spec)
+      for federated in _federated_types(field)
+  ]
 
 
 def takes_clients(signature: _compat.FunctionType) -> bool:
   """Whether a computation has an argument at the clients."""
-  parameter = signature.parameter
-  if isinstance(parameter, _compat.StructType):
-    fields = [field for _, field in tff.structure.iter_elements(parameter)]
-  else:
-    fields = [parameter]
-  return any(_is_federated(field, _compat.CLIENTS) for field in fields)
+  return any(
+      federated.placement is _compat.CLIENTS
+      for federated in _federated_types(signature.parameter)
+  )
+
+
+def _differs_by_client(federated: _compat.FederatedType) -> bool:
+  """Whether a value is another one at each client."""
+  return federated.placement is _compat.CLIENTS and not federated.all_equal
 
 
 @attrs.frozen(eq=False)
@@ -74,6 +72,8 @@ class RoundForm:
 
   Attributes:
     form: The parts, of a computation from (state, clients) to (state, result).
+    split: From the argument of the computation to (state, clients); clients is
+      None if all have the same.
     state_type: The type at the server; an empty struct if there is none.
     clients_type: The type at one client.
     result_type: The type of (state, result).
@@ -81,10 +81,34 @@ class RoundForm:
   """
 
   form: tff.backends.mapreduce.MapReduceForm
+  split: Callable[[Any], tuple[Any, Any]]
   state_type: _compat.Type
   clients_type: _compat.Type
   result_type: _compat.Type
   returns_state: bool
+
+
+def _is_state_and_clients(signature: _compat.FunctionType) -> bool:
+  """Whether a computation is from (state, clients) to (state, result)."""
+  parameter, result = signature.parameter, signature.result
+  places = [_compat.SERVER, _compat.CLIENTS]
+  return (
+      isinstance(parameter, _compat.StructType)
+      and [getattr(field, 'placement', None) for field in parameter] == places
+      and not parameter[1].all_equal
+      and isinstance(result, _compat.StructType)
+      and len(result) == 2
+      and parameter[0].is_assignable_from(result[0])
+  )
+
+
+def _joined_type(
+    types: Sequence[_compat.FederatedType], placement: Any
+) -> _compat.FederatedType:
+  """The type of all values together; of one alone its own."""
+  members = [federated.member for federated in types]
+  member = members[0] if len(members) == 1 else _compat.StructType(members)
+  return _compat.FederatedType(member, placement)
 
 
 def _as_state_and_clients(
@@ -93,44 +117,79 @@ def _as_state_and_clients(
   """The computation as (state, clients) to (state, result).
 
   A MapReduce form is of a computation that takes a state at the server and a
-  value at the clients, and returns a state and a result. What takes the clients
-  alone, or returns a result alone, is brought into this form.
+  value at the clients, and returns a state and a result. What takes any struct
+  of values at both, or returns a result alone, is brought into this form. What
+  all clients have alike is a part of the state.
   """
   signature = computation.type_signature
-  parameter, result = signature.parameter, signature.result
-  if _is_federated(parameter, _compat.CLIENTS):
-
-    @_compat.federated_computation(
-        _compat.FederatedType(_compat.StructType([]), _compat.SERVER), parameter
-    )
-    def with_state(state, clients):
-      return state, computation(clients)
-
-    return with_state
-
-  if not (
-      isinstance(parameter, _compat.StructType)
-      and len(parameter) == 2
-      and _is_federated(parameter[0], _compat.SERVER)
-      and _is_federated(parameter[1], _compat.CLIENTS)
-  ):
-    raise errors.UnsupportedComputationError(
-        'it takes neither a value at the server and one at the clients, nor one'
-        f' at the clients alone: {parameter}'
-    )
-  returns_state = (
-      isinstance(result, _compat.StructType)
-      and len(result) == 2
-      and parameter[0].is_assignable_from(result[0])
-  )
-  if returns_state:
+  if _is_state_and_clients(signature):
     return computation
+  federated = _federated_types(signature.parameter)
+  at_clients = [t for t in federated if _differs_by_client(t)]
+  at_server = [t for t in federated if not _differs_by_client(t)]
 
-  @_compat.federated_computation(parameter[0], parameter[1])
-  def returning_state(state, clients):
-    return state, computation(state, clients)
+  @_compat.federated_computation(
+      _joined_type(at_server, _compat.SERVER),
+      _joined_type(at_clients, _compat.CLIENTS),
+  )
+  def whole(state, clients):
+    states = iter([state] if len(at_server) == 1 else state)
+    values_at_clients = iter([clients] if len(at_clients) == 1 else clients)
 
-  return returning_state
+    def rebuild(type_spec):
+      if isinstance(type_spec, _compat.StructType):
+        return tff.structure.Struct(
+            (name, rebuild(field))
+            for name, field in tff.structure.iter_elements(type_spec)
+        )
+      if _differs_by_client(type_spec):
+        return next(values_at_clients)
+      value = next(states)
+      if type_spec.placement is _compat.CLIENTS:
+        return tff.federated_broadcast(value)
+      return value
+
+    argument = rebuild(signature.parameter)
+    return state, computation(argument)
+
+  return whole
+
+
+def _build_split(
+    parameter: _compat.Type,
+) -> Callable[[Any], tuple[Any, Any]]:
+  """Builds what splits an argument as `_as_state_and_clients` does."""
+  flatten = values.build_flatten(parameter, into_members=False)
+  differ = list(map(_differs_by_client, _federated_types(parameter)))
+
+  def split(argument):
+    at_server, at_clients = [], []
+    for differs, value in zip(differ, flatten(argument)):
+      (at_clients if differs else at_server).append(value)
+    for value in at_clients:
+      _check_is_sequence(value)
+    sizes = sorted(set(map(len, at_clients)))
+    if len(sizes) > 1:
+      raise TypeError(
+          'The values at the clients must be of as many clients, found '
+          f'{sizes[0]} and {sizes[-1]}.'
+      )
+    state = at_server[0] if len(at_server) == 1 else tuple(at_server)
+    if not at_clients:
+      return state, None
+    return state, at_clients[0] if len(at_clients) == 1 else list(
+        zip(*at_clients)
+    )
+
+  return split
+
+
+def _check_is_sequence(clients: Any) -> None:
+  if not isinstance(clients, Sequence):
+    raise TypeError(
+        'The value at the clients must be a list with an entry for each '
+        f'client, or a `Cohort`, found {type(clients).__name__}.'
+    )
 
 
 def get_round_form(
@@ -141,8 +200,8 @@ def get_round_form(
   Secure sums become sums in the clear, as in TFF's test runtime.
 
   Args:
-    computation: A computation of a value at the clients and, before it, one at
-      the server.
+    computation: A computation of values at the clients and, maybe, at the
+      server.
 
   Returns:
     The parts.
@@ -163,7 +222,12 @@ def get_round_form(
         whole, _no_optimization()
     )
   return RoundForm(
-      form, state_type.member, clients_type.member, result_type, returns_state
+      form,
+      _build_split(computation.type_signature.parameter),
+      state_type.member,
+      clients_type.member,
+      result_type,
+      returns_state,
   )
 
 

@@ -19,6 +19,7 @@ arrays, which are kept as long as the dataset object lives.
 """
 
 from collections.abc import Iterable
+import re
 import threading
 from typing import Any, NamedTuple, Optional
 import weakref
@@ -35,9 +36,15 @@ from tff_adaptive.simulation import cohort as cohort_lib
 # Sources up to this size are kept as tensors, whole; of larger ones the rows of
 # a cohort are, for its round.
 _MAX_RESIDENT_BYTES = 4 * 1024**3
-# In the names of datasets that may give other elements when read again. What a
-# variant holds, such as the result of a computation, cannot be looked into.
-_CHANGING_KINDS = ('Generator', 'Random', 'Shuffle', 'Variant')
+# What an array takes in memory besides its numbers, about.
+_ARRAY_BYTES = 128
+# Datasets that other datasets begin with, and that hold what they give. Files
+# may have changed when they are read again.
+_SOURCES = ('Range', 'SparseTensorSlice', 'Tensor', 'TensorSlice')
+# In the names of those that give other elements when read again.
+_CHANGING_KINDS = ('Random', 'Shuffle')
+# Ops that read files, though TensorFlow says that they have no state.
+_READING_OPS = ('MatchingFiles', 'ReadFile')
 
 
 class PackedElements(NamedTuple):
@@ -72,7 +79,8 @@ def _reads_alike(dataset: tf.data.Dataset) -> bool:
   """Whether a dataset gives the same elements whenever it is read.
 
   One that shuffles, or that calls a function which draws random numbers or
-  reads what may change, does not, nor does one that cannot be looked into.
+  reads what may change, does not, nor does one of files, or one that cannot be
+  looked into.
   """
   name = type(dataset).__name__
   if any(kind in name for kind in _CHANGING_KINDS):
@@ -86,6 +94,8 @@ def _reads_alike(dataset: tf.data.Dataset) -> bool:
     inputs = dataset._inputs()  # pylint: disable=protected-access
   except (AttributeError, NotImplementedError):
     return False
+  if not inputs:
+    return re.sub('^_|Dataset(V[12])?$', '', name) in _SOURCES
   return all(_computes_alike(f.function) for f in functions) and all(
       map(_reads_alike, inputs)
   )
@@ -97,7 +107,8 @@ def _computes_alike(function: Any) -> bool:
   if any(tensor.dtype == tf.variant for tensor in function.captured_inputs):
     return False
   return not any(
-      operation.op_def is not None and operation.op_def.is_stateful
+      operation.op_def is not None
+      and (operation.op_def.is_stateful or operation.type in _READING_OPS)
       for operation in function.graph.get_operations()
       if operation.type != 'Placeholder'
   )
@@ -106,11 +117,19 @@ def _computes_alike(function: Any) -> bool:
 def _materialize(
     elements: Iterable[list[Any]], leaf_type: _compat.SequenceType
 ) -> Optional[_Materialized]:
-  """Joins the rows of all elements; None if they have no rows in common."""
+  """Joins the rows of all elements.
+
+  Args:
+    elements: The components of each element.
+    leaf_type: The type of the sequence.
+
+  Returns:
+    The rows, or None if they have no shape in common or are too many to keep.
+  """
   specs = elements_lib.component_specs(leaf_type)
   are_batches = not elements_lib.are_alike(specs)
   columns: list[list[np.ndarray]] = [[] for _ in specs]
-  lengths = []
+  lengths, num_bytes = [], 0
   for components in elements:
     arrays = elements_lib.to_arrays(components, specs, leaf_type)
     elements_lib.check_shapes(arrays, specs, leaf_type)
@@ -118,6 +137,9 @@ def _materialize(
       arrays = [array[np.newaxis] for array in arrays]
     sizes = {len(array) if array.ndim else None for array in arrays}
     if len(sizes) != 1 or None in sizes:
+      return None
+    num_bytes += sum(array.nbytes + _ARRAY_BYTES for array in arrays)
+    if num_bytes > _MAX_RESIDENT_BYTES:
       return None
     lengths.append(sizes.pop())
     for column, array in zip(columns, arrays):
@@ -183,6 +205,8 @@ class DatasetCache:
       if leaf_type in self._datasets.get(key, {}):
         return self._datasets[key][leaf_type]
       elements_lib.check_dataset(value, leaf_type)
+      if value.cardinality() == tf.data.INFINITE_CARDINALITY:
+        return None
       read = _materialize(
           map(tf.nest.flatten, value.as_numpy_iterator()), leaf_type
       )
@@ -205,7 +229,7 @@ class DatasetCache:
 
     Returns:
       The elements, or None if they are neither batches of rows of one shape
-      nor of one shape themselves.
+      nor of one shape themselves, or too many to keep.
 
     Raises:
       TypeError: If the elements are not those of the type.

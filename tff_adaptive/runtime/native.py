@@ -105,14 +105,16 @@ class _Worker:
     while not self.stub.is_ready:
       has_ended = self._process.poll() is not None
       if has_ended or time.monotonic() > deadline:
-        self.close()
+        self._end()
         what = (
             'ended at its start'
             if has_ended
             else f'did not come up within {_START_TIMEOUT_SECONDS:.0f} s'
         )
+        last_words = self._tail()
+        self._log.close()
         raise RuntimeError(
-            f"TFF's worker {what}; its last words:\n{self._tail()}"
+            f"TFF's worker {what}; its last words:\n{last_words}"
         )
       time.sleep(_POLL_SECONDS)
 
@@ -120,12 +122,16 @@ class _Worker:
     self._log.seek(0)
     return self._log.read()[-2000:].decode(errors='replace')
 
-  def close(self) -> None:
-    """Ends the worker; harmless when it has ended."""
+  def _end(self) -> None:
     if self._process.stdin is not None and not self._process.stdin.closed:
       self._channel.close()
       self._process.stdin.close()
       self._process.wait()
+
+  def close(self) -> None:
+    """Ends the worker; harmless when it has ended."""
+    self._end()
+    self._log.close()
 
 
 _workers: 'weakref.WeakSet[_Worker]' = weakref.WeakSet()
@@ -180,6 +186,7 @@ def create_native_context(
     max_concurrent_computation_calls: int = -1,
     secure_sums_in_clear: bool = False,
     seeded_clients: bool = False,
+    default_num_clients: int = 0,
 ) -> tuple[tff.framework.SyncContext, Callable[[], None]]:
   """Creates a context that runs computations on TFF's native runtime.
 
@@ -197,6 +204,8 @@ def create_native_context(
       depends on their data and on what they received, so that a round that is
       run again gives the same; drawn anew by default, as TFF does. It costs
       another pass over the data where there is dropout.
+    default_num_clients: How many clients there are where the argument does not
+      tell, as of a value that is equal at all of them. Defaults to 0, as TFF's.
 
   Returns:
     The context, for `tff.framework.set_default_context`, and a function without
@@ -222,7 +231,7 @@ def create_native_context(
   _workers.add(worker)
 
   def build_executor(cardinalities):
-    cardinalities.setdefault(tff.CLIENTS, 0)
+    cardinalities.setdefault(tff.CLIENTS, default_num_clients)
     executor = tff.framework.RemoteExecutor(worker.stub)
     executor.set_cardinalities(cardinalities)
     return executor
@@ -242,6 +251,7 @@ def native_context(
     max_concurrent_computation_calls: int = -1,
     secure_sums_in_clear: bool = False,
     seeded_clients: bool = False,
+    default_num_clients: int = 0,
 ) -> Iterator[tff.framework.SyncContext]:
   """Runs TFF computations natively within a `with` block.
 
@@ -252,6 +262,7 @@ def native_context(
     max_concurrent_computation_calls: See `create_native_context`.
     secure_sums_in_clear: See `create_native_context`.
     seeded_clients: See `create_native_context`.
+    default_num_clients: See `create_native_context`.
 
   Yields:
     The context, which is installed for the calling thread.
@@ -273,6 +284,7 @@ def native_context(
       max_concurrent_computation_calls=max_concurrent_computation_calls,
       secure_sums_in_clear=secure_sums_in_clear,
       seeded_clients=seeded_clients,
+      default_num_clients=default_num_clients,
   )
   try:
     with tff.framework.get_context_stack().install(context):

@@ -13,7 +13,7 @@
 # limitations under the License.
 """A whole federated round as one TensorFlow graph."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 import functools
 from typing import Any, NamedTuple
 
@@ -52,7 +52,7 @@ class CompiledRound:
   Attributes:
     type_signature: The `tff.FunctionType` of the computation.
     plan: How the clients' work runs.
-    takes_client_seeds: Whether the clients draw random numbers.
+    takes_client_seeds: Whether random numbers are drawn for each client.
   """
 
   def __init__(
@@ -79,14 +79,19 @@ class CompiledRound:
     self._parts = server_parts.ServerParts(
         {name: getattr(form, name) for name in server_parts.NAMES}
     )
+    self._merges_chunks = self._parts.has_neutral_zero
     self._convert_state = conversion.build_conversion(self._form.state_type)
     self._pack = values.build_pack(self._form.result_type)
     self._cache = cache
     self._functions: dict[chunks.Layouts, Any] = {}
 
+  def split(self, argument: Any) -> tuple[Any, Any]:
+    """Splits an argument, see `map_reduce_forms.RoundForm`."""
+    return self._form.split(argument)
+
   @property
   def takes_client_seeds(self) -> bool:
-    return self._work.takes_seed
+    return self._work.takes_seed or self._parts['accumulate'].takes_seed
 
   def _build(
       self, layouts: chunks.Layouts, work: graph_functions.GraphFunction
@@ -120,9 +125,7 @@ class CompiledRound:
             server_seed=seeds[0],
             client_seeds=seeds[1],
         )
-        total = self._merge_chunks(
-            chunk_sum, part('merge'), num_clients, chunk_size
-        )
+        total = self._merge_chunks(chunk_sum, seeds[0], num_clients, chunk_size)
       return part('update')(*state, *part('report')(*total))
 
     return graph_functions.build(run, tf.nest.flatten(arguments))
@@ -130,14 +133,17 @@ class CompiledRound:
   def _merge_chunks(
       self,
       chunk_sum: chunks.ChunkSum,
-      merge: Callable[..., list[tf.Tensor]],
+      seed: tf.Tensor,
       num_clients: tf.Tensor,
       chunk_size: tf.Tensor,
   ) -> list[tf.Tensor]:
     """The sum over all clients, in the graph being built."""
+    if not self._merges_chunks:
+      return chunk_sum(tf.zeros([], tf.int32), num_clients)
 
     def add_chunk(start, total):
       end = tf.minimum(start + chunk_size, num_clients)
+      merge = self._parts.with_seed('merge', seed, start)
       return end, merge(*total, *chunk_sum(start, end))
 
     return chunk_sum.loop(

@@ -15,8 +15,9 @@
 
 from collections.abc import Mapping
 import functools
-from typing import Any
+from typing import Any, Optional
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -51,6 +52,7 @@ class ServerParts:
         name: graph_functions.build_graph_function(computation)
         for name, computation in computations.items()
     }
+    self._full_merge = self._functions.get('merge')
     for name in _ADDING:
       if name in self._functions:
         self._functions[name] = self._functions[name].appending()
@@ -59,12 +61,16 @@ class ServerParts:
     """Returns a part."""
     return self._functions[name]
 
-  def with_seed(self, name: str, seed: tf.Tensor) -> Any:
+  def with_seed(
+      self, name: str, seed: tf.Tensor, number: Optional[tf.Tensor] = None
+  ) -> Any:
     """Returns a part, its random numbers fixed.
 
     Args:
       name: The name of the part.
-      seed: The seed of the server in this round, int32 of shape [2].
+      seed: The seed of the server in this round, or of a client for
+        `accumulate`, int32 of shape [2].
+      number: Which of several runs this is, a scalar of int32.
 
     Returns:
       A function of the part's tensors; each part draws numbers of its own.
@@ -72,4 +78,32 @@ class ServerParts:
     part = self._functions[name]
     if not part.takes_seed:
       return part
+    if number is not None:
+      seed = tf.random.experimental.stateless_fold_in(seed, number)
     return functools.partial(part, seed=seed + (NAMES.index(name) + 1))
+
+  @functools.cached_property
+  def has_neutral_zero(self) -> bool:
+    """Whether sums that begin with zero can be merged: it adds nothing.
+
+    TFF takes the zero of `tff.federated_aggregate` once in all, and so must a
+    sum over chunks.
+    """
+
+    def add_zeros(seed):
+      zero = self.with_seed('zero', seed)()
+      merge_seed = seed if self._full_merge.takes_seed else None
+      return [*zero, *self._full_merge(*zero, *zero, seed=merge_seed)]
+
+    spec = tf.TensorSpec([2], tf.int32)
+    tensors = graph_functions.build(add_zeros, [spec])(tf.zeros([2], tf.int32))
+    arrays = [tensor.numpy() for tensor in tensors]
+    half = len(arrays) // 2
+    return all(map(_are_equal, arrays[:half], arrays[half:]))
+
+
+def _are_equal(left: np.ndarray, right: np.ndarray) -> bool:
+  """Whether arrays are equal, NaN to NaN."""
+  if np.shape(left) != np.shape(right):
+    return False
+  return bool(np.all((left == right) | ((left != left) & (right != right))))  # pylint: disable=comparison-with-itself

@@ -58,27 +58,32 @@ def tensor_spec(type_spec: _compat.TensorType) -> tf.TensorSpec:
   return tff.types.type_to_tf_tensor_specs(type_spec)
 
 
-def build_flatten(type_spec: _compat.Type) -> Callable[[Any], list[Any]]:
+def build_flatten(
+    type_spec: _compat.Type, *, into_members: bool = True
+) -> Callable[[Any], list[Any]]:
   """Builds what takes values of a type apart.
 
   Args:
     type_spec: A type without functions; `None` for no value at all.
+    into_members: Whether the members of federated types are taken apart, too.
+      Defaults to True.
 
   Returns:
     A function from a value of the type, in any containers that TFF takes and
     without clients, to a list of whatever stands for its tensors and sequences,
     in the order of `leaf_types`. It raises a `TypeError` if a container does
-    not fit.
+    not fit. Fields with names are found by them, whatever their order, where
+    TFF goes by the order alone.
   """
   if type_spec is None:
     return lambda value: []
-  if isinstance(type_spec, _compat.FederatedType):
+  if isinstance(type_spec, _compat.FederatedType) and into_members:
     return build_flatten(type_spec.member)
   if not isinstance(type_spec, _compat.StructType):
     return lambda value: [value]
   names = tff.structure.name_list_with_nones(type_spec)
   flatten_fields = [
-      build_flatten(field)
+      build_flatten(field, into_members=into_members)
       for _, field in tff.structure.iter_elements(type_spec)
   ]
 
@@ -144,13 +149,12 @@ def build_pack(type_spec: _compat.Type) -> Callable[[Iterator[Any]], Any]:
   container = getattr(type_spec, 'python_container', None)
   if container is None:
     container = collections.OrderedDict if any(names) else tuple
-  if container in (list, tuple):
-    return lambda leaves: container([pack(leaves) for pack in pack_fields])
   if issubclass(container, Mapping):
     return lambda leaves: container(
         [(name, pack(leaves)) for name, pack in zip(names, pack_fields)]
     )
-  # Named tuples and classes of attrs.
-  return lambda leaves: container(
-      **{str(name): pack(leaves) for name, pack in zip(names, pack_fields)}
-  )
+  if attrs.has(container) or hasattr(container, '_fields'):  # A named tuple.
+    return lambda leaves: container(
+        **{str(name): pack(leaves) for name, pack in zip(names, pack_fields)}
+    )
+  return lambda leaves: container([pack(leaves) for pack in pack_fields])

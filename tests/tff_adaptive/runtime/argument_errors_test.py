@@ -23,6 +23,7 @@ import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import compiled_testing
+from tff_adaptive import runtime
 from tff_adaptive import simulation
 
 _Dict = collections.OrderedDict
@@ -66,8 +67,8 @@ class ArgumentsTest(compiled_testing.TestCase):
     with compiled_testing.installed():
       self.assertEqual(count(arrays[::2]), 12.0)
       with self.assertRaisesRegex(
-          ValueError,
-          r'float32\[\?,2\] must have one shape .* \(1, 2\) and \(3, 2\)',
+          runtime.UnsupportedComputationError,
+          r'float32\[\?,2\] differ in shape, \(1, 2\) and \(3, 2\)',
       ):
         count(arrays)
 

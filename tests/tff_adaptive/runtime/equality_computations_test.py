@@ -25,6 +25,7 @@ import tensorflow_federated as tff
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import equality_testing
 from tests.tff_adaptive.runtime import sequence_testing
+from tff_adaptive import runtime
 
 _Dict = collections.OrderedDict
 
@@ -109,6 +110,107 @@ class ComputationsTest(equality_testing.TestCase):
 
     self.assert_equals(both, 10.0, [1.0, 2.0])
     self.assert_equals(neither_is_the_state, np.int32(10), [1.0, 2.0])
+
+  def test_structs_of_server_and_clients(self):
+    @tff.federated_computation(
+        _Dict(
+            b=testing.at_clients(),
+            a=(testing.at_server(), testing.at_server(np.int32)),
+            c=testing.at_clients(tff.TensorType(np.float32, [2])),
+        )
+    )
+    def take_all(values):
+      return _Dict(
+          total=tff.federated_sum(values.b),
+          first=values.a[0],
+          mean=tff.federated_mean(values.c, weight=values.b),
+          second=values.a[1],
+      )
+
+    vectors = np.float32([[1.0, 2.0], [3.0, 4.0]])
+    self.assert_equals(take_all, _Dict(b=[1.0, 2.0], a=(3.0, 4), c=[*vectors]))
+    with equality_testing.compiled():
+      with self.assertRaisesRegex(TypeError, 'as many clients, found 1 and 2'):
+        take_all(_Dict(b=[1.0, 2.0], a=(3.0, 4), c=[vectors[0]]))
+
+  def test_values_that_are_equal_at_all_clients(self):
+    @tff.federated_computation(
+        testing.at_clients(),
+        tff.FederatedType(np.float32, tff.CLIENTS, all_equal=True),
+    )
+    def add_to_each(values, value):
+      sums = tff.federated_map(_add, (values, value))
+      return tff.federated_sum(sums)
+
+    self.assert_equals(add_to_each, [1.0, 2.0], 10.0)
+
+  def test_clients_that_nothing_tells_the_number_of(self):
+    @tff.federated_computation(
+        tff.FederatedType(np.float32, tff.CLIENTS, all_equal=True)
+    )
+    def add_up(value):
+      return tff.federated_sum(value)
+
+    for number in (1, 3):
+      with runtime.compiled_context(strict=True, default_num_clients=number):
+        self.assertEqual(add_up(2.0), 2.0 * number)
+    with runtime.native_context(default_num_clients=3):
+      self.assertEqual(add_up(2.0), 6.0)
+
+  def test_fields_are_found_by_name(self):
+    # TFF goes by place, which swaps them without a word.
+    @tff.federated_computation(
+        testing.at_clients(_Dict(b=np.float32, a=np.float32))
+    )
+    def add_up(values):
+      return tff.federated_sum(values)
+
+    with equality_testing.compiled():
+      found = add_up([_Dict(a=1.0, b=10.0), _Dict(b=20.0, a=2.0)])
+    self.assertEqual(found, _Dict(b=30.0, a=3.0))
+
+  def test_zero_that_changes_the_sum_counts_once(self):
+    ten = tff.tensorflow.computation(lambda: tf.constant(10))
+    rows = tff.tensorflow.computation(lambda: tf.constant([[7.0]]))
+    add = tff.tensorflow.computation(lambda x, y: x + y, [np.int32, np.int32])
+    rows_type = tff.TensorType(np.float32, [None, 1])
+    append = tff.tensorflow.computation(
+        lambda rows, x: tf.concat([rows, [[x]]], 0), [rows_type, np.float32]
+    )
+    concat = tff.tensorflow.computation(
+        lambda left, right: tf.concat([left, right], 0), [rows_type, rows_type]
+    )
+    same = tff.tensorflow.computation(lambda x: x, np.int32)
+    same_rows = tff.tensorflow.computation(lambda x: x, rows_type)
+    wide = tff.tensorflow.computation(
+        lambda: tf.ensure_shape(rows(), [None, 1])
+    )
+
+    @tff.federated_computation(testing.at_clients(np.int32))
+    def add_up(values):
+      return tff.federated_aggregate(values, ten(), add, add, same)
+
+    @tff.federated_computation(testing.at_clients(np.float32))
+    def collect(values):
+      return tff.federated_aggregate(values, wide(), append, concat, same_rows)
+
+    for num_clients in (0, 1, 3, 40):
+      self.assert_equals(add_up, list(range(num_clients)))
+      self.assert_equals(collect, [float(i) for i in range(num_clients)])
+
+  def test_branches_that_are_not_taken(self):
+    def guarded(total, batch):
+      return total + tf.cond(batch[0] > 0, lambda: 100 // batch[0], lambda: -1)
+
+    batches = tff.SequenceType(tff.TensorType(np.int32, [None]))
+    work = tff.tensorflow.computation(lambda ds: ds.reduce(0, guarded), batches)
+
+    @tff.federated_computation(testing.at_clients(batches))
+    def add_up(clients):
+      return tff.federated_sum(tff.federated_map(work, clients))
+
+    clients = [[np.array([i, 1], np.int32)] for i in (2, 0, 5)]
+    self.assert_equals(add_up, clients)
 
   def test_server_alone(self):
     @tff.federated_computation

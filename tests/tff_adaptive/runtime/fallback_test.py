@@ -19,6 +19,7 @@ or refuses them.
 
 from collections.abc import Iterator
 import contextlib
+import re
 from typing import Any
 import warnings
 
@@ -65,23 +66,28 @@ def _pair(value):
   return _Pair(value, -value)
 
 
-@tff.tensorflow.computation(np.float32, np.float32, np.float32)
-def _add_three(first, second, third):
-  return first + second + third
-
-
 @tff.federated_computation(testing.at_clients())
 def _double_at_clients(values):
   return tff.federated_map(_double, values)
 
 
+@tff.tensorflow.computation(np.int32)
+def _enqueue(number):
+  queue = tf.queue.FIFOQueue(10, [tf.int32], [[]])
+  with tf.control_dependencies([queue.enqueue(number)]):
+    return queue.size()
+
+
+@tff.tensorflow.computation(tff.TensorType(np.float32, [None]))
+def _sum_of(array):
+  return tf.reduce_sum(array)
+
+
 @tff.federated_computation(
-    testing.at_server(), testing.at_server(), testing.at_clients()
+    testing.at_clients(tff.TensorType(np.float32, [None]))
 )
-def _take_three(first, second, values):
-  return tff.federated_map(
-      _add_three, (first, second, tff.federated_sum(values))
-  )
+def _sum_of_all(arrays):
+  return tff.federated_sum(tff.federated_map(_sum_of, arrays))
 
 
 # Computations that are no round, their arguments and results, and why not.
@@ -94,11 +100,18 @@ _NOT_COMPILED = (
         'it has not the shape of a MapReduce round',
     ),
     (
-        'three_arguments',
-        _take_three,
-        (1.0, 2.0, [3.0, 4.0]),
-        10.0,
-        'it takes neither a value at the server and one at the clients, nor',
+        'queue',
+        _enqueue,
+        (np.int32(3),),
+        1,
+        "'fifo_queue' (FIFOQueueV2) would keep its state from run to run",
+    ),
+    (
+        'clients_that_differ_in_shape',
+        _sum_of_all,
+        ([np.ones([2], np.float32), np.ones([5], np.float32)],),
+        7.0,
+        "the clients' values of type float32[?] differ in shape, (2,) and (5,)",
     ),
 )
 
@@ -131,6 +144,16 @@ class FallbackTest(tf.test.TestCase, parameterized.TestCase):
           computation(*arguments)
       self.assertLen(worker_testing.workers() - before, 1)
     self.assertLen(texts, len(_NOT_COMPILED))
+
+  def test_what_ran_compiled_is_handed_over(self):
+    arrays = [np.ones([2], np.float32), np.ones([5], np.float32)]
+    with runtime.compiled_context() as context, _recorded_warnings() as texts:
+      self.assertEqual(_sum_of_all(arrays[:1]), 2.0)
+      self.assertIsNotNone(context.plan_of(_sum_of_all))
+      self.assertEqual(_sum_of_all(arrays), 7.0)
+      self.assertIsNone(context.plan_of(_sum_of_all))
+      self.assertEqual(_sum_of_all(arrays[:1]), 2.0)
+    self.assertLen(texts, 1)
 
   def test_results_keep_their_containers(self):
     @tff.federated_computation(testing.at_clients())
@@ -178,7 +201,7 @@ class FallbackTest(tf.test.TestCase, parameterized.TestCase):
     with runtime.compiled_context(strict=True):
       for _ in range(2):
         with self.assertRaisesRegex(
-            runtime.UnsupportedComputationError, reason
+            runtime.UnsupportedComputationError, re.escape(reason)
         ):
           computation(*arguments)
       self.assertEqual(worker_testing.workers(), before)
@@ -219,18 +242,15 @@ class SecureSumsTest(tf.test.TestCase, parameterized.TestCase):
     for text in texts:
       self.assertIn('Secure sums are computed in the clear', text)
 
-  @parameterized.parameters(False, True)
-  def test_modular_ones_are_refused(self, strict):
-    # The aggregator itself cannot be built with the dependencies that the lock
-    # names; this is what it is made of.
+  def test_modular_ones_are_sums_in_the_clear(self):
     @tff.federated_computation(testing.at_clients(np.int32))
     def add_up(values):
       return tff.backends.mapreduce.federated_secure_modular_sum(values, 8)
 
-    with runtime.compiled_context(strict=strict):
-      for _ in range(2):
-        with self.assertRaisesRegex(ValueError, 'ddp_secure_aggregator'):
-          add_up([1, 2])
+    with _recorded_warnings() as texts:
+      with runtime.compiled_context(strict=True):
+        self.assertEqual(add_up([5, 6, 7]), 18 % 8)
+    self.assertLen(texts, 1)
 
 
 if __name__ == '__main__':

@@ -18,17 +18,20 @@ from collections.abc import Iterator
 import contextlib
 import functools
 import gc
+import pathlib
 from typing import Any
 from unittest import mock
 import weakref
 
 from absl.testing import parameterized
+import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
 from tff_adaptive import runtime
+from tff_adaptive.runtime import materialization
 
 _BATCH_TYPE = tff.types.tensorflow_to_type(testing.INPUT_SPEC)
 
@@ -43,11 +46,27 @@ def _weigh() -> tff.framework.ConcreteComputation:
         0.0, lambda total, b: 0.7 * total + tf.reduce_sum(b['x'])
     )
 
-  @tff.federated_computation(testing.at_clients(tff.SequenceType(_BATCH_TYPE)))
+  return _over_clients(weigh)
+
+
+def _over_clients(work: Any) -> tff.framework.ConcreteComputation:
+  """The sum of what the work of each client returns."""
+
+  @tff.federated_computation(testing.at_clients(work.type_signature.parameter))
   def add_up(clients):
-    return tff.federated_sum(tff.federated_map(weigh, clients))
+    return tff.federated_sum(tff.federated_map(work, clients))
 
   return add_up
+
+
+def _add_up(change: Any = lambda numbers: numbers) -> Any:
+  """A new sum of all numbers of all clients, which they change before."""
+
+  @tff.tensorflow.computation(tff.SequenceType(np.float32))
+  def work(numbers):
+    return change(numbers).reduce(0.0, lambda total, number: total + number)
+
+  return _over_clients(work)
 
 
 def _draw(batch: Any) -> Any:
@@ -78,6 +97,10 @@ def _shuffled_by_a_computation(dataset: tf.data.Dataset) -> tf.data.Dataset:
 
 
 class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
+
+  @pytest.fixture(autouse=True)
+  def _use_folder(self, tmp_path):
+    self.folder = tmp_path
 
   @contextlib.contextmanager
   def _count_reads(self) -> Iterator[mock.Mock]:
@@ -138,6 +161,63 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
       reads = [call for call in read.call_args_list if call.args[0] is dataset]
       self.assertLen(reads, 3)
       self.assertEmpty(context._cache._datasets)
+
+  @parameterized.named_parameters(
+      ('lines', lambda path: tf.data.TextLineDataset(path)),
+      (
+          'captured_lines',
+          lambda path: tf.data.Dataset.from_tensors(path).flat_map(
+              tf.data.TextLineDataset
+          ),
+      ),
+      (
+          'contents',
+          lambda path: tf.data.Dataset.from_tensors(path).map(tf.io.read_file),
+      ),
+  )
+  def test_of_files_are_read_anew(self, read):
+    path = f'{self.folder}/numbers.txt'
+    pathlib.Path(path).write_text('1', encoding='ascii')
+    dataset = read(path).map(lambda text: tf.strings.to_number(text))
+    with runtime.compiled_context(strict=True):
+      self.assertEqual(_add_up()([dataset]), 1.0)
+      pathlib.Path(path).write_text('5', encoding='ascii')
+      self.assertEqual(_add_up()([dataset]), 5.0)
+
+  @parameterized.named_parameters(
+      ('said', lambda: tf.data.Dataset.range(1, 4).repeat()),
+      (
+          'not_said',
+          lambda: tf.data.Dataset.range(1, 4).repeat().filter(lambda n: n > 0),
+      ),
+  )
+  def test_of_endless_datasets_a_part_is_taken(self, build):
+    first_five = _add_up(lambda numbers: numbers.take(5))
+
+    @tff.tensorflow.computation(tff.SequenceType(np.float32))
+    def until_five(numbers):
+      @tf.function
+      def add_up():
+        count, total = 0, 0.0
+        for number in iter(numbers):
+          if count >= 5:
+            break
+          count, total = count + 1, total + number
+        return total
+
+      return add_up()
+
+    dataset = build().map(lambda number: tf.cast(number, tf.float32))
+    with mock.patch.object(materialization, '_MAX_RESIDENT_BYTES', 10_000):
+      with runtime.compiled_context(strict=True):
+        for computation in (first_five, _over_clients(until_five)):
+          self.assertEqual(computation([dataset]), 1 + 2 + 3 + 1 + 2)
+
+  def test_no_clients_where_datasets_are_needed(self):
+    with runtime.compiled_context(strict=True):
+      add_up = _add_up(lambda numbers: numbers.map(lambda number: 2 * number))
+      self.assertEqual(add_up([[1.0, 2.0]]), 6.0)
+      self.assertEqual(add_up([]), 0.0)
 
   def test_shuffles_are_new_in_each_round(self):
     dataset = testing.dataset(90).unbatch().shuffle(90).batch(4)

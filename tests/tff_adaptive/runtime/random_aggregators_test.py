@@ -85,6 +85,24 @@ class RandomAggregatorsTest(tf.test.TestCase):
           abs(np.corrcoef(left, right)[0, 1]), 4 / np.sqrt(bias.size)
       )
 
+  def test_samples_hold_any_client(self):
+    sample = tff.aggregators.UnweightedReservoirSamplingFactory(sample_size=5)
+    process = sample.create(tff.to_type(np.int32))
+    num_clients, num_rounds = 50, 60
+    counts = np.zeros(num_clients)
+    with runtime.compiled_context(strict=True, seed=1):
+      state = process.initialize()
+      for _ in range(num_rounds):
+        result = process.next(state, list(range(num_clients))).result
+        self.assertLen(set(result), 5)
+        counts[result] += 1
+    # Four times the deviation of how often a client is in the sample.
+    expected = 5 * num_rounds / num_clients
+    self.assertAllInRange(
+        counts, 0, expected + 4 * np.sqrt(expected * (1 - 5 / num_clients))
+    )
+    self.assertGreater(np.sum(counts > 0), 0.95 * num_clients)
+
   @pytest.mark.slow
   def test_compression_of_a_large_model(self):
     # From 20,000 weights on updates are quantized, with random rounding.

@@ -15,6 +15,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 import functools
+import itertools
 from typing import Any, Optional
 
 import numpy as np
@@ -49,7 +50,7 @@ class ScaledRound:
   Attributes:
     type_signature: The `tff.FunctionType` of the computation.
     plan: How the clients' work runs.
-    takes_client_seeds: Whether the clients draw random numbers.
+    takes_client_seeds: Whether random numbers are drawn for each client.
     costs: What the newest round has taken; None before the first.
   """
 
@@ -76,11 +77,13 @@ class ScaledRound:
     self.type_signature = computation.type_signature
     self.plan = plan
     work = graph_functions.build_graph_function(form.work)
-    self.takes_client_seeds = work.takes_seed
     self._reads_tensors = work.reads_tensors
     # Those of the workers, too: here it is found out what cannot be compiled.
     self._parts = server_parts.ServerParts(
         {name: getattr(form, name) for name in server_parts.NAMES}
+    )
+    self.takes_client_seeds = (
+        work.takes_seed or self._parts['accumulate'].takes_seed
     )
     self._sum_type = form.accumulate.type_signature.result
     self._convert_state = conversion.build_conversion(self._form.state_type)
@@ -90,6 +93,10 @@ class ScaledRound:
     self._pool = pool
     spec = partial_rounds.build_spec(self._form, self.plan)
     self._key = pool.rounds.add(self, spec)
+
+  def split(self, argument: Any) -> tuple[Any, Any]:
+    """Splits an argument, see `map_reduce_forms.RoundForm`."""
+    return self._form.split(argument)
 
   def __call__(
       self, state: Any, clients: Sequence[Any], seeds: rounds.Seeds
@@ -118,20 +125,9 @@ class ScaledRound:
     sums = self._pool.sum_chunks(
         self._key, chunks, broadcast=broadcast, server_seed=seeds.server
     )
-    total = self._zero(seed)
-    rows = {place: [total[place]] for place in self._parts['merge'].appends}
-    for chunk_sum in _in_order(sums):
-      meter.add(
-          work_seconds=chunk_sum.seconds, sum_bytes=_bytes(chunk_sum.tensors)
-      )
-      with meter.timing('merge_seconds'):
-        tensors = map(tf.constant, chunk_sum.tensors)
-        total = self._merge(*total, *tensors, seed)
-        for place, parts in rows.items():
-          parts.append(total[place])
-    with meter.timing('merge_seconds'):
-      for place, parts in rows.items():
-        total[place] = tf.concat(parts, axis=0)
+    total = self._merge_all(
+        sums, [chunk.num_clients for chunk in chunks], seed, meter
+    )
     with meter.timing('server_seconds'):
       result = self._finish(*state_leaves, *total, seed)
       packed = self._pack(map(shared_arrays.to_array, result))
@@ -143,11 +139,41 @@ class ScaledRound:
     self.costs = meter.finish()
     return packed if self._form.returns_state else packed[1]
 
+  def _merge_all(
+      self,
+      sums: Iterator[worker_pools.ChunkSum],
+      sizes: Sequence[int],
+      seed: tf.Tensor,
+      meter: round_costs.Meter,
+  ) -> list[tf.Tensor]:
+    """The sum over all chunks, of these numbers of clients."""
+    total = self._zero(seed)
+    rows = {place: [total[place]] for place in self._parts['merge'].appends}
+    starts = itertools.accumulate(sizes, initial=0)
+    for start, chunk_sum in zip(starts, _in_order(sums)):
+      meter.add(
+          work_seconds=chunk_sum.seconds, sum_bytes=_bytes(chunk_sum.tensors)
+      )
+      tensors = list(map(tf.constant, chunk_sum.tensors))
+      if not self._parts.has_neutral_zero:
+        total = tensors  # There is one chunk.
+        continue
+      with meter.timing('merge_seconds'):
+        total = self._merge(*total, *tensors, tf.constant(start), seed)
+        for place, parts in rows.items():
+          parts.append(total[place])
+    with meter.timing('merge_seconds'):
+      for place, parts in rows.items():
+        total[place] = tf.concat(parts, axis=0)
+    return total
+
   def _cut(
       self, clients: Sequence[Any], seeds: np.ndarray
   ) -> Iterator[chunk_messages.Chunk]:
     """Yields the chunks of a cohort."""
-    size = self.plan.chunk_size_of(len(clients))
+    size = max(1, len(clients))
+    if self._parts.has_neutral_zero:
+      size = self.plan.chunk_size_of(len(clients))
     loads = _loads(clients)
     for start in range(0, len(clients), size):
       end = min(start + size, len(clients))
@@ -186,8 +212,18 @@ class ScaledRound:
 
   @functools.cached_property
   def _merge(self) -> Callable[..., list[tf.Tensor]]:
-    """From two sums to one; in places that only grow, to the rows to append."""
-    return self._build('merge', [self._sum_type, self._sum_type])
+    """From two sums to one; in places that only grow, to the rows to append.
+
+    The number of the first client in the second sum comes after them.
+    """
+
+    def run(*tensors):
+      *leaves, start, seed = tensors
+      with tf.device('/device:CPU:0'):
+        return self._parts.with_seed('merge', seed, start)(*leaves)
+
+    specs = [*_specs([self._sum_type] * 2), tf.TensorSpec([], tf.int32)]
+    return graph_functions.build(run, [*specs, _SEED_SPEC])
 
   def _build(
       self, name: str, types: Sequence[_compat.Type]
