@@ -44,6 +44,7 @@ from experiments import published
 from experiments import table_flags
 from experiments.reports import figures
 from experiments.reports import listing
+from tff_adaptive import _folder_locks
 
 # What the command of a page repeats, besides its table.
 _SHOWN_FLAGS = (*table_flags.AXES, 'runs', 'runs_dir', 'output_dir')
@@ -162,8 +163,13 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
 
   output_dir = pathlib.Path(flag_values.output_dir)
   with (
-      command_line.errors_as(command_line.EnvironmentalError, OSError),
+      command_line.errors_as(
+          command_line.EnvironmentalError,
+          OSError,
+          _folder_locks.FolderInUseError,
+      ),
       command_line.errors_as(command_line.UserError, writing.RunError),
+      _folder_locks.locked(output_dir),
   ):
     if flag_values.runs:
       writing.write_comparison(

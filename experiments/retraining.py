@@ -15,7 +15,6 @@
 
 from collections.abc import Iterator
 import contextlib
-import csv
 import dataclasses
 import pathlib
 import shutil
@@ -36,6 +35,7 @@ from experiments import run_parts
 from experiments import trainer
 from experiments import warm_start
 from tff_adaptive import analysis
+from tff_adaptive.analysis import run_metrics
 from tff_adaptive.simulation import checkpoint_files
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import client_states
@@ -65,8 +65,9 @@ class RecordedRun:
 
   def num_rounds(self) -> int:
     """Returns how many rounds are finished."""
-    with open(self.directory.metrics_csv, encoding='utf-8', newline='') as file:
-      return max((int(r['round_num']) for r in csv.DictReader(file)), default=0)
+    with command_line.errors_as(command_line.UserError, ValueError):
+      columns = run_metrics.read_columns(self.directory.metrics_csv)
+    return max((rounds[-1] for rounds, _ in columns.values()), default=0)
 
 
 def _read_run(path: pathlib.Path, data_dir: Optional[str]) -> RecordedRun:

@@ -180,6 +180,19 @@ def train(choices: _Choices, settings: hparams.Settings):
   directory = run_directory.RunDirectory(
       settings.output_dir, settings.experiment_name
   )
+  with (
+      _errors_of_user(run_directory.RunDirectoryError),
+      directory.locked(),
+  ):
+    _train(choices, settings, directory)
+
+
+def _train(
+    choices: _Choices,
+    settings: hparams.Settings,
+    directory: run_directory.RunDirectory,
+):
+  """Trains in a folder that no other process trains in."""
   tf.keras.utils.set_random_seed(settings.seed)
   with _errors_of_user(
       TypeError,

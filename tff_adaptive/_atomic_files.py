@@ -24,7 +24,7 @@ import os
 import pathlib
 from typing import BinaryIO, Union
 
-_TEMPORARY_SUFFIX = '.tmp'
+TEMPORARY_SUFFIX = '.tmp'
 
 _PathLike = Union[str, os.PathLike]
 
@@ -59,7 +59,7 @@ def write_errors_of(path: _PathLike) -> Iterator[None]:
 def temporary_path(path: _PathLike) -> pathlib.Path:
   """Returns where `replacing` writes."""
   path = pathlib.Path(path)
-  return path.with_name(path.name + _TEMPORARY_SUFFIX)
+  return path.with_name(path.name + TEMPORARY_SUFFIX)
 
 
 def _sync_folder(folder: pathlib.Path):
@@ -114,6 +114,6 @@ def remove_temporaries(folder: _PathLike):
   Args:
     folder: The folder; those in it are not looked into.
   """
-  for path in pathlib.Path(folder).glob(f'*{_TEMPORARY_SUFFIX}'):
+  for path in pathlib.Path(folder).glob(f'*{TEMPORARY_SUFFIX}'):
     if path.is_file():
       path.unlink(missing_ok=True)

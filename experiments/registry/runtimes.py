@@ -42,7 +42,7 @@ RUNTIMES = (
             ),
             _PLAN,
         ),
-        supplied=('strict', 'seed'),
+        supplied=('strict', 'seed', 'default_num_clients'),
     ),
     rows.Row(
         'native',
@@ -51,6 +51,7 @@ RUNTIMES = (
             'max_concurrent_computation_calls',
             'secure_sums_in_clear',
             'seeded_clients',
+            'default_num_clients',
         ),
     ),
     rows.Row(
@@ -94,6 +95,6 @@ RUNTIMES = (
             ),
             _PLAN,
         ),
-        supplied=('strict', 'seed'),
+        supplied=('strict', 'seed', 'default_num_clients'),
     ),
 )

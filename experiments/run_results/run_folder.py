@@ -284,11 +284,15 @@ def read_last_row(path: pathlib.Path) -> dict[str, float]:
   lines = whole.splitlines()
   if size - len(header) > _TAIL_BYTES:
     lines = lines[1:]
-  names = next(csv.reader(io.StringIO(header.decode(errors='replace'))), [])
+  names: list[str] = []
+  with contextlib.suppress(csv.Error):
+    text = header.decode('utf-8-sig', errors='replace')
+    names = next(csv.reader(io.StringIO(text)), [])
   newest: dict[str, float] = {}
-  for fields in csv.reader(lines):
-    if len(fields) == len(names):
-      for name, text in zip(names, fields):
-        with contextlib.suppress(ValueError):
-          newest[name] = float(text)
+  with contextlib.suppress(csv.Error):
+    for fields in csv.reader(lines):
+      if len(fields) == len(names):
+        for name, text in zip(names, fields):
+          with contextlib.suppress(ValueError):
+            newest[name] = float(text)
   return newest

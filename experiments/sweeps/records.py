@@ -14,7 +14,6 @@
 """What is finished: the sweep's own record, and else the files of runs."""
 
 import contextlib
-import fcntl
 import json
 import pathlib
 from typing import Iterator
@@ -24,9 +23,9 @@ from experiments.run_results import agreement
 from experiments.run_results import run_folder
 from experiments.sweeps import trials as trials_lib
 from tff_adaptive import _atomic_files
+from tff_adaptive import _folder_locks
 
 _FILE_NAME = 'sweep.json'
-_LOCK_NAME = 'sweep.lock'
 
 
 class Record:
@@ -61,6 +60,8 @@ class Record:
     Raises:
       WriteError: If the file cannot be written.
     """
+    if self._finished.get(trial.name) == dict(trial.hparams):
+      return
     self._finished[trial.name] = dict(trial.hparams)
     text = json.dumps(self._finished, indent=2, sort_keys=True) + '\n'
     with _atomic_files.replacing(self._path) as file:
@@ -78,7 +79,7 @@ class Record:
     Returns:
       Whether the record has it with the same flags and its folder is there,
       and not on the way to more rounds; or, without a record of it, its files
-      say that all rounds were trained with these values.
+      say that all rounds were trained with these values, and drawn.
     """
     recorded = run_folder.read_hparams(trial.folder)
     if recorded is None:
@@ -92,8 +93,17 @@ class Record:
     last_row = run_folder.read_last_row(trial.folder)
     if last_row.get('round_num', 0) != recorded.get('total_rounds'):
       return False
+    if _was_killed_at_its_end(trial.folder):
+      return False
     wanted = agreement.of_arguments(trial.arguments)
     return not wanted.find_differences(recorded)
+
+
+def _was_killed_at_its_end(folder: pathlib.Path) -> bool:
+  """Returns whether a run has trained all rounds and not drawn them."""
+  return not (folder / 'plots' / 'training.png').exists() or any(
+      folder.rglob(f'*{_atomic_files.TEMPORARY_SUFFIX}')
+  )
 
 
 def _total_rounds(trial: trials_lib.Trial) -> int:
@@ -121,16 +131,10 @@ def locked(home: pathlib.Path) -> Iterator[int]:
     EnvironmentalError: If another sweep, or what it left, is at work there.
     WriteError: If the folder cannot be written.
   """
-  path = home / _LOCK_NAME
-  with _atomic_files.write_errors_of(path):
-    home.mkdir(parents=True, exist_ok=True)
-    file = open(path, 'wb')
-  with file:
-    try:
-      fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-      raise command_line.EnvironmentalError(
-          f'another sweep, or a trial that it left behind, is at work in '
-          f'{home}; wait for its end, or end it'
-      ) from error
-    yield file.fileno()
+  with (
+      command_line.errors_as(
+          command_line.EnvironmentalError, _folder_locks.FolderInUseError
+      ),
+      _folder_locks.locked(home) as descriptor,
+  ):
+    yield descriptor

@@ -21,6 +21,7 @@ import pathlib
 import statistics
 from typing import Any, Optional
 
+from experiments import command_line
 from experiments.run_results import csv_text
 from experiments.run_results import estimates
 from experiments.run_results import seed_statistics
@@ -280,6 +281,10 @@ def _read_rows(path: pathlib.Path) -> list[dict[str, str]]:
       return list(csv.DictReader(file))
   except FileNotFoundError:
     return []
+  except (csv.Error, UnicodeDecodeError) as error:
+    raise command_line.UserError(
+        f'{path} is damaged ({error}); remove it, and it is written anew'
+    ) from error
 
 
 def _write_rows(path: pathlib.Path, rows: Sequence[Mapping[str, Any]]):

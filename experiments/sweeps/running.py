@@ -101,6 +101,9 @@ class _Bookkeeper:
         )
         for trial in trials
     }
+    for trial, result in self.results.items():
+      if result.status == result_tables.FINISHED:
+        self._records[trial.home].add(trial)
     self.waiting = {
         str(trial.folder): trial
         for trial, result in self.results.items()

@@ -81,8 +81,10 @@ def _read_rows(
     metrics_csv: Union[str, os.PathLike],
 ) -> Iterator[tuple[int, dict[str, str]]]:
   """Yields the fields of whole rows by column, and the numbers of lines."""
-  with open(metrics_csv, encoding='utf-8', errors='replace', newline='') as f:
-    text = f.read()
+  with open(
+      metrics_csv, encoding='utf-8-sig', errors='replace', newline=''
+  ) as file:
+    text = file.read()
   # What is behind the last end of a line is being written.
   whole = io.StringIO(text[: text.rfind('\n') + 1], newline='')
   reader = csv.reader(whole)

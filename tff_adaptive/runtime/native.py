@@ -181,6 +181,18 @@ def _as_lists(arguments: Any) -> Any:
   return as_list(arguments)
 
 
+def _close_event_loop(context: tff.framework.SyncContext) -> None:
+  """Closes the loop of a context, of which TFF leaves three descriptors."""
+  runner = context._async_runner  # pylint: disable=protected-access
+  loop = runner._event_loop  # pylint: disable=protected-access
+  if not loop.is_closed():
+    loop.call_soon_threadsafe(loop.stop)
+    runner._thread.join()  # pylint: disable=protected-access
+    loop.close()
+    # Its destructor would stop the loop again.
+    runner._finalizer = lambda loop, thread: None  # pylint: disable=protected-access
+
+
 def create_native_context(
     *,
     max_concurrent_computation_calls: int = -1,
@@ -242,7 +254,12 @@ def create_native_context(
       transform_args=lambda arg: tff.tensorflow.transform_args(_as_lists(arg)),
       transform_result=tff.tensorflow.transform_result,
   )
-  return context, worker.close
+
+  def close():
+    worker.close()
+    _close_event_loop(context)
+
+  return context, close
 
 
 @contextlib.contextmanager

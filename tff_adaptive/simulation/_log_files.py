@@ -23,6 +23,18 @@ import pathlib
 from tff_adaptive import _atomic_files
 
 
+class DamagedFileError(Exception):
+  """A file is not what a run has written; the text names it."""
+
+
+def damaged(path: pathlib.Path, reason: object) -> DamagedFileError:
+  """Returns the error of a file that is damaged for some reason."""
+  return DamagedFileError(
+      f'{path} is damaged ({reason}); bring the file back or remove the folder '
+      'of the run'
+  )
+
+
 class LogFile:
   """A file to which whole pieces are added; errors are sentences.
 
@@ -73,14 +85,26 @@ def replace_rows(
 
 
 def read_rows(path: pathlib.Path) -> tuple[list[str], list[list[str]]]:
-  """Returns the header and the whole rows; a row cut short is left out."""
+  """Reads a CSV file.
+
+  Args:
+    path: The file; one that is not there has no rows.
+
+  Returns:
+    The header and the whole rows; a row cut short is left out.
+
+  Raises:
+    DamagedFileError: If the file is no CSV file; names it.
+  """
   try:
-    with open(path, encoding='utf-8', newline='') as file:
-      text = file.read()
+    # Spreadsheets put a mark before the first byte.
+    text = path.read_bytes().decode('utf-8-sig')
+    whole = text[: text.rfind('\n') + 1]
+    lines = [line for line in csv.reader(io.StringIO(whole)) if line]
   except FileNotFoundError:
     return [], []
-  whole = text[: text.rfind('\n') + 1]
-  lines = list(csv.reader(io.StringIO(whole)))
+  except (csv.Error, UnicodeDecodeError) as error:
+    raise damaged(path, error) from error
   if not lines:
     return [], []
   header = lines[0]

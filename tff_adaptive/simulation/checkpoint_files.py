@@ -205,25 +205,18 @@ def read_contents(path: pathlib.Path) -> Contents:
     with open(path, 'rb') as raw, np.load(raw, allow_pickle=False) as file:
       manifest = json.loads(file[_MANIFEST_KEY].tobytes().decode())
       rows = manifest['leaves']
+      names = [row['name'] for row in rows]
+      found_format, digest = manifest['format'], manifest['digest']
       arrays = [file[f'leaf_{i}'] for i in range(len(rows))]
-  except (
-      OSError,
-      ValueError,
-      KeyError,
-      TypeError,
-      EOFError,
-      IndexError,
-      NotImplementedError,
-      RuntimeError,
-      zipfile.BadZipFile,
-  ) as error:
-    raise CorruptFileError(str(error)) from error
-  if manifest.get('format') != _FORMAT:
+  # What NumPy and its libraries raise for a flipped bit is of any kind.
+  except Exception as error:  # pylint: disable=broad-exception-caught
+    raise CorruptFileError(f'{type(error).__name__}: {error}') from error
+  if found_format != _FORMAT:
     raise CheckpointError(
-        f'{path} has the format {manifest.get("format")!r}, this version of '
+        f'{path} has the format {found_format!r}, this version of '
         f'tff_adaptive reads {_FORMAT!r}'
     )
-  if _digest([row['name'] for row in rows], arrays) != manifest['digest']:
+  if _digest(names, arrays) != digest:
     raise CorruptFileError('its digest does not match its contents')
   return Contents(path, rows, arrays)
 

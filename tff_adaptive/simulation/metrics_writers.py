@@ -210,7 +210,8 @@ class CSVMetricsWriter(LogFileWriter):
       round_num: The number of finished rounds; with 0 the file is removed.
 
     Raises:
-      MetricsFileError: If a row up to `round_num` is missing.
+      MetricsFileError: If a row up to `round_num` is missing, or the file is
+        damaged otherwise.
       OSError: If the file cannot be written; names it.
     """
     self.close()
@@ -218,7 +219,10 @@ class CSVMetricsWriter(LogFileWriter):
       self._columns = []
       self._path.unlink(missing_ok=True)
       return
-    header, rows = _log_files.read_rows(self._path)
+    try:
+      header, rows = _log_files.read_rows(self._path)
+    except _log_files.DamagedFileError as error:
+      raise MetricsFileError(str(error)) from error
     rows = rows[:round_num]
     if [row[0] for row in rows] != [str(i + 1) for i in range(round_num)]:
       raise MetricsFileError(

@@ -94,10 +94,17 @@ class RejectedClientsWriter(metrics_writers.LogFileWriter):
       round_num: The number of finished rounds.
 
     Raises:
+      MetricsFileError: If the file is damaged; names it.
       OSError: If the file cannot be written; names it.
     """
     self.close()
-    _, rows = _log_files.read_rows(self._path)
+    try:
+      _, rows = _log_files.read_rows(self._path)
+      for row in rows:
+        if not row[0].isdecimal():
+          raise _log_files.damaged(self._path, f'{row[0]!r} is no round')
+    except _log_files.DamagedFileError as error:
+      raise metrics_writers.MetricsFileError(str(error)) from error
     rows = [row for row in rows if int(row[0]) <= round_num]
     if not rows:
       self._path.unlink(missing_ok=True)

@@ -13,13 +13,15 @@
 # limitations under the License.
 """The folder of one run, and the check that it belongs to one configuration."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+import contextlib
 import json
 import os
 import pathlib
 from typing import Any, Optional, Union
 
 from tff_adaptive import _atomic_files
+from tff_adaptive import _folder_locks
 
 _TOTAL_ROUNDS_KEY = 'total_rounds'
 
@@ -119,12 +121,15 @@ class RunDirectory:
     return self.path / 'plots'
 
   def _is_new(self, folder: pathlib.Path) -> bool:
-    """Returns whether a folder has no file, but for one of a killed start."""
+    """Returns whether a folder has no file of a run."""
     if folder.is_symlink() or not folder.is_dir():
       return not folder.exists()
-    unfinished = _atomic_files.temporary_path(self.hparams_json)
+    no_files = (
+        _atomic_files.temporary_path(self.hparams_json),
+        self.path / _folder_locks.FILE_NAME,
+    )
     return all(
-        path == unfinished or self._is_new(path) for path in folder.iterdir()
+        path in no_files or self._is_new(path) for path in folder.iterdir()
     )
 
   def read_hparams(self) -> Optional[dict[str, Any]]:
@@ -149,6 +154,28 @@ class RunDirectory:
           f'{self.hparams_json} is damaged ({error}); bring it back or choose '
           'another --experiment_name'
       ) from error
+
+  @contextlib.contextmanager
+  def locked(self) -> Iterator[None]:
+    """Keeps other processes from training in the folder.
+
+    The lock ends with the block, or with the process.
+
+    Yields:
+      Nothing.
+
+    Raises:
+      RunDirectoryError: If another process trains in the folder; names it.
+      OSError: If the folder cannot be written; names it.
+    """
+    if self.path.is_file():
+      yield  # Which `check` refuses.
+      return
+    try:
+      with _folder_locks.locked(self.path):
+        yield
+    except _folder_locks.FolderInUseError as error:
+      raise RunDirectoryError(str(error)) from error
 
   def check(
       self, hparams: Mapping[str, Any], uses_total_rounds: Sequence[str] = ()

@@ -17,6 +17,7 @@ import collections
 from collections.abc import Callable, Mapping, Sequence
 import contextlib
 import functools
+import numbers
 import time
 from typing import Any, Optional
 
@@ -82,10 +83,11 @@ class _Plan:
         'rounds_per_evaluation',
         'rounds_per_checkpoint',
     ):
-      if getattr(self, name) < 1:
-        raise ValueError(
-            f'`{name}` must be positive, found {getattr(self, name)}.'
-        )
+      number = getattr(self, name)
+      if isinstance(number, bool) or not isinstance(number, numbers.Integral):
+        raise TypeError(f'`{name}` must be an integer, found {number!r}.')
+      if number < 1:
+        raise ValueError(f'`{name}` must be positive, found {number}.')
 
 
 class _Run:
@@ -335,7 +337,8 @@ def run_training(
     ValueError: If a number of rounds is not positive, a callback measures under
       a name that the round already has, or the process keeps state for its
       clients and there is no `client_store`, or the other way round.
-    TypeError: If the process does not take or give such state as it should.
+    TypeError: If a number of rounds is no integer, or the process does not take
+      or give such state as it should.
     UnknownMetricError: If a callback is to watch a metric that there is not.
     TrainingInterrupted: After Ctrl-C or SIGTERM; a KeyboardInterrupt.
     CheckpointError: If a checkpoint does not fit the process, or the file of a

@@ -174,7 +174,7 @@ class FailureTest(absltest.TestCase):
   def test_another_process_in_the_folder_is_no_failed_run(self):
     with records.locked(self.folder / 'digits'):
       with self.assertRaisesRegex(
-          command_line.EnvironmentalError, 'another sweep'
+          command_line.EnvironmentalError, 'is in use by process'
       ):
         self._run(self.plan)
 

@@ -49,6 +49,8 @@ class RecordsTest(parameterized.TestCase):
     }
     (trial.folder / 'hparams.json').write_text(json.dumps(found))
     rows = [f'{n},0.5\n' for n in range(1, num_rounds + 1)]
+    (trial.folder / 'plots').mkdir(exist_ok=True)
+    (trial.folder / 'plots' / 'training.png').touch()
     (trial.folder / 'metrics.csv').write_text(
         'round_num,train/accuracy\n' + ''.join(rows)
     )
@@ -64,6 +66,17 @@ class RecordsTest(parameterized.TestCase):
     trial = self._trial()
     self._write(trial, num_rounds)
     self.assertEqual(self._is_finished(trial), expected)
+
+  @parameterized.parameters(True, False)
+  def test_a_run_that_was_killed_as_it_drew_is_not_finished(self, was_drawing):
+    trial = self._trial()
+    self._write(trial)
+    picture = trial.folder / 'plots' / 'training.png'
+    if was_drawing:
+      picture.with_name('training.png.tmp').touch()
+    else:
+      picture.unlink()
+    self.assertFalse(self._is_finished(trial))
 
   @parameterized.named_parameters(
       ('other_rate', {}, {'client_learning_rate': 0.2}),
@@ -126,7 +139,7 @@ class RecordsTest(parameterized.TestCase):
   def test_a_second_sweep_is_kept_out(self):
     with records.locked(self.output_dir):
       with self.assertRaisesRegex(
-          command_line.EnvironmentalError, 'another sweep'
+          command_line.EnvironmentalError, 'is in use by process'
       ):
         with records.locked(self.output_dir):
           self.fail('Two sweeps were let in.')

@@ -13,9 +13,12 @@
 # limitations under the License.
 """Tests of the native runtime; `processes_test` has how its programs end."""
 
+import gc
+import os
 import sys
 from unittest import mock
 
+from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -27,7 +30,7 @@ from tff_adaptive import simulation
 from tff_adaptive.runtime import native
 
 
-class NativeTest(tf.test.TestCase):
+class NativeTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_computes_and_ends_its_worker(self):
     @tff.federated_computation(tff.FederatedType(np.int32, tff.CLIENTS))
@@ -80,6 +83,27 @@ class NativeTest(tf.test.TestCase):
       self.assertEqual(add_up_clients(cohort), 3.0)
       self.assertEqual(pass_on(5.0, cohort)[1], 3.0)
       self.assertEqual(pass_on(5.0, clients=cohort)[1], 3.0)
+
+  @parameterized.parameters('native', 'fallback')
+  def test_no_descriptor_or_file_stays_open(self, kind):
+    @tff.federated_computation(tff.FederatedType(np.float32, tff.CLIENTS))
+    def pass_on(values):
+      return values
+
+    def run():
+      if kind == 'native':
+        with runtime.native_context():
+          pass_on([1.0])
+      else:
+        with runtime.compiled_context(), self.assertWarns(RuntimeWarning):
+          pass_on([1.0])
+
+    run()
+    gc.collect()
+    before = len(os.listdir('/proc/self/fd'))
+    for _ in range(5):
+      run()
+    self.assertLessEqual(len(os.listdir('/proc/self/fd')), before)
 
   def test_context_before_is_back(self):
     before = tff.framework.get_context_stack().current

@@ -247,6 +247,14 @@ class TrainingLoopTest(loop_testing.LoopTestCase):
     writer.resume.assert_called_once_with(0)
     writer.close.assert_called()
 
+  @parameterized.parameters(2.5, 3.0, True, '3', None)
+  def test_numbers_of_rounds_are_integers(self, number):
+    with self.assertRaisesRegex(
+        TypeError, f'`total_rounds` must be an integer, found {number!r}'
+    ):
+      self.run_loop(total_rounds=number)
+    self.assertEqual(self.run_loop(total_rounds=np.int64(2)).state['rounds'], 2)
+
 
 if __name__ == '__main__':
   absltest.main()

@@ -1,0 +1,124 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests that two processes never write into one folder at the same time."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+from absl.testing import absltest
+
+from tff_adaptive import _folder_locks
+
+# Takes the lock if it can, says so, and waits for its standard input to end.
+_PROGRAM = """
+import pathlib, sys
+from tff_adaptive import _folder_locks
+try:
+  with _folder_locks.locked(pathlib.Path(sys.argv[1])):
+    print('in', flush=True)
+    sys.stdin.read()
+except _folder_locks.FolderInUseError as error:
+  print(error, flush=True)
+"""
+
+
+class FolderLocksTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    folder = tempfile.TemporaryDirectory()
+    self.enter_context(folder)
+    self.folder = pathlib.Path(folder.name) / 'a' / 'b'
+
+  def _start(self):
+    process = subprocess.Popen(
+        [sys.executable, '-c', _PROGRAM, self.folder],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=pathlib.Path(__file__).parents[2],
+        text=True,
+    )
+    self.addCleanup(process.communicate)
+    return process
+
+  def test_the_second_names_the_first(self):
+    with _folder_locks.locked(self.folder):
+      with self.assertRaisesRegex(
+          _folder_locks.FolderInUseError,
+          rf'^{self.folder} is in use by process {os.getpid()} \(.+\); wait',
+      ):
+        with _folder_locks.locked(self.folder):
+          self.fail('Both were let in.')
+
+  def test_nothing_is_left(self):
+    with _folder_locks.locked(self.folder):
+      pass
+    self.assertFalse(self.folder.exists())
+    self.folder.mkdir()
+    (self.folder / 'file').touch()
+    with _folder_locks.locked(self.folder):
+      pass
+    self.assertEqual(os.listdir(self.folder), ['file'])
+
+  def test_ends_with_a_process_that_is_killed(self):
+    process = self._start()
+    self.assertEqual(process.stdout.readline(), 'in\n')
+    with self.assertRaisesRegex(
+        _folder_locks.FolderInUseError, f'process {process.pid} '
+    ):
+      with _folder_locks.locked(self.folder):
+        self.fail('Both were let in.')
+    process.kill()
+    process.wait()
+    with _folder_locks.locked(self.folder):
+      pass
+    self.assertFalse(self.folder.exists())
+
+  def test_is_kept_by_those_that_inherit_it(self):
+    with _folder_locks.locked(self.folder) as descriptor:
+      child = subprocess.Popen(
+          ['sleep', '100'], pass_fds=[descriptor], stdin=subprocess.DEVNULL
+      )
+      self.addCleanup(child.wait)
+      self.addCleanup(child.kill)
+      (self.folder / _folder_locks.FILE_NAME).rename(self.folder / 'kept')
+    # As if this process had been killed before it removed the file.
+    text = (self.folder / 'kept').read_text()
+    (self.folder / 'kept').rename(self.folder / _folder_locks.FILE_NAME)
+    (self.folder / _folder_locks.FILE_NAME).write_text(
+        re.sub(r'^\d+', f'{2**30}', text)
+    )
+    with self.assertRaisesRegex(
+        _folder_locks.FolderInUseError, 'what process .* has left behind'
+    ):
+      with _folder_locks.locked(self.folder):
+        self.fail('Both were let in.')
+
+  def test_one_of_two_at_once_gets_in_fifty_times(self):
+    for _ in range(50):
+      both = [self._start(), self._start()]
+      said = sorted(process.stdout.readline() for process in both)
+      self.assertEqual(said[1], 'in\n', said)
+      self.assertIn('is in use by', said[0])
+      for process in both:
+        process.communicate()
+      self.assertFalse(self.folder.exists())
+
+
+if __name__ == '__main__':
+  absltest.main()
