@@ -95,6 +95,6 @@ RUNTIMES = (
             ),
             _PLAN,
         ),
-        supplied=('strict', 'seed', 'default_num_clients'),
+        supplied=('strict', 'seed'),
     ),
 )

@@ -101,7 +101,9 @@ class Record:
 
 def _was_killed_at_its_end(folder: pathlib.Path) -> bool:
   """Returns whether a run has trained all rounds and not drawn them."""
-  return not (folder / 'plots' / 'training.png').exists() or any(
+  is_drawn = (folder / 'plots' / 'training.png').exists()
+  # Of runs that are kept for their numbers there are no checkpoints.
+  return ((folder / 'checkpoints').exists() and not is_drawn) or any(
       folder.rglob(f'*{_atomic_files.TEMPORARY_SUFFIX}')
   )
 

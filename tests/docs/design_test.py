@@ -20,7 +20,6 @@ from absl.testing import absltest
 from absl.testing import parameterized
 
 from tests import page_testing
-from tff_adaptive.runtime import plans
 
 _NAME = 'docs/design.md'
 _PAGE = page_testing.read(_NAME)
@@ -146,10 +145,6 @@ class DesignPageTest(parameterized.TestCase):
     self.assertIn(
         f'`so_logreg` {dense} s, and as `so_logreg_words` {words} s', page
     )
-
-  def test_limit_of_the_plans_is_theirs(self):
-    limit = plans._MAX_VECTORIZED_WEIGHTS
-    self.assertIn(f"the rule's limit is {limit:,}", ' '.join(_PAGE.split()))
 
 
 if __name__ == '__main__':

@@ -75,8 +75,6 @@ def write_run(
       }
       for i in range(1, ROUNDS + 1)
   ]
-  (trial.folder / 'plots').mkdir(exist_ok=True)
-  (trial.folder / 'plots' / 'training.png').touch()
   with open(trial.folder / 'metrics.csv', 'w', encoding='utf-8') as file:
     writer = csv.DictWriter(file, list(rows[0]))
     writer.writeheader()

@@ -49,7 +49,8 @@ class RecordsTest(parameterized.TestCase):
     }
     (trial.folder / 'hparams.json').write_text(json.dumps(found))
     rows = [f'{n},0.5\n' for n in range(1, num_rounds + 1)]
-    (trial.folder / 'plots').mkdir(exist_ok=True)
+    for name in ('checkpoints', 'plots'):
+      (trial.folder / name).mkdir(exist_ok=True)
     (trial.folder / 'plots' / 'training.png').touch()
     (trial.folder / 'metrics.csv').write_text(
         'round_num,train/accuracy\n' + ''.join(rows)
