@@ -12,3 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 """Binaries that run experiments, and the flags they share."""
+
+from tff_adaptive import _stack
+
+_stack.require_packages()

@@ -21,6 +21,12 @@ import re
 from absl import flags
 
 _MAX_SUGGESTIONS = 3
+# How other programs call what ends so here.
+_SHORT_NAMES = {
+    'lr': 'learning_rate',
+    'num_rounds': 'rounds',
+    'num_epochs': 'epochs_per_round',
+}
 
 _IS_MISSING = re.compile(
     r'flag --(\w+)=None: Flag --\w+ must have a value other than None'
@@ -53,7 +59,9 @@ def describe(error: flags.Error, flag_values: flags.FlagValues) -> str:
   """
   text = str(error)
   if isinstance(error, flags.UnrecognizedFlagError):
-    return text + _suggestion(error, flag_values)
+    suggestion = _suggestion(error, flag_values)
+    # What absl suggests begins like the name that was given.
+    return f'{text.partition(". Did")[0]}{suggestion}' if suggestion else text
   missing = _IS_MISSING.findall(text)
   if missing:
     names = ' and '.join(f'--{name}' for name in missing)
@@ -70,10 +78,9 @@ def describe(error: flags.Error, flag_values: flags.FlagValues) -> str:
 def _suggestion(
     error: flags.UnrecognizedFlagError, flag_values: flags.FlagValues
 ) -> str:
-  """Returns the end of the sentence where absl suggests nothing."""
-  if str(error).endswith('?'):
-    return ''
-  names = [name for name in flag_values if name.endswith(f'_{error.flagname}')]
+  """Returns the whole name of a flag of which only the end was given."""
+  end = _SHORT_NAMES.get(error.flagname, error.flagname)
+  names = [name for name in flag_values if name.endswith(f'_{end}')]
   nearest = sorted(names, key=lambda name: (len(name), name))
   if not nearest:
     return ''

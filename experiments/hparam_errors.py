@@ -44,21 +44,29 @@ def check_size(flag: str, value: Union[int, float]):
     raise HparamError(f'--{flag} must be at most {largest}, found {value}')
 
 
-def check_name(flag: str, name: str, names: Iterable[str]):
+def check_name(
+    flag: str,
+    name: str,
+    names: Iterable[str],
+    elsewhere: Iterable[str] = (),
+):
   """Raises unless there is a name.
 
   Args:
     flag: The flag that has it as its value, or as one of its values.
     name: The name.
     names: Those that there are.
+    elsewhere: Other flags that have this name among their values.
 
   Raises:
-    HparamError: If it is not among them; names those that are most like it.
+    HparamError: If it is not among them; names the other flags, or those that
+      are most like it.
   """
   names = list(names)
   if name in names:
     return
-  near = difflib.get_close_matches(name, names, cutoff=0.5)
+  near = [f'--{other}={name}' for other in elsewhere]
+  near = near or difflib.get_close_matches(name, names, cutoff=0.5)
   advice = (
       f'did you mean {" or ".join(near)}?'
       if near

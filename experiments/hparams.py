@@ -187,7 +187,8 @@ class Settings:
 def _choose(kind: str, name: str) -> registry.Row:
   """Returns a row by name, or raises with the names nearest to it."""
   rows = registry.ROWS[kind]
-  hparam_errors.check_name(kind, name, rows)
+  elsewhere = [other for other, its in registry.ROWS.items() if name in its]
+  hparam_errors.check_name(kind, name, rows, elsewhere)
   return rows[name]
 
 

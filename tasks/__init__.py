@@ -15,5 +15,6 @@
 
 from tff_adaptive import _stack
 
+_stack.require_packages()
 # Modules of this package use `tf.keras`, and some of them import no TFF.
 _stack.install()

@@ -199,12 +199,13 @@ def main(arguments: Sequence[str]) -> int:
   if parsed.name is None:
     parser.error('name a data set, one of --list')
   datasets = {dataset.name: dataset for dataset in catalogue.DATASETS}
-  if parsed.name not in datasets:
-    near = difflib.get_close_matches(parsed.name, datasets, n=1)
+  name = parsed.name.lower().replace('-', '_')
+  if name not in datasets:
+    near = difflib.get_close_matches(name, datasets, n=1)
     hint = f'did you mean {near[0]}?' if near else 'see --list'
     parser.error(f'there is no data set {parsed.name!r}; {hint}')
   try:
-    fetch(datasets[parsed.name], pathlib.Path(parsed.data_dir))
+    fetch(datasets[name], pathlib.Path(parsed.data_dir))
   except (downloads.DownloadError, _atomic_files.WriteError) as error:
     return _fail(_EXIT_ENVIRONMENT, f'error: {error}.')
   except KeyboardInterrupt as interrupt:

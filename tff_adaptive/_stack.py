@@ -123,6 +123,18 @@ _NO_JAX = (
 )
 
 
+def require_packages() -> None:
+  """Ends a program that a Python without the project's packages has started.
+
+  Where something else imports a module, that finds out by its own imports.
+  """
+  if sys.argv[:1] == ['-m'] and util.find_spec('absl') is None:
+    sys.exit(
+        f'error: {sys.executable} has not the packages of this project; run '
+        '`make venv`, which installs them, and take .venv/bin/python instead.'
+    )
+
+
 def installed() -> Stack:
   """Returns the stack to which the installed TensorFlow belongs."""
   from importlib import metadata  # pylint: disable=g-import-not-at-top  # Slow.

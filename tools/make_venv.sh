@@ -116,6 +116,10 @@ with open(os.path.join(root, 'tff_adaptive', '_import_hook.pth')) as hook:
   lines = os.path.relpath(root, site) + '\n' + hook.read()
 with open(os.path.join(site, 'tff_adaptive.pth'), 'w') as file:
   file.write(lines)
+script = os.path.join(os.path.dirname(sys.executable), 'tff-adaptive')
+with open(script, 'w') as file:
+  file.write(f'#!{sys.executable}\nfrom experiments.__main__ import main\nmain()\n')
+os.chmod(script, 0o755)
 END
 }
 

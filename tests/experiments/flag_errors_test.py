@@ -80,6 +80,17 @@ class DescribeTest(parameterized.TestCase):
           "Unknown command line flag 'total_round'. Did you mean: total_rounds "
           '?',
       ),
+      (
+          '--lr=0.1',
+          "Unknown command line flag 'lr'; did you mean "
+          '--client_learning_rate, --server_learning_rate or '
+          '--dp_adaptive_clip_learning_rate?',
+      ),
+      (
+          '--rounds=3',
+          "Unknown command line flag 'rounds'; did you mean --total_rounds or "
+          '--weights_average_rounds?',
+      ),
       ('--qqq=1', "Unknown command line flag 'qqq'"),
   )
   def test_unknown_flags(self, argument, sentence):

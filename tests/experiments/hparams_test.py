@@ -178,6 +178,18 @@ class HparamsTest(parameterized.TestCase):
           'fafed?',
       ),
       (
+          'loss_term',
+          '--algorithm=fedprox',
+          '--algorithm=fedprox names no algorithm; did you mean '
+          '--loss_term=fedprox?',
+      ),
+      (
+          'server_optimizer_of_clients',
+          '--client_optimizer=fedadam',
+          '--client_optimizer=fedadam names no client optimizer; did you mean '
+          '--server_optimizer=fedadam?',
+      ),
+      (
           'runtime',
           '--runtime=cloud',
           '--runtime=cloud names no runtime; there are compiled, native, ray',

@@ -247,6 +247,11 @@ class CommandLineTest(_TestCase):
 
   @parameterized.named_parameters(
       ('typo', ['emnits'], "no data set 'emnits'; did you mean emnist?"),
+      (
+          'other_case',
+          ['Fashion-MNIS'],
+          "no data set 'Fashion-MNIS'; did you mean fashion_mnist?",
+      ),
       ('unknown', ['xyz'], "there is no data set 'xyz'; see --list."),
       ('none', [], 'name a data set, one of --list.'),
       ('flag', ['emnist', '--x'], 'unrecognized arguments: --x.'),

@@ -1,0 +1,62 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Runs a program by its name: `tff-adaptive train --task=digits`.
+
+The environment has it as `.venv/bin/tff-adaptive`, which runs in any folder.
+"""
+
+import runpy
+import sys
+
+_PROGRAMS = {
+    **{
+        name: f'experiments.{name}'
+        for name in (
+            'train',
+            'sweep',
+            'report',
+            'leaderboard',
+            'audit',
+            'export',
+            'trace',
+            'benchmark',
+            'scaling',
+            'soak',
+            'conformance',
+        )
+    },
+    'fetch': 'tasks.fetch',
+    'doctor': 'tff_adaptive.doctor',
+}
+
+
+def main() -> None:
+  """Runs the program that the first argument names with the others."""
+  name = sys.argv[1] if len(sys.argv) > 1 else ''
+  if name in ('-h', '--help', 'help'):
+    print(f'usage: tff-adaptive PROGRAM [--flags]; {_describe()}')
+    sys.exit(0)
+  if name not in _PROGRAMS:
+    what = f'no program is named {name!r}' if name else 'name a program'
+    sys.exit(f'error: {what}; {_describe()}.')
+  del sys.argv[1]
+  runpy.run_module(_PROGRAMS[name], run_name='__main__', alter_sys=True)
+
+
+def _describe() -> str:
+  return f'there are {", ".join(_PROGRAMS)}, each with --help'
+
+
+if __name__ == '__main__':
+  main()
