@@ -63,6 +63,35 @@ class CommandsTest(parameterized.TestCase):
       else:
         flags_testing.define_flags(binary)([binary, *arguments])
 
+  def test_runs_of_one_name_have_the_same_flags(self):
+    # A reader who copies one page after the other has them in one folder.
+    flags_of_runs: dict[str, tuple[str, list[str]]] = {}
+    for page in _PAGES:
+      for command in page_testing.commands_of(page_testing.read(page)):
+        module, arguments = page_testing.module_and_flags(command.text)
+        if module != 'experiments.train' or 'error:' in command.shown:
+          continue
+        given = dict(
+            argument.split('=', 1) for argument in _with_values(arguments)
+        )
+        name = given.pop('--experiment_name', None)
+        folder = given.pop('--output_dir', 'runs')
+        given.pop('--total_rounds', None)  # More of them go on.
+        if name is None:
+          continue
+        flags = sorted(f'{flag}={value}' for flag, value in given.items())
+        first = flags_of_runs.setdefault(f'{folder}/{name}', (page, flags))
+        self.assertEqual(first[1], flags, f'{name} of {first[0]} and {page}')
+
+
+def _with_values(arguments: list[str]) -> list[str]:
+  """The flags, each with a value behind `=`."""
+  return [
+      argument if '=' in argument else f'{argument}=true'
+      for argument in arguments
+      if argument.startswith('--')
+  ]
+
 
 if __name__ == '__main__':
   absltest.main()

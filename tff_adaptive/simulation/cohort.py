@@ -52,7 +52,8 @@ class Cohort(Sequence):
   batches by index takes `index_plan` and the arrays of `source` instead. All
   are the same batches in the same order: shuffling depends on the seed, the
   round and the client's id, and neither on the other clients nor on the place
-  in the cohort. A client that occurs twice brings the same batches twice.
+  in the cohort. A client that occurs twice brings the same batches twice,
+  and counts twice.
 
   Attributes:
     source: The data of all clients.

@@ -40,6 +40,25 @@ def _process() -> tff.learning.templates.LearningProcess:
 @pytest.mark.usefixtures('native_runtime')
 class CohortsTest(equality_testing.TestCase):
 
+  def test_a_client_that_occurs_twice_counts_twice(self):
+    process = _process()
+    state = process.initialize()
+    cohort = simulation.Cohort(
+        equality_testing.source(),
+        ['nine', 'one', 'nine'],
+        round_num=0,
+        seed=1,
+        plan=simulation.BatchPlan(4),
+    )
+    expected = process.next(state, list(cohort))
+    with equality_testing.compiled():
+      found = process.next(state, cohort)
+    self.assert_same(expected, found, 1e-5)
+    once = process.next(state, list(cohort)[:2])
+    self.assertNotAllClose(
+        testing.trainable(once.state)[0], testing.trainable(found.state)[0]
+    )
+
   def test_all_forms_of_a_cohort(self):
     process = _process()
     state = process.initialize()
