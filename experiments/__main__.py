@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def _describe() -> str:
-  return f'there are {", ".join(_PROGRAMS)}, each with --help'
+  return f'there are {", ".join(_PROGRAMS)}'
 
 
 if __name__ == '__main__':

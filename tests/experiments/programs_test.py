@@ -63,7 +63,7 @@ class ProgramsTest(parameterized.TestCase):
     ended = self._start(*arguments)
     self.assertEqual(ended.returncode, 1)
     self.assertStartsWith(ended.stderr, begin)
-    self.assertIn('each with --help', self._start('--help').stdout)
+    self.assertIn('there are train, sweep, ', self._start('--help').stdout)
 
   @parameterized.parameters('experiments.train', 'tasks.fetch')
   def test_a_python_without_packages_says_so(self, module):

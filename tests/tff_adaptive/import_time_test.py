@@ -47,6 +47,7 @@ _NEEDED = {'tff_adaptive.analysis': ('matplotlib',)}
 # What can be run as `python -m`, and the test that its help needs no
 # TensorFlow.
 _HELP_TESTED_IN = {
+    'experiments.__main__': 'tests/experiments/programs_test.py',
     'experiments.audit': 'tests/experiments/audit_test.py',
     'experiments.benchmark': 'tests/experiments/benchmark_test.py',
     'experiments.conformance': (
