@@ -38,8 +38,8 @@ def locked(folder: pathlib.Path) -> Iterator[int]:
   is removed with the block; one that a killed process left does no harm.
 
   Args:
-    folder: The folder; it is made. One that is still empty when the block ends
-      is removed.
+    folder: The folder. It is made; what was made and is still empty when the
+      block ends is removed.
 
   Yields:
     The descriptor that holds the lock.
@@ -49,26 +49,31 @@ def locked(folder: pathlib.Path) -> Iterator[int]:
     WriteError: If the folder cannot be made or written.
   """
   path = folder / FILE_NAME
+  made = [parent for parent in path.parents if not parent.exists()]
   with _atomic_files.write_errors_of(path):
-    folder.mkdir(parents=True, exist_ok=True)
     descriptor = _acquire(path)
   try:
     yield descriptor
   finally:
     with contextlib.suppress(OSError):
       path.unlink()
-      folder.rmdir()  # Unless it holds something.
+      for parent in made:
+        parent.rmdir()  # Unless it holds something.
     os.close(descriptor)
 
 
 def _acquire(path: pathlib.Path) -> int:
   """Opens and locks the file of a lock."""
   while True:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+      descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+    except FileNotFoundError:
+      continue  # Whoever had it before has just removed the folder.
     try:
       fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-      owner = _describe_owner(os.pread(descriptor, 4096, 0).decode())
+      owner = _describe_owner(os.pread(descriptor, 4096, 0))
       os.close(descriptor)
       raise FolderInUseError(
           f'{path.parent} is in use by {owner}; wait for its end, or end it'
@@ -85,9 +90,9 @@ def _acquire(path: pathlib.Path) -> int:
     os.close(descriptor)
 
 
-def _describe_owner(text: str) -> str:
+def _describe_owner(text: bytes) -> str:
   """Names the process that has written the file of a lock."""
-  process_id, _, command = text.partition(' ')
+  process_id, _, command = text.decode(errors='replace').partition(' ')
   if not process_id.isdecimal():
     return 'another process, which has just begun'
   name = f'process {process_id} ({command})'

@@ -284,12 +284,10 @@ def read_last_row(path: pathlib.Path) -> dict[str, float]:
   lines = whole.splitlines()
   if size - len(header) > _TAIL_BYTES:
     lines = lines[1:]
-  names: list[str] = []
-  with contextlib.suppress(csv.Error):
-    text = header.decode('utf-8-sig', errors='replace')
-    names = next(csv.reader(io.StringIO(text)), [])
+  first = header.decode('utf-8-sig', errors='replace')
   newest: dict[str, float] = {}
   with contextlib.suppress(csv.Error):
+    names = next(csv.reader(io.StringIO(first)), [])
     for fields in csv.reader(lines):
       if len(fields) == len(names):
         for name, text in zip(names, fields):

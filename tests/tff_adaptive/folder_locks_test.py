@@ -68,8 +68,8 @@ class FolderLocksTest(absltest.TestCase):
   def test_nothing_is_left(self):
     with _folder_locks.locked(self.folder):
       pass
-    self.assertFalse(self.folder.exists())
-    self.folder.mkdir()
+    self.assertFalse(self.folder.parent.exists())
+    self.folder.mkdir(parents=True)
     (self.folder / 'file').touch()
     with _folder_locks.locked(self.folder):
       pass
@@ -87,7 +87,7 @@ class FolderLocksTest(absltest.TestCase):
     process.wait()
     with _folder_locks.locked(self.folder):
       pass
-    self.assertFalse(self.folder.exists())
+    self.assertEmpty(os.listdir(self.folder))
 
   def test_is_kept_by_those_that_inherit_it(self):
     with _folder_locks.locked(self.folder) as descriptor:

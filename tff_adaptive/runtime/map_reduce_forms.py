@@ -142,6 +142,10 @@ def _as_state_and_clients(
             (name, rebuild(field))
             for name, field in tff.structure.iter_elements(type_spec)
         )
+      if not isinstance(type_spec, _compat.FederatedType):
+        raise errors.UnsupportedComputationError(
+            f'it takes a value without a place: {type_spec}'
+        )
       if _differs_by_client(type_spec):
         return next(values_at_clients)
       value = next(states)

@@ -71,6 +71,12 @@ def _double_at_clients(values):
   return tff.federated_map(_double, values)
 
 
+@tff.federated_computation(np.float32, testing.at_clients())
+def _add_everywhere(value, values):
+  del value  # Unused.
+  return tff.federated_sum(values)
+
+
 @tff.tensorflow.computation(np.int32)
 def _enqueue(number):
   queue = tf.queue.FIFOQueue(10, [tf.int32], [[]])
@@ -98,6 +104,13 @@ _NOT_COMPILED = (
         ([1.0, 2.5],),
         [2.0, 5.0],
         'it has not the shape of a MapReduce round',
+    ),
+    (
+        'value_without_a_place',
+        _add_everywhere,
+        (1.0, [2.0, 3.0]),
+        5.0,
+        'it takes a value without a place: float32',
     ),
     (
         'queue',
