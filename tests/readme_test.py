@@ -36,43 +36,6 @@ model = testing.functional_model()
 client_datasets = [testing.client(8, seed=seed) for seed in range(2)]
 """
 
-# The commands that are run elsewhere, and where: the test must exist.
-_RUN_ELSEWHERE = {
-    # The suite does not run itself; whoever reads this result has run it.
-    'make test': 'Makefile',
-    'make test-all': 'Makefile',
-    '.venv/bin/python -m experiments.conformance'
-    ' --goldens=tests/goldens/goldens.json': (
-        'tests/experiments/replayer_test.py'
-    ),
-    '.venv/bin/python -m experiments.benchmark --workload=tiny_many,'
-    'variable_model,ragged,emnist_cnn,so_logreg,so_logreg_words,'
-    'shakespeare_lstm --json=times.jsonl': (
-        'tests/experiments/benchmark_test.py'
-    ),
-    '.venv/bin/python -m tasks.fetch shakespeare --data_dir=data': (
-        'tests/tasks/fetch_test.py'
-    ),
-    '.venv/bin/python -m tff_adaptive.doctor': (
-        'tests/tff_adaptive/doctor_test.py'
-    ),
-    'python3 -m venv my-environment': 'tests/packaging/make_venv_test.py',
-    'my-environment/bin/pip install --no-deps --ignore-requires-python'
-    ' -r requirements.txt': 'tests/packaging/make_venv_test.py',
-    'my-environment/bin/pip install --no-deps .': (
-        'tests/packaging/wheel_test.py'
-    ),
-}
-_RUN_HERE = {
-    'make demo': 'test_demo',
-    'make check': 'test_check',
-    '.venv/bin/python -m experiments.train': 'test_experiments',
-    '.venv/bin/python -m experiments.export': 'test_experiments',
-    '.venv/bin/python -m experiments.trace': 'test_experiments',
-    '.venv/bin/python -m experiments.report': 'test_published_tables',
-    '.venv/bin/python -m experiments.sweep': 'test_published_tables',
-}
-
 
 def _commands():
   return [command.text for command in page_testing.commands_of(_README)]
@@ -87,18 +50,6 @@ class ReadmeTest(absltest.TestCase):
 
   def _copy_project(self) -> pathlib.Path:
     return self.enter_context(page_testing.copied_project())
-
-  def test_every_command_is_run_by_a_test(self):
-    self.assertNotEmpty(_commands())
-    for command in _commands():
-      if command in _RUN_ELSEWHERE:
-        self.assertTrue((_ROOT / _RUN_ELSEWHERE[command]).is_file(), command)
-        continue
-      matches = [
-          t for start, t in _RUN_HERE.items() if command.startswith(start)
-      ]
-      self.assertLen(matches, 1, f'No test runs {command!r}.')
-      self.assertTrue(hasattr(self, matches[0]))
 
   def test_output_of_the_tests_is_a_summary(self):
     shown = [block for block in _shown() if ' passed' in block]
@@ -190,32 +141,6 @@ class ReadmeTest(absltest.TestCase):
   def test_check(self):
     result = page_testing.run('make check', _ROOT)
     self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
-
-  @pytest.mark.slow
-  def test_experiments(self):
-    """Runs the training commands; that on MNIST briefly, on made-up data."""
-    trains = [c for c in _commands() if 'experiments.train' in c]
-    digits, warm, shakespeare, mnist = trains
-    exports = [c for c in _commands() if 'experiments.export' in c]
-    (trace,) = [c for c in _commands() if 'experiments.trace' in c]
-    copy = self._copy_project()
-    synthetic_data.write_synthetic_data('mnist', copy / 'data')
-    for command, num_rounds, folder in (
-        (digits, 20, 'sgd'),
-        # The other commands are about that run.
-        (' && '.join([*exports, warm, trace]), 20, 'warm'),
-        (shakespeare, 2, 'shakespeare.fed_opt.delta_sgd.fedavg'),
-        (f'{mnist} --total_rounds=2', 2, 'mnist.fed_opt.delta_sgd.fedavg'),
-    ):
-      result = page_testing.run(command, copy)
-      self.assertEqual(result.returncode, 0, result.stderr)
-      rows = (copy / 'runs' / folder / 'metrics.csv').read_text().splitlines()
-      self.assertLen(rows, 1 + num_rounds)
-    traces = [
-        f'runs/sgd/plots/trace_0020.{suffix}' for suffix in ('csv', 'png')
-    ]
-    for name in ('digits.keras', 'digits.npz', *traces):
-      self.assertTrue((copy / name).is_file(), name)
 
   @pytest.mark.slow
   def test_published_tables(self):

@@ -13,7 +13,6 @@
 # limitations under the License.
 """Tests that the user guide is true: its blocks, commands, flags and links."""
 
-import pathlib
 import re
 
 from absl.testing import absltest
@@ -35,25 +34,6 @@ _LONG_PAGES = tuple(
 )
 # A page that sets TensorFlow for good, so that no other one may follow it.
 _LAST_PAGE = f'{_FOLDER}/reproducibility.md'
-# Commands that are run elsewhere, and where, or that take hours.
-_NOT_RUN = {
-    'make demo': 'tests/readme_test.py',
-    ".venv/bin/python -m pip install 'tensorflow[and-cuda]==2.21.0'": (
-        'tests/packaging/lock_test.py'
-    ),
-    '.venv/bin/python -m tff_adaptive.doctor': (
-        'tests/tff_adaptive/doctor_test.py'
-    ),
-    '.venv/bin/python -m experiments.benchmark': (
-        'tests/experiments/benchmark_test.py'
-    ),
-    '.venv/bin/python -m experiments.sweep': 'tests/experiments/sweep_test.py',
-    # Cells of published tables, which are run with made-up data there.
-    '.venv/bin/python -m experiments.train --flagfile=experiments/presets/': (
-        'tests/experiments/published/presets_test.py'
-    ),
-}
-_RUN_AFTER_ALL = '--flagfile=experiments/presets/demo.flags'
 _BINARIES = ('benchmark', 'export', 'report', 'sweep', 'trace', 'train')
 # Of absl, of other programs.
 _OTHER_FLAGS = ('help', 'flagfile', 'logdir', 'list')
@@ -61,20 +41,6 @@ _OTHER_FLAGS = ('help', 'flagfile', 'logdir', 'list')
 
 def _commands(page):
   return page_testing.commands_of(page_testing.read(page))
-
-
-def _test_of(command: str) -> str:
-  """Returns where a command is tested; empty if it is to be run here."""
-  if _RUN_AFTER_ALL in command:
-    return ''
-  found = [
-      file for start, file in _NOT_RUN.items() if command.startswith(start)
-  ]
-  return found[0] if found else ''
-
-
-def _commands_to_run(page: str) -> list[page_testing.Block]:
-  return [c for c in _commands(page) if not _test_of(c.text)]
 
 
 class GuideTest(parameterized.TestCase):
@@ -113,14 +79,6 @@ class GuideTest(parameterized.TestCase):
     named = re.findall(r'--(?:no)?(\w+)', page_testing.read(page))
     self.assertEmpty(set(named) - known)
 
-  @parameterized.parameters(*_PAGES)
-  def test_commands_that_are_not_run_are_run_elsewhere(self, page):
-    for command in _commands(page):
-      test = _test_of(command.text)
-      self.assertTrue(
-          not test or (page_testing.ROOT / test).is_file(), command.text
-      )
-
   def test_errors_of_flags_are_those_that_are_shown(self):
     commands = [
         command
@@ -141,30 +99,6 @@ class GuideTest(parameterized.TestCase):
   @pytest.mark.slow
   def test_long_blocks_run(self):
     self._assert_blocks_run(_LONG_PAGES)
-
-  @parameterized.parameters(*filter(_commands_to_run, _PAGES))
-  @pytest.mark.slow
-  def test_commands_run(self, page):
-    copy = self.enter_context(page_testing.copied_project())
-    for command in _commands_to_run(page):
-      result = page_testing.run(f'({command.text}) 2>&1', copy)
-      expected = 2 if 'error:' in command.shown else 0
-      self.assertEqual(result.returncode, expected, result.stdout)
-      if command.shown:
-        self.assertTrue(
-            page_testing.is_shown(command.shown, result.stdout),
-            f'{command.text} prints\n{result.stdout}\nand the page shows\n'
-            f'{command.shown}',
-        )
-    if page.endswith('run_an_experiment.md'):
-      self._assert_named_files_exist(page, copy)
-
-  def _assert_named_files_exist(self, page, project: pathlib.Path):
-    """Asserts that some run has each file of the table of its folder."""
-    rows = page_testing.table_rows(page_testing.read(page), 'file')
-    for name in page_testing.names_in(row[0] for row in rows):
-      if name not in ('rejected_clients.csv', 'client_states/'):
-        self.assertNotEmpty(list(project.glob(f'runs/*/{name}')), name)
 
 
 if __name__ == '__main__':

@@ -114,7 +114,6 @@ class TrainerTest(parameterized.TestCase):
     self.assertIn(f'Training ended after round {len(rows)}: the metric', again)
 
   @pytest.mark.slow
-  @pytest.mark.slow
   def test_plan_and_device_are_recorded_and_kept(self):
     run = self.output_dir / 'run'
     out = self.train()
@@ -123,9 +122,9 @@ class TrainerTest(parameterized.TestCase):
     self.assertEqual(recorded['plan'], 'parallel')
     self.assertEqual(recorded['devices'], 'CPU:0')
     # Another version, or another machine, would choose otherwise.
-    with mock.patch.object(plans, '_MAX_VECTORIZED_WEIGHTS', 0):
+    with mock.patch.object(plans, 'PARALLEL', plans.LOOP):
       out = self.train('--experiment_name=other')
-      self.assertIn("clients' work: CPU:0, plan parallel\n", out)
+      self.assertIn("clients' work: CPU:0, plan loop\n", out)
       out = self.train('--total_rounds=6')
     self.assertIn("clients' work: CPU:0, plan parallel\n", out)
     resumed = json.loads((run / 'hparams.json').read_text())

@@ -330,7 +330,8 @@ def create_compiled_context(
 
   Raises:
     TypeError: If the seed is not an integer.
-    ValueError: If a device or a plan is not known, or the seed is negative.
+    ValueError: If a device or a plan is not known, the seed is negative, or the
+      number of clients is not an integer or negative.
 
   Example:
 
@@ -348,7 +349,7 @@ def create_compiled_context(
       chosen,
       strict=strict,
       seed=check_seed(seed),
-      default_num_clients=default_num_clients,
+      default_num_clients=native.check_num_clients(default_num_clients),
   )
 
 

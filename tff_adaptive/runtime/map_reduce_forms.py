@@ -124,6 +124,11 @@ def _as_state_and_clients(
   signature = computation.type_signature
   if _is_state_and_clients(signature):
     return computation
+  for federated in _federated_types(signature.result):
+    if federated.placement is _compat.CLIENTS:
+      raise errors.UnsupportedComputationError(
+          f'it returns a value at the clients: {federated}'
+      )
   federated = _federated_types(signature.parameter)
   at_clients = [t for t in federated if _differs_by_client(t)]
   at_server = [t for t in federated if not _differs_by_client(t)]

@@ -23,6 +23,7 @@ by a small shell that waits for it.
 import atexit
 from collections.abc import Callable, Iterator
 import contextlib
+import numbers
 import os
 import subprocess
 import tempfile
@@ -193,6 +194,17 @@ def _close_event_loop(context: tff.framework.SyncContext) -> None:
     runner._finalizer = lambda loop, thread: None  # pylint: disable=protected-access
 
 
+def check_num_clients(num_clients: int) -> int:
+  """Returns a default number of clients, after a check."""
+  integral = isinstance(num_clients, numbers.Integral)
+  if isinstance(num_clients, bool) or not integral or num_clients < 0:
+    raise ValueError(
+        '`default_num_clients` must be an integer and not negative, found '
+        f'{num_clients!r}.'
+    )
+  return int(num_clients)
+
+
 def create_native_context(
     *,
     max_concurrent_computation_calls: int = -1,
@@ -225,6 +237,7 @@ def create_native_context(
 
   Raises:
     RuntimeError: If the worker is missing or does not come up.
+    ValueError: If the number of clients is not an integer, or negative.
 
   Example:
 
@@ -238,6 +251,7 @@ def create_native_context(
     close()
     ```
   """
+  check_num_clients(default_num_clients)
   default_context.free_at_exit()
   worker = _Worker(max_concurrent_computation_calls)
   _workers.add(worker)

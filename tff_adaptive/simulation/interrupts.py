@@ -21,8 +21,8 @@ import threading
 class InterruptGuard:
   """Turns SIGINT and SIGTERM into KeyboardInterrupt outside shielded blocks.
 
-  Within a shielded block a signal is kept, and raised when the block ends. The
-  handlers that were there before come back at the end. Outside the main thread
+  Within a shielded block a signal is kept, and raised when the block ends; so is
+  one that Python dropped before. The handlers that were there before come back at the end. Outside the main thread
   Python delivers no signals, and the guard does nothing.
 
   Example:
@@ -49,9 +49,10 @@ class InterruptGuard:
     self._previous = {}
 
   def _handle(self, unused_number, unused_frame):
-    if self._shielded:
-      self._pending = True
-    else:
+    # Python drops what is raised in a destructor or a callback of the garbage
+    # collector; what is kept comes at the end of the next shielded block.
+    self._pending = True
+    if not self._shielded:
       raise KeyboardInterrupt
 
   @contextlib.contextmanager

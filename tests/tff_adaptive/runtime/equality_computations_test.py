@@ -16,6 +16,7 @@
 import collections
 from typing import Any
 
+from absl.testing import parameterized
 import attrs
 import numpy as np
 import pytest
@@ -156,6 +157,14 @@ class ComputationsTest(equality_testing.TestCase):
         self.assertEqual(add_up(2.0), 2.0 * number)
     with runtime.native_context(default_num_clients=3):
       self.assertEqual(add_up(2.0), 6.0)
+
+  @parameterized.product(
+      number=(-1, 2.0, True),
+      build=(runtime.create_compiled_context, runtime.create_native_context),
+  )
+  def test_default_number_of_clients_is_an_integer(self, number, build):
+    with self.assertRaisesRegex(ValueError, '`default_num_clients` must be'):
+      build(default_num_clients=number)
 
   def test_fields_are_found_by_name(self):
     # TFF goes by place, which swaps them without a word.

@@ -103,7 +103,7 @@ _NOT_COMPILED = (
         _double_at_clients,
         ([1.0, 2.5],),
         [2.0, 5.0],
-        'it has not the shape of a MapReduce round',
+        'it returns a value at the clients: {float32}@CLIENTS',
     ),
     (
         'value_without_a_place',

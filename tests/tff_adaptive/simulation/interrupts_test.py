@@ -16,11 +16,17 @@
 import os
 import signal
 import threading
+import weakref
 
 from absl.testing import absltest
 from absl.testing import parameterized
+import pytest
 
 from tff_adaptive.simulation import interrupts
+
+
+class _Thing:
+  """Something that a weak reference can be to."""
 
 
 class InterruptGuardTest(parameterized.TestCase):
@@ -47,6 +53,23 @@ class InterruptGuardTest(parameterized.TestCase):
         done.append('outside')
     self.assertEqual(done, ['inside'])
     self.assertIs(signal.getsignal(signal.SIGTERM), before)
+
+  @pytest.mark.filterwarnings('ignore::pytest.PytestUnraisableExceptionWarning')
+  def test_a_signal_that_python_drops_comes_after_the_next_block(self):
+    done = []
+    thing = _Thing()
+    reference = weakref.ref(
+        thing, lambda _: os.kill(os.getpid(), signal.SIGINT)
+    )
+    with self.assertRaises(KeyboardInterrupt):
+      with interrupts.InterruptGuard() as guard:
+        del thing
+        done.append('after the signal')
+        with guard.shielded():
+          done.append('inside')
+        done.append('outside')
+    self.assertIsNone(reference())
+    self.assertEqual(done, ['after the signal', 'inside'])
 
   def test_a_signal_can_be_dropped(self):
     with interrupts.InterruptGuard() as guard:

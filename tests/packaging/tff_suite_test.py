@@ -1,0 +1,113 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of `tools/tff_suite.py`, on a small made-up checkout of TFF."""
+
+import contextlib
+import io
+import pathlib
+import tempfile
+
+from absl.testing import absltest
+import pytest
+
+from tools import tff_suite
+
+_FOLDER = 'tensorflow_federated/python/aggregators'
+_TEST_OF_SUMS = """
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+from tensorflow_federated.python.aggregators import for_tests_alone
+from tensorflow_federated.python.core.backends.native import execution_contexts
+
+
+class SumTest(tf.test.TestCase):
+
+  def test_sum(self):
+    @tff.federated_computation(tff.FederatedType(np.int32, tff.CLIENTS))
+    def total(x):
+      return tff.federated_sum(x)
+    self.assertEqual(total(for_tests_alone.NUMBERS), 6)
+
+  def test_context_is_that_of_tff(self):
+    context = tff.framework.get_context_stack().current
+    self.assertStartsWith(type(context).__module__, 'tensorflow_federated')
+
+  def test_results_at_clients(self):
+    @tff.federated_computation(tff.FederatedType(np.int32, tff.CLIENTS))
+    def same(x):
+      return x
+    self.assertEqual(same([1, 2]), [1, 2])
+
+
+if __name__ == '__main__':
+  execution_contexts.set_sync_local_cpp_execution_context()
+  tf.test.main()
+"""
+
+
+class OutcomeTest(absltest.TestCase):
+
+  def test_what_passes_on_the_native_runtime_alone_differs(self):
+    native = tff_suite.Outcome({'a': 'passed', 'b': 'passed', 'c': '1 != 2'})
+    compiled = tff_suite.Outcome({'a': 'passed', 'b': 'nan', 'c': '1 != 3'})
+    self.assertEqual(tff_suite.differences(native, compiled), {'b': 'nan'})
+    self.assertEqual(compiled.count(), '1 / 2 / 0')
+
+  def test_a_test_that_is_not_run_differs(self):
+    native = tff_suite.Outcome({'a': 'passed'})
+    self.assertEqual(
+        tff_suite.differences(native, tff_suite.Outcome({})), {'a': 'not run'}
+    )
+
+
+class CheckoutTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.checkout = pathlib.Path(
+        self.enter_context(tempfile.TemporaryDirectory())
+    )
+
+  def _write(self, name, text):
+    path = self.checkout / _FOLDER / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding='utf-8')
+
+  def test_a_folder_without_tests_is_refused(self):
+    with self.assertRaisesRegex(SystemExit, 'has no tests of TFF'):
+      tff_suite.main([f'--checkout={self.checkout}'])
+
+  @pytest.mark.slow
+  def test_table_says_what_differs_and_what_is_handed_over(self):
+    self._write('sum_test.py', _TEST_OF_SUMS)
+    self._write('for_tests_alone.py', 'NUMBERS = [1, 2, 3]\n')
+    self._write('broken_test.py', 'raise ValueError("no test")\n')
+    page = self.checkout / 'page.md'
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+      code = tff_suite.main([f'--checkout={self.checkout}', f'--output={page}'])
+    self.assertEqual(code, 1)
+    self.assertIn('sum_test.py native: 3 / 0 / 1', printed.getvalue())
+    rows = page.read_text(encoding='utf-8').splitlines()
+    (sums,) = [row for row in rows if 'sum_test.py` |' in row]
+    self.assertIn('| 3 / 0 / 1 | 2 / 1 / 1 | 1 |', sums)
+    self.assertIn('it returns a value at the clients', sums)
+    (broken,) = [row for row in rows if 'broken_test.py` |' in row]
+    self.assertIn('| 0 / 1 / 0 | 0 / 1 / 0 | 0 |', broken)
+    (difference,) = [row for row in rows if row.startswith('*')]
+    self.assertIn('test_context_is_that_of_tff', difference)
+
+
+if __name__ == '__main__':
+  absltest.main()

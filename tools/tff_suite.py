@@ -1,0 +1,301 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Runs TensorFlow Federated's own tests on both runtimes, and compares them.
+
+`.venv/bin/python -m tools.tff_suite --checkout=FOLDER --output=table.md` takes
+a checkout of TFF, of the version that is installed. Each test file runs in a
+process of its own, once as it is and once with the compiled context wherever it
+sets a synchronous context of TFF. What is tested is the TFF that is installed;
+the checkout gives the tests, and the modules that only tests import. It ends
+with 1 if a test that passes on TFF's runtime does not on ours.
+"""
+
+import argparse
+from collections.abc import Iterable, Mapping, Sequence
+import dataclasses
+import importlib
+import importlib.machinery
+import importlib.util
+import pathlib
+import re
+import runpy
+import subprocess
+import sys
+import tempfile
+from typing import Union
+import xml.etree.ElementTree
+
+from experiments import process_groups
+
+RUNTIMES = ('native', 'compiled')
+_PACKAGE = 'tensorflow_federated'
+# Where TFF tests what a computation comes to, and not how it is compiled.
+_PATTERNS = (
+    *(
+        f'{_PACKAGE}/python/{part}/**/*_test.py'
+        for part in ('aggregators', 'analytics', 'learning', 'simulation')
+    ),
+    'examples/**/*_test.py',
+)
+_CONTEXTS = ('core.backends.native', 'core.backends.test')
+_HANDED_OVER = re.compile(r"TFF's native runtime takes over .*?, because (.*)")
+_LOADING_FAILED = '(the file)'
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+  """What became of the tests of a file.
+
+  Attributes:
+    results: By the name of a test `passed`, `skipped`, or the first line of
+      what failed.
+    reasons: Why computations were handed over to TFF's runtime.
+  """
+
+  results: Mapping[str, str]
+  reasons: Sequence[str] = ()
+
+  def count(self) -> str:
+    """Returns how many tests passed, failed and were skipped."""
+    values = list(self.results.values())
+    passed, skipped = values.count('passed'), values.count('skipped')
+    return f'{passed} / {len(values) - passed - skipped} / {skipped}'
+
+
+class _FinderInCheckout:
+  """Finds modules of TFF that the wheel has not, in a checkout."""
+
+  def __init__(self, checkout: pathlib.Path):
+    self._checkout = checkout
+
+  def find_spec(self, name, path=None, target=None):
+    """Implements `importlib.abc.MetaPathFinder`."""
+    del path, target
+    if name.partition('.')[0] != _PACKAGE:
+      return None
+    place = self._checkout.joinpath(*name.split('.'))
+    file = place.with_suffix('.py')
+    if file.is_file():
+      return importlib.util.spec_from_file_location(name, file)
+    if place.is_dir():
+      spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
+      spec.submodule_search_locations = [str(place)]
+      return spec
+    return None
+
+
+def _put_ours_in_place() -> None:
+  """Replaces TFF's synchronous contexts by the compiled one."""
+  # pylint: disable=g-import-not-at-top
+  from tff_adaptive import runtime  # Here: the parent needs no TensorFlow.
+
+  # pylint: enable=g-import-not-at-top
+  ours = {
+      'create': runtime.create_compiled_context,
+      'set': runtime.set_compiled_context,
+  }
+  for package in _CONTEXTS:
+    for suffix in ('', '.execution_contexts'):
+      module = importlib.import_module(f'{_PACKAGE}.python.{package}{suffix}')
+      for name in dir(module):
+        verb, _, rest = name.partition('_sync_')
+        if rest.endswith('cpp_execution_context') and verb in ours:
+          setattr(module, name, _ignoring_options(ours[verb]))
+  runtime.set_compiled_context(default_num_clients=0)
+
+
+def _ignoring_options(ours):
+  """A context of ours, asked for as one of TFF is."""
+
+  def build(*, default_num_clients=0, **options):
+    del options  # How TFF's workers share their work.
+    return ours(default_num_clients=default_num_clients)
+
+  return build
+
+
+def run_file(checkout: pathlib.Path, test: str, context: str) -> None:
+  """Runs a test file in this process, which ends with it.
+
+  Args:
+    checkout: The folder of a checkout of TFF.
+    test: The path of the test file in it.
+    context: One of `RUNTIMES`.
+  """
+  # First: it mends TFF for the TensorFlow that there is.
+  importlib.import_module('tff_adaptive')
+  sys.meta_path.append(_FinderInCheckout(checkout))
+  sys.path.append(str(checkout))  # For `examples`.
+  if context == 'compiled':
+    _put_ours_in_place()
+  runpy.run_path(str(checkout / test), run_name='__main__')
+
+
+def run_in_process(
+    checkout: pathlib.Path, test: str, context: str, timeout: float
+) -> Outcome:
+  """Runs a test file in a process of its own.
+
+  Args:
+    checkout: The folder of a checkout of TFF.
+    test: The path of the test file in it.
+    context: One of `RUNTIMES`.
+    timeout: The seconds that it may take.
+
+  Returns:
+    What became of its tests. A file that could not be read, or ended before its
+    time, is one test that failed.
+  """
+  with tempfile.TemporaryDirectory() as folder:
+    report = pathlib.Path(folder, 'report.xml')
+    command = [sys.executable, '-m', 'tools.tff_suite']
+    command += [f'--checkout={checkout}', f'--run={test}']
+    command += [f'--context={context}', f'--xml_output_file={report}']
+    # A file, as TFF's worker keeps a pipe open after the process has ended.
+    with open(pathlib.Path(folder, 'log'), 'w+', encoding='utf-8') as log:
+      process = subprocess.Popen(  # pylint: disable=consider-using-with
+          command, stdout=log, stderr=log, start_new_session=True
+      )
+      try:
+        code: Union[int, str] = process.wait(timeout)
+      except subprocess.TimeoutExpired:
+        code = f'no end after {timeout:g} s'
+      finally:
+        process_groups.kill_group(process)
+      log.seek(0)
+      lines = log.read().splitlines()
+    results = _read_report(report) if report.is_file() else {}
+  if not results or code not in (0, 1):
+    last = lines[-1] if lines else ''
+    results[_LOADING_FAILED] = f'ended with {code}: {last}'
+  found = (_HANDED_OVER.search(line) for line in lines)
+  return Outcome(results, sorted({m.group(1) for m in found if m}))
+
+
+def _read_report(report: pathlib.Path) -> dict[str, str]:
+  """The results of tests by their names, from absl's report."""
+  results = {}
+  for case in xml.etree.ElementTree.parse(report).iter('testcase'):
+    name = f'{case.get("classname")}.{case.get("name")}'
+    faults = [*case.findall('failure'), *case.findall('error')]
+    if faults:
+      message = (faults[0].get('message') or 'failed').strip()
+      results[name] = message.splitlines()[0]
+    elif case.find('skipped') is not None or case.get('status') == 'notrun':
+      results[name] = 'skipped'
+    else:
+      results[name] = 'passed'
+  return results
+
+
+def differences(native: Outcome, compiled: Outcome) -> dict[str, str]:
+  """Returns the tests that pass on TFF's runtime alone, with what failed."""
+  return {
+      name: compiled.results.get(name, 'not run')
+      for name, result in native.results.items()
+      if result == 'passed' and compiled.results.get(name) != 'passed'
+  }
+
+
+def write_table(outcomes: Mapping[str, Mapping[str, Outcome]]) -> str:
+  """Returns the page of the outcomes.
+
+  Args:
+    outcomes: By test file and runtime.
+
+  Returns:
+    A table with a row for each file, what differs, and what was handed over.
+  """
+  lines = [
+      '# Tests of TensorFlow Federated on both runtimes',
+      '',
+      'Passed / failed / skipped; *differs* counts the tests that pass on'
+      " TFF's runtime alone.",
+      '',
+      '| file | native | compiled | differs | handed over |',
+      '|---|---|---|---|---|',
+  ]
+  details = []
+  for test, by_runtime in outcomes.items():
+    native, compiled = (by_runtime[runtime] for runtime in RUNTIMES)
+    found = differences(native, compiled)
+    lines.append(
+        f'| `{test}` | {native.count()} | {compiled.count()} | {len(found)} |'
+        f' {"; ".join(compiled.reasons)} |'
+    )
+    details += [f'* `{test}`, {name}: {what}' for name, what in found.items()]
+  if details:
+    lines += ['', '## What differs', '', *details]
+  return '\n'.join([*lines, ''])
+
+
+def find_tests(
+    checkout: pathlib.Path, patterns: Iterable[str] = _PATTERNS
+) -> list[str]:
+  """Returns the paths of the test files of a checkout, in it.
+
+  Args:
+    checkout: The folder.
+    patterns: Which of them, as `pathlib.Path.glob` takes them.
+
+  Returns:
+    The paths, in order.
+
+  Raises:
+    SystemExit: If there is none.
+  """
+  found = {
+      path.relative_to(checkout).as_posix()
+      for pattern in patterns
+      for path in checkout.glob(pattern)
+  }
+  if not found:
+    sys.exit(f'{checkout} has no tests of TFF: expected {", ".join(patterns)}.')
+  return sorted(found)
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+  parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+  add = parser.add_argument
+  add('--checkout', type=pathlib.Path, required=True, help="TFF's checkout")
+  add('--pattern', action='append', help='some of the test files')
+  add('--output', type=pathlib.Path, help='the page that is written')
+  add('--timeout', type=float, default=1800, help='seconds for a file')
+  add('--context', default='compiled', choices=RUNTIMES, help='with --run')
+  add('--run', help='one file, in this process')
+  return parser.parse_known_args(arguments)[0]
+
+
+def main(arguments: Sequence[str]) -> int:
+  """Runs the tests; returns 1 if some pass on TFF's runtime alone."""
+  options = _parse(arguments)
+  checkout = options.checkout.resolve()
+  if options.run:
+    sys.argv = [options.run, *(a for a in arguments if a.startswith('--xml'))]
+    run_file(checkout, options.run, options.context)
+    return 0
+  outcomes: dict[str, dict[str, Outcome]] = {}
+  for test in find_tests(checkout, options.pattern or _PATTERNS):
+    outcomes[test] = {}
+    for context in RUNTIMES:
+      outcome = run_in_process(checkout, test, context, options.timeout)
+      outcomes[test][context] = outcome
+      print(f'{test} {context}: {outcome.count()}', flush=True)
+    if options.output:
+      options.output.write_text(write_table(outcomes), encoding='utf-8')
+  return int(any(differences(*o.values()) for o in outcomes.values()))
+
+
+if __name__ == '__main__':
+  sys.exit(main(sys.argv[1:]))
