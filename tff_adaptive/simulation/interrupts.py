@@ -22,9 +22,9 @@ class InterruptGuard:
   """Turns SIGINT and SIGTERM into KeyboardInterrupt outside shielded blocks.
 
   Within a shielded block a signal is kept, and raised when the block ends; so
-  is one that Python dropped before. The handlers that were there before come back
-  at the end. Outside the main thread Python delivers no signals, and the guard
-  does nothing.
+  is one that Python dropped before. The handlers that were there before come
+  back at the end. Outside the main thread Python delivers no signals, and the
+  guard does nothing.
 
   Example:
     >>> with InterruptGuard() as guard:
