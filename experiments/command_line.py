@@ -30,6 +30,7 @@ from absl import app
 from absl import flags
 
 from experiments import flag_errors
+from experiments import process_groups
 from tff_adaptive import _stack
 
 _OUR_PACKAGES = ('experiments', 'tasks', 'tff_adaptive')
@@ -167,7 +168,7 @@ def run(main: Callable[[], Any]):
   Args:
     main: Takes nothing; flags are parsed when it is called.
   """
-
+  process_groups.end_with_parent()
   app.define_help_flags()
   _parse_flags(sys.argv)
   # Not `app.run`: TensorFlow, imported after that has begun, takes eager mode

@@ -19,10 +19,13 @@ import fcntl
 import os
 import pathlib
 import sys
+import time
 
 from tff_adaptive import _atomic_files
 
 FILE_NAME = '.lock'
+# What a killed process has left behind saves what it has, and ends.
+_SECONDS_FOR_LEFTOVERS = 30
 
 
 class FolderInUseError(Exception):
@@ -45,7 +48,8 @@ def locked(folder: pathlib.Path) -> Iterator[int]:
     The descriptor that holds the lock.
 
   Raises:
-    FolderInUseError: If another process has the lock.
+    FolderInUseError: If another process has the lock, or what a process that is
+      gone has left behind keeps it for half a minute.
     WriteError: If the folder cannot be made or written.
   """
   path = folder / FILE_NAME
@@ -64,6 +68,7 @@ def locked(folder: pathlib.Path) -> Iterator[int]:
 
 def _acquire(path: pathlib.Path) -> int:
   """Opens and locks the file of a lock."""
+  deadline = time.monotonic() + _SECONDS_FOR_LEFTOVERS
   while True:
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -73,8 +78,11 @@ def _acquire(path: pathlib.Path) -> int:
     try:
       fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-      owner = _describe_owner(os.pread(descriptor, 4096, 0))
+      owner, is_gone = _describe_owner(os.pread(descriptor, 4096, 0))
       os.close(descriptor)
+      if is_gone and time.monotonic() < deadline:
+        time.sleep(0.1)
+        continue
       raise FolderInUseError(
           f'{path.parent} is in use by {owner}; wait for its end, or end it'
       ) from None
@@ -90,12 +98,16 @@ def _acquire(path: pathlib.Path) -> int:
     os.close(descriptor)
 
 
-def _describe_owner(text: bytes) -> str:
-  """Names the process that has written the file of a lock."""
+def _describe_owner(text: bytes) -> tuple[str, bool]:
+  """Names the process that has written a lock's file; says if it is gone."""
   process_id, _, command = text.decode(errors='replace').partition(' ')
   if not process_id.isdecimal():
-    return 'another process, which has just begun'
+    return 'another process, which has just begun', False
   name = f'process {process_id} ({command})'
-  if pathlib.Path(f'/proc/{process_id}').exists():
-    return name
-  return f'what {name} has left behind'
+  try:
+    os.kill(int(process_id), 0)
+  except ProcessLookupError:
+    return f'what {name} has left behind', True
+  except PermissionError:
+    pass  # It is another user's.
+  return name, False

@@ -116,6 +116,7 @@ def _start(job: Job, cores: Sequence[int]) -> subprocess.Popen:
         stderr=subprocess.STDOUT,
         start_new_session=True,
         pass_fds=job.inherited,
+        env=process_groups.ending_with_this(),
     )
   # From here and not in the child before it begins: code between fork and exec
   # can hang where this process has threads. Its own threads come later, and

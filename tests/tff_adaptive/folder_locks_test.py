@@ -19,6 +19,8 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
+from unittest import mock
 
 from absl.testing import absltest
 
@@ -103,11 +105,15 @@ class FolderLocksTest(absltest.TestCase):
     (self.folder / _folder_locks.FILE_NAME).write_text(
         re.sub(r'^\d+', f'{2**30}', text)
     )
-    with self.assertRaisesRegex(
-        _folder_locks.FolderInUseError, 'what process .* has left behind'
-    ):
-      with _folder_locks.locked(self.folder):
-        self.fail('Both were let in.')
+    with mock.patch.object(_folder_locks, '_SECONDS_FOR_LEFTOVERS', 0):
+      with self.assertRaisesRegex(
+          _folder_locks.FolderInUseError, 'what process .* has left behind'
+      ):
+        with _folder_locks.locked(self.folder):
+          self.fail('Both were let in.')
+    threading.Timer(0.5, child.kill).start()
+    with _folder_locks.locked(self.folder):
+      self.assertIsNotNone(child.wait())
 
   def test_one_of_two_at_once_gets_in_fifty_times(self):
     for _ in range(50):

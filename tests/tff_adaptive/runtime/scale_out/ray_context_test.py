@@ -157,6 +157,39 @@ class RayContextTest(compiled_testing.TestCase):
     nobody = equality_testing.cohort()[:0]
     self._check(compiled_testing.process(), [nobody])
 
+  def test_what_aggregators_draw(self):
+    two = [np.float32, np.float32]
+    noisy = tff.tensorflow.computation(
+        lambda x, y: x + y + tf.random.normal([]), two
+    )
+    zero = tff.tensorflow.computation(lambda: tf.constant(0.0))
+    same = tff.tensorflow.computation(lambda x: x, np.float32)
+
+    @tff.federated_computation(testing.at_clients())
+    def add_up(values):
+      return tff.federated_aggregate(values, zero(), noisy, noisy, same)
+
+    sums = []
+    with runtime.compiled_context(plan='parallel', strict=True) as compiled:
+      for context, seed in ((compiled, 3), (self.context, 3), (compiled, 4)):
+        with tff.framework.get_context_stack().install(context):
+          context.begin_round(seed, 1)
+          sums.append(add_up([1.0] * 40))
+    self.assertEqual(sums[0], sums[1])
+    self.assertNotEqual(sums[0], sums[2])
+
+  def test_zero_that_changes_the_sum_counts_once(self):
+    add = tff.tensorflow.computation(lambda x, y: x + y, [np.int32, np.int32])
+    same = tff.tensorflow.computation(lambda x: x, np.int32)
+    ten = tff.tensorflow.computation(lambda: tf.constant(10))
+
+    @tff.federated_computation(testing.at_clients(np.int32))
+    def add_up(values):
+      return tff.federated_aggregate(values, ten(), add, add, same)
+
+    with self._installed():
+      self.assertEqual(add_up([1] * 40), 50)
+
   def test_data_that_are_read_by_the_workers(self):
     arrays = equality_testing.source()
     reads = []
