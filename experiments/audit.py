@@ -33,6 +33,7 @@ from absl import flags
 
 from experiments import claims
 from experiments import command_line
+from experiments import folder_checks
 from experiments import published
 from experiments.run_results import run_folder
 
@@ -140,7 +141,10 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
   # TensorFlow takes seconds to import: not for --help and not for a typo.
   from experiments import audit_report  # pylint: disable=import-outside-toplevel
 
-  with command_line.errors_as(command_line.EnvironmentalError, OSError):
+  with (
+      command_line.errors_as(command_line.EnvironmentalError, OSError),
+      folder_checks.locked(output_dir),
+  ):
     audit_report.write(output_dir, selected, verdicts, lab.runs, _command())
 
 

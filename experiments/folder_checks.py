@@ -16,13 +16,15 @@
 No TensorFlow is imported here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+import contextlib
 import os
 import pathlib
 import tempfile
 from typing import Optional
 
 from experiments import command_line
+from tff_adaptive import _folder_locks
 
 _CHECKPOINT = 'checkpoint_'
 
@@ -115,3 +117,29 @@ def no_checkpoint_error(
       f'{run} has no checkpoint that fits before round {newest + 1}; there are '
       f'those of {rounds}, and --from_start trains from the first round on'
   )
+
+
+@contextlib.contextmanager
+def locked(folder: pathlib.Path) -> Iterator[int]:
+  """Keeps other programs out of a folder that is written into.
+
+  What inherits the descriptor, such as the runs of a sweep, keeps the lock
+  until it ends, even if this process is killed.
+
+  Args:
+    folder: The folder; it is made.
+
+  Yields:
+    The descriptor of the lock.
+
+  Raises:
+    EnvironmentalError: If another program, or what it left, is at work there.
+    WriteError: If the folder cannot be written.
+  """
+  with (
+      command_line.errors_as(
+          command_line.EnvironmentalError, _folder_locks.FolderInUseError
+      ),
+      _folder_locks.locked(folder) as descriptor,
+  ):
+    yield descriptor

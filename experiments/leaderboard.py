@@ -39,6 +39,7 @@ from typing import Optional
 from absl import flags
 
 from experiments import command_line
+from experiments import folder_checks
 from experiments import registry
 from experiments.leaderboards import definitions
 from experiments.leaderboards import plans
@@ -251,12 +252,14 @@ def _write(plan: plans.Plan, flag_values: flags.FlagValues):
   # TensorFlow takes seconds to import: not for --help and not for a typo.
   from experiments.leaderboards import writing  # pylint: disable=import-outside-toplevel
 
-  writing.write(
-      plan,
-      _build_catalogue(flag_values),
-      pathlib.Path(flag_values.results_dir),
-      _command(flag_values),
-  )
+  results_dir = pathlib.Path(flag_values.results_dir)
+  with folder_checks.locked(results_dir):
+    writing.write(
+        plan,
+        _build_catalogue(flag_values),
+        results_dir,
+        _command(flag_values),
+    )
 
 
 def _check_none_failed(failed: Sequence[trials_lib.Trial]):

@@ -39,12 +39,12 @@ from typing import Optional
 from absl import flags
 
 from experiments import command_line
+from experiments import folder_checks
 from experiments import hparams
 from experiments import published
 from experiments import table_flags
 from experiments.reports import figures
 from experiments.reports import listing
-from tff_adaptive import _folder_locks
 
 # What the command of a page repeats, besides its table.
 _SHOWN_FLAGS = (*table_flags.AXES, 'runs', 'runs_dir', 'output_dir')
@@ -163,13 +163,9 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
 
   output_dir = pathlib.Path(flag_values.output_dir)
   with (
-      command_line.errors_as(
-          command_line.EnvironmentalError,
-          OSError,
-          _folder_locks.FolderInUseError,
-      ),
+      command_line.errors_as(command_line.EnvironmentalError, OSError),
       command_line.errors_as(command_line.UserError, writing.RunError),
-      _folder_locks.locked(output_dir),
+      folder_checks.locked(output_dir),
   ):
     if flag_values.runs:
       writing.write_comparison(

@@ -13,17 +13,14 @@
 # limitations under the License.
 """What is finished: the sweep's own record, and else the files of runs."""
 
-import contextlib
 import json
 import pathlib
-from typing import Iterator
 
 from experiments import command_line
 from experiments.run_results import agreement
 from experiments.run_results import run_folder
 from experiments.sweeps import trials as trials_lib
 from tff_adaptive import _atomic_files
-from tff_adaptive import _folder_locks
 
 _FILE_NAME = 'sweep.json'
 
@@ -114,29 +111,3 @@ def _total_rounds(trial: trials_lib.Trial) -> int:
   if given is not None:  # The task takes a while to look up.
     return given
   return agreement.of_arguments(trial.arguments).values['total_rounds']
-
-
-@contextlib.contextmanager
-def locked(home: pathlib.Path) -> Iterator[int]:
-  """Keeps other sweeps out of a folder.
-
-  Trials inherit the lock, so that those which a killed sweep has left behind
-  keep it until they end.
-
-  Args:
-    home: The folder of the sweep.
-
-  Yields:
-    The descriptor of the lock, for the trials.
-
-  Raises:
-    EnvironmentalError: If another sweep, or what it left, is at work there.
-    WriteError: If the folder cannot be written.
-  """
-  with (
-      command_line.errors_as(
-          command_line.EnvironmentalError, _folder_locks.FolderInUseError
-      ),
-      _folder_locks.locked(home) as descriptor,
-  ):
-    yield descriptor

@@ -21,6 +21,7 @@ import sys
 from typing import Optional, TextIO
 
 from experiments import command_line
+from experiments import folder_checks
 from experiments.run_results import run_folder
 from experiments.sweeps import progress as progress_lib
 from experiments.sweeps import records
@@ -206,7 +207,9 @@ def run_trials(
   """
   with contextlib.ExitStack() as stack:
     homes = dict.fromkeys(trial.home for trial in trials)
-    locks = {home: stack.enter_context(records.locked(home)) for home in homes}
+    locks = {
+        home: stack.enter_context(folder_checks.locked(home)) for home in homes
+    }
     keeper = _Bookkeeper(trials, measure_fn, write, stream)
     stack.callback(keeper.close)
     waiting = list(keeper.waiting.values())

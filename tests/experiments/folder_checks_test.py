@@ -18,11 +18,22 @@ import pathlib
 import tempfile
 from unittest import mock
 
+from absl import flags
 from absl.testing import absltest
 from absl.testing import parameterized
 
+from experiments import audit
 from experiments import command_line
 from experiments import folder_checks
+from experiments import leaderboard
+from experiments import report
+
+# Programs that write pages, with arguments that leave little to write.
+_WRITERS = (
+    (audit, ['--claims=delta_sgd.published_places'], '--output_dir'),
+    (leaderboard, ['--tasks=digits', '--report_only'], '--results_dir'),
+    (report, ['--table=delta_sgd/table_1', '--runs_dir=.'], '--output_dir'),
+)
 
 
 class FolderChecksTest(parameterized.TestCase):
@@ -101,6 +112,28 @@ class FolderChecksTest(parameterized.TestCase):
         'before round 4; there are those of 4, 10, and --from_start trains',
     ):
       folder_checks.check_checkpoint(self.folder, 3)
+
+  def test_a_second_program_is_kept_out(self):
+    with folder_checks.locked(self.folder):
+      with self.assertRaisesRegex(
+          command_line.EnvironmentalError, 'is in use by process'
+      ):
+        with folder_checks.locked(self.folder):
+          self.fail('Both were let in.')
+    with folder_checks.locked(self.folder) as descriptor:
+      self.assertGreater(descriptor, 2)
+
+  @parameterized.parameters(*_WRITERS)
+  def test_one_program_at_a_time_writes_a_page(self, binary, arguments, flag):
+    values = flags.FlagValues()
+    binary.define(values)
+    values([binary.__name__, *arguments, f'{flag}={self.folder}'])
+    with folder_checks.locked(self.folder):
+      with self.assertRaisesRegex(
+          command_line.EnvironmentalError, 'is in use by process'
+      ):
+        binary.main(values)
+    self.assertEqual(os.listdir(self.folder), ['file'])
 
 
 if __name__ == '__main__':

@@ -23,10 +23,10 @@ import tempfile
 from absl.testing import absltest
 
 from experiments import command_line
+from experiments import folder_checks
 from experiments.leaderboards import execution
 from experiments.leaderboards import failures
 from experiments.leaderboards import results as results_lib
-from experiments.sweeps import records
 from tests.experiments.leaderboards import board_testing
 from tests.experiments.sweeps import sweep_testing
 
@@ -172,7 +172,7 @@ class FailureTest(absltest.TestCase):
       failures.find(results_lib.Results(self.plan))
 
   def test_another_process_in_the_folder_is_no_failed_run(self):
-    with records.locked(self.folder / 'digits'):
+    with folder_checks.locked(self.folder / 'digits'):
       with self.assertRaisesRegex(
           command_line.EnvironmentalError, 'is in use by process'
       ):
