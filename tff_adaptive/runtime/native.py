@@ -300,6 +300,7 @@ def native_context(
 
   Raises:
     RuntimeError: If the worker is missing or does not come up.
+    ValueError: See `create_native_context`.
 
   Example:
 

@@ -100,7 +100,8 @@ class DefinitionsTest(parameterized.TestCase):
     self.assertEqual(board.tasks['mnist'].num_seeds, 7)
     self.assertEqual(tuple(board.methods), _BOARD.default_methods)
     self.assertEqual(board.protocol, _BOARD.protocol)
-    self.assertLen(_BOARD.restrict(methods=['all']).methods, 24)
+    everything = _BOARD.restrict(methods=['all'])
+    self.assertLen(everything.methods, len(_BOARD.methods))
 
   @parameterized.named_parameters(
       ('task', {'tasks': ['mnis']}, '--tasks=mnis .* did you mean mnist'),
