@@ -41,8 +41,8 @@ def locked(folder: pathlib.Path) -> Iterator[int]:
   is removed with the block; one that a killed process left does no harm.
 
   Args:
-    folder: The folder. It is made; what was made and is still empty when the
-      block ends is removed.
+    folder: The folder. It is made; what this call made and is still empty when
+      the block ends is removed.
 
   Yields:
     The descriptor that holds the lock.
