@@ -23,12 +23,12 @@ from experiments import evaluation_flags
 from experiments import hparams
 from experiments import registry
 from tff_adaptive.client_works import gradients
+from tff_adaptive.data import client_data
+from tff_adaptive.data import feature_arrays
+from tff_adaptive.data import sampling
 from tff_adaptive.optimizers import federated_optimizer
-from tff_adaptive.simulation import client_data
 from tff_adaptive.simulation import client_evaluation
 from tff_adaptive.simulation import evaluation
-from tff_adaptive.simulation import example_sampling
-from tff_adaptive.simulation import feature_arrays
 from tff_adaptive.simulation import task as task_lib
 
 _CENTRAL = evaluation_flags.CENTRAL
@@ -145,7 +145,7 @@ def _examples_during_training(
           f'--task={task.name} augments that on its way into the training; '
           f'evaluate on {evaluation_flags.TEST}'
       )
-    examples = example_sampling.sample_client_examples(
+    examples = sampling.sample_client_examples(
         task.train_data, size or _SAMPLED_EXAMPLES, settings.seed
     )
     return augmentation.for_evaluation(examples) if augmentation else examples
@@ -167,7 +167,7 @@ def _examples_during_training(
         f'During the training {size:,} of {num_examples:,} examples are '
         'evaluated (--evaluation_examples).'
     )
-  return example_sampling.sample_examples(examples, size, settings.seed)
+  return sampling.sample_examples(examples, size, settings.seed)
 
 
 def _build_final_central(

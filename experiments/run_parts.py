@@ -25,16 +25,16 @@ from experiments import privacy_flags
 from experiments import registry
 from tasks import synthetic_data
 from tff_adaptive import privacy as privacy_lib
+from tff_adaptive.data import checks
+from tff_adaptive.data import client_data
+from tff_adaptive.data import cohort
+from tff_adaptive.data import sampling
 from tff_adaptive.simulation import callbacks
-from tff_adaptive.simulation import client_data
 from tff_adaptive.simulation import client_states
 from tff_adaptive.simulation import client_store
-from tff_adaptive.simulation import cohort
-from tff_adaptive.simulation import data_checks
 from tff_adaptive.simulation import faults
 from tff_adaptive.simulation import pooled_data
 from tff_adaptive.simulation import run_directory
-from tff_adaptive.simulation import sampling
 from tff_adaptive.simulation import task as task_lib
 from tff_adaptive.simulation import task_transforms
 
@@ -101,10 +101,8 @@ def build_task(
   }
   task = choice.build(**{name: supplied[name] for name in choice.row.supplied})
   task = _choose_clients(task, settings)
-  data_checks.check_central_examples(
-      task.central_test, num_classes=task.num_classes
-  )
-  checked = data_checks.check_clients(
+  checks.check_central_examples(task.central_test, num_classes=task.num_classes)
+  checked = checks.check_clients(
       task.train_data,
       num_classes=task.num_classes,
       bad_clients=settings.bad_clients,

@@ -34,11 +34,11 @@ from experiments.run_results import environments
 from tff_adaptive import runtime
 from tff_adaptive.analysis import curves
 from tff_adaptive.analysis import partition_plot
+from tff_adaptive.data import client_data
 from tff_adaptive.runtime import scale_out
 from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import checkpoint_files
 from tff_adaptive.simulation import checkpoints
-from tff_adaptive.simulation import client_data
 from tff_adaptive.simulation import client_store as client_store_lib
 from tff_adaptive.simulation import metrics_writers
 from tff_adaptive.simulation import rejected_clients

@@ -17,9 +17,9 @@ from typing import Optional
 
 import tensorflow as tf
 
-from tff_adaptive.simulation import client_data
-from tff_adaptive.simulation import client_data_transforms
-from tff_adaptive.simulation import feature_arrays
+from tff_adaptive.data import client_data
+from tff_adaptive.data import feature_arrays
+from tff_adaptive.data import transforms
 
 DEFAULT_MAX_BYTES = 1 << 30
 
@@ -61,7 +61,7 @@ def keep_if_small(
     return source
   if source.total_examples * example_bytes > max_bytes:
     return source
-  return client_data_transforms.materialize(source)
+  return transforms.materialize(source)
 
 
 def _example_bytes(spec: feature_arrays.ElementSpec) -> Optional[int]:

@@ -15,7 +15,7 @@
 
 import tensorflow as tf
 
-from tff_adaptive.simulation import random_streams
+from tff_adaptive.data import random_streams
 
 
 def glorot_uniform(

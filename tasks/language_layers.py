@@ -18,7 +18,7 @@ from typing import Any
 import tensorflow as tf
 
 from tff_adaptive import layers
-from tff_adaptive.simulation import random_streams
+from tff_adaptive.data import random_streams
 
 
 class SeededLayers:

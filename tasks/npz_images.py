@@ -28,8 +28,8 @@ import attrs
 import numpy as np
 import tensorflow as tf
 
-from tff_adaptive import _errors
-from tff_adaptive.simulation import feature_arrays
+from tff_adaptive.data import feature_arrays
+from tff_adaptive.data import tf_errors
 
 NUM_CLASSES = 10
 IMAGE_SHAPE = (28, 28, 1)
@@ -187,8 +187,8 @@ class ImageDataset:
       # TensorFlow, protobuf and tensorflow-datasets have errors of their own.
       raise ValueError(
           f'{version} could not be read as a prepared data set '
-          f'({_errors.first_line(error)}); delete it and download it again by '
-          f'`{self._download_command(folder.parents[1])}`.'
+          f'({tf_errors.first_line(error)}); delete it and download it again '
+          f'by `{self._download_command(folder.parents[1])}`.'
       ) from error
 
   def _download(self, prepared: pathlib.Path) -> _RawArrays:
@@ -201,7 +201,7 @@ class ImageDataset:
     except Exception as error:  # pylint: disable=broad-exception-caught
       raise OSError(
           f'{self.title} could not be downloaded to {tfds_dir} '
-          f'({_errors.first_line(error)}); put {self._file_name} (arrays '
+          f'({tf_errors.first_line(error)}); put {self._file_name} (arrays '
           f'{", ".join(_KEYS)}) at {tfds_dir.parent / self._file_name} instead.'
       ) from error
     return self._read_prepared(prepared)
@@ -287,7 +287,7 @@ def _read_npz(path: pathlib.Path) -> _RawArrays:
   except Exception as error:  # pylint: disable=broad-exception-caught
     # Of zipfile, zlib, tokenize and NumPy, depending on the byte that is wrong.
     raise ValueError(
-        f'{path} is damaged ({_errors.first_line(error)}); replace it by a '
+        f'{path} is damaged ({tf_errors.first_line(error)}); replace it by a '
         'good copy.'
     ) from error
   raise ValueError(

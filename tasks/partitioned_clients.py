@@ -18,8 +18,8 @@ from typing import Optional
 
 import numpy as np
 
-from tff_adaptive.simulation import client_data
-from tff_adaptive.simulation import partition as partition_lib
+from tff_adaptive.data import client_data
+from tff_adaptive.data import partition as partition_lib
 
 _DEFAULT_SIZE = '500'
 # They take no sizes, since they divide all examples.

@@ -28,9 +28,9 @@ from typing import Any, Union
 
 import numpy as np
 
-from tff_adaptive.simulation import client_data
-from tff_adaptive.simulation import random_streams
-from tff_adaptive.simulation import sqlite_writing
+from tff_adaptive.data import client_data
+from tff_adaptive.data import random_streams
+from tff_adaptive.data import sqlite
 
 _SEED = 0
 _NUM_IMAGES = {'train': 4000, 'test': 500}
@@ -139,7 +139,7 @@ def _write_emnist(path: pathlib.Path, generator: np.random.Generator) -> None:
 
     return _build_clients(_NUM_CLIENTS, draw)
 
-  sqlite_writing.write_sqlite_clients(
+  sqlite.write_sqlite_clients(
       path,
       {
           f'{prefix}_{split}': build(split, num_classes)
@@ -160,7 +160,7 @@ def _write_cifar100(path: pathlib.Path, generator: np.random.Generator) -> None:
         coarse_label=labels // 5, image=images.astype(np.uint8), label=labels
     )
 
-  sqlite_writing.write_sqlite_clients(
+  sqlite.write_sqlite_clients(
       path,
       {
           'train': _build_clients(_NUM_CLIENTS, lambda: draw('train')),
@@ -178,7 +178,7 @@ def _write_shakespeare(
     lines = generator.choice(np.array(_LINES, np.object_), size=size)
     return {'snippets': lines}
 
-  sqlite_writing.write_sqlite_clients(
+  sqlite.write_sqlite_clients(
       path,
       {
           'train': _build_clients(_NUM_CLIENTS, lambda: draw(20)),
@@ -233,7 +233,7 @@ def _write_stackoverflow(
         type=np.full(len(tags), b'question', np.object_),
     )
 
-  sqlite_writing.write_sqlite_clients(
+  sqlite.write_sqlite_clients(
       path,
       {
           'train': _build_clients(_NUM_CLIENTS + _NUM_CLIENTS // 2, draw),

@@ -19,8 +19,8 @@ Nothing is to be learned from them: only the time of learning counts.
 import numpy as np
 
 from experiments.benchmarks import workloads
-from tff_adaptive.simulation import client_data
-from tff_adaptive.simulation import random_streams
+from tff_adaptive.data import client_data
+from tff_adaptive.data import random_streams
 
 NUM_PIXELS = 28 * 28
 NUM_DIGITS = 10

@@ -36,11 +36,11 @@ from experiments.benchmarks import reports
 from experiments.benchmarks import workloads
 import tff_adaptive
 from tff_adaptive import runtime as runtime_lib
+from tff_adaptive.data import batching
+from tff_adaptive.data import client_data
+from tff_adaptive.data import cohort
+from tff_adaptive.data import sampling
 from tff_adaptive.runtime.scale_out import clusters
-from tff_adaptive.simulation import batching
-from tff_adaptive.simulation import client_data
-from tff_adaptive.simulation import cohort
-from tff_adaptive.simulation import sampling
 
 # Tracing, compilation and the growth of memory are over by then.
 _NUM_WARM_UP_TURNS = 3

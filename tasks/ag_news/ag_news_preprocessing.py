@@ -17,7 +17,7 @@ import os
 from typing import Union
 
 from tasks.text_classification import text_files
-from tff_adaptive.simulation import feature_arrays
+from tff_adaptive.data import feature_arrays
 
 DATASET = text_files.TextDataset(
     name='ag_news',

@@ -22,7 +22,7 @@ import numpy as np
 
 from tasks import npz_images
 from tasks.cifar import python_files
-from tff_adaptive.simulation import feature_arrays
+from tff_adaptive.data import feature_arrays
 
 
 @attrs.frozen

@@ -21,8 +21,8 @@ import attrs
 import numpy as np
 import tensorflow as tf
 
-from tff_adaptive.simulation import augmentation as augmentation_lib
-from tff_adaptive.simulation import feature_arrays
+from tff_adaptive.data import augmentation as augmentation_lib
+from tff_adaptive.data import feature_arrays
 
 IMAGE_SIZE = 32
 IMAGE_SHAPE = (IMAGE_SIZE, IMAGE_SIZE, 3)

@@ -21,10 +21,10 @@ from tasks import keras_classification
 from tasks.cifar import cifar_models
 from tasks.cifar import cifar_preprocessing
 from tasks.cifar import resnet
-from tff_adaptive.simulation import client_data
-from tff_adaptive.simulation import client_data_transforms
-from tff_adaptive.simulation import data_sources
-from tff_adaptive.simulation import feature_arrays
+from tff_adaptive.data import client_data
+from tff_adaptive.data import feature_arrays
+from tff_adaptive.data import sources
+from tff_adaptive.data import transforms
 from tff_adaptive.simulation import task
 
 
@@ -131,7 +131,7 @@ class CifarDataset:
   ) -> Optional[client_data.ClientArrays]:
     if source is None:
       return None
-    return client_data_transforms.map_clients(
+    return transforms.map_clients(
         source,
         lambda examples: self._to_model_inputs(examples, augmentation),
         cifar_preprocessing.element_spec(augmentation),
@@ -140,19 +140,19 @@ class CifarDataset:
 
 
 def read_published(
-    train_data: data_sources.ClientSource,
-    central_test: data_sources.ExampleSource,
-    test_data: Optional[data_sources.ClientSource] = None,
+    train_data: sources.ClientSource,
+    central_test: sources.ExampleSource,
+    test_data: Optional[sources.ClientSource] = None,
 ) -> CifarData:
   """Reads the caller's own images, in the form that TFF publishes.
 
   Args:
     train_data: The clients, with the features 'image', uint8 of shape [32, 32,
-      3], and 'label', the class, an integer. What `data_sources.read_clients`
+      3], and 'label', the class, an integer. What `sources.read_clients`
       takes: `ClientArrays`, TFF's `ClientData`, a mapping from client ids to
       features, or the path of a file, of which the rows of split 'train' count.
     central_test: The test set, with the same features. What
-      `data_sources.read_examples` takes, of a file the rows of split 'test'.
+      `sources.read_examples` takes, of a file the rows of split 'test'.
     test_data: Clients to evaluate on one by one, like `train_data`, of a file
       the rows of split 'test'. None (the default) for none.
 
@@ -168,14 +168,14 @@ def read_published(
   test = None
   if test_data is not None:
     test = to_clients(
-        data_sources.read_clients(
+        sources.read_clients(
             test_data, spec, split_name='test', name='The test clients'
         )
     )
-  central = data_sources.read_examples(
+  central = sources.read_examples(
       central_test, spec, split_name='test', name='The central test data'
   )
-  train = data_sources.read_clients(train_data, spec, split_name='train')
+  train = sources.read_clients(train_data, spec, split_name='train')
   return CifarData(
       to_clients(train), cifar_preprocessing.to_examples(central), test
   )
@@ -190,7 +190,7 @@ def to_clients(source: client_data.ClientArrays) -> client_data.ClientArrays:
   Returns:
     The same clients with `cifar_preprocessing.CLIENT_SPEC`.
   """
-  return client_data_transforms.map_clients(
+  return transforms.map_clients(
       source,
       cifar_preprocessing.to_examples,
       cifar_preprocessing.CLIENT_SPEC,

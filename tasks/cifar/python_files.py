@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from tasks.cifar import cifar_preprocessing
-from tff_adaptive.simulation import feature_arrays
+from tff_adaptive.data import feature_arrays
 
 _DATA_KEY = b'data'
 # All that a pickled array of numbers is made of.

@@ -18,7 +18,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tff_adaptive.simulation import random_streams
+from tff_adaptive.data import random_streams
 
 
 def initializer_seed(seed: int, layer: str, weight: str) -> int:

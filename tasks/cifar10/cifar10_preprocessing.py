@@ -20,7 +20,7 @@ from typing import Union
 from tasks import npz_images
 from tasks.cifar import cifar_files
 from tasks.cifar import cifar_preprocessing
-from tff_adaptive.simulation import feature_arrays
+from tff_adaptive.data import feature_arrays
 
 NUM_CLASSES = 10
 # Those that https://github.com/kuangliu/pytorch-cifar scales by. The deviations

@@ -24,7 +24,7 @@ from tasks.cifar import cifar_preprocessing
 from tasks.cifar import cifar_tasks
 from tasks.cifar import resnet
 from tasks.cifar10 import cifar10_preprocessing
-from tff_adaptive.simulation import data_sources
+from tff_adaptive.data import sources
 from tff_adaptive.simulation import task
 
 NAME = 'cifar10'
@@ -174,10 +174,10 @@ def create_cifar10_task(
 
 
 def create_cifar10_task_from_data(
-    train_data: data_sources.ClientSource,
-    central_test: data_sources.ExampleSource,
+    train_data: sources.ClientSource,
+    central_test: sources.ExampleSource,
     *,
-    test_data: Optional[data_sources.ClientSource] = None,
+    test_data: Optional[sources.ClientSource] = None,
     model_id: Union[cifar_models.ModelID, str] = cifar_models.ModelID.RESNET18,
     norm: str = resnet.GROUP_NORM,
     augmentation: str = cifar_preprocessing.DELTA_SGD,

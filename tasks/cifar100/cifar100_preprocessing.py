@@ -24,9 +24,9 @@ from tasks import npz_images
 from tasks.cifar import cifar_files
 from tasks.cifar import cifar_preprocessing
 from tasks.cifar import cifar_tasks
-from tff_adaptive.simulation import client_data_transforms
-from tff_adaptive.simulation import feature_arrays
-from tff_adaptive.simulation import sqlite_data
+from tff_adaptive.data import feature_arrays
+from tff_adaptive.data import sqlite
+from tff_adaptive.data import transforms
 
 NUM_CLASSES = 100
 # Of all training pixels.
@@ -92,16 +92,14 @@ def load_tff_cifar100(data_dir: _PathLike) -> Optional[cifar_tasks.CifarData]:
   train, test = (
       client_memory.keep_if_small(
           cifar_tasks.to_clients(
-              sqlite_data.load_sqlite_clients(
+              sqlite.load_sqlite_clients(
                   path, split, cifar_preprocessing.RAW_SPEC
               )
           )
       )
       for split in ('train', 'test')
   )
-  return cifar_tasks.CifarData(
-      train, client_data_transforms.concatenate(test), test
-  )
+  return cifar_tasks.CifarData(train, transforms.concatenate(test), test)
 
 
 def load_cifar100(
@@ -143,4 +141,4 @@ def load_cifar100(
     data = load_tff_cifar100(data_dir)
     if data is None:
       raise
-    return client_data_transforms.concatenate(data.train), data.central_test
+    return transforms.concatenate(data.train), data.central_test

@@ -24,8 +24,8 @@ from tasks.cifar import cifar_preprocessing
 from tasks.cifar import cifar_tasks
 from tasks.cifar import resnet
 from tasks.cifar100 import cifar100_preprocessing
-from tff_adaptive.simulation import client_data_transforms
-from tff_adaptive.simulation import data_sources
+from tff_adaptive.data import sources
+from tff_adaptive.data import transforms
 from tff_adaptive.simulation import task
 
 NAME = 'cifar100'
@@ -202,18 +202,18 @@ def _with_some_clients(
     data: cifar_tasks.CifarData, num_clients: int, seed: int
 ) -> cifar_tasks.CifarData:
   """Returns the same data with a part of the training clients."""
-  chosen = client_data_transforms.sample_client_ids(
+  chosen = transforms.sample_client_ids(
       data.train.client_ids, num_clients, seed
   )
-  train = client_data_transforms.select_clients(data.train, chosen)
+  train = transforms.select_clients(data.train, chosen)
   return cifar_tasks.CifarData(train, data.central_test, data.test)
 
 
 def create_cifar100_task_from_data(
-    train_data: data_sources.ClientSource,
-    central_test: data_sources.ExampleSource,
+    train_data: sources.ClientSource,
+    central_test: sources.ExampleSource,
     *,
-    test_data: Optional[data_sources.ClientSource] = None,
+    test_data: Optional[sources.ClientSource] = None,
     model_id: Union[cifar_models.ModelID, str] = _DEFAULT_MODEL,
     norm: str = resnet.GROUP_NORM,
     augmentation: str = cifar_preprocessing.FEDOPT,

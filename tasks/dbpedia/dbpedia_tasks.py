@@ -20,7 +20,7 @@ from tasks import partitioned_clients
 from tasks.dbpedia import dbpedia_preprocessing
 from tasks.text_classification import text_models
 from tasks.text_classification import text_tasks
-from tff_adaptive.simulation import data_sources
+from tff_adaptive.data import sources
 from tff_adaptive.simulation import task
 
 DEFAULT_PROTOCOL = text_tasks.DEFAULT_PROTOCOL
@@ -112,8 +112,8 @@ def create_dbpedia_task(
 
 
 def create_dbpedia_task_from_data(
-    train_data: data_sources.ClientSource,
-    central_test: data_sources.ExampleSource,
+    train_data: sources.ClientSource,
+    central_test: sources.ExampleSource,
     *,
     model_id: Union[text_models.ModelID, str] = text_models.ModelID.CNN,
     vocab_size: int = text_models.DEFAULT_VOCAB_SIZE,
@@ -126,11 +126,11 @@ def create_dbpedia_task_from_data(
 
   Args:
     train_data: The clients, with the features 'text', strings, and 'label', a
-      class from 0 to 3. What `data_sources.read_clients` takes: `ClientArrays`,
+      class from 0 to 3. What `sources.read_clients` takes: `ClientArrays`,
       TFF's `ClientData`, a mapping from client ids to features, or the path of
       a file, of which the rows of split 'train' count if it has splits.
     central_test: The test set, with the same features. What
-      `data_sources.read_examples` takes; of a file with splits, 'test'.
+      `sources.read_examples` takes; of a file with splits, 'test'.
     model_id: As for `create_dbpedia_task`.
     vocab_size: As for `create_dbpedia_task`.
     max_length: As for `create_dbpedia_task`.

@@ -23,7 +23,7 @@ import tensorflow_federated as tff
 
 from tasks import keras_classification
 from tasks.digits import digits_preprocessing
-from tff_adaptive.simulation import random_streams
+from tff_adaptive.data import random_streams
 
 
 class ModelID(enum.Enum):

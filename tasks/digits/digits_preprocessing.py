@@ -18,9 +18,9 @@ import collections
 import numpy as np
 import tensorflow as tf
 
-from tff_adaptive.simulation import feature_arrays
-from tff_adaptive.simulation import partition
-from tff_adaptive.simulation import random_streams
+from tff_adaptive.data import feature_arrays
+from tff_adaptive.data import partition
+from tff_adaptive.data import random_streams
 
 NUM_CLASSES = 10
 IMAGE_SHAPE = (8, 8, 1)

@@ -18,9 +18,9 @@ from typing import Optional, Union
 from tasks import keras_classification
 from tasks.digits import digits_models
 from tasks.digits import digits_preprocessing
-from tff_adaptive.simulation import client_data
-from tff_adaptive.simulation import data_sources
-from tff_adaptive.simulation import feature_arrays
+from tff_adaptive.data import client_data
+from tff_adaptive.data import feature_arrays
+from tff_adaptive.data import sources
 from tff_adaptive.simulation import task
 
 NAME = 'digits'
@@ -90,8 +90,8 @@ def create_digits_task(
 
 
 def create_digits_task_from_data(
-    train_data: data_sources.ClientSource,
-    central_test: data_sources.ExampleSource,
+    train_data: sources.ClientSource,
+    central_test: sources.ExampleSource,
     *,
     model_id: Union[digits_models.ModelID, str] = digits_models.ModelID.CNN,
     seed: int = 0,
@@ -100,11 +100,11 @@ def create_digits_task_from_data(
   """Builds the task on data of the caller's own.
 
   Args:
-    train_data: The clients, in any form that `data_sources.read_clients` takes:
+    train_data: The clients, in any form that `sources.read_clients` takes:
       arrays, a file (of which a SQLite file, or one with splits, gives the
       split 'train') or a `ClientData`. Features are those of `load_digits`: 'x'
       of shape [8, 8, 1], numbers in [0, 1], and 'y', the class.
-    central_test: The test set, in any form that `data_sources.read_examples`
+    central_test: The test set, in any form that `sources.read_examples`
       takes; the split 'test' of a file.
     model_id: As for `create_digits_task`.
     seed: The seed of the initial weights. Defaults to 0.
@@ -129,10 +129,10 @@ def create_digits_task_from_data(
     ...     {'a': examples}, examples, protocol=protocol).name
     'digits'
   """
-  clients = data_sources.read_clients(
+  clients = sources.read_clients(
       train_data, digits_preprocessing.ELEMENT_SPEC, split_name='train'
   )
-  test = data_sources.read_examples(
+  test = sources.read_examples(
       central_test,
       digits_preprocessing.ELEMENT_SPEC,
       split_name='test',

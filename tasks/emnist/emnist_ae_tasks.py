@@ -19,7 +19,7 @@ from typing import Optional, Union
 from tasks import client_memory
 from tasks.emnist import emnist_ae_models
 from tasks.emnist import emnist_preprocessing
-from tff_adaptive.simulation import data_sources
+from tff_adaptive.data import sources
 from tff_adaptive.simulation import task
 
 NAME = 'emnist_ae'
@@ -84,10 +84,10 @@ def create_emnist_ae_task(
 
 
 def create_emnist_ae_task_from_data(
-    train_data: data_sources.ClientSource,
-    central_test: data_sources.ExampleSource,
+    train_data: sources.ClientSource,
+    central_test: sources.ExampleSource,
     *,
-    test_data: Optional[data_sources.ClientSource] = None,
+    test_data: Optional[sources.ClientSource] = None,
     seed: int = 0,
     protocol: Optional[task.Protocol] = None,
 ) -> task.Task:

@@ -20,7 +20,7 @@ from tasks import client_memory
 from tasks import keras_classification
 from tasks.emnist import emnist_models
 from tasks.emnist import emnist_preprocessing
-from tff_adaptive.simulation import data_sources
+from tff_adaptive.data import sources
 from tff_adaptive.simulation import task
 
 NAME = 'emnist_cr'
@@ -89,10 +89,10 @@ def create_emnist_cr_task(
 
 
 def create_emnist_cr_task_from_data(
-    train_data: data_sources.ClientSource,
-    central_test: data_sources.ExampleSource,
+    train_data: sources.ClientSource,
+    central_test: sources.ExampleSource,
     *,
-    test_data: Optional[data_sources.ClientSource] = None,
+    test_data: Optional[sources.ClientSource] = None,
     only_digits: bool = False,
     model_id: Union[emnist_models.ModelID, str] = _DEFAULT_MODEL,
     seed: int = 0,
@@ -104,11 +104,11 @@ def create_emnist_cr_task_from_data(
     train_data: The clients, as federated EMNIST is published: with the features
       'label', the class, an integer, and 'pixels', float32 of shape [28, 28]
       with 1 for the background and 0 for the ink. What
-      `data_sources.read_clients` takes: `ClientArrays`, TFF's `ClientData`, a
+      `sources.read_clients` takes: `ClientArrays`, TFF's `ClientData`, a
       mapping from client ids to features, or the path of a file, of which the
       rows of split 'train' count.
     central_test: The test set, with the same features. What
-      `data_sources.read_examples` takes, of a file the rows of split 'test'.
+      `sources.read_examples` takes, of a file the rows of split 'test'.
     test_data: Clients to evaluate on one by one, like `train_data`, of a file
       the rows of split 'test'. None (the default) for none.
     only_digits: As for `create_emnist_cr_task`.

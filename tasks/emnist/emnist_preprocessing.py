@@ -24,11 +24,11 @@ import tensorflow as tf
 
 from tasks import client_memory
 from tasks import data_files
-from tff_adaptive.simulation import client_data
-from tff_adaptive.simulation import client_data_transforms
-from tff_adaptive.simulation import data_sources
-from tff_adaptive.simulation import feature_arrays
-from tff_adaptive.simulation import sqlite_data
+from tff_adaptive.data import client_data
+from tff_adaptive.data import feature_arrays
+from tff_adaptive.data import sources
+from tff_adaptive.data import sqlite
+from tff_adaptive.data import transforms
 
 IMAGE_SHAPE = (28, 28, 1)
 NUM_PIXELS = 784
@@ -74,7 +74,7 @@ class WriterData:
     """Returns the same with other features.
 
     Args:
-      fn: As for `client_data_transforms.map_clients`; cheap, since it is called
+      fn: As for `transforms.map_clients`; cheap, since it is called
         whenever a client that is not in memory is asked for.
       element_spec: Names and `tf.TensorSpec`s of the new features.
 
@@ -83,7 +83,7 @@ class WriterData:
     """
 
     def map_clients(source):
-      return client_data_transforms.map_clients(
+      return transforms.map_clients(
           source, fn, element_spec, keeps_sizes=True, cache_bytes=0
       )
 
@@ -145,28 +145,24 @@ def load_emnist(
   prefix = 'digits_only' if only_digits else 'all'
 
   def load(part: str) -> client_data.ClientArrays:
-    clients = sqlite_data.load_sqlite_clients(
-        path, f'{prefix}_{part}', RAW_SPEC
-    )
+    clients = sqlite.load_sqlite_clients(path, f'{prefix}_{part}', RAW_SPEC)
     return client_memory.keep_if_small(clients, max_bytes_in_memory)
 
   test = load('test')
-  return WriterData(
-      load('train'), client_data_transforms.concatenate(test), test
-  )
+  return WriterData(load('train'), transforms.concatenate(test), test)
 
 
 def read_emnist(
-    train_data: data_sources.ClientSource,
-    central_test: data_sources.ExampleSource,
-    test_data: Optional[data_sources.ClientSource],
+    train_data: sources.ClientSource,
+    central_test: sources.ExampleSource,
+    test_data: Optional[sources.ClientSource],
 ) -> WriterData:
   """Reads the caller's own data, in the form of federated EMNIST.
 
   Args:
-    train_data: What `data_sources.read_clients` takes, of files the rows of
+    train_data: What `sources.read_clients` takes, of files the rows of
       split 'train'.
-    central_test: What `data_sources.read_examples` takes, of files the rows of
+    central_test: What `sources.read_examples` takes, of files the rows of
       split 'test'.
     test_data: Clients to evaluate on, of files the rows of split 'test'; or
       None.
@@ -179,13 +175,13 @@ def read_emnist(
     TypeError: If a part has the wrong type.
     ValueError: If the features are not those of `RAW_SPEC`.
   """
-  train = data_sources.read_clients(train_data, RAW_SPEC, split_name='train')
-  central = data_sources.read_examples(
+  train = sources.read_clients(train_data, RAW_SPEC, split_name='train')
+  central = sources.read_examples(
       central_test, RAW_SPEC, split_name='test', name='The central test data'
   )
   test = None
   if test_data is not None:
-    test = data_sources.read_clients(
+    test = sources.read_clients(
         test_data, RAW_SPEC, split_name='test', name='The test clients'
     )
   return WriterData(train, central, test)

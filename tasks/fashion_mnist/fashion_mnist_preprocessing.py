@@ -17,7 +17,7 @@ import os
 from typing import Union
 
 from tasks import npz_images
-from tff_adaptive.simulation import feature_arrays
+from tff_adaptive.data import feature_arrays
 
 DATASET = npz_images.ImageDataset('fashion_mnist', 'Fashion-MNIST')
 

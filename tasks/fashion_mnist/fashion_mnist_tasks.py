@@ -20,7 +20,7 @@ from tasks import partitioned_clients
 from tasks.fashion_mnist import fashion_mnist_preprocessing
 from tasks.mnist import mnist_models
 from tasks.mnist import mnist_tasks
-from tff_adaptive.simulation import data_sources
+from tff_adaptive.data import sources
 from tff_adaptive.simulation import task
 
 NAME = 'fashion_mnist'
@@ -114,8 +114,8 @@ def create_fashion_mnist_task(
 
 
 def create_fashion_mnist_task_from_data(
-    train_data: data_sources.ClientSource,
-    central_test: data_sources.ExampleSource,
+    train_data: sources.ClientSource,
+    central_test: sources.ExampleSource,
     *,
     model_id: Union[mnist_models.ModelID, str] = mnist_models.ModelID.CNN,
     seed: int = 0,

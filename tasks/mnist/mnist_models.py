@@ -24,7 +24,7 @@ import tensorflow_federated as tff
 
 from tasks import keras_classification
 from tasks import npz_images
-from tff_adaptive.simulation import random_streams
+from tff_adaptive.data import random_streams
 
 _DROPOUT_RATE = 0.5
 _NUM_PIXELS = 784

@@ -24,10 +24,10 @@ from tasks import npz_images
 from tasks import partitioned_clients
 from tasks.mnist import mnist_models
 from tasks.mnist import mnist_preprocessing
-from tff_adaptive.simulation import client_data
-from tff_adaptive.simulation import client_data_transforms
-from tff_adaptive.simulation import data_sources
-from tff_adaptive.simulation import feature_arrays
+from tff_adaptive.data import client_data
+from tff_adaptive.data import feature_arrays
+from tff_adaptive.data import sources
+from tff_adaptive.data import transforms
 from tff_adaptive.simulation import task
 
 NAME = 'mnist'
@@ -126,8 +126,8 @@ def create_mnist_task(
 
 
 def create_mnist_task_from_data(
-    train_data: data_sources.ClientSource,
-    central_test: data_sources.ExampleSource,
+    train_data: sources.ClientSource,
+    central_test: sources.ExampleSource,
     *,
     model_id: Union[mnist_models.ModelID, str] = mnist_models.ModelID.CNN,
     seed: int = 0,
@@ -138,11 +138,11 @@ def create_mnist_task_from_data(
   Args:
     train_data: The clients, as MNIST is published: with the features 'x', uint8
       of shape [28, 28], and 'y', the class, an integer. What
-      `data_sources.read_clients` takes: `ClientArrays`, TFF's `ClientData`, a
+      `sources.read_clients` takes: `ClientArrays`, TFF's `ClientData`, a
       mapping from client ids to features, or the path of a file, of which the
       rows of split 'train' count.
     central_test: The test set, with the same features. What
-      `data_sources.read_examples` takes, of a file the rows of split 'test'.
+      `sources.read_examples` takes, of a file the rows of split 'test'.
     model_id: As for `create_mnist_task`.
     seed: The seed of the initial weights. Defaults to 0.
     protocol: As for `create_mnist_task`.
@@ -172,8 +172,8 @@ def create_mnist_task_from_data(
 
 
 def read_images(
-    train_data: data_sources.ClientSource,
-    central_test: data_sources.ExampleSource,
+    train_data: sources.ClientSource,
+    central_test: sources.ExampleSource,
 ) -> tuple[client_data.ClientArrays, feature_arrays.Examples]:
   """Reads and scales the caller's own images, as MNIST is published.
 
@@ -190,16 +190,16 @@ def read_images(
     TypeError: If a part has the wrong type.
     ValueError: If the features are not those of `npz_images.RAW_SPEC`.
   """
-  raw = data_sources.read_clients(
+  raw = sources.read_clients(
       train_data, npz_images.RAW_SPEC, split_name='train'
   )
-  test = data_sources.read_examples(
+  test = sources.read_examples(
       central_test,
       npz_images.RAW_SPEC,
       split_name='test',
       name='The central test data',
   )
-  clients = client_data_transforms.map_clients(
+  clients = transforms.map_clients(
       raw, npz_images.scale, npz_images.ELEMENT_SPEC, keeps_sizes=True
   )
   return clients, npz_images.scale(test)

@@ -33,10 +33,10 @@ import numpy as np
 import tensorflow as tf
 
 from tasks import data_files
-from tff_adaptive.simulation import client_data
-from tff_adaptive.simulation import client_data_transforms
-from tff_adaptive.simulation import feature_arrays
-from tff_adaptive.simulation import sqlite_data
+from tff_adaptive.data import client_data
+from tff_adaptive.data import feature_arrays
+from tff_adaptive.data import sqlite
+from tff_adaptive.data import transforms
 
 CHARACTERS = (
     'dhlptx@DHLPTX $(,048cgkoswCGKOSW[_#\'/37;?bfjnrvzBFJNRVZ"&*.26:\n'
@@ -84,7 +84,7 @@ def load_shakespeare(
   """
   path = data_files.find_data_file(data_dir, _FILE, 'shakespeare')
   train, test = (
-      sqlite_data.load_sqlite_clients(path, split, FEATURES)
+      sqlite.load_sqlite_clients(path, split, FEATURES)
       for split in ('train', 'test')
   )
   return train, test
@@ -167,8 +167,8 @@ def preprocess_clients(
     ValueError: If `sequence_length` is not positive.
   """
   check_sequence_length(sequence_length)
-  return client_data_transforms.materialize(
-      client_data_transforms.map_clients(
+  return transforms.materialize(
+      transforms.map_clients(
           source,
           lambda examples: to_sequences(examples, sequence_length),
           element_spec(sequence_length),

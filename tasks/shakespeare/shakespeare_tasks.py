@@ -19,8 +19,8 @@ from typing import Any, Optional, Union
 from tasks import keras_classification
 from tasks.shakespeare import shakespeare_models
 from tasks.shakespeare import shakespeare_preprocessing
-from tff_adaptive.simulation import client_data_transforms
-from tff_adaptive.simulation import data_sources
+from tff_adaptive.data import sources
+from tff_adaptive.data import transforms
 from tff_adaptive.simulation import task
 
 NAME = 'shakespeare'
@@ -82,7 +82,7 @@ def create_shakespeare_task(
   train, test = shakespeare_preprocessing.load_shakespeare(data_dir)
   return create_shakespeare_task_from_data(
       train,
-      client_data_transforms.concatenate(test),
+      transforms.concatenate(test),
       test_data=test,
       model_id=model_id,
       sequence_length=sequence_length,
@@ -106,9 +106,9 @@ def create_shakespeare_task_from_data(
   """Builds the task on texts of the caller's own.
 
   Args:
-    train_data: The clients, in any form that `data_sources.read_clients` takes,
+    train_data: The clients, in any form that `sources.read_clients` takes,
       with the feature 'snippets', a text an example.
-    central_test: The test set, in any form that `data_sources.read_examples`
+    central_test: The test set, in any form that `sources.read_examples`
       takes, with the same feature.
     test_data: Clients to evaluate on, as `train_data`; None (the default) for
       none.
@@ -141,7 +141,7 @@ def create_shakespeare_task_from_data(
 
   def read(clients: Any, name: str) -> Any:
     return shakespeare_preprocessing.preprocess_clients(
-        data_sources.read_clients(clients, features, name=name),
+        sources.read_clients(clients, features, name=name),
         sequence_length,
     )
 
@@ -153,9 +153,7 @@ def create_shakespeare_task_from_data(
       variable_model_fn=shakespeare_models.build_variable_model_fn(*model_args),
       train_data=clients,
       central_test=shakespeare_preprocessing.to_sequences(
-          data_sources.read_examples(
-              central_test, features, name='The test data'
-          ),
+          sources.read_examples(central_test, features, name='The test data'),
           sequence_length,
       ),
       protocol=task.protocol_or_default(protocol, DEFAULT_PROTOCOL, clients),

@@ -29,11 +29,11 @@ import numpy as np
 import tensorflow as tf
 
 from tasks import data_files
-from tff_adaptive.simulation import client_data
-from tff_adaptive.simulation import client_data_transforms
-from tff_adaptive.simulation import feature_arrays
-from tff_adaptive.simulation import random_streams
-from tff_adaptive.simulation import sqlite_data
+from tff_adaptive.data import client_data
+from tff_adaptive.data import feature_arrays
+from tff_adaptive.data import random_streams
+from tff_adaptive.data import sqlite
+from tff_adaptive.data import transforms
 
 TRAIN = 'train'
 HELDOUT = 'heldout'
@@ -83,9 +83,7 @@ def load_stackoverflow(
   """
   path = data_files.find_data_file(data_dir, _POSTS, _DATASET)
   # What is made of the examples is kept, see `map_clients`, not they.
-  return sqlite_data.load_sqlite_clients(
-      path, split_name, features, cache_bytes=0
-  )
+  return sqlite.load_sqlite_clients(path, split_name, features, cache_bytes=0)
 
 
 def load_word_vocabulary(
@@ -299,6 +297,6 @@ def sample_examples(
       )
       if last > first
   }
-  return client_data_transforms.concatenate(
+  return transforms.concatenate(
       client_data.PackedClientArrays.from_clients(parts)
   )

@@ -21,9 +21,9 @@ import numpy as np
 import tensorflow as tf
 
 from tasks.stackoverflow import stackoverflow_files
-from tff_adaptive.simulation import client_data_transforms
-from tff_adaptive.simulation import data_sources
-from tff_adaptive.simulation import feature_arrays
+from tff_adaptive.data import feature_arrays
+from tff_adaptive.data import sources
+from tff_adaptive.data import transforms
 
 _Preprocess = Callable[[feature_arrays.Examples], Mapping[str, np.ndarray]]
 
@@ -106,7 +106,7 @@ def read_parts(
   """Reads data in any form and preprocesses them, lazy clients when asked for.
 
   Args:
-    splits: The data, in the forms that `data_sources` takes.
+    splits: The data, in the forms that `data.read_clients` takes.
     features: Which of their features, as they are published.
     preprocess: Makes of examples as many others.
     element_spec: The specification of these.
@@ -123,8 +123,8 @@ def read_parts(
   def read_clients(data, name):
     if data is None:
       return None
-    return client_data_transforms.map_clients(
-        data_sources.read_clients(data, features, name=name),
+    return transforms.map_clients(
+        sources.read_clients(data, features, name=name),
         preprocess,
         element_spec,
         keeps_sizes=True,
@@ -133,7 +133,7 @@ def read_parts(
   def read_examples(data, name):
     if data is None:
       return None
-    return preprocess(data_sources.read_examples(data, features, name=name))
+    return preprocess(sources.read_examples(data, features, name=name))
 
   return Splits(
       train_data=read_clients(splits.train_data, 'The training data'),

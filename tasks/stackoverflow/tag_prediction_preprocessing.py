@@ -26,7 +26,7 @@ import numpy as np
 import tensorflow as tf
 
 from tasks.stackoverflow import stackoverflow_files
-from tff_adaptive.simulation import feature_arrays
+from tff_adaptive.data import feature_arrays
 
 DEFAULT_MAX_WORDS = 1024
 # Of an example as it is published, what the task needs.

@@ -142,10 +142,10 @@ def create_stackoverflow_lr_task_from_data(
   """Builds the task on sentences of the caller's own.
 
   Args:
-    train_data: The clients, in any form that `data_sources.read_clients` takes,
+    train_data: The clients, in any form that `data.read_clients` takes,
       with the features 'tokens' and 'title', words with white space between
       two, and 'tags', with a '|' between two.
-    central_test: The test set, in any form that `data_sources.read_examples`
+    central_test: The test set, in any form that `data.read_examples`
       takes, with the same features.
     vocabulary: The words that count, the most frequent one first.
     tag_vocabulary: The tags that count, the most frequent one first.

@@ -32,7 +32,7 @@ import numpy as np
 import tensorflow as tf
 
 from tasks.stackoverflow import stackoverflow_files
-from tff_adaptive.simulation import feature_arrays
+from tff_adaptive.data import feature_arrays
 
 PADDING = 0
 NUM_SPECIAL_TOKENS = 4

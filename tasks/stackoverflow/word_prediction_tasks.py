@@ -130,10 +130,10 @@ def create_stackoverflow_nwp_task_from_data(
   """Builds the task on sentences of the caller's own.
 
   Args:
-    train_data: The clients, in any form that `data_sources.read_clients` takes,
+    train_data: The clients, in any form that `data.read_clients` takes,
       with the feature 'tokens', a sentence an example: words with a space
       between two.
-    central_test: The test set, in any form that `data_sources.read_examples`
+    central_test: The test set, in any form that `data.read_examples`
       takes, with the same feature.
     vocabulary: The words that have tokens of their own, the most frequent one
       first.

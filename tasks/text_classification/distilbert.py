@@ -21,7 +21,7 @@ from typing import Any, Optional
 import numpy as np
 import tensorflow as tf
 
-from tff_adaptive.simulation import random_streams
+from tff_adaptive.data import random_streams
 
 # Of the variables of `transformers`, those that do not begin as zeros or ones.
 _DRAWN = ('weight', 'embeddings', 'kernel')

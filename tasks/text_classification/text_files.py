@@ -24,9 +24,9 @@ import attrs
 import numpy as np
 import tensorflow as tf
 
-from tff_adaptive import _errors
-from tff_adaptive.simulation import data_sources
-from tff_adaptive.simulation import feature_arrays
+from tff_adaptive.data import feature_arrays
+from tff_adaptive.data import sources
+from tff_adaptive.data import tf_errors
 
 # One example as it is published.
 RAW_SPEC = collections.OrderedDict(
@@ -162,13 +162,13 @@ class TextDataset:
       # TensorFlow, protobuf and tensorflow-datasets have errors of their own.
       raise ValueError(
           f'{version} could not be read as a prepared data set '
-          f'({_errors.first_line(error)}); delete it and prepare it again.'
+          f'({tf_errors.first_line(error)}); delete it and prepare it again.'
       ) from error
 
 
 def _read_jsonl(path: pathlib.Path) -> Mapping[str, feature_arrays.Examples]:
   return {
-      part: data_sources.read_examples(path, RAW_SPEC, split_name=part)
+      part: sources.read_examples(path, RAW_SPEC, split_name=part)
       for part in _PARTS
   }
 
@@ -204,7 +204,7 @@ def _csv_rows(path: pathlib.Path) -> Iterator[tuple[bytes, int]]:
         yield _join(cell.encode() for cell in row[1:]), int(row[0]) - 1
   except (csv.Error, UnicodeDecodeError) as error:
     raise ValueError(
-        f'{path} could not be read ({_errors.first_line(error)}); replace it '
+        f'{path} could not be read ({tf_errors.first_line(error)}); replace it '
         'by a good copy.'
     ) from error
 

@@ -26,7 +26,7 @@ import tensorflow_federated as tff
 from tasks import keras_classification
 from tasks.text_classification import distilbert
 from tasks.text_classification import pretrained
-from tff_adaptive.simulation import random_streams
+from tff_adaptive.data import random_streams
 
 DEFAULT_VOCAB_SIZE = 10_000
 DEFAULT_MAX_LENGTH = 128

@@ -26,10 +26,10 @@ from tasks.text_classification import pretrained
 from tasks.text_classification import text_files
 from tasks.text_classification import text_models
 from tasks.text_classification import word_vocabulary
-from tff_adaptive.simulation import client_data
-from tff_adaptive.simulation import client_data_transforms
-from tff_adaptive.simulation import data_sources
-from tff_adaptive.simulation import feature_arrays
+from tff_adaptive.data import client_data
+from tff_adaptive.data import feature_arrays
+from tff_adaptive.data import sources
+from tff_adaptive.data import transforms
 from tff_adaptive.simulation import task
 
 # Of Kim et al., Adaptive Federated Learning with Auto-Tuned Clients.
@@ -116,8 +116,8 @@ def load_tokens(
 
 def read_tokens(
     dataset: text_files.TextDataset,
-    train_data: data_sources.ClientSource,
-    central_test: data_sources.ExampleSource,
+    train_data: sources.ClientSource,
+    central_test: sources.ExampleSource,
     model: text_models.TextModel,
 ) -> tuple[client_data.ClientArrays, feature_arrays.Examples]:
   """Reads the caller's own texts as tokens.
@@ -125,7 +125,7 @@ def read_tokens(
   Args:
     dataset: Whose classes the texts have.
     train_data: The clients, with `text_files.RAW_SPEC`; what
-      `data_sources.read_clients` takes. A file that says of which split its
+      `sources.read_clients` takes. A file that says of which split its
       rows are gives those of 'train'.
     central_test: The test set with the same features; of a file, 'test'.
     model: The model that takes the tokens.
@@ -139,12 +139,10 @@ def read_tokens(
     ValueError: If the features are others, a label is no class, or the training
       texts have too few words.
   """
-  raw = client_data_transforms.materialize(
-      data_sources.read_clients(
-          train_data, text_files.RAW_SPEC, split_name='train'
-      )
+  raw = transforms.materialize(
+      sources.read_clients(train_data, text_files.RAW_SPEC, split_name='train')
   )
-  test = data_sources.read_examples(
+  test = sources.read_examples(
       central_test,
       text_files.RAW_SPEC,
       split_name='test',
@@ -153,7 +151,7 @@ def read_tokens(
   dataset.check_labels(raw.values['label'], 'The training data')
   dataset.check_labels(test['label'], 'The central test data')
   vocabulary = build_vocabulary(raw.values['text'], model)
-  clients = client_data_transforms.map_clients(
+  clients = transforms.map_clients(
       raw,
       lambda examples: encode(examples, vocabulary, model.max_length),
       collections.OrderedDict(

@@ -27,6 +27,7 @@ _PAGE = page_testing.read(_NAME)
 # What the page says that the packages of the library import of each other, and
 # the modules of `client_works` that know no algorithm.
 _IMPORTS = {
+    'data': (),
     'aggregators': (),
     'optimizers': (),
     'privacy': (),
@@ -39,9 +40,9 @@ _IMPORTS = {
         'optimizers',
         'privacy',
     ),
-    'runtime': ('simulation',),
-    'simulation': ('client_works', 'privacy', 'runtime'),
-    'analysis': ('runtime', 'simulation'),
+    'runtime': ('data',),
+    'simulation': ('client_works', 'data', 'privacy', 'runtime'),
+    'analysis': ('data', 'runtime', 'simulation'),
     'layers': (),
 }
 

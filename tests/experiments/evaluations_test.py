@@ -38,7 +38,7 @@ from experiments import hparams
 from experiments import run_parts
 from experiments import trainer
 from tests.experiments import trainer_testing
-from tff_adaptive.simulation import augmentation
+from tff_adaptive.data import augmentation
 from tff_adaptive.simulation import client_evaluation
 from tff_adaptive.simulation import client_metrics
 from tff_adaptive.simulation import evaluation

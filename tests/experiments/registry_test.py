@@ -22,9 +22,9 @@ from experiments import hparam_flags
 from experiments import registry
 from tasks.cifar100 import cifar100_tasks
 from tff_adaptive import algorithms
+from tff_adaptive.data import partition
 from tff_adaptive.finalizers import frank_wolfe
 from tff_adaptive.optimizers import fedcada
-from tff_adaptive.simulation import partition
 
 _OPTIONS = 'options'
 

@@ -29,10 +29,10 @@ from experiments import run_parts
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import compiled_testing
 from tests.tff_adaptive.simulation import task_testing
-from tff_adaptive.simulation import batching
-from tff_adaptive.simulation import client_data
+from tff_adaptive.data import batching
+from tff_adaptive.data import client_data
+from tff_adaptive.data import cohort
 from tff_adaptive.simulation import client_states
-from tff_adaptive.simulation import cohort
 from tff_adaptive.simulation import structures
 
 _ALGORITHMS = tuple(registry.ROWS[registry.ALGORITHM])

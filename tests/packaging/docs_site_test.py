@@ -174,7 +174,7 @@ class SiteTest(absltest.TestCase):
             'PersonalizedMetrics',
             'PersonalizedMetrics(',
         ),
-        ('simulation.partition', 'Sizes', 'One number for all clients'),
+        ('data.partition', 'Sizes', 'One number for all clients'),
     ):
       page = self.pages[f'api/tff_adaptive/{module}.html'].text
       start = page.index(f'id="tff_adaptive.{module}.{name}"')

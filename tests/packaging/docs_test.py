@@ -64,15 +64,22 @@ def _leaves(navigation: Any) -> list[str]:
 
 
 def _exports(package: pathlib.Path) -> list[str]:
-  """What a package imports in its `__init__.py`."""
+  """What of the project a package imports in its `__init__.py`, but modules."""
   tree = ast.parse((package / '__init__.py').read_text(encoding='utf-8'))
   return [
       alias.asname or alias.name
-      for node in tree.body
+      for node in ast.walk(tree)
       if isinstance(node, ast.ImportFrom)
+      and str(node.module).startswith(public_api.PACKAGES)
       for alias in node.names
       if not alias.name.startswith('_')
+      and not _is_module(f'{node.module}.{alias.name}')
   ]
+
+
+def _is_module(name: str) -> bool:
+  path = _ROOT / name.replace('.', '/')
+  return path.is_dir() or path.with_suffix('.py').exists()
 
 
 def _find_packages() -> list[str]:

@@ -202,7 +202,7 @@ class FindTargetTest(parameterized.TestCase):
           "optimizers.build_delta_sgd(previous_gradient='reuse')",
           'tff_adaptive.optimizers.build_delta_sgd',
       ),
-      ('simulation.partition', 'tff_adaptive.simulation.partition'),
+      ('data.partition', 'tff_adaptive.data.partition'),
       (
           'simulation.EarlyStopping',
           'tff_adaptive.simulation.callbacks.EarlyStopping',
@@ -218,7 +218,7 @@ class FindTargetTest(parameterized.TestCase):
 
   @parameterized.parameters(
       ('build_sgd', 'tff_adaptive.optimizers.build_sgd'),
-      ('Cohort', 'tff_adaptive.simulation.Cohort'),
+      ('Cohort', 'tff_adaptive.data.Cohort'),
       # An argument of that name is more likely.
       ('shards', None),
       # Several tasks have one.

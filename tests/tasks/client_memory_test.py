@@ -18,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from tasks import client_memory
-from tff_adaptive.simulation import client_data
+from tff_adaptive.data import client_data
 
 
 class ClientMemoryTest(absltest.TestCase):

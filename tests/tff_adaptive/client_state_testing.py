@@ -24,7 +24,7 @@ import tensorflow_federated as tff
 
 from tff_adaptive import _compat
 from tff_adaptive import aggregators
-from tff_adaptive import simulation
+from tff_adaptive import data
 
 _Dict = collections.OrderedDict
 
@@ -134,10 +134,10 @@ def process() -> tff.learning.templates.LearningProcess:
 
 
 @functools.cache
-def source() -> simulation.PackedClientArrays:
+def source() -> data.PackedClientArrays:
   """Clients of all kinds: even ones have two full batches of two examples."""
   sizes = dict(a=4, b=4, c=4, d=4, short=3, long=7, none=0, bad=4)
-  return simulation.PackedClientArrays.from_clients(
+  return data.PackedClientArrays.from_clients(
       {
           name: {'x': _values(name, size, place)}
           for place, (name, size) in enumerate(sizes.items())
@@ -150,17 +150,17 @@ def _values(name: str, size: int, place: int) -> np.ndarray:
   return np.where(name == 'bad', np.float32(np.nan), values)
 
 
-def cohort(client_ids: Sequence[str], round_num: int = 0) -> simulation.Cohort:
+def cohort(client_ids: Sequence[str], round_num: int = 0) -> data.Cohort:
   """Clients in batches of two."""
-  plan = simulation.BatchPlan(2, shuffle=False)
-  return simulation.Cohort(source(), client_ids, round_num, 1, plan)
+  plan = data.BatchPlan(2, shuffle=False)
+  return data.Cohort(source(), client_ids, round_num, 1, plan)
 
 
 def stateful_cohort(
     client_ids: Sequence[str], states: Any
-) -> simulation.StatefulCohort:
+) -> data.StatefulCohort:
   """The same with states by client id."""
   spec = tff.types.type_to_tf_tensor_specs(
       _compat.SequenceType(STATE_TYPE).element
   )
-  return simulation.StatefulCohort.of(cohort(client_ids), states, spec)
+  return data.StatefulCohort.of(cohort(client_ids), states, spec)

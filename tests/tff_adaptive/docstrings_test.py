@@ -39,10 +39,10 @@ _PUBLISHED = (
     'tff_adaptive.privacy.DifferentialPrivacy',
     'tff_adaptive.privacy.RoundAccountant',
     'tff_adaptive.simulation.LastWeightsAverage',
-    'tff_adaptive.simulation.partition.dirichlet_per_class',
-    'tff_adaptive.simulation.partition.dirichlet_per_client',
-    'tff_adaptive.simulation.partition.pachinko_allocation',
-    'tff_adaptive.simulation.partition.shards',
+    'tff_adaptive.data.partition.dirichlet_per_class',
+    'tff_adaptive.data.partition.dirichlet_per_client',
+    'tff_adaptive.data.partition.pachinko_allocation',
+    'tff_adaptive.data.partition.shards',
 )
 # Rows of the registry that are nobody's publication.
 _UNPUBLISHED_ROWS = ('inverse_sqrt', 'table')

@@ -38,6 +38,7 @@ from tff_adaptive import aggregators
 from tff_adaptive import algorithms
 from tff_adaptive import analysis
 from tff_adaptive import client_works
+from tff_adaptive import data
 from tff_adaptive import finalizers
 from tff_adaptive import layers
 from tff_adaptive import losses
@@ -45,7 +46,7 @@ from tff_adaptive import optimizers
 from tff_adaptive import privacy
 from tff_adaptive import runtime
 from tff_adaptive import simulation
-from tff_adaptive.simulation import partition
+from tff_adaptive.data import partition
 
 _LIBRARY = {
     'np': np,
@@ -90,12 +91,12 @@ def _create_shared() -> dict[str, Any]:
     `cohort_fn`, and the first `cohort`, as datasets `client_datasets`.
   """
   digits = digits_lib.create_digits_task(model_id='logistic', seed=1)
-  sample = simulation.build_client_sampling(
+  sample = data.build_client_sampling(
       digits.train_data.client_ids, digits.protocol.clients_per_round, seed=1
   )
 
-  def cohort_fn(round_index: int) -> simulation.Cohort:
-    return simulation.Cohort(
+  def cohort_fn(round_index: int) -> data.Cohort:
+    return data.Cohort(
         digits.train_data,
         sample(round_index),
         round_num=round_index,

@@ -20,7 +20,7 @@ from matplotlib import ticker
 import numpy as np
 
 from tff_adaptive.analysis import _style
-from tff_adaptive.simulation import client_data
+from tff_adaptive.data import client_data
 
 # Dark on white, and size says everything: the colour-blind and a grey printer
 # lose nothing.

@@ -25,10 +25,10 @@ import numpy as np
 import tensorflow_federated as tff
 
 from tff_adaptive import _atomic_files
+from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.runtime import compiled
 from tff_adaptive.simulation import client_states as client_states_lib
 from tff_adaptive.simulation import client_store as client_store_lib
-from tff_adaptive.simulation import cohort as cohort_lib
 from tff_adaptive.simulation import structures
 
 _STEPS_KEY = 'steps'

@@ -29,7 +29,7 @@ import attrs
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive import _errors
+from tff_adaptive.data import tf_errors
 from tff_adaptive.runtime import appended_rows
 from tff_adaptive.runtime import client_tensors
 from tff_adaptive.runtime import graph_functions
@@ -112,7 +112,7 @@ def errors_of_data() -> Iterator[None]:
   try:
     yield
   except tf.errors.InvalidArgumentError as e:
-    said = _errors.graph_error_line(e)
+    said = tf_errors.graph_error_line(e)
     if said.startswith(_ASSERTION):
       raise ValueError(
           'An assertion of the computation does not hold:'
@@ -120,7 +120,7 @@ def errors_of_data() -> Iterator[None]:
       ) from e
     raise ValueError(
         "An op of the round does not take the clients' data: "
-        f'{said}; `simulation.check_clients` finds the client.'
+        f'{said}; `data.check_clients` finds the client.'
     ) from e
 
 

@@ -27,12 +27,12 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive import _compat
+from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.runtime import elements
 from tff_adaptive.runtime import errors
 from tff_adaptive.runtime import materialization
 from tff_adaptive.runtime import sequences
 from tff_adaptive.runtime import values
-from tff_adaptive.simulation import cohort as cohort_lib
 
 # How a leaf is kept.
 RAGGED = 'ragged'  # A sequence, see `sequences.RaggedSequence`.

@@ -32,6 +32,7 @@ from absl import logging
 import tensorflow_federated as tff
 
 from tff_adaptive import _random_ops
+from tff_adaptive.data import random_streams
 from tff_adaptive.runtime import default_context
 from tff_adaptive.runtime import devices as devices_lib
 from tff_adaptive.runtime import errors
@@ -43,7 +44,6 @@ from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import rounds
 from tff_adaptive.runtime import serialization
-from tff_adaptive.simulation import random_streams
 
 
 def _warn(message: str) -> None:

@@ -29,9 +29,9 @@ import numpy as np
 import tensorflow as tf
 
 from tff_adaptive import _compat
+from tff_adaptive.data import client_data
+from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.runtime import elements as elements_lib
-from tff_adaptive.simulation import client_data
-from tff_adaptive.simulation import cohort as cohort_lib
 
 # Sources up to this size are kept as tensors, whole; of larger ones the rows of
 # a cohort are, for its round.

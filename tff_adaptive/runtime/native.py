@@ -35,9 +35,9 @@ import grpc
 import portpicker
 import tensorflow_federated as tff
 
+from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.runtime import default_context
 from tff_adaptive.runtime import native_seeds
-from tff_adaptive.simulation import cohort as cohort_lib
 
 # A message holds a whole model or client; gRPC's own limit is 4 MB.
 _MAX_MESSAGE_BYTES = 2 * 1000**3

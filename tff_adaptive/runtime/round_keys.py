@@ -18,8 +18,8 @@ from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
-from tff_adaptive.simulation import cohort as cohort_lib
-from tff_adaptive.simulation import random_streams
+from tff_adaptive.data import cohort as cohort_lib
+from tff_adaptive.data import random_streams
 
 
 class RoundKey(NamedTuple):

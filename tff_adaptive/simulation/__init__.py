@@ -11,16 +11,15 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Simulating federated training: clients, cohorts, tasks and what runs them.
+"""Simulating federated training: tasks, the loop, and what it keeps.
 
-Client data are arrays, shuffled and batched by index. Partitions are in the
-module `partition`, clients that are made of others in `client_data_transforms`,
-seeded random numbers in `random_streams`. Evaluation client by client is in
+The clients' data are in `tff_adaptive.data`. Evaluation client by client is in
 `client_evaluation`, which needs the runtime, as nothing else here does.
 """
 
-from tff_adaptive.simulation.augmentation import Augmentation
-from tff_adaptive.simulation.batching import BatchPlan
+from typing import Any, TYPE_CHECKING
+
+from tff_adaptive import data
 from tff_adaptive.simulation.callbacks import BestCheckpoint
 from tff_adaptive.simulation.callbacks import BestWeights
 from tff_adaptive.simulation.callbacks import Callback
@@ -33,23 +32,10 @@ from tff_adaptive.simulation.callbacks import TrainingStart
 from tff_adaptive.simulation.callbacks import UnknownMetricError
 from tff_adaptive.simulation.callbacks import WeightsMovingAverage
 from tff_adaptive.simulation.checkpoints import CheckpointManager
-from tff_adaptive.simulation.client_data import ClientArrays
-from tff_adaptive.simulation.client_data import LazyClientArrays
-from tff_adaptive.simulation.client_data import PackedClientArrays
-from tff_adaptive.simulation.client_data_conversion import from_client_data
-from tff_adaptive.simulation.client_data_conversion import to_client_data
 from tff_adaptive.simulation.client_metrics import ClientMetrics
 from tff_adaptive.simulation.client_store import ClientStateStore
 from tff_adaptive.simulation.client_store import ClientStoreMemoryError
-from tff_adaptive.simulation.cohort import Cohort
-from tff_adaptive.simulation.cohort import StatefulCohort
-from tff_adaptive.simulation.data_checks import check_central_examples
-from tff_adaptive.simulation.data_checks import check_clients
-from tff_adaptive.simulation.data_sources import read_clients
-from tff_adaptive.simulation.data_sources import read_examples
 from tff_adaptive.simulation.evaluation import build_central_evaluation
-from tff_adaptive.simulation.example_sampling import sample_client_examples
-from tff_adaptive.simulation.example_sampling import sample_examples
 from tff_adaptive.simulation.faults import FaultCounts
 from tff_adaptive.simulation.faults import inject_faults
 from tff_adaptive.simulation.metrics_writers import CSVMetricsWriter
@@ -60,10 +46,6 @@ from tff_adaptive.simulation.prefetching import CohortPrefetcher
 from tff_adaptive.simulation.rejected_clients import find_rejected
 from tff_adaptive.simulation.rejected_clients import RejectedClientsWriter
 from tff_adaptive.simulation.run_directory import RunDirectory
-from tff_adaptive.simulation.sampling import build_client_sampling
-from tff_adaptive.simulation.sampling import build_poisson_client_sampling
-from tff_adaptive.simulation.sqlite_data import load_sqlite_clients
-from tff_adaptive.simulation.sqlite_writing import write_sqlite_clients
 from tff_adaptive.simulation.task import Protocol
 from tff_adaptive.simulation.task import Task
 from tff_adaptive.simulation.task_transforms import hold_out_clients
@@ -75,3 +57,30 @@ from tff_adaptive.simulation.training_loop import TrainingResult
 from tff_adaptive.simulation.weights_files import read_weights
 from tff_adaptive.simulation.weights_files import StoredWeights
 from tff_adaptive.simulation.weights_files import write_weights
+
+# These have moved to `tff_adaptive.data`, and can still be found here.
+_MOVED = frozenset(
+    {
+        'BatchPlan',
+        'ClientArrays',
+        'Cohort',
+        'LazyClientArrays',
+        'PackedClientArrays',
+        'build_client_sampling',
+        'check_clients',
+        'from_client_data',
+        'partition',
+        'random_streams',
+        'read_clients',
+        'read_examples',
+        'to_client_data',
+        'write_sqlite_clients',
+    }
+)
+
+if not TYPE_CHECKING:  # Checkers of types find each name in one place.
+
+  def __getattr__(name: str) -> Any:
+    if name in _MOVED:
+      return getattr(data, name)
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

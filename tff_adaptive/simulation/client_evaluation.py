@@ -31,15 +31,15 @@ import tensorflow_federated as tff
 from tff_adaptive.client_works import client_evaluation as computations
 from tff_adaptive.client_works import gradients
 from tff_adaptive.client_works import model_adapter
+from tff_adaptive.data import augmentation as augmentation_lib
+from tff_adaptive.data import batching
+from tff_adaptive.data import client_data
+from tff_adaptive.data import cohort as cohort_lib
+from tff_adaptive.data import random_streams
+from tff_adaptive.data import transforms
 from tff_adaptive.runtime import compiled
 from tff_adaptive.runtime import plans
-from tff_adaptive.simulation import augmentation as augmentation_lib
-from tff_adaptive.simulation import batching
-from tff_adaptive.simulation import client_data
-from tff_adaptive.simulation import client_data_transforms
 from tff_adaptive.simulation import client_metrics
-from tff_adaptive.simulation import cohort as cohort_lib
-from tff_adaptive.simulation import random_streams
 
 _DEFAULT_BATCH_SIZE = 256
 _DEFAULT_TRAIN_BATCH_SIZE = 20
@@ -173,7 +173,7 @@ def _sample(
 ) -> Sequence[str]:
   if num_clients is None:
     return client_ids
-  return client_data_transforms.sample_client_ids(
+  return transforms.sample_client_ids(
       client_ids, num_clients, random_streams.derived_seed(seed, _USE)
   )
 
@@ -305,7 +305,7 @@ def build_personalized_evaluation(
 
   Example:
 
-    >>> train, test = client_data_transforms.split_examples(
+    >>> train, test = transforms.split_examples(
     ...     digits.train_data, 0.2, seed=0)
     >>> evaluate = build_personalized_evaluation(
     ...     model, train, test, optimizers.build_delta_sgd())

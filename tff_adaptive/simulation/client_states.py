@@ -38,10 +38,10 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive import _compat
+from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.simulation import checkpoint_files
 from tff_adaptive.simulation import checkpoints as checkpoints_lib
 from tff_adaptive.simulation import client_store
-from tff_adaptive.simulation import cohort as cohort_lib
 
 CLIENT_WORK_KEY = 'client_work'
 CLIENT_STATES_KEY = 'client_states'

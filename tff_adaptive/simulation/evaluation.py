@@ -28,8 +28,8 @@ import tensorflow as tf
 from tensorflow.core.protobuf import rewriter_config_pb2
 import tensorflow_federated as tff
 
-from tff_adaptive import _errors
 from tff_adaptive.client_works import model_adapter
+from tff_adaptive.data import tf_errors
 
 _DEFAULT_BATCH_SIZE = 256
 _LOSS_KEY = 'loss'
@@ -180,8 +180,8 @@ def _errors_of_data():
   except tf.errors.InvalidArgumentError as error:
     raise ValueError(
         'An op of the evaluation does not take the examples: '
-        f'{_errors.graph_error_line(error)}; '
-        '`data_checks.check_central_examples` names the example.'
+        f'{tf_errors.graph_error_line(error)}; '
+        '`data.check_central_examples` names the example.'
     ) from error
 
 
@@ -261,7 +261,7 @@ def build_central_evaluation(
     ValueError: If `batch_size` is not positive, if the arrays differ in length,
       are empty, or are not named or typed as the model takes them. What is
       returned raises one if an op does not take the numbers, such as labels out
-      of range; `data_checks.check_central_examples` says which.
+      of range; `data.check_central_examples` says which.
 
   Example:
     >>> evaluate = build_central_evaluation(model, digits.central_test)

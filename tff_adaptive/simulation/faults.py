@@ -18,9 +18,9 @@ from typing import Any
 
 import attrs
 
+from tff_adaptive.data import cohort as cohort_lib
+from tff_adaptive.data import random_streams
 from tff_adaptive.simulation import callbacks
-from tff_adaptive.simulation import cohort as cohort_lib
-from tff_adaptive.simulation import random_streams
 
 NUM_DROPPED_OUT_KEY = 'clients/num_dropped_out'
 NUM_STRAGGLERS_KEY = 'clients/num_stragglers'

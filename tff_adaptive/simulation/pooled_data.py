@@ -24,11 +24,11 @@ import math
 import attrs
 import numpy as np
 
-from tff_adaptive.simulation import batching
-from tff_adaptive.simulation import client_data
-from tff_adaptive.simulation import cohort
-from tff_adaptive.simulation import feature_arrays
-from tff_adaptive.simulation import random_streams
+from tff_adaptive.data import batching
+from tff_adaptive.data import client_data
+from tff_adaptive.data import cohort
+from tff_adaptive.data import feature_arrays
+from tff_adaptive.data import random_streams
 from tff_adaptive.simulation import task as task_lib
 
 POOL_ID = 'pool'

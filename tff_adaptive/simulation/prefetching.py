@@ -18,7 +18,7 @@ from concurrent import futures
 import time
 from typing import Any, Optional
 
-from tff_adaptive.simulation import cohort as cohort_lib
+from tff_adaptive.data import cohort as cohort_lib
 
 
 class CohortPrefetcher:

@@ -22,9 +22,9 @@ from absl import logging
 import numpy as np
 
 from tff_adaptive.client_works import rejections
+from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.simulation import _log_files
 from tff_adaptive.simulation import client_states
-from tff_adaptive.simulation import cohort as cohort_lib
 from tff_adaptive.simulation import metrics_writers
 
 _REJECTIONS_KEY = 'rejections'

@@ -23,12 +23,12 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive.client_works import model_adapter
-from tff_adaptive.simulation import _validators
-from tff_adaptive.simulation import augmentation as augmentation_lib
-from tff_adaptive.simulation import batching
-from tff_adaptive.simulation import client_data
-from tff_adaptive.simulation import client_data_conversion
-from tff_adaptive.simulation import feature_arrays
+from tff_adaptive.data import augmentation as augmentation_lib
+from tff_adaptive.data import batching
+from tff_adaptive.data import client_data
+from tff_adaptive.data import feature_arrays
+from tff_adaptive.data import tff_client_data
+from tff_adaptive.data import validators
 
 _EVALUATION_BATCH_SIZE = 256
 _SHUFFLE_BUFFER = 10_000
@@ -117,7 +117,7 @@ class Task:
     protocol: The numbers of training.
     test_data: Clients to evaluate on, or None (the default).
     num_classes: Labels lie in [0, num_classes); None (the default) for tasks
-      without classes. What `data_checks.check_clients` takes.
+      without classes. What `data.check_clients` takes.
     representation_fn: Maps (trainable weights, batch), the weights a flat tuple
       in the model's order, to the representations of the batch's examples,
       [batch, ...]; what `client_works.build_moon` takes. None (the default)
@@ -138,24 +138,24 @@ class Task:
   Example: see `tasks.digits`.
   """
 
-  name: str = attrs.field(validator=_validators.instance_of(str))
+  name: str = attrs.field(validator=validators.instance_of(str))
   functional_model: Optional[tff.learning.models.FunctionalModel] = attrs.field(
       validator=_optional_functional_model
   )
   variable_model_fn: Callable[[], tff.learning.models.VariableModel] = (
-      attrs.field(validator=_validators.is_callable)
+      attrs.field(validator=validators.is_callable)
   )
   train_data: client_data.ClientArrays = attrs.field(
-      validator=_validators.instance_of(client_data.ClientArrays)
+      validator=validators.instance_of(client_data.ClientArrays)
   )
   central_test: feature_arrays.Examples = attrs.field(
       converter=_central_examples
   )
-  protocol: Protocol = attrs.field(validator=_validators.instance_of(Protocol))
+  protocol: Protocol = attrs.field(validator=validators.instance_of(Protocol))
   test_data: Optional[client_data.ClientArrays] = attrs.field(
       default=None,
       validator=attrs.validators.optional(
-          _validators.instance_of(client_data.ClientArrays)
+          validators.instance_of(client_data.ClientArrays)
       ),
   )
   num_classes: Optional[int] = attrs.field(
@@ -164,7 +164,7 @@ class Task:
   )
   representation_fn: Optional[model_adapter.RepresentationFn] = attrs.field(
       default=None,
-      validator=attrs.validators.optional(_validators.is_callable),
+      validator=attrs.validators.optional(validators.is_callable),
   )
   validation: Optional[feature_arrays.Examples] = attrs.field(
       default=None, converter=_validation_examples
@@ -172,7 +172,7 @@ class Task:
   augmentation: Optional[augmentation_lib.Augmentation] = attrs.field(
       default=None,
       validator=attrs.validators.optional(
-          _validators.instance_of(augmentation_lib.Augmentation)
+          validators.instance_of(augmentation_lib.Augmentation)
       ),
   )
 
@@ -212,7 +212,7 @@ class Task:
         TFF's baselines do not allow.
     """
     datasets = tff.simulation.baselines.BaselineTaskDatasets(
-        train_data=client_data_conversion.to_client_data(self.train_data),
+        train_data=tff_client_data.to_client_data(self.train_data),
         test_data=tf.data.Dataset.from_tensor_slices(self.central_test),
         train_preprocess_fn=_preprocess_fn(self.protocol, self.augmentation),
         eval_preprocess_fn=lambda data: data.batch(_EVALUATION_BATCH_SIZE),

@@ -17,8 +17,8 @@ from typing import Optional
 
 import attrs
 
-from tff_adaptive.simulation import client_data
-from tff_adaptive.simulation import client_data_transforms as transforms
+from tff_adaptive.data import client_data
+from tff_adaptive.data import transforms as transforms
 from tff_adaptive.simulation import task as task_lib
 
 

@@ -70,6 +70,14 @@ class _Source(NamedTuple):
   def docstring(self) -> str:
     return ast.get_docstring(self.tree) or ''
 
+  def statements(self) -> Iterator[ast.stmt]:
+    """Yields what a checker of types sees at the top level."""
+    for node in self.tree.body:
+      if isinstance(node, ast.If) and ast.unparse(node.test) == 'TYPE_CHECKING':
+        yield from node.body
+      else:
+        yield node
+
 
 @functools.lru_cache(maxsize=None)
 def find_modules(root: pathlib.Path = _ROOT) -> tuple[PublicModule, ...]:
@@ -159,7 +167,7 @@ def _read_module(root: pathlib.Path, name: str) -> PublicModule:
   source = _read(path)
   is_package = path.name == '__init__.py'
   names = {}
-  for node in source.tree.body:
+  for node in source.statements():
     for public in _bound_names(node, is_package):
       if not _is_private(public):
         definition = _resolve(root, name, public)
@@ -191,11 +199,13 @@ def _resolve(
   if path is None:
     return None
   source = _read(path)
-  for node in source.tree.body:
+  for node in source.statements():
     if name not in _bound_names(node, with_imports=True):
       continue
     if isinstance(node, ast.ImportFrom):
       imported = {a.asname or a.name: a.name for a in node.names}[name]
+      if _find_file(root, f'{node.module}.{imported}') is not None:
+        return None  # A module, which has a page of its own.
       return _resolve(root, node.module or '', imported)
     return Definition(f'{module}.{name}', _summarize(node, source))
   return None

@@ -28,8 +28,8 @@ from tests.tasks.text_classification import text_testing
 from tff_adaptive import algorithms
 from tff_adaptive import optimizers
 from tff_adaptive import runtime
-from tff_adaptive.simulation import data_checks
-from tff_adaptive.simulation import partition
+from tff_adaptive.data import checks
+from tff_adaptive.data import partition
 from tff_adaptive.simulation import task
 
 _NEWS = {
@@ -111,10 +111,8 @@ class AGNewsTasksTest(parameterized.TestCase):
 
   def test_data_are_good_and_unknown_clients_are_named(self):
     source = self.default.train_data
-    self.assertEmpty(
-        data_checks.check_clients(source, num_classes=4).bad_clients
-    )
-    data_checks.check_central_examples(self.default.central_test, num_classes=4)
+    self.assertEmpty(checks.check_clients(source, num_classes=4).bad_clients)
+    checks.check_central_examples(self.default.central_test, num_classes=4)
     with self.assertRaisesRegex(KeyError, "no client 'nobody' among 50"):
       source.examples('nobody')
 

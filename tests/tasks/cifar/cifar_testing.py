@@ -18,7 +18,7 @@ import numpy as np
 from tff_adaptive import algorithms
 from tff_adaptive import optimizers
 from tff_adaptive import runtime
-from tff_adaptive.simulation import cohort as cohort_lib
+from tff_adaptive.data import cohort as cohort_lib
 
 
 def arrays(num_train, num_test, num_classes):

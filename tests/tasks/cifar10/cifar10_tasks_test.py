@@ -27,9 +27,9 @@ from tasks.cifar10 import cifar10_preprocessing
 from tasks.cifar10 import cifar10_tasks
 from tests.tasks import data_testing
 from tests.tasks.cifar import cifar_testing
-from tff_adaptive.simulation import client_data
-from tff_adaptive.simulation import data_checks
-from tff_adaptive.simulation import partition
+from tff_adaptive.data import checks
+from tff_adaptive.data import client_data
+from tff_adaptive.data import partition
 from tff_adaptive.simulation import task
 from tff_adaptive.simulation import task_transforms
 
@@ -115,7 +115,7 @@ class Cifar10TasksTest(parameterized.TestCase):
         (self.arrays['x_test'] / 255 - mean) / deviation,
         atol=1e-5,
     )
-    data_checks.check_central_examples(self.simple.central_test, num_classes=10)
+    checks.check_central_examples(self.simple.central_test, num_classes=10)
 
   def test_one_round_trains_on_augmented_images(self):
     small = self._create(

@@ -25,10 +25,10 @@ import pytest
 from tasks.cifar100 import cifar100_preprocessing
 from tasks.cifar100 import cifar100_tasks
 from tests.tasks.cifar import cifar_testing
-from tff_adaptive.simulation import client_data
-from tff_adaptive.simulation import data_checks
-from tff_adaptive.simulation import partition
-from tff_adaptive.simulation import sqlite_writing
+from tff_adaptive.data import checks
+from tff_adaptive.data import client_data
+from tff_adaptive.data import partition
+from tff_adaptive.data import sqlite
 from tff_adaptive.simulation import task
 
 _SMALL = task.Protocol(4, 1, clients_per_round=2, total_rounds=1)
@@ -46,7 +46,7 @@ def _write_sqlite(data_dir):
       )
       for split, names in (('train', '0123'), ('test', '01'))
   }
-  sqlite_writing.write_sqlite_clients(path, splits)
+  sqlite.write_sqlite_clients(path, splits)
   return path, example
 
 
@@ -88,7 +88,7 @@ class Cifar100TasksTest(parameterized.TestCase):
       np.testing.assert_array_equal(source.rows(client_id), rows)
     self.assertEqual(cifar100.num_classes, 100)
     self.assertEqual(cifar100.central_test['x'].shape, (20, 24, 24, 3))
-    data_checks.check_central_examples(cifar100.central_test, num_classes=100)
+    checks.check_central_examples(cifar100.central_test, num_classes=100)
 
   def test_defaults_are_those_of_the_experiments(self):
     # The file has 400 images.

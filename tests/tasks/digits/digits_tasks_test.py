@@ -23,8 +23,8 @@ import tensorflow_federated as tff
 
 from tasks.digits import digits_preprocessing
 from tasks.digits import digits_tasks
-from tff_adaptive.simulation import client_data
-from tff_adaptive.simulation import data_checks
+from tff_adaptive.data import checks
+from tff_adaptive.data import client_data
 from tff_adaptive.simulation import task
 
 
@@ -57,11 +57,11 @@ class DigitsTasksTest(parameterized.TestCase):
 
   def test_data_are_good(self):
     digits = _create()
-    checked = data_checks.check_clients(
+    checked = checks.check_clients(
         digits.train_data, num_classes=digits.num_classes
     )
     self.assertEmpty(checked.bad_clients)
-    data_checks.check_central_examples(
+    checks.check_central_examples(
         digits.central_test, num_classes=digits.num_classes
     )
 

@@ -27,8 +27,8 @@ import tensorflow_federated as tff
 from tasks.emnist import emnist_preprocessing
 from tests.tasks import data_testing
 from tests.tasks.emnist import emnist_testing
-from tff_adaptive.simulation import client_data
-from tff_adaptive.simulation import client_data_conversion
+from tff_adaptive.data import client_data
+from tff_adaptive.data import tff_client_data
 
 _BASELINES = tff.simulation.baselines
 # A client in one batch: TFF's order of batches is not deterministic.
@@ -210,7 +210,7 @@ class EmnistPreprocessingTest(parameterized.TestCase):
     for source in (
         clients,
         packed,
-        client_data_conversion.to_client_data(packed),
+        tff_client_data.to_client_data(packed),
         self.data_dir / 'own.npz',
     ):
       data = emnist_preprocessing.read_emnist(source, central, clients)

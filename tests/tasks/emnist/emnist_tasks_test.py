@@ -27,9 +27,9 @@ from tests.tasks.emnist import emnist_testing
 from tff_adaptive import algorithms
 from tff_adaptive import optimizers
 from tff_adaptive import runtime
-from tff_adaptive.simulation import client_data
-from tff_adaptive.simulation import cohort as cohort_lib
-from tff_adaptive.simulation import data_checks
+from tff_adaptive.data import checks
+from tff_adaptive.data import client_data
+from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.simulation import task
 
 _SMALL = task.Protocol(2, 1, clients_per_round=2, total_rounds=3)
@@ -62,7 +62,7 @@ class EmnistTasksTest(parameterized.TestCase):
     self.assertEqual(cr.train_data.total_examples, 8)
     self.assertEqual(cr.central_test['x'].shape, (4, 28, 28, 1))
     self.assertTrue(callable(cr.representation_fn))
-    data_checks.check_clients(cr.train_data, num_classes=cr.num_classes)
+    checks.check_clients(cr.train_data, num_classes=cr.num_classes)
 
   def test_autoencoder(self):
     ae = self.ae
@@ -75,7 +75,7 @@ class EmnistTasksTest(parameterized.TestCase):
     self.assertTrue(
         np.shares_memory(ae.train_data.values['x'], ae.train_data.values['y'])
     )
-    data_checks.check_clients(ae.train_data, num_classes=ae.num_classes)
+    checks.check_clients(ae.train_data, num_classes=ae.num_classes)
 
   def test_digits_alone(self):
     cr = self._create_cr(only_digits=True)

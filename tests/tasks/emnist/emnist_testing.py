@@ -17,8 +17,8 @@ import pathlib
 
 import numpy as np
 
-from tff_adaptive.simulation import client_data
-from tff_adaptive.simulation import sqlite_writing
+from tff_adaptive.data import client_data
+from tff_adaptive.data import sqlite
 
 TRAIN_SIZES = {'f0001_41': 5, 'f0000_14': 3}
 
@@ -55,7 +55,7 @@ def write(data_dir):
   """Writes `splits` where they are looked for, and returns the file."""
   path = pathlib.Path(data_dir) / 'tff' / 'emnist_all.sqlite'
   path.parent.mkdir(parents=True)
-  sqlite_writing.write_sqlite_clients(
+  sqlite.write_sqlite_clients(
       path,
       {
           split: client_data.PackedClientArrays.from_clients(members)

@@ -22,7 +22,7 @@ import numpy as np
 
 from tasks.fashion_mnist import fashion_mnist_tasks
 from tasks.mnist import mnist_tasks
-from tff_adaptive.simulation import data_checks
+from tff_adaptive.data import checks
 from tff_adaptive.simulation import task
 
 
@@ -87,7 +87,7 @@ class FashionMnistTasksTest(parameterized.TestCase):
 
   def test_data_are_good(self):
     fashion = self._create()
-    checked = data_checks.check_clients(
+    checked = checks.check_clients(
         fashion.train_data, num_classes=fashion.num_classes
     )
     self.assertEmpty(checked.bad_clients)

@@ -23,8 +23,8 @@ import pytest
 import tensorflow_federated as tff
 
 from tasks.mnist import mnist_tasks
-from tff_adaptive.simulation import data_checks
-from tff_adaptive.simulation import partition
+from tff_adaptive.data import checks
+from tff_adaptive.data import partition
 from tff_adaptive.simulation import task
 
 
@@ -109,11 +109,11 @@ class MnistTasksTest(parameterized.TestCase):
 
   def test_data_are_good(self):
     mnist = self._create()
-    checked = data_checks.check_clients(
+    checked = checks.check_clients(
         mnist.train_data, num_classes=mnist.num_classes
     )
     self.assertEmpty(checked.bad_clients)
-    data_checks.check_central_examples(
+    checks.check_central_examples(
         mnist.central_test, num_classes=mnist.num_classes
     )
 

@@ -23,7 +23,7 @@ from tasks.shakespeare import shakespeare_preprocessing
 from tests.tasks import baseline_testing
 from tests.tasks import data_testing
 from tests.tasks import sqlite_testing
-from tff_adaptive.simulation import client_data
+from tff_adaptive.data import client_data
 
 # Around the length of one row, of two, unknown characters, and nothing.
 _SNIPPETS = [

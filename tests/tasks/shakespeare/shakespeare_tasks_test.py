@@ -26,8 +26,8 @@ from tasks.shakespeare import shakespeare_tasks
 from tests.tasks import data_testing
 from tff_adaptive import algorithms
 from tff_adaptive import runtime
-from tff_adaptive.simulation import cohort
-from tff_adaptive.simulation import data_checks
+from tff_adaptive.data import checks
+from tff_adaptive.data import cohort
 from tff_adaptive.simulation import task
 
 _PROTOCOL = task.Protocol(2, 1, clients_per_round=2, total_rounds=3)
@@ -78,8 +78,8 @@ class ShakespeareTasksTest(parameterized.TestCase):
 
   def test_data_are_good(self):
     small = _small_task()
-    data_checks.check_clients(small.train_data, num_classes=small.num_classes)
-    data_checks.check_central_examples(
+    checks.check_clients(small.train_data, num_classes=small.num_classes)
+    checks.check_central_examples(
         small.central_test, num_classes=small.num_classes
     )
 

@@ -26,7 +26,7 @@ from tasks.stackoverflow import stackoverflow_files
 from tests.tasks import data_testing
 from tests.tasks import sqlite_testing
 from tests.tasks.stackoverflow import stackoverflow_testing
-from tff_adaptive.simulation import client_data
+from tff_adaptive.data import client_data
 
 _SPEC = {'tokens': tf.TensorSpec([], tf.string)}
 

@@ -24,8 +24,8 @@ from tasks import stackoverflow
 from tasks.stackoverflow import tag_prediction_tasks
 from tests.tasks import sqlite_testing
 from tests.tasks.stackoverflow import stackoverflow_testing
-from tff_adaptive.simulation import client_data
-from tff_adaptive.simulation import cohort
+from tff_adaptive.data import client_data
+from tff_adaptive.data import cohort
 
 _NUM_TRAIN, _NUM_OTHERS = 300_000, 2_000
 _EXAMPLES_PER_CLIENT = 3

@@ -31,9 +31,9 @@ from tests.tasks import sqlite_testing
 from tests.tasks.stackoverflow import stackoverflow_testing
 from tff_adaptive import algorithms
 from tff_adaptive import runtime
-from tff_adaptive.simulation import client_data
-from tff_adaptive.simulation import cohort
-from tff_adaptive.simulation import data_checks
+from tff_adaptive.data import checks
+from tff_adaptive.data import client_data
+from tff_adaptive.data import cohort
 from tff_adaptive.simulation import task
 
 _PROTOCOL = task.Protocol(2, 1, clients_per_round=2, total_rounds=3)
@@ -144,9 +144,9 @@ class StackOverflowTasksTest(parameterized.TestCase):
   def test_data_are_good(self, name, num_classes):
     made = self.made[name]
     self.assertEqual(made.num_classes, num_classes)
-    data_checks.check_clients(made.train_data, num_classes=num_classes)
+    checks.check_clients(made.train_data, num_classes=num_classes)
     for examples in (made.central_test, made.validation):
-      data_checks.check_central_examples(examples, num_classes=num_classes)
+      checks.check_central_examples(examples, num_classes=num_classes)
 
   @parameterized.named_parameters(
       ('words', 'nwp', dict(vocab_size=10), '`vocab_size` must lie between'),

@@ -23,8 +23,8 @@ from matplotlib import image
 import numpy as np
 
 from tff_adaptive.analysis import partition_plot
-from tff_adaptive.simulation import client_data
-from tff_adaptive.simulation import partition
+from tff_adaptive.data import client_data
+from tff_adaptive.data import partition
 
 
 def _examples(labels):

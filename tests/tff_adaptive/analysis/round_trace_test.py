@@ -28,6 +28,7 @@ from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import compiled_testing
 from tff_adaptive import algorithms
 from tff_adaptive import analysis
+from tff_adaptive import data
 from tff_adaptive import optimizers
 from tff_adaptive import simulation
 from tff_adaptive.runtime import compiled
@@ -40,7 +41,7 @@ _NUM_STEPS = [4, 6, 0, 2, 6]
 @functools.cache
 def _source():
   generator = np.random.default_rng(0)
-  return simulation.PackedClientArrays.from_clients(
+  return data.PackedClientArrays.from_clients(
       {
           name: {
               'x': generator.normal(size=[size, 5]).astype(np.float32),
@@ -52,8 +53,8 @@ def _source():
 
 
 def _cohort(round_num=0):
-  plan = simulation.BatchPlan(4, num_epochs=2)
-  return simulation.Cohort(_source(), _IDS, round_num, 1, plan)
+  plan = data.BatchPlan(4, num_epochs=2)
+  return data.Cohort(_source(), _IDS, round_num, 1, plan)
 
 
 @functools.cache

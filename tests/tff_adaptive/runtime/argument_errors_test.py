@@ -23,8 +23,8 @@ import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import compiled_testing
+from tff_adaptive import data
 from tff_adaptive import runtime
-from tff_adaptive import simulation
 
 _Dict = collections.OrderedDict
 
@@ -248,8 +248,8 @@ class ArgumentsTest(compiled_testing.TestCase):
       ),
   )
   def test_cohort_of_other_features(self, features, found):
-    source = simulation.PackedClientArrays.from_clients({'a': features})
-    cohort = simulation.Cohort(source, ['a'], 0, 1, simulation.BatchPlan(2))
+    source = data.PackedClientArrays.from_clients({'a': features})
+    cohort = data.Cohort(source, ['a'], 0, 1, data.BatchPlan(2))
     self._assert_refused(cohort, 'x=float32[?,5],y=int32[?]', found)
 
   def test_context_goes_on_after_an_error(self):

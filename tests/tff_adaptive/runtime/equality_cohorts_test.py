@@ -26,8 +26,8 @@ from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import equality_testing
 from tests.tff_adaptive.runtime import sequence_testing
 from tff_adaptive import algorithms
+from tff_adaptive import data
 from tff_adaptive import optimizers
-from tff_adaptive import simulation
 
 
 @functools.cache
@@ -43,12 +43,12 @@ class CohortsTest(equality_testing.TestCase):
   def test_a_client_that_occurs_twice_counts_twice(self):
     process = _process()
     state = process.initialize()
-    cohort = simulation.Cohort(
+    cohort = data.Cohort(
         equality_testing.source(),
         ['nine', 'one', 'nine'],
         round_num=0,
         seed=1,
-        plan=simulation.BatchPlan(4),
+        plan=data.BatchPlan(4),
     )
     expected = process.next(state, list(cohort))
     with equality_testing.compiled():
@@ -63,18 +63,16 @@ class CohortsTest(equality_testing.TestCase):
     process = _process()
     state = process.initialize()
     source = equality_testing.source()
-    lazy = simulation.LazyClientArrays(
+    lazy = data.LazyClientArrays(
         source.client_ids, source.examples, source.element_spec
     )
     for plan in (
-        simulation.BatchPlan(4),
-        simulation.BatchPlan(4, num_epochs=2),
-        simulation.BatchPlan(
-            3, num_epochs=2, shuffle=False, drop_remainder=True
-        ),
-        simulation.BatchPlan(100, max_examples=7),
+        data.BatchPlan(4),
+        data.BatchPlan(4, num_epochs=2),
+        data.BatchPlan(3, num_epochs=2, shuffle=False, drop_remainder=True),
+        data.BatchPlan(100, max_examples=7),
     ):
-      cohort = simulation.Cohort(source, equality_testing.ROUNDS[0], 3, 1, plan)
+      cohort = data.Cohort(source, equality_testing.ROUNDS[0], 3, 1, plan)
       batches = [cohort.batches(i) for i in range(len(cohort))]
       forms = {
           'cohort': cohort,
@@ -97,8 +95,8 @@ class CohortsTest(equality_testing.TestCase):
   def test_client_that_occurs_twice(self):
     process = _process()
     state = process.initialize()
-    source, plan = equality_testing.source(), simulation.BatchPlan(4)
-    cohort = simulation.Cohort(source, ['nine', 'one', 'nine'], 0, 1, plan)
+    source, plan = equality_testing.source(), data.BatchPlan(4)
+    cohort = data.Cohort(source, ['nine', 'one', 'nine'], 0, 1, plan)
     expected = process.next(state, list(cohort))
     with equality_testing.compiled():
       self.assert_same(expected, process.next(state, cohort), 1e-5)

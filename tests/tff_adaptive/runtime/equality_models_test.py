@@ -32,8 +32,8 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import data
 from tff_adaptive import runtime
-from tff_adaptive import simulation
 
 _ROOT = pathlib.Path(__file__).parents[3]
 _NUM_CLASSES = 5
@@ -147,7 +147,7 @@ def _build_process(name, kind):
 def _cohort(name, sizes, round_num=0):
   _, features = _MODELS[name]
   generator = np.random.default_rng(2)
-  source = simulation.PackedClientArrays.from_clients(
+  source = data.PackedClientArrays.from_clients(
       {
           str(place): collections.OrderedDict(
               x=features(generator, size),
@@ -156,12 +156,12 @@ def _cohort(name, sizes, round_num=0):
           for place, size in enumerate(sizes)
       }
   )
-  return simulation.Cohort(
+  return data.Cohort(
       source,
       source.client_ids,
       round_num,
       seed=1,
-      plan=simulation.BatchPlan(_BATCH_SIZE),
+      plan=data.BatchPlan(_BATCH_SIZE),
   )
 
 

@@ -30,8 +30,8 @@ from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import equality_testing
 from tff_adaptive import algorithms
 from tff_adaptive import client_works
+from tff_adaptive import data
 from tff_adaptive import optimizers
-from tff_adaptive import simulation
 from tff_adaptive.optimizers import schedules
 
 _UNIFORM = tff.learning.ClientWeighting.UNIFORM
@@ -205,8 +205,8 @@ class ProcessesTest(equality_testing.TestCase):
     # Batches of one row have no variance, which is what normalization divides
     # by; only what is well conditioned can be compared.
     source = equality_testing.source()
-    plan = simulation.BatchPlan(4, drop_remainder=True)
-    cohort = simulation.Cohort(source, ['nine', 'many'], 0, 1, plan)
+    plan = data.BatchPlan(4, drop_remainder=True)
+    cohort = data.Cohort(source, ['nine', 'many'], 0, 1, plan)
     self.assert_process_equals(process, [list(cohort)], [cohort], atol=1e-4)
 
   def test_personalization_with_batches_that_are_mappings(self):

@@ -25,8 +25,8 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
+from tff_adaptive import data
 from tff_adaptive import runtime
-from tff_adaptive import simulation
 
 # Clients of a batch and less, of several batches with a short last one, and
 # one without examples; two rounds of different size.
@@ -38,7 +38,7 @@ ROUNDS: tuple[tuple[str, ...], ...] = (
 
 
 @functools.cache
-def source() -> simulation.PackedClientArrays:
+def source() -> data.PackedClientArrays:
   """The clients; they share rows of one set of arrays."""
   generator = np.random.default_rng(0)
   num_rows = sum(_SIZES.values())
@@ -49,19 +49,19 @@ def source() -> simulation.PackedClientArrays:
   )
   rows = generator.permutation(num_rows)
   ends = np.cumsum(list(_SIZES.values()))
-  return simulation.PackedClientArrays.from_partition(
+  return data.PackedClientArrays.from_partition(
       values, dict(zip(_SIZES, np.split(rows, ends[:-1])))
   )
 
 
-def cohort(round_num: int = 0) -> simulation.Cohort:
+def cohort(round_num: int = 0) -> data.Cohort:
   """The clients of a round, in batches of 4."""
-  return simulation.Cohort(
+  return data.Cohort(
       source(),
       ROUNDS[round_num],
       round_num,
       seed=1,
-      plan=simulation.BatchPlan(4),
+      plan=data.BatchPlan(4),
   )
 
 

@@ -27,7 +27,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.tff_adaptive.runtime import compiled_testing
-from tff_adaptive import simulation
+from tff_adaptive import data
 
 _Dict = collections.OrderedDict
 
@@ -58,10 +58,10 @@ def _wide_process() -> Any:
   )
 
 
-def _wide_cohorts() -> Iterator[simulation.Cohort]:
+def _wide_cohorts() -> Iterator[data.Cohort]:
   """Each round other clients and another number of them."""
   generator = np.random.default_rng(0)
-  source = simulation.PackedClientArrays.from_clients(
+  source = data.PackedClientArrays.from_clients(
       {
           str(size): _Dict(
               x=np.ones([size, _NUM_WIDE], np.float32),
@@ -70,14 +70,14 @@ def _wide_cohorts() -> Iterator[simulation.Cohort]:
           for size in range(1, 60)
       }
   )
-  plan = simulation.BatchPlan(16)
+  plan = data.BatchPlan(16)
   for round_num in range(_WARM_UP + _NUM_ROUNDS):
     num_clients = generator.integers(1, 15)
     sizes = generator.integers(1, 60, size=num_clients)
     if round_num == 0:
       # The largest comes first: what the allocator takes for it, it keeps.
       sizes = np.full([15], 59)
-    yield simulation.Cohort(source, map(str, sizes), round_num, 1, plan)
+    yield data.Cohort(source, map(str, sizes), round_num, 1, plan)
 
 
 class _MallocInfo(ctypes.Structure):

@@ -25,8 +25,8 @@ import tensorflow_federated as tff
 
 from tests.tff_adaptive.runtime import worker_testing
 from tff_adaptive import _compat
+from tff_adaptive import data
 from tff_adaptive import runtime
-from tff_adaptive import simulation
 from tff_adaptive.runtime import native
 
 
@@ -52,12 +52,10 @@ class NativeTest(tf.test.TestCase, parameterized.TestCase):
         runtime.create_native_context()
 
   def test_takes_cohorts_in_any_position(self):
-    source = simulation.PackedClientArrays.from_clients(
+    source = data.PackedClientArrays.from_clients(
         {name: {'x': np.float32([size])} for name, size in (('a', 1), ('b', 2))}
     )
-    cohort = simulation.Cohort(
-        source, ['a', 'b'], 0, 1, simulation.BatchPlan(1)
-    )
+    cohort = data.Cohort(source, ['a', 'b'], 0, 1, data.BatchPlan(1))
 
     @tff.tensorflow.computation(
         tff.SequenceType(_compat.tensorflow_to_type(cohort[0].element_spec))

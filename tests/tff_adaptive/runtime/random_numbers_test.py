@@ -24,19 +24,19 @@ import tensorflow_federated as tff
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import compiled_testing
 from tests.tff_adaptive.runtime import dropout_testing
+from tff_adaptive import data
 from tff_adaptive import runtime
-from tff_adaptive import simulation
 
 
 def _cohort_of_ones(
     seed: int, round_num: int, client_ids: str, num_steps: int = 2
-) -> simulation.Cohort:
+) -> data.Cohort:
   """Clients of one example a batch; a letter is an id."""
-  source = simulation.PackedClientArrays.from_clients(
+  source = data.PackedClientArrays.from_clients(
       {client_id: dropout_testing.ones(num_steps) for client_id in 'abcd'}
   )
-  plan = simulation.BatchPlan(1, shuffle=False)
-  return simulation.Cohort(source, client_ids, round_num, seed, plan)
+  plan = data.BatchPlan(1, shuffle=False)
+  return data.Cohort(source, client_ids, round_num, seed, plan)
 
 
 def _build_noise() -> tff.framework.ConcreteComputation:

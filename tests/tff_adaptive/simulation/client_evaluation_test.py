@@ -25,11 +25,11 @@ import tensorflow_federated as tff
 
 from tff_adaptive import optimizers
 from tff_adaptive.client_works import gradients
-from tff_adaptive.simulation import batching
-from tff_adaptive.simulation import client_data
+from tff_adaptive.data import batching
+from tff_adaptive.data import client_data
+from tff_adaptive.data import cohort
+from tff_adaptive.data import random_streams
 from tff_adaptive.simulation import client_evaluation
-from tff_adaptive.simulation import cohort
-from tff_adaptive.simulation import random_streams
 
 _SPEC = collections.OrderedDict(
     x=tf.TensorSpec([None, 4], tf.float32), y=tf.TensorSpec([None], tf.int32)

@@ -20,10 +20,10 @@ from absl.testing import parameterized
 import numpy as np
 
 from tests.tff_adaptive.simulation import task_testing
-from tff_adaptive.simulation import batching
+from tff_adaptive.data import batching
+from tff_adaptive.data import client_data
+from tff_adaptive.data import cohort
 from tff_adaptive.simulation import callbacks
-from tff_adaptive.simulation import client_data
-from tff_adaptive.simulation import cohort
 from tff_adaptive.simulation import faults
 
 # Of 4, 0, 1, 2 and 10 batches in two epochs.

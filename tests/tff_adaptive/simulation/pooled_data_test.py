@@ -21,8 +21,8 @@ import attrs
 import numpy as np
 
 from tests.tff_adaptive.simulation import task_testing
-from tff_adaptive.simulation import augmentation
-from tff_adaptive.simulation import client_data
+from tff_adaptive.data import augmentation
+from tff_adaptive.data import client_data
 from tff_adaptive.simulation import pooled_data
 
 _SIZES = (5, 0, 3, 1)

@@ -17,9 +17,9 @@ import threading
 from absl.testing import absltest
 import numpy as np
 
-from tff_adaptive.simulation import batching
-from tff_adaptive.simulation import client_data
-from tff_adaptive.simulation import cohort
+from tff_adaptive.data import batching
+from tff_adaptive.data import client_data
+from tff_adaptive.data import cohort
 from tff_adaptive.simulation import prefetching
 
 

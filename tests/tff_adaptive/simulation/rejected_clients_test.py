@@ -23,8 +23,8 @@ from absl.testing import parameterized
 import numpy as np
 
 from tests.tff_adaptive.simulation import task_testing
-from tff_adaptive.simulation import batching
-from tff_adaptive.simulation import cohort
+from tff_adaptive.data import batching
+from tff_adaptive.data import cohort
 from tff_adaptive.simulation import rejected_clients
 
 _ANN = ('ann', 'not_finite')

@@ -22,9 +22,9 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.tff_adaptive.simulation import task_testing
-from tff_adaptive.simulation import augmentation
-from tff_adaptive.simulation import batching
-from tff_adaptive.simulation import client_data
+from tff_adaptive.data import augmentation
+from tff_adaptive.data import batching
+from tff_adaptive.data import client_data
 from tff_adaptive.simulation import task
 
 

@@ -21,7 +21,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive.simulation import client_data
+from tff_adaptive.data import client_data
 from tff_adaptive.simulation import task
 
 INPUT_SPEC = collections.OrderedDict(

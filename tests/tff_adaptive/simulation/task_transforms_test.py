@@ -17,7 +17,7 @@ import attrs
 import numpy as np
 
 from tests.tff_adaptive.simulation import task_testing
-from tff_adaptive.simulation import augmentation
+from tff_adaptive.data import augmentation
 from tff_adaptive.simulation import task_transforms
 
 

@@ -26,10 +26,10 @@ import numpy as np
 import tensorflow as tf
 
 from tff_adaptive import _compat
+from tff_adaptive.data import client_data
+from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.runtime import client_tensors
 from tff_adaptive.runtime import materialization
-from tff_adaptive.simulation import client_data
-from tff_adaptive.simulation import cohort as cohort_lib
 
 
 class CohortChunk(NamedTuple):

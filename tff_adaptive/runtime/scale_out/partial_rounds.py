@@ -22,6 +22,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 from tensorflow_federated.proto.v0 import computation_pb2
 
+from tff_adaptive.data import client_data
 from tff_adaptive.runtime import chunks
 from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import map_reduce_forms
@@ -31,7 +32,6 @@ from tff_adaptive.runtime import server_parts
 from tff_adaptive.runtime import values
 from tff_adaptive.runtime.scale_out import chunk_messages
 from tff_adaptive.runtime.scale_out import type_messages
-from tff_adaptive.simulation import client_data
 
 _PARTS = ('zero', 'accumulate')
 

@@ -23,6 +23,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive import _compat
+from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.runtime import client_tensors
 from tff_adaptive.runtime import conversion
 from tff_adaptive.runtime import graph_functions
@@ -37,7 +38,6 @@ from tff_adaptive.runtime.scale_out import chunk_messages
 from tff_adaptive.runtime.scale_out import partial_rounds
 from tff_adaptive.runtime.scale_out import round_costs
 from tff_adaptive.runtime.scale_out import worker_pools
-from tff_adaptive.simulation import cohort as cohort_lib
 
 
 class ScaledRound:

@@ -23,11 +23,11 @@ import numpy as np
 import ray
 from ray.util import scheduling_strategies
 
+from tff_adaptive.data import client_data
 from tff_adaptive.runtime.scale_out import chunk_messages
 from tff_adaptive.runtime.scale_out import clusters
 from tff_adaptive.runtime.scale_out import sharing
 from tff_adaptive.runtime.scale_out import workers
-from tff_adaptive.simulation import client_data
 
 # How much the newest round counts for what is thought of a worker's speed.
 _SPEED_SMOOTHING = 0.5

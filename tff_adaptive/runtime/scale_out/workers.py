@@ -23,10 +23,10 @@ import numpy as np
 import ray
 import tensorflow as tf
 
+from tff_adaptive.data import client_data
 from tff_adaptive.runtime import materialization
 from tff_adaptive.runtime.scale_out import chunk_messages
 from tff_adaptive.runtime.scale_out import partial_rounds
-from tff_adaptive.simulation import client_data
 
 
 class WorkerSettings(NamedTuple):

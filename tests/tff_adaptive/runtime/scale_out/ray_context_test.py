@@ -33,18 +33,18 @@ from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import compiled_testing
 from tests.tff_adaptive.runtime import equality_testing
 from tff_adaptive import algorithms
+from tff_adaptive import data
 from tff_adaptive import optimizers
 from tff_adaptive import runtime
-from tff_adaptive import simulation
 from tff_adaptive.runtime import scale_out
 
-_STEPS = simulation.BatchPlan(4, num_epochs=2)
+_STEPS = data.BatchPlan(4, num_epochs=2)
 
 
 def _cohorts(source=None, num_clients=5):
   ids = equality_testing.source().client_ids
   return [
-      simulation.Cohort(
+      data.Cohort(
           source or equality_testing.source(),
           [ids[(i + round_num) % len(ids)] for i in range(num_clients)],
           round_num,
@@ -198,9 +198,7 @@ class RayContextTest(compiled_testing.TestCase):
       reads.append(client_id)
       return arrays.examples(client_id)
 
-    lazy = simulation.LazyClientArrays(
-        arrays.client_ids, load, arrays.element_spec
-    )
+    lazy = data.LazyClientArrays(arrays.client_ids, load, arrays.element_spec)
     rounds = _cohorts(lazy)
     with self._installed():
       found = _train(compiled_testing.process(), rounds)
@@ -272,8 +270,8 @@ class RayContextTest(compiled_testing.TestCase):
         x=np.zeros([2, testing.NUM_FEATURES], np.float64),
         y=np.zeros([2], np.int32),
     )
-    source = simulation.PackedClientArrays.from_clients({'a': values})
-    cohort = simulation.Cohort(source, ['a'], 0, 1, _STEPS)
+    source = data.PackedClientArrays.from_clients({'a': values})
+    cohort = data.Cohort(source, ['a'], 0, 1, _STEPS)
     process = compiled_testing.process()
     with self._installed():
       state = process.initialize()
@@ -283,7 +281,7 @@ class RayContextTest(compiled_testing.TestCase):
   def test_what_cannot_be_sent_is_an_error(self):
     arrays = equality_testing.source()
     lock = threading.Lock()
-    lazy = simulation.LazyClientArrays(
+    lazy = data.LazyClientArrays(
         arrays.client_ids,
         lambda client_id: arrays.examples(client_id) if lock else None,
         arrays.element_spec,
@@ -301,7 +299,7 @@ class RayContextTest(compiled_testing.TestCase):
       _train(
           process,
           _cohorts(
-              simulation.PackedClientArrays(
+              data.PackedClientArrays(
                   equality_testing.source().values,
                   equality_testing.source().offsets,
                   equality_testing.source().client_ids,

@@ -1,0 +1,162 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of `batching`."""
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+
+from tff_adaptive.data import batching
+
+
+def _indices(plan, num_examples, seed=0):
+  batches = batching.batch_indices(
+      plan, num_examples, np.random.default_rng(seed)
+  )
+  return [batch.tolist() for batch in batches]
+
+
+class BatchingTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      dict(
+          testcase_name='short_last_batch_of_every_epoch_is_kept',
+          plan=batching.BatchPlan(2, num_epochs=2, shuffle=False),
+          num_examples=5,
+          expected=[[0, 1], [2, 3], [4], [0, 1], [2, 3], [4]],
+      ),
+      dict(
+          testcase_name='remainder_dropped',
+          plan=batching.BatchPlan(
+              2, num_epochs=2, shuffle=False, drop_remainder=True
+          ),
+          num_examples=5,
+          expected=[[0, 1], [2, 3], [0, 1], [2, 3]],
+      ),
+      dict(
+          testcase_name='remainder_dropped_of_a_small_client',
+          plan=batching.BatchPlan(8, shuffle=False, drop_remainder=True),
+          num_examples=5,
+          expected=[],
+      ),
+      dict(
+          testcase_name='first_examples_in_stored_order',
+          plan=batching.BatchPlan(2, max_examples=3, shuffle=False),
+          num_examples=100,
+          expected=[[0, 1], [2]],
+      ),
+      dict(
+          testcase_name='max_examples_larger_than_the_client',
+          plan=batching.BatchPlan(2, max_examples=30, shuffle=False),
+          num_examples=3,
+          expected=[[0, 1], [2]],
+      ),
+      dict(
+          testcase_name='batch_larger_than_the_client',
+          plan=batching.BatchPlan(64, shuffle=False),
+          num_examples=3,
+          expected=[[0, 1, 2]],
+      ),
+      dict(
+          testcase_name='empty_client',
+          plan=batching.BatchPlan(2, num_epochs=3),
+          num_examples=0,
+          expected=[],
+      ),
+  )
+  def test_batches(self, plan, num_examples, expected):
+    self.assertEqual(_indices(plan, num_examples), expected)
+    self.assertEqual(batching.num_steps(plan, num_examples), len(expected))
+
+  @parameterized.product(
+      num_examples=[1, 7, 20, 21],
+      batch_size=[1, 4, 7, 50],
+      num_epochs=[1, 3],
+      max_examples=[None, 5],
+      drop_remainder=[False, True],
+  )
+  def test_agrees_with_tf_data(
+      self, num_examples, batch_size, num_epochs, max_examples, drop_remainder
+  ):
+    plan = batching.BatchPlan(
+        batch_size, num_epochs, max_examples, False, drop_remainder
+    )
+    dataset = tf.data.Dataset.range(num_examples)
+    if max_examples is not None:
+      dataset = dataset.take(max_examples)
+    dataset = dataset.batch(batch_size, drop_remainder).repeat(num_epochs)
+    expected = [batch.tolist() for batch in dataset.as_numpy_iterator()]
+    self.assertEqual(_indices(plan, num_examples), expected)
+    self.assertEqual(batching.num_steps(plan, num_examples), len(expected))
+
+  @parameterized.parameters((23, None), (23, 10), (4, 10))
+  def test_every_epoch_holds_every_used_example_once(self, size, max_examples):
+    plan = batching.BatchPlan(5, num_epochs=4, max_examples=max_examples)
+    used = min(size, max_examples or size)
+    order = np.concatenate(_indices(plan, size)).reshape(4, used)
+    np.testing.assert_array_equal(np.sort(order), [np.arange(used)] * 4)
+
+  def test_every_epoch_is_shuffled_anew(self):
+    plan = batching.BatchPlan(20, num_epochs=3)
+    first, second, third = _indices(plan, 20)
+    self.assertNotEqual(first, second)
+    self.assertNotEqual(second, third)
+    self.assertNotEqual(first, sorted(first))
+
+  def test_all_orders_of_a_small_client_occur(self):
+    plan = batching.BatchPlan(3)
+    orders = {tuple(_indices(plan, 3, seed)[0]) for seed in range(60)}
+    self.assertLen(orders, 6)
+
+  def test_indices_are_int64(self):
+    for shuffle in (True, False):
+      plan = batching.BatchPlan(2, shuffle=shuffle)
+      batch = batching.batch_indices(plan, 3, np.random.default_rng(0))[0]
+      self.assertEqual(batch.dtype, np.int64)
+
+  def test_shuffling_without_generator_raises(self):
+    with self.assertRaisesRegex(ValueError, '`generator`'):
+      batching.batch_indices(batching.BatchPlan(2), 3)
+
+  def test_negative_number_of_examples_raises(self):
+    plan = batching.BatchPlan(2, shuffle=False)
+    with self.assertRaisesRegex(ValueError, '`num_examples`.* -1'):
+      batching.batch_indices(plan, -1)
+    with self.assertRaisesRegex(ValueError, '`num_examples`.* -1'):
+      batching.num_steps(plan, -1)
+
+  @parameterized.parameters('batch_size', 'num_epochs', 'max_examples')
+  def test_number_out_of_range_raises(self, name):
+    for value in (0, -3):
+      with self.assertRaisesRegex(ValueError, f'`{name}`.* {value}'):
+        batching.BatchPlan(**{'batch_size': 1, name: value})
+    for value in (2.0, '2', True):
+      with self.assertRaisesRegex(TypeError, f'`{name}`.*{value!r}'):
+        batching.BatchPlan(**{'batch_size': 1, name: value})
+
+  @parameterized.parameters('shuffle', 'drop_remainder')
+  def test_switch_of_another_type_raises(self, name):
+    with self.assertRaisesRegex(TypeError, f'`{name}`.*1'):
+      batching.BatchPlan(2, **{name: 1})
+
+  def test_plan_is_frozen_and_compares_by_value(self):
+    plan = batching.BatchPlan(2)
+    self.assertEqual(plan, batching.BatchPlan(2, num_epochs=1))
+    with self.assertRaises(AttributeError):
+      plan.batch_size = 3
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,300 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of `client_data`."""
+
+import collections
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+
+from tff_adaptive.data import client_data
+from tff_adaptive.data import partition
+
+_SPEC = collections.OrderedDict(
+    x=tf.TensorSpec([2], tf.float32), y=tf.TensorSpec([], tf.int32)
+)
+
+
+def _client(size, first=0.0):
+  x = first + np.arange(2 * size, dtype=np.float32).reshape([size, 2])
+  return collections.OrderedDict(x=x, y=np.arange(size, dtype=np.int32))
+
+
+def _clients():
+  return {'ann': _client(3), 'bob': _client(0), 'cid': _client(2, 100.0)}
+
+
+def _packed():
+  return client_data.PackedClientArrays.from_clients(_clients())
+
+
+def _partitioned():
+  values = collections.OrderedDict(
+      x=np.concatenate([_client(3)['x'], _client(2, 100.0)['x']])[::-1],
+      y=np.array([1, 0, 2, 1, 0], np.int32),
+  )
+  rows = {'ann': [4, 3, 2], 'bob': [], 'cid': [1, 0]}
+  return client_data.PackedClientArrays.from_partition(values, rows)
+
+
+def _lazy():
+  return client_data.LazyClientArrays(_clients(), _clients().get, _SPEC)
+
+
+_SOURCES = (
+    ('packed', _packed),
+    ('partitioned', _partitioned),
+    ('lazy', _lazy),
+)
+
+
+class ClientArraysTest(parameterized.TestCase):
+  """What every source has in common."""
+
+  @parameterized.named_parameters(*_SOURCES)
+  def test_examples_are_those_of_the_client(self, build):
+    source = build()
+    for client_id, expected in _clients().items():
+      examples = source.examples(client_id)
+      self.assertIsInstance(examples, collections.OrderedDict)
+      self.assertEqual(list(examples), ['x', 'y'])
+      for name in expected:
+        np.testing.assert_array_equal(examples[name], expected[name])
+        self.assertEqual(examples[name].dtype, expected[name].dtype)
+
+  @parameterized.named_parameters(*_SOURCES)
+  def test_ids_sizes_and_spec(self, build):
+    source = build()
+    self.assertEqual(source.client_ids, ('ann', 'bob', 'cid'))
+    self.assertEqual(
+        [source.num_examples(i) for i in source.client_ids], [3, 0, 2]
+    )
+    self.assertEqual(source.total_examples, 5)
+    self.assertEqual(source.element_spec, _SPEC)
+    self.assertEqual(source.position('cid'), 2)
+
+  @parameterized.named_parameters(*_SOURCES)
+  def test_take_returns_examples_by_position(self, build):
+    taken = build().take('cid', np.array([1, 1, 0]))
+    np.testing.assert_array_equal(taken['x'][:, 0], [102.0, 102.0, 100.0])
+    self.assertEqual(taken['y'].tolist(), [1, 1, 0])
+    self.assertEmpty(build().take('bob', np.array([], np.int64))['x'])
+
+  @parameterized.named_parameters(*_SOURCES)
+  def test_take_does_not_reach_into_the_next_client(self, build):
+    with self.assertRaises(IndexError):
+      build().take('ann', np.array([3]))
+
+  @parameterized.named_parameters(*_SOURCES)
+  def test_unknown_client_raises_naming_it_and_near_ids(self, build):
+    source = build()
+    for method in (source.examples, source.num_examples, source.position):
+      with self.assertRaisesRegex(KeyError, r"no client 'anne'.*\['ann'\]"):
+        method('anne')
+    with self.assertRaisesRegex(KeyError, 'no id is like it'):
+      source.examples('7')
+
+  @parameterized.named_parameters(
+      ('none', [], ValueError, 'name a client or more'),
+      ('twice', ['a', 'b', 'b'], ValueError, "'b' twice"),
+      ('integer', ['a', 1], TypeError, 'string, found 1'),
+  )
+  def test_bad_client_ids_raise(self, ids, error, message):
+    with self.assertRaisesRegex(error, message):
+      client_data.LazyClientArrays(ids, _clients().get, _SPEC)
+
+
+class PackedClientArraysTest(parameterized.TestCase):
+
+  def test_partition_with_replacement_shares_the_values(self):
+    values = {'x': np.arange(4.0)}
+    source = client_data.PackedClientArrays.from_partition(
+        values, {'a': np.array([3, 3, 0]), 'b': np.array([3])}
+    )
+    self.assertEqual(source.examples('a')['x'].tolist(), [3.0, 3.0, 0.0])
+    self.assertEqual(source.total_examples, 4)
+    self.assertTrue(np.shares_memory(source.values['x'], values['x']))
+    self.assertEqual(source.offsets.tolist(), [0, 3, 4])
+    self.assertEqual(source.indices.tolist(), [3, 3, 0, 3])
+    self.assertEqual(source.rows('b').tolist(), [3])
+
+  def test_takes_what_partition_returns(self):
+    labels = np.repeat(np.arange(3), 10)
+    parts = partition.dirichlet_per_client(labels, 4, 0.1, seed=1)
+    source = client_data.PackedClientArrays.from_partition({'y': labels}, parts)
+    self.assertEqual(source.client_ids, tuple(parts))
+    for client_id, rows in parts.items():
+      np.testing.assert_array_equal(
+          source.examples(client_id)['y'], labels[rows]
+      )
+
+  def test_examples_of_contiguous_clients_are_read_only_views(self):
+    source = _packed()
+    examples = source.examples('cid')
+    self.assertTrue(np.shares_memory(examples['x'], source.values['x']))
+    with self.assertRaises(ValueError):
+      examples['x'][0] = 0.0
+    self.assertEqual(source.rows('cid').tolist(), [3, 4])
+    self.assertIsNone(source.indices)
+
+  def test_features_of_any_name_and_rank(self):
+    source = client_data.PackedClientArrays.from_clients(
+        {'a': {'tokens': np.ones([2, 7], np.int64), 'text': [b'u', b'v']}}
+    )
+    self.assertEqual(source.element_spec['tokens'].shape.as_list(), [7])
+    self.assertEqual(source.element_spec['text'].dtype, tf.string)
+
+  def test_order_of_features_is_that_of_the_first_client(self):
+    source = client_data.PackedClientArrays.from_clients(
+        {
+            'a': collections.OrderedDict(y=np.zeros([1]), x=np.ones([1])),
+            'b': collections.OrderedDict(
+                x=np.full([1], 2.0), y=np.full([1], 3.0)
+            ),
+        }
+    )
+    self.assertEqual(list(source.element_spec), ['y', 'x'])
+    self.assertEqual(source.examples('b')['x'].tolist(), [2.0])
+
+  @parameterized.named_parameters(
+      ('length', [0, 2], None, ValueError, 'must have 3 entries for 2 clients'),
+      ('begin', [1, 2, 4], None, ValueError, 'from 0 to 4, found 1 to 4'),
+      ('end', [0, 2, 3], None, ValueError, 'from 0 to 4, found 0 to 3'),
+      ('order', [0, 5, 4], None, ValueError, 'found 5 before 4 at client 1'),
+      ('matrix', [[0, 2, 4]], None, ValueError, r'`offsets`.*shape \(1, 3\)'),
+      ('float', [0.0, 2.0, 4.0], None, TypeError, '`offsets`.*float64'),
+      ('index', [0, 1, 2], [0, 4], ValueError, r'\[0, 4\), found 0 to 4'),
+      ('negative', [0, 1, 2], [0, -1], ValueError, 'found -1 to 0'),
+      ('indices', [0, 1, 2], [0.0, 1.0], TypeError, '`indices`.*float64'),
+      ('few_indices', [0, 1, 2], [0], ValueError, 'from 0 to 1'),
+  )
+  def test_bad_layout_raises(self, offsets, indices, error, message):
+    with self.assertRaisesRegex(error, message):
+      client_data.PackedClientArrays(
+          {'x': np.zeros([4])}, offsets, ['a', 'b'], indices=indices
+      )
+
+  @parameterized.named_parameters(
+      ('no_client', {}, 'at least one client'),
+      ('lengths', {'a': {'x': [1], 'y': [1, 2]}}, "Client 'a'.*equally many"),
+      (
+          'type',
+          {'a': {'x': [1]}, 'b': {'x': [1.0]}},
+          "Client 'b' has feature 'x'.*float64",
+      ),
+      (
+          'shape',
+          {'a': {'x': np.ones([1, 2])}, 'b': {'x': np.ones([1, 3])}},
+          r"Client 'b' has feature 'x'.*\(3,\)",
+      ),
+      ('names', {'a': {'x': [1]}, 'b': {'z': [1]}}, "'b' has the features"),
+  )
+  def test_from_clients_bad_clients_raise(self, clients, message):
+    with self.assertRaisesRegex(ValueError, message):
+      client_data.PackedClientArrays.from_clients(clients)
+
+  def test_from_partition_bad_rows_raise(self):
+    values = {'x': np.zeros([4])}
+    with self.assertRaisesRegex(TypeError, "client_indices.'b'.*float64"):
+      client_data.PackedClientArrays.from_partition(
+          values, {'a': [1], 'b': [0.5]}
+      )
+    with self.assertRaisesRegex(ValueError, r'\[0, 4\)'):
+      client_data.PackedClientArrays.from_partition(values, {'a': [4]})
+    with self.assertRaisesRegex(ValueError, 'a client or more'):
+      client_data.PackedClientArrays.from_partition(values, {})
+
+
+class LazyClientArraysTest(parameterized.TestCase):
+
+  def _source(self, cache_bytes, num_clients=4, **kwargs):
+    """Clients of 80 bytes each, and the list of those that were read."""
+    loaded = []
+
+    def load(client_id):
+      loaded.append(client_id)
+      return {'x': np.full([10], int(client_id), np.float64)}
+
+    source = client_data.LazyClientArrays(
+        [str(i) for i in range(num_clients)],
+        load,
+        {'x': tf.TensorSpec([], tf.float64)},
+        cache_bytes=cache_bytes,
+        **kwargs,
+    )
+    return source, loaded
+
+  def test_nothing_is_read_before_it_is_asked_for(self):
+    _, loaded = self._source(cache_bytes=1000)
+    self.assertEmpty(loaded)
+
+  def test_client_is_read_once_while_there_is_room(self):
+    source, loaded = self._source(cache_bytes=320)
+    for _ in range(3):
+      for client_id in source.client_ids:
+        self.assertEqual(source.examples(client_id)['x'][0], int(client_id))
+    self.assertEqual(loaded, ['0', '1', '2', '3'])
+    self.assertEqual(source.cached_bytes, 320)
+
+  def test_client_not_used_for_longest_is_dropped(self):
+    source, loaded = self._source(cache_bytes=160)
+    for client_id in ['0', '1', '0', '2', '0', '1']:
+      source.examples(client_id)
+    # '1' made room for '2', and was read again.
+    self.assertEqual(loaded, ['0', '1', '2', '1'])
+
+  def test_memory_is_bounded_over_many_rounds(self):
+    source, _ = self._source(cache_bytes=200, num_clients=50)
+    for i in range(500):
+      source.examples(str(i % 50))
+      self.assertLessEqual(source.cached_bytes, 200)
+
+  @parameterized.parameters(0, 79)
+  def test_client_larger_than_the_room_is_read_each_time(self, cache_bytes):
+    source, loaded = self._source(cache_bytes)
+    source.examples('0')
+    source.examples('0')
+    self.assertEqual(loaded, ['0', '0'])
+    self.assertEqual(source.cached_bytes, 0)
+
+  def test_sizes_are_known_after_the_first_reading(self):
+    source, loaded = self._source(cache_bytes=0)
+    self.assertEqual(source.total_examples, 40)
+    self.assertEqual(source.total_examples, 40)
+    self.assertLen(loaded, 4)
+
+  def test_given_sizes_save_reading(self):
+    source, loaded = self._source(
+        cache_bytes=0, client_sizes={str(i): 10 for i in range(4)}
+    )
+    self.assertEqual(source.total_examples, 40)
+    self.assertEmpty(loaded)
+
+  def test_client_that_does_not_match_raises_naming_it(self):
+    spec = {'x': tf.TensorSpec([], tf.float32)}
+    source = client_data.LazyClientArrays(
+        ['a'], lambda _: {'x': np.zeros([2])}, spec
+    )
+    with self.assertRaisesRegex(ValueError, "Client 'a'.*float64.*float32"):
+      source.examples('a')
+
+  def test_negative_room_raises(self):
+    with self.assertRaisesRegex(ValueError, '`cache_bytes`.* -1'):
+      self._source(cache_bytes=-1)
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,263 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of `cohort`."""
+
+import collections
+from collections.abc import Sequence
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import attrs
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive import _compat
+from tff_adaptive.data import augmentation
+from tff_adaptive.data import batching
+from tff_adaptive.data import client_data
+from tff_adaptive.data import cohort
+
+_PLAN = batching.BatchPlan(2, num_epochs=2)
+_IN_ORDER = batching.BatchPlan(2, shuffle=False)
+
+
+def _examples(values):
+  values = np.array(values, np.float32)
+  return {'x': values, 'y': values.astype(np.int32)}
+
+
+def _source():
+  return client_data.PackedClientArrays.from_clients(
+      {
+          'ann': _examples([1, 2, 3]),
+          'bob': _examples([]),
+          'cid': _examples([10, 20, 30, 40, 50, 60]),
+      }
+  )
+
+
+def _shift(examples, generator):
+  # What an example gets depends on how many there are.
+  shifts = generator.permutation(len(examples['x'])).astype(np.float32)
+  return {'x': examples['x'] + shifts, 'y': examples['y']}
+
+
+_SHIFT = augmentation.Augmentation(_shift, _source().element_spec)
+
+
+def _cohort(
+    client_ids=('ann', 'bob', 'cid'), round_num=0, seed=0, plan=_PLAN, **options
+):
+  return cohort.Cohort(_source(), client_ids, round_num, seed, plan, **options)
+
+
+def _values(batches):
+  return [np.asarray(batch['x']).tolist() for batch in batches]
+
+
+class CohortTest(parameterized.TestCase):
+
+  def test_is_a_sequence_of_datasets_of_batches(self):
+    clients = _cohort(plan=_IN_ORDER)
+    self.assertIsInstance(clients, Sequence)
+    self.assertLen(clients, 3)
+    self.assertEqual(
+        [_values(batches) for batches in clients],
+        [[[1, 2], [3]], [], [[10, 20], [30, 40], [50, 60]]],
+    )
+    for dataset in clients:
+      self.assertIsInstance(dataset, tf.data.Dataset)
+      self.assertEqual(
+          dataset.element_spec,
+          {
+              'x': tf.TensorSpec([None], tf.float32),
+              'y': tf.TensorSpec([None], tf.int32),
+          },
+      )
+    self.assertEqual(_values(clients[-1]), _values(clients[2]))
+    with self.assertRaises(IndexError):
+      clients[3]  # pylint: disable=pointless-statement
+
+  @parameterized.product(
+      num_epochs=[1, 3], batch_size=[1, 4, 10], drop_remainder=[False, True]
+  )
+  def test_datasets_arrays_and_index_plans_are_the_same_batches(
+      self, num_epochs, batch_size, drop_remainder
+  ):
+    plan = batching.BatchPlan(
+        batch_size, num_epochs, drop_remainder=drop_remainder
+    )
+    clients = _cohort(seed=3, round_num=5, plan=plan)
+    for i, dataset in enumerate(clients):
+      batches = clients.batches(i)
+      self.assertIsInstance(batches, list)
+      self.assertLen(batches, clients.num_steps(i))
+      self.assertEqual(_values(dataset), _values(batches))
+      positions = clients.index_plan(i)
+      self.assertEqual(
+          _values(batches),
+          [clients.arrays(i)['x'][rows].tolist() for rows in positions],
+      )
+    self.assertEqual([clients.num_examples(i) for i in range(3)], [3, 0, 6])
+
+  @parameterized.product(
+      limit=[0, 1, 3, 4, 100],
+      drop_remainder=[False, True],
+      augmented_by=[None, _SHIFT],
+      is_fetched=[False, True],
+  )
+  def test_limited_client_has_its_first_batches_in_every_form(
+      self, limit, drop_remainder, augmented_by, is_fetched
+  ):
+    plan = batching.BatchPlan(4, num_epochs=2, drop_remainder=drop_remainder)
+    plain = _cohort(round_num=2, plan=plan, augmentation=augmented_by)
+    limited = attrs.evolve(plain, step_limits={'cid': limit})
+    if is_fetched:
+      limited = limited.fetch()
+    expected = _values(plain.batches(2))[:limit]
+    self.assertEqual(_values(limited.batches(2)), expected)
+    self.assertEqual(_values(limited[2]), expected)
+    self.assertEqual(limited.num_steps(2), len(expected))
+    self.assertEqual(_values(limited.batches(0)), _values(plain.batches(0)))
+    self.assertEqual(limited.num_examples(2), 6)
+    packed = limited.pack()
+    first, last = packed.starts[2:4]
+    self.assertEqual(
+        [
+            packed.rows['x'][packed.order[slice(*bounds)]].tolist()
+            for bounds in zip(
+                packed.offsets[first:last], packed.offsets[first + 1 :]
+            )
+        ],
+        expected,
+    )
+    if augmented_by is None:
+      rows = limited.index_plan(2)
+      values = limited.arrays(2)['x']
+      self.assertEqual([values[r].tolist() for r in rows], expected)
+
+  def test_slice_and_states_keep_limits(self):
+    limited = attrs.evolve(_cohort(plan=_IN_ORDER), step_limits={'cid': 1})
+    self.assertEqual(_values(limited[2:][0]), [[10, 20]])
+    states = cohort.StatefulCohort.of(
+        limited, {}, tf.TensorSpec([], tf.float32)
+    )
+    self.assertEqual(_values(states[2]['data']), [[10, 20]])
+
+  def test_batches_are_ordered_features_with_their_types(self):
+    batch = _cohort().batches(0)[0]
+    self.assertIsInstance(batch, collections.OrderedDict)
+    self.assertEqual(list(batch), ['x', 'y'])
+    self.assertEqual(batch['y'].dtype, np.int32)
+
+  def test_slice_is_a_cohort_of_those_clients(self):
+    part = _cohort()[1:]
+    self.assertIsInstance(part, cohort.Cohort)
+    self.assertEqual(part.client_ids, ('bob', 'cid'))
+    self.assertEqual(_values(part[1]), _values(_cohort()[2]))
+
+  def test_every_epoch_has_every_example_once(self):
+    batches = _values(_cohort().batches(0))
+    self.assertEqual([len(batch) for batch in batches], [2, 1, 2, 1])
+    self.assertCountEqual(batches[0] + batches[1], [1, 2, 3])
+    self.assertCountEqual(batches[2] + batches[3], [1, 2, 3])
+
+  def test_shuffling_depends_on_seed_round_and_client_only(self):
+    expected = _values(_cohort(round_num=4, seed=2)[2])
+    same = _cohort(['cid', 'ann'], round_num=4, seed=2)
+    self.assertEqual(_values(same[0]), expected)
+    self.assertNotEqual(_values(_cohort(round_num=5, seed=2)[2]), expected)
+    self.assertNotEqual(_values(_cohort(round_num=4, seed=3)[2]), expected)
+
+  def test_literal_batches_so_that_no_release_changes_a_run(self):
+    self.assertEqual(
+        _values(_cohort(round_num=4, seed=2)[0]),
+        [[3.0, 2.0], [1.0], [2.0, 1.0], [3.0]],
+    )
+
+  def test_clients_with_equal_data_are_shuffled_differently(self):
+    source = client_data.PackedClientArrays.from_partition(
+        {'x': np.arange(50)}, {'a': np.arange(50), 'b': np.arange(50)}
+    )
+    clients = cohort.Cohort(source, ['a', 'b'], 0, 0, batching.BatchPlan(50))
+    self.assertNotEqual(_values(clients[0]), _values(clients[1]))
+
+  def test_max_examples_takes_the_first_ones(self):
+    plan = batching.BatchPlan(4, max_examples=2)
+    self.assertCountEqual(_values(_cohort(plan=plan)[2])[0], [10, 20])
+
+  def test_client_may_occur_twice_with_the_same_batches(self):
+    clients = _cohort(['ann', 'ann'])
+    self.assertEqual(_values(clients[0]), _values(clients[1]))
+
+  def test_empty_cohort(self):
+    self.assertEmpty(list(_cohort([])))
+
+  @parameterized.named_parameters(
+      ('client', dict(client_ids=['nobody']), KeyError, "'nobody'"),
+      ('seed', dict(seed=-1), ValueError, '`seed`'),
+      ('round', dict(round_num=-1), ValueError, '`round_num`.* -1'),
+      ('round_type', dict(round_num=1.0), TypeError, '`round_num`.*1.0'),
+      ('plan', dict(plan=20), TypeError, 'plan'),
+      (
+          'limit',
+          dict(step_limits={'ann': -1}),
+          ValueError,
+          "`step_limits`.* -1 for client 'ann'",
+      ),
+  )
+  def test_bad_argument_raises(self, arguments, error, message):
+    with self.assertRaisesRegex(error, message):
+      _cohort(**arguments)
+
+  def test_source_of_another_type_raises(self):
+    with self.assertRaisesRegex(TypeError, 'source'):
+      cohort.Cohort({'ann': _examples([1])}, ['ann'], 0, 0, _PLAN)
+
+
+@pytest.mark.usefixtures('native_runtime')
+class NativeRuntimeTest(absltest.TestCase):
+
+  def test_native_runtime_takes_the_list_of_a_cohort(self):
+    spec = {
+        'x': tf.TensorSpec([None], tf.float32),
+        'y': tf.TensorSpec([None], tf.int32),
+    }
+    batches_type = _compat.SequenceType(_compat.tensorflow_to_type(spec))
+
+    @tff.tensorflow.computation(batches_type)
+    def count(batches):
+      return batches.reduce(
+          (0.0, 0),
+          lambda state, batch: (
+              state[0] + tf.reduce_sum(batch['x']),
+              state[1] + 1,
+          ),
+      )
+
+    @_compat.federated_computation(
+        _compat.FederatedType(batches_type, _compat.CLIENTS)
+    )
+    def total(clients):
+      return _compat.federated_sum(_compat.federated_map(count, clients))
+
+    value, num_batches = total(list(_cohort()))
+    self.assertEqual(value, 2 * (1 + 2 + 3) + 2 * (10 + 20 + 30 + 40 + 50 + 60))
+    self.assertEqual(num_batches, 4 + 0 + 6)
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,156 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of feature_arrays."""
+
+import collections
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+
+from tests.tff_adaptive.data import data_source_testing
+from tff_adaptive.data import feature_arrays
+from tff_adaptive.data import sources
+
+
+class FeatureArraysTest(parameterized.TestCase):
+
+  def test_as_examples_keeps_order_and_does_not_copy(self):
+    y, x = np.arange(3), np.ones([3, 2])
+    examples = feature_arrays.as_examples({'y': y, 'x': x}, 'Data')
+    self.assertIsInstance(examples, collections.OrderedDict)
+    self.assertEqual(list(examples), ['y', 'x'])
+    self.assertTrue(np.shares_memory(examples['x'], x))
+
+  def test_as_examples_gives_read_only_views_and_leaves_the_original(self):
+    x = np.ones([3])
+    examples = feature_arrays.as_examples({'x': x}, 'Data')
+    with self.assertRaises(ValueError):
+      examples['x'][0] = 2.0
+    x[0] = 2.0
+    self.assertEqual(examples['x'][0], 2.0)
+
+  @parameterized.named_parameters(
+      ('no_mapping', [1, 2], TypeError, 'Data must be a mapping.*list'),
+      ('no_feature', {}, ValueError, 'Data must have at least one feature'),
+      ('scalar', {'x': 1.0}, ValueError, "scalar 1.0 for feature 'x'"),
+      ('nested', {'x': {'a': [1]}}, TypeError, "'x' with a dict"),
+      ('name', {1: [1]}, TypeError, 'strings to arrays, found 1'),
+      (
+          'lengths',
+          {'x': [1, 2], 'y': [1]},
+          ValueError,
+          r"Data must have equally many.*\{'x': 2, 'y': 1\}",
+      ),
+  )
+  def test_as_examples_bad_features_raise(self, features, error, message):
+    with self.assertRaisesRegex(error, message):
+      feature_arrays.as_examples(features, 'Data')
+
+  def test_spec_of_leaves_out_the_dimension_of_examples(self):
+    spec = feature_arrays.spec_of(
+        {
+            'x': np.zeros([5, 2, 3], np.float32),
+            'y': np.zeros([5], np.int64),
+            'text': np.array([b'a', b'bc'], object),
+        }
+    )
+    self.assertEqual(spec['x'], tf.TensorSpec([2, 3], tf.float32))
+    self.assertEqual(spec['y'], tf.TensorSpec([], tf.int64))
+    self.assertEqual(spec['text'], tf.TensorSpec([], tf.string))
+
+  def test_check_match_sorts_features(self):
+    spec = {'x': tf.TensorSpec([], tf.float64), 'y': tf.TensorSpec([], tf.bool)}
+    examples = {'y': np.array([True]), 'x': np.array([1.0])}
+    found = feature_arrays.check_match(examples, spec, 'a')
+    self.assertEqual(list(found), ['x', 'y'])
+
+  def test_check_match_lets_open_dimensions_vary(self):
+    spec = {'x': tf.TensorSpec([None], tf.float64)}
+    found = feature_arrays.check_match({'x': np.ones([2, 7])}, spec, 'a')
+    self.assertEqual(found['x'].shape, (2, 7))
+
+  @parameterized.named_parameters(
+      ('name', {'z': np.ones([1])}, r"'a' has the features \['z'\]"),
+      ('type', {'x': np.ones([1], np.float32)}, "'x'.*float32 .*float64"),
+      ('shape', {'x': np.ones([1, 2])}, r"'x'.*shape \(2,\).*\(\) are"),
+  )
+  def test_check_match_bad_features_raise(self, examples, message):
+    spec = {'x': tf.TensorSpec([], tf.float64)}
+    with self.assertRaisesRegex(ValueError, message):
+      feature_arrays.check_match(examples, spec, 'a')
+
+  def test_num_bytes_counts_the_contents_of_strings(self):
+    examples = {
+        'x': np.zeros([2, 3], np.float32),
+        'text': np.array([b'four', b'sixsix'], object),
+    }
+    self.assertEqual(feature_arrays.num_bytes(examples), 24 + 16 + 10)
+
+
+class ConversionTest(data_source_testing.DataSourceTestCase):
+
+  @parameterized.named_parameters(
+      ('int_to_int', np.array([0, 255]), tf.uint8),
+      ('int_to_float', np.array([0, 2**24]), tf.float32),
+      ('unsigned', np.array([2**63], np.uint64), tf.uint64),
+      ('float_narrower', np.array([0.5, np.nan, np.inf]), tf.float32),
+      ('float_wider', np.array([0.5], np.float32), tf.float64),
+      ('bool', np.array([True]), tf.bool),
+  )
+  def test_what_keeps_its_value(self, values, dtype):
+    converted = sources.read_examples(
+        {'x': values}, {'x': tf.TensorSpec([], dtype)}
+    )['x']
+    self.assertEqual(converted.dtype, dtype.as_numpy_dtype)
+    np.testing.assert_array_equal(converted, values)
+
+  @parameterized.named_parameters(
+      ('wraps', np.array([0, 256]), tf.uint8, 'has the value 256'),
+      ('negative', np.array([0, -1]), tf.uint64, 'has the value -1'),
+      ('sign', np.array([2**63], np.uint64), tf.int64, 'has the value 92233'),
+      ('digits', np.array([2**24 + 1]), tf.float32, 'has the value 16777217'),
+      ('infinite', np.array([1e300]), tf.float32, 'has the value 1e+300'),
+      ('float_to_int', np.array([1.0]), tf.int32, 'found float64 such as 1.0'),
+      ('bool_to_int', np.array([True]), tf.int32, 'found bool such as True'),
+      ('int_to_bool', np.array([1]), tf.bool, 'give values of type bool'),
+      ('text_to_int', np.array(['1']), tf.int32, 'found strings such as '),
+      ('int_to_text', np.array([1]), tf.string, 'give strings'),
+      ('object', np.array(['a', 1], object), tf.string, 'example 1: feature '),
+  )
+  def test_what_does_not(self, values, dtype, sentence):
+    self.assert_error(
+        ValueError,
+        sentence,
+        sources.read_examples,
+        {'x': values},
+        {'x': tf.TensorSpec([], dtype)},
+    )
+
+  def test_strings_of_every_kind_become_bytes(self):
+    for values in (
+        np.array([['ö', ''], ['a', 'b']]),
+        np.array([['ö', b''], [b'a', 'b']], object),
+        np.array([['ö'.encode(), b''], [b'a', b'b']]),
+    ):
+      converted = sources.read_examples(
+          {'x': values}, {'x': tf.TensorSpec([2], tf.string)}
+      )['x']
+      self.assertEqual(converted.dtype, np.object_)
+      self.assertEqual(converted.tolist(), [['ö'.encode(), b''], [b'a', b'b']])
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,128 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of `random_streams`."""
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+
+from tff_adaptive.data import random_streams
+
+
+def _draw(*args) -> list[int]:
+  return random_streams.stream(*args).integers(1000, size=5).tolist()
+
+
+class RandomStreamsTest(parameterized.TestCase):
+
+  def test_literal_numbers_so_that_no_release_changes_a_run(self):
+    self.assertEqual(
+        _draw(1, random_streams.SAMPLING, 0), [405, 173, 458, 828, 916]
+    )
+    self.assertEqual(
+        _draw(1, random_streams.SHUFFLING, 3, 'client_007'),
+        [534, 822, 524, 798, 998],
+    )
+    self.assertEqual(random_streams.derived_seed(1, 'u', 'k'), 937728013)
+
+  def test_equal_arguments_give_equal_numbers_whatever_was_drawn_before(self):
+    first = random_streams.stream(7, 'use', 2, 'a')
+    expected = first.random(10)
+    first.random(1000)
+    np.testing.assert_array_equal(
+        random_streams.stream(7, 'use', 2, 'a').random(10), expected
+    )
+
+  def test_family_gives_the_same_numbers(self):
+    family = random_streams.StreamFamily(7, 'use', 2)
+    for key in ('a', 3, 'b', 'a'):
+      np.testing.assert_array_equal(
+          family.start(key).random(10),
+          random_streams.stream(7, 'use', 2, key).random(10),
+      )
+
+  def test_family_starts_afresh_after_half_a_draw(self):
+    family = random_streams.StreamFamily(7, 'use')
+    family.start('a').integers(2**16, dtype=np.uint16)  # Keeps half a word.
+    np.testing.assert_array_equal(
+        family.start('b').integers(2**16, size=9, dtype=np.uint16),
+        random_streams.stream(7, 'use', 'b').integers(
+            2**16, size=9, dtype=np.uint16
+        ),
+    )
+
+  def test_family_refuses_other_keys(self):
+    with self.assertRaisesRegex(TypeError, 'integers or strings'):
+      random_streams.StreamFamily(7, 'use').start(0.5)
+
+  def test_stateless_seeds_differ(self):
+    seeds = {
+        tuple(random_streams.stateless_seed(1, 'use', key).tolist())
+        for key in range(100)
+    }
+    self.assertLen(seeds, 100)
+    seed = random_streams.stateless_seed(1, 'use', 3)
+    self.assertEqual((seed.dtype, seed.shape), (np.int32, (2,)))
+
+  @parameterized.named_parameters(
+      ('seed', (8, 'use', 2, 'a')),
+      ('use', (7, 'other', 2, 'a')),
+      ('round', (7, 'use', 3, 'a')),
+      ('client', (7, 'use', 2, 'b')),
+      ('fewer_keys', (7, 'use', 2)),
+      ('order_of_keys', (7, 'use', 'a', 2)),
+      ('joined_keys', (7, 'use2', 'a')),
+      ('type_of_key', (7, 'use', '2', 'a')),
+  )
+  def test_any_other_argument_gives_other_numbers(self, args):
+    self.assertNotEqual(_draw(*args), _draw(7, 'use', 2, 'a'))
+
+  def test_numpy_integers_are_the_same_keys(self):
+    self.assertEqual(_draw(np.int64(7), 'use', np.int32(2)), _draw(7, 'use', 2))
+
+  def test_large_seeds_do_not_wrap(self):
+    self.assertNotEqual(_draw(2**64 + 1, 'use'), _draw(1, 'use'))
+
+  def test_streams_of_different_clients_are_uncorrelated(self):
+    draws = np.stack(
+        [random_streams.stream(0, 'u', i).random(1000) for i in range(20)]
+    )
+    correlations = np.corrcoef(draws) - np.eye(20)
+    self.assertLess(np.abs(correlations).max(), 0.15)
+
+  def test_derived_seed_is_a_31_bit_integer(self):
+    seeds = [random_streams.derived_seed(i, 'use') for i in range(200)]
+    self.assertBetween(min(seeds), 0, 2**31 - 1)
+    self.assertBetween(max(seeds), 2**30, 2**31 - 1)
+    self.assertLen(set(seeds), 200)
+
+  @parameterized.named_parameters(
+      ('float', 1.0), ('bool', True), ('none', None), ('string', '1')
+  )
+  def test_seed_of_another_type_raises(self, seed):
+    with self.assertRaisesRegex(TypeError, '`seed` must be an integer'):
+      random_streams.stream(seed, 'use')
+
+  def test_negative_seed_raises(self):
+    with self.assertRaisesRegex(ValueError, '`seed`.* -1'):
+      random_streams.derived_seed(-1, 'use')
+
+  @parameterized.named_parameters(('float', 0.5), ('bool', False))
+  def test_key_of_another_type_raises(self, key):
+    with self.assertRaisesRegex(TypeError, 'integers or strings'):
+      random_streams.stream(1, 'use', key)
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,207 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of sampling."""
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+
+from tff_adaptive.data import client_data
+from tff_adaptive.data import sampling
+
+_IDS = ['a', 'b', 'c', 'd', 'e']
+
+
+class SamplingTest(parameterized.TestCase):
+
+  def test_literal_cohorts_so_that_no_release_changes_a_run(self):
+    cohort_fn = sampling.build_client_sampling(_IDS, 3, seed=1)
+    self.assertEqual(
+        [cohort_fn(i) for i in range(3)],
+        [('b', 'a', 'c'), ('b', 'e', 'a'), ('e', 'b', 'c')],
+    )
+
+  def test_is_a_pure_function_of_seed_and_round(self):
+    forwards = sampling.build_client_sampling(_IDS, 3, seed=4)
+    backwards = sampling.build_client_sampling(_IDS, 3, seed=4)
+    expected = [forwards(i) for i in range(10)]
+    self.assertEqual([backwards(i) for i in range(9, -1, -1)], expected[::-1])
+    self.assertEqual(forwards(np.int64(2)), expected[2])
+
+  def test_rounds_and_seeds_differ(self):
+    ids = [str(i) for i in range(100)]
+    first = sampling.build_client_sampling(ids, 10, seed=1)
+    second = sampling.build_client_sampling(ids, 10, seed=2)
+    self.assertLen({first(i) for i in range(50)}, 50)
+    self.assertNotEqual(first(0), second(0))
+
+  def test_without_replacement_no_client_occurs_twice(self):
+    cohort_fn = sampling.build_client_sampling(_IDS, 5, seed=1)
+    for round_num in range(20):
+      self.assertCountEqual(cohort_fn(round_num), _IDS)
+
+  def test_with_replacement_clients_occur_twice_and_cohorts_may_be_large(self):
+    cohort_fn = sampling.build_client_sampling(_IDS, 12, seed=1, replace=True)
+    cohort = cohort_fn(0)
+    self.assertLen(cohort, 12)
+    self.assertLess(len(set(cohort)), 12)
+    self.assertContainsSubset(cohort, _IDS)
+
+  def test_every_client_is_equally_likely_at_every_place(self):
+    cohort_fn = sampling.build_client_sampling(_IDS, 2, seed=3)
+    counts = np.zeros([2, 5])
+    for round_num in range(2000):
+      for place, client_id in enumerate(cohort_fn(round_num)):
+        counts[place, _IDS.index(client_id)] += 1
+    # Five standard deviations of a binomial count with mean 400.
+    np.testing.assert_allclose(counts, 400, atol=90)
+
+  def test_more_clients_a_round_than_clients_raises_one_sentence(self):
+    with self.assertRaisesRegex(
+        ValueError,
+        '^`clients_per_round` must be at most 5, the number of clients, found '
+        r'6\.$',
+    ):
+      sampling.build_client_sampling(_IDS, 6, seed=1)
+
+  @parameterized.named_parameters(
+      ('no_client', [], 1, 1, ValueError, '`client_ids`'),
+      ('client_twice', ['a', 'a'], 1, 1, ValueError, '`client_ids`.*twice'),
+      ('none_a_round', _IDS, 0, 1, ValueError, '`clients_per_round`.* 0'),
+      ('float_a_round', _IDS, 2.0, 1, TypeError, '`clients_per_round`.*2.0'),
+      ('negative_seed', _IDS, 2, -1, ValueError, '`seed`'),
+      ('seed_missing', _IDS, 2, None, TypeError, '`seed`'),
+  )
+  def test_bad_argument_raises(self, ids, size, seed, error, message):
+    with self.assertRaisesRegex(error, message):
+      sampling.build_client_sampling(ids, size, seed)
+
+  def test_negative_round_raises(self):
+    cohort_fn = sampling.build_client_sampling(_IDS, 2, seed=1)
+    with self.assertRaisesRegex(ValueError, '`round_num`.* -1'):
+      cohort_fn(-1)
+
+
+class PoissonSamplingTest(parameterized.TestCase):
+
+  def test_is_a_pure_function_of_seed_and_round(self):
+    forwards, backwards = (
+        sampling.build_poisson_client_sampling(_IDS, 3, seed=4)
+        for _ in range(2)
+    )
+    expected = [forwards(i) for i in range(10)]
+    self.assertEqual([backwards(i) for i in range(9, -1, -1)], expected[::-1])
+    other = sampling.build_poisson_client_sampling(_IDS, 3, seed=5)
+    self.assertNotEqual([other(i) for i in range(10)], expected)
+
+  def test_size_is_binomial_and_clients_are_independent(self):
+    cohort_fn = sampling.build_poisson_client_sampling(_IDS, 2, seed=3)
+    taken = np.zeros([4000, 5])
+    for round_num in range(4000):
+      cohort = cohort_fn(round_num)
+      self.assertLen(set(cohort), len(cohort))
+      taken[round_num, [_IDS.index(name) for name in cohort]] = 1
+    # Five standard deviations of each.
+    sizes = taken.sum(axis=1)
+    self.assertAlmostEqual(sizes.mean(), 2.0, delta=5 * np.sqrt(1.2 / 4000))
+    self.assertAlmostEqual(sizes.var(), 1.2, delta=0.15)
+    np.testing.assert_allclose(taken.mean(axis=0), 0.4, atol=0.04)
+    others = np.corrcoef(taken.T)[~np.eye(5, dtype=bool)]
+    np.testing.assert_allclose(others, 0, atol=5 / np.sqrt(4000))
+    self.assertAlmostEqual(np.mean(sizes == 0), 0.6**5, delta=0.03)
+
+  def test_every_place_is_equally_likely(self):
+    cohort_fn = sampling.build_poisson_client_sampling(_IDS, 5, seed=3)
+    firsts = [cohort_fn(round_num)[0] for round_num in range(1000)]
+    counts = [firsts.count(name) for name in _IDS]
+    np.testing.assert_allclose(counts, 200, atol=65)
+
+  def test_bad_arguments_raise(self):
+    with self.assertRaisesRegex(ValueError, 'at most 5.*found 6'):
+      sampling.build_poisson_client_sampling(_IDS, 6, seed=1)
+    with self.assertRaisesRegex(ValueError, '`round_num`.* -1'):
+      sampling.build_poisson_client_sampling(_IDS, 2, seed=1)(-1)
+
+
+def _lazy_clients(sizes, read):
+  def load(client_id):
+    read.append(client_id)
+    number = int(client_id)
+    return {'x': 100 * number + np.arange(sizes[number])}
+
+  return client_data.LazyClientArrays(
+      [str(i) for i in range(len(sizes))],
+      load,
+      {'x': tf.TensorSpec([], tf.int64)},
+  )
+
+
+class SampleExamplesTest(parameterized.TestCase):
+
+  def test_sample_is_seeded_and_keeps_rows_together(self):
+    examples = {'x': np.arange(1000), 'y': 2 * np.arange(1000)}
+    draws = [sampling.sample_examples(examples, 50, seed) for seed in (1, 1, 2)]
+    for draw in draws:
+      self.assertLen(set(draw['x'].tolist()), 50)
+      self.assertEqual(draw['x'].tolist(), sorted(draw['x'].tolist()))
+      np.testing.assert_array_equal(draw['y'], 2 * draw['x'])
+    np.testing.assert_array_equal(draws[0]['x'], draws[1]['x'])
+    self.assertNotEqual(draws[0]['x'].tolist(), draws[2]['x'].tolist())
+    self.assertGreater(np.ptp(draws[0]['x']), 500)
+
+  @parameterized.parameters(3, 4)
+  def test_all_are_taken_if_there_are_not_more(self, num_examples):
+    examples = {'x': np.arange(3)}
+    found = sampling.sample_examples(examples, num_examples, seed=1)
+    self.assertEqual(found['x'].tolist(), [0, 1, 2])
+
+  def test_no_more_clients_are_read_than_needed(self):
+    sizes = [5, 0, 4, 6, 5, 4]
+    read = []
+    source = _lazy_clients(sizes, read)
+    found = sampling.sample_client_examples(source, 7, seed=3)
+    used = [name for name in read if sizes[int(name)]]
+    self.assertLen(used, 2)
+    first = sizes[int(used[0])]
+    expected = [
+        *(100 * int(used[0]) + np.arange(first)),
+        *(100 * int(used[1]) + np.arange(7 - first)),
+    ]
+    self.assertEqual(found['x'].tolist(), expected)
+    again = sampling.sample_client_examples(source, 7, seed=3)
+    self.assertEqual(again['x'].tolist(), expected)
+
+  def test_clients_with_fewer_examples_give_all(self):
+    source = _lazy_clients([2, 1], [])
+    found = sampling.sample_client_examples(source, 9, seed=1)
+    self.assertCountEqual(found['x'].tolist(), [0, 1, 100])
+
+  def test_seed_decides_which_clients(self):
+    source = _lazy_clients([1] * 50, [])
+    first, second = (
+        sampling.sample_client_examples(source, 10, seed)['x']
+        for seed in (1, 2)
+    )
+    self.assertNotEqual(sorted(first), sorted(second))
+
+  def test_a_number_below_one_is_refused(self):
+    with self.assertRaisesRegex(ValueError, '`num_examples`.*found 0'):
+      sampling.sample_examples({'x': np.arange(3)}, 0, seed=1)
+    with self.assertRaisesRegex(ValueError, '`num_examples`.*found -1'):
+      sampling.sample_client_examples(_lazy_clients([1], []), -1, seed=1)
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,384 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of `sources`."""
+
+import collections
+import contextlib
+import gzip
+import json
+import sqlite3
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.tff_adaptive.data import data_source_testing
+from tff_adaptive.data import client_data
+from tff_adaptive.data import sources
+
+_FEATURES = collections.OrderedDict(
+    x=tf.TensorSpec([2, 2], tf.float32),
+    y=tf.TensorSpec([], tf.int32),
+    text=tf.TensorSpec([], tf.string),
+)
+_XY = data_source_testing.FEATURES
+_SPLITS = ['train', 'train', 'test', 'train']
+_OWNERS = ['bob', 'ann', 'ann', 'bob']
+_X = np.arange(16.0).reshape([4, 2, 2]) / 4
+_Y = np.array([3, -1, 4, 2**31 - 1])
+_TEXTS = ['to, be', 'ö "or"', '', 'not']
+
+
+def _rows():
+  return [
+      dict(x=x, y=y, text=text, client_id=owner, split=split, extra=1)
+      for x, y, text, owner, split in zip(
+          _X.tolist(), _Y.tolist(), _TEXTS, _OWNERS, _SPLITS
+      )
+  ]
+
+
+def _write_npz(path):
+  np.savez(
+      path,
+      x=_X,
+      y=_Y,
+      text=np.asarray(_TEXTS, str),
+      client_id=np.asarray(_OWNERS, str),
+      split=np.asarray(_SPLITS, str),
+  )
+
+
+def _write_csv(path):
+  lines = ['\ufeffclient_id,text,x_0,x_1,x_2,x_3,y,split,extra']
+  for row in _rows():
+    text = row['text'].replace('"', '""')
+    cells = [row['client_id'], f'"{text}"', *np.ravel(row['x']), row['y']]
+    lines.append(','.join(map(str, [*cells, row['split'], 1])))
+  path.write_text('\n'.join(lines) + '\n\n', encoding='utf-8')
+
+
+def _write_jsonl(path):
+  text = '\n'.join(json.dumps(row) for row in _rows()) + '\n\n'
+  path.write_text(text, encoding='utf-8')
+
+
+def _write_jsonl_gz(path):
+  with gzip.open(path, 'wt', encoding='utf-8') as file:
+    file.writelines(json.dumps(row) + '\n' for row in _rows())
+
+
+def _write_sqlite(path):
+  with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+    connection.executescript(
+        'CREATE TABLE examples (client_id TEXT, split_name TEXT, '
+        'serialized_example_proto BLOB);'
+        'CREATE TABLE client_metadata (client_id TEXT, split_name TEXT, '
+        'num_examples INTEGER);'
+        'CREATE INDEX clients ON examples (client_id, split_name);'
+    )
+    sizes = collections.Counter()
+    for row in _rows():
+      key = (row['client_id'], row['split'])
+      sizes[key] += 1
+      connection.execute(
+          'INSERT INTO examples VALUES (?, ?, ?)', [*key, _proto(row)]
+      )
+    for key, size in sizes.items():
+      connection.execute(
+          'INSERT INTO client_metadata VALUES (?, ?, ?)', [*key, size]
+      )
+  connection.close()
+
+
+def _proto(row):
+  feature = {
+      'x': tf.train.Feature(
+          float_list=tf.train.FloatList(value=np.ravel(row['x']))
+      ),
+      'y': tf.train.Feature(int64_list=tf.train.Int64List(value=[row['y']])),
+      'text': tf.train.Feature(
+          bytes_list=tf.train.BytesList(value=[row['text'].encode()])
+      ),
+  }
+  example = tf.train.Example(features=tf.train.Features(feature=feature))
+  return example.SerializeToString()
+
+
+_TABLES = (
+    ('npz', 'data.npz', _write_npz),
+    ('csv', 'data.csv', _write_csv),
+    ('jsonl', 'data.jsonl', _write_jsonl),
+    ('jsonl_gz', 'data.jsonl.gz', _write_jsonl_gz),
+)
+_FILES = (*_TABLES, ('sqlite', 'data.sqlite', _write_sqlite))
+
+
+class FilesTest(data_source_testing.DataSourceTestCase):
+
+  def assert_examples(self, examples, places):
+    """Checks that examples are those rows, of the types asked for."""
+    self.assertEqual(list(examples), list(_FEATURES))
+    self.assertEqual(examples['x'].dtype, np.float32)
+    np.testing.assert_array_equal(examples['x'], _X[places])
+    self.assertEqual(examples['y'].dtype, np.int32)
+    np.testing.assert_array_equal(examples['y'], _Y[places])
+    self.assertEqual(examples['text'].dtype, np.object_)
+    self.assertEqual(
+        examples['text'].tolist(), [_TEXTS[place].encode() for place in places]
+    )
+
+  @parameterized.named_parameters(*_FILES)
+  def test_clients_of_a_split(self, name, write):
+    path = self.path(name)
+    write(path)
+    clients = sources.read_clients(path, _FEATURES, split_name='train')
+    self.assertEqual(clients.element_spec, _FEATURES)
+    self.assertCountEqual(clients.client_ids, ['ann', 'bob'])
+    self.assert_examples(clients.examples('ann'), [1])
+    self.assert_examples(clients.examples('bob'), [0, 3])
+
+  @parameterized.named_parameters(*_TABLES)
+  def test_without_a_split_all_rows_are_read(self, name, write):
+    path = self.path(name)
+    write(path)
+    clients = sources.read_clients(str(path), _FEATURES)
+    self.assertEqual(clients.client_ids, ('bob', 'ann'))
+    self.assert_examples(clients.examples('ann'), [1, 2])
+
+  @parameterized.named_parameters(*_FILES)
+  def test_examples_of_a_split(self, name, write):
+    path = self.path(name)
+    write(path)
+    self.assert_examples(
+        sources.read_examples(path, _FEATURES, split_name='test'), [2]
+    )
+
+  @parameterized.named_parameters(*_FILES)
+  def test_an_unknown_split_is_told_with_those_there_are(self, name, write):
+    path = self.path(name)
+    write(path)
+    sentence = f"{path} has no split 'valid'; it has 'test', 'train'."
+    for read in (sources.read_clients, sources.read_examples):
+      self.assert_error(
+          ValueError, sentence, read, path, _FEATURES, split_name='valid'
+      )
+
+  def test_sqlite_needs_a_split(self):
+    path = self.path('data.sqlite')
+    _write_sqlite(path)
+    self.assert_error(
+        ValueError,
+        "it has 'test', 'train'",
+        sources.read_clients,
+        path,
+        _FEATURES,
+    )
+
+  def test_a_file_without_splits_is_of_any(self):
+    path = self.text_file('data.csv', 'y\n1\n2\n')
+    examples = sources.read_examples(
+        path, {'y': tf.TensorSpec([], tf.int64)}, split_name='train'
+    )
+    self.assertEqual(examples['y'].tolist(), [1, 2])
+
+  @parameterized.named_parameters(*_FILES)
+  def test_an_empty_file(self, name, write):
+    del write
+    path = self.text_file(name, '')
+    self.assert_error(
+        ValueError,
+        f'{path} is empty; replace it by a good copy.',
+        sources.read_clients,
+        path,
+        _FEATURES,
+        split_name='train',
+    )
+
+  @parameterized.named_parameters(*_FILES)
+  def test_a_truncated_or_foreign_file(self, name, write):
+    path = self.path(name)
+    write(path)
+    path.write_bytes(b'\xff' + path.read_bytes()[: path.stat().st_size // 2])
+    with self.assertRaises(ValueError) as caught:
+      sources.read_examples(path, _FEATURES, split_name='train')
+    self.assertStartsWith(str(caught.exception), str(path))
+    self.assertEndsWith(str(caught.exception), 'replace it by a good copy.')
+
+  @parameterized.parameters('data.jsonl.gz', 'data.npz')
+  def test_a_file_that_ends_early(self, name):
+    path = self.path(name)
+    dict(file[1:] for file in _TABLES)[name](path)
+    path.write_bytes(path.read_bytes()[:-20])
+    self.assert_error(
+        ValueError,
+        f'{path} could not be read (',
+        sources.read_clients,
+        path,
+        _FEATURES,
+    )
+
+  @parameterized.named_parameters(*_FILES)
+  def test_a_missing_file(self, name, write):
+    del write
+    path = self.path(name)
+    self.assert_error(
+        FileNotFoundError,
+        f'The training data must be in a file, but there is none at {path}; ',
+        sources.read_clients,
+        path,
+        _FEATURES,
+    )
+
+  def test_an_unknown_suffix(self):
+    path = self.text_file('data.parquet', 'x')
+    self.assert_error(
+        ValueError,
+        'The test data must be in a file that ends in one of .npz, .csv, '
+        f'.jsonl, .jsonl.gz, .sqlite, found {path}; convert it, or rename it.',
+        sources.read_examples,
+        path,
+        _FEATURES,
+    )
+
+  def test_features_of_unknown_shape_are_refused(self):
+    path = self.text_file('data.csv', 'y\n1\n')
+    self.assert_error(
+        ValueError,
+        "Feature 'y' must have a fixed shape to be read from a file",
+        sources.read_examples,
+        path,
+        {'y': tf.TensorSpec([None], tf.int32)},
+    )
+
+
+class ObjectsTest(data_source_testing.DataSourceTestCase):
+
+  def test_a_mapping_of_clients(self):
+    clients = sources.read_clients(
+        {
+            'bob': {'y': [1], 'x': np.ones([1, 2]), 'other': ['?']},
+            'ann': {'y': [], 'x': []},
+        },
+        _XY,
+    )
+    self.assertIsInstance(clients, client_data.PackedClientArrays)
+    self.assertEqual(clients.client_ids, ('bob', 'ann'))
+    self.assertEqual(clients.element_spec, _XY)
+    self.assertEqual(clients.num_examples('ann'), 0)
+    self.assertEqual(clients.examples('bob')['y'].tolist(), [1])
+
+  def test_a_mapping_of_arrays(self):
+    examples = sources.read_examples(
+        {'y': np.array([1, 2], np.int64), 'x': np.ones([2, 2], np.uint8)}, _XY
+    )
+    self.assertEqual(list(examples), ['x', 'y'])
+    self.assertEqual(examples['x'].dtype, np.float32)
+    self.assertEqual(examples['y'].dtype, np.int32)
+
+  def test_examples_of_all_clients(self):
+    data = {
+        'bob': {'y': [1], 'x': [[1, 2]]},
+        'ann': {'y': [2, 3], 'x': [[1, 2], [3, 4]]},
+    }
+    for source in (data, sources.read_clients(data, _XY)):
+      examples = sources.read_examples(source, _XY)
+      self.assertEqual(examples['y'].tolist(), [1, 2, 3])
+
+  def test_what_is_as_asked_for_is_not_copied(self):
+    x = np.ones([2, 2], np.float32)
+    examples = sources.read_examples(
+        {'x': x, 'y': np.zeros([2], np.int32)}, _XY
+    )
+    self.assertTrue(np.shares_memory(examples['x'], x))
+
+  def test_client_data_are_converted_when_they_are_read(self):
+    data = tff.simulation.datasets.TestClientData(
+        {
+            'bob': {'y': np.array([1]), 'x': [[0.5, 2.0]], 'other': ['?']},
+            'ann': {'y': [2**31, 0], 'x': [[1.0, 2.0]] * 2, 'other': ['?'] * 2},
+        }
+    )
+    clients = sources.read_clients(data, _XY)
+    self.assertEqual(clients.client_ids, ('bob', 'ann'))
+    self.assertEqual(clients.element_spec, _XY)
+    self.assertEqual(clients.examples('bob')['y'].tolist(), [1])
+    self.assert_error(
+        ValueError,
+        "The training data, client 'ann', example 0: feature 'y' has the value "
+        '2147483648, which int32 cannot hold; correct or scale it.',
+        clients.examples,
+        'ann',
+    )
+
+  def test_client_data_without_a_feature(self):
+    data = tff.simulation.datasets.TestClientData({'a': {'y': [1]}})
+    self.assert_error(
+        ValueError,
+        "The training data must have the features ['x', 'y'], found ['y']; add "
+        "or rename ['x'].",
+        sources.read_clients,
+        data,
+        _XY,
+    )
+
+  def test_client_arrays_are_returned_if_they_are_as_asked_for(self):
+    source = sources.read_clients({'a': {'x': [[1, 2]], 'y': [0]}}, _XY)
+    self.assertIs(sources.read_clients(source, _XY), source)
+
+  @parameterized.named_parameters(
+      ('names', ['y', 'x'], tf.int32, "['y', 'x'], in this order, found ['x',"),
+      ('types', ['x', 'y'], tf.int64, "'y' must be int64 of shape (), found i"),
+  )
+  def test_client_arrays_of_another_spec(self, names, dtype, sentence):
+    source = sources.read_clients({'a': {'x': [[1, 2]], 'y': [0]}}, _XY)
+    spec = {**_XY, 'y': tf.TensorSpec([], dtype)}
+    self.assert_error(
+        ValueError,
+        sentence,
+        sources.read_clients,
+        source,
+        {name: spec[name] for name in names},
+    )
+
+  @parameterized.named_parameters(
+      ('number', 7, TypeError, 'The training data must be a path, a mapping, '),
+      ('none', {}, ValueError, 'The training data must hold at least one cli'),
+      ('client', {'a': [1]}, TypeError, "client 'a' must be a mapping from fe"),
+      (
+          'feature',
+          {'a': {'y': [1]}},
+          ValueError,
+          "client 'a' must have the features ['x', 'y'], found ['y']; add or ",
+      ),
+      ('single', {'a': {'x': 1, 'y': [1]}}, ValueError, 'the single value 1.'),
+  )
+  def test_errors_of_clients(self, data, kind, sentence):
+    self.assert_error(kind, sentence, sources.read_clients, data, _XY)
+
+  def test_features_of_different_length(self):
+    self.assert_error(
+        ValueError,
+        'The test data must have equally many examples in every feature, found '
+        "{'x': 1, 'y': 2}.",
+        sources.read_examples,
+        {'x': [[1, 2]], 'y': [1, 2]},
+        _XY,
+    )
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,243 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of sqlite."""
+
+import concurrent.futures
+import contextlib
+import pathlib
+import sqlite3
+import tempfile
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive.data import client_data
+from tff_adaptive.data import sqlite
+
+_SPEC = {
+    'pixels': tf.TensorSpec([2, 2], tf.float32),
+    'label': tf.TensorSpec([], tf.int32),
+    'text': tf.TensorSpec([], tf.string),
+}
+
+
+def _examples(*values):
+  return {
+      'pixels': np.stack(
+          [np.full([2, 2], value, np.float32) for value in values]
+      ),
+      'label': np.int32(values),
+      'text': np.array([f'text {v}'.encode() for v in values], np.object_),
+  }
+
+
+class SqliteDataTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    folder = tempfile.TemporaryDirectory()
+    self.addCleanup(folder.cleanup)
+    self.path = pathlib.Path(folder.name) / "it's #1 %20.sqlite"
+
+  def _write(self):
+    from_clients = client_data.PackedClientArrays.from_clients
+    sqlite.write_sqlite_clients(
+        self.path,
+        {
+            'train': from_clients(
+                {'bob': _examples(3), 'ann': _examples(1, 2)}
+            ),
+            'test': from_clients({'bob': _examples(4)}),
+        },
+    )
+
+  def _execute(self, statement):
+    with contextlib.closing(sqlite3.connect(self.path)) as file, file:
+      file.execute(statement)
+
+  def _load(self, split_name='train', spec=None):
+    return sqlite.load_sqlite_clients(self.path, split_name, spec or _SPEC)
+
+  @parameterized.parameters(True, False)
+  def test_reads_the_clients_of_a_split(self, with_index):
+    self._write()
+    if not with_index:
+      self._execute('DROP INDEX clients')
+    clients = self._load()
+    self.assertIsInstance(clients, client_data.LazyClientArrays)
+    self.assertEqual(clients.client_ids, ('ann', 'bob'))
+    self.assertEqual(clients.total_examples, 3)
+    self.assertEqual(clients.cached_bytes, 0)
+    examples = clients.examples('ann')
+    self.assertEqual(list(examples), list(_SPEC))
+    np.testing.assert_array_equal(
+        examples['pixels'], np.float32([[[1, 1]] * 2, [[2, 2]] * 2])
+    )
+    self.assertEqual(examples['label'].dtype, np.int32)
+    self.assertEqual(examples['label'].tolist(), [1, 2])
+    self.assertEqual(examples['text'].tolist(), [b'text 1', b'text 2'])
+    self.assertEqual(self._load('test').examples('bob')['label'].tolist(), [4])
+
+  def test_a_file_without_an_index_is_warned_of(self):
+    self._write()
+    self._execute('DROP INDEX clients')
+    with self.assertLogs(level='WARNING') as logs:
+      self._load()
+    self.assertIn('CREATE INDEX', logs.output[0])
+
+  def test_any_thread_may_read(self):
+    self._write()
+    clients = self._load()
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+      found = list(pool.map(clients.examples, ['ann', 'bob', 'ann']))
+    self.assertEqual([len(one['label']) for one in found], [2, 1, 2])
+
+  def test_a_file_that_is_not_there_raises(self):
+    with self.assertRaisesRegex(FileNotFoundError, 'There is no file .*sqlite'):
+      self._load()
+
+  def test_an_empty_file_raises(self):
+    self.path.write_bytes(b'')
+    with self.assertRaisesRegex(ValueError, 'is empty; replace it'):
+      self._load()
+
+  @parameterized.parameters(0.3, 0.9)
+  def test_a_truncated_file_raises(self, kept):
+    self._write()
+    data = self.path.read_bytes()
+    self.path.write_bytes(data[: int(len(data) * kept)])
+    with self.assertRaisesRegex(ValueError, 'replace it by a good copy'):
+      clients = self._load()
+      for client_id in clients.client_ids:
+        clients.examples(client_id)
+
+  def test_a_file_of_another_kind_raises(self):
+    self.path.write_text('pixels,label\n')
+    with self.assertRaisesRegex(ValueError, 'not a SQLite file'):
+      self._load()
+
+  def test_a_missing_table_or_column_raises(self):
+    self._execute('CREATE TABLE examples (client_id TEXT)')
+    with self.assertRaisesRegex(
+        ValueError, 'table examples .*split_name, serialized.* is missing'
+    ):
+      self._load()
+    self._execute('DROP TABLE examples')
+    with self.assertRaisesRegex(ValueError, 'the table is missing'):
+      self._load()
+
+  def test_an_unknown_split_names_the_known_ones(self):
+    self._write()
+    with self.assertRaisesRegex(
+        ValueError, "no split 'valid'; it has 'test', 'train'"
+    ):
+      self._load('valid')
+
+  def test_a_file_without_clients_raises(self):
+    sqlite.write_sqlite_clients(self.path, {})
+    with self.assertRaisesRegex(ValueError, 'has no client'):
+      self._load()
+
+  def test_missing_examples_raise_when_they_are_read(self):
+    self._write()
+    self._execute(
+        "DELETE FROM examples WHERE client_id = 'bob' AND split_name = 'train'"
+    )
+    clients = self._load()
+    with self.assertRaisesRegex(ValueError, "0 examples of client 'bob'.*1;"):
+      clients.examples('bob')
+
+  def test_other_features_raise_when_they_are_read(self):
+    self._write()
+    clients = self._load(spec={'pixels': tf.TensorSpec([3], tf.float32)})
+    with self.assertRaisesRegex(
+        ValueError, r"client 'ann'.*pixels \(float32 of shape \(3,\)\)"
+    ):
+      clients.examples('ann')
+
+  def test_an_unknown_client_raises(self):
+    self._write()
+    with self.assertRaisesRegex(KeyError, "no client 'anne'.*'ann'"):
+      self._load().examples('anne')
+
+  def test_a_type_that_files_do_not_have_raises(self):
+    self._write()
+    with self.assertRaisesRegex(TypeError, "'x'.*complex64"):
+      self._load(spec={'x': tf.TensorSpec([], tf.complex64)})
+
+
+def _clients(**features):
+  return client_data.PackedClientArrays.from_clients({'a': features})
+
+
+class WriteSqliteClientsTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    folder = tempfile.TemporaryDirectory()
+    self.addCleanup(folder.cleanup)
+    self.folder = pathlib.Path(folder.name)
+    self.path = self.folder / 'clients.sqlite'
+
+  def test_what_is_written_is_read(self):
+    features = dict(
+        x=np.arange(12, dtype=np.float32).reshape(3, 2, 2),
+        y=np.int32([1, -2, 3]),
+        b=np.bool_([True, False, True]),
+        s=np.array([b'one', b'', 'zw\u00f6lf'], np.object_),
+    )
+    clients = _clients(**features)
+    sqlite.write_sqlite_clients(self.path, {'train': clients})
+    read = sqlite.load_sqlite_clients(
+        self.path, 'train', clients.element_spec
+    ).examples('a')
+    for name in ('x', 'y', 'b'):
+      np.testing.assert_array_equal(read[name], features[name])
+    self.assertEqual(read['s'].tolist(), [b'one', b'', 'zw\u00f6lf'.encode()])
+    self.assertEqual([p.name for p in self.folder.iterdir()], [self.path.name])
+
+  def test_tff_reads_it(self):
+    clients = _clients(x=np.float32([[1, 2], [3, 4]]))
+    sqlite.write_sqlite_clients(self.path, {'test': clients})
+    theirs = tff.simulation.datasets.SqlClientData(str(self.path), 'test')
+    self.assertEqual(theirs.client_ids, ['a'])
+    parsed = [
+        tf.io.parse_single_example(
+            one, {'x': tf.io.FixedLenFeature([2], tf.float32)}
+        )['x']
+        .numpy()
+        .tolist()
+        for one in theirs.create_tf_dataset_for_client('a')
+    ]
+    self.assertEqual(parsed, [[1, 2], [3, 4]])
+
+  def test_an_existing_file_stays(self):
+    self.path.write_text('precious')
+    with self.assertRaisesRegex(FileExistsError, 'delete it first'):
+      sqlite.write_sqlite_clients(self.path, {})
+    self.assertEqual(self.path.read_text(), 'precious')
+
+  def test_an_unknown_type_raises_and_leaves_no_file(self):
+    with self.assertRaisesRegex(TypeError, "'x'.*complex64"):
+      sqlite.write_sqlite_clients(
+          self.path, {'train': _clients(x=np.complex64([1]))}
+      )
+    self.assertEmpty(list(self.folder.iterdir()))
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,254 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of tables."""
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+
+from tests.tff_adaptive.data import data_source_testing
+from tff_adaptive.data import sources
+
+_FEATURES = data_source_testing.FEATURES
+
+
+class NpzTest(data_source_testing.DataSourceTestCase):
+
+  def _npz(self, **arrays):
+    path = self.path('data.npz')
+    np.savez(path, **arrays)
+    return path
+
+  @parameterized.named_parameters(
+      ('missing', {'x': np.zeros([1, 2])}, "lacks the arrays 'y', found 'x'; "),
+      (
+          'lengths',
+          {'x': np.zeros([2, 2]), 'y': np.zeros([3], int)},
+          "equally many rows in every array, found {'x': 2, 'y': 3}.",
+      ),
+      (
+          'scalar',
+          {'x': np.zeros([1, 2]), 'y': np.int32(3)},
+          "array 'y' must have a row for each example, found the single value ",
+      ),
+      (
+          'type',
+          {'x': np.zeros([1, 2]), 'y': np.zeros([1])},
+          "data.npz: feature 'y' must be of type int32, found float64 such as ",
+      ),
+      (
+          'shape',
+          {'x': np.zeros([1, 2, 1]), 'y': np.zeros([1], int)},
+          "data.npz: feature 'x' must have examples of shape (2,), found [2, ",
+      ),
+      (
+          'value',
+          {'x': np.zeros([2, 2]), 'y': np.array([0, 2**32])},
+          "data.npz, row 1: feature 'y' has the value 4294967296, which int32 ",
+      ),
+      (
+          'no_rows',
+          {'x': np.zeros([0, 2]), 'y': np.zeros([0], int)},
+          'has no rows; it must have a row for each example.',
+      ),
+      (
+          'objects',
+          {'x': np.zeros([1, 2]), 'y': np.array(['a'], object)},
+          "array 'y' could not be read (Object arrays cannot be loaded when ",
+      ),
+  )
+  def test_errors(self, arrays, sentence):
+    self.assert_error(
+        ValueError,
+        sentence,
+        sources.read_examples,
+        self._npz(**arrays),
+        _FEATURES,
+    )
+
+  def test_rows_are_counted_in_the_file_not_in_the_split(self):
+    path = self._npz(
+        x=np.zeros([3, 2]),
+        y=np.array([0, 1, 2**40]),
+        split=np.array(['test', 'train', 'train']),
+    )
+    self.assert_error(
+        ValueError,
+        'row 2: ',
+        sources.read_examples,
+        path,
+        _FEATURES,
+        split_name='train',
+    )
+
+  def test_clients_must_be_names(self):
+    arrays = dict(x=np.zeros([1, 2]), y=np.zeros([1], int))
+    self.assert_error(
+        ValueError,
+        "array 'client_id' must hold a string for each row, found type float64",
+        sources.read_clients,
+        self._npz(**arrays, client_id=np.zeros([1])),
+        _FEATURES,
+    )
+    for names in (np.array([7]), np.array([b'7']), np.array(['7'])):
+      path = self._npz(**arrays, client_id=names)
+      clients = sources.read_clients(path, _FEATURES)
+      self.assertEqual(clients.client_ids, ('7',))
+
+  def test_one_array_is_no_archive(self):
+    path = self.path('data.npz')
+    with open(path, 'wb') as file:
+      np.save(file, np.zeros([3]))
+    self.assert_error(
+        ValueError,
+        f'{path} could not be read (File is not a zip file); replace it by ',
+        sources.read_examples,
+        path,
+        _FEATURES,
+    )
+
+
+class RowFilesTest(data_source_testing.DataSourceTestCase):
+
+  @parameterized.named_parameters(
+      ('cells', 'x_0,x_1,y\n1,2,3\n1,2\n', 'line 3 has 2 cells, where the he'),
+      ('header', 'x_0,y\n1,3\n', "lacks the columns 'x_1' of feature 'x' with"),
+      ('float', 'x_0,x_1,y\n1,a,3\n', "line 2: column 'x_1' must hold values "),
+      (
+          'int',
+          'x_0,x_1,y\n1,2,3\n1,2,3.5\n',
+          "line 3: column 'y' must hold values of type int32, found '3.5'; ",
+      ),
+      (
+          'large',
+          'x_0,x_1,y\n1,2,3000000000\n',
+          "line 2: feature 'y' has the value 3000000000, which int32 cannot ",
+      ),
+      ('no_rows', 'x_0,x_1,y\n', 'has no rows; it must have a row for each '),
+      (
+          'quote',
+          'x_0,x_1,y\n1,2,"\n',
+          "column 'y' must hold values of type int32, found '\\n'; correct ",
+      ),
+  )
+  def test_errors_of_csv(self, text, sentence):
+    path = self.text_file('data.csv', text)
+    self.assert_error(
+        ValueError, sentence, sources.read_examples, path, _FEATURES
+    )
+
+  @parameterized.named_parameters(
+      ('json', '{"x": [1, 2], "y": 1}\n{"x": [1,\n', 'line 2 is not JSON ('),
+      ('list', '[1, 2]\n', "line 1 must be an object with the keys 'x', 'y', "),
+      ('key', '{"x": [1, 2], "z": 0}\n', "line 1 has no 'y', found 'x', 'z'; "),
+      (
+          'type',
+          '{"x": [1, 2], "y": 1.5}\n',
+          "line 1: feature 'y' must be of type int32, found float64 such as "
+          '1.5; give integers.',
+      ),
+      (
+          'string',
+          '{"x": [1, "a"], "y": 1}\n',
+          "line 1: feature 'x' must be of type float32, found strings such as ",
+      ),
+      ('null', '{"x": [1, 2], "y": null}\n', 'found object such as None; give'),
+      (
+          'shape',
+          '{"x": [1, 2, 3], "y": 1}\n',
+          "line 1: feature 'x' must have examples of shape (2,), found [3]; "
+          'reshape them.',
+      ),
+      ('ragged', '{"x": [[1], [1, 2]], "y": 1}\n', 'lists of different length'),
+      ('no_rows', '\n\n', 'has no rows; it must have a row for each example.'),
+  )
+  def test_errors_of_json_lines(self, text, sentence):
+    path = self.text_file('data.jsonl', text)
+    self.assert_error(
+        ValueError, sentence, sources.read_examples, path, _FEATURES
+    )
+
+  def test_strings_must_be_strings(self):
+    path = self.text_file('data.jsonl', '{"text": "a"}\n{"text": 7}\n')
+    self.assert_error(
+        ValueError,
+        f"{path}, line 2: feature 'text' must hold strings, found 7; give ",
+        sources.read_examples,
+        path,
+        {'text': tf.TensorSpec([], tf.string)},
+    )
+
+  @parameterized.parameters(1023, 1024, 1025)
+  def test_many_rows(self, num_rows):
+    path = self.text_file(
+        'data.csv', 'y\n' + '\n'.join(map(str, range(num_rows)))
+    )
+    spec = {'y': tf.TensorSpec([], tf.int32)}
+    examples = sources.read_examples(path, spec)
+    self.assertEqual(examples['y'].tolist(), list(range(num_rows)))
+    with open(path, 'a', encoding='utf-8') as file:
+      file.write('\n3000000000\n7\n')
+    self.assert_error(
+        ValueError,
+        f'{path}, line {num_rows + 2}: ',
+        sources.read_examples,
+        path,
+        spec,
+    )
+
+  @parameterized.named_parameters(
+      ('csv', 'data.csv', 'y\n1\n'),
+      ('jsonl', 'data.jsonl', '{"y": 1}\n'),
+  )
+  def test_rows_without_a_client(self, name, text):
+    path = self.text_file(name, text)
+    self.assert_error(
+        ValueError,
+        "lacks 'writer', which says whose row it is, found 'y'; add it to ",
+        sources.read_clients,
+        path,
+        {'y': tf.TensorSpec([], tf.int32)},
+        client_key='writer',
+    )
+
+  @parameterized.parameters('null', '""', 'true', '1.5')
+  def test_bad_client_ids(self, value):
+    path = self.text_file('data.jsonl', f'{{"y": 1, "client_id": {value}}}')
+    self.assert_error(
+        ValueError,
+        "line 1: 'client_id' must be a string that says whose row it is",
+        sources.read_clients,
+        path,
+        {'y': tf.TensorSpec([], tf.int32)},
+    )
+
+  def test_integers_are_client_ids(self):
+    path = self.text_file('data.jsonl', '{"y": 1, "client_id": 7}')
+    clients = sources.read_clients(path, {'y': tf.TensorSpec([], tf.int32)})
+    self.assertEqual(clients.client_ids, ('7',))
+
+  def test_wide_headers_are_shown_in_part(self):
+    path = self.text_file('data.csv', ','.join(f'p{i}' for i in range(99)))
+    self.assert_error(
+        ValueError,
+        "'p7', 91 more; add them",
+        sources.read_examples,
+        path,
+        _FEATURES,
+    )
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,253 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of `client_data_conversion`."""
+
+import collections
+from unittest import mock
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive.data import client_data
+from tff_adaptive.data import tff_client_data
+
+_CLIENTS = collections.OrderedDict(
+    ann=collections.OrderedDict(
+        x=np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], np.float32),
+        y=np.array([1, 2, 3], np.int32),
+    ),
+    bob=collections.OrderedDict(
+        x=np.array([[7.0, 8.0]], np.float32), y=np.array([4], np.int32)
+    ),
+)
+
+
+def _packed():
+  return client_data.PackedClientArrays.from_clients(_CLIENTS)
+
+
+def _partitioned():
+  values = collections.OrderedDict(
+      (name, np.concatenate([_CLIENTS['bob'][name], _CLIENTS['ann'][name]]))
+      for name in ('x', 'y')
+  )
+  return client_data.PackedClientArrays.from_partition(
+      values, {'ann': [1, 2, 3], 'bob': [0]}
+  )
+
+
+def _lazy():
+  return client_data.LazyClientArrays(
+      _CLIENTS, _CLIENTS.get, _packed().element_spec
+  )
+
+
+_SOURCES = (
+    ('packed', _packed),
+    ('partitioned', _partitioned),
+    ('lazy', _lazy),
+)
+
+
+def _labels(dataset):
+  return [int(example['y']) for example in dataset]
+
+
+class ToClientDataTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(*_SOURCES)
+  def test_a_client_has_one_dataset(self, build):
+    data = tff_client_data.to_client_data(build())
+    batched = data.preprocess(lambda dataset: dataset.batch(2))
+    again = batched.preprocess(lambda dataset: dataset.take(1))
+    for found in (data, batched, again):
+      ann = found.create_tf_dataset_for_client('ann')
+      self.assertIs(found.create_tf_dataset_for_client('ann'), ann)
+      self.assertIsNot(found.create_tf_dataset_for_client('bob'), ann)
+    self.assertEqual(
+        [
+            batch['y'].numpy().tolist()
+            for batch in batched.create_tf_dataset_for_client('ann')
+        ],
+        [[1, 2], [3]],
+    )
+    self.assertLen(list(again.create_tf_dataset_for_client('ann')), 1)
+
+  def test_datasets_not_used_for_longest_make_room(self):
+    # Ann has 36 bytes, Bob 12.
+    with mock.patch.object(tff_client_data, '_KEPT_BYTES', 40):
+      data = tff_client_data.to_client_data(_packed())
+      ann = data.create_tf_dataset_for_client('ann')
+      bob = data.create_tf_dataset_for_client('bob')
+      self.assertIs(data.create_tf_dataset_for_client('bob'), bob)
+      self.assertIsNot(data.create_tf_dataset_for_client('ann'), ann)
+
+  @parameterized.named_parameters(*_SOURCES)
+  def test_datasets_hold_the_examples(self, build):
+    data = tff_client_data.to_client_data(build())
+    self.assertEqual(data.client_ids, ['ann', 'bob'])
+    self.assertEqual(data.element_type_structure, _packed().element_spec)
+    for make in (
+        data.create_tf_dataset_for_client,
+        data.serializable_dataset_fn,
+        tf.function(data.serializable_dataset_fn),
+    ):
+      dataset = make('ann')
+      self.assertEqual(dataset.element_spec, data.element_type_structure)
+      examples = list(dataset.as_numpy_iterator())
+      np.testing.assert_array_equal(
+          [example['x'] for example in examples], _CLIENTS['ann']['x']
+      )
+      self.assertEqual(_labels(examples), [1, 2, 3])
+
+  @parameterized.named_parameters(*_SOURCES)
+  def test_the_rest_of_the_interface_works(self, build):
+    data = tff_client_data.to_client_data(build())
+    together = data.create_tf_dataset_from_all_clients(seed=0)
+    self.assertCountEqual(_labels(together), [1, 2, 3, 4])
+    batched = data.preprocess(lambda dataset: dataset.batch(2))
+    sizes = [
+        len(batch['y']) for batch in batched.create_tf_dataset_for_client('ann')
+    ]
+    self.assertEqual(sizes, [2, 1])
+    self.assertLen(list(data.datasets(limit_count=1, seed=0)), 1)
+    train, test = tff.simulation.datasets.ClientData.train_test_client_split(
+        data, 1, seed=0
+    )
+    self.assertCountEqual(train.client_ids + test.client_ids, ['ann', 'bob'])
+
+  @parameterized.named_parameters(*_SOURCES)
+  def test_unknown_client_raises_a_value_error_as_tff_says(self, build):
+    data = tff_client_data.to_client_data(build())
+    with self.assertRaisesRegex(ValueError, "no client 'anna'.*'ann'"):
+      data.create_tf_dataset_for_client('anna')
+
+  @parameterized.named_parameters(*_SOURCES)
+  def test_unknown_client_raises_inside_a_graph(self, build):
+    data = tff_client_data.to_client_data(build())
+    make = tf.function(data.serializable_dataset_fn)
+    with self.assertRaisesRegex(tf.errors.OpError, 'no client'):
+      list(make('anna'))
+
+  def test_packed_clients_serialize_into_a_computation(self):
+    data = tff_client_data.to_client_data(_partitioned())
+    computation = data.dataset_computation
+    self.assertEqual(
+        str(computation.type_signature),
+        '(str -> <x=float32[2],y=int32>*)',
+    )
+
+  def test_empty_client_is_an_empty_dataset(self):
+    source = client_data.PackedClientArrays.from_partition(
+        {'y': np.arange(3)}, {'a': [], 'b': [1]}
+    )
+    data = tff_client_data.to_client_data(source)
+    self.assertEmpty(list(data.create_tf_dataset_for_client('a')))
+    self.assertEmpty(list(data.serializable_dataset_fn('a')))
+
+
+class FromClientDataTest(parameterized.TestCase):
+
+  def _assert_same_clients(self, source):
+    self.assertEqual(source.client_ids, ('ann', 'bob'))
+    self.assertEqual(source.element_spec, _packed().element_spec)
+    for client_id, expected in _CLIENTS.items():
+      examples = source.examples(client_id)
+      self.assertEqual(list(examples), ['x', 'y'])
+      for name in expected:
+        np.testing.assert_array_equal(examples[name], expected[name])
+        self.assertEqual(examples[name].dtype, expected[name].dtype)
+
+  @parameterized.named_parameters(*_SOURCES)
+  def test_round_trip(self, build):
+    data = tff_client_data.to_client_data(build())
+    self._assert_same_clients(tff_client_data.from_client_data(data))
+
+  def test_from_tffs_test_client_data(self):
+    data = tff.simulation.datasets.TestClientData(dict(_CLIENTS))
+    self._assert_same_clients(tff_client_data.from_client_data(data))
+
+  def test_pairs_become_x_and_y(self):
+    data = tff.simulation.datasets.TestClientData(
+        {name: (part['x'], part['y']) for name, part in _CLIENTS.items()}
+    )
+    self._assert_same_clients(tff_client_data.from_client_data(data))
+
+  def test_source_that_cannot_be_traced(self):
+    class Untraceable(tff.simulation.datasets.ClientData):
+      client_ids = list(_CLIENTS)
+      element_type_structure = _packed().element_spec
+
+      @property
+      def serializable_dataset_fn(self):
+        raise NotImplementedError()
+
+      def create_tf_dataset_for_client(self, client_id):
+        return tf.data.Dataset.from_tensor_slices(_CLIENTS[client_id])
+
+    source = tff_client_data.from_client_data(Untraceable())
+    self._assert_same_clients(source)
+
+  @parameterized.named_parameters(
+      ('traced', tff_client_data.to_client_data(_packed())),
+      ('not_traced', tff.simulation.datasets.TestClientData(dict(_CLIENTS))),
+  )
+  def test_preprocessing_is_traced_once_for_all_clients(self, data):
+    traces = []
+
+    def rename(dataset):
+      traces.append(dataset)
+      return dataset.map(
+          lambda example: collections.OrderedDict(label=example['y'] * 10)
+      )
+
+    source = tff_client_data.from_client_data(data, rename, cache_bytes=0)
+    for _ in range(3):
+      self.assertEqual(source.examples('ann')['label'].tolist(), [10, 20, 30])
+      self.assertEqual(source.examples('bob')['label'].tolist(), [40])
+    self.assertLen(traces, 1)
+
+  def test_clients_of_many_and_of_no_examples(self):
+    source = client_data.PackedClientArrays.from_clients(
+        {'many': {'x': np.arange(3000.0)}, 'none': {'x': np.zeros([0])}}
+    )
+    data = tff_client_data.to_client_data(source)
+    back = tff_client_data.from_client_data(data)
+    np.testing.assert_array_equal(back.examples('many')['x'], np.arange(3000.0))
+    self.assertEqual(back.examples('none')['x'].shape, (0,))
+    self.assertEqual(back.num_examples('none'), 0)
+
+  def test_strings(self):
+    data = tff.simulation.datasets.TestClientData({'a': {'t': ['u', 'vw']}})
+    source = tff_client_data.from_client_data(data)
+    self.assertEqual(source.examples('a')['t'].tolist(), [b'u', b'vw'])
+
+  def test_preprocessing_that_batches_raises(self):
+    data = tff_client_data.to_client_data(_packed())
+    with self.assertRaisesRegex(ValueError, "single examples.*'x'.*BatchPlan"):
+      tff_client_data.from_client_data(data, lambda d: d.batch(2))
+
+  def test_nested_elements_raise(self):
+    data = tff_client_data.to_client_data(_packed())
+    with self.assertRaisesRegex(TypeError, 'flat mapping'):
+      tff_client_data.from_client_data(
+          data, lambda dataset: dataset.map(lambda e: {'a': {'b': e['y']}})
+      )
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,61 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Clients' data: arrays, cohorts, batches, partitions, sampling and files.
+
+A client is a mapping from feature names to NumPy arrays with a row an example;
+shuffling, repeating and batching are done by index. Partitions of one data set
+are in the module `partition`, clients made of other clients in `transforms`,
+seeded random numbers in `random_streams`.
+
+Nothing of the rest of the library is imported here, and TensorFlow is imported
+by the functions that hand out its types, and not before.
+"""
+
+from typing import Any, TYPE_CHECKING
+
+from tff_adaptive.data import partition
+from tff_adaptive.data import random_streams
+from tff_adaptive.data.augmentation import Augmentation
+from tff_adaptive.data.batching import BatchPlan
+from tff_adaptive.data.checks import check_central_examples
+from tff_adaptive.data.checks import check_clients
+from tff_adaptive.data.client_data import ClientArrays
+from tff_adaptive.data.client_data import LazyClientArrays
+from tff_adaptive.data.client_data import PackedClientArrays
+from tff_adaptive.data.cohort import Cohort
+from tff_adaptive.data.cohort import StatefulCohort
+from tff_adaptive.data.sampling import build_client_sampling
+from tff_adaptive.data.sampling import build_poisson_client_sampling
+from tff_adaptive.data.sampling import sample_client_examples
+from tff_adaptive.data.sampling import sample_examples
+from tff_adaptive.data.sources import read_clients
+from tff_adaptive.data.sources import read_examples
+
+if TYPE_CHECKING:
+  from tff_adaptive.data.sqlite import load_sqlite_clients
+  from tff_adaptive.data.sqlite import write_sqlite_clients
+  from tff_adaptive.data.tff_client_data import from_client_data
+  from tff_adaptive.data.tff_client_data import to_client_data
+else:
+
+  def __getattr__(name: str) -> Any:
+    """Imports what needs TensorFlow when it is asked for."""
+    # pylint: disable=import-outside-toplevel
+    if name in ('load_sqlite_clients', 'write_sqlite_clients'):
+      from tff_adaptive.data import sqlite as module
+    elif name in ('from_client_data', 'to_client_data'):
+      from tff_adaptive.data import tff_client_data as module
+    else:
+      raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+    return getattr(module, name)

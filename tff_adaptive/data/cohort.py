@@ -1,0 +1,431 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The clients of one round, as the argument that TFF's computations take."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from typing import Any, Optional, TYPE_CHECKING, Union
+
+import attrs
+import numpy as np
+
+from tff_adaptive.data import augmentation as augmentation_lib
+from tff_adaptive.data import batching
+from tff_adaptive.data import client_data
+from tff_adaptive.data import feature_arrays
+from tff_adaptive.data import packed_batches
+from tff_adaptive.data import random_streams
+from tff_adaptive.data import validators
+
+if TYPE_CHECKING:
+  import tensorflow as tf
+
+Batch = feature_arrays.Examples
+
+# What a client of a `StatefulCohort` brings.
+DATA_KEY = 'data'
+ID_KEY = 'client_id'
+STATE_KEY = 'client_state'
+
+
+def _as_ids(client_ids: Iterable[str]) -> tuple[str, ...]:
+  return tuple(client_ids)
+
+
+@attrs.frozen(eq=False)
+class Cohort(Sequence):
+  """The clients of a round: a sequence whose items are datasets of batches.
+
+  TFF's native runtime takes `list(cohort)` where clients' sequences are
+  expected; it refuses any other sequence, and lists of batches too if one
+  before the last is short, as in every epoch but the last one. A runtime that
+  batches by index takes `index_plan` and the arrays of `source` instead. All
+  are the same batches in the same order: shuffling depends on the seed, the
+  round and the client's id, and neither on the other clients nor on the place
+  in the cohort. A client that occurs twice brings the same batches twice,
+  and counts twice.
+
+  Attributes:
+    source: The data of all clients.
+    client_ids: The clients of this round, in order.
+    round_num: The number of the round, a non-negative integer.
+    seed: The seed of the experiment, a non-negative integer.
+    plan: How examples become batches.
+    augmentation: Changes examples on their way into training, in every epoch
+      anew; None (the default) for none. Keyword-only.
+    packed: The batches of all clients, where they have been read ahead, see
+      `fetch`. Keyword-only.
+    step_limits: How many of its batches a client trains on, the first ones, by
+      its id; clients that are not named (by default none is) train on all.
+      Keyword-only.
+    dropped_out: The clients that were sampled, too, and take no part; nobody by
+      default. They are only counted. Keyword-only.
+
+  Raises:
+    KeyError: If the source does not know a client.
+    TypeError: If `seed` or `round_num` is not an integer.
+    ValueError: If `seed`, `round_num` or a limit is negative.
+
+  Example:
+
+    >>> source = client_data.PackedClientArrays.from_clients(
+    ...     {'a': {'x': np.array([1.0, 2.0, 3.0])}})
+    >>> plan = batching.BatchPlan(batch_size=2, shuffle=False)
+    >>> cohort = Cohort(source, ['a'], round_num=0, seed=1, plan=plan)
+    >>> [batch['x'].numpy().tolist() for batch in cohort[0]]
+    [[1.0, 2.0], [3.0]]
+    >>> [batch['x'].tolist() for batch in cohort.batches(0)]
+    [[1.0, 2.0], [3.0]]
+  """
+
+  source: client_data.ClientArrays = attrs.field(
+      validator=validators.instance_of(client_data.ClientArrays)
+  )
+  client_ids: tuple[str, ...] = attrs.field(converter=_as_ids)
+  round_num: int
+  seed: int = attrs.field(converter=random_streams.check_seed)
+  plan: batching.BatchPlan = attrs.field(
+      validator=validators.instance_of(batching.BatchPlan)
+  )
+  augmentation: Optional[augmentation_lib.Augmentation] = attrs.field(
+      default=None,
+      kw_only=True,
+      validator=attrs.validators.optional(
+          validators.instance_of(augmentation_lib.Augmentation)
+      ),
+  )
+  packed: Optional[packed_batches.PackedBatches] = attrs.field(
+      default=None, kw_only=True, repr=False
+  )
+  step_limits: Mapping[str, int] = attrs.field(factory=dict, kw_only=True)
+  dropped_out: tuple[str, ...] = attrs.field(
+      default=(), converter=_as_ids, kw_only=True
+  )
+
+  def __attrs_post_init__(self):
+    if isinstance(self.round_num, bool) or not isinstance(
+        self.round_num, (int, np.integer)
+    ):
+      raise TypeError(
+          f'`round_num` must be an integer, found {self.round_num!r}.'
+      )
+    if self.round_num < 0:
+      raise ValueError(
+          f'`round_num` must not be negative, found {self.round_num}.'
+      )
+    for client_id in self.client_ids:
+      self.source.position(client_id)
+    for client_id, limit in self.step_limits.items():
+      if limit < 0:
+        raise ValueError(
+            '`step_limits` must not be negative, found '
+            f'{limit} for client {client_id!r}.'
+        )
+
+  def __len__(self) -> int:
+    return len(self.client_ids)
+
+  @property
+  def element_spec(self) -> feature_arrays.ElementSpec:
+    """Feature names and `tf.TensorSpec`s of an example in a batch."""
+    return (self.augmentation or self.source).element_spec
+
+  def fetch(self) -> 'Cohort':
+    """Reads all that the round needs of its clients.
+
+    Returns:
+      The same cohort, which reads and augments nothing any more. What reads
+      cohorts ahead, while a round goes on, calls this.
+    """
+    return attrs.evolve(self, packed=self.pack())
+
+  def __getitem__(
+      self, index: Union[int, slice]
+  ) -> Union[tf.data.Dataset, 'Cohort']:
+    """Returns a client's batches, or for a slice a cohort of its clients."""
+    if isinstance(index, slice):
+      ids = self.client_ids[index]
+      return attrs.evolve(self, client_ids=ids, packed=None)
+    rows = self._training_rows(index)
+    num_rows = len(next(iter(rows.values())))
+    all_sizes = batching.batch_sizes(self.plan, self.num_examples(index))
+    num_rows_of_epoch = max(sum(all_sizes) // self.plan.num_epochs, 1)
+    starts = range(num_rows_of_epoch, num_rows, num_rows_of_epoch)
+    # Batching by tf.data needs no traced function, so no memory is left behind.
+    import tensorflow as tf  # pylint: disable=import-outside-toplevel
+
+    dataset = None
+    for places in np.split(np.arange(num_rows), starts):
+      epoch = tf.data.Dataset.from_tensor_slices(
+          packed_batches.take(rows, places)
+      )
+      epoch = epoch.batch(self.plan.batch_size)
+      dataset = epoch if dataset is None else dataset.concatenate(epoch)
+    return dataset
+
+  def _training_rows(self, index: int) -> Batch:
+    """Returns the examples of all batches of a client, one after the other."""
+    if self.packed is not None:
+      return packed_batches.rows_of(self.packed, range(len(self))[index])
+    order = self._example_order(index, self._shuffling())
+    num_rows = sum(self.batch_sizes(index))
+    client_id = self.client_ids[index]
+    if self.augmentation is None:
+      return self.source.take(client_id, order[:num_rows])
+    generator = random_streams.stream(
+        self.seed, random_streams.AUGMENTATION, self.round_num, client_id
+    )
+    # Also of what is left out, so that the rest is augmented as ever.
+    examples = self.source.take(client_id, order)
+    examples = self.augmentation(examples, generator, client_id)
+    return packed_batches.take(examples, slice(num_rows))
+
+  def num_examples(self, index: int) -> int:
+    """Returns how many examples the client at a place holds, used or not.
+
+    Args:
+      index: The place of the client in the cohort.
+    """
+    return self.source.num_examples(self.client_ids[index])
+
+  def num_steps(self, index: int) -> int:
+    """Returns how many batches the client at a place has in this round.
+
+    Args:
+      index: The place of the client in the cohort.
+    """
+    return len(self.batch_sizes(index))
+
+  def arrays(self, index: int) -> feature_arrays.Examples:
+    """Returns all examples of the client at a place, as they are stored.
+
+    Args:
+      index: The place of the client in the cohort.
+    """
+    return self.source.examples(self.client_ids[index])
+
+  def index_plan(self, index: int) -> list[np.ndarray]:
+    """Returns which of `arrays(index)` are in which batch.
+
+    Args:
+      index: The place of the client in the cohort.
+
+    Returns:
+      An int64 array of positions for every batch, in the order of training.
+    """
+    order = self._example_order(index, self._shuffling())
+    ends = np.cumsum(self.batch_sizes(index), dtype=np.int64)
+    return np.split(order, ends)[:-1]
+
+  def _shuffling(self) -> random_streams.StreamFamily:
+    return random_streams.StreamFamily(
+        self.seed, random_streams.SHUFFLING, self.round_num
+    )
+
+  def _example_order(
+      self, index: int, shuffling: random_streams.StreamFamily
+  ) -> np.ndarray:
+    """Returns a client's examples of all batches, those left out as well."""
+    client_id = self.client_ids[index]
+    return batching.example_order(
+        self.plan,
+        self.source.num_examples(client_id),
+        shuffling.start(client_id) if self.plan.shuffle else None,
+    )
+
+  def batch_sizes(self, index: int) -> list[int]:
+    """Returns how many examples each batch of the client at a place has.
+
+    Args:
+      index: The place of the client in the cohort.
+    """
+    sizes = batching.batch_sizes(self.plan, self.num_examples(index))
+    return sizes[: self.step_limits.get(self.client_ids[index])]
+
+  def batches(self, index: int) -> list[Batch]:
+    """Returns the batches of the client at a place, as arrays.
+
+    Args:
+      index: The place of the client in the cohort.
+
+    Returns:
+      For every batch its feature names and arrays of shape
+      [batch_size or less, ...]; an empty list for an empty client.
+    """
+    rows = self._training_rows(index)
+    ends = packed_batches.offsets(self.batch_sizes(index))
+    return [
+        packed_batches.take(rows, slice(*bounds))
+        for bounds in zip(ends[:-1], ends[1:])
+    ]
+
+  def pack(self) -> packed_batches.PackedBatches:
+    """Returns the batches of all clients together.
+
+    Returns:
+      The batches. The rows are those of all clients of the source where it is a
+      `PackedClientArrays` and there is no augmentation, and nothing is copied;
+      else those of the cohort.
+
+    Example:
+
+      >>> source = client_data.PackedClientArrays.from_clients(
+      ...     {'a': {'x': np.array([1.0, 2.0, 3.0])}})
+      >>> plan = batching.BatchPlan(batch_size=2, shuffle=False)
+      >>> cohort = Cohort(source, ['a'], round_num=0, seed=1, plan=plan)
+      >>> packed = cohort.pack()
+      >>> packed.order.tolist(), packed.offsets.tolist()
+      ([0, 1, 2], [0, 2, 3])
+    """
+    if self.packed is not None:
+      return self.packed
+    clients = range(len(self))
+    sizes = [self.batch_sizes(index) for index in clients]
+    rows, order = self._rows_and_order(list(map(sum, sizes)))
+    return packed_batches.PackedBatches(
+        rows,
+        order,
+        packed_batches.offsets(list(itertools.chain.from_iterable(sizes))),
+        packed_batches.offsets(list(map(len, sizes))),
+    )
+
+  def _rows_and_order(
+      self, lengths: list[int]
+  ) -> tuple[Mapping[str, np.ndarray], np.ndarray]:
+    """Returns rows, and which of them are in the batches one by one.
+
+    Args:
+      lengths: How many examples all batches of a client have together.
+    """
+    clients = range(len(self))
+    if self.augmentation is not None:
+      rows = self._join([self._training_rows(index) for index in clients])
+      return rows, np.arange(len(next(iter(rows.values()))))
+    shuffling = self._shuffling()
+    orders = [
+        self._example_order(index, shuffling)[:length]
+        for index, length in zip(clients, lengths)
+    ]
+    if isinstance(self.source, client_data.PackedClientArrays):
+      rows = self.source.values
+      orders = list(map(self.source.rows, self.client_ids, orders))
+    else:
+      rows = self._join([self.arrays(index) for index in clients])
+      firsts = packed_batches.offsets(
+          [self.num_examples(index) for index in clients]
+      )
+      orders = list(map(np.add, orders, firsts))
+    return rows, np.concatenate([np.zeros(0, np.int64), *orders])
+
+  def _join(self, parts: Sequence[Batch]) -> Batch:
+    """Joins the examples of clients, one after the other."""
+    return collections.OrderedDict(
+        (
+            name,
+            np.concatenate(
+                [
+                    np.zeros([0, *feature.shape], feature.dtype.as_numpy_dtype),
+                    *(part[name] for part in parts),
+                ]
+            ),
+        )
+        for name, feature in self.element_spec.items()
+    )
+
+
+@attrs.frozen(eq=False)
+class StatefulCohort(Cohort):
+  """A cohort whose clients bring their ids and states beside their data.
+
+  Its items are ordered dictionaries of three datasets, as TFF takes structures
+  of sequences: `data`, the batches; `client_id`, one string; `client_state`,
+  one element, or none for a client that has no state yet.
+
+  Attributes:
+    states: The states of clients by id, structures of arrays. The clients of
+      the cohort that are not among them have none.
+    state_spec: The structure of `tf.TensorSpec` of a state.
+
+  Raises:
+    KeyError: As `Cohort`.
+    TypeError: As `Cohort`.
+    ValueError: As `Cohort`.
+  """
+
+  states: Mapping[str, Any]
+  state_spec: Any
+
+  @classmethod
+  def of(
+      cls, cohort: Cohort, states: Mapping[str, Any], state_spec: Any
+  ) -> 'StatefulCohort':
+    """Returns a cohort with states.
+
+    Args:
+      cohort: The clients and their data.
+      states: See the class.
+      state_spec: See the class.
+
+    Returns:
+      A `StatefulCohort`.
+    """
+    fields = attrs.asdict(cohort, recurse=False)
+    return cls(**fields, states=states, state_spec=state_spec)
+
+  def __getitem__(self, index: Union[int, slice]) -> Any:
+    """Returns what a client brings, or for a slice a cohort of its clients."""
+    data = super().__getitem__(index)
+    if isinstance(index, slice):
+      return data
+    import tensorflow as tf  # pylint: disable=import-outside-toplevel
+
+    client_id = self.client_ids[index]
+    return collections.OrderedDict(
+        [
+            (DATA_KEY, data),
+            (ID_KEY, tf.data.Dataset.from_tensors(client_id)),
+            (STATE_KEY, self._state_dataset(self._state(client_id))),
+        ]
+    )
+
+  def ids_and_states(self) -> dict[str, list[Any]]:
+    """Returns the sequences that clients bring beside their data.
+
+    Returns:
+      `client_id` and `client_state`, each with a list for every client: of its
+      id, and of its state or of nothing.
+    """
+    ids = self.client_ids
+    return {
+        ID_KEY: [[client_id] for client_id in ids],
+        STATE_KEY: [self._state(client_id) for client_id in ids],
+    }
+
+  def _state(self, client_id: str) -> list[Any]:
+    return [self.states[client_id]] if client_id in self.states else []
+
+  def _state_dataset(self, states: list[Any]) -> tf.data.Dataset:
+    import tensorflow as tf  # pylint: disable=import-outside-toplevel
+
+    if states:
+      return tf.data.Dataset.from_tensors(states[0])
+    return tf.data.Dataset.from_tensor_slices(
+        tf.nest.map_structure(
+            lambda spec: np.zeros([0, *spec.shape], spec.dtype.as_numpy_dtype),
+            self.state_spec,
+        )
+    )

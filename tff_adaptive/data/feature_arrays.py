@@ -1,0 +1,339 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The examples of one owner, as a mapping from feature names to arrays."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Optional, TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+  import tensorflow as tf
+
+Examples = collections.OrderedDict[str, np.ndarray]
+ElementSpec = collections.OrderedDict[str, 'tf.TensorSpec']
+
+
+def as_examples(features: Mapping[str, np.ndarray], owner: str) -> Examples:
+  """Returns features as arrays after checking that they fit together.
+
+  Args:
+    features: A flat mapping from feature names to arrays, or to what NumPy
+      turns into arrays, all of shape [num_examples, ...].
+    owner: Whose features they are, the subject of an error's sentence.
+
+  Returns:
+    The same features in the same order, as read-only views: nothing is copied
+    that is an array already.
+
+  Raises:
+    TypeError: If `features` is not a mapping from strings, or nested.
+    ValueError: If there is no feature, a feature is a scalar, or the features
+      differ in the number of examples.
+
+  Example:
+
+    >>> as_examples({'x': [1.0, 2.0]}, 'The test set')['x']
+    array([1., 2.])
+  """
+  if not isinstance(features, Mapping):
+    raise TypeError(
+        f'{owner} must be a mapping from feature names to arrays, found '
+        f'{type(features).__name__}.'
+    )
+  if not features:
+    raise ValueError(f'{owner} must have at least one feature, found none.')
+  examples = collections.OrderedDict()
+  for name, value in features.items():
+    if not isinstance(name, str) or isinstance(value, Mapping):
+      raise TypeError(
+          f'{owner} must map strings to arrays, found {name!r} with a '
+          f'{type(value).__name__}.'
+      )
+    array = np.asarray(value).view()
+    if array.ndim == 0:
+      raise ValueError(
+          f'{owner} must have arrays of shape [num_examples, ...], found the '
+          f'scalar {array} for feature {name!r}.'
+      )
+    array.setflags(write=False)
+    examples[name] = array
+  sizes = {name: len(array) for name, array in examples.items()}
+  if len(set(sizes.values())) > 1:
+    raise ValueError(
+        f'{owner} must have equally many examples in every feature, found '
+        f'{sizes}.'
+    )
+  return examples
+
+
+def spec_of(examples: Mapping[str, np.ndarray]) -> ElementSpec:
+  """Returns the specification of one example.
+
+  Args:
+    examples: Feature names and arrays of shape [num_examples, ...].
+
+  Returns:
+    Feature names and `tf.TensorSpec`s without the dimension of the examples.
+
+  Example:
+
+    >>> spec_of({'y': np.zeros([5, 2], np.int32)})['y'].shape.as_list()
+    [2]
+  """
+  import tensorflow as tf  # pylint: disable=import-outside-toplevel
+
+  return collections.OrderedDict(
+      (name, tf.TensorSpec(array.shape[1:], tf.as_dtype(array.dtype)))
+      for name, array in examples.items()
+  )
+
+
+def check_match(
+    examples: Mapping[str, np.ndarray], spec: ElementSpec, client_id: str
+) -> Examples:
+  """Returns a client's features in the order of a specification.
+
+  Args:
+    examples: Feature names and arrays of shape [num_examples, ...].
+    spec: Feature names and the `tf.TensorSpec` of one example.
+    client_id: The client, for the error's sentence.
+
+  Returns:
+    The same arrays, in the order of `spec`.
+
+  Raises:
+    ValueError: If names, types or shapes differ.
+
+  Example:
+
+    >>> spec = {'x': tf.TensorSpec([], tf.float32)}
+    >>> check_match({'x': np.ones([2], np.float32)}, spec, 'a')['x']
+    array([1., 1.], dtype=float32)
+  """
+  if set(examples) != set(spec):
+    raise ValueError(
+        f'Client {client_id!r} has the features {list(examples)}, where '
+        f'{list(spec)} are expected.'
+    )
+  for name, found in spec_of(examples).items():
+    expected = spec[name]
+    if found.dtype != expected.dtype or not found.shape.is_compatible_with(
+        expected.shape
+    ):
+      raise ValueError(
+          f'Client {client_id!r} has feature {name!r} with examples of type '
+          f'{found.dtype.name} and shape {found.shape}, where '
+          f'{expected.dtype.name} and {expected.shape} are expected.'
+      )
+  return collections.OrderedDict((name, examples[name]) for name in spec)
+
+
+def num_bytes(examples: Mapping[str, np.ndarray]) -> int:
+  """Returns the size of a client; strings count with their contents."""
+  size = 0
+  for array in examples.values():
+    size += array.nbytes
+    if array.dtype == np.object_:
+      size += sum(len(item) for item in array.flat)
+  return size
+
+
+# From the place of an example, or None for all of them, to the subject of an
+# error's sentence.
+Where = Callable[[Optional[int]], str]
+
+
+def convert(
+    values: Any, name: str, spec: tf.TensorSpec, where: Where
+) -> np.ndarray:
+  """Returns a feature as a task asks for it.
+
+  Integers become other integers, or floats, where none of them changes; floats
+  become floats of another width, rounded; strings become arrays of bytes (in
+  UTF-8), as TFF holds them. Nothing else is converted.
+
+  Args:
+    values: An array of shape [num_examples, ...], or what NumPy makes one of.
+    name: The feature.
+    spec: The type and the shape of one example.
+    where: Whose feature it is.
+
+  Returns:
+    The array, itself if it is as asked for.
+
+  Raises:
+    ValueError: If the shape differs, or a value cannot be converted; names the
+      first such example.
+
+  Example:
+
+    >>> spec = tf.TensorSpec([], tf.int32)
+    >>> convert(np.array([1, 2]), 'y', spec, lambda example: 'The test data')
+    array([1, 2], dtype=int32)
+  """
+  array = _as_array(values, name, spec, where)
+  if not array.size and not len(array):
+    return np.zeros([0] + spec.shape, spec.dtype.as_numpy_dtype)
+  if not spec.shape.is_compatible_with(array.shape[1:]):
+    raise ValueError(
+        f'{where(None)}: feature {name!r} must have examples of shape '
+        f'{spec.shape}, found {list(array.shape[1:])}; reshape them.'
+    )
+  if spec.dtype.name == 'string':
+    return _as_bytes(array, name, where)
+  return _as_numbers(array, name, spec.dtype, where)
+
+
+def convert_examples(
+    features: Mapping[str, Any], specs: ElementSpec, where: Where
+) -> Examples:
+  """Returns those features that a task asks for, converted; see `convert`.
+
+  Args:
+    features: Feature names and arrays of shape [num_examples, ...]; more of
+      them than are asked for do no harm.
+    specs: Feature names and the `tf.TensorSpec` of one example.
+    where: Whose features they are.
+
+  Returns:
+    The features, in the order of `specs`.
+
+  Raises:
+    TypeError: If `features` is not a mapping from names to arrays.
+    ValueError: If a feature is missing or cannot be converted, or features
+      differ in the number of examples.
+  """
+  if not isinstance(features, Mapping):
+    raise TypeError(
+        f'{where(None)} must be a mapping from feature names to arrays, found '
+        f'{type(features).__name__}.'
+    )
+  check_names(features, specs, where(None))
+  return as_examples(
+      {
+          name: convert(features[name], name, spec, where)
+          for name, spec in specs.items()
+      },
+      where(None),
+  )
+
+
+def check_names(
+    found: Iterable[str], wanted: Iterable[str], owner: str
+) -> None:
+  """Raises unless the features wanted are among those found.
+
+  Args:
+    found: The names of the features that there are.
+    wanted: The names of those that are asked for.
+    owner: Whose features they are, the subject of the error's sentence.
+
+  Raises:
+    ValueError: If there is not each of them.
+  """
+  missing = sorted(set(wanted) - set(found))
+  if missing:
+    raise ValueError(
+        f'{owner} must have the features {list(wanted)}, found {list(found)}; '
+        f'add or rename {missing}.'
+    )
+
+
+def _as_array(
+    values: Any, name: str, spec: tf.TensorSpec, where: Where
+) -> np.ndarray:
+  """Returns values as an array of one dimension or more."""
+  # Else NumPy would make strings of numbers among strings.
+  is_list_of_strings = spec.dtype.name == 'string' and isinstance(values, list)
+  try:
+    array = np.asarray(values, np.object_ if is_list_of_strings else None)
+  except ValueError as error:
+    raise ValueError(
+        f'{where(None)}: feature {name!r} must have examples of shape '
+        f'{spec.shape}, found lists of different lengths.'
+    ) from error
+  if not array.ndim:
+    raise ValueError(
+        f'{where(None)}: feature {name!r} must have a value for each example, '
+        f'found the single value {array}.'
+    )
+  return array
+
+
+def _as_numbers(
+    array: np.ndarray, name: str, dtype: tf.DType, where: Where
+) -> np.ndarray:
+  """Returns numbers of another type, if they are the same numbers."""
+  target = dtype.as_numpy_dtype
+  if array.dtype == target:
+    return array
+  from_integers = np.issubdtype(array.dtype, np.integer)
+  from_floats = np.issubdtype(array.dtype, np.floating)
+  with np.errstate(over='ignore', invalid='ignore'):
+    if from_integers and (dtype.is_integer or dtype.is_floating):
+      converted = array.astype(target)
+      # The sign, too: what wraps around comes back to what it was.
+      changed = (converted.astype(array.dtype) != array) | (
+          (converted < 0) != (array < 0)
+      )
+    elif from_floats and dtype.is_floating:
+      converted = array.astype(target)
+      changed = np.isfinite(array) & ~np.isfinite(converted)
+    else:
+      raise _wrong_type(array, name, dtype.name, where, _wanted(dtype))
+  if changed.any():
+    place = tuple(np.argwhere(changed)[0])
+    raise ValueError(
+        f'{where(place[0])}: feature {name!r} has the value {array[place]}, '
+        f'which {dtype.name} cannot hold; correct or scale it.'
+    )
+  return converted
+
+
+def _as_bytes(array: np.ndarray, name: str, where: Where) -> np.ndarray:
+  """Returns strings as objects of type bytes."""
+  if array.dtype.kind not in 'OSU':
+    raise _wrong_type(array, name, 'string', where, 'strings')
+  converted = np.empty(array.size, np.object_)
+  for place, item in enumerate(array.flat):
+    if isinstance(item, str):
+      item = item.encode()
+    elif not isinstance(item, bytes):
+      example = place * len(array) // array.size
+      raise ValueError(
+          f'{where(example)}: feature {name!r} must hold strings, found '
+          f'{item!r}; give strings.'
+      )
+    converted[place] = item
+  return converted.reshape(array.shape)
+
+
+def _wanted(dtype: tf.DType) -> str:
+  if dtype.is_integer:
+    return 'integers'
+  return 'numbers' if dtype.is_floating else f'values of type {dtype.name}'
+
+
+def _wrong_type(
+    array: np.ndarray, name: str, dtype: str, where: Where, wanted: str
+) -> ValueError:
+  found = 'strings' if array.dtype.kind in 'SU' else array.dtype
+  return ValueError(
+      f'{where(None)}: feature {name!r} must be of type {dtype}, found '
+      f'{found} such as {array.flat[:1].tolist()[0]!r}; give {wanted}.'
+  )

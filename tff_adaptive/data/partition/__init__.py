@@ -1,0 +1,36 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Splitting a central data set among clients.
+
+Every partition is an ordered mapping from client ids, 'client_000' and so on,
+to the rows that the client holds, which `PackedClientArrays.from_partition`
+takes as it is. All are pure functions of their arguments; random numbers come
+from `random_streams`. Functions that end in `_sizes` make what other ones take
+as `examples_per_client`.
+"""
+
+from tff_adaptive.data.partition._common import ClientIndices
+from tff_adaptive.data.partition._common import Sizes
+from tff_adaptive.data.partition.dirichlet import dirichlet_per_class
+from tff_adaptive.data.partition.dirichlet import dirichlet_per_client
+from tff_adaptive.data.partition.pachinko import pachinko_allocation
+from tff_adaptive.data.partition.schemes import by_scheme
+from tff_adaptive.data.partition.schemes import COARSE_SCHEMES
+from tff_adaptive.data.partition.schemes import SCHEMES
+from tff_adaptive.data.partition.simple import by_natural_id
+from tff_adaptive.data.partition.simple import iid
+from tff_adaptive.data.partition.simple import shards
+from tff_adaptive.data.partition.sizes import equal_sizes
+from tff_adaptive.data.partition.sizes import skewed_sizes
+from tff_adaptive.data.partition.sizes import uniform_sizes

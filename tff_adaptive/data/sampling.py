@@ -1,0 +1,251 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Which clients take part in a round, and samples of examples for good."""
+
+import collections
+from collections.abc import Callable, Mapping, Sequence
+import numbers
+
+import numpy as np
+
+from tff_adaptive.data import client_data
+from tff_adaptive.data import feature_arrays
+from tff_adaptive.data import random_streams
+
+
+def build_client_sampling(
+    client_ids: Sequence[str],
+    clients_per_round: int,
+    seed: int,
+    *,
+    replace: bool = False,
+) -> Callable[[int], tuple[str, ...]]:
+  """Builds the uniform sampling of a cohort for every round.
+
+  The cohort is a pure function of the seed and the round number: it does not
+  matter which rounds were asked for before, so that a resumed run goes on with
+  the cohorts of the interrupted one, and two algorithms meet the same clients.
+
+  Args:
+    client_ids: All clients, in a fixed order; the cohorts depend on the order.
+    clients_per_round: Clients in a cohort, a positive integer, at most the
+      number of clients unless `replace` is set.
+    seed: The seed of the experiment, a non-negative integer.
+    replace: Whether a client may be in a cohort more than once. Defaults to
+      False, as in all papers that this library follows.
+
+  Returns:
+    A function from a round number (a non-negative integer) to the ids of that
+    round's cohort, in random order.
+
+  Raises:
+    TypeError: If `clients_per_round` or `seed` is not an integer.
+    ValueError: If there is no client, an id occurs twice, `clients_per_round`
+      is not positive, or is larger than the number of clients while `replace`
+      is False; from the returned function, if the round number is negative.
+
+  Example:
+
+    >>> cohort_fn = build_client_sampling(['a', 'b', 'c'], 2, seed=1)
+    >>> cohort_fn(7) == cohort_fn(7)
+    True
+    >>> len(cohort_fn(0))
+    2
+
+  References:
+    `tff.simulation.build_uniform_sampling_fn` has the same interface; its seed
+    is mixed with the round number alone, ours also with the use of the numbers.
+  """
+  ids = tuple(client_ids)
+  random_streams.check_seed(seed)
+  _check_sizes(ids, clients_per_round, replace)
+
+  def sample(round_num: int) -> tuple[str, ...]:
+    generator = _start_stream(seed, round_num)
+    chosen = generator.choice(len(ids), clients_per_round, replace=replace)
+    return tuple(ids[i] for i in chosen)
+
+  return sample
+
+
+def build_poisson_client_sampling(
+    client_ids: Sequence[str], clients_per_round: int, seed: int
+) -> Callable[[int], tuple[str, ...]]:
+  """Builds the Poisson sampling of a cohort for every round.
+
+  Every client takes part with probability clients_per_round / number of
+  clients, whoever else does: `clients_per_round` is the mean size of a cohort,
+  which is binomial, and may be 0. A process of `tff_adaptive.algorithms` goes
+  through a round without clients and leaves its model as it was, unless
+  differential privacy adds noise to it.
+
+  As with `build_client_sampling`, the cohort is a pure function of the seed and
+  the round number.
+
+  Args:
+    client_ids: All clients, in a fixed order; the cohorts depend on the order.
+    clients_per_round: Clients in a cohort in the mean, a positive integer, at
+      most the number of clients.
+    seed: The seed of the experiment, a non-negative integer.
+
+  Returns:
+    A function from a round number (a non-negative integer) to the ids of that
+    round's cohort, in random order.
+
+  Raises:
+    TypeError: If `clients_per_round` or `seed` is not an integer.
+    ValueError: If there is no client, an id occurs twice, or
+      `clients_per_round` is not positive, or larger than the number of clients;
+      from the returned function, if the round number is negative.
+
+  Example:
+
+    >>> cohort_fn = build_poisson_client_sampling(['a', 'b', 'c'], 2, seed=1)
+    >>> cohort_fn(7) == cohort_fn(7)
+    True
+
+  References:
+    McMahan et al., Learning Differentially Private Recurrent Language Models,
+    ICLR 2018, https://arxiv.org/abs/1710.06963, Algorithm 1.
+  """
+  ids = tuple(client_ids)
+  random_streams.check_seed(seed)
+  _check_sizes(ids, clients_per_round, replace=False)
+  probability = clients_per_round / len(ids)
+
+  def sample(round_num: int) -> tuple[str, ...]:
+    generator = _start_stream(seed, round_num)
+    chosen = np.flatnonzero(generator.random(len(ids)) < probability)
+    return tuple(ids[i] for i in generator.permutation(chosen))
+
+  return sample
+
+
+def _start_stream(seed: int, round_num: int) -> np.random.Generator:
+  """Returns the random numbers of a round's sampling."""
+  if round_num < 0:
+    raise ValueError(f'`round_num` must not be negative, found {round_num}.')
+  return random_streams.stream(seed, random_streams.SAMPLING, round_num)
+
+
+def _check_sizes(
+    ids: tuple[str, ...], clients_per_round: int, replace: bool
+) -> None:
+  """Raises if a cohort of this size cannot be drawn from these clients."""
+  if not ids:
+    raise ValueError('`client_ids` must name a client or more, found none.')
+  if len(set(ids)) != len(ids):
+    raise ValueError('`client_ids` must not name a client twice.')
+  if isinstance(clients_per_round, bool) or not isinstance(
+      clients_per_round, numbers.Integral
+  ):
+    raise TypeError(
+        f'`clients_per_round` must be an integer, found {clients_per_round!r}.'
+    )
+  if clients_per_round <= 0:
+    raise ValueError(
+        f'`clients_per_round` must be positive, found {clients_per_round}.'
+    )
+  if clients_per_round > len(ids) and not replace:
+    raise ValueError(
+        f'`clients_per_round` must be at most {len(ids)}, the number of '
+        f'clients, found {clients_per_round}.'
+    )
+
+
+def sample_examples(
+    examples: Mapping[str, np.ndarray], num_examples: int, seed: int
+) -> feature_arrays.Examples:
+  """Draws some examples of a central data set, without replacement.
+
+  Args:
+    examples: Feature names and arrays of shape [total, ...].
+    num_examples: How many, a positive integer.
+    seed: The seed of the draw, a non-negative integer.
+
+  Returns:
+    New arrays of shape [num_examples, ...], in stored order; `examples` as they
+    are if there are not more.
+
+  Raises:
+    TypeError: If the seed is not an integer.
+    ValueError: If `num_examples` is not positive, the seed negative, or the
+      arrays differ in length.
+
+  Example:
+
+    >>> sample_examples({'x': np.arange(100)}, 3, seed=0)['x'].shape
+    (3,)
+  """
+  _check_positive(num_examples)
+  features = feature_arrays.as_examples(examples, 'The examples')
+  total = len(next(iter(features.values())))
+  if num_examples >= total:
+    return features
+  stream = random_streams.stream(seed, random_streams.EXAMPLE_SUBSET)
+  rows = np.sort(stream.choice(total, num_examples, replace=False))
+  return collections.OrderedDict(
+      (name, array[rows]) for name, array in features.items()
+  )
+
+
+def sample_client_examples(
+    source: client_data.ClientArrays, num_examples: int, seed: int
+) -> feature_arrays.Examples:
+  """Draws examples of clients, of no more clients than it takes.
+
+  Clients come in random order, each with all its examples, until there are
+  enough; of the last one only the first count. So of clients in files no others
+  are read.
+
+  Args:
+    source: The clients.
+    num_examples: How many examples, a positive integer.
+    seed: The seed of the draw, a non-negative integer.
+
+  Returns:
+    Feature names and arrays of shape [num_examples, ...], or [total, ...] if
+    there are not as many.
+
+  Raises:
+    TypeError: If the seed is not an integer.
+    ValueError: If `num_examples` is not positive, or the seed negative.
+
+  Example:
+
+    >>> seen = sample_client_examples(digits.train_data, 100, seed=0)
+    >>> seen['y'].shape
+    (100,)
+  """
+  _check_positive(num_examples)
+  order = random_streams.stream(
+      seed, random_streams.EXAMPLE_SUBSET
+  ).permutation(len(source.client_ids))
+  parts, missing = [], num_examples
+  for place in order:
+    examples = source.examples(source.client_ids[place])
+    part = {name: array[:missing] for name, array in examples.items()}
+    parts.append(part)
+    missing -= len(next(iter(part.values())))
+    if not missing:
+      break
+  return collections.OrderedDict(
+      (name, np.concatenate([part[name] for part in parts]))
+      for name in source.element_spec
+  )
+
+
+def _check_positive(num_examples: int) -> None:
+  if num_examples < 1:
+    raise ValueError(f'`num_examples` must be positive, found {num_examples}.')

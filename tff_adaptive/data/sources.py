@@ -1,0 +1,292 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Client data and central data, from whatever holds them."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Mapping
+import os
+import pathlib
+from typing import Any, Optional, TYPE_CHECKING, Union
+
+from tff_adaptive.data import client_data
+from tff_adaptive.data import feature_arrays
+from tff_adaptive.data import tables
+from tff_adaptive.data import transforms
+
+if TYPE_CHECKING:
+  import tensorflow as tf
+  import tensorflow_federated as tff
+
+_SQLITE_SUFFIX = '.sqlite'
+_SUFFIXES = (*tables.SUFFIXES, _SQLITE_SUFFIX)
+
+_Path = Union[str, os.PathLike]
+_Features = Mapping[str, 'tf.TensorSpec']
+# Feature names and arrays, or what NumPy makes arrays of.
+_Arrays = Mapping[str, Any]
+ClientSource = Union[
+    _Path,
+    Mapping[str, _Arrays],
+    client_data.ClientArrays,
+    'tff.simulation.datasets.ClientData',
+]
+ExampleSource = Union[ClientSource, _Arrays]
+
+
+def read_clients(
+    data: ClientSource,
+    features: _Features,
+    *,
+    split_name: Optional[str] = None,
+    client_key: str = 'client_id',
+    name: str = 'The training data',
+) -> client_data.ClientArrays:
+  """Returns clients from arrays, a file or a `ClientData`.
+
+  A file has a row for each example, with the features and, under `client_key`,
+  whose example it is:
+
+  * .npz: an array for each feature, with a row for each example;
+  * .csv: a column for each feature, named in the first line; one with a shape
+    has a column for each value, `x_0`, `x_1` and so on, the last dimension
+    varying fastest;
+  * .jsonl and .jsonl.gz: an object in each line, arrays as nested lists;
+  * .sqlite: TFF's format, see `data.load_sqlite_clients`, where `client_key`
+    has no part.
+
+  Other columns are ignored. What is not of the type asked for is converted if
+  that loses nothing but the last digits of floats: integers to other integers
+  or to floats, floats to floats, strings to bytes in UTF-8. Arrays in an npz
+  file must not be pickled, so strings are to be saved with NumPy's type `str`.
+
+  Args:
+    data: The path of a file; or a mapping from client ids to features; or a
+      `tff.simulation.datasets.ClientData`, whose clients are read when they are
+      needed; or a `ClientArrays`.
+    features: Which features: names and the `tf.TensorSpec` of one example, with
+      the type that is wanted.
+    split_name: Which rows of a file: those whose 'split' it is. All of them if
+      it is None (the default), or if rows do not say of which split they are.
+      A SQLite file needs it.
+    client_key: What says in a file whose example a row is. Defaults to
+      'client_id'.
+    name: What the data are, the subject of an error's sentence. Defaults to
+      'The training data'.
+
+  Returns:
+    The clients, in the order in which they first occur in a file (sorted by id
+    in a SQLite file) or in that of a mapping; `data` itself if it is a
+    `ClientArrays`. Their features are in the order of `features`.
+
+  Raises:
+    FileNotFoundError: If there is no such file.
+    TypeError: If `data` is something else, or clients are not named by strings.
+    ValueError: If a file is damaged or of another kind; if a split, a column or
+      a feature is missing, or a value is not of the type and shape asked for.
+      Names the file and line, or the client, what was found and what is
+      expected. For a `ClientData` a value is found wrong when its client is
+      read.
+
+  Example:
+
+    >>> clients = read_clients(
+    ...     {'ann': {'x': [[1, 2]], 'y': [0]}},
+    ...     {'x': tf.TensorSpec([2], tf.float32),
+    ...      'y': tf.TensorSpec([], tf.int32)})
+    >>> clients.examples('ann')['x']
+    array([[1., 2.]], dtype=float32)
+    >>> np.savez('mine.npz', client_id=['ann', 'bob'], x=np.ones([2, 3]))
+    >>> clients = read_clients(
+    ...     'mine.npz', {'x': tf.TensorSpec([3], tf.float32)})
+    >>> clients.client_ids
+    ('ann', 'bob')
+  """
+  features = collections.OrderedDict(features)
+  if isinstance(data, client_data.ClientArrays):
+    return _checked_spec(data, features, name)
+  if isinstance(data, Mapping):
+    return _from_mapping(data, features, name)
+  if not _is_path(data):
+    return _from_client_data(data, features, name)
+  path = _checked_path(data, features, name)
+  if path.name.endswith(_SQLITE_SUFFIX):
+    from tff_adaptive.data import sqlite  # pylint: disable=import-outside-toplevel
+
+    return sqlite.load_sqlite_clients(path, split_name or '', features)
+  table = tables.read_table(
+      path, features, split_name=split_name, client_key=client_key
+  )
+  rows = collections.defaultdict(list)
+  for row, client_id in enumerate(table.client_ids or ()):
+    rows[client_id].append(row)
+  return client_data.PackedClientArrays.from_partition(table.examples, rows)
+
+
+def read_examples(
+    data: ExampleSource,
+    features: _Features,
+    *,
+    split_name: Optional[str] = None,
+    name: str = 'The test data',
+) -> feature_arrays.Examples:
+  """Returns the examples of a central data set, for instance to test on.
+
+  Args:
+    data: What `read_clients` takes, of which all clients are put together; or a
+      mapping from feature names to arrays. Rows of a file need not say whose
+      they are.
+    features: As for `read_clients`.
+    split_name: As for `read_clients`.
+    name: What the data are, the subject of an error's sentence. Defaults to
+      'The test data'.
+
+  Returns:
+    Feature names and arrays of shape [num_examples, ...], in the order of
+    `features`.
+
+  Raises:
+    FileNotFoundError: As `read_clients`.
+    TypeError: As `read_clients`.
+    ValueError: As `read_clients`; and if features differ in the number of
+      examples.
+
+  Example:
+
+    >>> read_examples({'y': [3, 4]}, {'y': tf.TensorSpec([], tf.int32)})['y']
+    array([3, 4], dtype=int32)
+  """
+  features = collections.OrderedDict(features)
+  if _is_path(data) and not str(data).endswith(_SQLITE_SUFFIX):
+    return tables.read_table(
+        _checked_path(data, features, name),
+        features,
+        split_name=split_name,
+        client_key=None,
+    ).examples
+  if isinstance(data, Mapping) and not _is_of_clients(data):
+    return feature_arrays.convert_examples(data, features, _places_in(name))
+  return transforms.concatenate(
+      read_clients(data, features, split_name=split_name, name=name)
+  )
+
+
+def _is_path(data: Any) -> bool:
+  return isinstance(data, (str, os.PathLike))
+
+
+def _is_of_clients(data: Mapping[str, Any]) -> bool:
+  return any(isinstance(value, Mapping) for value in data.values())
+
+
+def _places_in(owner: str) -> feature_arrays.Where:
+  """Returns what names an example of an owner."""
+  return lambda example: (
+      owner if example is None else f'{owner}, example {example}'
+  )
+
+
+def _checked_path(
+    data: Any, features: feature_arrays.ElementSpec, name: str
+) -> pathlib.Path:
+  """Returns a path after checking that a file of a known kind is there."""
+  path = pathlib.Path(data)
+  if not path.name.endswith(_SUFFIXES):
+    raise ValueError(
+        f'{name} must be in a file that ends in one of {", ".join(_SUFFIXES)}, '
+        f'found {path}; convert it, or rename it.'
+    )
+  if not path.exists():
+    raise FileNotFoundError(
+        f'{name} must be in a file, but there is none at {path}; correct the '
+        'path, which is relative to the folder you are in unless it begins '
+        'with /.'
+    )
+  for feature, spec in features.items():
+    if not spec.shape.is_fully_defined():
+      raise ValueError(
+          f'Feature {feature!r} must have a fixed shape to be read from a '
+          f'file, found {spec.shape}.'
+      )
+  return path
+
+
+def _checked_spec(
+    source: client_data.ClientArrays,
+    features: feature_arrays.ElementSpec,
+    name: str,
+) -> client_data.ClientArrays:
+  """Returns clients after checking that they have just the features wanted."""
+  found = source.element_spec
+  if list(found) != list(features):
+    raise ValueError(
+        f'{name} must have the features {list(features)}, in this order, found '
+        f'{list(found)}; change them with '
+        'data.transforms.map_clients.'
+    )
+  for feature, spec in features.items():
+    if not spec.is_compatible_with(found[feature]):
+      raise ValueError(
+          f'{name}: feature {feature!r} must be {_described(spec)}, found '
+          f'{_described(found[feature])}; convert it with '
+          'data.transforms.map_clients.'
+      )
+  return source
+
+
+def _described(spec: tf.TensorSpec) -> str:
+  return f'{spec.dtype.name} of shape {spec.shape}'
+
+
+def _from_client_data(
+    data: Any, features: feature_arrays.ElementSpec, name: str
+) -> client_data.ClientArrays:
+  """Returns TFF's clients, whose features are converted when they are read."""
+  import tensorflow_federated as tff  # pylint: disable=import-outside-toplevel
+
+  from tff_adaptive.data import tff_client_data  # pylint: disable=import-outside-toplevel
+
+  if not isinstance(data, tff.simulation.datasets.ClientData):
+    raise TypeError(
+        f'{name} must be a path, a mapping, a ClientArrays or a '
+        f'tff.simulation.datasets.ClientData, found {type(data).__name__}.'
+    )
+  source = tff_client_data.from_client_data(data, cache_bytes=0)
+  feature_arrays.check_names(source.element_spec, features, name)
+  return client_data.LazyClientArrays(
+      source.client_ids,
+      lambda client_id: feature_arrays.convert_examples(
+          source.examples(client_id),
+          features,
+          _places_in(f'{name}, client {client_id!r}'),
+      ),
+      features,
+  )
+
+
+def _from_mapping(
+    data: Mapping[str, Any], features: feature_arrays.ElementSpec, name: str
+) -> client_data.ClientArrays:
+  """Returns clients with arrays of their own."""
+  if not data:
+    raise ValueError(f'{name} must hold at least one client, found none.')
+  return client_data.PackedClientArrays.from_clients(
+      {
+          client_id: feature_arrays.convert_examples(
+              examples, features, _places_in(f'{name}, client {client_id!r}')
+          )
+          for client_id, examples in data.items()
+      }
+  )

@@ -1,0 +1,381 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Clients in TFF's SQLite files: read when they are needed, and written."""
+
+import collections
+from collections.abc import Callable, Iterator, Mapping
+import contextlib
+import os
+import pathlib
+import sqlite3
+import threading
+from typing import Any, Union
+import urllib.parse
+
+from absl import logging
+import numpy as np
+import tensorflow as tf
+
+from tff_adaptive.data import client_data
+from tff_adaptive.data import feature_arrays
+from tff_adaptive.data import tf_errors
+
+# The columns of each table, and their types.
+_TABLES = {
+    'examples': {
+        'split_name': 'TEXT',
+        'client_id': 'TEXT',
+        'serialized_example_proto': 'BLOB',
+    },
+    'client_metadata': {
+        'client_id': 'TEXT',
+        'split_name': 'TEXT',
+        'num_examples': 'INTEGER',
+    },
+}
+_INDEX = 'CREATE INDEX clients ON examples (client_id, split_name)'
+_DEFAULT_CACHE_BYTES = 1 << 28
+
+_Path = Union[str, os.PathLike]
+
+
+def load_sqlite_clients(
+    path: _Path,
+    split_name: str,
+    features: Mapping[str, tf.TensorSpec],
+    *,
+    cache_bytes: int = _DEFAULT_CACHE_BYTES,
+) -> client_data.LazyClientArrays:
+  """Opens the clients of a split of a SQLite file in TFF's format.
+
+  Only the table of clients is read here, about a second for 342,477 of them;
+  a client's examples are read when they are asked for, by any thread.
+
+  Args:
+    path: The file. Its table `examples` has the columns `client_id`,
+      `split_name` and `serialized_example_proto` (a `tf.train.Example`), its
+      table `client_metadata` the columns `client_id`, `split_name` and
+      `num_examples`, as `tff.simulation.datasets.SqlClientData` reads them.
+    split_name: Which split, for instance 'train'.
+    features: The features to read: names and the `tf.TensorSpec` of one
+      example, of fixed shape. Floats are stored as float32, integers as int64,
+      and converted to the type asked for; `tf.string` gives arrays of bytes.
+    cache_bytes: Room for clients that were read, in bytes. Defaults to 256 MiB.
+
+  Returns:
+    The clients, sorted by id as TFF sorts them, with their numbers of examples.
+    A client whose examples cannot be parsed, or are not as many as the table
+    of clients says, raises a `ValueError` when it is read.
+
+  Raises:
+    FileNotFoundError: If there is no such file.
+    TypeError: If a feature has a type that the format does not know.
+    ValueError: If the file is empty, damaged or lacks a table or a column, or
+      there is no such split, whose names are given then.
+
+  Example:
+
+    >>> write_sqlite_clients('mine.sqlite', {'train': digits.train_data})
+    >>> clients = load_sqlite_clients(
+    ...     'mine.sqlite', 'train', digits.train_data.element_spec)
+    >>> len(clients.client_ids)
+    50
+
+  References:
+    TensorFlow Federated, `tff.simulation.datasets.SqlClientData`.
+  """
+  file = _File(pathlib.Path(path))
+  sizes = _read_sizes(file, split_name)
+  query = _examples_query(file, split_name)
+  parse = _build_parser(features)
+
+  def load(client_id: str) -> feature_arrays.Examples:
+    rows = query(client_id)
+    if len(rows) != sizes[client_id]:
+      raise ValueError(
+          f'{file.path} has {len(rows)} examples of client {client_id!r} in '
+          f'split {split_name!r}, but its table client_metadata says '
+          f'{sizes[client_id]}; replace it by a good copy.'
+      )
+    try:
+      return parse(rows)
+    except tf.errors.OpError as error:
+      raise ValueError(
+          f'{file.path}: the examples of client {client_id!r} in split '
+          f'{split_name!r} do not have the features {_describe(features)} '
+          f'({tf_errors.first_line(error)}).'
+      ) from error
+
+  return client_data.LazyClientArrays(
+      sorted(sizes),
+      load,
+      collections.OrderedDict(features),
+      cache_bytes=cache_bytes,
+      client_sizes=sizes,
+  )
+
+
+class _Connection(sqlite3.Connection):
+  """A connection that is closed when nothing refers to it any more."""
+
+  def __del__(self):
+    self.close()
+
+
+class _File:
+  """A SQLite file, opened for reading once in every thread that asks."""
+
+  def __init__(self, path: pathlib.Path):
+    self.path = path
+    self._local = threading.local()
+    if not path.exists():
+      raise FileNotFoundError(f'There is no file {path}.')
+    if not path.stat().st_size:
+      raise ValueError(f'{path} is empty; replace it by a good copy.')
+    for table, columns in _TABLES.items():
+      found = [row[1] for row in self.fetch(f'PRAGMA table_info({table})')]
+      missing = [column for column in columns if column not in found]
+      if missing:
+        raise ValueError(
+            f'{path} must have a table {table} with the columns '
+            f'{", ".join(columns)}, as the files of TFF have, but '
+            f'{", ".join(missing) if found else "the table"} is missing.'
+        )
+
+  def __getstate__(self) -> pathlib.Path:
+    # Another process opens the file for itself.
+    return self.path
+
+  def __setstate__(self, path: pathlib.Path):
+    self.path = path
+    self._local = threading.local()
+
+  def fetch(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+    """Returns the rows of a query."""
+    try:
+      if not hasattr(self._local, 'connection'):
+        quoted = urllib.parse.quote(str(self.path.absolute()))
+        self._local.connection = sqlite3.connect(
+            f'file:{quoted}?mode=ro',
+            uri=True,
+            factory=_Connection,
+            # It is used in one thread, and closed in any.
+            check_same_thread=False,
+        )
+      return self._local.connection.execute(query, values).fetchall()
+    except sqlite3.DatabaseError as error:
+      raise ValueError(
+          f'{self.path} is damaged, or not a SQLite file ({error}); replace it '
+          'by a good copy.'
+      ) from error
+
+
+def _read_sizes(file: _File, split_name: str) -> dict[str, int]:
+  """Returns the number of examples of every client of a split."""
+  rows = file.fetch(
+      'SELECT client_id, num_examples FROM client_metadata '
+      'WHERE split_name = ?',
+      split_name,
+  )
+  if rows:
+    return dict(rows)
+  names = file.fetch('SELECT DISTINCT split_name FROM client_metadata')
+  known = ', '.join(repr(name) for (name,) in sorted(names))
+  if not known:
+    raise ValueError(
+        f'{file.path} has no client in its table client_metadata; replace it '
+        'by a good copy.'
+    )
+  raise ValueError(f'{file.path} has no split {split_name!r}; it has {known}.')
+
+
+def _examples_query(
+    file: _File, split_name: str
+) -> Callable[[str], list[bytes]]:
+  """Returns what reads the serialized examples of a client."""
+  condition = 'WHERE client_id = ? AND split_name = ?'
+  query = f'SELECT serialized_example_proto FROM examples {condition}'
+  plan = file.fetch(f'EXPLAIN QUERY PLAN {query}', 'client', split_name)
+  if any('USING INDEX' in str(row[-1]) for row in plan):
+    return lambda client_id: [
+        row[0] for row in file.fetch(query, client_id, split_name)
+    ]
+  logging.warning(
+      '%s has no index on its clients, so that all of it is looked through '
+      'once now; `CREATE INDEX clients ON examples (client_id, split_name)` '
+      'in sqlite3 spares that.',
+      file.path,
+  )
+  places = _read_places(file, split_name)
+
+  def read(client_id: str) -> list[bytes]:
+    return [
+        file.fetch(
+            'SELECT serialized_example_proto FROM examples WHERE rowid = ?',
+            int(place),
+        )[0][0]
+        for place in places.get(client_id, ())
+    ]
+
+  return read
+
+
+def _read_places(file: _File, split_name: str) -> dict[str, np.ndarray]:
+  """Returns the row numbers of the examples of every client."""
+  rows = file.fetch(
+      'SELECT client_id, rowid FROM examples WHERE split_name = ?', split_name
+  )
+  places = collections.defaultdict(list)
+  for client_id, place in rows:
+    places[client_id].append(place)
+  return {
+      client_id: np.asarray(found, np.int64)
+      for client_id, found in places.items()
+  }
+
+
+def _build_parser(
+    features: Mapping[str, tf.TensorSpec],
+) -> Callable[[list[bytes]], feature_arrays.Examples]:
+  """Returns what turns serialized examples into arrays of the types wanted."""
+  stored = {
+      name: tf.io.FixedLenFeature(spec.shape, _stored_type(name, spec.dtype))
+      for name, spec in features.items()
+  }
+
+  def parse(rows: list[bytes]) -> feature_arrays.Examples:
+    parsed = tf.io.parse_example(np.asarray(rows, np.object_), stored)
+    return collections.OrderedDict(
+        (name, parsed[name].numpy().astype(spec.dtype.as_numpy_dtype))
+        for name, spec in features.items()
+    )
+
+  return parse
+
+
+def _stored_type(name: str, dtype: tf.DType) -> tf.DType:
+  """Returns the type that an example in a file has for a type of features."""
+  if dtype == tf.string:
+    return tf.string
+  if dtype.is_floating:
+    return tf.float32
+  if dtype.is_integer or dtype.is_bool:
+    return tf.int64
+  raise TypeError(
+      f'Feature {name!r} must be of a float, integer or string type to be read '
+      f'from a file, found {dtype.name}.'
+  )
+
+
+def _describe(features: Mapping[str, tf.TensorSpec]) -> str:
+  return ', '.join(
+      f'{name} ({spec.dtype.name} of shape {spec.shape})'
+      for name, spec in features.items()
+  )
+
+
+def write_sqlite_clients(
+    path: _Path,
+    splits: Mapping[str, client_data.ClientArrays],
+) -> None:
+  """Writes clients to a SQLite file that TFF reads, too.
+
+  Clients are read and written one after the other, so that memory stays flat.
+
+  Args:
+    path: The file; it appears when it is complete.
+    splits: The clients of every split, for instance of 'train' and 'test'.
+      Floats are stored as float32, integers and booleans as int64, strings as
+      bytes.
+
+  Raises:
+    FileExistsError: If there is such a file.
+    TypeError: If a feature has another type.
+
+  Example:
+
+    >>> clients = client_data.PackedClientArrays.from_clients(
+    ...     {'ann': {'x': np.array([1.0, 2.0], np.float32)}})
+    >>> write_sqlite_clients('mine.sqlite', {'train': clients})
+    >>> mine = load_sqlite_clients('mine.sqlite', 'train', clients.element_spec)
+    >>> mine.examples('ann')['x']
+    array([1., 2.], dtype=float32)
+
+  References:
+    TensorFlow Federated, `tff.simulation.datasets.SqlClientData`.
+  """
+  path = pathlib.Path(path)
+  if path.exists():
+    raise FileExistsError(f'There is a file {path} already; delete it first.')
+  part = path.with_name(f'{path.name}.part')
+  part.unlink(missing_ok=True)
+  try:
+    with contextlib.closing(sqlite3.connect(part)) as connection, connection:
+      for table, columns in _TABLES.items():
+        described = [
+            f'{name} {kind} NOT NULL' for name, kind in columns.items()
+        ]
+        connection.execute(f'CREATE TABLE {table} ({", ".join(described)})')
+      for split_name, source in splits.items():
+        _write_split(connection, split_name, source)
+      connection.execute(_INDEX)
+    part.rename(path)
+  finally:
+    part.unlink(missing_ok=True)
+
+
+def _write_split(
+    connection: sqlite3.Connection,
+    split_name: str,
+    source: client_data.ClientArrays,
+) -> None:
+  for client_id in source.client_ids:
+    connection.executemany(
+        'INSERT INTO examples VALUES (?, ?, ?)',
+        (
+            (split_name, client_id, example)
+            for example in _serialize(source.examples(client_id))
+        ),
+    )
+    connection.execute(
+        'INSERT INTO client_metadata VALUES (?, ?, ?)',
+        (client_id, split_name, source.num_examples(client_id)),
+    )
+
+
+def _serialize(examples: Mapping[str, np.ndarray]) -> Iterator[bytes]:
+  """Yields examples as serialized `tf.train.Example`s."""
+  for row in zip(*examples.values()):
+    features = {
+        name: _to_feature(name, value) for name, value in zip(examples, row)
+    }
+    yield tf.train.Example(
+        features=tf.train.Features(feature=features)
+    ).SerializeToString()
+
+
+def _to_feature(name: str, value: Any) -> tf.train.Feature:
+  values = np.ravel(value)
+  if values.dtype.kind == 'f':
+    return tf.train.Feature(float_list=tf.train.FloatList(value=values))
+  if values.dtype.kind in 'iub':
+    integers = values.astype(np.int64)
+    return tf.train.Feature(int64_list=tf.train.Int64List(value=integers))
+  if values.dtype.kind in 'OSU':
+    as_bytes = [v.encode() if isinstance(v, str) else bytes(v) for v in values]
+    return tf.train.Feature(bytes_list=tf.train.BytesList(value=as_bytes))
+  raise TypeError(
+      f'Feature {name!r} must be of a float, integer or string type to be '
+      f'written, found {values.dtype}.'
+  )

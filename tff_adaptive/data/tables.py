@@ -1,0 +1,431 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tables in files: npz, CSV and JSON lines, with an example a row."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import csv
+import gzip
+import json
+import math
+import pathlib
+from typing import Any, Optional, TYPE_CHECKING
+import zipfile
+import zlib
+
+import attrs
+import numpy as np
+
+from tff_adaptive.data import feature_arrays
+
+if TYPE_CHECKING:
+  import tensorflow as tf
+
+SPLIT_KEY = 'split'
+SUFFIXES = ('.npz', '.csv', '.jsonl', '.jsonl.gz')
+
+# So many rows are converted at once, which takes far less time than one by one.
+_BLOCK_ROWS = 1024
+_DAMAGES = (
+    EOFError,
+    OSError,
+    UnicodeDecodeError,
+    csv.Error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+@attrs.frozen
+class Table:
+  """The rows of a file.
+
+  Attributes:
+    examples: The features that were asked for.
+    client_ids: The client of every row; None where it was not asked for.
+  """
+
+  examples: feature_arrays.Examples
+  client_ids: Optional[list[str]]
+
+
+def read_table(
+    path: pathlib.Path,
+    features: feature_arrays.ElementSpec,
+    *,
+    split_name: Optional[str],
+    client_key: Optional[str],
+) -> Table:
+  """Reads the rows of a file.
+
+  Args:
+    path: A file that ends in one of `SUFFIXES`.
+    features: Feature names and the `tf.TensorSpec` of one example, of fixed
+      shape.
+    split_name: Which rows: those whose 'split' it is. All of them if it is
+      None, or if the file does not say of which split a row is.
+    client_key: The column that says whose row it is, or None.
+
+  Returns:
+    The rows, in their order.
+
+  Raises:
+    ValueError: If the file is damaged, lacks a column or rows of that split, or
+      a value is not as asked for; names the file, the row and the column.
+  """
+  if not path.stat().st_size:
+    raise ValueError(f'{path} is empty; replace it by a good copy.')
+  if path.name.endswith('.npz'):
+    return _read_npz(path, features, split_name, client_key)
+  kind = CSVFile if path.name.endswith('.csv') else JSONLinesFile
+  return _read_rows(kind(path, features), split_name, client_key)
+
+
+def _read_rows(
+    file: RowFile,
+    split_name: Optional[str],
+    client_key: Optional[str],
+) -> Table:
+  """Returns those rows of a file that are of a split."""
+  blocks: list[feature_arrays.Examples] = []
+  pending: dict[int, Mapping[str, Any]] = {}
+  client_ids = []
+  splits = set()
+  try:
+    for line, row in file.rows():
+      if split_name is not None and SPLIT_KEY in row:
+        splits.add(str(row[SPLIT_KEY]))
+        if row[SPLIT_KEY] != split_name:
+          continue
+      if client_key is not None:
+        client_ids.append(_client_id(row, client_key, file.where(line)))
+      pending[line] = {n: file.value(row, n, line) for n in file.features}
+      if len(pending) == _BLOCK_ROWS:
+        blocks.append(_convert_rows(file, pending))
+        pending.clear()
+  except _DAMAGES as error:
+    raise _damaged(file.path, error) from error
+  if pending:
+    blocks.append(_convert_rows(file, pending))
+  if not blocks:
+    raise _no_rows(file.path, split_name, splits)
+  examples = {
+      name: np.concatenate([block[name] for block in blocks])
+      for name in file.features
+  }
+  return Table(
+      feature_arrays.as_examples(examples, str(file.path)),
+      None if client_key is None else client_ids,
+  )
+
+
+def _convert_rows(
+    file: RowFile, rows: Mapping[int, Mapping[str, Any]]
+) -> feature_arrays.Examples:
+  """Returns rows, given by the numbers of their lines, as arrays."""
+
+  def convert(lines: Sequence[int]) -> feature_arrays.Examples:
+    return feature_arrays.convert_examples(
+        {name: [rows[line][name] for line in lines] for name in file.features},
+        file.features,
+        lambda example: file.where(lines[example or 0]),
+    )
+
+  lines = list(rows)
+  try:
+    return convert(lines)
+  except ValueError:
+    # Again one by one, to name the first line that is wrong.
+    for line in lines:
+      convert([line])
+    raise
+
+
+def _read_npz(
+    path: pathlib.Path,
+    features: feature_arrays.ElementSpec,
+    split_name: Optional[str],
+    client_key: Optional[str],
+) -> Table:
+  """Returns those rows of an archive of arrays that are of a split."""
+  wanted = list(features) + ([] if client_key is None else [client_key])
+  arrays = _load_arrays(path, wanted)
+  _check_lengths(path, arrays)
+  rows = np.arange(len(arrays[wanted[0]]))
+  splits: set[str] = set()
+  if split_name is not None and SPLIT_KEY in arrays:
+    split_of_rows = _strings(path, SPLIT_KEY, arrays[SPLIT_KEY])
+    splits = set(split_of_rows)
+    rows = np.flatnonzero(np.asarray(split_of_rows) == split_name)
+    arrays = {name: array[rows] for name, array in arrays.items()}
+  if not len(rows):
+    raise _no_rows(path, split_name, splits)
+  return Table(
+      feature_arrays.convert_examples(
+          arrays,
+          features,
+          lambda row: str(path) if row is None else f'{path}, row {rows[row]}',
+      ),
+      _strings(path, client_key, arrays[client_key]) if client_key else None,
+  )
+
+
+def _load_arrays(
+    path: pathlib.Path, wanted: Iterable[str]
+) -> dict[str, np.ndarray]:
+  """Returns the wanted arrays of an archive, and the splits if there are."""
+  try:
+    # `np.load` takes a file that is no archive for one array, or a pickle.
+    with open(path, 'rb') as file, zipfile.ZipFile(file) as archive:
+      found = [name.removesuffix('.npy') for name in archive.namelist()]
+    missing = [name for name in wanted if name not in found]
+    if missing:
+      raise ValueError(
+          f'{path} lacks the arrays {shown(missing)}, found '
+          f'{shown(found)}; add them, with a row an example.'
+      )
+    names = [*wanted, *([SPLIT_KEY] if SPLIT_KEY in found else [])]
+    with np.load(path, allow_pickle=False) as archive:
+      return {name: _load_array(path, name, archive) for name in names}
+  except _DAMAGES as error:
+    raise _damaged(path, error) from error
+
+
+def _load_array(
+    path: pathlib.Path, name: str, archive: Mapping[str, np.ndarray]
+) -> np.ndarray:
+  """Returns an array of an archive, of one dimension or more."""
+  try:
+    array = archive[name]
+  except MemoryError:
+    raise
+  except Exception as error:  # pylint: disable=broad-exception-caught
+    # Of zipfile, zlib, tokenize and NumPy, depending on the byte that is wrong.
+    raise ValueError(
+        f'{path}: array {name!r} could not be read ({error}); save strings as '
+        'np.asarray(..., str), and replace a damaged file by a good copy.'
+    ) from error
+  if not array.ndim:
+    raise ValueError(
+        f'{path}: array {name!r} must have a row for each example, found the '
+        f'single value {array}.'
+    )
+  return array
+
+
+def _check_lengths(
+    path: pathlib.Path, arrays: Mapping[str, np.ndarray]
+) -> None:
+  lengths = {name: len(array) for name, array in arrays.items()}
+  if len(set(lengths.values())) > 1:
+    raise ValueError(
+        f'{path} must have equally many rows in every array, found {lengths}.'
+    )
+
+
+def _strings(path: pathlib.Path, key: str, array: np.ndarray) -> list[str]:
+  """Returns the names that an array holds; integers are names, too."""
+  if array.ndim != 1 or array.dtype.kind not in 'SUiu':
+    raise ValueError(
+        f'{path}: array {key!r} must hold a string for each row, found type '
+        f'{array.dtype} and shape {list(array.shape)}.'
+    )
+  if array.dtype.kind == 'S':
+    return [item.decode() for item in array.tolist()]
+  return [str(item) for item in array.tolist()]
+
+
+def _client_id(row: Mapping[str, Any], key: str, where: str) -> str:
+  """Returns whose row it is; integers are names, too."""
+  if key not in row:
+    raise ValueError(
+        f'{where} lacks {key!r}, which says whose row it is, found '
+        f'{shown(row)}; add it to every row.'
+    )
+  value = row[key]
+  if (
+      isinstance(value, bool)
+      or not isinstance(value, (int, str))
+      or value == ''
+  ):
+    raise ValueError(
+        f'{where}: {key!r} must be a string that says whose row it is, found '
+        f'{value!r}.'
+    )
+  return str(value)
+
+
+def _damaged(path: pathlib.Path, error: BaseException) -> ValueError:
+  reason = str(error) or type(error).__name__
+  return ValueError(
+      f'{path} could not be read ({reason}); replace it by a good copy.'
+  )
+
+
+def _no_rows(
+    path: pathlib.Path, split_name: Optional[str], splits: Iterable[str]
+) -> ValueError:
+  if splits:
+    return ValueError(
+        f'{path} has no split {split_name!r}; it has '
+        f'{shown(sorted(splits))}.'
+    )
+  return ValueError(f'{path} has no rows; it must have a row for each example.')
+
+
+_MAX_SHOWN = 8
+
+
+def shown(names: Iterable[str]) -> str:
+  """Returns the first of some names, to be part of a sentence.
+
+  Args:
+    names: The names; those beyond the eighth are only counted.
+  """
+  parts = [repr(name) for name in names]
+  if len(parts) > _MAX_SHOWN:
+    parts[_MAX_SHOWN:] = [f'{len(parts) - _MAX_SHOWN} more']
+  return ', '.join(parts) or 'none'
+
+
+class RowFile(abc.ABC):
+  """A file that is read row by row."""
+
+  def __init__(self, path: pathlib.Path, features: feature_arrays.ElementSpec):
+    self.path = path
+    self.features = features
+
+  def where(self, line: int) -> str:
+    """Returns the subject of a sentence about a line."""
+    return f'{self.path}, line {line}'
+
+  @abc.abstractmethod
+  def rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Yields the number of a row's last line, and the row by columns."""
+
+  @abc.abstractmethod
+  def value(self, row: Mapping[str, Any], name: str, line: int) -> Any:
+    """Returns a feature of a row: a value, nested lists or an array."""
+
+
+class CSVFile(RowFile):
+  """A file with a header; an array takes a column for each of its values."""
+
+  def __init__(self, path: pathlib.Path, features: feature_arrays.ElementSpec):
+    super().__init__(path, features)
+    self._shapes = {n: spec.shape.as_list() for n, spec in features.items()}
+    self._columns = {
+        name: (
+            [f'{name}_{i}' for i in range(math.prod(shape))]
+            if shape
+            else [name]
+        )
+        for name, shape in self._shapes.items()
+    }
+
+  def rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    # Spreadsheets put a mark in front of UTF-8, which is no part of a name.
+    with open(self.path, encoding='utf-8-sig', newline='') as file:
+      reader = csv.reader(file)
+      header = next(reader, [])
+      self._check_header(header)
+      for cells in reader:
+        if not cells:
+          continue
+        if len(cells) != len(header):
+          raise ValueError(
+              f'{self.where(reader.line_num)} has {len(cells)} cells, where '
+              f'the header has {len(header)}; put double quotes around cells '
+              'that hold commas.'
+          )
+        yield reader.line_num, dict(zip(header, cells))
+
+  def value(self, row: Mapping[str, Any], name: str, line: int) -> Any:
+    dtype = self.features[name].dtype
+    parse = _cell_parser(dtype)
+    try:
+      cells = [parse(row[column]) for column in self._columns[name]]
+    except ValueError as error:
+      column, cell = self._first_bad_cell(row, name, parse)
+      raise ValueError(
+          f'{self.where(line)}: column {column!r} must hold values of type '
+          f'{dtype.name}, found {cell!r}; correct the cell.'
+      ) from error
+    shape = self._shapes[name]
+    if not shape:
+      return cells[0]
+    kind = np.object_ if dtype.name == 'string' else None
+    return np.asarray(cells, kind).reshape(shape)
+
+  def _check_header(self, header: Iterable[str]) -> None:
+    found = set(header)
+    for name, columns in self._columns.items():
+      missing = [column for column in columns if column not in found]
+      if missing:
+        raise ValueError(
+            f'{self.path} lacks the columns {shown(missing)} of feature '
+            f'{name!r} with shape {self._shapes[name]}, found '
+            f'{shown(header)}; add them, or rename them in the first line.'
+        )
+
+  def _first_bad_cell(
+      self, row: Mapping[str, Any], name: str, parse: Callable[[str], Any]
+  ) -> tuple[str, str]:
+    for column in self._columns[name]:
+      try:
+        parse(row[column])
+      except ValueError:
+        return column, row[column]
+    raise AssertionError('Some cell was found bad.')
+
+
+class JSONLinesFile(RowFile):
+  """A file with an object a line; an array is a nested list."""
+
+  def rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    opener: Any = gzip.open if self.path.suffix == '.gz' else open
+    with opener(self.path, 'rt', encoding='utf-8') as file:
+      for line, text in enumerate(file, start=1):
+        if text.strip():
+          yield line, self._parse(text, line)
+
+  def value(self, row: Mapping[str, Any], name: str, line: int) -> Any:
+    if name not in row:
+      raise ValueError(
+          f'{self.where(line)} has no {name!r}, found {shown(row)}; every '
+          f'line must have {shown(self.features)}.'
+      )
+    return row[name]
+
+  def _parse(self, text: str, line: int) -> Mapping[str, Any]:
+    try:
+      row = json.loads(text)
+    except ValueError as error:
+      raise ValueError(
+          f'{self.where(line)} is not JSON ({error}); write one object a line.'
+      ) from error
+    if not isinstance(row, Mapping):
+      raise ValueError(
+          f'{self.where(line)} must be an object with the keys '
+          f'{shown(self.features)}, found {text.strip()[:40]!r}.'
+      )
+    return row
+
+
+def _cell_parser(dtype: tf.DType) -> Callable[[str], Any]:
+  if dtype.name == 'string':
+    return str
+  return float if dtype.is_floating else int

@@ -1,0 +1,307 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Client data as arrays from TFF's `ClientData`, and back."""
+
+import collections
+from collections.abc import Callable, Mapping
+import functools
+import threading
+from typing import Any, Optional
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive.data import client_data
+from tff_adaptive.data import feature_arrays
+
+_READ_BATCH = 1024
+_KEPT_BYTES = 1 << 28
+
+
+def from_client_data(
+    source: tff.simulation.datasets.ClientData,
+    preprocess_fn: Optional[
+        Callable[[tf.data.Dataset], tf.data.Dataset]
+    ] = None,
+    *,
+    cache_bytes: int = 1 << 28,
+) -> client_data.LazyClientArrays:
+  """Reads the clients of a `ClientData` as arrays, each when it is needed.
+
+  A client is read once and kept while there is room, instead of one `tf.data`
+  pipeline for every client and round; what reads it is traced once in all, so
+  memory does not grow with the number of reads either.
+
+  Args:
+    source: The clients. Elements are mappings from feature names to tensors, or
+      pairs, which become the features 'x' and 'y'.
+    preprocess_fn: What to do with a client's dataset of single examples, for
+      instance to rename features. It must not batch, shuffle or repeat: that
+      is `batching.BatchPlan`'s part. None (the default) changes nothing.
+    cache_bytes: Room for clients that were read, in bytes. Defaults to 256 MiB.
+
+  Returns:
+    Clients in the order of `source.client_ids`.
+
+  Raises:
+    TypeError: If elements are neither flat mappings nor pairs of tensors.
+    ValueError: If `preprocess_fn` batches, or there is no client.
+
+  Example:
+
+    >>> data = tff.simulation.datasets.TestClientData({'a': {'x': [1.0, 2.0]}})
+    >>> from_client_data(data).examples('a')['x'].tolist()
+    [1.0, 2.0]
+  """
+  dataset_fn = _dataset_fn(source, preprocess_fn)
+  structure = dataset_fn(source.client_ids[0]).element_spec
+  element_spec = collections.OrderedDict(
+      (name, tf.TensorSpec(spec.shape[1:], spec.dtype))
+      for name, spec in _as_features(structure).items()
+  )
+  if preprocess_fn is not None:
+    _check_not_batched(source, element_spec)
+
+  def load(client_id: str) -> feature_arrays.Examples:
+    batches = [
+        _as_features(batch)
+        for batch in dataset_fn(client_id).as_numpy_iterator()
+    ]
+    return collections.OrderedDict(
+        (name, _concatenate([batch[name] for batch in batches], spec))
+        for name, spec in element_spec.items()
+    )
+
+  return client_data.LazyClientArrays(
+      source.client_ids, load, element_spec, cache_bytes=cache_bytes
+  )
+
+
+def to_client_data(
+    source: client_data.ClientArrays,
+) -> tff.simulation.datasets.ClientData:
+  """Presents arrays as a `ClientData`, for code written for TFF.
+
+  Args:
+    source: The clients. Those of a `PackedClientArrays` can be serialized into
+      TFF computations (their arrays become constants, at most 2 GB); those of
+      any other source are read through Python, so that
+      `serializable_dataset_fn` works in this process only.
+
+  Returns:
+    A `tff.simulation.datasets.ClientData` with the same clients, whose elements
+    are ordered dictionaries of single examples. It hands out the same dataset
+    for the same client, also after `preprocess`, while there is room for it
+    (256 MiB of examples), so that the compiled runtime reads a client once and
+    not in every round.
+
+  Example:
+
+    >>> source = client_data.PackedClientArrays.from_clients(
+    ...     {'a': {'x': np.array([1.0, 2.0])}})
+    >>> dataset = to_client_data(source).create_tf_dataset_for_client('a')
+    >>> [float(example['x']) for example in dataset]
+    [1.0, 2.0]
+  """
+  return _KeptClientData(
+      _ArraysClientData(source),
+      lambda client_id: feature_arrays.num_bytes(source.examples(client_id)),
+  )
+
+
+def _dataset_from_constants(
+    source: client_data.PackedClientArrays, client_id: Any
+) -> tf.data.Dataset:
+  """Looks a client up inside a graph that holds all arrays."""
+  is_client = tf.equal(tf.constant(source.client_ids), client_id)
+  known = tf.debugging.Assert(
+      tf.reduce_any(is_client), ['There is no client', client_id]
+  )
+  # In eager mode the assertion has raised by now, and returned nothing.
+  with tf.control_dependencies([] if known is None else [known]):
+    position = tf.argmax(is_client)
+  offsets = tf.constant(source.offsets)
+  rows = tf.range(offsets[position], offsets[position + 1])
+  if source.indices is not None:
+    rows = tf.gather(tf.constant(source.indices), rows)
+  return tf.data.Dataset.from_tensor_slices(
+      collections.OrderedDict(
+          (name, tf.gather(tf.constant(array), rows))
+          for name, array in source.values.items()
+      )
+  )
+
+
+class _ArraysClientData(tff.simulation.datasets.ClientData):
+  """A `ClientData` over arrays; see `to_client_data`."""
+
+  def __init__(self, source: client_data.ClientArrays):
+    self._source = source
+
+  @property
+  def client_ids(self) -> list[str]:
+    return list(self._source.client_ids)
+
+  @property
+  def element_type_structure(self) -> feature_arrays.ElementSpec:
+    return self._source.element_spec
+
+  @property
+  def serializable_dataset_fn(self) -> Callable[[Any], tf.data.Dataset]:
+    if isinstance(self._source, client_data.PackedClientArrays):
+      return functools.partial(_dataset_from_constants, self._source)
+    return self._dataset_from_python
+
+  def create_tf_dataset_for_client(self, client_id: str) -> tf.data.Dataset:
+    try:
+      examples = self._source.examples(client_id)
+    except KeyError as e:  # TFF's interface promises a ValueError.
+      raise ValueError(e.args[0]) from e
+    return tf.data.Dataset.from_tensor_slices(examples)
+
+  def _dataset_from_python(self, client_id: Any) -> tf.data.Dataset:
+    """Calls back into Python for the arrays of a client."""
+    spec = self._source.element_spec
+
+    def read(name: Any) -> list[np.ndarray]:
+      # Bytes in a graph, an array of one string in eager mode.
+      name = tf.compat.as_str(np.asarray(name).item())
+      return list(self._source.examples(name).values())
+
+    arrays = tf.numpy_function(
+        read, [client_id], [feature.dtype for feature in spec.values()]
+    )
+    features = collections.OrderedDict()
+    for (name, feature), array in zip(spec.items(), arrays):
+      features[name] = tf.ensure_shape(
+          array, tf.TensorShape([None]).concatenate(feature.shape)
+      )
+    return tf.data.Dataset.from_tensor_slices(features)
+
+
+class _KeptClientData(tff.simulation.datasets.ClientData):
+  """A `ClientData` that makes the datasets of the clients used last once."""
+
+  def __init__(
+      self,
+      inner: tff.simulation.datasets.ClientData,
+      num_bytes: Callable[[str], int],
+  ):
+    self._inner = inner
+    self._num_bytes = num_bytes
+    self._kept: collections.OrderedDict[str, tuple[int, tf.data.Dataset]] = (
+        collections.OrderedDict()
+    )
+    self._kept_bytes = 0
+    self._lock = threading.Lock()
+
+  @property
+  def client_ids(self) -> list[str]:
+    return self._inner.client_ids
+
+  @property
+  def element_type_structure(self) -> Any:
+    return self._inner.element_type_structure
+
+  @property
+  def serializable_dataset_fn(self) -> Callable[[Any], tf.data.Dataset]:
+    return self._inner.serializable_dataset_fn
+
+  def create_tf_dataset_for_client(self, client_id: str) -> tf.data.Dataset:
+    with self._lock:
+      if client_id not in self._kept:
+        dataset = self._inner.create_tf_dataset_for_client(client_id)
+        self._kept[client_id] = (self._num_bytes(client_id), dataset)
+        self._kept_bytes += self._kept[client_id][0]
+      self._kept.move_to_end(client_id)
+      dataset = self._kept[client_id][1]
+      while self._kept_bytes > _KEPT_BYTES:
+        _, (num_bytes, _) = self._kept.popitem(last=False)
+        self._kept_bytes -= num_bytes
+      return dataset
+
+  def preprocess(
+      self, preprocess_fn: Callable[[tf.data.Dataset], tf.data.Dataset]
+  ) -> tff.simulation.datasets.ClientData:
+    return _KeptClientData(super().preprocess(preprocess_fn), self._num_bytes)
+
+
+def _dataset_fn(
+    source: tff.simulation.datasets.ClientData,
+    preprocess_fn: Optional[Callable[[tf.data.Dataset], tf.data.Dataset]],
+) -> Callable[[str], tf.data.Dataset]:
+  """Returns what makes a client's dataset of large batches, traced once.
+
+  Where a source cannot be traced (or is a `TestClientData`, which puts all its
+  data into the graph), its own datasets go through a traced preprocessing.
+  """
+
+  def finish(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    if preprocess_fn is not None:
+      dataset = preprocess_fn(dataset)
+    return dataset.batch(_READ_BATCH)
+
+  if not isinstance(source, tff.simulation.datasets.TestClientData):
+    traced = tf.function(
+        lambda name: finish(source.serializable_dataset_fn(name)),
+        input_signature=[tf.TensorSpec([], tf.string)],
+    )
+    try:
+      traced.get_concrete_function()
+      return traced
+    except NotImplementedError:
+      pass
+  traced_finish = tf.function(
+      finish,
+      input_signature=[tf.data.DatasetSpec(source.element_type_structure)],
+  )
+  return lambda name: traced_finish(source.create_tf_dataset_for_client(name))
+
+
+def _as_features(structure: Any) -> Mapping[str, Any]:
+  """Names the parts of a dataset's element."""
+  if isinstance(structure, tuple) and len(structure) == 2:
+    structure = collections.OrderedDict(x=structure[0], y=structure[1])
+  if not isinstance(structure, Mapping) or any(
+      isinstance(part, (Mapping, tuple, list)) for part in structure.values()
+  ):
+    raise TypeError(
+        'The elements of a client must be a flat mapping from feature names to '
+        f'tensors, or a pair, found {structure}.'
+    )
+  return structure
+
+
+def _check_not_batched(
+    source: tff.simulation.datasets.ClientData,
+    element_spec: feature_arrays.ElementSpec,
+) -> None:
+  """Raises if preprocessing has added a dimension of unknown size in front."""
+  raw = tf.nest.flatten(source.element_type_structure)
+  if any(spec.shape.rank and spec.shape[0] is None for spec in raw):
+    return  # Sequences of any length, which look the same.
+  for name, spec in element_spec.items():
+    if spec.shape.rank and spec.shape[0] is None:
+      raise ValueError(
+          '`preprocess_fn` must return single examples, found batches: '
+          f'feature {name!r} has shape {spec.shape}; batch with a BatchPlan.'
+      )
+
+
+def _concatenate(parts: list[np.ndarray], spec: tf.TensorSpec) -> np.ndarray:
+  if parts:
+    return np.concatenate(parts)
+  shape = [0] + [size or 0 for size in spec.shape]
+  return np.zeros(shape, spec.dtype.as_numpy_dtype)

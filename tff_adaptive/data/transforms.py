@@ -1,0 +1,343 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Clients made of other clients: preprocessed, chosen, split, put together."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable, Iterable, Mapping
+from typing import Optional, TYPE_CHECKING
+
+import numpy as np
+
+from tff_adaptive.data import client_data
+from tff_adaptive.data import feature_arrays
+from tff_adaptive.data import random_streams
+
+if TYPE_CHECKING:
+  import tensorflow as tf
+
+_DEFAULT_CACHE_BYTES = 1 << 28
+
+
+def map_clients(
+    source: client_data.ClientArrays,
+    fn: Callable[[feature_arrays.Examples], Mapping[str, np.ndarray]],
+    element_spec: Mapping[str, tf.TensorSpec],
+    *,
+    keeps_sizes: bool,
+    cache_bytes: int = _DEFAULT_CACHE_BYTES,
+) -> client_data.ClientArrays:
+  """Preprocesses every client.
+
+  Args:
+    source: The clients.
+    fn: From features, arrays of shape [n, ...], to new features. It must treat
+      examples one by one where `keeps_sizes` is set.
+    element_spec: Names and `tf.TensorSpec`s of the new features of one example.
+    keeps_sizes: Whether as many examples come out as went in, each in its
+      place. Shared arrays are then mapped at once, and a lazy source stays
+      lazy with the sizes it knows.
+    cache_bytes: Room for clients that were mapped, in bytes, where they are
+      mapped when they are asked for. Defaults to 256 MiB.
+
+  Returns:
+    The clients with their new features, in the same order: shared arrays where
+    `source` has such and `keeps_sizes` is set, else clients that are mapped
+    when they are asked for.
+
+  Raises:
+    ValueError: If what `fn` returns does not fit `element_spec`; for lazy
+      clients when they are read.
+
+  Example:
+
+    >>> clients = client_data.PackedClientArrays.from_clients(
+    ...     {'a': {'pixels': np.array([0, 255], np.uint8)}})
+    >>> scaled = map_clients(
+    ...     clients,
+    ...     lambda raw: {'x': (raw['pixels'] / 255).astype(np.float32)},
+    ...     {'x': tf.TensorSpec([], tf.float32)},
+    ...     keeps_sizes=True)
+    >>> scaled.examples('a')['x'].tolist()
+    [0.0, 1.0]
+  """
+  spec = collections.OrderedDict(element_spec)
+  if keeps_sizes and isinstance(source, client_data.PackedClientArrays):
+    mapped = feature_arrays.as_examples(fn(source.values), 'The clients')
+    return client_data.PackedClientArrays(
+        feature_arrays.check_match(mapped, spec, source.client_ids[0]),
+        source.offsets,
+        source.client_ids,
+        indices=source.indices,
+    )
+  return client_data.LazyClientArrays(
+      source.client_ids,
+      lambda client_id: fn(source.examples(client_id)),
+      spec,
+      cache_bytes=cache_bytes,
+      client_sizes=_Sizes(source) if keeps_sizes else None,
+  )
+
+
+def materialize(
+    source: client_data.ClientArrays,
+) -> client_data.PackedClientArrays:
+  """Reads all clients into memory.
+
+  Args:
+    source: The clients.
+
+  Returns:
+    The same clients as shared arrays, which the compiled runtime need not copy;
+    `source` itself if it is that already.
+
+  Example:
+
+    >>> lazy_clients = client_data.LazyClientArrays(
+    ...     ['a', 'b'], lambda client_id: {'x': np.ones([2], np.float32)},
+    ...     {'x': tf.TensorSpec([], tf.float32)})
+    >>> materialize(lazy_clients).values['x'].shape
+    (4,)
+  """
+  if isinstance(source, client_data.PackedClientArrays):
+    return source
+  return client_data.PackedClientArrays.from_clients(
+      {name: source.examples(name) for name in source.client_ids}
+  )
+
+
+def concatenate(source: client_data.ClientArrays) -> feature_arrays.Examples:
+  """Puts the examples of all clients together, for a central data set.
+
+  Args:
+    source: The clients.
+
+  Returns:
+    Feature names and arrays of shape [total_examples, ...], client by client.
+
+  Example:
+
+    >>> clients = client_data.PackedClientArrays.from_clients(
+    ...     {'a': {'x': np.ones([2])}, 'b': {'x': np.zeros([1])}})
+    >>> concatenate(clients)['x'].tolist()
+    [1.0, 1.0, 0.0]
+  """
+  packed = materialize(source)
+  if packed.indices is None:
+    return packed.values
+  return collections.OrderedDict(
+      (name, array[packed.indices]) for name, array in packed.values.items()
+  )
+
+
+def sample_client_ids(
+    client_ids: Iterable[str], num_clients: int, seed: int
+) -> tuple[str, ...]:
+  """Draws some clients for good, to train or to test on no others.
+
+  Args:
+    client_ids: The ids of all clients.
+    num_clients: How many, from 1 to the number of all.
+    seed: The seed of the draw. The first n of a draw of n + k clients are not
+      those of a draw of n.
+
+  Returns:
+    The ids that were drawn, in the order of `client_ids`.
+
+  Raises:
+    TypeError: If `seed` is not an integer.
+    ValueError: If there are not as many clients.
+
+  Example:
+
+    >>> len(sample_client_ids(['a', 'b', 'c'], 2, seed=0))
+    2
+  """
+  ids = tuple(client_ids)
+  if not 1 <= num_clients <= len(ids):
+    raise ValueError(
+        f'`num_clients` must lie between 1 and {len(ids)}, the number of '
+        f'clients, found {num_clients}.'
+    )
+  stream = random_streams.stream(seed, random_streams.CLIENT_SUBSET)
+  chosen = stream.choice(len(ids), num_clients, replace=False, shuffle=False)
+  return tuple(ids[place] for place in np.sort(chosen))
+
+
+def select_clients(
+    source: client_data.ClientArrays, client_ids: Iterable[str]
+) -> client_data.ClientArrays:
+  """Returns some of the clients, in the order asked for.
+
+  Args:
+    source: The clients.
+    client_ids: The ids of those to be kept.
+
+  Returns:
+    The clients. Nothing is copied: shared arrays stay shared, lazy clients
+    lazy.
+
+  Raises:
+    KeyError: If there is no such client.
+    ValueError: If none is to be kept.
+
+  Example:
+
+    >>> clients = client_data.PackedClientArrays.from_clients(
+    ...     {'a': {'x': np.ones([2])}, 'b': {'x': np.zeros([1])}})
+    >>> select_clients(clients, ['b']).client_ids
+    ('b',)
+  """
+  ids = tuple(client_ids)
+  for client_id in ids:
+    source.position(client_id)
+  if not isinstance(source, client_data.PackedClientArrays):
+    return _View(source, ids)
+  return _with_rows(source, {name: source.rows(name) for name in ids})
+
+
+def split_examples(
+    source: client_data.ClientArrays, test_fraction: float, seed: int
+) -> tuple[client_data.ClientArrays, client_data.ClientArrays]:
+  """Keeps a part of every client's examples for testing.
+
+  Args:
+    source: The clients.
+    test_fraction: Which part of a client's examples, in (0, 1); its number of
+      examples is rounded down, so that a client with few may have none.
+    seed: The seed of the split, which depends on the client's id, too.
+
+  Returns:
+    The same clients twice: with the examples to train on, and with those to
+    test on, both in stored order. The second has only the clients that have
+    such.
+
+  Raises:
+    ValueError: If `test_fraction` is out of range, or no client has enough
+      examples.
+
+  Example:
+
+    >>> clients = client_data.PackedClientArrays.from_clients(
+    ...     {'a': {'x': np.arange(8.0)}})
+    >>> train, test = split_examples(clients, 0.25, seed=0)
+    >>> train.num_examples('a'), test.num_examples('a')
+    (6, 2)
+  """
+  if not 0.0 < test_fraction < 1.0:
+    raise ValueError(
+        f'`test_fraction` must lie between 0 and 1, found {test_fraction}.'
+    )
+
+  def split(client_id):
+    num_examples = source.num_examples(client_id)
+    order = random_streams.stream(
+        seed, random_streams.DATA_SPLIT, client_id
+    ).permutation(num_examples)
+    num_test = int(num_examples * test_fraction)
+    return np.sort(order[num_test:]), np.sort(order[:num_test])
+
+  sizes = {name: source.num_examples(name) for name in source.client_ids}
+  tested = [name for name in sizes if int(sizes[name] * test_fraction)]
+  if not tested:
+    raise ValueError(
+        f'No client has enough examples to keep a part of {test_fraction} for '
+        f'testing; the largest has {max(sizes.values())}.'
+    )
+  if not isinstance(source, client_data.PackedClientArrays):
+    return (
+        _Part(source, source.client_ids, lambda name: split(name)[0]),
+        _Part(source, tested, lambda name: split(name)[1]),
+    )
+  parts = {name: split(name) for name in source.client_ids}
+  return (
+      _with_rows(
+          source, {name: source.rows(name, parts[name][0]) for name in parts}
+      ),
+      _with_rows(
+          source, {name: source.rows(name, parts[name][1]) for name in tested}
+      ),
+  )
+
+
+def _with_rows(
+    source: client_data.PackedClientArrays, rows: Mapping[str, np.ndarray]
+) -> client_data.PackedClientArrays:
+  return client_data.PackedClientArrays.from_partition(source.values, rows)
+
+
+class _Sizes(Mapping):
+  """The numbers of examples of clients, as far as their source knows them."""
+
+  def __init__(self, source: client_data.ClientArrays):
+    self._source = source
+
+  def __getitem__(self, client_id: str) -> int:
+    size = self._source.known_num_examples(client_id)
+    if size is None:
+      raise KeyError(client_id)
+    return size
+
+  def __iter__(self):
+    return iter(self._source.client_ids)
+
+  def __len__(self) -> int:
+    return len(self._source.client_ids)
+
+
+class _View(client_data.ClientArrays):
+  """Some clients of a source."""
+
+  def __init__(self, source: client_data.ClientArrays, ids: Iterable[str]):
+    super().__init__(ids, source.element_spec)
+    self._source = source
+
+  def num_examples(self, client_id: str) -> int:
+    self.position(client_id)
+    return self._source.num_examples(client_id)
+
+  def known_num_examples(self, client_id: str) -> Optional[int]:
+    self.position(client_id)
+    return self._source.known_num_examples(client_id)
+
+  def examples(self, client_id: str) -> feature_arrays.Examples:
+    self.position(client_id)
+    return self._source.examples(client_id)
+
+
+class _Part(_View):
+  """Some examples of every client of a source."""
+
+  def __init__(
+      self,
+      source: client_data.ClientArrays,
+      ids: Iterable[str],
+      choose: Callable[[str], np.ndarray],
+  ):
+    super().__init__(source, ids)
+    self._choose = choose
+
+  def num_examples(self, client_id: str) -> int:
+    self.position(client_id)
+    return len(self._choose(client_id))
+
+  def known_num_examples(self, client_id: str) -> Optional[int]:
+    if super().known_num_examples(client_id) is None:
+      return None
+    return self.num_examples(client_id)
+
+  def examples(self, client_id: str) -> feature_arrays.Examples:
+    positions = self._choose(client_id)
+    return self._source.take(client_id, positions)
