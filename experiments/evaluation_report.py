@@ -23,7 +23,6 @@ import numpy as np
 from experiments import evaluation_flags
 from tff_adaptive.analysis import client_histogram
 from tff_adaptive.simulation import client_evaluation
-from tff_adaptive.simulation import client_metrics
 from tff_adaptive.simulation import run_directory
 
 _FILE_NAME = 'evaluation.json'
@@ -69,7 +68,7 @@ def write(
 
 def _to_json(value: Any) -> Any:
   """Returns what was found as JSON has it; what is not finite is null."""
-  if isinstance(value, client_metrics.ClientMetrics):
+  if isinstance(value, client_evaluation.ClientMetrics):
     rows = zip(value.num_examples.tolist(), *value.values.values())
     return {
         'num_clients': len(value.client_ids),

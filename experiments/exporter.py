@@ -28,8 +28,8 @@ from experiments import command_line
 from experiments import hparams
 from experiments import registry
 from tff_adaptive.simulation import callbacks
-from tff_adaptive.simulation import checkpoint_files
 from tff_adaptive.simulation import checkpoints
+from tff_adaptive.simulation import kept_weights
 from tff_adaptive.simulation import run_directory
 from tff_adaptive.simulation import structures
 from tff_adaptive.simulation import weights_files
@@ -72,10 +72,10 @@ def _new_average(
   """Returns a callback like that which has averaged the weights of a run."""
   decay = recorded.get('weights_average_decay')
   if decay is not None:
-    return callbacks.WeightsMovingAverage(decay)
+    return kept_weights.WeightsMovingAverage(decay)
   num_rounds = recorded.get('weights_average_rounds')
   if num_rounds is not None:
-    return callbacks.LastWeightsAverage(num_rounds)
+    return kept_weights.LastWeightsAverage(num_rounds)
   raise command_line.UserError(
       f'{directory.path} has no average of its weights: it was trained without '
       '--weights_average_decay and --weights_average_rounds'
@@ -125,7 +125,7 @@ def _read_weights(
   if checkpoint == 'average':
     return _read_average(directory, recorded, template)
   if checkpoint == 'best':
-    path = callbacks.BestCheckpoint(directory.checkpoints).path
+    path = kept_weights.BestCheckpoint(directory.checkpoints).path
     if not path.exists():
       raise command_line.UserError(
           f'{directory.path} has no best checkpoint, which only --keep_best '
@@ -218,7 +218,7 @@ def export(run: pathlib.Path, checkpoint: str, form: str, output: pathlib.Path):
       command_line.errors_as(
           command_line.UserError,
           FileNotFoundError,
-          checkpoint_files.CheckpointError,
+          checkpoints.CheckpointError,
           weights_files.WeightsFileError,
       ),
   ):

@@ -36,7 +36,6 @@ from experiments import trainer
 from experiments import warm_start
 from tff_adaptive import analysis
 from tff_adaptive.analysis import run_metrics
-from tff_adaptive.simulation import checkpoint_files
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import client_states
 from tff_adaptive.simulation import client_store
@@ -167,7 +166,7 @@ class Replay:
       try:
         self._load(round_num, manager.path(round_num))
         return
-      except checkpoint_files.CheckpointError as error:
+      except checkpoints.CheckpointError as error:
         logging.warning('Skipping a checkpoint (%s).', error)
     if newest and not from_start:
       raise folder_checks.no_checkpoint_error(
@@ -184,11 +183,11 @@ class Replay:
     """Loads a checkpoint of the training loop."""
     template = {
         name: leaf
-        for name, leaf in checkpoint_files.read_leaves(path).items()
+        for name, leaf in checkpoints.read_leaves(path).items()
         if not name.startswith(f'{_PROCESS_KEY}/')
     }
     template[_PROCESS_KEY] = self._process.initialize()
-    snapshot = checkpoint_files.read_structure(path, template)
+    snapshot = checkpoints.read_structure(path, template)
     if self._states is not None:
       self._states.load(snapshot[client_states.SNAPSHOT_KEY].item())
     self.state = snapshot[_PROCESS_KEY]
@@ -269,7 +268,7 @@ def open_run(
           TypeError,
           ValueError,
           FileNotFoundError,
-          checkpoint_files.CheckpointError,
+          checkpoints.CheckpointError,
           run_directory.RunDirectoryError,
       ),
   ):

@@ -33,10 +33,10 @@ from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import client_states
 from tff_adaptive.simulation import client_store
 from tff_adaptive.simulation import faults
+from tff_adaptive.simulation import kept_weights
 from tff_adaptive.simulation import pooled_data
 from tff_adaptive.simulation import run_directory
 from tff_adaptive.simulation import task as task_lib
-from tff_adaptive.simulation import task_transforms
 
 PROTOCOL = (
     'total_rounds',
@@ -150,15 +150,11 @@ def _choose_clients(
   """Returns the task with the clients and test data that the flags ask for."""
   seed = settings.seed
   if settings.heldout_clients is not None:
-    task = task_transforms.hold_out_clients(
-        task, settings.heldout_clients, seed
-    )
+    task = task_lib.hold_out_clients(task, settings.heldout_clients, seed)
   if settings.num_clients is not None:
-    task = task_transforms.take_clients(task, settings.num_clients, seed)
+    task = task_lib.take_clients(task, settings.num_clients, seed)
   if settings.heldout_fraction is not None:
-    task = task_transforms.hold_out_examples(
-        task, settings.heldout_fraction, seed
-    )
+    task = task_lib.hold_out_examples(task, settings.heldout_fraction, seed)
   return task
 
 
@@ -292,11 +288,15 @@ def build_callbacks(
   if settings.drop_clients or settings.straggler_fraction:
     found.append(faults.FaultCounts())
   if settings.weights_average_decay is not None:
-    found.append(callbacks.WeightsMovingAverage(settings.weights_average_decay))
+    found.append(
+        kept_weights.WeightsMovingAverage(settings.weights_average_decay)
+    )
   if settings.weights_average_rounds is not None:
-    found.append(callbacks.LastWeightsAverage(settings.weights_average_rounds))
+    found.append(
+        kept_weights.LastWeightsAverage(settings.weights_average_rounds)
+    )
   if settings.keep_best:
-    found.append(callbacks.BestCheckpoint(directory.checkpoints, **watched))
+    found.append(kept_weights.BestCheckpoint(directory.checkpoints, **watched))
   if settings.early_stopping_patience is not None:
     found.append(
         callbacks.EarlyStopping(

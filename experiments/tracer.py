@@ -21,7 +21,6 @@ import numpy as np
 from experiments import retraining
 from experiments import trainer
 from tff_adaptive import analysis
-from tff_adaptive.simulation import checkpoint_files
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import structures
 
@@ -53,8 +52,8 @@ def _show(trace: analysis.RoundTrace):
 def _compare(trace: analysis.RoundTrace, round_num: int, path: pathlib.Path):
   """Prints how far the weights are from those of the round's checkpoint."""
   try:
-    leaves = checkpoint_files.read_leaves(path)
-  except (FileNotFoundError, checkpoint_files.CheckpointError):
+    leaves = checkpoints.read_leaves(path)
+  except (FileNotFoundError, checkpoints.CheckpointError):
     return
   key = 'global_model_weights'
   errors = [

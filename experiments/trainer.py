@@ -37,7 +37,6 @@ from tff_adaptive.analysis import partition_plot
 from tff_adaptive.data import client_data
 from tff_adaptive.runtime import scale_out
 from tff_adaptive.simulation import callbacks
-from tff_adaptive.simulation import checkpoint_files
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import client_store as client_store_lib
 from tff_adaptive.simulation import metrics_writers
@@ -205,7 +204,7 @@ def _train(
   tf.config.experimental.enable_op_determinism()
   with _errors_of_user(
       callbacks.UnknownMetricError,
-      checkpoint_files.CheckpointError,
+      checkpoints.CheckpointError,
       metrics_writers.MetricsFileError,
   ):
     directory.open(parts.hparams, parts.uses_total_rounds)

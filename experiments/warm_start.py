@@ -26,7 +26,7 @@ import tensorflow_federated as tff
 
 from experiments import command_line
 from tff_adaptive.client_works import model_adapter
-from tff_adaptive.simulation import checkpoint_files
+from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import task as task_lib
 from tff_adaptive.simulation import weights_files
 
@@ -41,7 +41,7 @@ def _errors_of_flag() -> Iterator[None]:
     yield
   except (
       FileNotFoundError,
-      checkpoint_files.CheckpointError,
+      checkpoints.CheckpointError,
       weights_files.WeightsFileError,
   ) as error:
     raise command_line.UserError(f'--{_FLAG}: {error}') from error

@@ -27,7 +27,6 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive import _compat
 from tff_adaptive.optimizers import schedules
 
 _LEARNING_RATE_KEY = tff.learning.optimizers.LEARNING_RATE_KEY
@@ -104,19 +103,19 @@ def schedule_process(
         ]
     )
 
-  @_compat.federated_computation
+  @tff.federated_computation
   def initialize():
-    return _compat.federated_map(wrap_initial, inner.initialize())
+    return tff.federated_map(wrap_initial, inner.initialize())
 
   parameter_type = inner.next.type_signature.parameter
 
-  @_compat.federated_computation(
+  @tff.federated_computation(
       initialize.type_signature.result, parameter_type[1], parameter_type[2]
   )
   def next_fn(state, first, second):
-    entered = _compat.federated_map(enter_round, state)
+    entered = tff.federated_map(enter_round, state)
     output = inner.next(entered, first, second)
-    left = _compat.federated_map(leave_round, (state, output.state))
+    left = tff.federated_map(leave_round, (state, output.state))
     return tff.templates.MeasuredProcessOutput(
         left, output.result, output.measurements
     )

@@ -40,7 +40,6 @@ from experiments import trainer
 from tests.experiments import trainer_testing
 from tff_adaptive.data import augmentation
 from tff_adaptive.simulation import client_evaluation
-from tff_adaptive.simulation import client_metrics
 from tff_adaptive.simulation import evaluation
 from tff_adaptive.simulation import run_directory
 from tff_adaptive.simulation import training_loop
@@ -246,7 +245,7 @@ class BuildTest(parameterized.TestCase):
 
 
 def _metrics(accuracy):
-  return client_metrics.ClientMetrics(
+  return client_evaluation.ClientMetrics(
       ['a', 'b'], [1, 3], {'loss': [0.5, np.nan], 'accuracy': accuracy}
   )
 

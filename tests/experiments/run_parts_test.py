@@ -33,6 +33,7 @@ from tff_adaptive import optimizers
 from tff_adaptive.algorithms import fed_opt
 from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import client_states
+from tff_adaptive.simulation import kept_weights
 from tff_adaptive.simulation import run_directory
 
 _EXAMPLES = tff.learning.ClientWeighting.NUM_EXAMPLES
@@ -212,7 +213,7 @@ class DirectoryTest(parameterized.TestCase):
       (
           'decay',
           ['--weights_average_decay=0.9'],
-          [callbacks.WeightsMovingAverage],
+          [kept_weights.WeightsMovingAverage],
       ),
       (
           # The average comes first, so that the others can watch it.
@@ -223,8 +224,8 @@ class DirectoryTest(parameterized.TestCase):
               '--weights_average_rounds=2',
           ],
           [
-              callbacks.LastWeightsAverage,
-              callbacks.BestCheckpoint,
+              kept_weights.LastWeightsAverage,
+              kept_weights.BestCheckpoint,
               callbacks.EarlyStopping,
           ],
       ),

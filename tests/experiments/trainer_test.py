@@ -34,7 +34,7 @@ from experiments import run_parts
 from experiments import trainer
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.runtime import plans
-from tff_adaptive.simulation import callbacks
+from tff_adaptive.simulation import kept_weights
 from tff_adaptive.simulation import training_loop
 
 _SMALL = (
@@ -104,7 +104,9 @@ class TrainerTest(parameterized.TestCase):
         choices, settings, run_parts.build_protocol(choices, settings)
     )
     adapter = model_adapter.build_model_adapter(task.functional_model)
-    best = callbacks.load_best(run / 'checkpoints', adapter.initial_weights())
+    best = kept_weights.load_best(
+        run / 'checkpoints', adapter.initial_weights()
+    )
     self.assertEqual(best.value, min(float(v) for v in values if v))
     self.assertEqual(values[best.round_num - 1], repr(best.value))
     self.assertTrue(np.all(np.isfinite(best.weights.trainable[0])))

@@ -205,7 +205,7 @@ class FindTargetTest(parameterized.TestCase):
       ('data.partition', 'tff_adaptive.data.partition'),
       (
           'simulation.EarlyStopping',
-          'tff_adaptive.simulation.callbacks.EarlyStopping',
+          'tff_adaptive.simulation.EarlyStopping',
       ),
       ('tff.learning.optimizers.build_sgdm', None),
       ('--client_optimizer=sgd', None),

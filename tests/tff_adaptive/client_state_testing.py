@@ -22,29 +22,26 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive import _compat
 from tff_adaptive import aggregators
 from tff_adaptive import data
 
 _Dict = collections.OrderedDict
 
-STATE_TYPE = _compat.to_type(
+STATE_TYPE = tff.to_type(
     _Dict(
-        total=_compat.TensorType(np.float32, [2]),
+        total=tff.TensorType(np.float32, [2]),
         # Names that are not in order, and a list, which TFF makes a tuple.
         counts=_Dict(rounds=np.int32, examples=[np.int64]),
     )
 )
-_CLIENT_TYPE = _compat.to_type(
+_CLIENT_TYPE = tff.to_type(
     _Dict(
-        data=_compat.SequenceType(
-            _Dict(x=_compat.TensorType(np.float32, [None]))
-        ),
-        client_id=_compat.SequenceType(np.str_),
-        client_state=_compat.SequenceType(STATE_TYPE),
+        data=tff.SequenceType(_Dict(x=tff.TensorType(np.float32, [None]))),
+        client_id=tff.SequenceType(np.str_),
+        client_state=tff.SequenceType(STATE_TYPE),
     )
 )
-_SERVER_TYPE = _compat.to_type(_Dict(weights=np.float32, rounds=np.int32))
+_SERVER_TYPE = tff.to_type(_Dict(weights=np.float32, rounds=np.int32))
 
 
 @tff.tensorflow.computation(_SERVER_TYPE, _CLIENT_TYPE)
@@ -98,26 +95,26 @@ def process() -> tff.learning.templates.LearningProcess:
   def halve(change):
     return change / 2
 
-  @_compat.federated_computation
+  @tff.federated_computation
   def initialize():
-    return _compat.federated_eval(initial, _compat.SERVER)
+    return tff.federated_eval(initial, tff.SERVER)
 
-  @_compat.federated_computation(
-      _compat.FederatedType(_SERVER_TYPE, _compat.SERVER),
-      _compat.FederatedType(_CLIENT_TYPE, _compat.CLIENTS),
+  @tff.federated_computation(
+      tff.FederatedType(_SERVER_TYPE, tff.SERVER),
+      tff.FederatedType(_CLIENT_TYPE, tff.CLIENTS),
   )
   def next_fn(state, clients):
-    sent = _compat.federated_broadcast(state)
-    change, rows, is_finite = _compat.federated_map(_work, (sent, clients))
-    total = _compat.federated_sum(change)
+    sent = tff.federated_broadcast(state)
+    change, rows, is_finite = tff.federated_map(_work, (sent, clients))
+    total = tff.federated_sum(change)
     client_work = _Dict(
-        half=_compat.federated_map(halve, total),
+        half=tff.federated_map(halve, total),
         client_states=aggregators.stack_at_server(rows, is_finite),
     )
-    metrics = _Dict(client_work=_compat.federated_zip(client_work))
+    metrics = _Dict(client_work=tff.federated_zip(client_work))
     return tff.learning.templates.LearningProcessOutput(
-        _compat.federated_map(update, (state, total)),
-        _compat.federated_zip(metrics),
+        tff.federated_map(update, (state, total)),
+        tff.federated_zip(metrics),
     )
 
   @tff.tensorflow.computation(_SERVER_TYPE)
@@ -160,7 +157,5 @@ def stateful_cohort(
     client_ids: Sequence[str], states: Any
 ) -> data.StatefulCohort:
   """The same with states by client id."""
-  spec = tff.types.type_to_tf_tensor_specs(
-      _compat.SequenceType(STATE_TYPE).element
-  )
+  spec = tff.types.type_to_tf_tensor_specs(tff.SequenceType(STATE_TYPE).element)
   return data.StatefulCohort.of(cohort(client_ids), states, spec)

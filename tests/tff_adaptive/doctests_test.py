@@ -38,7 +38,7 @@ _MODULES = docstring_testing.Sources(_ROOT).modules
 # The modules whose examples need another process than the shared one, and the
 # tests that run them.
 _RUN_ELSEWHERE = {
-    'tff_adaptive.simulation.callbacks.callback': (
+    'tff_adaptive.simulation.callbacks': (
         'tests/tff_adaptive/simulation/callbacks/callback_test.py'
     ),
 }

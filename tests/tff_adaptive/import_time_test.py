@@ -95,6 +95,12 @@ def _imported_at_once(name: str) -> set[str]:
   return {m if m in _MODULES else m.partition('.')[0] for m in found}
 
 
+def _packages_of_ours(imported: set[str]) -> set[str]:
+  """The packages of the library, and modules at its top, that are imported."""
+  parts = [name.split('.') for name in imported]
+  return {p[1] if p[1:] else '' for p in parts if p[0] == 'tff_adaptive'}
+
+
 def _module_level_imports(tree: ast.Module) -> list[str]:
   """The modules that are imported when a module is, not by its functions."""
   names = []
@@ -146,15 +152,28 @@ class ImportsTest(parameterized.TestCase):
     )
 
   @parameterized.parameters(
-      'tff_adaptive.optimizers',
-      'tff_adaptive.algorithms',
-      'tff_adaptive.simulation',
+      ('tff_adaptive.optimizers', ('data', 'runtime', 'simulation')),
+      ('tff_adaptive.algorithms', ('data', 'runtime', 'simulation')),
+      ('tff_adaptive.simulation', ('analysis', 'algorithms')),
   )
-  def test_packages_do_without_others(self, name):
+  def test_packages_do_without_others(self, name, others):
     self.assertNoCommonElements(
-        _imported_at_once(name),
-        ('tff_adaptive.analysis', 'tff_adaptive.runtime'),
+        _imported_at_once(name), [f'tff_adaptive.{other}' for other in others]
     )
+
+  def test_data_need_numpy_alone(self):
+    imported = _imported_at_once('tff_adaptive.data')
+    self.assertNoCommonElements(imported, _SLOW)
+    self.assertEqual(_packages_of_ours(imported), {'', '_stack', 'data'})
+
+  def test_runtime_can_be_taken_alone(self):
+    imported = _imported_at_once('tff_adaptive.runtime')
+    self.assertEqual(
+        _packages_of_ours(imported),
+        {'', '_function_library', '_random_ops', '_stack', 'data', 'runtime'},
+    )
+    ours = [m for m in imported if m.partition('.')[0] == 'tff_adaptive']
+    self.assertLessEqual(len(ours), 45)
 
   @parameterized.parameters(
       'tff_adaptive.doctor',

@@ -27,7 +27,7 @@ import warnings
 
 import numpy as np
 
-from tff_adaptive.simulation import _log_files
+from tff_adaptive.simulation import metrics_writers
 
 _FILE_OPERATIONS = ('fsync', 'mkdir', 'replace', 'unlink')
 
@@ -103,7 +103,7 @@ class Instants:
         for name in _FILE_OPERATIONS
     ]
     wrappers += [
-        (_log_files.LogFile, 'write', self._within_write),
+        (metrics_writers.LogFile, 'write', self._within_write),
         (np.lib.format, 'write_array', self._after_array),
     ]
     with contextlib.ExitStack() as stack:

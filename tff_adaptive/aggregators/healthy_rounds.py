@@ -18,8 +18,6 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive import _compat
-
 
 class HealthyRoundsFactory(tff.aggregators.WeightedAggregationFactory):
   """Wraps an aggregator so that a round of total weight zero changes nothing.
@@ -71,17 +69,17 @@ class HealthyRoundsFactory(tff.aggregators.WeightedAggregationFactory):
           result,
       )
 
-    @_compat.federated_computation(
+    @tff.federated_computation(
         inner.initialize.type_signature.result,
-        _compat.FederatedType(value_type, _compat.CLIENTS),
-        _compat.FederatedType(weight_type, _compat.CLIENTS),
+        tff.FederatedType(value_type, tff.CLIENTS),
+        tff.FederatedType(weight_type, tff.CLIENTS),
     )
     def next_fn(state, value, weight):
       output = inner.next(state, value, weight)
-      total = _compat.federated_sum(weight)
+      total = tff.federated_sum(weight)
       return tff.templates.MeasuredProcessOutput(
-          _compat.federated_map(select_state, (total, state, output.state)),
-          _compat.federated_map(select_result, (total, output.result)),
+          tff.federated_map(select_state, (total, state, output.state)),
+          tff.federated_map(select_result, (total, output.result)),
           output.measurements,
       )
 

@@ -18,8 +18,6 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive import _compat
-
 
 class MaximumFactory(tff.aggregators.WeightedAggregationFactory):
   """The largest value of the clients with a weight above zero.
@@ -34,9 +32,9 @@ class MaximumFactory(tff.aggregators.WeightedAggregationFactory):
     """Creates the process, see `tff.aggregators.WeightedAggregationFactory`."""
     dtype = value_type.dtype
 
-    @_compat.federated_computation
+    @tff.federated_computation
     def initialize():
-      return _compat.federated_value((), _compat.SERVER)
+      return tff.federated_value((), tff.SERVER)
 
     @tff.tensorflow.computation
     def smallest():
@@ -54,18 +52,18 @@ class MaximumFactory(tff.aggregators.WeightedAggregationFactory):
     def identity(value):
       return value
 
-    @_compat.federated_computation(
+    @tff.federated_computation(
         initialize.type_signature.result,
-        _compat.FederatedType(value_type, _compat.CLIENTS),
-        _compat.FederatedType(weight_type, _compat.CLIENTS),
+        tff.FederatedType(value_type, tff.CLIENTS),
+        tff.FederatedType(weight_type, tff.CLIENTS),
     )
     def next_fn(state, value, weight):
-      selected = _compat.federated_map(select, (value, weight))
-      largest = _compat.federated_aggregate(
+      selected = tff.federated_map(select, (value, weight))
+      largest = tff.federated_aggregate(
           selected, smallest(), larger, larger, identity
       )
       return tff.templates.MeasuredProcessOutput(
-          state, largest, _compat.federated_value((), _compat.SERVER)
+          state, largest, tff.federated_value((), tff.SERVER)
       )
 
     return tff.templates.AggregationProcess(initialize, next_fn)

@@ -19,8 +19,6 @@ from typing import Any
 
 import tensorflow_federated as tff
 
-from tff_adaptive import _compat
-
 _OrderedDict = collections.OrderedDict
 
 
@@ -51,16 +49,16 @@ class NamedFactory(tff.aggregators.WeightedAggregationFactory):
     )
 
     def zip_parts(parts):
-      return _compat.federated_zip(_OrderedDict(parts))
+      return tff.federated_zip(_OrderedDict(parts))
 
-    @_compat.federated_computation
+    @tff.federated_computation
     def initialize():
       return zip_parts((n, p.initialize()) for n, p in processes.items())
 
-    @_compat.federated_computation(
+    @tff.federated_computation(
         initialize.type_signature.result,
-        _compat.FederatedType(value_type, _compat.CLIENTS),
-        _compat.FederatedType(weight_type, _compat.CLIENTS),
+        tff.FederatedType(value_type, tff.CLIENTS),
+        tff.FederatedType(weight_type, tff.CLIENTS),
     )
     def next_fn(state, value, weight):
       outputs = _OrderedDict(

@@ -18,10 +18,8 @@ from typing import Any, Optional
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive import _compat
 
-
-def _check(spec: tf.TensorSpec, value_type: _compat.Type) -> None:
+def _check(spec: tf.TensorSpec, value_type: tff.Type) -> None:
   """Raises unless a tensor is a number of rows of one shape."""
   if not (spec.shape.rank and spec.shape[1:].is_fully_defined()):
     raise TypeError(
@@ -71,7 +69,7 @@ def stack_at_server(value: Any, keep: Optional[Any] = None) -> Any:
   specs = tff.types.type_to_tf_tensor_specs(value_type)
   for spec in tf.nest.flatten(specs):
     _check(spec, value_type)
-  stacked_type = _compat.tensorflow_to_type(
+  stacked_type = tff.types.tensorflow_to_type(
       tf.nest.map_structure(
           lambda spec: tf.TensorSpec([None, *spec.shape[1:]], spec.dtype), specs
       )
@@ -102,8 +100,8 @@ def stack_at_server(value: Any, keep: Optional[Any] = None) -> Any:
 
   add = concatenate
   if keep is not None:
-    value, add = _compat.federated_zip((value, keep)), concatenate_kept
+    value, add = tff.federated_zip((value, keep)), concatenate_kept
   reported_type = value.type_signature.member
   accumulate = tff.tensorflow.computation(add, stacked_type, reported_type)
   merge = tff.tensorflow.computation(concatenate, stacked_type, stacked_type)
-  return _compat.federated_aggregate(value, zero(), accumulate, merge, report)
+  return tff.federated_aggregate(value, zero(), accumulate, merge, report)

@@ -19,8 +19,6 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive import _compat
-
 _REDUCERS = collections.OrderedDict(sum=tf.add, min=tf.minimum, max=tf.maximum)
 
 
@@ -88,6 +86,6 @@ def aggregate_statistics(client_statistics: Any) -> Any:
   def identity(value):
     return value
 
-  return _compat.federated_aggregate(
+  return tff.federated_aggregate(
       client_statistics, zero(), reduce, reduce, identity
   )

@@ -20,7 +20,6 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive import _compat
 from tff_adaptive.aggregators import client_reports
 from tff_adaptive.aggregators import weighting
 from tff_adaptive.privacy import differential_privacy
@@ -122,7 +121,7 @@ def _check_payloads_are_covered(
     return
   process = weighting.to_weighted(
       model_aggregator, weighs_examples, '`model_aggregator`'
-  ).create(trainable_type, _compat.TensorType(np.float32))
+  ).create(trainable_type, tff.TensorType(np.float32))
   if _has_field(process.initialize.type_signature.result.member, _DP_EVENT):
     raise ValueError(
         '`model_aggregator` is differentially private, and clients would send '
@@ -133,7 +132,7 @@ def _check_payloads_are_covered(
 
 def _has_field(type_spec: Any, name: str) -> bool:
   """Whether a structure has a field of a name at any depth."""
-  if not isinstance(type_spec, _compat.StructType):
+  if not isinstance(type_spec, tff.StructType):
     return False
   return any(
       field == name or _has_field(member, name)

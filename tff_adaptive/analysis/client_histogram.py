@@ -19,7 +19,7 @@ from matplotlib import ticker
 import numpy as np
 
 from tff_adaptive.analysis import _style
-from tff_adaptive.simulation import client_metrics
+from tff_adaptive.simulation import client_evaluation
 
 _LIGHT_BLUE = '#9CC9E6'
 _GRID = '#E4E4E4'
@@ -37,11 +37,11 @@ _HEIGHT = 3.6
 
 
 def plot_client_histogram(
-    metrics: client_metrics.ClientMetrics,
+    metrics: client_evaluation.ClientMetrics,
     metric: str,
     path_png: _style.PathLike,
     title: str = '',
-    before: Optional[client_metrics.ClientMetrics] = None,
+    before: Optional[client_evaluation.ClientMetrics] = None,
 ):
   """Draws how many clients have which value of a metric.
 
@@ -64,7 +64,7 @@ def plot_client_histogram(
 
   Example:
 
-    >>> metrics = client_metrics.ClientMetrics(
+    >>> metrics = client_evaluation.ClientMetrics(
     ...     ['a', 'b', 'c'], np.array([10, 20, 10]),
     ...     {'accuracy': np.array([0.8, 1.0, 0.9])})
     >>> plot_client_histogram(
@@ -105,8 +105,8 @@ def _is_share(metric: str) -> bool:
 
 
 def _drop_not_finite(
-    metrics: client_metrics.ClientMetrics, metric: str
-) -> client_metrics.ClientMetrics:
+    metrics: client_evaluation.ClientMetrics, metric: str
+) -> client_evaluation.ClientMetrics:
   """Returns the clients that can be drawn, or raises."""
   if metric not in metrics.values:
     raise ValueError(
@@ -116,7 +116,7 @@ def _drop_not_finite(
   is_finite = np.isfinite(values)
   if not is_finite.any():
     raise ValueError(f'No client has a finite {metric!r}.')
-  return client_metrics.ClientMetrics(
+  return client_evaluation.ClientMetrics(
       np.asarray(metrics.client_ids)[is_finite].tolist(),
       metrics.num_examples[is_finite],
       {metric: values[is_finite]},
@@ -124,7 +124,7 @@ def _drop_not_finite(
 
 
 def _draw_marks(
-    axes, metrics: client_metrics.ClientMetrics, metric: str
+    axes, metrics: client_evaluation.ClientMetrics, metric: str
 ) -> None:
   """Draws the numbers of the summary as lines, which the legend names."""
   summary = metrics.summarize()

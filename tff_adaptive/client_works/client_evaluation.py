@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive import _compat
 from tff_adaptive.aggregators import stacking
 from tff_adaptive.client_works import gradients
 from tff_adaptive.client_works import local_training
@@ -106,14 +105,14 @@ def _at_server(
   """From what a client does to what the server gets of all of them."""
   weights_type, client_type = client_computation.type_signature.parameter
 
-  @_compat.federated_computation(
-      _compat.FederatedType(weights_type, _compat.SERVER),
-      _compat.FederatedType(client_type, _compat.CLIENTS),
+  @tff.federated_computation(
+      tff.FederatedType(weights_type, tff.SERVER),
+      tff.FederatedType(client_type, tff.CLIENTS),
   )
   def evaluate(weights, clients):
-    received = _compat.federated_broadcast(weights)
+    received = tff.federated_broadcast(weights)
     return stacking.stack_at_server(
-        _compat.federated_map(client_computation, (received, clients))
+        tff.federated_map(client_computation, (received, clients))
     )
 
   return evaluate
@@ -142,7 +141,7 @@ def build_evaluation_computation(
   adapter = model_adapter.build_model_adapter(model)
 
   @tff.tensorflow.computation(
-      adapter.weights_type, _compat.SequenceType(adapter.element_type)
+      adapter.weights_type, tff.SequenceType(adapter.element_type)
   )
   def evaluate_client(weights, dataset):
     local_model = adapter.build_local_model()
@@ -180,8 +179,8 @@ def build_personalization_computation(
   _check_optimizer(optimizer)
   adapter = model_adapter.build_model_adapter(model)
   is_functional = isinstance(model, tff.learning.models.FunctionalModel)
-  batches_type = _compat.SequenceType(adapter.element_type)
-  client_type = _compat.StructWithPythonType(
+  batches_type = tff.SequenceType(adapter.element_type)
+  client_type = tff.StructWithPythonType(
       [(TRAIN_KEY, batches_type), (TEST_KEY, batches_type)], _OrderedDict
   )
 

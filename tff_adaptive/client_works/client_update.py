@@ -22,7 +22,6 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive import _compat
 from tff_adaptive.aggregators import client_reports
 from tff_adaptive.client_works import gradients
 from tff_adaptive.client_works import local_training
@@ -79,7 +78,7 @@ class ClientUpdate:
     """What the server holds at first, made in the current graph."""
     return self.optimizer.initialize_shared(self.weight_specs())
 
-  def kept_type(self) -> Optional[_compat.Type]:
+  def kept_type(self) -> Optional[tff.Type]:
     """The type of what a client keeps, or `None` if it keeps nothing."""
 
     @tff.tensorflow.computation
@@ -90,23 +89,23 @@ class ClientUpdate:
     kept_type = kept.type_signature.result
     return kept_type if tff.structure.flatten(kept_type) else None
 
-  def input_type(self) -> _compat.Type:
+  def input_type(self) -> tff.Type:
     """The type of a client's input."""
-    data_type = _compat.SequenceType(self.adapter.element_type)
+    data_type = tff.SequenceType(self.adapter.element_type)
     kept_type = self.kept_type()
     if kept_type is None:
       return data_type
-    return _compat.StructWithPythonType(
+    return tff.StructWithPythonType(
         [
             (DATA_KEY, data_type),
-            (CLIENT_ID_KEY, _compat.SequenceType(np.str_)),
-            (CLIENT_STATE_KEY, _compat.SequenceType(kept_type)),
+            (CLIENT_ID_KEY, tff.SequenceType(np.str_)),
+            (CLIENT_STATE_KEY, tff.SequenceType(kept_type)),
         ],
         _OrderedDict,
     )
 
   def build_computation(
-      self, hparams_type: _compat.Type, shared_type: Optional[_compat.Type]
+      self, hparams_type: tff.Type, shared_type: Optional[tff.Type]
   ) -> tff.Computation:
     """The computation of (hparams, weights, client's input, what is shared).
 

@@ -21,7 +21,6 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive import _compat
 from tff_adaptive.aggregators import client_reports
 from tff_adaptive.aggregators import stacking
 from tff_adaptive.aggregators import statistics
@@ -37,7 +36,7 @@ from tff_adaptive.optimizers import optimizer as optimizer_lib
 _OrderedDict = collections.OrderedDict
 
 
-def _num_bytes(type_spec: _compat.Type) -> int:
+def _num_bytes(type_spec: tff.Type) -> int:
   """The size of a value of a type whose shapes are known, in bytes."""
   specs = tf.nest.flatten(tff.types.type_to_tf_tensor_specs(type_spec))
   return sum(spec.shape.num_elements() * spec.dtype.size for spec in specs)
@@ -232,27 +231,27 @@ def _build_process(
   )
   measure = _build_measure(update, client_update, server_state)
 
-  @_compat.federated_computation(
+  @tff.federated_computation(
       server_state.initialize.type_signature.result,
-      _compat.FederatedType(update.adapter.weights_type, _compat.CLIENTS),
-      _compat.FederatedType(update.input_type(), _compat.CLIENTS),
+      tff.FederatedType(update.adapter.weights_type, tff.CLIENTS),
+      tff.FederatedType(update.input_type(), tff.CLIENTS),
   )
   def next_fn(state, weights, client_input):
     hparams, *shared = server_state.broadcast(state)
-    reported = _compat.federated_map(
+    reported = tff.federated_map(
         client_update, (hparams, weights, client_input, *shared)
     )
     aggregated = statistics.aggregate_statistics(reported['statistics'])
     measurements = _OrderedDict(
         train=aggregate_metrics(reported['metrics']),
-        clients=_compat.federated_map(measure, aggregated),
+        clients=tff.federated_map(measure, aggregated),
         **_stack_reports(reported),
     )
     num_healthy = aggregated['sum']['num_healthy']
     return tff.templates.MeasuredProcessOutput(
         server_state.next(state, reported, num_healthy),
         reported['result'],
-        _compat.federated_zip(measurements),
+        tff.federated_zip(measurements),
     )
 
   @tff.tensorflow.computation(state_type)

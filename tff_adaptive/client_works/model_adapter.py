@@ -29,7 +29,6 @@ import warnings
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive import _compat
 from tff_adaptive.client_works import moved_variables
 
 Model = Union[
@@ -124,8 +123,8 @@ class ModelAdapter(abc.ABC):
   """
 
   weights_spec: tff.learning.models.ModelWeights
-  weights_type: _compat.Type
-  element_type: _compat.Type
+  weights_type: tff.Type
+  element_type: tff.Type
   metric_finalizers: Any
 
   @abc.abstractmethod
@@ -329,8 +328,8 @@ class _FunctionalModelAdapter(ModelAdapter):
     self.weights_spec = _map_initial_weights(
         lambda w: tf.TensorSpec(w.shape, w.dtype), model
     )
-    self.weights_type = _compat.tensorflow_to_type(self.weights_spec)
-    self.element_type = _compat.tensorflow_to_type(model.input_spec)
+    self.weights_type = tff.types.tensorflow_to_type(self.weights_spec)
+    self.element_type = tff.types.tensorflow_to_type(model.input_spec)
     self.metric_finalizers = model.finalize_metrics
 
   def initial_weights(self):
@@ -354,7 +353,7 @@ class _VariableModelAdapter(ModelAdapter):
           tff.learning.models.ModelWeights.from_model(model),
       )
       self.weights_type = tff.learning.models.weights_type_from_model(model)
-      self.element_type = _compat.tensorflow_to_type(model.input_spec)
+      self.element_type = tff.types.tensorflow_to_type(model.input_spec)
       self.metric_finalizers = model.metric_finalizers()
 
   def _build(self) -> tff.learning.models.VariableModel:

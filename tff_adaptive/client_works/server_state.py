@@ -21,7 +21,6 @@ from typing import Any, Optional
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive import _compat
 from tff_adaptive.aggregators import weighting
 from tff_adaptive.client_works import client_update as client_update_lib
 from tff_adaptive.client_works import shared_state
@@ -47,8 +46,8 @@ class ServerState(abc.ABC):
   """
 
   initialize: Any
-  hparams_type: _compat.Type
-  shared_type: Optional[_compat.Type]
+  hparams_type: tff.Type
+  shared_type: Optional[tff.Type]
 
   @abc.abstractmethod
   def broadcast(self, state: Any) -> tuple[Any, ...]:
@@ -91,16 +90,16 @@ class _HparamsState(ServerState):
   def __init__(self, optimizer: tff.learning.optimizers.Optimizer):
     hparams = _initial_hparams(optimizer)
 
-    @_compat.federated_computation
+    @tff.federated_computation
     def initialize():
-      return _compat.federated_value(hparams, _compat.SERVER)
+      return tff.federated_value(hparams, tff.SERVER)
 
     self.initialize = initialize
     self.hparams_type = initialize.type_signature.result.member
     self.shared_type = None
 
   def broadcast(self, state: Any) -> tuple[Any, ...]:
-    return (_compat.federated_broadcast(state),)
+    return (tff.federated_broadcast(state),)
 
   def next(self, state: Any, reported: Any, num_healthy: Any) -> Any:
     del reported, num_healthy  # Unused.
@@ -125,11 +124,11 @@ class _FederatedState(ServerState):
     hparams = _initial_hparams(optimizer)
     self._shared = shared
 
-    @_compat.federated_computation
+    @tff.federated_computation
     def initialize():
-      round_and_shared = _compat.federated_eval(shared.initial, _compat.SERVER)
+      round_and_shared = tff.federated_eval(shared.initial, tff.SERVER)
       return self._zip(
-          _compat.federated_value(hparams, _compat.SERVER),
+          tff.federated_value(hparams, tff.SERVER),
           round_and_shared[0],
           round_and_shared[1],
           shared.initialize_aggregator(),
@@ -140,7 +139,7 @@ class _FederatedState(ServerState):
     self.shared_type = shared.type_signature
 
   def _zip(self, hparams, round_num, shared, aggregator):
-    return _compat.federated_zip(
+    return tff.federated_zip(
         _OrderedDict(
             [
                 (_HPARAMS_KEY, hparams),
@@ -152,12 +151,12 @@ class _FederatedState(ServerState):
     )
 
   def broadcast(self, state: Any) -> tuple[Any, ...]:
-    round_and_shared = _compat.federated_zip(
+    round_and_shared = tff.federated_zip(
         (state[shared_state.ROUND_NUM_KEY], state[shared_state.SHARED_KEY])
     )
     return (
-        _compat.federated_broadcast(state[_HPARAMS_KEY]),
-        _compat.federated_broadcast(round_and_shared),
+        tff.federated_broadcast(state[_HPARAMS_KEY]),
+        tff.federated_broadcast(round_and_shared),
     )
 
   def next(self, state: Any, reported: Any, num_healthy: Any) -> Any:

@@ -20,7 +20,6 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive import _compat
 from tff_adaptive.aggregators import healthy_rounds
 from tff_adaptive.aggregators import named
 from tff_adaptive.aggregators import weighting
@@ -77,13 +76,13 @@ class SharedState:
       if num_expected_clients is None:
         factory = healthy_rounds.HealthyRoundsFactory(factory)
       self._aggregator = factory.create(
-          shared_type, _compat.TensorType(tf.float32.as_numpy_dtype)
+          shared_type, tff.TensorType(tf.float32.as_numpy_dtype)
       )
 
   def initialize_aggregator(self) -> Any:
     """The initial state of what aggregates, within a federated computation."""
     if self._aggregator is None:
-      return _compat.federated_value((), _compat.SERVER)
+      return tff.federated_value((), tff.SERVER)
     return self._aggregator.initialize()
 
   def next(self, state: Any, reported: Any, num_healthy: Any) -> Any:
@@ -104,7 +103,7 @@ class SharedState:
       def advance(round_num):
         return round_num + 1
 
-      round_num = _compat.federated_map(advance, state[ROUND_NUM_KEY])
+      round_num = tff.federated_map(advance, state[ROUND_NUM_KEY])
       return round_num, state[SHARED_KEY], state[AGGREGATOR_KEY]
 
     @tff.tensorflow.computation(
@@ -127,7 +126,7 @@ class SharedState:
     output = self._aggregator.next(
         state[AGGREGATOR_KEY], reported['sent'], reported['sent_weight']
     )
-    updated = _compat.federated_map(
+    updated = tff.federated_map(
         update,
         (state[ROUND_NUM_KEY], state[SHARED_KEY], output.result, num_healthy),
     )

@@ -20,7 +20,6 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive import _compat
 from tff_adaptive.finalizers import reports_optimizer
 from tff_adaptive.optimizers import vectors
 
@@ -64,16 +63,16 @@ def _report(
 
 
 def _update_type(
-    optimizer: tff.learning.optimizers.Optimizer, weights_type: _compat.Type
-) -> _compat.Type:
+    optimizer: tff.learning.optimizers.Optimizer, weights_type: tff.Type
+) -> tff.Type:
   """The type of the change of the model, with the reports if it has any."""
   if not isinstance(optimizer, reports_optimizer.ReportsOptimizer):
     return weights_type.trainable
   reports = [(r.value, np.float32) for r in optimizer.client_reports]
-  return _compat.StructWithPythonType(
+  return tff.StructWithPythonType(
       [
           ('change', weights_type.trainable),
-          ('reports', _compat.StructWithPythonType(reports, _OrderedDict)),
+          ('reports', tff.StructWithPythonType(reports, _OrderedDict)),
       ],
       _OrderedDict,
   )
@@ -102,7 +101,7 @@ def _apply(
 
 
 def build_measured_update_finalizer(
-    optimizer: tff.learning.optimizers.Optimizer, weights_type: _compat.Type
+    optimizer: tff.learning.optimizers.Optimizer, weights_type: tff.Type
 ) -> tff.learning.templates.FinalizerProcess:
   """Builds the finalizer that takes one step of a server optimizer.
 
@@ -148,18 +147,18 @@ def build_measured_update_finalizer(
   def apply(state, weights, update):
     return _apply(optimizer, state, weights, update)
 
-  @_compat.federated_computation
+  @tff.federated_computation
   def initialize():
-    return _compat.federated_eval(initial_state, _compat.SERVER)
+    return tff.federated_eval(initial_state, tff.SERVER)
 
-  @_compat.federated_computation(
+  @tff.federated_computation(
       initialize.type_signature.result,
-      _compat.FederatedType(weights_type, _compat.SERVER),
-      _compat.FederatedType(update_type, _compat.SERVER),
+      tff.FederatedType(weights_type, tff.SERVER),
+      tff.FederatedType(update_type, tff.SERVER),
   )
   def next_fn(state, weights, update):
     return tff.templates.MeasuredProcessOutput(
-        *_compat.federated_map(apply, (state, weights, update))
+        *tff.federated_map(apply, (state, weights, update))
     )
 
   @tff.tensorflow.computation(state_type)

@@ -18,8 +18,8 @@ from tff_adaptive.runtime.compiled import compiled_context
 from tff_adaptive.runtime.compiled import CompiledContext
 from tff_adaptive.runtime.compiled import create_compiled_context
 from tff_adaptive.runtime.compiled import set_compiled_context
-from tff_adaptive.runtime.errors import UnsupportedComputationError
+from tff_adaptive.runtime.computations import UnsupportedComputationError
 from tff_adaptive.runtime.native import create_native_context
 from tff_adaptive.runtime.native import native_context
 from tff_adaptive.runtime.plans import AUTO
-from tff_adaptive.runtime.threads import set_threads
+from tff_adaptive.runtime.plans import set_threads

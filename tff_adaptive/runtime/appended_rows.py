@@ -25,10 +25,10 @@ from typing import Any
 import tensorflow as tf
 
 from tff_adaptive import _function_library
-from tff_adaptive.runtime import serialization
+from tff_adaptive.runtime import computations
 
 
-def find_appended(serialized: serialization.Serialized) -> dict[int, str]:
+def find_appended(serialized: computations.Serialized) -> dict[int, str]:
   """Finds the leaves of a sum that a part only appends rows to.
 
   Args:
@@ -64,7 +64,7 @@ def _passes_on(node: Any) -> bool:
 class _Graph:
   """The nodes of a graph by their names."""
 
-  def __init__(self, serialized: serialization.Serialized):
+  def __init__(self, serialized: computations.Serialized):
     self._nodes = {node.name: node for node in serialized.graph_def.node}
     self._results = serialized.results
 

@@ -26,10 +26,9 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive import _compat
 from tff_adaptive.data import cohort as cohort_lib
+from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import elements
-from tff_adaptive.runtime import errors
 from tff_adaptive.runtime import materialization
 from tff_adaptive.runtime import sequences
 from tff_adaptive.runtime import values
@@ -105,9 +104,7 @@ def _pack_rows(packed: materialization.PackedElements) -> LeafTensors:
   return LeafTensors(RAGGED, (*rows, *order, *bounds))
 
 
-def _stack(
-    leaf_values: list[Any], leaf_type: _compat.TensorType
-) -> LeafTensors:
+def _stack(leaf_values: list[Any], leaf_type: tff.TensorType) -> LeafTensors:
   spec = values.tensor_spec(leaf_type)
   tensors = [tf.convert_to_tensor(value, spec.dtype) for value in leaf_values]
   if not tensors:
@@ -115,7 +112,7 @@ def _stack(
     return LeafTensors(STACKED, (tf.zeros(shape, spec.dtype),))
   shapes = sorted({tuple(tensor.shape) for tensor in tensors})
   if len(shapes) > 1:
-    raise errors.UnsupportedComputationError(
+    raise computations.UnsupportedComputationError(
         f"the clients' values of type {leaf_type} differ in shape, {shapes[0]} "
         f'and {shapes[1]}; pad them'
     )
@@ -123,7 +120,7 @@ def _stack(
 
 
 def _stack_datasets(
-    datasets: list[Any], leaf_type: _compat.SequenceType
+    datasets: list[Any], leaf_type: tff.SequenceType
 ) -> LeafTensors:
   variants = [
       tf.data.experimental.to_variant(elements.as_dataset(dataset, leaf_type))
@@ -145,7 +142,7 @@ def _pack_all(
 
 def _pack_cohort(
     cohort: cohort_lib.Cohort,
-    member_type: _compat.Type,
+    member_type: tff.Type,
     cache: materialization.DatasetCache,
 ) -> Optional[list[materialization.PackedElements]]:
   """What a cohort brings, its batches taken from where they are.
@@ -167,7 +164,7 @@ def _pack_cohort(
   def pack(name, field_type):
     if name in beside:
       return cache.pack(beside[name], field_type)
-    if not isinstance(field_type, _compat.SequenceType):
+    if not isinstance(field_type, tff.SequenceType):
       return None
     return cache.pack_cohort(cohort, field_type)
 
@@ -177,7 +174,7 @@ def _pack_cohort(
 
 def collect(
     clients: Sequence[Any],
-    member_type: _compat.Type,
+    member_type: tff.Type,
     cache: materialization.DatasetCache,
     reads_tensors: bool,
 ) -> list[LeafTensors]:
@@ -214,7 +211,7 @@ def collect(
   def collect_all(collect_sequences):
     return [
         collect_sequences(leaf_values, leaf_type)
-        if isinstance(leaf_type, _compat.SequenceType)
+        if isinstance(leaf_type, tff.SequenceType)
         else _stack(leaf_values, leaf_type)
         for leaf_values, leaf_type in zip(by_leaf, leaf_types)
     ]

@@ -24,26 +24,25 @@ import contextlib
 import os
 import sys
 import threading
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 import warnings
 import weakref
 
 from absl import logging
+import numpy as np
 import tensorflow_federated as tff
 
 from tff_adaptive import _random_ops
+from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.data import random_streams
+from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import default_context
-from tff_adaptive.runtime import devices as devices_lib
-from tff_adaptive.runtime import errors
 from tff_adaptive.runtime import map_reduce_forms
 from tff_adaptive.runtime import materialization
 from tff_adaptive.runtime import native
 from tff_adaptive.runtime import native_seeds
 from tff_adaptive.runtime import plans
-from tff_adaptive.runtime import round_keys
 from tff_adaptive.runtime import rounds
-from tff_adaptive.runtime import serialization
 
 
 def _warn(message: str) -> None:
@@ -110,7 +109,7 @@ class CompiledContext(tff.framework.SyncContext):
     self._default_num_clients = default_num_clients
     self._logged_plans: set[str] = set()
     self._strict = strict
-    self._round_keys = round_keys.RoundKeys(seed)
+    self._round_keys = RoundKeys(seed)
     self._cache = materialization.DatasetCache()
     self._programs: dict[int, Any] = {}
     self._handed_over: dict[int, tff.framework.ConcreteComputation] = {}
@@ -168,7 +167,7 @@ class CompiledContext(tff.framework.SyncContext):
       if id(comp) not in self._handed_over:
         try:
           return self._run(self._program(comp), arg)
-        except errors.UnsupportedComputationError as e:
+        except computations.UnsupportedComputationError as e:
           if self._strict:
             raise
           # From now on, so that a run does not change between the two.
@@ -208,7 +207,7 @@ class CompiledContext(tff.framework.SyncContext):
     return self._programs[key]
 
   def _compile(self, computation: tff.framework.ConcreteComputation) -> Any:
-    if serialization.is_tensorflow(computation):
+    if computations.is_tensorflow(computation):
       return rounds.CompiledFunction(computation, computation.type_signature)
     if map_reduce_forms.takes_clients(computation.type_signature):
       self._check_secure_sums(computation)
@@ -220,7 +219,7 @@ class CompiledContext(tff.framework.SyncContext):
           map_reduce_forms.get_initialization(computation),
           computation.type_signature,
       )
-    raise errors.UnsupportedComputationError(
+    raise computations.UnsupportedComputationError(
         'it is not TensorFlow alone and takes nothing at the clients'
     )
 
@@ -276,7 +275,7 @@ class CompiledContext(tff.framework.SyncContext):
 
 
 def choose_plan(
-    devices: devices_lib.Devices = plans.AUTO, plan: str = plans.AUTO
+    devices: plans.Devices = plans.AUTO, plan: str = plans.AUTO
 ) -> plans.Plan:
   """Chooses how clients work.
 
@@ -290,12 +289,12 @@ def choose_plan(
   Raises:
     ValueError: If a device or a plan is not known.
   """
-  return plans.choose(plan, devices_lib.choose(devices))
+  return plans.choose(plan, plans.choose_device(devices))
 
 
 def create_compiled_context(
     *,
-    devices: devices_lib.Devices = plans.AUTO,
+    devices: plans.Devices = plans.AUTO,
     plan: str = plans.AUTO,
     strict: bool = False,
     seed: Optional[int] = None,
@@ -391,7 +390,7 @@ def set_compiled_context(**kwargs: Any) -> CompiledContext:
 @contextlib.contextmanager
 def compiled_context(
     *,
-    devices: devices_lib.Devices = plans.AUTO,
+    devices: plans.Devices = plans.AUTO,
     plan: str = plans.AUTO,
     strict: bool = False,
     seed: Optional[int] = None,
@@ -435,3 +434,90 @@ def compiled_context(
       yield context
   finally:
     context.close()
+
+
+class RoundKey(NamedTuple):
+  """What random numbers of a round depend on.
+
+  Attributes:
+    seed: The seed of the experiment.
+    round_num: The number of the round.
+    client_ids: The ids of the clients in their order; None for their places.
+  """
+
+  seed: int
+  round_num: int
+  client_ids: Optional[Sequence[str]]
+
+  def server_seed(self) -> np.ndarray:
+    """The seed of what happens at the server, int32 of shape [2]."""
+    return random_streams.stateless_seed(
+        self.seed, random_streams.SERVER_NOISE, self.round_num
+    )
+
+  def client_seeds(self, num_clients: int) -> np.ndarray:
+    """The seeds of the first clients, int32 of shape [num_clients, 2]."""
+    ids: Sequence[random_streams.Key] = self.client_ids or range(num_clients)
+    seeds = [
+        random_streams.stateless_seed(
+            self.seed, random_streams.DROPOUT, self.round_num, client_id
+        )
+        for client_id in list(ids)[:num_clients]
+    ]
+    return np.asarray(seeds, np.int32).reshape([-1, 2])
+
+
+class RoundKeys:
+  """The keys of the rounds that a context runs.
+
+  A `Cohort` brings its key. Without one it is what `begin_round` was told, or
+  else the seed of the context and how many rounds it has run.
+  """
+
+  def __init__(self, seed: int):
+    """Initializes the keys.
+
+    Args:
+      seed: The seed of the context.
+    """
+    self._seed = seed
+    self._told: Optional[RoundKey] = None
+    self._num_rounds = 0
+
+  def begin_round(
+      self, seed: int, round_num: int, client_ids: Optional[Sequence[str]]
+  ) -> None:
+    """Sets the key of the rounds from now on, see `CompiledContext`."""
+    self._told = RoundKey(
+        random_streams.check_seed(seed),
+        random_streams.check_seed(round_num),
+        None if client_ids is None else list(client_ids),
+    )
+
+  def current(self) -> RoundKey:
+    """The key of a computation without clients."""
+    return self._told or RoundKey(self._seed, self._num_rounds, None)
+
+  def next_of(self, clients: Sequence[Any]) -> RoundKey:
+    """The key of the round that begins.
+
+    Args:
+      clients: What a computation takes at the clients.
+
+    Returns:
+      The key.
+
+    Raises:
+      ValueError: If `begin_round` was told of more or fewer clients.
+    """
+    if isinstance(clients, cohort_lib.Cohort):
+      return RoundKey(clients.seed, clients.round_num, clients.client_ids)
+    key = self.current()
+    if self._told is None:
+      self._num_rounds += 1
+    elif key.client_ids is not None and len(key.client_ids) != len(clients):
+      raise ValueError(
+          f'`begin_round` was told of {len(key.client_ids)} clients, found '
+          f'{len(clients)}.'
+      )
+    return key

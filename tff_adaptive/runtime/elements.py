@@ -11,22 +11,21 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The elements of clients' sequences: their specs, and whether values fit."""
+"""The elements of clients' sequences: whether they fit, or how to mend them."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 import functools
 import itertools
-from typing import Any
+from typing import Any, Optional
 
 import numpy as np
 import tensorflow as tf
+import tensorflow_federated as tff
 
-from tff_adaptive import _compat
-from tff_adaptive.runtime import element_errors
 from tff_adaptive.runtime import values
 
 
-def _element_spec(leaf_type: _compat.SequenceType) -> Any:
+def _element_spec(leaf_type: tff.SequenceType) -> Any:
   """The spec of an element, in the containers that its values have.
 
   `tff.types.type_to_tf_tensor_specs` has none for a type without containers.
@@ -35,12 +34,12 @@ def _element_spec(leaf_type: _compat.SequenceType) -> Any:
   return values.build_pack(leaf_type.element)(leaves)
 
 
-def component_specs(leaf_type: _compat.SequenceType) -> list[tf.TensorSpec]:
+def component_specs(leaf_type: tff.SequenceType) -> list[tf.TensorSpec]:
   """The specs of an element's components, in the order of `tf.nest`."""
   return tf.nest.flatten(_element_spec(leaf_type))
 
 
-def iterate(value: Any, leaf_type: _compat.SequenceType) -> Iterator[list[Any]]:
+def iterate(value: Any, leaf_type: tff.SequenceType) -> Iterator[list[Any]]:
   """The components of each element, in the order of `tf.nest`."""
   if not isinstance(value, Iterable):
     raise _no_sequence_error(value, leaf_type)
@@ -59,7 +58,7 @@ def iterate(value: Any, leaf_type: _compat.SequenceType) -> Iterator[list[Any]]:
 
 
 def _no_sequence_error(
-    value: Any, leaf_type: _compat.SequenceType, cure: str = ''
+    value: Any, leaf_type: tff.SequenceType, cure: str = ''
 ) -> TypeError:
   return TypeError(
       'Expected a `tf.data.Dataset`, or a list of elements of type '
@@ -68,11 +67,11 @@ def _no_sequence_error(
   )
 
 
-def _check_names(element: Any, leaf_type: _compat.SequenceType) -> None:
+def _check_names(element: Any, leaf_type: tff.SequenceType) -> None:
   """Raises if the fields of an element have other names than its type's."""
   expected = _element_spec(leaf_type)
   if isinstance(element, Mapping) and isinstance(expected, Mapping):
-    difference = element_errors.missing_and_surplus(element, expected)
+    difference = missing_and_surplus(element, expected)
     if difference is not None:
       raise TypeError(
           f'Expected elements of type {leaf_type.element}, found {difference}.'
@@ -80,12 +79,10 @@ def _check_names(element: Any, leaf_type: _compat.SequenceType) -> None:
 
 
 def check_dataset(
-    dataset: tf.data.Dataset, leaf_type: _compat.SequenceType
+    dataset: tf.data.Dataset, leaf_type: tff.SequenceType
 ) -> None:
   """Raises if the elements of a dataset are not those of a sequence's type."""
-  difference = element_errors.find_difference(
-      dataset.element_spec, _element_spec(leaf_type)
-  )
+  difference = find_difference(dataset.element_spec, _element_spec(leaf_type))
   if difference is not None:
     raise TypeError(
         f'Expected a dataset with elements of type {leaf_type.element}, found '
@@ -96,7 +93,7 @@ def check_dataset(
 def check_shapes(
     arrays: list[np.ndarray],
     specs: list[tf.TensorSpec],
-    leaf_type: _compat.SequenceType,
+    leaf_type: tff.SequenceType,
 ) -> None:
   """Raises if the arrays of an element have other shapes than its type's.
 
@@ -110,9 +107,9 @@ def check_shapes(
   """
   for i, (array, spec) in enumerate(zip(arrays, specs)):
     if not spec.shape.is_compatible_with(array.shape):
-      name = element_errors.field_names(_element_spec(leaf_type))[i]
+      name = field_names(_element_spec(leaf_type))[i]
       found = tf.TensorSpec(array.shape, spec.dtype)
-      difference = element_errors.find_difference_in_field(name, found, spec)
+      difference = find_difference_in_field(name, found, spec)
       raise TypeError(
           f'Expected elements of type {leaf_type.element}, found {difference}.'
       )
@@ -121,7 +118,7 @@ def check_shapes(
 def to_arrays(
     components: list[Any],
     specs: list[tf.TensorSpec],
-    leaf_type: _compat.SequenceType,
+    leaf_type: tff.SequenceType,
 ) -> list[np.ndarray]:
   """The components of an element as arrays of the dtypes of their specs.
 
@@ -143,7 +140,7 @@ def to_arrays(
     try:
       arrays.append(_to_array(component, spec.dtype))
     except (TypeError, ValueError) as error:
-      name = element_errors.field_names(_element_spec(leaf_type))[i]
+      name = field_names(_element_spec(leaf_type))[i]
       place = f'Field {name}: ' if name else ''
       raise type(error)(f'{place}{error}') from error
   return arrays
@@ -205,16 +202,14 @@ def are_batches(specs: list[tf.TensorSpec]) -> bool:
   return all(spec.shape.rank and spec.shape[0] is None for spec in specs)
 
 
-def check_rows(
-    rows: Mapping[str, Any], leaf_type: _compat.SequenceType
-) -> None:
+def check_rows(rows: Mapping[str, Any], leaf_type: tff.SequenceType) -> None:
   """Raises if rows by feature are not those of a sequence's type."""
   expected = _element_spec(leaf_type)
   found = {
       name: tf.TensorSpec([None, *feature.shape[1:]], feature.dtype)
       for name, feature in rows.items()
   }
-  difference = element_errors.find_difference(found, expected)
+  difference = find_difference(found, expected)
   if difference is not None:
     raise TypeError(
         f'Expected clients with elements of type {leaf_type.element}, found '
@@ -222,7 +217,7 @@ def check_rows(
     )
 
 
-def as_dataset(value: Any, leaf_type: _compat.SequenceType) -> tf.data.Dataset:
+def as_dataset(value: Any, leaf_type: tff.SequenceType) -> tf.data.Dataset:
   """A client's sequence as a dataset.
 
   Args:
@@ -256,3 +251,187 @@ def as_dataset(value: Any, leaf_type: _compat.SequenceType) -> tf.data.Dataset:
   runs = itertools.groupby(elements, lambda arrays: [a.shape for a in arrays])
   datasets = [build(list(run)) for _, run in runs]
   return functools.reduce(lambda left, right: left.concatenate(right), datasets)
+
+
+def find_difference(found: Any, expected: Any) -> Optional[str]:
+  """Returns where elements differ from what is expected, with the cure.
+
+  Args:
+    found: The structure of `tf.TypeSpec`s of an element.
+    expected: That of `tf.TensorSpec`s that it should have.
+
+  Returns:
+    The end of a sentence, what stands behind 'found'; None if elements fit.
+  """
+  difference = _find_in_names(found, expected)
+  if difference is not None:
+    return difference
+  leaves = zip(
+      field_names(expected), tf.nest.flatten(found), tf.nest.flatten(expected)
+  )
+  differences = (find_difference_in_field(*leaf) for leaf in leaves)
+  return next(filter(None, differences), None)
+
+
+def find_difference_in_field(
+    name: str, found: tf.TypeSpec, expected: tf.TensorSpec
+) -> Optional[str]:
+  """Returns how one field differs; see `find_difference`.
+
+  Args:
+    name: One of `field_names`.
+    found: What the field is.
+    expected: What it should be.
+
+  Returns:
+    As `find_difference`.
+  """
+  place = f' in field {name}' if name else ''
+  # A component may also be None, or no dense tensor.
+  if not isinstance(found, tf.TensorSpec):
+    return f'{type(found).__name__}{place}; make it a dense tensor'
+  cures = []
+  if not found.shape.is_compatible_with(expected.shape):
+    cures.append(_cure_of_shape(found.shape, expected.shape))
+  if found.dtype != expected.dtype:
+    are_numbers = tf.string not in (found.dtype, expected.dtype)
+    verb = 'cast' if are_numbers else 'convert'
+    cures.append(f'{verb} it to {expected.dtype.name}')
+  if not cures:
+    return None
+  type_found = f'{found.dtype.name}{_described(found.shape)}'
+  return f'{type_found}{place}; {" and ".join(cures)}'
+
+
+def field_names(structure: Any) -> list[str]:
+  """Returns what the leaves are called, quoted, in the order of `tf.nest`."""
+  return [
+      repr('/'.join(path)) if path else '' for path in _paths(structure, ())
+  ]
+
+
+def missing_and_surplus(
+    found: Mapping[str, Any], expected: Mapping[str, Any]
+) -> Optional[str]:
+  """Returns which names of fields differ; see `find_difference`.
+
+  Args:
+    found: The fields that there are, by name.
+    expected: Those that there should be.
+
+  Returns:
+    As `find_difference`.
+  """
+  missing = [name for name in expected if name not in found]
+  surplus = [name for name in found if name not in expected]
+  if missing and surplus:
+    return f'the fields {list(found)}; rename or add {missing}'
+  names = ', '.join(map(repr, missing or surplus))
+  is_one = len(missing or surplus) == 1
+  noun, it = ('field', 'it') if is_one else ('fields', 'them')
+  if missing:
+    return f'no {noun} {names}; add {it}'
+  if surplus:
+    return f'the surplus {noun} {names}; leave {it} out'
+  return None
+
+
+def _find_in_names(found: Any, expected: Any) -> Optional[str]:
+  """Returns a difference in the names of fields, or in how many there are."""
+  if isinstance(found, Mapping) and isinstance(expected, Mapping):
+    difference = missing_and_surplus(found, expected)
+    if difference is not None:
+      return difference
+    differences = (
+        _find_in_names(found[name], expected[name]) for name in found
+    )
+    return next(filter(None, differences), None)
+  num_found, num_expected = map(len, map(tf.nest.flatten, (found, expected)))
+  if num_found != num_expected:
+    return f'elements of {num_found} tensors; make them of {num_expected}'
+  return None
+
+
+def _paths(structure: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+  if isinstance(structure, Mapping):
+    for name in sorted(structure):
+      yield from _paths(structure[name], (*path, str(name)))
+  elif isinstance(structure, (list, tuple)):
+    names = getattr(structure, '_fields', range(len(structure)))
+    for name, value in zip(names, structure):
+      yield from _paths(value, (*path, str(name)))
+  else:  # A leaf, or what has no names that are known here.
+    for _ in tf.nest.flatten(structure):
+      yield path
+
+
+def _cure_of_shape(found: tf.TensorShape, expected: tf.TensorShape) -> str:
+  """Returns what makes of one shape the other, which has a batch dimension."""
+  if found.is_compatible_with(expected[1:]) and all(
+      size is not None or wanted is None
+      for size, wanted in zip(found, expected[1:])
+  ):
+    return 'put the examples into batches, as `tf.data.Dataset.batch` does'
+  rows = (found[1:].num_elements(), expected[1:].num_elements())
+  if None not in rows and rows[0] == rows[1]:
+    return f'reshape it to {_described(expected)}'
+  if found[1:].is_compatible_with(expected):
+    return 'take one level of batches away, as `tf.data.Dataset.unbatch` does'
+  other = tf.TensorShape(expected[:1]).concatenate(found[1:])
+  return (
+      f'make its shape {_described(expected)}, or build the model for '
+      f'{_described(other)}'
+  )
+
+
+def _described(shape: tf.TensorShape) -> str:
+  """Returns a shape as TFF's types have it."""
+  if shape.rank is None:
+    return '(unknown)'
+  sizes = ('?' if size is None else str(size) for size in shape)
+  return f'[{",".join(sizes)}]'
+
+
+def _build_leaf(leaf_type: tff.Type) -> Callable[[Any], tf.Tensor]:
+  if isinstance(leaf_type, tff.SequenceType):
+    return lambda value: tf.data.experimental.to_variant(
+        as_dataset(value, leaf_type)
+    )
+  spec = values.tensor_spec(leaf_type)
+
+  def convert(value):
+    tensor = values.to_tensor(value, spec.dtype)
+    if not spec.shape.is_compatible_with(tensor.shape):
+      raise TypeError(
+          f'Expected a value of type {leaf_type}, found one of shape '
+          f'{tensor.shape}.'
+      )
+    return tensor
+
+  return convert
+
+
+def build_conversion(
+    type_spec: tff.Type,
+) -> Callable[[Any], list[tf.Tensor]]:
+  """Builds what turns values of a type into tensors.
+
+  Args:
+    type_spec: A type without functions.
+
+  Returns:
+    A function from a value of the type, without clients, to its leaves in the
+    order of `values.leaf_types`; a sequence becomes the variant of a dataset.
+    It raises a `TypeError`, or a `ValueError` of TensorFlow, if the value does
+    not fit.
+  """
+  flatten = values.build_flatten(type_spec)
+  convert_leaves = list(map(_build_leaf, values.leaf_types(type_spec)))
+
+  def convert(value):
+    return [
+        convert_leaf(leaf)
+        for convert_leaf, leaf in zip(convert_leaves, flatten(value))
+    ]
+
+  return convert

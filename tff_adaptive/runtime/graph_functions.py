@@ -32,15 +32,13 @@ import attrs
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive import _compat
 from tff_adaptive import _function_library
 from tff_adaptive import _random_ops
 from tff_adaptive.runtime import appended_rows
-from tff_adaptive.runtime import errors
+from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import graph_import
 from tff_adaptive.runtime import sequence_reading
 from tff_adaptive.runtime import sequences
-from tff_adaptive.runtime import serialization
 from tff_adaptive.runtime import values
 
 # Functions of different graphs must not share a name.
@@ -79,7 +77,7 @@ def _keeps_state(node: Any, registry: tf.Graph) -> bool:
   return {'container', 'shared_name'} <= attributes
 
 
-def _make_resources_anonymous(serialized: serialization.Serialized) -> None:
+def _make_resources_anonymous(serialized: computations.Serialized) -> None:
   """Gives every run of the graph resources of its own, made at its start."""
   graph_def = serialized.graph_def
   registry = tf.Graph()
@@ -96,7 +94,7 @@ def _make_resources_anonymous(serialized: serialization.Serialized) -> None:
       node.attr['container'].s = b''
       handles.add(node.name)
     elif node.op not in library and _keeps_state(node, registry):
-      raise errors.UnsupportedComputationError(
+      raise computations.UnsupportedComputationError(
           f'{node.name!r} ({node.op}) would keep its state from run to run'
       )
   if not serialized.initialize_op:
@@ -118,7 +116,7 @@ def _make_random_ops_stateless(graph_def: Any) -> bool:
   try:
     nodes = rewriter.rewrite(graph_def.node, _SEED_NAME, ':0')
   except _random_ops.UnsupportedRandomOpError as e:
-    raise errors.UnsupportedComputationError(str(e)) from e
+    raise computations.UnsupportedComputationError(str(e)) from e
   seed = tf.compat.v1.NodeDef(name=_random_ops.SEED_ARGUMENT, op='Placeholder')
   seed.attr['dtype'].type = tf.int32.as_datatype_enum
   del graph_def.node[:]
@@ -139,10 +137,10 @@ class GraphFunction:
     appends: The leaves of the result that are rows to append, see `appending`.
   """
 
-  type_signature: _compat.FunctionType
+  type_signature: tff.FunctionType
   reads_tensors: bool
   takes_seed: bool
-  _serialized: serialization.Serialized
+  _serialized: computations.Serialized
   _compiles_steps: bool = False
   appends: frozenset[int] = frozenset()
 
@@ -266,14 +264,14 @@ def build_graph_function(
   Raises:
     UnsupportedComputationError: If the graph holds what cannot be changed.
   """
-  serialized = serialization.read(computation)
+  serialized = computations.read(computation)
   graph_def = serialized.graph_def
   signature = computation.type_signature
   if any(
-      isinstance(leaf, _compat.SequenceType)
+      isinstance(leaf, tff.SequenceType)
       for leaf in values.leaf_types(signature.result)
   ):
-    raise errors.UnsupportedComputationError('a result is a sequence')
+    raise computations.UnsupportedComputationError('a result is a sequence')
   for node in _function_library.all_nodes(graph_def):
     # Constraints name nodes by their old places and break the import.
     node.attr.pop('_class', None)

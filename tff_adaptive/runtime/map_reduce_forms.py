@@ -21,8 +21,7 @@ import attrs
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive import _compat
-from tff_adaptive.runtime import errors
+from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import values
 
 
@@ -40,11 +39,11 @@ def uses_secure_sums(computation: tff.framework.ConcreteComputation) -> bool:
   return b'federated_secure_' in proto.SerializeToString()
 
 
-def _federated_types(type_spec: _compat.Type) -> list[_compat.FederatedType]:
+def _federated_types(type_spec: tff.Type) -> list[tff.FederatedType]:
   """The values with a place in a type, in their order."""
-  if isinstance(type_spec, _compat.FederatedType):
+  if isinstance(type_spec, tff.FederatedType):
     return [type_spec]
-  if not isinstance(type_spec, _compat.StructType):
+  if not isinstance(type_spec, tff.StructType):
     return []
   return [
       federated
@@ -53,17 +52,17 @@ def _federated_types(type_spec: _compat.Type) -> list[_compat.FederatedType]:
   ]
 
 
-def takes_clients(signature: _compat.FunctionType) -> bool:
+def takes_clients(signature: tff.FunctionType) -> bool:
   """Whether a computation has an argument at the clients."""
   return any(
-      federated.placement is _compat.CLIENTS
+      federated.placement is tff.CLIENTS
       for federated in _federated_types(signature.parameter)
   )
 
 
-def _differs_by_client(federated: _compat.FederatedType) -> bool:
+def _differs_by_client(federated: tff.FederatedType) -> bool:
   """Whether a value is another one at each client."""
-  return federated.placement is _compat.CLIENTS and not federated.all_equal
+  return federated.placement is tff.CLIENTS and not federated.all_equal
 
 
 @attrs.frozen(eq=False)
@@ -82,33 +81,33 @@ class RoundForm:
 
   form: tff.backends.mapreduce.MapReduceForm
   split: Callable[[Any], tuple[Any, Any]]
-  state_type: _compat.Type
-  clients_type: _compat.Type
-  result_type: _compat.Type
+  state_type: tff.Type
+  clients_type: tff.Type
+  result_type: tff.Type
   returns_state: bool
 
 
-def _is_state_and_clients(signature: _compat.FunctionType) -> bool:
+def _is_state_and_clients(signature: tff.FunctionType) -> bool:
   """Whether a computation is from (state, clients) to (state, result)."""
   parameter, result = signature.parameter, signature.result
-  places = [_compat.SERVER, _compat.CLIENTS]
+  places = [tff.SERVER, tff.CLIENTS]
   return (
-      isinstance(parameter, _compat.StructType)
+      isinstance(parameter, tff.StructType)
       and [getattr(field, 'placement', None) for field in parameter] == places
       and not parameter[1].all_equal
-      and isinstance(result, _compat.StructType)
+      and isinstance(result, tff.StructType)
       and len(result) == 2
       and parameter[0].is_assignable_from(result[0])
   )
 
 
 def _joined_type(
-    types: Sequence[_compat.FederatedType], placement: Any
-) -> _compat.FederatedType:
+    types: Sequence[tff.FederatedType], placement: Any
+) -> tff.FederatedType:
   """The type of all values together; of one alone its own."""
   members = [federated.member for federated in types]
-  member = members[0] if len(members) == 1 else _compat.StructType(members)
-  return _compat.FederatedType(member, placement)
+  member = members[0] if len(members) == 1 else tff.StructType(members)
+  return tff.FederatedType(member, placement)
 
 
 def _as_state_and_clients(
@@ -125,36 +124,36 @@ def _as_state_and_clients(
   if _is_state_and_clients(signature):
     return computation
   for federated in _federated_types(signature.result):
-    if federated.placement is _compat.CLIENTS:
-      raise errors.UnsupportedComputationError(
+    if federated.placement is tff.CLIENTS:
+      raise computations.UnsupportedComputationError(
           f'it returns a value at the clients: {federated}'
       )
   federated = _federated_types(signature.parameter)
   at_clients = [t for t in federated if _differs_by_client(t)]
   at_server = [t for t in federated if not _differs_by_client(t)]
 
-  @_compat.federated_computation(
-      _joined_type(at_server, _compat.SERVER),
-      _joined_type(at_clients, _compat.CLIENTS),
+  @tff.federated_computation(
+      _joined_type(at_server, tff.SERVER),
+      _joined_type(at_clients, tff.CLIENTS),
   )
   def whole(state, clients):
     states = iter([state] if len(at_server) == 1 else state)
     values_at_clients = iter([clients] if len(at_clients) == 1 else clients)
 
     def rebuild(type_spec):
-      if isinstance(type_spec, _compat.StructType):
+      if isinstance(type_spec, tff.StructType):
         return tff.structure.Struct(
             (name, rebuild(field))
             for name, field in tff.structure.iter_elements(type_spec)
         )
-      if not isinstance(type_spec, _compat.FederatedType):
-        raise errors.UnsupportedComputationError(
+      if not isinstance(type_spec, tff.FederatedType):
+        raise computations.UnsupportedComputationError(
             f'it takes a value without a place: {type_spec}'
         )
       if _differs_by_client(type_spec):
         return next(values_at_clients)
       value = next(states)
-      if type_spec.placement is _compat.CLIENTS:
+      if type_spec.placement is tff.CLIENTS:
         return tff.federated_broadcast(value)
       return value
 
@@ -165,7 +164,7 @@ def _as_state_and_clients(
 
 
 def _build_split(
-    parameter: _compat.Type,
+    parameter: tff.Type,
 ) -> Callable[[Any], tuple[Any, Any]]:
   """Builds what splits an argument as `_as_state_and_clients` does."""
   flatten = values.build_flatten(parameter, into_members=False)
@@ -245,11 +244,11 @@ def _errors_as_unsupported(reason: str) -> Iterator[None]:
   """Turns TFF's errors, which are of many kinds, into one."""
   try:
     yield
-  except errors.UnsupportedComputationError:
+  except computations.UnsupportedComputationError:
     raise
   except Exception as e:
     detail = (str(e).splitlines() or [type(e).__name__])[0]
-    raise errors.UnsupportedComputationError(f'{reason}: {detail}') from e
+    raise computations.UnsupportedComputationError(f'{reason}: {detail}') from e
 
 
 def get_initialization(

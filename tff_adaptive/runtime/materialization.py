@@ -27,8 +27,8 @@ import weakref
 import attrs
 import numpy as np
 import tensorflow as tf
+import tensorflow_federated as tff
 
-from tff_adaptive import _compat
 from tff_adaptive.data import client_data
 from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.runtime import elements as elements_lib
@@ -115,7 +115,7 @@ def _computes_alike(function: Any) -> bool:
 
 
 def _materialize(
-    elements: Iterable[list[Any]], leaf_type: _compat.SequenceType
+    elements: Iterable[list[Any]], leaf_type: tff.SequenceType
 ) -> Optional[_Materialized]:
   """Joins the rows of all elements.
 
@@ -187,16 +187,16 @@ class DatasetCache:
 
   def __init__(self) -> None:
     self._datasets: dict[
-        int, dict[_compat.SequenceType, Optional[_Materialized]]
+        int, dict[tff.SequenceType, Optional[_Materialized]]
     ] = {}
     self._sources: weakref.WeakKeyDictionary[
         client_data.ClientArrays,
-        dict[_compat.SequenceType, Optional[tuple[tf.Tensor, ...]]],
+        dict[tff.SequenceType, Optional[tuple[tf.Tensor, ...]]],
     ] = weakref.WeakKeyDictionary()
     self._lock = threading.RLock()
 
   def _read(
-      self, value: Any, leaf_type: _compat.SequenceType
+      self, value: Any, leaf_type: tff.SequenceType
   ) -> Optional[_Materialized]:
     if not isinstance(value, tf.data.Dataset):
       return _materialize(elements_lib.iterate(value, leaf_type), leaf_type)
@@ -219,7 +219,7 @@ class DatasetCache:
       return read
 
   def pack(
-      self, sequences: list[Any], leaf_type: _compat.SequenceType
+      self, sequences: list[Any], leaf_type: tff.SequenceType
   ) -> Optional[PackedElements]:
     """The elements of several clients together.
 
@@ -261,7 +261,7 @@ class DatasetCache:
     )
 
   def pack_cohort(
-      self, cohort: cohort_lib.Cohort, leaf_type: _compat.SequenceType
+      self, cohort: cohort_lib.Cohort, leaf_type: tff.SequenceType
   ) -> Optional[PackedElements]:
     """The elements of a cohort, whose rows stay where they are.
 
@@ -289,7 +289,7 @@ class DatasetCache:
     )
 
   def _resident_rows(
-      self, source: client_data.ClientArrays, leaf_type: _compat.SequenceType
+      self, source: client_data.ClientArrays, leaf_type: tff.SequenceType
   ) -> Optional[tuple[tf.Tensor, ...]]:
     """The rows of all clients of a source as tensors, if they are few."""
     if not isinstance(source, client_data.PackedClientArrays):

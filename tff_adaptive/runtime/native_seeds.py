@@ -27,10 +27,9 @@ from google.protobuf import message as message_lib
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive import _compat
 from tff_adaptive import _function_library
 from tff_adaptive import _random_ops
-from tff_adaptive.runtime import serialization
+from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import values
 
 _SCOPE = 'seed_of_client'
@@ -74,9 +73,9 @@ def _digest(tensors: list[tf.Tensor]) -> tf.Tensor:
   return digest
 
 
-def _element_specs(type_spec: _compat.Type) -> Any:
+def _element_specs(type_spec: tff.Type) -> Any:
   """The specs of elements, whose containers a serialized type does not name."""
-  if not isinstance(type_spec, _compat.StructType):
+  if not isinstance(type_spec, tff.StructType):
     return values.tensor_spec(type_spec)
   fields = [
       (name, _element_specs(field))
@@ -87,10 +86,10 @@ def _element_specs(type_spec: _compat.Type) -> Any:
   return tuple(spec for _, spec in fields)
 
 
-def _digest_of_leaf(leaf_type: _compat.Type, name: str) -> tf.Tensor:
+def _digest_of_leaf(leaf_type: tff.Type, name: str) -> tf.Tensor:
   """The digest of a part of the argument, whose placeholder is added."""
   node_name = _function_library.node_of(name)
-  if not isinstance(leaf_type, _compat.SequenceType):
+  if not isinstance(leaf_type, tff.SequenceType):
     spec = values.tensor_spec(leaf_type)
     tensor = tf.compat.v1.placeholder(spec.dtype, spec.shape, name=node_name)
     with tf.name_scope(_SCOPE):
@@ -106,7 +105,7 @@ def _digest_of_leaf(leaf_type: _compat.Type, name: str) -> tf.Tensor:
 
 
 def _build_seed(
-    leaf_types: list[_compat.Type], names: list[str]
+    leaf_types: list[tff.Type], names: list[str]
 ) -> tuple[Any, str]:
   """The graph of the seed, without placeholders, and the seed's name."""
   graph = tf.Graph()
@@ -134,9 +133,9 @@ def _fix_random_ops(proto: Any) -> None:
     return
   signature = tff.framework.deserialize_computation(proto).type_signature
   leaf_types = values.leaf_types(signature.parameter)
-  if not any(isinstance(leaf, _compat.SequenceType) for leaf in leaf_types):
+  if not any(isinstance(leaf, tff.SequenceType) for leaf in leaf_types):
     return
-  names = serialization.binding_names(proto.tensorflow.parameter)
+  names = computations.binding_names(proto.tensorflow.parameter)
   seed_graph, seed = _build_seed(leaf_types, names)
   nodes = rewriter.rewrite(graph_def.node, seed, ':0')
   del graph_def.node[:]

@@ -21,16 +21,13 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive import _compat
 from tff_adaptive.runtime import chunks
 from tff_adaptive.runtime import client_tensors
-from tff_adaptive.runtime import conversion
+from tff_adaptive.runtime import elements
 from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import map_reduce_forms
 from tff_adaptive.runtime import materialization
 from tff_adaptive.runtime import plans
-from tff_adaptive.runtime import server_parts
-from tff_adaptive.runtime import shared_arrays
 from tff_adaptive.runtime import values
 
 
@@ -76,11 +73,11 @@ class CompiledRound:
     form = self._form.form
     self.plan = plan
     self._work = chunks.ClientWork(form.work, self.plan)
-    self._parts = server_parts.ServerParts(
-        {name: getattr(form, name) for name in server_parts.NAMES}
+    self._parts = chunks.ServerParts(
+        {name: getattr(form, name) for name in chunks.NAMES}
     )
     self._merges_chunks = self._parts.has_neutral_zero
-    self._convert_state = conversion.build_conversion(self._form.state_type)
+    self._convert_state = elements.build_conversion(self._form.state_type)
     self._pack = values.build_pack(self._form.result_type)
     self._cache = cache
     self._functions: dict[chunks.Layouts, Any] = {}
@@ -189,7 +186,7 @@ class CompiledRound:
           tf.constant(self.plan.chunk_size_of(num_clients)),
           *map(tf.constant, seeds),
       )
-    packed = self._pack(map(shared_arrays.to_array, result))
+    packed = self._pack(map(values.to_array, result))
     return packed if self._form.returns_state else packed[1]
 
 
@@ -199,7 +196,7 @@ class CompiledFunction:
   def __init__(
       self,
       computation: tff.framework.ConcreteComputation,
-      type_signature: _compat.FunctionType,
+      type_signature: tff.FunctionType,
   ):
     """Builds the function.
 
@@ -215,7 +212,7 @@ class CompiledFunction:
     )
     specs = [
         tf.TensorSpec([], tf.variant)
-        if isinstance(leaf, _compat.SequenceType)
+        if isinstance(leaf, tff.SequenceType)
         else values.tensor_spec(leaf)
         for leaf in values.leaf_types(computation.type_signature.parameter)
     ]
@@ -223,7 +220,7 @@ class CompiledFunction:
         lambda *leaves: function(*leaves[:-1], seed=leaves[-1]),
         [*specs, tf.TensorSpec([2], tf.int32)],
     )
-    self._convert = conversion.build_conversion(type_signature.parameter)
+    self._convert = elements.build_conversion(type_signature.parameter)
     self._pack = values.build_pack(type_signature.result)
 
   def __call__(self, argument: Any, seed: np.ndarray) -> Any:
@@ -237,4 +234,4 @@ class CompiledFunction:
       What the computation returns, with NumPy arrays for tensors.
     """
     result = self._function(*self._convert(argument), tf.constant(seed))
-    return self._pack(map(shared_arrays.to_array, result))
+    return self._pack(map(values.to_array, result))

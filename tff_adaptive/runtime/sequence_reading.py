@@ -21,8 +21,8 @@ from typing import Any
 import tensorflow as tf
 
 from tff_adaptive import _function_library
+from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import sequences
-from tff_adaptive.runtime import serialization
 
 _CALL_OPS = ('PartitionedCall', 'StatefulPartitionedCall')
 # The name that a function body gives to the outputs of an op, before and after.
@@ -111,7 +111,7 @@ def _rename_outputs(function: Any, renamed: dict[str, str]) -> None:
     function.ret[name] = rename(tensor)
 
 
-def _inline_reductions(serialized: serialization.Serialized) -> None:
+def _inline_reductions(serialized: computations.Serialized) -> None:
   """Brings loops over sequences to the top, out of the functions they are in.
 
   Built into the graph that calls them they cost a fraction of what a function
@@ -145,7 +145,7 @@ def _inline_reductions(serialized: serialization.Serialized) -> None:
     ]
 
 
-def read_sequences_from_tensors(serialized: serialization.Serialized) -> None:
+def read_sequences_from_tensors(serialized: computations.Serialized) -> None:
   """Replaces all ops that read datasets, except reductions at the top.
 
   Args:

@@ -11,20 +11,20 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Values of TFF types as flat lists of leaves, and back."""
+"""Values of TFF types as flat lists of leaves, and back; results as arrays."""
 
 import collections
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Optional
+import weakref
 
 import attrs
+import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive import _compat
 
-
-def leaf_types(type_spec: _compat.Type) -> list[_compat.Type]:
+def leaf_types(type_spec: tff.Type) -> list[tff.Type]:
   """The tensors and sequences of a type, in the order of its fields.
 
   Args:
@@ -38,28 +38,28 @@ def leaf_types(type_spec: _compat.Type) -> list[_compat.Type]:
   """
   if type_spec is None:
     return []
-  if isinstance(type_spec, _compat.FederatedType):
+  if isinstance(type_spec, tff.FederatedType):
     return leaf_types(type_spec.member)
-  if isinstance(type_spec, _compat.StructType):
+  if isinstance(type_spec, tff.StructType):
     return [
         leaf
         for _, field in tff.structure.iter_elements(type_spec)
         for leaf in leaf_types(field)
     ]
-  if isinstance(type_spec, (_compat.TensorType, _compat.SequenceType)):
+  if isinstance(type_spec, (tff.TensorType, tff.SequenceType)):
     return [type_spec]
   raise TypeError(
       f'Expected tensors, sequences and structs, found {type_spec}.'
   )
 
 
-def tensor_spec(type_spec: _compat.TensorType) -> tf.TensorSpec:
+def tensor_spec(type_spec: tff.TensorType) -> tf.TensorSpec:
   """The `tf.TensorSpec` of a `tff.TensorType`."""
   return tff.types.type_to_tf_tensor_specs(type_spec)
 
 
 def build_flatten(
-    type_spec: _compat.Type, *, into_members: bool = True
+    type_spec: tff.Type, *, into_members: bool = True
 ) -> Callable[[Any], list[Any]]:
   """Builds what takes values of a type apart.
 
@@ -77,9 +77,9 @@ def build_flatten(
   """
   if type_spec is None:
     return lambda value: []
-  if isinstance(type_spec, _compat.FederatedType) and into_members:
+  if isinstance(type_spec, tff.FederatedType) and into_members:
     return build_flatten(type_spec.member)
-  if not isinstance(type_spec, _compat.StructType):
+  if not isinstance(type_spec, tff.StructType):
     return lambda value: [value]
   names = tff.structure.name_list_with_nones(type_spec)
   flatten_fields = [
@@ -128,7 +128,7 @@ def _describe_fields(value: Any, fields: list[Any]) -> str:
   return str(list(value)) if isinstance(value, Mapping) else str(len(fields))
 
 
-def build_pack(type_spec: _compat.Type) -> Callable[[Iterator[Any]], Any]:
+def build_pack(type_spec: tff.Type) -> Callable[[Iterator[Any]], Any]:
   """Builds what makes values of a type, in the containers that it names.
 
   Args:
@@ -138,9 +138,9 @@ def build_pack(type_spec: _compat.Type) -> Callable[[Iterator[Any]], Any]:
     A function from an iterator over leaves, as `build_flatten` has them, to the
     value.
   """
-  if isinstance(type_spec, _compat.FederatedType):
+  if isinstance(type_spec, tff.FederatedType):
     return build_pack(type_spec.member)
-  if not isinstance(type_spec, _compat.StructType):
+  if not isinstance(type_spec, tff.StructType):
     return next
   names = tff.structure.name_list_with_nones(type_spec)
   pack_fields = [
@@ -158,3 +158,50 @@ def build_pack(type_spec: _compat.Type) -> Callable[[Iterator[Any]], Any]:
         **{str(name): pack(leaves) for name, pack in zip(names, pack_fields)}
     )
   return lambda leaves: container([pack(leaves) for pack in pack_fields])
+
+
+_SHARED_DTYPES = frozenset(
+    {tf.float32, tf.float64, tf.int32, tf.int64, tf.bool}
+)
+# The tensors of the arrays that are alive, by the id of the array.
+_tensors: dict[int, tuple[weakref.ref[np.ndarray], tf.Tensor]] = {}
+
+
+def to_array(tensor: tf.Tensor) -> Any:
+  """Returns what a tensor holds.
+
+  Args:
+    tensor: An eager tensor.
+
+  Returns:
+    A scalar; or an array, which cannot be written to, for it shares the memory
+    of the tensor. Its `copy` can.
+  """
+  if tensor.shape.rank == 0 or tensor.dtype not in _SHARED_DTYPES:
+    return tensor.numpy()
+  array = np.asarray(memoryview(tensor))
+  key = id(array)
+  reference = weakref.ref(array, lambda _: _tensors.pop(key, None))
+  _tensors[key] = (reference, tensor)
+  return array
+
+
+def to_tensor(value: Any, dtype: tf.DType) -> tf.Tensor:
+  """Returns a tensor of a value, the one that an array was made of.
+
+  Args:
+    value: What `tf.convert_to_tensor` takes.
+    dtype: The dtype of the tensor.
+
+  Returns:
+    The tensor.
+
+  Raises:
+    TypeError: If the value cannot be of the dtype.
+    ValueError: Likewise.
+  """
+  if id(value) in _tensors:
+    reference, tensor = _tensors[id(value)]
+    if reference() is value and tensor.dtype == dtype:
+      return tensor
+  return tf.convert_to_tensor(value, dtype)

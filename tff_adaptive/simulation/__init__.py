@@ -14,30 +14,30 @@
 """Simulating federated training: tasks, the loop, and what it keeps.
 
 The clients' data are in `tff_adaptive.data`. Evaluation client by client is in
-`client_evaluation`, which needs the runtime, as nothing else here does.
+`client_evaluation`.
 """
 
 from typing import Any, TYPE_CHECKING
 
 from tff_adaptive import data
-from tff_adaptive.simulation.callbacks import BestCheckpoint
-from tff_adaptive.simulation.callbacks import BestWeights
 from tff_adaptive.simulation.callbacks import Callback
 from tff_adaptive.simulation.callbacks import EarlyStopping
-from tff_adaptive.simulation.callbacks import LastWeightsAverage
-from tff_adaptive.simulation.callbacks import load_best
 from tff_adaptive.simulation.callbacks import PrivacySpent
 from tff_adaptive.simulation.callbacks import RoundEnd
 from tff_adaptive.simulation.callbacks import TrainingStart
 from tff_adaptive.simulation.callbacks import UnknownMetricError
-from tff_adaptive.simulation.callbacks import WeightsMovingAverage
 from tff_adaptive.simulation.checkpoints import CheckpointManager
-from tff_adaptive.simulation.client_metrics import ClientMetrics
+from tff_adaptive.simulation.client_evaluation import ClientMetrics
 from tff_adaptive.simulation.client_store import ClientStateStore
 from tff_adaptive.simulation.client_store import ClientStoreMemoryError
 from tff_adaptive.simulation.evaluation import build_central_evaluation
 from tff_adaptive.simulation.faults import FaultCounts
 from tff_adaptive.simulation.faults import inject_faults
+from tff_adaptive.simulation.kept_weights import BestCheckpoint
+from tff_adaptive.simulation.kept_weights import BestWeights
+from tff_adaptive.simulation.kept_weights import LastWeightsAverage
+from tff_adaptive.simulation.kept_weights import load_best
+from tff_adaptive.simulation.kept_weights import WeightsMovingAverage
 from tff_adaptive.simulation.metrics_writers import CSVMetricsWriter
 from tff_adaptive.simulation.metrics_writers import MetricsWriter
 from tff_adaptive.simulation.metrics_writers import TensorBoardMetricsWriter
@@ -46,11 +46,11 @@ from tff_adaptive.simulation.prefetching import CohortPrefetcher
 from tff_adaptive.simulation.rejected_clients import find_rejected
 from tff_adaptive.simulation.rejected_clients import RejectedClientsWriter
 from tff_adaptive.simulation.run_directory import RunDirectory
+from tff_adaptive.simulation.task import hold_out_clients
+from tff_adaptive.simulation.task import hold_out_examples
 from tff_adaptive.simulation.task import Protocol
+from tff_adaptive.simulation.task import take_clients
 from tff_adaptive.simulation.task import Task
-from tff_adaptive.simulation.task_transforms import hold_out_clients
-from tff_adaptive.simulation.task_transforms import hold_out_examples
-from tff_adaptive.simulation.task_transforms import take_clients
 from tff_adaptive.simulation.training_loop import run_training
 from tff_adaptive.simulation.training_loop import TrainingInterrupted
 from tff_adaptive.simulation.training_loop import TrainingResult

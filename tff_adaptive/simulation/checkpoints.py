@@ -11,18 +11,313 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The checkpoints of a run, of which the newest are kept."""
+"""Checkpoint files: plain arrays, replaced atomically, checked when read.
 
+A checkpoint is one npz file. It holds every leaf of the saved structure as an
+array and a JSON manifest with the names, shapes, dtypes and a SHA-256 digest of
+all of them. Nothing is pickled.
+"""
+
+import collections
+from collections.abc import Mapping, Sequence
+import hashlib
+import json
 import os
 import pathlib
 import re
-from typing import Any, Optional, Union
+from typing import Any, BinaryIO, Optional, Union
+import zipfile
 
 from absl import logging
+import attrs
 import numpy as np
 
 from tff_adaptive import _atomic_files
-from tff_adaptive.simulation import checkpoint_files
+from tff_adaptive.simulation import structures
+
+_FORMAT = 'tff_adaptive checkpoint 1'
+_MANIFEST_KEY = 'manifest'
+# Kinds of dtypes that a npy file describes: booleans, integers, floats,
+# complex numbers, bytes and strings.
+_PLAIN_KINDS = 'biufcSU'
+
+
+class CheckpointError(Exception):
+  """A checkpoint does not fit the run, or none is whole."""
+
+
+class CheckpointWriteError(OSError):
+  """A checkpoint could not be written; those before it are kept."""
+
+
+class CorruptFileError(Exception):
+  """A file is not, or no longer, a whole checkpoint."""
+
+
+def _check_distinct(names: Sequence[str]):
+  counts = collections.Counter(names)
+  repeated = [name for name, count in counts.items() if count > 1]
+  if repeated:
+    raise ValueError(f'Two leaves of the state are named `{repeated[0]}`.')
+
+
+def _digest(names: Sequence[str], arrays: Sequence[np.ndarray]) -> str:
+  """Returns the SHA-256 digest of names, dtypes, shapes and bytes."""
+  digest = hashlib.sha256()
+  for name, array in zip(names, arrays):
+    digest.update(f'{name}\0{array.dtype.str}\0{array.shape}\0'.encode())
+    digest.update(np.ascontiguousarray(array).tobytes())
+  return digest.hexdigest()
+
+
+def _encode(name: str, leaf: Any) -> tuple[np.ndarray, str]:
+  """Returns an array that a npy file can describe, and the leaf's dtype."""
+  array = np.asarray(leaf)
+  if array.dtype.kind == 'O':
+    raise TypeError(
+        f'The leaf `{name}` of type {type(leaf).__name__} is no array and '
+        'cannot be saved without pickling.'
+    )
+  if array.dtype.kind in _PLAIN_KINDS:
+    return array, array.dtype.name
+  # bfloat16 and its like: numpy knows them by their bytes only.
+  return array.view(f'u{array.dtype.itemsize}'), array.dtype.name
+
+
+def _decode(name: str, array: np.ndarray, dtype: str, template: Any) -> Any:
+  """Returns `array` as a leaf like `template`, or raises by name."""
+  wanted = np.asarray(template)
+  same_dtype = dtype == wanted.dtype.name or (
+      wanted.dtype.kind in 'SU' and array.dtype.kind == wanted.dtype.kind
+  )
+  if not same_dtype or array.shape != wanted.shape:
+    raise CheckpointError(
+        f'`{name}` is {dtype}{list(array.shape)} in the checkpoint, but '
+        f'{wanted.dtype.name}{list(wanted.shape)} in this run'
+    )
+  if wanted.dtype.kind not in _PLAIN_KINDS:
+    array = array.view(wanted.dtype)
+  # numpy's scalars first: some of them are Python's scalars too.
+  if isinstance(template, np.generic):
+    return array[()]
+  if isinstance(template, (bool, int, float, complex, str, bytes)):
+    return array.item()
+  return array
+
+
+def write_npz(file: BinaryIO, arrays: Mapping[str, np.ndarray]):
+  """Writes what `np.savez` does, which leaves a file open when it fails.
+
+  Args:
+    file: The open file.
+    arrays: The arrays by name; none of objects.
+
+  Raises:
+    OSError: If it cannot be written.
+  """
+  with zipfile.ZipFile(file, 'w') as archive:
+    for name, array in arrays.items():
+      with archive.open(f'{name}.npy', 'w', force_zip64=True) as member:
+        np.lib.format.write_array(member, array, allow_pickle=False)
+
+
+@attrs.frozen(eq=False)
+class Contents:
+  """What a whole checkpoint holds.
+
+  Attributes:
+    path: The file.
+    rows: Name, dtype and shape of each leaf, as the manifest has them.
+    arrays: The leaves, of dtypes that a npy file describes.
+  """
+
+  path: pathlib.Path
+  rows: list[dict[str, Any]]
+  arrays: list[np.ndarray]
+
+  def leaves(self) -> dict[str, np.ndarray]:
+    """Returns the arrays by name, with the dtypes that they were saved with."""
+    return {
+        row['name']: (
+            array
+            if array.dtype.name == row['dtype']
+            else array.view(row['dtype'])
+        )
+        for row, array in zip(self.rows, self.arrays)
+    }
+
+  def restore(self, template: Any) -> Any:
+    """Returns the structure that was saved.
+
+    Args:
+      template: A structure like it; its leaves give the shapes and dtypes that
+        are expected.
+
+    Raises:
+      CheckpointError: If the names, shapes or dtypes differ from those of
+        `template`.
+    """
+    found = {
+        row['name']: (row, array) for row, array in zip(self.rows, self.arrays)
+    }
+    self._check_names(list(found), template)
+
+    def decode(leaf_path, leaf):
+      name = '/'.join(leaf_path)
+      row, array = found[name]
+      return _decode(name, array, row['dtype'], leaf)
+
+    try:
+      return structures.map_with_path(decode, template)
+    except CheckpointError as error:
+      raise CheckpointError(
+          f'{self.path} does not fit this run: {error}'
+      ) from error
+
+  def _check_names(self, found: list[str], template: Any):
+    """Raises if there are other leaves than those of a template."""
+    wanted = [
+        '/'.join(leaf_path)
+        for leaf_path, _ in structures.flatten_with_path(template)
+    ]
+    missing = [name for name in wanted if name not in set(found)]
+    extra = [name for name in found if name not in set(wanted)]
+    if missing or extra:
+      sentences = [f'lacks `{name}`' for name in missing[:3]]
+      sentences += [f'has `{name}`, unknown to this run' for name in extra[:3]]
+      raise CheckpointError(
+          f'{self.path} does not fit this run: it {", it ".join(sentences)}'
+      )
+
+
+def read_contents(path: pathlib.Path) -> Contents:
+  """Reads a whole checkpoint.
+
+  Args:
+    path: The file.
+
+  Returns:
+    What it holds.
+
+  Raises:
+    CorruptFileError: If the file is no whole checkpoint.
+    CheckpointError: If another version wrote it.
+  """
+  try:
+    # numpy would leave a file that it cannot read open.
+    with open(path, 'rb') as raw, np.load(raw, allow_pickle=False) as file:
+      manifest = json.loads(file[_MANIFEST_KEY].tobytes().decode())
+      rows = manifest['leaves']
+      names = [row['name'] for row in rows]
+      found_format, digest = manifest['format'], manifest['digest']
+      arrays = [file[f'leaf_{i}'] for i in range(len(rows))]
+  # What NumPy and its libraries raise for a flipped bit is of any kind.
+  except Exception as error:  # pylint: disable=broad-exception-caught
+    raise CorruptFileError(f'{type(error).__name__}: {error}') from error
+  if found_format != _FORMAT:
+    raise CheckpointError(
+        f'{path} has the format {found_format!r}, this version of '
+        f'tff_adaptive reads {_FORMAT!r}'
+    )
+  if _digest(names, arrays) != digest:
+    raise CorruptFileError('its digest does not match its contents')
+  return Contents(path, rows, arrays)
+
+
+def write_structure(path: pathlib.Path, round_num: int, state: Any):
+  """Writes a structure as one file that is at all times absent or whole.
+
+  Args:
+    path: The file; its folder is made.
+    round_num: The number of finished rounds, not negative.
+    state: A nested structure of arrays and scalars.
+
+  Raises:
+    TypeError: If a leaf is neither array nor scalar.
+    ValueError: If two leaves have the same name.
+    CheckpointWriteError: If the file cannot be written, for example because the
+      disk is full; an OSError. What was there before is kept.
+  """
+  rows: list[dict[str, Any]] = []
+  arrays = []
+  for leaf_path, leaf in structures.flatten_with_path(state):
+    name = '/'.join(leaf_path)
+    array, dtype = _encode(name, leaf)
+    rows.append({'name': name, 'dtype': dtype, 'shape': list(array.shape)})
+    arrays.append(array)
+  _check_distinct([row['name'] for row in rows])
+  manifest = json.dumps(
+      {
+          'format': _FORMAT,
+          'round_num': round_num,
+          'leaves': rows,
+          'digest': _digest([row['name'] for row in rows], arrays),
+      }
+  )
+  members = {_MANIFEST_KEY: np.frombuffer(manifest.encode(), np.uint8)}
+  members.update((f'leaf_{i}', array) for i, array in enumerate(arrays))
+  try:
+    with _atomic_files.replacing(path) as file:
+      write_npz(file, members)
+  except _atomic_files.WriteError as error:
+    raise CheckpointWriteError(
+        f'{error}; the checkpoints before it are kept'
+    ) from error
+
+
+def read_structure(path: pathlib.Path, template: Any) -> Any:
+  """Reads what `write_structure` wrote.
+
+  Args:
+    path: The file.
+    template: A structure like the saved one; its leaves give the shapes and
+      dtypes that are expected.
+
+  Returns:
+    The structure.
+
+  Raises:
+    FileNotFoundError: If there is no such file.
+    CheckpointError: If the file is damaged, or if the names, shapes or dtypes
+      differ from those of `template`.
+  """
+  return _read_whole(path).restore(template)
+
+
+def is_checkpoint(path: pathlib.Path) -> bool:
+  """Returns whether a file is like what `write_structure` writes."""
+  try:
+    with zipfile.ZipFile(path) as archive:
+      return f'{_MANIFEST_KEY}.npy' in archive.namelist()
+  except (OSError, zipfile.BadZipFile):
+    return False
+
+
+def read_leaves(path: pathlib.Path) -> dict[str, np.ndarray]:
+  """Reads what `write_structure` wrote, without knowing its structure.
+
+  Args:
+    path: The file.
+
+  Returns:
+    The leaves as arrays, by the names on the way to them, joined by slashes.
+
+  Raises:
+    FileNotFoundError: If there is no such file.
+    CheckpointError: If the file is damaged.
+  """
+  return _read_whole(path).leaves()
+
+
+def _read_whole(path: pathlib.Path) -> Contents:
+  """Returns what a file holds; raises errors that tell the user."""
+  if not path.exists():
+    raise FileNotFoundError(f'there is no {path}')
+  try:
+    return read_contents(path)
+  except CorruptFileError as error:
+    raise CheckpointError(f'{path} is damaged ({error})') from error
+
 
 _FILE_PATTERN = re.compile(r'^checkpoint_(\d{8})\.npz$')
 
@@ -90,7 +385,7 @@ class CheckpointManager:
       CheckpointWriteError: If the file cannot be written, for example because
         the disk is full; an OSError. The checkpoints before are kept.
     """
-    checkpoint_files.write_structure(self.path(round_num), round_num, state)
+    write_structure(self.path(round_num), round_num, state)
     for other in self.round_nums():
       if other > round_num:
         self.path(other).unlink(missing_ok=True)
@@ -145,17 +440,17 @@ class CheckpointManager:
     round_num, contents = newest
     return round_num, contents.leaves()
 
-  def _read_newest(self) -> Optional[tuple[int, checkpoint_files.Contents]]:
+  def _read_newest(self) -> Optional[tuple[int, Contents]]:
     """Returns the round number and contents of the newest whole checkpoint."""
     round_nums = self.round_nums()
     for round_num in reversed(round_nums):
       path = self.path(round_num)
       try:
-        return round_num, checkpoint_files.read_contents(path)
-      except checkpoint_files.CorruptFileError as error:
+        return round_num, read_contents(path)
+      except CorruptFileError as error:
         logging.warning('Skipping the damaged checkpoint %s (%s).', path, error)
     if round_nums:
-      raise checkpoint_files.CheckpointError(
+      raise CheckpointError(
           f'every checkpoint in {self._directory} is damaged; remove the '
           'folder to start the run again'
       )

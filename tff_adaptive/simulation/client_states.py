@@ -37,9 +37,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive import _compat
 from tff_adaptive.data import cohort as cohort_lib
-from tff_adaptive.simulation import checkpoint_files
 from tff_adaptive.simulation import checkpoints as checkpoints_lib
 from tff_adaptive.simulation import client_store
 
@@ -51,7 +49,7 @@ SNAPSHOT_KEY = 'client_states'
 
 def _field(type_spec: Any, name: str) -> Any:
   """The field of a struct, or None if it is none or has no such field."""
-  if not isinstance(type_spec, _compat.StructType):
+  if not isinstance(type_spec, tff.StructType):
     return None
   return dict(tff.structure.iter_elements(type_spec)).get(name)
 
@@ -60,7 +58,7 @@ def _specs_by_path(
     type_spec: Any, path: tuple[str, ...] = ()
 ) -> dict[tuple[str, ...], tf.TensorSpec]:
   """The tensors of a type by the names on the way to them."""
-  if not isinstance(type_spec, _compat.StructType):
+  if not isinstance(type_spec, tff.StructType):
     return {path: tff.types.type_to_tf_tensor_specs(type_spec)}
   found = {}
   for place, (name, field) in enumerate(tff.structure.iter_elements(type_spec)):
@@ -216,7 +214,7 @@ class ClientStates:
           )
           for round_num in (checkpoints.round_nums() if checkpoints else [])
       }
-    except (FileNotFoundError, checkpoint_files.CheckpointError):
+    except (FileNotFoundError, checkpoints_lib.CheckpointError):
       # What a damaged checkpoint needs is unknown. It goes with the next ones.
       return
     self._store.drop_unused(self._indices.values())
@@ -226,7 +224,7 @@ def _read_index(
     checkpoints: checkpoints_lib.CheckpointManager, round_num: int
 ) -> str:
   path = checkpoints.path(round_num)
-  return checkpoint_files.read_leaves(path)[SNAPSHOT_KEY].item()
+  return checkpoints_lib.read_leaves(path)[SNAPSHOT_KEY].item()
 
 
 def bind(

@@ -31,7 +31,7 @@ from typing import Any, Optional, Union
 import numpy as np
 
 from tff_adaptive import _atomic_files
-from tff_adaptive.simulation import checkpoint_files
+from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import structures
 
 DEFAULT_MAX_BYTES = 1024**3
@@ -235,7 +235,7 @@ class ClientStateStore:
     """Brings a state that is in memory alone into its file."""
     round_num = self._versions[client_id]
     contents = self._contents(client_id, self._resident[client_id])
-    checkpoint_files.write_structure(self._path(client_id), round_num, contents)
+    checkpoints.write_structure(self._path(client_id), round_num, contents)
     self._unsaved.discard(client_id)
 
   def _contents(self, client_id: str, state: Any) -> dict[str, Any]:
@@ -245,15 +245,15 @@ class ClientStateStore:
     """Returns a state out of its file."""
     path = self._path(client_id)
     try:
-      contents = checkpoint_files.read_structure(
+      contents = checkpoints.read_structure(
           path, self._contents('', self._template)
       )
       if contents['client_id'] != client_id:
-        raise checkpoint_files.CheckpointError(
+        raise checkpoints.CheckpointError(
             f'{path} is of the client {contents["client_id"]!r}'
         )
-    except (FileNotFoundError, checkpoint_files.CheckpointError) as error:
-      raise checkpoint_files.CheckpointError(
+    except (FileNotFoundError, checkpoints.CheckpointError) as error:
+      raise checkpoints.CheckpointError(
           f'{error}, and the run needs it for the state of the client '
           f'{client_id!r} after round {self._versions[client_id]}; bring the '
           'file back, or start the run again in another folder'

@@ -21,6 +21,8 @@ checkpoint decides how far a run has come.
 import abc
 import collections
 from collections.abc import Mapping, Sequence
+import contextlib
+import csv
 import io
 import itertools
 import os
@@ -34,8 +36,97 @@ from tensorboard.compat.proto import event_pb2
 from tensorboard.compat.proto import summary_pb2
 from tensorboard.summary.writer import record_writer
 
-from tff_adaptive.simulation import _log_files
+from tff_adaptive import _atomic_files
 from tff_adaptive.simulation import structures
+
+
+class DamagedFileError(Exception):
+  """A file is not what a run has written; the text names it."""
+
+
+def damaged(path: pathlib.Path, reason: object) -> DamagedFileError:
+  """Returns the error of a file that is damaged for some reason."""
+  return DamagedFileError(
+      f'{path} is damaged ({reason}); bring the file back or remove the folder '
+      'of the run'
+  )
+
+
+class LogFile:
+  """A file to which whole pieces are added; errors are sentences.
+
+  Every piece is handed to the system at once: a killed process loses none.
+  """
+
+  def __init__(self, path: pathlib.Path):
+    self._path = path
+    with _atomic_files.write_errors_of(path):
+      self._file = open(path, 'ab', buffering=0)
+      self._size = self._file.seek(0, os.SEEK_END)
+
+  def write(self, data: bytes):
+    """Adds a piece, or nothing if it raises."""
+    with _atomic_files.write_errors_of(self._path):
+      try:
+        rest = memoryview(data)
+        while rest:
+          rest = rest[self._file.write(rest) :]
+      except OSError:
+        with contextlib.suppress(OSError):
+          self._file.truncate(self._size)
+        raise
+    self._size += len(data)
+
+  def sync(self):
+    """Returns when everything is on the disk."""
+    with _atomic_files.write_errors_of(self._path):
+      os.fsync(self._file.fileno())
+
+  def close(self):
+    self._file.close()
+
+
+def to_line(values: Sequence[str]) -> str:
+  """Returns a line of a CSV file."""
+  buffer = io.StringIO()
+  csv.writer(buffer, lineterminator='\n').writerow(values)
+  return buffer.getvalue()
+
+
+def replace_rows(
+    path: pathlib.Path, header: Sequence[str], rows: Sequence[Sequence[str]]
+):
+  """Replaces a CSV file by a header and rows, atomically."""
+  with _atomic_files.replacing(path) as file:
+    file.writelines(to_line(row).encode() for row in [header, *rows])
+
+
+def read_rows(path: pathlib.Path) -> tuple[list[str], list[list[str]]]:
+  """Reads a CSV file.
+
+  Args:
+    path: The file; one that is not there has no rows.
+
+  Returns:
+    The header and the whole rows; a row cut short is left out.
+
+  Raises:
+    DamagedFileError: If the file is no CSV file; names it.
+  """
+  try:
+    # Spreadsheets put a mark before the first byte.
+    text = path.read_bytes().decode('utf-8-sig')
+    whole = text[: text.rfind('\n') + 1]
+    lines = [line for line in csv.reader(io.StringIO(whole)) if line]
+  except FileNotFoundError:
+    return [], []
+  except (csv.Error, UnicodeDecodeError) as error:
+    raise damaged(path, error) from error
+  if not lines:
+    return [], []
+  header = lines[0]
+  return header, [row for row in lines[1:] if len(row) == len(header)]
+
 
 ROUND_NUM_KEY = 'round_num'
 SECONDS_KEY = 'seconds'
@@ -165,7 +256,7 @@ class LogFileWriter(MetricsWriter):
 
   def __init__(self):
     """Initializes the writer without a file."""
-    self._file: Optional[_log_files.LogFile] = None
+    self._file: Optional[LogFile] = None
 
   def flush(self):
     """Waits until the rows are on the disk."""
@@ -220,8 +311,8 @@ class CSVMetricsWriter(LogFileWriter):
       self._path.unlink(missing_ok=True)
       return
     try:
-      header, rows = _log_files.read_rows(self._path)
-    except _log_files.DamagedFileError as error:
+      header, rows = read_rows(self._path)
+    except DamagedFileError as error:
       raise MetricsFileError(str(error)) from error
     rows = rows[:round_num]
     if [row[0] for row in rows] != [str(i + 1) for i in range(round_num)]:
@@ -231,7 +322,7 @@ class CSVMetricsWriter(LogFileWriter):
           'folder of the run'
       )
     self._columns = header
-    _log_files.replace_rows(self._path, header, rows)
+    replace_rows(self._path, header, rows)
 
   def write(self, round_num: int, row: Mapping[str, Any]):
     """Adds a row; see the base class."""
@@ -240,8 +331,8 @@ class CSVMetricsWriter(LogFileWriter):
     if new:
       self._add_columns(new)
     if self._file is None:
-      self._file = _log_files.LogFile(self._path)
-    line = _log_files.to_line(
+      self._file = LogFile(self._path)
+    line = to_line(
         [
             _format(values[name]) if name in values else ''
             for name in self._columns
@@ -251,7 +342,7 @@ class CSVMetricsWriter(LogFileWriter):
 
   def _add_columns(self, names: Sequence[str]):
     """Puts new columns before `seconds` and rewrites the rows there are."""
-    rows = _log_files.read_rows(self._path)[1] if self._columns else []
+    rows = read_rows(self._path)[1] if self._columns else []
     old = self._columns
     columns = [name for name in [*old, *names] if name != SECONDS_KEY]
     if SECONDS_KEY in old or SECONDS_KEY in names:
@@ -260,7 +351,7 @@ class CSVMetricsWriter(LogFileWriter):
     self._columns = columns
     self.close()
     rows = [[row.get(name, '') for name in columns] for row in named]
-    _log_files.replace_rows(self._path, columns, rows)
+    replace_rows(self._path, columns, rows)
 
 
 class TensorBoardMetricsWriter(LogFileWriter):
@@ -294,7 +385,7 @@ class TensorBoardMetricsWriter(LogFileWriter):
         f'events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.'
         f'{os.getpid()}.{next(_event_file_numbers)}'
     )
-    self._file = _log_files.LogFile(self._directory / name)
+    self._file = LogFile(self._directory / name)
     self._add(file_version=_EVENT_FILE_VERSION)
     if round_num > 0:
       start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)

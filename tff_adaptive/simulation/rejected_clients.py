@@ -23,7 +23,6 @@ import numpy as np
 
 from tff_adaptive.client_works import rejections
 from tff_adaptive.data import cohort as cohort_lib
-from tff_adaptive.simulation import _log_files
 from tff_adaptive.simulation import client_states
 from tff_adaptive.simulation import metrics_writers
 
@@ -99,17 +98,17 @@ class RejectedClientsWriter(metrics_writers.LogFileWriter):
     """
     self.close()
     try:
-      _, rows = _log_files.read_rows(self._path)
+      _, rows = metrics_writers.read_rows(self._path)
       for row in rows:
         if not row[0].isdecimal():
-          raise _log_files.damaged(self._path, f'{row[0]!r} is no round')
-    except _log_files.DamagedFileError as error:
+          raise metrics_writers.damaged(self._path, f'{row[0]!r} is no round')
+    except metrics_writers.DamagedFileError as error:
       raise metrics_writers.MetricsFileError(str(error)) from error
     rows = [row for row in rows if int(row[0]) <= round_num]
     if not rows:
       self._path.unlink(missing_ok=True)
       return
-    _log_files.replace_rows(self._path, _COLUMNS, rows)
+    metrics_writers.replace_rows(self._path, _COLUMNS, rows)
 
   def write(self, round_num: int, row: Mapping[str, Any]):
     """Does nothing: numbers are for other writers."""
@@ -123,10 +122,11 @@ class RejectedClientsWriter(metrics_writers.LogFileWriter):
       self._warn(round_num, rejected)
     if self._file is None:
       if not self._path.exists():
-        _log_files.replace_rows(self._path, _COLUMNS, [])
-      self._file = _log_files.LogFile(self._path)
+        metrics_writers.replace_rows(self._path, _COLUMNS, [])
+      self._file = metrics_writers.LogFile(self._path)
     lines = [
-        _log_files.to_line([str(round_num), *client]) for client in rejected
+        metrics_writers.to_line([str(round_num), *client])
+        for client in rejected
     ]
     self._file.write(''.join(lines).encode())
 

@@ -29,7 +29,6 @@ import attrs
 import numpy as np
 
 from tff_adaptive import _atomic_files
-from tff_adaptive.simulation import checkpoint_files
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import run_directory
 from tff_adaptive.simulation import structures
@@ -159,7 +158,7 @@ def write_weights(path: _PathLike, weights: Any, variable_names: Any):
   ):
     members['/'.join((*leaf_path, variable_name))] = np.asarray(leaf)
   with _atomic_files.replacing(path) as file:
-    checkpoint_files.write_npz(file, members)
+    checkpoints.write_npz(file, members)
 
 
 def read_weights(path: _PathLike) -> StoredWeights:
@@ -188,8 +187,8 @@ def read_weights(path: _PathLike) -> StoredWeights:
     return _of_checkpoint(*read_newest_checkpoint(directory))
   if not path.exists():
     raise FileNotFoundError(f'there is no {path}')
-  if checkpoint_files.is_checkpoint(path):
-    return _of_checkpoint(path, checkpoint_files.read_leaves(path))
+  if checkpoints.is_checkpoint(path):
+    return _of_checkpoint(path, checkpoints.read_leaves(path))
   return StoredWeights(path, _read_arrays(path))
 
 

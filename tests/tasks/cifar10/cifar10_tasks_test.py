@@ -31,7 +31,6 @@ from tff_adaptive.data import checks
 from tff_adaptive.data import client_data
 from tff_adaptive.data import partition
 from tff_adaptive.simulation import task
-from tff_adaptive.simulation import task_transforms
 
 _SMALL = task.Protocol(
     4, 1, clients_per_round=2, total_rounds=1, max_examples=8
@@ -81,7 +80,7 @@ class Cifar10TasksTest(parameterized.TestCase):
   @parameterized.parameters('none', 'delta_sgd')
   def test_held_out_images_are_what_the_model_takes(self, augmentation):
     built = self._create(augmentation=augmentation)
-    held_out = task_transforms.hold_out_examples(built, 0.25, seed=0)
+    held_out = task.hold_out_examples(built, 0.25, seed=0)
     client_id = held_out.test_data.client_ids[0]
     found = held_out.test_data.examples(client_id)
     self.assertEqual(found['x'].dtype, np.float32)

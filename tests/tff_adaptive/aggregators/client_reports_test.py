@@ -21,7 +21,6 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive import _compat
 from tff_adaptive.aggregators import client_reports
 
 _ClientReport = client_reports.ClientReport
@@ -40,8 +39,8 @@ class ClientReportsTest(tf.test.TestCase, parameterized.TestCase):
   def _aggregate(self, factory, reports, *clients):
     """The result of clients, each a pair of values and a weight."""
     process = factory.create(
-        _compat.to_type(_Dict((r.value, np.float32) for r in reports)),
-        _compat.TensorType(np.float32),
+        tff.to_type(_Dict((r.value, np.float32) for r in reports)),
+        tff.TensorType(np.float32),
     )
     values = [
         _Dict(zip((r.value for r in reports), map(np.float32, client)))

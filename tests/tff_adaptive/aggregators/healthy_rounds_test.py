@@ -18,11 +18,10 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive import _compat
 from tff_adaptive import aggregators
 
-_VALUE = _compat.to_type((np.float32, (np.float32, (2,))))
-_WEIGHT = _compat.TensorType(np.float32)
+_VALUE = tff.to_type((np.float32, (np.float32, (2,))))
+_WEIGHT = tff.TensorType(np.float32)
 
 
 def _value(scale):

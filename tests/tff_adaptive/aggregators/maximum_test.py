@@ -17,14 +17,14 @@ from absl.testing import parameterized
 import numpy as np
 import pytest
 import tensorflow as tf
+import tensorflow_federated as tff
 
-from tff_adaptive import _compat
 from tff_adaptive.aggregators import maximum
 
 
 def _create(dtype=np.float32):
   return maximum.MaximumFactory().create(
-      _compat.TensorType(dtype), _compat.TensorType(np.float32)
+      tff.TensorType(dtype), tff.TensorType(np.float32)
   )
 
 

@@ -20,16 +20,15 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive import _compat
 from tff_adaptive.aggregators import maximum
 from tff_adaptive.aggregators import named
 
 _Dict = collections.OrderedDict
 # Names that are not in order.
-_VALUE = _compat.to_type(
+_VALUE = tff.to_type(
     _Dict(vector=(np.float32, [2]), largest=np.float32, clipped=np.float32)
 )
-_WEIGHT = _compat.TensorType(np.float32)
+_WEIGHT = tff.TensorType(np.float32)
 
 
 def _value(scale):
@@ -79,7 +78,7 @@ class NamedTest(tf.test.TestCase):
 
   def test_value_without_a_named_part_raises(self):
     with self.assertRaisesRegex(AttributeError, 'largest'):
-      _factory().create(_compat.to_type(_Dict(vector=np.float32)), _WEIGHT)
+      _factory().create(tff.to_type(_Dict(vector=np.float32)), _WEIGHT)
 
 
 if __name__ == '__main__':

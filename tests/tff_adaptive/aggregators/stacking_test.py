@@ -23,13 +23,10 @@ import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import equality_testing
-from tff_adaptive import _compat
 from tff_adaptive import aggregators
 
 _Dict = collections.OrderedDict
-_CLIENT_TYPE = _compat.to_type(
-    _Dict(name=np.str_, place=np.int32, num=np.int32)
-)
+_CLIENT_TYPE = tff.to_type(_Dict(name=np.str_, place=np.int32, num=np.int32))
 
 
 @tff.tensorflow.computation(_CLIENT_TYPE)
@@ -46,9 +43,9 @@ def _report(client):
   )
 
 
-@_compat.federated_computation(testing.at_clients(_CLIENT_TYPE))
+@tff.federated_computation(testing.at_clients(_CLIENT_TYPE))
 def _stack(clients):
-  return aggregators.stack_at_server(_compat.federated_map(_report, clients))
+  return aggregators.stack_at_server(tff.federated_map(_report, clients))
 
 
 def _clients(*nums):
@@ -81,11 +78,11 @@ class StackingTest(equality_testing.TestCase):
     def is_odd(client):
       return tf.equal(client['place'] % 2, 1)
 
-    @_compat.federated_computation(testing.at_clients(_CLIENT_TYPE))
+    @tff.federated_computation(testing.at_clients(_CLIENT_TYPE))
     def stack(clients):
       return aggregators.stack_at_server(
-          _compat.federated_map(_report, clients),
-          _compat.federated_map(is_odd, clients),
+          tff.federated_map(_report, clients),
+          tff.federated_map(is_odd, clients),
       )
 
     found = self.assert_equals(stack, _clients(1, 2, 3, 0))
@@ -95,24 +92,24 @@ class StackingTest(equality_testing.TestCase):
   def test_keeps_the_containers(self):
     found = _stack.type_signature.result.member
     expected = _Dict(
-        name=_compat.TensorType(np.str_, [None]),
+        name=tff.TensorType(np.str_, [None]),
         rows=(
-            _compat.TensorType(np.float32, [None, 2]),
-            _compat.TensorType(np.int64, [None]),
+            tff.TensorType(np.float32, [None, 2]),
+            tff.TensorType(np.int64, [None]),
         ),
-        place=_compat.TensorType(np.int32, [None]),
+        place=tff.TensorType(np.int32, [None]),
     )
-    self.assertTrue(found.is_identical_to(_compat.to_type(expected)))
+    self.assertTrue(found.is_identical_to(tff.to_type(expected)))
 
   @parameterized.parameters(
-      (_compat.TensorType(np.float32),),
-      (_compat.TensorType(np.float32, [None, None]),),
+      (tff.TensorType(np.float32),),
+      (tff.TensorType(np.float32, [None, None]),),
   )
   def test_other_shapes_raise(self, tensor_type):
     with self.assertRaisesRegex(
         TypeError, 'must have a first axis.*tf.newaxis'
     ):
-      _compat.federated_computation(
+      tff.federated_computation(
           lambda rows: aggregators.stack_at_server(rows),
           testing.at_clients(_Dict(a=tensor_type)),
       )

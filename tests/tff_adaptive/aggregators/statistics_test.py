@@ -18,21 +18,21 @@ import collections
 import numpy as np
 import pytest
 import tensorflow as tf
+import tensorflow_federated as tff
 
-from tff_adaptive import _compat
 from tff_adaptive import aggregators
 
 _OrderedDict = collections.OrderedDict
 
 
 def _type(names=('sum', 'min', 'max')):
-  return _compat.FederatedType(
-      _compat.to_type(
+  return tff.FederatedType(
+      tff.to_type(
           _OrderedDict(
               (name, _OrderedDict(f=np.float32, n=np.int64)) for name in names
           )
       ),
-      _compat.CLIENTS,
+      tff.CLIENTS,
   )
 
 
@@ -48,7 +48,7 @@ class StatisticsTest(tf.test.TestCase):
 
   def setUp(self):
     super().setUp()
-    self._aggregate = _compat.federated_computation(
+    self._aggregate = tff.federated_computation(
         aggregators.aggregate_statistics, _type()
     )
 
@@ -66,7 +66,7 @@ class StatisticsTest(tf.test.TestCase):
 
   def test_other_keys_raise(self):
     with self.assertRaisesRegex(ValueError, "found \\['sum', 'mean'\\]"):
-      _compat.federated_computation(
+      tff.federated_computation(
           aggregators.aggregate_statistics, _type(('sum', 'mean'))
       )
 

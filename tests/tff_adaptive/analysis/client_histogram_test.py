@@ -23,12 +23,12 @@ from matplotlib import image
 import numpy as np
 
 from tff_adaptive.analysis import client_histogram
-from tff_adaptive.simulation import client_metrics
+from tff_adaptive.simulation import client_evaluation
 
 
 def _metrics(num_clients, seed=1):
   generator = np.random.default_rng(seed)
-  return client_metrics.ClientMetrics(
+  return client_evaluation.ClientMetrics(
       [f'client_{i}' for i in range(num_clients)],
       generator.integers(1, 50, num_clients),
       {
@@ -99,7 +99,7 @@ class ClientHistogramTest(parameterized.TestCase):
       self.assertIn(round(bar.get_x(), 9), edges)
 
   def test_values_that_are_not_finite_are_left_out_and_said(self):
-    metrics = client_metrics.ClientMetrics(
+    metrics = client_evaluation.ClientMetrics(
         ['a', 'b', 'c'], [1, 1, 1], {'loss': [0.5, np.nan, np.inf]}
     )
     axes = self._draw(metrics, 'loss', self.png)
@@ -111,7 +111,7 @@ class ClientHistogramTest(parameterized.TestCase):
   def test_what_cannot_be_drawn_is_refused(self):
     with self.assertRaisesRegex(ValueError, "'recall'; there are loss, acc"):
       client_histogram.plot_client_histogram(_metrics(3), 'recall', self.png)
-    nothing = client_metrics.ClientMetrics(['a'], [1], {'loss': [np.nan]})
+    nothing = client_evaluation.ClientMetrics(['a'], [1], {'loss': [np.nan]})
     with self.assertRaisesRegex(ValueError, "No client has a finite 'loss'"):
       client_histogram.plot_client_histogram(nothing, 'loss', self.png)
     self.assertFalse(self.png.exists())

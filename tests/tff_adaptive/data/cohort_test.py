@@ -24,7 +24,6 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive import _compat
 from tff_adaptive.data import augmentation
 from tff_adaptive.data import batching
 from tff_adaptive.data import client_data
@@ -236,7 +235,7 @@ class NativeRuntimeTest(absltest.TestCase):
         'x': tf.TensorSpec([None], tf.float32),
         'y': tf.TensorSpec([None], tf.int32),
     }
-    batches_type = _compat.SequenceType(_compat.tensorflow_to_type(spec))
+    batches_type = tff.SequenceType(tff.types.tensorflow_to_type(spec))
 
     @tff.tensorflow.computation(batches_type)
     def count(batches):
@@ -248,11 +247,9 @@ class NativeRuntimeTest(absltest.TestCase):
           ),
       )
 
-    @_compat.federated_computation(
-        _compat.FederatedType(batches_type, _compat.CLIENTS)
-    )
+    @tff.federated_computation(tff.FederatedType(batches_type, tff.CLIENTS))
     def total(clients):
-      return _compat.federated_sum(_compat.federated_map(count, clients))
+      return tff.federated_sum(tff.federated_map(count, clients))
 
     value, num_batches = total(list(_cohort()))
     self.assertEqual(value, 2 * (1 + 2 + 3) + 2 * (10 + 20 + 30 + 40 + 50 + 60))

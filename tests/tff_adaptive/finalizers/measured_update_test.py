@@ -21,7 +21,6 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive import _compat
 from tff_adaptive import finalizers
 from tff_adaptive import optimizers
 
@@ -36,7 +35,7 @@ class MeasuredUpdateTest(tf.test.TestCase):
     )
     self._process = finalizers.build_measured_update_finalizer(
         optimizers.build_sgd(0.5, 0.9),
-        _compat.to_type(
+        tff.to_type(
             tff.learning.models.ModelWeights(
                 (np.float32, (np.float32, (2,))), (np.float32,)
             )
@@ -90,7 +89,7 @@ class OverflowTest(tf.test.TestCase, parameterized.TestCase):
   def _next(self, optimizer, update):
     process = finalizers.build_measured_update_finalizer(
         optimizer,
-        _compat.to_type(
+        tff.to_type(
             tff.learning.models.ModelWeights(((np.float32, (2,)),), ())
         ),
     )
@@ -131,7 +130,7 @@ class ReportsTest(tf.test.TestCase, parameterized.TestCase):
     )
     self._process = finalizers.build_measured_update_finalizer(
         finalizers.build_frank_wolfe(momentum=0.5),
-        _compat.to_type(
+        tff.to_type(
             tff.learning.models.ModelWeights(
                 ((np.float32, (2,)),), (np.float32,)
             )

@@ -23,15 +23,14 @@ import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import equality_testing
-from tff_adaptive import _compat
 from tff_adaptive.runtime import graph_functions
 
 _Dict = collections.OrderedDict
 # More than there are chunks, so that chunks have several clients.
 _NUM_CLIENTS = 40
-_ROW_TYPE = _compat.TensorType(np.float32, [1, 2])
-_SUM_TYPE = _compat.to_type(
-    _Dict(rows=_compat.TensorType(np.float32, [None, 2]), size=np.float32)
+_ROW_TYPE = tff.TensorType(np.float32, [1, 2])
+_SUM_TYPE = tff.to_type(
+    _Dict(rows=tff.TensorType(np.float32, [None, 2]), size=np.float32)
 )
 
 
@@ -140,9 +139,9 @@ def _aggregate(add):
   def zero():
     return _Dict(rows=tf.zeros([0, 2]), size=0.0)
 
-  @_compat.federated_computation(testing.at_clients(_ROW_TYPE))
+  @tff.federated_computation(testing.at_clients(_ROW_TYPE))
   def aggregate(rows):
-    return _compat.federated_aggregate(rows, zero(), add, _merge, _report)
+    return tff.federated_aggregate(rows, zero(), add, _merge, _report)
 
   return aggregate
 
@@ -207,7 +206,7 @@ class AppendedRowsTest(equality_testing.TestCase):
 
   def test_strings_are_copied(self):
     @tff.tensorflow.computation(
-        _compat.TensorType(np.str_, [None]), _compat.TensorType(np.str_, [1])
+        tff.TensorType(np.str_, [None]), tff.TensorType(np.str_, [1])
     )
     def add(names, name):
       return tf.concat([names, name], axis=0)
@@ -237,7 +236,7 @@ class AppendedRowsTest(equality_testing.TestCase):
       ('matrices', [None, None]), ('tensors_of_any_rank', None)
   )
   def test_rows_of_unknown_shape(self, shape):
-    rows_type = _compat.TensorType(np.float32, shape)
+    rows_type = tff.TensorType(np.float32, shape)
 
     @tff.tensorflow.computation
     def zero():
@@ -251,9 +250,9 @@ class AppendedRowsTest(equality_testing.TestCase):
     def report(total):
       return total
 
-    @_compat.federated_computation(testing.at_clients(rows_type))
+    @tff.federated_computation(testing.at_clients(rows_type))
     def aggregate(rows):
-      return _compat.federated_aggregate(rows, zero(), add, add, report)
+      return tff.federated_aggregate(rows, zero(), add, add, report)
 
     self.assert_equals(aggregate, _clients(_NUM_CLIENTS))
 

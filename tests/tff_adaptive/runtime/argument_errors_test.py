@@ -227,7 +227,7 @@ class ArgumentsTest(compiled_testing.TestCase):
           ValueError,
           "^An op of the round does not take the clients' data: Received a "
           r'label value of 3 which is outside the valid range of \[0, 3\); '
-          r'`simulation\.check_clients` finds the client\.$',
+          r'`data\.check_clients` finds the client\.$',
       ):
         process.next(process.initialize(), clients)
 

@@ -24,7 +24,6 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.tff_adaptive.runtime import worker_testing
-from tff_adaptive import _compat
 from tff_adaptive import data
 from tff_adaptive import runtime
 from tff_adaptive.runtime import native
@@ -58,7 +57,7 @@ class NativeTest(tf.test.TestCase, parameterized.TestCase):
     cohort = data.Cohort(source, ['a', 'b'], 0, 1, data.BatchPlan(1))
 
     @tff.tensorflow.computation(
-        tff.SequenceType(_compat.tensorflow_to_type(cohort[0].element_spec))
+        tff.SequenceType(tff.types.tensorflow_to_type(cohort[0].element_spec))
     )
     def add_up(batches):
       return batches.reduce(0.0, lambda x, batch: x + tf.reduce_sum(batch['x']))

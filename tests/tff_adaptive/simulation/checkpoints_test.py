@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Tests of the checkpoints of a run."""
+"""Tests of checkpoints."""
 
 import errno
 import gc
@@ -25,11 +25,108 @@ from unittest import mock
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
+import tensorflow as tf
 
 from tests.tff_adaptive import file_testing
 from tests.tff_adaptive.simulation import checkpoint_testing
-from tff_adaptive.simulation import checkpoint_files
 from tff_adaptive.simulation import checkpoints
+
+
+class CheckpointFilesTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    folder = self.enter_context(tempfile.TemporaryDirectory())
+    self.path = pathlib.Path(folder) / 'saved' / 'state.npz'
+
+  def _save(self, state):
+    checkpoints.write_structure(self.path, 1, state)
+
+  def _restore(self, template):
+    return checkpoints.read_structure(self.path, template)
+
+  def test_restores_every_leaf_with_its_type_and_bits(self):
+    state = checkpoint_testing.state(2.0)
+    self._save(state)
+    restored = self._restore(checkpoint_testing.state())
+    self.assertIs(type(restored), type(state))
+    self.assertEqual(
+        checkpoint_testing.leaves(restored), checkpoint_testing.leaves(state)
+    )
+
+  def test_takes_tensors(self):
+    self._save({'w': tf.constant([1.0, 2.0])})
+    restored = self._restore({'w': tf.zeros([2])})
+    self.assertEqual(restored['w'].tolist(), [1.0, 2.0])
+
+  def test_leaves_are_read_without_a_template(self):
+    bfloat16 = tf.bfloat16.as_numpy_dtype
+    self._save({'a': [np.float32(1.5), np.ones([2], bfloat16)], 'b': 'text'})
+    leaves = checkpoints.read_leaves(self.path)
+    self.assertEqual(
+        {
+            name: (leaf.dtype.name, leaf.tolist())
+            for name, leaf in leaves.items()
+        },
+        {
+            'a/0': ('float32', 1.5),
+            'a/1': ('bfloat16', [1.0, 1.0]),
+            'b': ('str128', 'text'),
+        },
+    )
+    self.path.write_bytes(b'damaged')
+    with self.assertRaisesRegex(
+        checkpoints.CheckpointError, 'state.npz is damaged'
+    ):
+      checkpoints.read_leaves(self.path)
+    self.path.unlink()
+    with self.assertRaisesRegex(FileNotFoundError, 'no .*state.npz'):
+      checkpoints.read_leaves(self.path)
+
+  def test_files_that_are_checkpoints(self):
+    self.assertFalse(checkpoints.is_checkpoint(self.path))
+    self._save(checkpoint_testing.state())
+    self.assertTrue(checkpoints.is_checkpoint(self.path))
+    np.savez(self.path, a=np.ones(2))
+    self.assertFalse(checkpoints.is_checkpoint(self.path))
+    self.path.write_bytes(b'text')
+    self.assertFalse(checkpoints.is_checkpoint(self.path))
+
+  def test_pickles_nothing(self):
+    self._save(checkpoint_testing.state())
+    with np.load(self.path, allow_pickle=False) as file:
+      for name in file.files:
+        self.assertNotEqual(file[name].dtype.kind, 'O')
+    before = self.path.read_bytes()
+    with self.assertRaisesRegex(TypeError, '`b/0` of type object'):
+      self._save({'b': [object()]})
+    with self.assertRaisesRegex(ValueError, 'named `a/b`'):
+      self._save({'a/b': 1, 'a': {'b': 2}})
+    self.assertEqual(self.path.read_bytes(), before)
+
+  @parameterized.named_parameters(
+      ('missing', {'a': np.zeros(2), 'c': 1.0}, 'lacks `c`'),
+      ('extra', {}, 'has `a`, unknown'),
+      (
+          'shape',
+          {'a': np.zeros(3)},
+          r'`a` is float64\[2\] in the checkpoint, but float64\[3\]',
+      ),
+      (
+          'dtype',
+          {'a': np.zeros(2, np.float32)},
+          r'`a` is float64\[2\] in the checkpoint, but float32\[2\]',
+      ),
+      (
+          'bfloat16',
+          {'a': np.zeros(2, tf.bfloat16.as_numpy_dtype)},
+          r'but bfloat16\[2\]',
+      ),
+  )
+  def test_names_the_difference_to_the_template(self, template, message):
+    self._save({'a': np.zeros(2)})
+    with self.assertRaisesRegex(checkpoints.CheckpointError, message):
+      self._restore(template)
 
 
 class CheckpointsTest(parameterized.TestCase):
@@ -147,7 +244,7 @@ class CheckpointsTest(parameterized.TestCase):
     self.manager.save(1, checkpoint_testing.state())
     self._path(1).write_bytes(b'nothing')
     with self.assertRaisesRegex(
-        checkpoint_files.CheckpointError, 'every checkpoint .* is damaged'
+        checkpoints.CheckpointError, 'every checkpoint .* is damaged'
     ):
       self.manager.load_latest(checkpoint_testing.state())
 
@@ -157,7 +254,7 @@ class CheckpointsTest(parameterized.TestCase):
     for name in ('fsync', 'replace'):
       with mock.patch.object(os, name, side_effect=full):
         with self.assertRaisesRegex(
-            checkpoint_files.CheckpointWriteError,
+            checkpoints.CheckpointWriteError,
             'No space left on device; the',
         ):
           self.manager.save(2, checkpoint_testing.state())
@@ -174,7 +271,7 @@ class CheckpointsTest(parameterized.TestCase):
     with mock.patch.object(sys, 'unraisablehook', messages.append):
       with file_testing.max_file_size(max_size):
         with self.assertRaisesRegex(
-            checkpoint_files.CheckpointWriteError,
+            checkpoints.CheckpointWriteError,
             f'^could not write {self._path(2)}: File too large; the '
             'checkpoints before it are kept$',
         ):
@@ -186,10 +283,10 @@ class CheckpointsTest(parameterized.TestCase):
     self.assertEqual(self.manager.load_latest(state)[0], 2)
 
   def test_refuses_another_format(self):
-    with mock.patch.object(checkpoint_files, '_FORMAT', 'something else'):
+    with mock.patch.object(checkpoints, '_FORMAT', 'something else'):
       self.manager.save(1, checkpoint_testing.state())
     with self.assertRaisesRegex(
-        checkpoint_files.CheckpointError, "the format 'something else'"
+        checkpoints.CheckpointError, "the format 'something else'"
     ):
       self.manager.load_latest(checkpoint_testing.state())
 

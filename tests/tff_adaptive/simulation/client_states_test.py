@@ -28,10 +28,8 @@ from tests.tff_adaptive import client_state_testing
 from tests.tff_adaptive import file_testing
 from tests.tff_adaptive.simulation import killed_loop_testing
 from tests.tff_adaptive.simulation import loop_testing
-from tff_adaptive import _compat
 from tff_adaptive import runtime
 from tff_adaptive import simulation
-from tff_adaptive.simulation import checkpoint_files
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import client_store
 
@@ -57,29 +55,29 @@ def _cohort(round_index):
 def _signature(result_state=None):
   """The type of `next`, or one whose metrics hold other states."""
   state = _Dict(
-      total=_compat.TensorType(np.float32, [2]),
-      count=_compat.TensorType(np.int32),
+      total=tff.TensorType(np.float32, [2]),
+      count=tff.TensorType(np.int32),
   )
   stacked = _Dict(
-      total=_compat.TensorType(np.float32, [None, 2]),
-      count=_compat.TensorType(np.int32, [None]),
+      total=tff.TensorType(np.float32, [None, 2]),
+      count=tff.TensorType(np.int32, [None]),
   )
-  batch = _Dict(x=_compat.TensorType(np.float32, [None]))
+  batch = _Dict(x=tff.TensorType(np.float32, [None]))
   client = _Dict(
-      data=_compat.SequenceType(batch),
-      client_id=_compat.SequenceType(np.str_),
-      client_state=_compat.SequenceType(state),
+      data=tff.SequenceType(batch),
+      client_id=tff.SequenceType(np.str_),
+      client_state=tff.SequenceType(state),
   )
   client_states = _Dict(
-      client_id=_compat.TensorType(np.str_, [None]),
+      client_id=tff.TensorType(np.str_, [None]),
       client_state=result_state or stacked,
   )
   metrics = _Dict(client_work=_Dict(client_states=client_states))
-  at_server = lambda member: _compat.FederatedType(member, _compat.SERVER)
-  return _compat.FunctionType(
+  at_server = lambda member: tff.FederatedType(member, tff.SERVER)
+  return tff.FunctionType(
       [
           at_server(np.float32),
-          _compat.FederatedType(client, _compat.CLIENTS),
+          tff.FederatedType(client, tff.CLIENTS),
       ],
       _Dict(state=at_server(np.float32), metrics=at_server(metrics)),
   )
@@ -203,7 +201,7 @@ class ClientStatesTest(_LoopTestCase):
       self.run_loop(checkpoints=manager)
       needed = set()
       for round_num in manager.round_nums():
-        leaves = checkpoint_files.read_leaves(manager.path(round_num))
+        leaves = checkpoints.read_leaves(manager.path(round_num))
         index = json.loads(leaves['client_states'].item())
         self.assertLessEqual(max(index.values()), round_num)
         needed.update(client_store._file_name(*item) for item in index.items())
@@ -239,9 +237,7 @@ class ClientStatesTest(_LoopTestCase):
     path = self.folder / 'run' / 'client_states'
     path = path / client_store._file_name('short', 2)
     damage(path)
-    with self.assertRaisesRegex(
-        checkpoint_files.CheckpointError, message
-    ) as caught:
+    with self.assertRaisesRegex(checkpoints.CheckpointError, message) as caught:
       self.run_loop(process=_Process(self.fail))
     self.assertIn(f'{path}', str(caught.exception))
     self.assertIn("'short' after round 2", str(caught.exception))
@@ -292,7 +288,7 @@ class ClientStatesTest(_LoopTestCase):
     process.next = types.SimpleNamespace(
         type_signature=_signature(
             _Dict(
-                (name, _compat.TensorType(dtypes[name], shape))
+                (name, tff.TensorType(dtypes[name], shape))
                 for name, shape in shapes.items()
             )
         )

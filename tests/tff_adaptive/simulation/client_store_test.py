@@ -23,7 +23,7 @@ from absl.testing import parameterized
 import numpy as np
 
 from tests.tff_adaptive import file_testing
-from tff_adaptive.simulation import checkpoint_files
+from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import client_store
 from tff_adaptive.simulation import structures
 
@@ -132,7 +132,7 @@ class ClientStateStoreTest(parameterized.TestCase):
     (self.folder / self._file_names()[0]).unlink()
     store.get('ann')
     store.get('cid')
-    with self.assertRaisesRegex(checkpoint_files.CheckpointError, "'bob'"):
+    with self.assertRaisesRegex(checkpoints.CheckpointError, "'bob'"):
       store.get('bob')
 
   def test_without_a_folder_the_bound_is_an_error(self):
@@ -214,13 +214,13 @@ class ClientStateStoreTest(parameterized.TestCase):
       for content in contents:
         ann.write_bytes(content)
         with self.assertRaisesRegex(
-            checkpoint_files.CheckpointError,
+            checkpoints.CheckpointError,
             f"{ann} {message}.*client 'ann' after round 1; bring",
         ):
           store.load(store.index(), _TEMPLATE)
     ann.unlink()
     with self.assertRaisesRegex(
-        checkpoint_files.CheckpointError, f"no {ann}.*'ann' after round 1"
+        checkpoints.CheckpointError, f"no {ann}.*'ann' after round 1"
     ):
       store.load(store.index(), _TEMPLATE)
 

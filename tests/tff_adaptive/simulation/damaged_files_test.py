@@ -24,9 +24,8 @@ from absl.testing import parameterized
 
 from tests.tff_adaptive.simulation import loop_testing
 from tff_adaptive.analysis import run_metrics
-from tff_adaptive.simulation import callbacks
-from tff_adaptive.simulation import checkpoint_files
 from tff_adaptive.simulation import checkpoints
+from tff_adaptive.simulation import kept_weights
 from tff_adaptive.simulation import metrics_writers
 from tff_adaptive.simulation import rejected_clients
 from tff_adaptive.simulation import run_directory
@@ -34,7 +33,7 @@ from tff_adaptive.simulation import run_directory
 # What the binaries turn into a sentence.
 _SENTENCES = (
     OSError,
-    checkpoint_files.CheckpointError,
+    checkpoints.CheckpointError,
     metrics_writers.MetricsFileError,
     run_directory.RunDirectoryError,
 )
@@ -115,8 +114,8 @@ class DamagedFilesTest(loop_testing.LoopTestCase):
             ),
         ],
         callbacks=[
-            callbacks.WeightsMovingAverage(0.5),
-            callbacks.BestCheckpoint(directory.checkpoints),
+            kept_weights.WeightsMovingAverage(0.5),
+            kept_weights.BestCheckpoint(directory.checkpoints),
         ],
     )
 

@@ -19,8 +19,8 @@ from tensorboard.backend.event_processing import event_accumulator
 
 from tests.tff_adaptive import file_testing
 from tests.tff_adaptive.simulation import killed_loop_testing
-from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import checkpoints
+from tff_adaptive.simulation import kept_weights
 from tff_adaptive.simulation import metrics_writers
 from tff_adaptive.simulation import rejected_clients
 from tff_adaptive.simulation import run_directory
@@ -51,8 +51,8 @@ class ResumeTest(killed_loop_testing.KilledLoopTestCase):
             ),
         ],
         callbacks=[
-            callbacks.WeightsMovingAverage(0.5),
-            callbacks.BestCheckpoint(directory.checkpoints),
+            kept_weights.WeightsMovingAverage(0.5),
+            kept_weights.BestCheckpoint(directory.checkpoints),
         ],
     )
 

@@ -23,7 +23,6 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive.simulation import checkpoint_files
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import weights_files
 
@@ -123,7 +122,7 @@ class WeightsFilesTest(parameterized.TestCase):
     manager = checkpoints.CheckpointManager(self.folder / 'run/checkpoints')
     manager.save(4, _snapshot(weights))
     best = self.folder / 'run/checkpoints/best.npz'
-    checkpoint_files.write_structure(
+    checkpoints.write_structure(
         best, 4, {'round_num': np.int64(4), 'weights': weights}
     )
     digests = set()
@@ -245,7 +244,7 @@ class WeightsFilesTest(parameterized.TestCase):
   def test_folders_and_checkpoints_without_weights_are_named(self):
     with self.assertRaisesRegex(FileNotFoundError, 'no checkpoint in .*/check'):
       weights_files.read_weights(self.folder)
-    checkpoint_files.write_structure(self.path, 1, {'process': np.float32(1)})
+    checkpoints.write_structure(self.path, 1, {'process': np.float32(1)})
     with self.assertRaisesRegex(
         weights_files.WeightsFileError, 'no weights of a learning process'
     ):
@@ -254,7 +253,7 @@ class WeightsFilesTest(parameterized.TestCase):
     manager.save(1, _snapshot(_weights()))
     manager.path(1).write_bytes(b'damaged')
     with self.assertRaisesRegex(
-        checkpoint_files.CheckpointError, 'every checkpoint in .* is damaged'
+        checkpoints.CheckpointError, 'every checkpoint in .* is damaged'
     ):
       weights_files.read_weights(self.folder)
 

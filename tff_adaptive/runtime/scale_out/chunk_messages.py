@@ -24,8 +24,8 @@ from typing import Any, NamedTuple, Union
 import attrs
 import numpy as np
 import tensorflow as tf
+import tensorflow_federated as tff
 
-from tff_adaptive import _compat
 from tff_adaptive.data import client_data
 from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.runtime import client_tensors
@@ -123,7 +123,7 @@ def from_leaves(leaves: Sequence[client_tensors.LeafTensors]) -> RowsChunk:
 def to_leaves(
     clients: Union[CohortChunk, RowsChunk],
     *,
-    member_type: _compat.Type,
+    member_type: tff.Type,
     sources: Mapping[int, client_data.ClientArrays],
     cache: materialization.DatasetCache,
     reads_tensors: bool,

@@ -28,7 +28,6 @@ from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import map_reduce_forms
 from tff_adaptive.runtime import materialization
 from tff_adaptive.runtime import plans
-from tff_adaptive.runtime import server_parts
 from tff_adaptive.runtime import values
 from tff_adaptive.runtime.scale_out import chunk_messages
 from tff_adaptive.runtime.scale_out import type_messages
@@ -93,7 +92,7 @@ class PartialRound:
     _, self._broadcast_type = work.type_signature.parameter
     self._clients_type = type_messages.to_type(spec.clients_type)
     self._work = chunks.ClientWork(work, spec.plan)
-    self._parts = server_parts.ServerParts(
+    self._parts = chunks.ServerParts(
         {name: _deserialize(part) for name, part in spec.parts.items()}
     )
     self._plan = spec.plan

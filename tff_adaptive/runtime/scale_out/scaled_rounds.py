@@ -22,17 +22,15 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive import _compat
 from tff_adaptive.data import cohort as cohort_lib
+from tff_adaptive.runtime import chunks
 from tff_adaptive.runtime import client_tensors
-from tff_adaptive.runtime import conversion
+from tff_adaptive.runtime import elements
 from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import map_reduce_forms
 from tff_adaptive.runtime import materialization
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import rounds
-from tff_adaptive.runtime import server_parts
-from tff_adaptive.runtime import shared_arrays
 from tff_adaptive.runtime import values
 from tff_adaptive.runtime.scale_out import chunk_messages
 from tff_adaptive.runtime.scale_out import partial_rounds
@@ -79,14 +77,14 @@ class ScaledRound:
     work = graph_functions.build_graph_function(form.work)
     self._reads_tensors = work.reads_tensors
     # Those of the workers, too: here it is found out what cannot be compiled.
-    self._parts = server_parts.ServerParts(
-        {name: getattr(form, name) for name in server_parts.NAMES}
+    self._parts = chunks.ServerParts(
+        {name: getattr(form, name) for name in chunks.NAMES}
     )
     self.takes_client_seeds = (
         work.takes_seed or self._parts['accumulate'].takes_seed
     )
     self._sum_type = form.accumulate.type_signature.result
-    self._convert_state = conversion.build_conversion(self._form.state_type)
+    self._convert_state = elements.build_conversion(self._form.state_type)
     self._pack = values.build_pack(self._form.result_type)
     self.costs: Optional[round_costs.RoundCosts] = None
     self._cache = cache
@@ -130,7 +128,7 @@ class ScaledRound:
     )
     with meter.timing('server_seconds'):
       result = self._finish(*state_leaves, *total, seed)
-      packed = self._pack(map(shared_arrays.to_array, result))
+      packed = self._pack(map(values.to_array, result))
     meter.add(
         num_chunks=len(chunks),
         broadcast_bytes=_bytes(broadcast),
@@ -226,7 +224,7 @@ class ScaledRound:
     return graph_functions.build(run, [*specs, _SEED_SPEC])
 
   def _build(
-      self, name: str, types: Sequence[_compat.Type]
+      self, name: str, types: Sequence[tff.Type]
   ) -> Callable[..., list[tf.Tensor]]:
     """Builds a function of the tensors of some types and a seed."""
 
@@ -255,7 +253,7 @@ class ScaledRound:
 _SEED_SPEC = tf.TensorSpec([2], tf.int32)
 
 
-def _specs(types: Sequence[_compat.Type]) -> list[tf.TensorSpec]:
+def _specs(types: Sequence[tff.Type]) -> list[tf.TensorSpec]:
   return [
       values.tensor_spec(leaf)
       for type_spec in types

@@ -22,7 +22,6 @@ from typing import Any, NamedTuple, Optional, Union
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive import _compat
 from tff_adaptive.runtime import values
 
 
@@ -53,7 +52,7 @@ class Sequence(NamedTuple):
 TypeMessage = Union[tf.TensorSpec, Struct, Sequence]
 
 
-def from_type(type_spec: _compat.Type) -> TypeMessage:
+def from_type(type_spec: tff.Type) -> TypeMessage:
   """Returns what is sent of a type.
 
   Args:
@@ -62,7 +61,7 @@ def from_type(type_spec: _compat.Type) -> TypeMessage:
   Returns:
     What `to_type` makes the same type of.
   """
-  if isinstance(type_spec, _compat.StructType):
+  if isinstance(type_spec, tff.StructType):
     return Struct(
         tff.structure.name_list_with_nones(type_spec),
         [
@@ -71,18 +70,18 @@ def from_type(type_spec: _compat.Type) -> TypeMessage:
         ],
         getattr(type_spec, 'python_container', None),
     )
-  if isinstance(type_spec, _compat.SequenceType):
+  if isinstance(type_spec, tff.SequenceType):
     return Sequence(from_type(type_spec.element))
   return values.tensor_spec(type_spec)
 
 
-def to_type(message: TypeMessage) -> _compat.Type:
+def to_type(message: TypeMessage) -> tff.Type:
   """Returns the type that a message is of."""
   if isinstance(message, Struct):
     fields = list(zip(message.names, map(to_type, message.fields)))
     if message.container is None:
-      return _compat.StructType(fields)
-    return _compat.StructWithPythonType(fields, message.container)
+      return tff.StructType(fields)
+    return tff.StructWithPythonType(fields, message.container)
   if isinstance(message, Sequence):
-    return _compat.SequenceType(to_type(message.element))
-  return _compat.tensorflow_to_type(message)
+    return tff.SequenceType(to_type(message.element))
+  return tff.types.tensorflow_to_type(message)

@@ -19,8 +19,8 @@ import pickle
 from absl.testing import absltest
 import numpy as np
 import tensorflow as tf
+import tensorflow_federated as tff
 
-from tff_adaptive import _compat
 from tff_adaptive.runtime.scale_out import type_messages
 
 _Dict = collections.OrderedDict
@@ -30,16 +30,16 @@ Pair = collections.namedtuple('Pair', ['second', 'first'])
 class TypeMessagesTest(absltest.TestCase):
 
   def test_a_type_survives_pickling_with_its_containers(self):
-    batch = _compat.tensorflow_to_type(
+    batch = tff.types.tensorflow_to_type(
         Pair(
             tf.TensorSpec([None, 3], tf.float32),
             tf.TensorSpec([None], tf.int32),
         )
     )
-    type_spec = _compat.to_type(
+    type_spec = tff.to_type(
         _Dict(
-            data=_compat.SequenceType(batch),
-            state=[np.int64, (np.str_, _compat.StructType([np.bool_]))],
+            data=tff.SequenceType(batch),
+            state=[np.int64, (np.str_, tff.StructType([np.bool_]))],
         )
     )
     sent = pickle.dumps(type_messages.from_type(type_spec))
@@ -48,7 +48,7 @@ class TypeMessagesTest(absltest.TestCase):
     self.assertIs(found.python_container, _Dict)
     self.assertIs(found['data'].element.python_container, Pair)
     self.assertIs(found['state'].python_container, list)
-    self.assertIs(type(found['state'][1][1]), _compat.StructType)
+    self.assertIs(type(found['state'][1][1]), tff.StructType)
 
 
 if __name__ == '__main__':

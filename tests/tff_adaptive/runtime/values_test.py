@@ -19,7 +19,7 @@ from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
 
-from tff_adaptive.runtime import shared_arrays
+from tff_adaptive.runtime import values
 
 
 class SharedArraysTest(tf.test.TestCase, parameterized.TestCase):
@@ -27,15 +27,15 @@ class SharedArraysTest(tf.test.TestCase, parameterized.TestCase):
   @parameterized.parameters(tf.float32, tf.float64, tf.int32, tf.int64, tf.bool)
   def test_array_shares_the_memory_of_its_tensor(self, dtype):
     tensor = tf.cast([[1, 0, 3]], dtype)
-    array = shared_arrays.to_array(tensor)
+    array = values.to_array(tensor)
     self.assertAllEqual(array, tensor)
     self.assertEqual(array.dtype, dtype.as_numpy_dtype)
-    self.assertIs(shared_arrays.to_tensor(array, dtype), tensor)
+    self.assertIs(values.to_tensor(array, dtype), tensor)
     with self.assertRaisesRegex(ValueError, 'read-only'):
       array[0, 0] = 1
     copy = array.copy()
     copy[0, 0] = 0
-    self.assertAllEqual(shared_arrays.to_tensor(copy, dtype), copy)
+    self.assertAllEqual(values.to_tensor(copy, dtype), copy)
 
   @parameterized.parameters(
       (tf.constant(3.5), np.float32),
@@ -46,33 +46,33 @@ class SharedArraysTest(tf.test.TestCase, parameterized.TestCase):
       (tf.constant([1.5], tf.float16), np.ndarray),
   )
   def test_others_are_copied(self, tensor, expected_type):
-    value = shared_arrays.to_array(tensor)
+    value = values.to_array(tensor)
     self.assertIsInstance(value, expected_type)
-    again = shared_arrays.to_tensor(value, tensor.dtype)
+    again = values.to_tensor(value, tensor.dtype)
     self.assertIsNot(again, tensor)
     self.assertAllEqual(again, tensor)
 
   def test_another_dtype_is_another_tensor(self):
-    array = shared_arrays.to_array(tf.constant([1.5]))
-    tensor = shared_arrays.to_tensor(array, tf.float64)
+    array = values.to_array(tf.constant([1.5]))
+    tensor = values.to_tensor(array, tf.float64)
     self.assertEqual(tensor.dtype, tf.float64)
     self.assertAllEqual(tensor, [1.5])
 
   def test_other_arrays_and_numbers_are_converted(self):
-    shared_arrays.to_array(tf.constant([1.5]))
+    values.to_array(tf.constant([1.5]))
     for value in (np.array([2.5]), [2.5], 2.5):
-      tensor = shared_arrays.to_tensor(value, tf.float32)
+      tensor = values.to_tensor(value, tf.float32)
       self.assertEqual(tensor.dtype, tf.float32)
       self.assertAllEqual(tensor, value)
 
   def test_nothing_is_kept_of_an_array_that_is_gone(self):
     gc.collect()  # Other tests have left arrays that wait to be collected.
-    before = len(shared_arrays._tensors)
-    array = shared_arrays.to_array(tf.constant([1.5]))
-    self.assertLen(shared_arrays._tensors, before + 1)
+    before = len(values._tensors)
+    array = values.to_array(tf.constant([1.5]))
+    self.assertLen(values._tensors, before + 1)
     del array
     gc.collect()
-    self.assertLen(shared_arrays._tensors, before)
+    self.assertLen(values._tensors, before)
 
 
 if __name__ == '__main__':

@@ -11,16 +11,173 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Averages of the global model weights over rounds, evaluated beside them."""
+"""Weights that a run keeps besides the last ones: the best, and averages."""
 
 import abc
-from typing import Any
+import collections
+import os
+import pathlib
+from typing import Any, Union
 
+import attrs
 import numpy as np
 import tensorflow as tf
 
+from tff_adaptive.simulation import callbacks
+from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import metrics_writers
-from tff_adaptive.simulation.callbacks import callback
+
+_FILE_NAME = 'best.npz'
+
+_PathLike = Union[str, os.PathLike]
+
+
+@attrs.frozen
+class BestWeights:
+  """The best round of a run.
+
+  Attributes:
+    round_num: Its number, counted from 1.
+    metric: The name of the metric by which it is the best.
+    value: The value of the metric.
+    weights: The global model weights after the round.
+  """
+
+  round_num: int
+  metric: str
+  value: float
+  weights: Any
+
+
+def _to_structure(round_num: int, metric: str, value: float, weights: Any):
+  return collections.OrderedDict(
+      round_num=np.int64(round_num),
+      metric=metric,
+      value=np.float64(value),
+      weights=weights,
+  )
+
+
+class BestCheckpoint(callbacks.Callback):
+  """Keeps the global model weights of the round with the best metric.
+
+  They are in `best.npz`, in the format of the checkpoints, replaced atomically
+  in the round that is better. Of equal rounds the first is kept. A run that was
+  killed may leave the file of a round beyond its newest checkpoint, until it is
+  resumed and comes there again.
+
+  Example:
+    >>> keep_best = BestCheckpoint('runs/demo/checkpoints')
+    >>> keep_best.path
+    PosixPath('runs/demo/checkpoints/best.npz')
+  """
+
+  def __init__(
+      self,
+      directory: _PathLike,
+      metric: str = callbacks.DEFAULT_METRIC,
+      *,
+      mode: str = 'max',
+  ):
+    """Initializes the callback; the folder is made on the first write.
+
+    Args:
+      directory: The folder of the file; that of the checkpoints will do.
+      metric: The name of a column of `metrics.csv`. For what another callback
+        measures, that one has to come first. Defaults to 'evaluation/accuracy'.
+      mode: Whether a value is better if it is larger, 'max', the default, or
+        smaller, 'min'.
+
+    Raises:
+      ValueError: If an argument is not as above.
+    """
+    self._monitor = callbacks.Monitor(metric, mode)
+    self._directory = pathlib.Path(directory)
+    self._best = np.float64(self._monitor.worst)
+    self._round_num = np.int64(0)
+
+  @property
+  def path(self) -> pathlib.Path:
+    """The file of the best round."""
+    return self._directory / _FILE_NAME
+
+  def on_training_start(self, start: callbacks.TrainingStart):
+    self._monitor.check(start)
+
+  def on_round_end(self, round_end: callbacks.RoundEnd):
+    value = self._monitor.read(round_end)
+    if value is None or not self._monitor.is_better(value, self._best):
+      return
+    checkpoints.write_structure(
+        self.path,
+        round_end.round_num,
+        _to_structure(
+            round_end.round_num,
+            self._monitor.metric,
+            value,
+            round_end.get_weights(),
+        ),
+    )
+    self._best = np.float64(value)
+    self._round_num = np.int64(round_end.round_num)
+
+  def get_state(self):
+    return {'best': self._best, 'round_num': self._round_num}
+
+  def set_state(self, state):
+    """Takes the state back; see the base class.
+
+    Args:
+      state: The structure from the checkpoint.
+
+    Raises:
+      CheckpointError: If the file of the best round is not there any more, or
+        damaged.
+    """
+    if state['round_num'] > 0:
+      try:
+        checkpoints.read_leaves(self.path)
+      except (FileNotFoundError, checkpoints.CheckpointError) as error:
+        raise checkpoints.CheckpointError(
+            f'{error}, which held the weights of round {state["round_num"]}, '
+            'the best one; bring the file back or remove the folder of the run'
+        ) from error
+    self._best = state['best']
+    self._round_num = state['round_num']
+
+
+def load_best(directory: _PathLike, template: Any) -> BestWeights:
+  """Loads what `BestCheckpoint` has kept.
+
+  Args:
+    directory: The folder of the file.
+    template: Model weights whose leaves give the names, shapes and dtypes that
+      are expected, such as those of a new state of the process.
+
+  Returns:
+    The best round with its weights.
+
+  Raises:
+    FileNotFoundError: If there is no such file.
+    CheckpointError: If the file is damaged, or holds the weights of another
+      model.
+
+  Example:
+    >>> template = process.get_model_weights(process.initialize())
+    >>> best = load_best('runs/demo/checkpoints', template)
+    >>> best.metric
+    'evaluation/accuracy'
+  """
+  structure = checkpoints.read_structure(
+      pathlib.Path(directory) / _FILE_NAME, _to_structure(0, '', 0.0, template)
+  )
+  return BestWeights(
+      round_num=int(structure['round_num']),
+      metric=structure['metric'],
+      value=float(structure['value']),
+      weights=structure['weights'],
+  )
+
 
 _DEFAULT_NAME = 'average'
 
@@ -37,7 +194,7 @@ def _to_array(leaf: Any) -> np.ndarray:
   return array
 
 
-class _WeightsAverage(callback.Callback, abc.ABC):
+class _WeightsAverage(callbacks.Callback, abc.ABC):
   """What the averages have in common: how one is measured."""
 
   def __init__(self, name: str):
@@ -51,7 +208,7 @@ class _WeightsAverage(callback.Callback, abc.ABC):
   def get_weights(self) -> Any:
     """Returns the average, as model weights."""
 
-  def measure(self, round_end: callback.RoundEnd):
+  def measure(self, round_end: callbacks.RoundEnd):
     if round_end.evaluation is None or round_end.evaluate is None:
       return {}
     evaluation = round_end.evaluate(self.get_weights())
@@ -106,14 +263,14 @@ class WeightsMovingAverage(_WeightsAverage):
     self._average: Any = None
     self._template: Any = None
 
-  def on_training_start(self, start: callback.TrainingStart):
+  def on_training_start(self, start: callbacks.TrainingStart):
     self._template = tf.nest.map_structure(np.asarray, start.get_weights())
     self._sum = np.float64(0)
     self._average = tf.nest.map_structure(
         lambda leaf: np.zeros_like(_to_array(leaf)), self._template
     )
 
-  def on_round_end(self, round_end: callback.RoundEnd):
+  def on_round_end(self, round_end: callbacks.RoundEnd):
     self._sum = self._decay * self._sum + np.float64(1)
 
     def update(average, leaf):
@@ -184,12 +341,12 @@ class LastWeightsAverage(_WeightsAverage):
     self._num_filled = np.int64(0)
     self._newest_first: list[Any] = []
 
-  def on_training_start(self, start: callback.TrainingStart):
+  def on_training_start(self, start: callbacks.TrainingStart):
     weights = tf.nest.map_structure(np.asarray, start.get_weights())
     self._num_filled = np.int64(0)
     self._newest_first = [weights] * self._num_rounds
 
-  def on_round_end(self, round_end: callback.RoundEnd):
+  def on_round_end(self, round_end: callbacks.RoundEnd):
     weights = tf.nest.map_structure(np.asarray, round_end.get_weights())
     self._newest_first = [weights, *self._newest_first[:-1]]
     self._num_filled = np.int64(min(self._num_filled + 1, self._num_rounds))

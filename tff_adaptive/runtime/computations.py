@@ -19,7 +19,9 @@ import attrs
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive.runtime import errors
+
+class UnsupportedComputationError(Exception):
+  """A computation cannot be compiled; the text says why."""
 
 
 @attrs.frozen(eq=False)
@@ -65,7 +67,7 @@ def binding_names(binding: Any) -> list[str]:
     return [binding.tensor.tensor_name]
   name = binding.sequence.variant_tensor_name
   if not name:
-    raise errors.UnsupportedComputationError(
+    raise UnsupportedComputationError(
         'a sequence is kept as a graph instead of a variant tensor'
     )
   return [name]
@@ -101,7 +103,7 @@ def read(computation: tff.framework.ConcreteComputation) -> Serialized:
   """
   tensorflow = _tensorflow_of(computation)
   if tensorflow is None:
-    raise errors.UnsupportedComputationError(
+    raise UnsupportedComputationError(
         f'{computation.type_signature} is not TensorFlow alone'
     )
   graph_def = tf.compat.v1.GraphDef()

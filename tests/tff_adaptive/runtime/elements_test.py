@@ -19,7 +19,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import tensorflow as tf
 
-from tff_adaptive.runtime import element_errors
+from tff_adaptive.runtime import elements
 
 _Dict = collections.OrderedDict
 _EXPECTED = _Dict(
@@ -42,7 +42,7 @@ class FindDifferenceTest(parameterized.TestCase):
       ('unknown', _found(x=tf.TensorSpec(None, tf.float32))),
   )
   def test_what_fits(self, found):
-    self.assertIsNone(element_errors.find_difference(found, _EXPECTED))
+    self.assertIsNone(elements.find_difference(found, _EXPECTED))
 
   @parameterized.named_parameters(
       (
@@ -113,24 +113,24 @@ class FindDifferenceTest(parameterized.TestCase):
       ),
   )
   def test_what_does_not_fit(self, found, expected):
-    difference = element_errors.find_difference(found, _EXPECTED)
+    difference = elements.find_difference(found, _EXPECTED)
     self.assertEqual(difference, expected)
 
   def test_fields_within_fields(self):
     expected = _Dict(x=_EXPECTED, y=_Pair(_EXPECTED['y'], _EXPECTED['y']))
     self.assertEqual(
-        element_errors.field_names(expected),
+        elements.field_names(expected),
         ["'x/x'", "'x/y'", "'y/a'", "'y/b'"],
     )
     found = _Dict(expected, x=_Dict(x=_EXPECTED['x']))
     self.assertEqual(
-        element_errors.find_difference(found, expected),
+        elements.find_difference(found, expected),
         "no field 'y'; add it",
     )
 
   def test_a_tensor_has_no_field(self):
     self.assertEqual(
-        element_errors.find_difference(
+        elements.find_difference(
             tf.TensorSpec([], tf.int64), tf.TensorSpec([], tf.int32)
         ),
         'int64[]; cast it to int32',

@@ -1,0 +1,324 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of kept_weights."""
+
+import errno
+import os
+from unittest import mock
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.tff_adaptive.simulation import loop_testing
+from tff_adaptive.simulation import callbacks
+from tff_adaptive.simulation import checkpoints
+from tff_adaptive.simulation import kept_weights
+
+_KWARGS = dict(
+    evaluate_fn=lambda weights: {'accuracy': 1 - abs(float(weights) - 1)},
+    rounds_per_evaluation=1,
+)
+_TEMPLATE = np.float32(0)
+
+
+def _make(folder):
+  return [kept_weights.BestCheckpoint(folder / 'checkpoints')]
+
+
+class BestCheckpointTest(loop_testing.LoopTestCase):
+
+  def load(self, name='run', template=_TEMPLATE):
+    return kept_weights.load_best(self.folder / name / 'checkpoints', template)
+
+  def test_keeps_the_best_round(self):
+    self.run_loop(callbacks=_make(self.folder / 'run'), **_KWARGS)
+    best = self.load()
+    self.assertEqual((best.round_num, best.metric), (4, 'evaluation/accuracy'))
+    self.assertAlmostEqual(best.weights, 1.0, places=6)
+    self.assertEqual(best.value, 1 - abs(float(best.weights) - 1))
+    # It is none of the checkpoints that a run goes on from.
+    manager = checkpoints.CheckpointManager(self.folder / 'run' / 'checkpoints')
+    self.assertEqual(manager.round_nums(), [6, 9, 10])
+
+  @parameterized.parameters(('max', 1), ('min', 10))
+  def test_of_a_metric_of_every_round(self, mode, expected):
+    keep = kept_weights.BestCheckpoint(
+        self.folder / 'best', 'clients/loss', mode=mode
+    )
+    self.run_loop(callbacks=[keep])
+    best = kept_weights.load_best(self.folder / 'best', _TEMPLATE)
+    self.assertEqual(best.round_num, expected)
+
+  def test_of_equal_rounds_the_first_is_kept(self):
+    self.run_loop(
+        callbacks=_make(self.folder / 'run'),
+        evaluate_fn=lambda weights: {'accuracy': 0.5},
+    )
+    self.assertEqual(self.load().round_num, 4)
+
+  @parameterized.parameters(1, 3, 4, 5, 6, 10)
+  def test_a_resumed_run_keeps_the_same_bytes(self, killed_in):
+    self.run_loop('whole', callbacks=_make(self.folder / 'whole'), **_KWARGS)
+    self.run_in_two_parts('parts', killed_in, _make, **_KWARGS)
+    self.assertEqual(self.load('parts').round_num, 4)
+    self.assert_same_run('whole', 'parts')
+
+  def test_weights_of_a_model_come_back_as_they_were(self):
+    weights = tff.learning.models.ModelWeights(
+        trainable=(np.arange(6, dtype=np.float32).reshape(2, 3),),
+        non_trainable=(np.int64(3),),
+    )
+    keep = kept_weights.BestCheckpoint(self.folder, 'loss', mode='min')
+    keep.on_round_end(
+        callbacks.RoundEnd(
+            round_num=9,
+            state=None,
+            get_weights=lambda: weights,
+            metrics={'loss': np.float32(0.5)},
+            evaluation=None,
+        )
+    )
+    best = kept_weights.load_best(self.folder, weights)
+    self.assertEqual(
+        (best.round_num, best.metric, best.value), (9, 'loss', 0.5)
+    )
+    self.assertIsInstance(best.weights, tff.learning.models.ModelWeights)
+    np.testing.assert_array_equal(
+        best.weights.trainable[0], weights.trainable[0]
+    )
+    self.assertEqual(best.weights.non_trainable[0], 3)
+    with np.load(keep.path, allow_pickle=False) as file:
+      self.assertFalse(any(file[name].dtype.hasobject for name in file.files))
+
+  def test_a_full_disk_keeps_the_round_before(self):
+    self.run_loop(
+        total_rounds=3, callbacks=_make(self.folder / 'run'), **_KWARGS
+    )
+    full = OSError(errno.ENOSPC, 'No space left on device')
+    with mock.patch.object(os, 'replace', side_effect=full):
+      with self.assertRaisesRegex(OSError, 'best.npz: No space left on device'):
+        self.run_loop(
+            callbacks=_make(self.folder / 'run'), writers=[], **_KWARGS
+        )
+    self.assertEqual(self.load().round_num, 3)
+
+  def test_a_lost_file_is_an_error_on_resume(self):
+    self.run_loop(
+        total_rounds=6, callbacks=_make(self.folder / 'run'), **_KWARGS
+    )
+    path = self.folder / 'run' / 'checkpoints' / 'best.npz'
+    data = path.read_bytes()
+    path.write_bytes(data[:-100])
+    with self.assertRaisesRegex(
+        checkpoints.CheckpointError,
+        'best.npz is damaged .* of round 4, the',
+    ):
+      self.run_loop(callbacks=_make(self.folder / 'run'), **_KWARGS)
+    path.unlink()
+    with self.assertRaisesRegex(
+        checkpoints.CheckpointError,
+        'there is no .*best.npz, .* of round 4',
+    ):
+      self.run_loop(callbacks=_make(self.folder / 'run'), **_KWARGS)
+    path.write_bytes(data)
+    self.run_loop(callbacks=_make(self.folder / 'run'), **_KWARGS)
+
+  def test_reading_says_what_is_wrong(self):
+    with self.assertRaisesRegex(FileNotFoundError, 'there is no .*best.npz'):
+      kept_weights.load_best(self.folder, _TEMPLATE)
+    self.run_loop(callbacks=_make(self.folder / 'run'), **_KWARGS)
+    with self.assertRaisesRegex(
+        checkpoints.CheckpointError,
+        r'`weights` is float32\[\].* float64\[2\]',
+    ):
+      self.load(template=np.zeros(2))
+    path = self.folder / 'run' / 'checkpoints' / 'best.npz'
+    path.write_bytes(path.read_bytes()[:-100])
+    with self.assertRaisesRegex(checkpoints.CheckpointError, 'is damaged'):
+      self.load()
+
+  def test_bad_arguments(self):
+    with self.assertRaisesRegex(ValueError, '`mode`'):
+      kept_weights.BestCheckpoint(self.folder, mode='best')
+
+
+# The weights after ten rounds of `loop_testing.Process`.
+_WEIGHTS = [0.1, 0.3, 0.6, 1.0, 1.5, 2.1, 2.8, 3.6, 4.5, 5.5]
+_BFLOAT16 = tf.bfloat16.as_numpy_dtype
+
+
+def _start(weights):
+  return callbacks.TrainingStart(
+      state=None, get_weights=lambda: weights, get_evaluation=lambda: None
+  )
+
+
+def _round_end(weights):
+  return callbacks.RoundEnd(
+      round_num=1,
+      state=None,
+      get_weights=lambda: weights,
+      metrics={},
+      evaluation=None,
+  )
+
+
+class AveragingTest(loop_testing.LoopTestCase):
+
+  @parameterized.named_parameters(
+      # ((0.1 * 0.5 + 0.3) * 0.5 + 0.6) / 1.75
+      ('half', 0.5, 3, 0.775 / 1.75),
+      ('current', 0.0, 10, 5.5),
+      ('mean', 1.0, 10, 2.2),
+      ('first', 0.9, 1, 0.1),
+  )
+  def test_moving_average(self, decay, total_rounds, expected):
+    average = kept_weights.WeightsMovingAverage(decay)
+    self.run_loop(total_rounds=total_rounds, callbacks=[average])
+    self.assertAlmostEqual(average.get_weights(), expected, places=6)
+
+  def test_moving_average_is_that_of_its_definition(self):
+    average = kept_weights.WeightsMovingAverage(0.8)
+    self.run_loop(callbacks=[average])
+    shares = 0.8 ** np.arange(9, -1, -1)
+    self.assertAlmostEqual(
+        average.get_weights(), np.average(_WEIGHTS, weights=shares), places=6
+    )
+
+  @parameterized.parameters((1, 10, 5.5), (2, 10, 5.0), (4, 2, 0.2))
+  def test_last_rounds(self, num_rounds, total_rounds, expected):
+    average = kept_weights.LastWeightsAverage(num_rounds)
+    self.run_loop(total_rounds=total_rounds, callbacks=[average])
+    self.assertAlmostEqual(average.get_weights(), expected, places=6)
+
+  def test_is_evaluated_beside_the_current_weights(self):
+    result = self.run_loop(
+        callbacks=[
+            kept_weights.WeightsMovingAverage(1.0),
+            kept_weights.LastWeightsAverage(2, name='last_two'),
+        ]
+    )
+    rows = [row.split(',') for row in self.rows()]
+    self.assertEqual(
+        rows[0][3:],
+        [
+            'evaluation/accuracy',
+            'evaluation_average/accuracy',
+            'evaluation_last_two/accuracy',
+        ],
+    )
+    self.assertEqual(rows[1][3:], ['', '', ''])
+    values = [float(value) for value in rows[10][3:]]
+    np.testing.assert_allclose(values, [0.055, 0.022, 0.05], rtol=1e-6)
+    # The training does not see it.
+    self.run_loop('other')
+    self.assertEqual(result.state, self.run_loop('other').state)
+
+  def test_without_evaluation_there_are_no_columns(self):
+    self.run_loop(
+        callbacks=[kept_weights.WeightsMovingAverage(0.5)], evaluate_fn=None
+    )
+    self.assertEqual(self.rows()[0], 'round_num,clients/loss,clients/num')
+
+  def test_other_callbacks_can_watch_it(self):
+    metric = 'evaluation_average/accuracy'
+    result = self.run_loop(
+        callbacks=[
+            kept_weights.WeightsMovingAverage(0.5),
+            callbacks.EarlyStopping(metric, 1, mode='min'),
+        ]
+    )
+    self.assertEqual(result.round_num, 8)
+    with self.assertRaisesRegex(
+        callbacks.UnknownMetricError, f"'{metric}'.*evaluation/accuracy"
+    ):
+      self.run_loop('other', callbacks=[callbacks.EarlyStopping(metric, 1)])
+
+  @parameterized.product(
+      make=[
+          lambda _: [kept_weights.WeightsMovingAverage(0.7)],
+          lambda _: [kept_weights.LastWeightsAverage(3)],
+      ],
+      killed_in=[1, 2, 4, 6, 7, 10],
+  )
+  def test_a_resumed_run_has_the_same_bytes(self, make, killed_in):
+    average = make(None)
+    self.run_loop('whole', callbacks=average)
+    _, resumed = self.run_in_two_parts('parts', killed_in, make)
+    self.assert_same_run('whole', 'parts')
+    self.assertEqual(resumed[0].get_weights(), average[0].get_weights())
+
+  @parameterized.parameters(
+      lambda: kept_weights.WeightsMovingAverage(1.0),
+      lambda: kept_weights.LastWeightsAverage(2),
+  )
+  def test_keeps_structure_and_dtypes(self, make):
+    def weights(value, count):
+      return tff.learning.models.ModelWeights(
+          trainable=(
+              np.full([2, 3], value, np.float32),
+              np.full([2], value, np.float64),
+          ),
+          non_trainable=(np.full([2], value, _BFLOAT16), np.int64(count)),
+      )
+
+    average = make()
+    average.on_training_start(_start(weights(5, 5)))
+    tf.nest.map_structure(
+        np.testing.assert_array_equal, average.get_weights(), weights(5, 5)
+    )
+    average.on_round_end(_round_end(weights(1, 1)))
+    average.on_round_end(_round_end(weights(2, 2)))
+    result = average.get_weights()
+    self.assertIsInstance(result, tff.learning.models.ModelWeights)
+    # Integers, such as counters, are not averaged.
+    expected = weights(1.5, 2)
+    tf.nest.map_structure(np.testing.assert_array_equal, result, expected)
+    tf.nest.map_structure(
+        lambda a, b: self.assertEqual(a.dtype, b.dtype), result, expected
+    )
+
+  @parameterized.named_parameters(
+      (
+          'negative',
+          lambda: kept_weights.WeightsMovingAverage(-0.1),
+          'decay.*-0.1',
+      ),
+      (
+          'large',
+          lambda: kept_weights.WeightsMovingAverage(1.1),
+          'decay.*found 1.1',
+      ),
+      ('nan', lambda: kept_weights.WeightsMovingAverage(np.nan), 'decay.*nan'),
+      (
+          'none',
+          lambda: kept_weights.LastWeightsAverage(0),
+          'num_rounds.*found 0',
+      ),
+      (
+          'name',
+          lambda: kept_weights.LastWeightsAverage(2, 'a/b'),
+          "name.*'a/b'",
+      ),
+  )
+  def test_bad_arguments(self, make, message):
+    with self.assertRaisesRegex(ValueError, f'`{message}'):
+      make()
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,392 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What watches a training run, measures it and may end it.
+
+A callback of one's own overrides the methods that it needs. This one reports
+the mean training loss of all rounds so far as a column of `metrics.csv`, and
+ends the run when that is low enough. Its sum is part of the checkpoint:
+
+  >>> import numpy as np
+  >>> from tff_adaptive import simulation
+  >>> class MeanLoss(simulation.Callback):
+  ...   def __init__(self, stop_below):
+  ...     self._stop_below = stop_below
+  ...     self._sum = np.float64(0)
+  ...     self._mean = np.inf
+  ...
+  ...   def on_round_end(self, round_end):
+  ...     self._sum += round_end.metrics['clients/loss']
+  ...     self._mean = self._sum / round_end.round_num
+  ...     return self._mean < self._stop_below
+  ...
+  ...   def measure(self, round_end):
+  ...     return {'mean_loss': self._mean}
+  ...
+  ...   def get_state(self):
+  ...     return {'sum': self._sum}
+  ...
+  ...   def set_state(self, state):
+  ...     self._sum = state['sum']
+  ...
+
+It is handed to the training loop, here for a process whose clients' losses are
+1, 1/2, 1/3 and so on:
+
+  >>> result = simulation.run_training(
+  ...     process,
+  ...     cohort_fn=cohort_fn,
+  ...     total_rounds=100,
+  ...     callbacks=[MeanLoss(stop_below=0.5)],
+  ... )
+  >>> result.stopped, result.round_num
+  (True, 5)
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+import math
+from typing import Any, Optional
+
+import attrs
+import numpy as np
+import tensorflow_federated as tff
+
+from tff_adaptive.privacy import accounting
+from tff_adaptive.privacy import differential_privacy
+from tff_adaptive.simulation import metrics_writers
+
+
+@attrs.frozen
+class TrainingStart:
+  """What a callback sees before the first round.
+
+  Attributes:
+    state: The initial state of the learning process, also if the run is resumed
+      later on.
+    get_weights: Returns the global model weights of `state`.
+    get_evaluation: Returns the central evaluation of these weights, or None if
+      the loop has no evaluation function.
+  """
+
+  state: Any
+  get_weights: Callable[[], tff.learning.models.ModelWeights]
+  get_evaluation: Callable[[], Optional[Mapping[str, float]]]
+
+
+@attrs.frozen
+class RoundEnd:
+  """What a callback sees of a finished round.
+
+  Attributes:
+    round_num: The number of finished rounds, counted from 1.
+    state: The state of the learning process after the round.
+    get_weights: Returns the global model weights of `state`.
+    metrics: The flat row of the round, as in `metrics.csv`, without seconds;
+      with what callbacks that come before have measured.
+    evaluation: The central evaluation after the round, or None if it is not
+      due.
+    evaluate: Evaluates other weights in the same way; None if the loop has no
+      evaluation function.
+    cohort: The clients of the round, as `cohort_fn` has given them; None (the
+      default) where there is none.
+  """
+
+  round_num: int
+  state: Any
+  get_weights: Callable[[], tff.learning.models.ModelWeights]
+  metrics: Mapping[str, Any]
+  evaluation: Optional[Mapping[str, float]]
+  evaluate: Optional[
+      Callable[[tff.learning.models.ModelWeights], Mapping[str, float]]
+  ] = None
+  cohort: Any = None
+
+
+class Callback:
+  """Watches a training run; subclasses override what they need.
+
+  A callback that keeps something from round to round returns it from
+  `get_state`, so that it is part of the checkpoint and a resumed run equals an
+  uninterrupted one.
+
+  Example:
+    >>> class StopAtAccuracy(Callback):
+    ...   def on_round_end(self, round_end):
+    ...     evaluation = round_end.evaluation
+    ...     return evaluation is not None and evaluation['accuracy'] >= 0.9
+  """
+
+  def on_training_start(self, start: TrainingStart):
+    """Called once, before `set_state`.
+
+    Args:
+      start: The start of the run, also if it is resumed later on.
+    """
+
+  def on_round_end(self, round_end: RoundEnd) -> Optional[bool]:
+    """Called after every round, in the order of the callbacks.
+
+    Args:
+      round_end: What happened.
+
+    Returns:
+      True to end the training after this round.
+    """
+
+  def measure(self, round_end: RoundEnd) -> Mapping[str, Any]:
+    """Called after `on_round_end`; must change nothing.
+
+    If a callback ends the training where no evaluation was due, the round is
+    evaluated after all, and every callback measures once more.
+
+    Args:
+      round_end: What happened.
+
+    Returns:
+      Scalars for the row of the round, by names that it does not have yet.
+    """
+    return {}
+
+  def get_state(self) -> Any:
+    """Returns a nest of arrays; its structure must not change in a run."""
+    return ()
+
+  def set_state(self, state: Any):
+    """Takes back what `get_state` returned when the checkpoint was saved.
+
+    Args:
+      state: The structure from the checkpoint.
+    """
+
+
+DEFAULT_METRIC = f'{metrics_writers.EVALUATION_PREFIX}/accuracy'
+MODES = ('max', 'min')
+
+
+class UnknownMetricError(ValueError):
+  """A callback is to watch a metric that the run does not have."""
+
+
+class Monitor:
+  """Reads one metric of every row that has it, and compares its values.
+
+  Attributes:
+    metric: The name of the metric.
+    worst: What every number is better than.
+
+  Example:
+    >>> monitor = Monitor('evaluation/loss', 'min')
+    >>> monitor.is_better(0.4, monitor.worst)
+    True
+  """
+
+  def __init__(self, metric: str, mode: str, min_delta: float = 0.0):
+    """Initializes the monitor.
+
+    Args:
+      metric: The name of a column of `metrics.csv`.
+      mode: Whether a value is better if it is larger, 'max', or smaller, 'min'.
+      min_delta: By more than this a value must be better, not negative.
+
+    Raises:
+      ValueError: If an argument is not as above.
+    """
+    if not isinstance(metric, str) or not metric:
+      raise ValueError(
+          f'`metric` must be the name of a column, found {metric!r}.'
+      )
+    if mode not in MODES:
+      raise ValueError(f"`mode` must be 'max' or 'min', found {mode!r}.")
+    if not (math.isfinite(min_delta) and min_delta >= 0.0):
+      raise ValueError(
+          '`min_delta` must be a finite number of at least 0, found '
+          f'{min_delta}.'
+      )
+    self.metric = metric
+    self._sign = 1.0 if mode == 'max' else -1.0
+    self._min_delta = min_delta
+    self.worst = -self._sign * math.inf
+
+  def _raise_unknown(self, names: Iterable[str]):
+    raise UnknownMetricError(
+        f'there is no metric {self.metric!r} to watch; there are '
+        f'{", ".join(names) or "none"}'
+    )
+
+  def _to_number(self, value: Any) -> float:
+    try:
+      return float(value)
+    except (TypeError, ValueError):
+      raise UnknownMetricError(
+          f'the metric {self.metric!r} cannot be watched, as it is no number; '
+          f'found {value!r}'
+      ) from None
+
+  def check(self, start: TrainingStart):
+    """Raises before the first round, if the name can be known to be wrong.
+
+    Args:
+      start: The start of the run. Its weights are evaluated if the metric is
+        one of the evaluation.
+
+    Raises:
+      UnknownMetricError: If the metric is one of the evaluation, and the
+        evaluation has no such metric.
+    """
+    prefix = f'{metrics_writers.EVALUATION_PREFIX}/'
+    if not self.metric.startswith(prefix):
+      return
+    names = [f'{prefix}{name}' for name in start.get_evaluation() or ()]
+    if self.metric not in names:
+      self._raise_unknown(names)
+
+  def read(self, round_end: RoundEnd) -> Optional[float]:
+    """Returns the value in a round, or None if it was not due.
+
+    Args:
+      round_end: The round.
+
+    Returns:
+      The value of the metric. None in rounds without evaluation whose row
+      lacks it.
+
+    Raises:
+      UnknownMetricError: If a round with evaluation has no such metric, or it
+        is no number.
+    """
+    if self.metric in round_end.metrics:
+      return self._to_number(round_end.metrics[self.metric])
+    if round_end.evaluate is None or round_end.evaluation is not None:
+      self._raise_unknown(round_end.metrics)
+    return None
+
+  def is_better(self, value: float, best: float) -> bool:
+    """Returns whether `value` is better than `best`; NaN never is."""
+    return self._sign * (value - best) > self._min_delta
+
+
+class EarlyStopping(Callback):
+  """Ends the training when a metric has not improved for some evaluations.
+
+  An evaluation counts as an improvement if its value is better than the best
+  one so far by more than `min_delta`; NaN never is. The training ends after
+  `patience` evaluations in a row without improvement. A metric that every round
+  has, such as `clients/loss`, counts in every round.
+
+  Example:
+    >>> early_stopping = EarlyStopping('evaluation/loss', 10, mode='min')
+    >>> early_stopping.num_bad
+    0
+  """
+
+  def __init__(
+      self,
+      metric: str = DEFAULT_METRIC,
+      patience: int = 5,
+      *,
+      min_delta: float = 0.0,
+      mode: str = 'max',
+  ):
+    """Initializes the callback.
+
+    Args:
+      metric: The name of a column of `metrics.csv`. For what another callback
+        measures, that one has to come first. Defaults to 'evaluation/accuracy'.
+      patience: How many evaluations in a row without improvement end the
+        training, a positive integer. Defaults to 5.
+      min_delta: By more than this a value must be better, in the unit of the
+        metric, not negative. Defaults to 0.
+      mode: Whether a value is better if it is larger, 'max', the default, or
+        smaller, 'min'.
+
+    Raises:
+      ValueError: If an argument is not as above.
+    """
+    if patience < 1:
+      raise ValueError(f'`patience` must be positive, found {patience}.')
+    self._monitor = Monitor(metric, mode, min_delta)
+    self._patience = patience
+    self._best = np.float64(self._monitor.worst)
+    self._num_bad = np.int64(0)
+
+  @property
+  def num_bad(self) -> int:
+    """The number of evaluations since the last improvement."""
+    return int(self._num_bad)
+
+  def on_training_start(self, start: TrainingStart):
+    self._monitor.check(start)
+
+  def on_round_end(self, round_end: RoundEnd) -> bool:
+    value = self._monitor.read(round_end)
+    if value is None:
+      return False
+    if self._monitor.is_better(value, self._best):
+      self._best = np.float64(value)
+      self._num_bad = np.int64(0)
+    else:
+      self._num_bad += np.int64(1)
+    return self.num_bad >= self._patience
+
+  def get_state(self):
+    return {'best': self._best, 'num_bad': self._num_bad}
+
+  def set_state(self, state):
+    self._best = state['best']
+    self._num_bad = state['num_bad']
+
+
+EPSILON_KEY = 'privacy/epsilon'
+CLIP_NORM_KEY = 'privacy/clip_norm'
+
+
+class PrivacySpent(Callback):
+  """Puts epsilon, and the bounds of adaptive clipping, into every round's row.
+
+  `privacy/epsilon` is that of all rounds until then, at a fixed delta. With
+  adaptive clipping `privacy/clip_norm` is the bound of the change of the model
+  to which the next round clips, and `privacy/clip_norm_of_second_moment`, say,
+  that of a payload.
+
+  Example:
+    >>> accountant = privacy.RoundAccountant(
+    ...     noise_multiplier=1.0, num_clients=1000, clients_per_round=10,
+    ...     sampling=privacy.CohortSampling.POISSON)
+    >>> callback = PrivacySpent(accountant, delta=1e-5)
+  """
+
+  def __init__(self, accountant: accounting.RoundAccountant, delta: float):
+    """Initializes the callback.
+
+    Args:
+      accountant: That of the run.
+      delta: The delta of epsilon, in (0, 1).
+
+    Raises:
+      ValueError: If `delta` is out of its range.
+    """
+    self._accountant = accountant
+    self._delta = delta
+    accountant.get_epsilon(1, delta)
+
+  def measure(self, round_end: RoundEnd) -> Mapping[str, float]:
+    row = {
+        EPSILON_KEY: self._accountant.get_epsilon(
+            round_end.round_num, self._delta
+        )
+    }
+    bounds = differential_privacy.get_clip_norms(round_end.state)
+    for name, bound in bounds.items():
+      is_change = name == differential_privacy.CHANGE
+      row[CLIP_NORM_KEY if is_change else f'{CLIP_NORM_KEY}_of_{name}'] = bound
+    return row
