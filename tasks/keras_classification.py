@@ -21,7 +21,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tasks import keras_forms
-from tff_adaptive.client_works import keras_representation
+from tff_adaptive.client_works import loss_terms
 from tff_adaptive.client_works import model_adapter
 
 _ModelID = TypeVar('_ModelID', bound=enum.Enum)
@@ -112,6 +112,4 @@ def to_representation_fn(
   last = keras_model.layers[-1]
   if len(keras_model.trainable_weights) == len(last.trainable_weights):
     return None
-  return keras_representation.build_keras_representation(
-      keras_model, input_spec
-  )
+  return loss_terms.build_keras_representation(keras_model, input_spec)

@@ -39,7 +39,7 @@ _MODULES = docstring_testing.Sources(_ROOT).modules
 # tests that run them.
 _RUN_ELSEWHERE = {
     'tff_adaptive.simulation.callbacks': (
-        'tests/tff_adaptive/simulation/callbacks/callback_test.py'
+        'tests/tff_adaptive/simulation/callbacks_test.py'
     ),
 }
 

@@ -13,9 +13,9 @@
 # limitations under the License.
 """What crosses the network besides the mean change of the model.
 
-The scalars that clients can report to a server rule are in `client_reports`.
+The scalars that clients can report to a server rule are in `reports`.
 """
 
 from tff_adaptive.aggregators.healthy_rounds import HealthyRoundsFactory
+from tff_adaptive.aggregators.reports import aggregate_statistics
 from tff_adaptive.aggregators.stacking import stack_at_server
-from tff_adaptive.aggregators.statistics import aggregate_statistics

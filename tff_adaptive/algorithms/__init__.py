@@ -13,11 +13,11 @@
 # limitations under the License.
 """Federated algorithms: compositions that give TFF learning processes."""
 
-from tff_adaptive.algorithms.adaalter import build_adaalter
 from tff_adaptive.algorithms.centralized import build_centralized
-from tff_adaptive.algorithms.fafed import build_fafed
 from tff_adaptive.algorithms.fed_opt import build_fed_opt
-from tff_adaptive.algorithms.fedcada import build_fedcada
-from tff_adaptive.algorithms.fedli_ls import build_fedli_ls
-from tff_adaptive.algorithms.fedli_lu import build_fedli_lu
-from tff_adaptive.algorithms.scaffold import build_scaffold
+from tff_adaptive.algorithms.presets import build_adaalter
+from tff_adaptive.algorithms.presets import build_fafed
+from tff_adaptive.algorithms.presets import build_fedcada
+from tff_adaptive.algorithms.presets import build_fedli_ls
+from tff_adaptive.algorithms.presets import build_fedli_lu
+from tff_adaptive.algorithms.presets import build_scaffold

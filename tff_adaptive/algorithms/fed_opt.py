@@ -23,22 +23,20 @@ from typing import Any, Optional
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive import _scheduling
-from tff_adaptive.aggregators import client_reports
 from tff_adaptive.aggregators import healthy_rounds
-from tff_adaptive.aggregators import named
+from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.aggregators import weighting
 from tff_adaptive.algorithms import private_rounds
 from tff_adaptive.client_works import client_work
 from tff_adaptive.client_works import gradients
-from tff_adaptive.client_works import loss_term as loss_term_lib
+from tff_adaptive.client_works import loss_terms
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.finalizers import measured_update
 from tff_adaptive.finalizers import reports_optimizer
-from tff_adaptive.optimizers import fedavg
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer as optimizer_lib
 from tff_adaptive.optimizers import schedules
+from tff_adaptive.optimizers import sgd
 from tff_adaptive.privacy import differential_privacy
 
 
@@ -83,7 +81,7 @@ def _check_client_optimizer(optimizer: Any) -> None:
 
 def _needed_reports(
     server_optimizer: tff.learning.optimizers.Optimizer,
-) -> tuple[client_reports.ClientReport, ...]:
+) -> tuple[reports_lib.ClientReport, ...]:
   """What clients have to report for the server's rule."""
   if isinstance(server_optimizer, reports_optimizer.ReportsOptimizer):
     return tuple(server_optimizer.client_reports)
@@ -92,7 +90,7 @@ def _needed_reports(
 
 def _payload_names(
     client_optimizer: Any,
-    reports: Sequence[client_reports.ClientReport],
+    reports: Sequence[reports_lib.ClientReport],
     weights_type: Any,
 ) -> list[str]:
   """The names of what clients send besides the change of the model."""
@@ -107,7 +105,7 @@ def _payload_names(
 
 def _build_aggregator(
     model_aggregator: Optional[weighting.Aggregator],
-    reports: Sequence[client_reports.ClientReport],
+    reports: Sequence[reports_lib.ClientReport],
     payload_aggregators: Mapping[str, weighting.Aggregator],
     weighs_examples: bool,
     is_private: bool,
@@ -117,10 +115,10 @@ def _build_aggregator(
       model_aggregator, weighs_examples, '`model_aggregator`'
   )
   if reports:
-    reports_factory = client_reports.build_reports_factory(
+    reports_factory = reports_lib.build_reports_factory(
         reports, payload_aggregators, weighs_examples
     )
-    factory = named.NamedFactory(
+    factory = reports_lib.NamedFactory(
         {'change': factory, 'reports': reports_factory}
     )
   if is_private:
@@ -135,7 +133,7 @@ def _schedule(
   """A client work or a finalizer with the schedule of its rate, if any."""
   if schedule is None:
     return process
-  return _scheduling.schedule_process(process, schedule, what, type(process))
+  return schedules.schedule_process(process, schedule, what, type(process))
 
 
 def _compose(
@@ -174,7 +172,7 @@ def build_fed_opt(
     metrics_aggregator: Optional[
         tff.learning.metrics.MetricsAggregatorType
     ] = None,
-    loss_term: Optional[loss_term_lib.LossTerm] = None,
+    loss_term: Optional[loss_terms.LossTerm] = None,
     client_schedule: Optional[schedules.Schedule] = None,
     server_schedule: Optional[schedules.Schedule] = None,
     clip_norm: Optional[float] = None,
@@ -312,7 +310,7 @@ def build_fed_opt(
     Algorithm 5 (weights by examples).
   """
   if server_optimizer is None:
-    server_optimizer = fedavg.build_fedavg()
+    server_optimizer = sgd.build_fedavg()
   if payload_aggregators is None:
     payload_aggregators = {}
   _check_client_optimizer(client_optimizer)

@@ -20,7 +20,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive.aggregators import client_reports
+from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.aggregators import weighting
 from tff_adaptive.privacy import differential_privacy
 
@@ -101,7 +101,7 @@ def _check_dtypes(trainable_type: Any) -> None:
 
 def _check_no_maximum(payloads: Sequence[str]) -> None:
   """Raises if clients report what is not summed."""
-  for report in client_reports.ClientReport:
+  for report in reports_lib.ClientReport:
     if report.is_maximum and report.value in payloads:
       raise ValueError(
           f'Of the report {report.value!r} the largest counts, which is no '

@@ -16,10 +16,8 @@
 from tff_adaptive.client_works.client_work import (
     build_local_training_client_work,
 )
-from tff_adaptive.client_works.fedprox import build_fedprox
-from tff_adaptive.client_works.keras_representation import (
-    build_keras_representation,
-)
-from tff_adaptive.client_works.loss_term import PreviousModelLossTerm
-from tff_adaptive.client_works.moon import build_moon
+from tff_adaptive.client_works.loss_terms import build_fedprox
+from tff_adaptive.client_works.loss_terms import build_keras_representation
+from tff_adaptive.client_works.loss_terms import build_moon
+from tff_adaptive.client_works.loss_terms import PreviousModelLossTerm
 from tff_adaptive.client_works.rejections import Rejection

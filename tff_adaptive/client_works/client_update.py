@@ -22,10 +22,10 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive.aggregators import client_reports
+from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.client_works import gradients
 from tff_adaptive.client_works import local_training
-from tff_adaptive.client_works import loss_term as loss_term_lib
+from tff_adaptive.client_works import loss_terms
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.optimizers import federated_optimizer
 
@@ -58,10 +58,10 @@ class ClientUpdate:
   adapter: model_adapter.ModelAdapter
   optimizer: tff.learning.optimizers.Optimizer
   weighs_examples: bool
-  loss_term: Optional[loss_term_lib.LossTerm]
+  loss_term: Optional[loss_terms.LossTerm]
   gradient_options: gradients.GradientOptions
   loop_implementation: tff.learning.LoopImplementation
-  reports: Sequence[client_reports.ClientReport]
+  reports: Sequence[reports_lib.ClientReport]
   trace_steps: bool
   max_update_norm: Optional[float]
 

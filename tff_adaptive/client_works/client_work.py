@@ -21,16 +21,15 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive.aggregators import client_reports
+from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.aggregators import stacking
-from tff_adaptive.aggregators import statistics
 from tff_adaptive.aggregators import weighting
 from tff_adaptive.client_works import client_update as client_update_lib
 from tff_adaptive.client_works import gradients
-from tff_adaptive.client_works import loss_term as loss_term_lib
-from tff_adaptive.client_works import measurements as measurements_lib
+from tff_adaptive.client_works import loss_terms
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.client_works import server_state as server_state_lib
+from tff_adaptive.client_works import totals
 from tff_adaptive.optimizers import optimizer as optimizer_lib
 
 _OrderedDict = collections.OrderedDict
@@ -61,7 +60,7 @@ def _has_step_size(optimizer: tff.learning.optimizers.Optimizer) -> bool:
 def _check_arguments(
     optimizer: Any,
     client_weighting: Any,
-    reports: Sequence[client_reports.ClientReport],
+    reports: Sequence[reports_lib.ClientReport],
 ) -> None:
   optimizer_lib.check_optimizer(optimizer, 'The client optimizer')
   if not isinstance(client_weighting, tff.learning.ClientWeighting):
@@ -69,7 +68,7 @@ def _check_arguments(
         '`client_weighting` must be a member of `tff.learning.ClientWeighting`,'
         f' found {client_weighting!r}.'
     )
-  needs_step_size = client_reports.ClientReport.LAST_STEP_SIZE in reports
+  needs_step_size = reports_lib.ClientReport.LAST_STEP_SIZE in reports
   if needs_step_size and not _has_step_size(optimizer):
     raise ValueError(
         "The server rule needs the clients' step sizes, and the client "
@@ -88,12 +87,12 @@ def build_local_training_client_work(
     metrics_aggregator: Optional[
         tff.learning.metrics.MetricsAggregatorType
     ] = None,
-    loss_term: Optional[loss_term_lib.LossTerm] = None,
+    loss_term: Optional[loss_terms.LossTerm] = None,
     gradient_options: gradients.GradientOptions = gradients.GradientOptions(),
     loop_implementation: tff.learning.LoopImplementation = (
         tff.learning.LoopImplementation.DATASET_REDUCE
     ),
-    reports: Sequence[client_reports.ClientReport] = (),
+    reports: Sequence[reports_lib.ClientReport] = (),
     shared_aggregators: Optional[Mapping[str, weighting.Aggregator]] = None,
     num_expected_clients: Optional[int] = None,
     trace_steps: bool = False,
@@ -241,7 +240,7 @@ def _build_process(
     reported = tff.federated_map(
         client_update, (hparams, weights, client_input, *shared)
     )
-    aggregated = statistics.aggregate_statistics(reported['statistics'])
+    aggregated = reports_lib.aggregate_statistics(reported['statistics'])
     measurements = _OrderedDict(
         train=aggregate_metrics(reported['metrics']),
         clients=tff.federated_map(measure, aggregated),
@@ -304,6 +303,6 @@ def _build_measure(update, client_update, server_state):
 
   @tff.tensorflow.computation(result_type['statistics'])
   def measure(aggregated):
-    return measurements_lib.measure_clients(aggregated, bytes_down, bytes_up)
+    return totals.measure_clients(aggregated, bytes_down, bytes_up)
 
   return measure

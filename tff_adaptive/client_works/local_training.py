@@ -27,15 +27,99 @@ import attrs
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive.aggregators import client_reports
+from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.client_works import gradients as gradients_lib
-from tff_adaptive.client_works import local_step
-from tff_adaptive.client_works import loss_term as loss_term_lib
+from tff_adaptive.client_works import loss_terms
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.client_works import rejections
+from tff_adaptive.client_works import seeded_calls
 from tff_adaptive.client_works import totals as totals_lib
 from tff_adaptive.optimizers import federated_optimizer
+from tff_adaptive.optimizers import optimizer as optimizer_lib
 from tff_adaptive.optimizers import vectors
+
+
+@attrs.frozen(eq=False)
+class LocalStep:
+  """What a client does with each batch.
+
+  Attributes:
+    model: The model, in the graph of the client's work.
+    optimizer: A plain TFF optimizer or an `ExtraArgsOptimizer`.
+    loss_term: A term that is added to the loss, or `None`.
+    gradient_options: What happens to a gradient before the optimizer sees it.
+    received: The weights at which each batch's loss is also taken, or `None`.
+  """
+
+  model: model_adapter.LocalModel
+  optimizer: tff.learning.optimizers.Optimizer
+  loss_term: Optional[model_adapter.BatchLossTerm]
+  gradient_options: gradients_lib.GradientOptions
+  received: Optional[model_adapter.Weights]
+
+  def __call__(
+      self, weights: model_adapter.Weights, optimizer_state: Any, batch: Any
+  ) -> tuple[model_adapter.Weights, Any, totals_lib.Step]:
+    """Takes the step.
+
+    Args:
+      weights: The weights before the step.
+      optimizer_state: The optimizer's state before the step.
+      batch: The batch.
+
+    Returns:
+      The weights and the state after the step, and what it tells.
+    """
+    evaluate, again = self._build_evaluations(batch)
+    evaluation = evaluate(weights)
+    extra_args = {}
+    if optimizer_lib.takes_extra_args(self.optimizer):
+      extra_args['value'] = evaluation.loss
+      extra_args['value_and_grad_fn'] = None
+      if self.optimizer.evaluates_again:
+
+        def value_and_grad(point):
+          repeated = again(point)
+          return repeated.loss, self.gradient_options.apply(
+              point, repeated.gradients
+          )
+
+        extra_args['value_and_grad_fn'] = value_and_grad
+    new_state, new_weights = self.optimizer.next(
+        optimizer_state,
+        weights,
+        self.gradient_options.apply(weights, evaluation.gradients),
+        **extra_args,
+    )
+    received_loss = None
+    if self.received is not None:
+      received_loss = again(self.received).loss
+    step = totals_lib.Step(
+        evaluation,
+        received_loss,
+        *totals_lib.split_report(self.optimizer, new_state),
+    )
+    return new_weights, new_state, step
+
+  def _build_evaluations(self, batch: Any):
+    """The evaluation of the batch that counts, and those that do not."""
+    repeats = self.received is not None or (
+        optimizer_lib.takes_extra_args(self.optimizer)
+        and self.optimizer.evaluates_again
+    )
+    model, loss_term = self.model, self.loss_term
+    if not repeats:
+      return lambda point: model.value_and_grad(point, batch, loss_term), None
+    # Every evaluation of a step sees the same random numbers.
+    seed = seeded_calls.draw_seed()
+
+    def build(value_and_grad):
+      return lambda point: seeded_calls.call_with_seed(
+          value_and_grad, seed, point, batch, loss_term
+      )
+
+    return build(model.value_and_grad), build(model.value_and_grad_again)
+
 
 _OrderedDict = collections.OrderedDict
 
@@ -105,7 +189,7 @@ def _specs(weights: model_adapter.Weights) -> tuple[tf.TensorSpec, ...]:
 
 def initial_kept(
     optimizer: tff.learning.optimizers.Optimizer,
-    loss_term: Optional[loss_term_lib.LossTerm],
+    loss_term: Optional[loss_terms.LossTerm],
     received: model_adapter.Weights,
 ) -> Any:
   """What a client holds that takes part for the first time.
@@ -123,7 +207,7 @@ def initial_kept(
     part = optimizer.initialize_kept(_specs(received))
     if part:
       kept[OPTIMIZER_KEY] = part
-  if isinstance(loss_term, loss_term_lib.PreviousModelLossTerm):
+  if isinstance(loss_term, loss_terms.PreviousModelLossTerm):
     kept[PREVIOUS_MODEL_KEY] = received
   return kept
 
@@ -152,14 +236,14 @@ class LocalTraining:
 
   model: model_adapter.LocalModel
   optimizer: tff.learning.optimizers.Optimizer
-  loss_term: Optional[loss_term_lib.LossTerm] = None
+  loss_term: Optional[loss_terms.LossTerm] = None
   gradient_options: gradients_lib.GradientOptions = (
       gradients_lib.GradientOptions()
   )
   loop_implementation: tff.learning.LoopImplementation = (
       tff.learning.LoopImplementation.DATASET_REDUCE
   )
-  reports: Sequence[client_reports.ClientReport] = ()
+  reports: Sequence[reports_lib.ClientReport] = ()
   trace_steps: bool = False
   max_update_norm: Optional[float] = None
 
@@ -209,11 +293,11 @@ class LocalTraining:
 
   def _build_step(
       self, received: model_adapter.Weights, start: RoundStart
-  ) -> local_step.LocalStep:
+  ) -> LocalStep:
     """The local step of this round."""
     term: Any = self.loss_term
     batch_term = None
-    if isinstance(term, loss_term_lib.PreviousModelLossTerm):
+    if isinstance(term, loss_terms.PreviousModelLossTerm):
       previous = start.kept[PREVIOUS_MODEL_KEY]
       batch_term = lambda point, batch: term(
           point, received, batch, previous_model=previous
@@ -221,9 +305,9 @@ class LocalTraining:
     elif term is not None:
       batch_term = lambda point, batch: term(point, received, batch)
     wants_received = (
-        client_reports.ClientReport.RECEIVED_MODEL_LOSS in self.reports
+        reports_lib.ClientReport.RECEIVED_MODEL_LOSS in self.reports
     )
-    return local_step.LocalStep(
+    return LocalStep(
         self.model,
         self.optimizer,
         batch_term,
@@ -259,7 +343,7 @@ class LocalTraining:
       sent, part = self.optimizer.finish_round(final.optimizer_state)
       if part:
         kept[OPTIMIZER_KEY] = part
-    if isinstance(self.loss_term, loss_term_lib.PreviousModelLossTerm):
+    if isinstance(self.loss_term, loss_terms.PreviousModelLossTerm):
       kept[PREVIOUS_MODEL_KEY] = final.weights
     reports = totals_lib.finish_reports(totals, self.reports, update)
     is_finite = vectors.all_finite(

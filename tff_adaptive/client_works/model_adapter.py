@@ -20,7 +20,7 @@ the graph of the client's work by a `ModelAdapter`, which knows the types.
 """
 
 import abc
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 import contextlib
 import threading
 from typing import Any, NamedTuple, Optional, Union
@@ -29,7 +29,89 @@ import warnings
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive.client_works import moved_variables
+_ASSIGNMENTS = (
+    'AssignVariableOp',
+    'AssignAddVariableOp',
+    'AssignSubVariableOp',
+)
+# What TensorFlow notes of an op that calls a function: which of its resources
+# this only reads.
+_READ_ONLY = '_read_only_resource_inputs'
+
+
+@contextlib.contextmanager
+def find_moved(variables: Iterable[tf.Variable]) -> Iterator[list[str]]:
+  """Finds the variables that the operations of a block write to.
+
+  Args:
+    variables: Those that it may write to.
+
+  Yields:
+    A list, which holds their names after the block. It stays empty where the
+    block runs eagerly, and no operations are added to a graph.
+  """
+  moved: list[str] = []
+  if tf.executing_eagerly():
+    yield moved
+    return
+  graph = tf.compat.v1.get_default_graph()
+  num_before = len(graph.get_operations())
+  yield moved
+  added = graph.get_operations()[num_before:]
+  # A function has handles of its own for the variables around it.
+  inner = {
+      id(outer): handle for outer, handle in getattr(graph, 'captures', ())
+  }
+  for variable in variables:
+    handle = inner.get(id(variable.handle), variable.handle)
+    if any(_writes(operation, handle) for operation in added):
+      moved.append(variable.name.partition(':')[0])
+
+
+class Watch:
+  """Warns of a model that moves variables, once."""
+
+  def __init__(self) -> None:
+    self._has_warned = False
+
+  @contextlib.contextmanager
+  def over(self, variables: Iterable[tf.Variable]) -> Iterator[None]:
+    """Warns if the operations of a block write to variables; see `find_moved`.
+
+    Args:
+      variables: Those that it may write to.
+
+    Yields:
+      Nothing.
+    """
+    with find_moved(variables) as moved:
+      yield
+    if moved and not self._has_warned:
+      self._has_warned = True
+      warnings.warn(_describe(moved), UserWarning)
+
+
+def _describe(moved: list[str]) -> str:
+  others = f' and {len(moved) - 1} more' if len(moved) > 1 else ''
+  return (
+      f'The model moves `{moved[0]}`{others} as it trains, and a process '
+      'carries trained weights only, so that it is evaluated with the values '
+      'that these began with: take `tf.keras.layers.GroupNormalization` in '
+      'place of batch normalization.'
+  )
+
+
+def _writes(operation: tf.Operation, handle: Any) -> bool:
+  """Returns whether an operation writes to a variable, if that can be told."""
+  places = [i for i, tensor in enumerate(operation.inputs) if tensor is handle]
+  if not places or operation.type in _ASSIGNMENTS:
+    return bool(places)
+  try:
+    only_read = operation.get_attr(_READ_ONLY)
+  except ValueError:
+    return False
+  return not set(places) <= set(only_read)
+
 
 Model = Union[
     tff.learning.models.FunctionalModel,
@@ -247,7 +329,7 @@ class _LocalVariableModel(LocalModel):
   def __init__(
       self,
       model: tff.learning.models.VariableModel,
-      watch: moved_variables.Watch,
+      watch: Watch,
   ):
     self._model = model
     self._watch = watch
@@ -344,7 +426,7 @@ class _VariableModelAdapter(ModelAdapter):
 
   def __init__(self, model_fn: Callable[[], tff.learning.models.VariableModel]):
     self._model_fn = model_fn
-    self._watch = moved_variables.Watch()
+    self._watch = Watch()
     # A graph of its own, so that no variable outlives the look at the model.
     with tf.Graph().as_default():
       model = self._build()

@@ -18,12 +18,124 @@ import collections
 from collections.abc import Mapping
 from typing import Any, Optional
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive.aggregators import healthy_rounds
+from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.aggregators import weighting
 from tff_adaptive.client_works import client_update as client_update_lib
-from tff_adaptive.client_works import shared_state
+from tff_adaptive.optimizers import vectors
+
+ROUND_NUM_KEY = 'round_num'
+SHARED_KEY = 'shared'
+AGGREGATOR_KEY = 'aggregator'
+
+
+class SharedState:
+  """What a `FederatedOptimizer` shares: its start, and how it is updated."""
+
+  def __init__(
+      self,
+      update: client_update_lib.ClientUpdate,
+      aggregators: Mapping[str, weighting.Aggregator],
+      num_expected_clients: Optional[int] = None,
+  ):
+    """Initializes the part of the state that the server shares.
+
+    Args:
+      update: What clients do.
+      aggregators: Aggregation factories by the names of what is shared.
+      num_expected_clients: See `build_local_training_client_work`.
+    """
+    self._update = update
+    self._num_expected_clients = num_expected_clients
+
+    @tff.tensorflow.computation
+    def initial():
+      return tf.zeros([], tf.int32), update.initial_shared()
+
+    self.initial = initial
+    self.type_signature = initial.type_signature.result
+    shared_type = self.type_signature[1]
+    weighs_examples = (
+        update.weighs_examples and not update.optimizer.averages_uniformly
+    )
+    names = [name for name, _ in tff.structure.iter_elements(shared_type)]
+    self._aggregator = None
+    if names:
+      factory: tff.aggregators.WeightedAggregationFactory = (
+          reports_lib.NamedFactory(
+              {
+                  name: weighting.to_weighted(
+                      aggregators.get(name),
+                      weighs_examples,
+                      f'The aggregator of {name!r}',
+                  )
+                  for name in names
+              }
+          )
+      )
+      if num_expected_clients is None:
+        factory = healthy_rounds.HealthyRoundsFactory(factory)
+      self._aggregator = factory.create(
+          shared_type, tff.TensorType(tf.float32.as_numpy_dtype)
+      )
+
+  def initialize_aggregator(self) -> Any:
+    """The initial state of what aggregates, within a federated computation."""
+    if self._aggregator is None:
+      return tff.federated_value((), tff.SERVER)
+    return self._aggregator.initialize()
+
+  def next(self, state: Any, reported: Any, num_healthy: Any) -> Any:
+    """The round number, what is shared, and the aggregator's state, updated.
+
+    Args:
+      state: The state of the client work, at the server.
+      reported: What clients report, at the clients.
+      num_healthy: How many of them are healthy, at the server.
+
+    Returns:
+      The triple, at the server.
+    """
+    optimizer = self._update.optimizer
+    if self._aggregator is None:
+
+      @tff.tensorflow.computation(np.int32)
+      def advance(round_num):
+        return round_num + 1
+
+      round_num = tff.federated_map(advance, state[ROUND_NUM_KEY])
+      return round_num, state[SHARED_KEY], state[AGGREGATOR_KEY]
+
+    @tff.tensorflow.computation(
+        np.int32,
+        self.type_signature[1],
+        self.type_signature[1],
+        np.int64,
+    )
+    def update(round_num, shared, mean_sent, num_clients):
+      if self._num_expected_clients is not None:
+        num_clients = tf.constant(self._num_expected_clients, tf.int64)
+      updated = optimizer.update_shared(shared, mean_sent, num_clients)
+      # Without a healthy client the mean is NaN; noise or a sum may overflow.
+      is_finite = vectors.all_finite(updated)
+      kept = tf.nest.map_structure(
+          lambda old, new: tf.where(is_finite, new, old), shared, updated
+      )
+      return round_num + 1, kept
+
+    output = self._aggregator.next(
+        state[AGGREGATOR_KEY], reported['sent'], reported['sent_weight']
+    )
+    updated = tff.federated_map(
+        update,
+        (state[ROUND_NUM_KEY], state[SHARED_KEY], output.result, num_healthy),
+    )
+    return updated[0], updated[1], output.state
+
 
 _OrderedDict = collections.OrderedDict
 
@@ -119,7 +231,7 @@ class _FederatedState(ServerState):
   def __init__(
       self,
       optimizer: tff.learning.optimizers.Optimizer,
-      shared: shared_state.SharedState,
+      shared: SharedState,
   ):
     hparams = _initial_hparams(optimizer)
     self._shared = shared
@@ -143,16 +255,16 @@ class _FederatedState(ServerState):
         _OrderedDict(
             [
                 (_HPARAMS_KEY, hparams),
-                (shared_state.ROUND_NUM_KEY, round_num),
-                (shared_state.SHARED_KEY, shared),
-                (shared_state.AGGREGATOR_KEY, aggregator),
+                (ROUND_NUM_KEY, round_num),
+                (SHARED_KEY, shared),
+                (AGGREGATOR_KEY, aggregator),
             ]
         )
     )
 
   def broadcast(self, state: Any) -> tuple[Any, ...]:
     round_and_shared = tff.federated_zip(
-        (state[shared_state.ROUND_NUM_KEY], state[shared_state.SHARED_KEY])
+        (state[ROUND_NUM_KEY], state[SHARED_KEY])
     )
     return (
         tff.federated_broadcast(state[_HPARAMS_KEY]),
@@ -192,5 +304,5 @@ def build_server_state(
   """
   if not update.is_federated:
     return _HparamsState(update.optimizer)
-  shared = shared_state.SharedState(update, aggregators, num_expected_clients)
+  shared = SharedState(update, aggregators, num_expected_clients)
   return _FederatedState(update.optimizer, shared)

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What a client's local training adds up, step by step."""
+"""What a client's local training adds up, and what a round reports of it."""
 
 import collections
 from collections.abc import Sequence
@@ -20,13 +20,13 @@ from typing import Any, NamedTuple, Optional
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive.aggregators import client_reports
+from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.optimizers import optimizer as optimizer_lib
 from tff_adaptive.optimizers import vectors
 
 _OrderedDict = collections.OrderedDict
-_ClientReport = client_reports.ClientReport
+_ClientReport = reports_lib.ClientReport
 
 Scalars = collections.OrderedDict[str, tf.Tensor]
 
@@ -95,7 +95,7 @@ def split_report(
 
 def initial_totals(
     report_names: Sequence[str],
-    reports: Sequence[client_reports.ClientReport],
+    reports: Sequence[reports_lib.ClientReport],
     trace_steps: bool,
 ) -> Totals:
   """The totals before the first step.
@@ -193,7 +193,7 @@ def add_step(totals: Totals, step: Step) -> Totals:
 
 def finish_reports(
     totals: Totals,
-    reports: Sequence[client_reports.ClientReport],
+    reports: Sequence[reports_lib.ClientReport],
     update: model_adapter.Weights,
 ) -> Scalars:
   """The reports of a client.
@@ -261,3 +261,41 @@ def to_statistics(
           ('max', keep(totals.report_max, -float('inf'))),
       ]
   )
+
+
+def measure_clients(
+    aggregated: Any, bytes_down: int, bytes_up: int
+) -> '_OrderedDict[str, tf.Tensor]':
+  """The round's metrics, from the aggregated statistics of its clients.
+
+  Args:
+    aggregated: What `tff_adaptive.aggregators.aggregate_statistics` gives.
+    bytes_down: How many bytes a client receives.
+    bytes_up: How many bytes a client sends.
+
+  Returns:
+    See `build_local_training_client_work`, under `clients`.
+  """
+  sums = aggregated['sum']
+  examples, steps = (
+      tf.cast(sums[key], tf.float32) for key in ('num_examples', 'num_steps')
+  )
+  measured = _OrderedDict(
+      [
+          ('loss', sums['loss'] / examples),
+          ('num_clients', sums['num_clients']),
+          ('num_rejected', sums['num_clients'] - sums['num_healthy']),
+          ('num_examples', sums['num_examples']),
+          ('num_steps', sums['num_steps']),
+          ('num_gradient_evaluations', sums['num_gradient_evaluations']),
+      ]
+  )
+  nothing = tf.constant(float('nan'))
+  for name in aggregated['min']:
+    measured[f'{name}_mean'] = sums[name] / steps
+    for key in ('min', 'max'):
+      value = aggregated[key][name]
+      measured[f'{name}_{key}'] = tf.where(steps > 0.0, value, nothing)
+  measured['bytes_down'] = sums['num_clients'] * bytes_down
+  measured['bytes_up'] = sums['num_clients'] * bytes_up
+  return measured

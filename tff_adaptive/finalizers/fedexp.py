@@ -19,7 +19,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tff_adaptive.aggregators import client_reports
+from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.finalizers import reports_optimizer
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
@@ -38,8 +38,8 @@ class _FedExP(reports_optimizer.ReportsOptimizer):
     self._epsilon = epsilon
 
   @property
-  def client_reports(self) -> Sequence[client_reports.ClientReport]:
-    return (client_reports.ClientReport.SQUARED_NORM,)
+  def client_reports(self) -> Sequence[reports_lib.ClientReport]:
+    return (reports_lib.ClientReport.SQUARED_NORM,)
 
   def initialize(self, specs: Any) -> State:
     return collections.OrderedDict(

@@ -20,7 +20,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive.aggregators import client_reports
+from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.finalizers import reports_optimizer
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
@@ -35,9 +35,9 @@ _VELOCITY_KEY = 'velocity'
 
 # Where the clients' losses are taken, and what they then report.
 OBJECTIVES = collections.OrderedDict(
-    local_mean=client_reports.ClientReport.MEAN_LOSS,
-    received_model=client_reports.ClientReport.RECEIVED_MODEL_LOSS,
-    last=client_reports.ClientReport.LAST_LOSS,
+    local_mean=reports_lib.ClientReport.MEAN_LOSS,
+    received_model=reports_lib.ClientReport.RECEIVED_MODEL_LOSS,
+    last=reports_lib.ClientReport.LAST_LOSS,
 )
 
 State = collections.OrderedDict[str, Any]
@@ -67,7 +67,7 @@ class _FrankWolfe(reports_optimizer.ReportsOptimizer):
     self._objective = OBJECTIVES[objective_at]
 
   @property
-  def client_reports(self) -> Sequence[client_reports.ClientReport]:
+  def client_reports(self) -> Sequence[reports_lib.ClientReport]:
     return (self._objective,)
 
   def initialize(self, specs: Any) -> State:

@@ -20,9 +20,9 @@ from typing import Any, Union
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive.aggregators import client_reports
+from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.finalizers import reports_optimizer
-from tff_adaptive.optimizers import fedavg
+from tff_adaptive.optimizers import sgd
 from tff_adaptive.optimizers import vectors
 
 MAX = 'max'
@@ -37,8 +37,8 @@ class _LargestStep(reports_optimizer.ReportsOptimizer):
   """The step is the largest of the clients' last ones."""
 
   @property
-  def client_reports(self) -> Sequence[client_reports.ClientReport]:
-    return (client_reports.ClientReport.LAST_STEP_SIZE,)
+  def client_reports(self) -> Sequence[reports_lib.ClientReport]:
+    return (reports_lib.ClientReport.LAST_STEP_SIZE,)
 
   def initialize(self, specs: Any) -> State:
     return collections.OrderedDict(
@@ -132,9 +132,9 @@ def build_line_search_step(
   if scale == MAX:
     return _LargestStep()
   if scale == UNIT:
-    return fedavg.build_fedavg(1.0)
+    return sgd.build_fedavg(1.0)
   if isinstance(scale, str):
     raise ValueError(
         f"`scale` must be '{MAX}', '{UNIT}' or a number, found {scale!r}."
     )
-  return fedavg.build_fedavg(scale)
+  return sgd.build_fedavg(scale)

@@ -21,7 +21,7 @@ from typing import Any, Optional, TypeVar
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive.aggregators import client_reports
+from tff_adaptive.aggregators import reports as reports_lib
 
 State = TypeVar('State')
 Weights = TypeVar('Weights')
@@ -40,7 +40,7 @@ class ReportsOptimizer(
 
   @property
   @abc.abstractmethod
-  def client_reports(self) -> Sequence[client_reports.ClientReport]:
+  def client_reports(self) -> Sequence[reports_lib.ClientReport]:
     """What it wants to know, at least one report."""
 
   def next(

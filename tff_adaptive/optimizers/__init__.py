@@ -20,22 +20,22 @@ that depend on the round are in `schedules`.
 
 from tff_adaptive.optimizers.adaalter import build_adaalter
 from tff_adaptive.optimizers.adagrad import build_adagrad
+from tff_adaptive.optimizers.adagrad import build_fedadagrad
 from tff_adaptive.optimizers.adam import build_adam
+from tff_adaptive.optimizers.adam import build_fedadam
 from tff_adaptive.optimizers.armijo import build_armijo
 from tff_adaptive.optimizers.delta_sgd import build_delta_sgd
 from tff_adaptive.optimizers.fafed import build_fafed
-from tff_adaptive.optimizers.fedadagrad import build_fedadagrad
-from tff_adaptive.optimizers.fedadam import build_fedadam
 from tff_adaptive.optimizers.fedams import build_fedams
-from tff_adaptive.optimizers.fedavg import build_fedavg
-from tff_adaptive.optimizers.fedavgm import build_fedavgm
 from tff_adaptive.optimizers.fedcada import build_fedcada_adam
 from tff_adaptive.optimizers.federated_optimizer import FederatedOptimizer
-from tff_adaptive.optimizers.fedyogi import build_fedyogi
 from tff_adaptive.optimizers.optimizer import ExtraArgsOptimizer
 from tff_adaptive.optimizers.scaffold import build_scaffold_sgd
+from tff_adaptive.optimizers.sgd import build_fedavg
+from tff_adaptive.optimizers.sgd import build_fedavgm
 from tff_adaptive.optimizers.sgd import build_sgd
 from tff_adaptive.optimizers.sps import build_sps
 from tff_adaptive.optimizers.sps import build_sps_max
 from tff_adaptive.optimizers.sps import build_sps_smooth
+from tff_adaptive.optimizers.yogi import build_fedyogi
 from tff_adaptive.optimizers.yogi import build_yogi

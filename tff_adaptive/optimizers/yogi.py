@@ -11,7 +11,9 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Yogi, for clients."""
+"""Yogi: the clients' rule, and the server's, FedYogi."""
+
+from typing import Optional
 
 import tensorflow_federated as tff
 
@@ -79,5 +81,88 @@ def build_yogi(
           epsilon=epsilon,
           initial_second_moment=initial_second_moment,
           bias_correction=False,
+      )
+  )
+
+
+def build_fedyogi(
+    learning_rate: float = 0.1,
+    beta_1: float = 0.9,
+    beta_2: float = 0.99,
+    epsilon: float = 1e-3,
+    *,
+    initial_second_moment: Optional[float] = None,
+    second_moment_of: str = adaptive.UPDATE,
+    bias_correction: bool = False,
+) -> tff.learning.optimizers.Optimizer:
+  """Builds the server rule of FedYogi.
+
+  With D_t the weighted mean of the clients' changes, coordinate by coordinate:
+
+  ```
+  m_t     = beta_1 m_{t-1} + (1 - beta_1) D_t                      (m_{-1} = 0)
+  v_t     = v_{t-1} - (1 - beta_2) D_t^2 sign(v_{t-1} - D_t^2)
+                                                         (v_{-1} = epsilon^2)
+  x_{t+1} = x_t + learning_rate * m_t / (sqrt(v_t) + epsilon)
+  ```
+
+  sign(0) is 0. This is not `tff.learning.optimizers.build_yogi`, which corrects
+  the bias and starts v elsewhere.
+
+  Args:
+    learning_rate: The server's step size, per round, not negative. It depends
+      on the task: Reddi et al. tune it over nine values from 1e-3 to 10.
+      Default 0.1.
+    beta_1: The share of m that is kept, in [0, 1). Default 0.9, section 5.
+    beta_2: Slows v's changes, in [0, 1). Default 0.99, section 5.
+    epsilon: tau of the paper, its degree of adaptivity: added to the root, not
+      negative. Default 1e-3, section 5.
+    initial_second_moment: v_{-1}, not negative. Default `None`: the square of
+      `epsilon`, the smallest value that the paper's Algorithm 2 allows.
+    second_moment_of: `'update'`, the default and what all code does, takes the
+      square of D_t into v; `'momentum'` the square of m_t, as the first
+      versions of the paper's Algorithm 2 read.
+    bias_correction: Whether m_t is divided by 1 - beta_1^(t+1) and v_t by
+      1 - beta_2^(t+1), as Kingma and Ba do; used with `initial_second_moment`
+      0. Default False, as the paper.
+
+  Returns:
+    A `tff.learning.optimizers.Optimizer` with the hyperparameters
+    `learning_rate`, `beta_1` if it is above 0, `beta_2` and `epsilon`. TFF
+    hands it `-D_t`, so the state's `accumulator` is `-m_t`; `preconditioner` is
+    v_t.
+
+  Raises:
+    TypeError: If an argument is no number.
+    ValueError: If an argument is out of its range.
+
+  Example:
+
+    >>> optimizer = build_fedyogi(learning_rate=1.0, beta_1=0.0)
+    >>> state = optimizer.initialize(tf.TensorSpec([], tf.float32))
+    >>> _, x = optimizer.next(state, tf.constant(0.0), tf.constant(-1.0))
+    >>> round(float(x), 2)
+    9.9
+
+  References:
+    Reddi et al., Adaptive Federated Optimization, ICLR 2021,
+    https://arxiv.org/abs/2003.00295, Algorithm 2. Deviation: clients are
+    weighted by the algorithm that this is used in, by default by examples.
+  """
+  return adaptive.build_adaptive(
+      adaptive.Rule(
+          name='FedYogi',
+          accumulate=adaptive.accumulate_signed,
+          learning_rate=learning_rate,
+          beta_1=beta_1,
+          beta_2=beta_2,
+          epsilon=epsilon,
+          initial_second_moment=(
+              epsilon**2
+              if initial_second_moment is None
+              else initial_second_moment
+          ),
+          bias_correction=bias_correction,
+          second_moment_of=second_moment_of,
       )
   )

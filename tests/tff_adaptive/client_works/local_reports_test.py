@@ -25,10 +25,10 @@ from tests.tff_adaptive import testing
 from tests.tff_adaptive.client_works import training_testing
 from tff_adaptive import client_works
 from tff_adaptive import optimizers
-from tff_adaptive.aggregators import client_reports
+from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.client_works import local_training
 
-_Report = client_reports.ClientReport
+_Report = reports_lib.ClientReport
 _Start = local_training.RoundStart
 
 

@@ -11,12 +11,13 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Tests of stochastic gradient descent."""
+"""Tests of sgd."""
 
 from absl.testing import parameterized
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import optimizers
 from tff_adaptive.optimizers import sgd
 
 
@@ -91,6 +92,50 @@ class SgdTest(tf.test.TestCase, parameterized.TestCase):
   def test_momentum_out_of_range_raises(self, momentum):
     with self.assertRaisesRegex(ValueError, f'momentum.*{momentum}'):
       sgd.build_sgd(0.1, momentum)
+
+
+class FedAvgTest(tf.test.TestCase):
+
+  def test_moves_by_the_rate_times_the_mean_change(self):
+    optimizer = sgd.build_fedavg(0.5)
+    state = optimizer.initialize(tf.TensorSpec([2], tf.float32))
+    change = tf.constant([0.25, -1.0])
+    _, weights = optimizer.next(state, tf.constant([1.0, 2.0]), -change)
+    self.assertAllClose(weights, [1.125, 1.5])
+
+  def test_default_takes_the_mean_of_the_clients(self):
+    optimizer = sgd.build_fedavg()
+    state = optimizer.initialize(tf.TensorSpec([], tf.float32))
+    _, weights = optimizer.next(state, tf.constant(3.0), tf.constant(2.0))
+    self.assertAllEqual(weights, 1.0)
+
+
+class FedAvgMTest(tf.test.TestCase):
+
+  def test_literal_numbers(self):
+    # u = 1; then .9 + 1 = 1.9; then 1.71 - 1 = .71; x moves by .5 u.
+    optimizer = optimizers.build_fedavgm(0.5)
+    weights = tf.constant(0.0)
+    state = optimizer.initialize(tf.TensorSpec([], tf.float32))
+    points = []
+    for change in (1.0, 1.0, -1.0):
+      state, weights = optimizer.next(state, weights, tf.constant(-change))
+      points.append(float(weights))
+    self.assertAllClose(points, [0.5, 1.45, 1.805])
+    self.assertAllClose(-state['accumulator'], 0.71)
+
+  def test_equals_tff(self):
+    results = []
+    for optimizer in (
+        optimizers.build_fedavgm(0.3, 0.8),
+        tff.learning.optimizers.build_sgdm(0.3, 0.8),
+    ):
+      weights = tf.constant([1.0, 2.0])
+      state = optimizer.initialize(tf.TensorSpec([2], tf.float32))
+      for _ in range(3):
+        state, weights = optimizer.next(state, weights, 0.5 * weights)
+      results.append(weights)
+    self.assertAllEqual(*results)
 
 
 if __name__ == '__main__':

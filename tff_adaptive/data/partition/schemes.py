@@ -11,18 +11,281 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Partitions by name, with the options that a task's flags have."""
+"""Splits over clients: i.i.d., by shards, by sizes; and all splits by name."""
 
+import collections
 import re
 from typing import Optional, Union
 
 import numpy as np
 
+from tff_adaptive.data import random_streams
 from tff_adaptive.data.partition import _common
 from tff_adaptive.data.partition import dirichlet
 from tff_adaptive.data.partition import pachinko
-from tff_adaptive.data.partition import simple
-from tff_adaptive.data.partition import sizes
+
+
+def iid(
+    num_examples: int,
+    num_clients: int,
+    seed: int,
+    *,
+    examples_per_client: Optional[_common.Sizes] = None,
+) -> _common.ClientIndices:
+  """Splits a data set uniformly at random, without replacement.
+
+  Args:
+    num_examples: Rows of the data set, a positive integer.
+    num_clients: Number of clients, a positive integer.
+    seed: The seed of the partition, a non-negative integer.
+    examples_per_client: How many rows a client gets: one number for all, or one
+      for each. Together at most `num_examples`; rows left over are in no
+      client. None (the default) for all rows, as evenly as possible.
+
+  Returns:
+    For every client id its rows, int64 of shape [examples of the client].
+
+  Raises:
+    TypeError: If a number is not an integer.
+    ValueError: If a number is out of range.
+
+  Example:
+
+    >>> parts = iid(10, 3, seed=1)
+    >>> [len(rows) for rows in parts.values()]
+    [4, 3, 3]
+  """
+  _common.check_positive('num_examples', num_examples)
+  sizes = _common.client_sizes(num_examples, num_clients, examples_per_client)
+  _common.check_enough(sizes, num_examples)
+  generator = random_streams.stream(seed, random_streams.PARTITION, 'iid')
+  order = generator.permutation(num_examples).astype(np.int64, copy=False)
+  ends = np.cumsum(sizes)
+  return _common.name_clients(
+      [order[end - size : end] for size, end in zip(sizes, ends)]
+  )
+
+
+def shards(
+    labels: np.ndarray, num_clients: int, shards_per_client: int, seed: int
+) -> _common.ClientIndices:
+  """Sorts rows by class, cuts them into shards and deals these to the clients.
+
+  With two shards a client, most clients have two classes. This is a true
+  partition of all rows; where they do not divide evenly, the first shards are
+  larger by one.
+
+  Args:
+    labels: The class of every row, integers of shape [num_rows].
+    num_clients: Number of clients, a positive integer.
+    shards_per_client: How many shards a client gets, a positive integer.
+    seed: The seed of the partition, a non-negative integer.
+
+  Returns:
+    For every client id its rows in random order, int64 of shape [n_i].
+
+  Raises:
+    TypeError: If `labels` or a number is not an integer.
+    ValueError: If `labels` is empty or not a vector, a number is not positive,
+      or there are more shards than rows.
+
+  Example:
+
+    >>> parts = shards([0, 1, 0, 1], 2, 1, seed=1)
+    >>> [sorted(rows.tolist()) for rows in parts.values()]
+    [[1, 3], [0, 2]]
+
+  References:
+    McMahan et al., Communication-Efficient Learning of Deep Networks from
+    Decentralized Data, AISTATS 2017, https://arxiv.org/abs/1602.05629, Section
+    3: MNIST sorted by digit, 200 shards of 300, two for each of 100 clients.
+  """
+  labels = _common.check_labels(labels)
+  _common.check_positive('num_clients', num_clients)
+  _common.check_positive('shards_per_client', shards_per_client)
+  num_shards = num_clients * shards_per_client
+  if num_shards > len(labels):
+    raise ValueError(
+        f'`num_clients` * `shards_per_client` must be at most {len(labels)}, '
+        f'the number of rows, found {num_shards}.'
+    )
+  parts = np.array_split(np.argsort(labels, kind='stable'), num_shards)
+  generator = random_streams.stream(seed, random_streams.PARTITION, 'shards')
+  order = generator.permutation(num_shards).reshape(num_clients, -1)
+  clients = [np.concatenate([parts[i] for i in chosen]) for chosen in order]
+  return _common.name_clients(
+      [
+          generator.permutation(rows).astype(np.int64, copy=False)
+          for rows in clients
+      ]
+  )
+
+
+def by_natural_id(ids: np.ndarray) -> _common.ClientIndices:
+  """Groups rows by the client that they came from.
+
+  Args:
+    ids: For every row who it belongs to (writer, user, device), integers or
+      strings of shape [num_rows].
+
+  Returns:
+    For every id, as a string, its rows in their order, int64 of shape [n_i].
+    Clients are sorted by id, integers as numbers.
+
+  Raises:
+    TypeError: If `ids` are neither integers nor strings.
+    ValueError: If `ids` is empty or not a vector.
+
+  Example:
+
+    >>> parts = by_natural_id(['bob', 'ann', 'bob'])
+    >>> {name: rows.tolist() for name, rows in parts.items()}
+    {'ann': [1], 'bob': [0, 2]}
+  """
+  ids = np.asarray(ids)
+  if ids.ndim != 1 or not ids.size:
+    raise ValueError(f'`ids` must be a vector, found shape {ids.shape}.')
+  if ids.dtype.kind == 'O' and all(isinstance(name, str) for name in ids):
+    ids = ids.astype(str)
+  if ids.dtype.kind not in 'iuU':
+    raise TypeError(f'`ids` must be integers or strings, found {ids.dtype}.')
+  names, owners = np.unique(ids, return_inverse=True)
+  order = np.argsort(owners, kind='stable').astype(np.int64, copy=False)
+  ends = np.cumsum(np.bincount(owners))[:-1]
+  return collections.OrderedDict(
+      (str(name), rows) for name, rows in zip(names, np.split(order, ends))
+  )
+
+
+def equal_sizes(num_clients: int, total: int) -> np.ndarray:
+  """Divides a number of examples as evenly as possible.
+
+  Args:
+    num_clients: Number of clients, a positive integer.
+    total: The examples of all clients together, at least one for each.
+
+  Returns:
+    The clients' sizes, int64 of shape [num_clients]; the first ones are larger
+    by one where there is a rest.
+
+  Raises:
+    TypeError: If a number is not an integer.
+    ValueError: If there are less examples than clients, or no client.
+
+  Example:
+
+    >>> equal_sizes(3, 10).tolist()
+    [4, 3, 3]
+  """
+  _check_total(num_clients, total, 1)
+  return np.array(_common.client_sizes(total, num_clients, None), np.int64)
+
+
+def uniform_sizes(
+    num_clients: int, low: int, high: int, seed: int
+) -> np.ndarray:
+  """Draws every size uniformly from a range of integers.
+
+  Args:
+    num_clients: Number of clients, a positive integer.
+    low: The smallest size, a positive integer.
+    high: The largest size, at least `low`; it is drawn too.
+    seed: The seed of the partition, a non-negative integer.
+
+  Returns:
+    The clients' sizes, int64 of shape [num_clients]. A client's size does not
+    depend on `num_clients`.
+
+  Raises:
+    TypeError: If a number is not an integer.
+    ValueError: If a number is not positive, or `high` is less than `low`.
+
+  Example:
+
+    >>> sizes = uniform_sizes(100, 100, 500, seed=1)
+    >>> bool(sizes.min() >= 100), bool(sizes.max() <= 500)
+    (True, True)
+
+  References:
+    Kim et al., Adaptive Federated Learning with Auto-Tuned Clients, ICLR 2024,
+    https://arxiv.org/abs/2306.11201, Appendix B.3: n_i from 100 to 500, and an
+    example-weighted mean.
+  """
+  _common.check_positive('num_clients', num_clients)
+  _common.check_positive('low', low)
+  _common.check_integer('high', high)
+  if high < low:
+    raise ValueError(f'`high` must be at least `low` = {low}, found {high}.')
+  return _stream(seed, 'uniform').integers(
+      low, high, num_clients, np.int64, endpoint=True
+  )
+
+
+def skewed_sizes(
+    num_clients: int,
+    total: int,
+    seed: int,
+    *,
+    sigma: float = 1.0,
+    min_size: int = 1,
+) -> np.ndarray:
+  """Divides a number of examples in log-normal shares: few clients have many.
+
+  ```
+  n_i = min_size + (total - min_size * num_clients) * w_i / sum(w)
+  w_i = exp(sigma * z_i),  z_i ~ Normal(0, 1)
+  ```
+
+  rounded down, where those with the largest fractions get what rounding leaves,
+  so that the sizes add up to `total`.
+
+  Args:
+    num_clients: Number of clients, a positive integer.
+    total: The examples of all clients together, at least `min_size` for each.
+    seed: The seed of the partition, a non-negative integer.
+    sigma: How unequal the sizes are, from 0, where all are equal. Defaults to
+      1, where the largest tenth of many clients has 39% of the examples.
+    min_size: The smallest size, a positive integer. Defaults to 1.
+
+  Returns:
+    The clients' sizes, int64 of shape [num_clients].
+
+  Raises:
+    TypeError: If a number is not an integer.
+    ValueError: If a number is out of range.
+
+  Example:
+
+    >>> int(skewed_sizes(100, 60_000, seed=1).sum())
+    60000
+  """
+  _common.check_positive('min_size', min_size)
+  _check_total(num_clients, total, min_size)
+  if not (sigma >= 0 and np.isfinite(sigma)):
+    raise ValueError(f'`sigma` must be finite and not negative, found {sigma}.')
+  exponents = sigma * _stream(seed, 'skewed').standard_normal(num_clients)
+  weights = np.exp(exponents - exponents.max())
+  shares = (total - min_size * num_clients) * (weights / weights.sum())
+  sizes = np.floor(shares).astype(np.int64) + min_size
+  fractions = shares - np.floor(shares)
+  order = np.argsort(-fractions, kind='stable')
+  sizes[order[: total - int(sizes.sum())]] += 1
+  return sizes
+
+
+def _stream(seed: int, name: str) -> np.random.Generator:
+  return random_streams.stream(seed, random_streams.PARTITION, 'sizes', name)
+
+
+def _check_total(num_clients: int, total: int, min_size: int) -> None:
+  _common.check_positive('num_clients', num_clients)
+  _common.check_positive('total', total)
+  if total < min_size * num_clients:
+    raise ValueError(
+        f'`total` must be at least {min_size * num_clients} for {num_clients} '
+        f'clients, found {total}.'
+    )
+
 
 _WITH_REPLACEMENT = 'dirichlet_with_replacement'
 _WITHOUT_REPLACEMENT = 'dirichlet_without_replacement'
@@ -108,14 +371,14 @@ def by_scheme(
           f'which divides all rows, found {examples_per_client!r}.'
       )
     if scheme == _SHARDS:
-      return simple.shards(labels, num_clients, shards_per_client, seed)
+      return shards(labels, num_clients, shards_per_client, seed)
     return dirichlet.dirichlet_per_class(
         labels, num_clients, alpha, seed, min_size=min_size, cap=cap
     )
   if isinstance(examples_per_client, str):
     examples_per_client = _parse_sizes(examples_per_client, num_clients, seed)
   if scheme == _IID:
-    return simple.iid(
+    return iid(
         len(labels),
         num_clients,
         seed,
@@ -152,4 +415,4 @@ def _parse_sizes(text: str, num_clients: int, seed: int) -> _common.Sizes:
   low, high = match.groups()
   if high is None:
     return int(low)
-  return sizes.uniform_sizes(num_clients, int(low), int(high), seed)
+  return uniform_sizes(num_clients, int(low), int(high), seed)

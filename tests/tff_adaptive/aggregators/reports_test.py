@@ -1,0 +1,257 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of reports."""
+
+import collections
+
+from absl.testing import parameterized
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive import aggregators
+from tff_adaptive.aggregators import reports as reports_lib
+
+_Dict = collections.OrderedDict
+# Names that are not in order.
+_VALUE = tff.to_type(
+    _Dict(vector=(np.float32, [2]), largest=np.float32, clipped=np.float32)
+)
+_WEIGHT = tff.TensorType(np.float32)
+
+
+def _value(scale):
+  scale = np.float32(scale)
+  return _Dict(
+      vector=scale * np.array([1, 2], np.float32), largest=scale, clipped=scale
+  )
+
+
+def _factory():
+  return reports_lib.NamedFactory(
+      _Dict(
+          vector=tff.aggregators.MeanFactory(),
+          largest=reports_lib.MaximumFactory(),
+          clipped=tff.learning.robust_aggregator(zeroing=False),
+      )
+  )
+
+
+@pytest.mark.usefixtures('native_runtime')
+class NamedTest(tf.test.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self._process = _factory().create(_VALUE, _WEIGHT)
+
+  def test_aggregates_each_part_by_its_factory(self):
+    output = self._process.next(
+        self._process.initialize(), [_value(1.0), _value(0.5)], [1.0, 3.0]
+    )
+    self.assertEqual(list(output.result), ['vector', 'largest', 'clipped'])
+    self.assertAllClose(output.result['vector'], [0.625, 1.25])
+    self.assertEqual(output.result['largest'], 1.0)
+    self.assertAllClose(output.result['clipped'], 0.625)
+
+  def test_each_part_has_a_state_and_measurements(self):
+    state = self._process.initialize()
+    self.assertEqual(list(state), ['vector', 'largest', 'clipped'])
+    output = self._process.next(state, [_value(9.0)], [1.0])
+    self.assertEqual(list(output.measurements), list(state))
+    # The clipping norm, 1 at first, goes up; nothing else has a state.
+    self.assertAllClose(output.result['clipped'], 1.0)
+    self.assertEqual(output.result['largest'], 9.0)
+    second = self._process.next(output.state, [_value(9.0)], [1.0])
+    self.assertGreater(second.result['clipped'], 1.0)
+    self.assertEqual(second.result['largest'], 9.0)
+
+  def test_value_without_a_named_part_raises(self):
+    with self.assertRaisesRegex(AttributeError, 'largest'):
+      _factory().create(tff.to_type(_Dict(vector=np.float32)), _WEIGHT)
+
+
+def _create(dtype=np.float32):
+  return reports_lib.MaximumFactory().create(
+      tff.TensorType(dtype), tff.TensorType(np.float32)
+  )
+
+
+@pytest.mark.usefixtures('native_runtime')
+class MaximumTest(tf.test.TestCase, parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self._process = _create()
+
+  def _next(self, values, weights):
+    return self._process.next(self._process.initialize(), values, weights)
+
+  @parameterized.named_parameters(
+      ('one_client', [0.5], [3.0], 0.5),
+      ('not_the_first', [0.5, 0.7, 0.2], [1.0, 1.0, 1.0], 0.7),
+      ('not_the_heaviest', [0.5, 0.7], [9.0, 1.0], 0.7),
+      ('negative', [-0.5, -0.7], [1.0, 1.0], -0.5),
+      ('no_weight_does_not_count', [-0.5, 0.7, 0.0], [1.0, 0.0, 0.0], -0.5),
+  )
+  def test_takes_the_largest(self, values, weights, expected):
+    output = self._next(values, weights)
+    self.assertAllClose(output.result, expected)
+    self.assertEqual(output.state, ())
+
+  def test_not_a_number_without_weight_does_not_count(self):
+    output = self._next([np.nan, 0.5, np.inf], [0.0, 1.0, 0.0])
+    self.assertEqual(output.result, 0.5)
+
+  @parameterized.parameters(([], []), ([0.5], [0.0]))
+  def test_without_a_healthy_client_is_the_smallest_number(self, values, zeros):
+    self.assertEqual(self._next(values, zeros).result, np.finfo(np.float32).min)
+
+  def test_keeps_the_dtype(self):
+    process = _create(np.int32)
+    result = process.next(process.initialize(), [3, 7], [1.0, 1.0]).result
+    self.assertEqual((result, result.dtype), (7, np.int32))
+
+
+_OrderedDict = collections.OrderedDict
+
+
+def _type(names=('sum', 'min', 'max')):
+  return tff.FederatedType(
+      tff.to_type(
+          _OrderedDict(
+              (name, _OrderedDict(f=np.float32, n=np.int64)) for name in names
+          )
+      ),
+      tff.CLIENTS,
+  )
+
+
+def _client(f, n):
+  return _OrderedDict(
+      (name, _OrderedDict(f=np.float32(f), n=np.int64(n)))
+      for name in ('sum', 'min', 'max')
+  )
+
+
+@pytest.mark.usefixtures('native_runtime')
+class StatisticsTest(tf.test.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self._aggregate = tff.federated_computation(
+        aggregators.aggregate_statistics, _type()
+    )
+
+  def test_reduces_by_key(self):
+    result = self._aggregate([_client(1, 5), _client(-2, 7), _client(4, 6)])
+    self.assertEqual(result['sum'], _OrderedDict(f=3.0, n=18))
+    self.assertEqual(result['min'], _OrderedDict(f=-2.0, n=5))
+    self.assertEqual(result['max'], _OrderedDict(f=4.0, n=7))
+
+  def test_without_clients_is_neutral(self):
+    result = self._aggregate([])
+    self.assertEqual(result['sum'], _OrderedDict(f=0.0, n=0))
+    self.assertEqual(result['min']['f'], np.inf)
+    self.assertEqual(result['max']['n'], np.iinfo(np.int64).min)
+
+  def test_other_keys_raise(self):
+    with self.assertRaisesRegex(ValueError, "found \\['sum', 'mean'\\]"):
+      tff.federated_computation(
+          aggregators.aggregate_statistics, _type(('sum', 'mean'))
+      )
+
+
+_ClientReport = reports_lib.ClientReport
+
+
+def _build(reports, aggregators=None, weighs_examples=True):
+  return reports_lib.build_reports_factory(
+      reports, aggregators or {}, weighs_examples
+  )
+
+
+@pytest.mark.usefixtures('native_runtime')
+class ClientReportsTest(tf.test.TestCase, parameterized.TestCase):
+
+  def _aggregate(self, factory, reports, *clients):
+    """The result of clients, each a pair of values and a weight."""
+    process = factory.create(
+        tff.to_type(_Dict((r.value, np.float32) for r in reports)),
+        tff.TensorType(np.float32),
+    )
+    values = [
+        _Dict(zip((r.value for r in reports), map(np.float32, client)))
+        for client, _ in clients
+    ]
+    weights = [np.float32(weight) for _, weight in clients]
+    return process.next(process.initialize(), values, weights).result
+
+  def test_all_but_the_step_size_are_weighted_means(self):
+    reports = list(_ClientReport)
+    result = self._aggregate(
+        _build(reports), reports, ([1.0] * 5, 3.0), ([2.0] * 5, 1.0)
+    )
+    self.assertEqual(
+        result,
+        _Dict(
+            squared_norm=1.25,
+            mean_loss=1.25,
+            received_model_loss=1.25,
+            last_loss=1.25,
+            last_step_size=2.0,
+        ),
+    )
+
+  def test_client_without_weight_counts_nowhere(self):
+    # It sends zeros, and the others have less.
+    reports = [_ClientReport.LAST_LOSS, _ClientReport.LAST_STEP_SIZE]
+    result = self._aggregate(
+        _build(reports), reports, ([-3.0, -0.5], 2.0), ([0.0, 0.0], 0.0)
+    )
+    self.assertEqual(result, _Dict(last_loss=-3.0, last_step_size=-0.5))
+
+  def test_takes_an_aggregator_by_name(self):
+    reports = [_ClientReport.SQUARED_NORM, _ClientReport.MEAN_LOSS]
+    factory = _build(
+        reports, {'mean_loss': tff.aggregators.SumFactory()}, False
+    )
+    result = self._aggregate(
+        factory, reports, ([1.0, 1.0], 1.0), ([2.0, 2.0], 1.0)
+    )
+    self.assertEqual(result, _Dict(squared_norm=1.5, mean_loss=3.0))
+
+  def test_unweighted_aggregator_under_weights_by_examples_raises(self):
+    with self.assertRaisesRegex(
+        ValueError, "aggregator of 'mean_loss' is unweighted"
+    ):
+      _build(
+          [_ClientReport.MEAN_LOSS],
+          {'mean_loss': tff.aggregators.SumFactory()},
+      )
+
+  @parameterized.named_parameters(
+      ('mean', lambda: tff.aggregators.MeanFactory()),
+      ('secure', lambda: tff.learning.secure_aggregator()),
+      ('private', lambda: tff.learning.dp_aggregator(1e-3, 10.0)),
+  )
+  def test_any_aggregator_of_a_maximum_raises(self, build):
+    with self.assertRaisesRegex(
+        ValueError, "'last_step_size' the largest counts, which is no sum"
+    ):
+      _build([_ClientReport.LAST_STEP_SIZE], {'last_step_size': build()}, False)
+
+
+if __name__ == '__main__':
+  tf.test.main()

@@ -1,0 +1,292 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""How what clients report besides the change of the model is aggregated."""
+
+import collections
+from collections.abc import Mapping, Sequence
+import enum
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive.aggregators import weighting
+
+_OrderedDict = collections.OrderedDict
+
+
+class NamedFactory(tff.aggregators.WeightedAggregationFactory):
+  """Aggregates each part of an ordered dictionary by a factory of its own.
+
+  State and measurements are ordered dictionaries with the same names.
+  """
+
+  def __init__(
+      self,
+      factories: Mapping[str, tff.aggregators.WeightedAggregationFactory],
+  ):
+    """Initializes the factory.
+
+    Args:
+      factories: A factory for each name of the values, in their order.
+    """
+    self._factories = _OrderedDict(factories)
+
+  def create(
+      self, value_type: Any, weight_type: Any
+  ) -> tff.templates.AggregationProcess:
+    """Creates the process, see `tff.aggregators.WeightedAggregationFactory`.
+
+    Args:
+      value_type: The type of the ordered dictionaries.
+      weight_type: The type of a client's weight.
+
+    Returns:
+      A `tff.templates.AggregationProcess`.
+    """
+    processes = _OrderedDict(
+        (name, factory.create(value_type[name], weight_type))
+        for name, factory in self._factories.items()
+    )
+
+    def zip_parts(parts):
+      return tff.federated_zip(_OrderedDict(parts))
+
+    @tff.federated_computation
+    def initialize():
+      return zip_parts((n, p.initialize()) for n, p in processes.items())
+
+    @tff.federated_computation(
+        initialize.type_signature.result,
+        tff.FederatedType(value_type, tff.CLIENTS),
+        tff.FederatedType(weight_type, tff.CLIENTS),
+    )
+    def next_fn(state, value, weight):
+      outputs = _OrderedDict(
+          (name, process.next(state[name], value[name], weight))
+          for name, process in processes.items()
+      )
+      return tff.templates.MeasuredProcessOutput(
+          *(
+              zip_parts((n, getattr(o, part)) for n, o in outputs.items())
+              for part in ('state', 'result', 'measurements')
+          )
+      )
+
+    return tff.templates.AggregationProcess(initialize, next_fn)
+
+
+class MaximumFactory(tff.aggregators.WeightedAggregationFactory):
+  """The largest value of the clients with a weight above zero.
+
+  A maximum is no sum: nothing protects it, and secure summation or noise cannot
+  be put on it. Without such a client it is the smallest number of its dtype.
+  """
+
+  def create(
+      self, value_type: Any, weight_type: Any
+  ) -> tff.templates.AggregationProcess:
+    """Creates the process, see `tff.aggregators.WeightedAggregationFactory`.
+
+    Args:
+      value_type: The type of a client's value, a scalar.
+      weight_type: The type of a client's weight.
+
+    Returns:
+      A `tff.templates.AggregationProcess` without a state.
+    """
+    dtype = value_type.dtype
+
+    @tff.federated_computation
+    def initialize():
+      return tff.federated_value((), tff.SERVER)
+
+    @tff.tensorflow.computation
+    def smallest():
+      return tf.constant(tf.as_dtype(dtype).min, dtype)
+
+    @tff.tensorflow.computation(value_type, weight_type)
+    def select(value, weight):
+      return tf.where(weight > 0, value, tf.as_dtype(dtype).min)
+
+    @tff.tensorflow.computation(value_type, value_type)
+    def larger(left, right):
+      return tf.maximum(left, right)
+
+    @tff.tensorflow.computation(value_type)
+    def identity(value):
+      return value
+
+    @tff.federated_computation(
+        initialize.type_signature.result,
+        tff.FederatedType(value_type, tff.CLIENTS),
+        tff.FederatedType(weight_type, tff.CLIENTS),
+    )
+    def next_fn(state, value, weight):
+      selected = tff.federated_map(select, (value, weight))
+      largest = tff.federated_aggregate(
+          selected, smallest(), larger, larger, identity
+      )
+      return tff.templates.MeasuredProcessOutput(
+          state, largest, tff.federated_value((), tff.SERVER)
+      )
+
+    return tff.templates.AggregationProcess(initialize, next_fn)
+
+
+_REDUCERS = collections.OrderedDict(sum=tf.add, min=tf.minimum, max=tf.maximum)
+
+
+def _neutral(reduction: str, dtype: Any) -> tf.Tensor:
+  """What changes nothing when it is reduced with another value."""
+  dtype = tf.as_dtype(dtype)
+  value = {
+      'sum': 0,
+      'min': float('inf') if dtype.is_floating else dtype.max,
+      'max': -float('inf') if dtype.is_floating else dtype.min,
+  }[reduction]
+  return tf.constant(value, dtype)
+
+
+def aggregate_statistics(client_statistics: Any) -> Any:
+  """Reduces scalars at clients to scalars at the server.
+
+  Called within a `federated_computation`.
+
+  Args:
+    client_statistics: A value placed at clients: an ordered dictionary from
+      'sum', 'min' and 'max', in this order, to ordered dictionaries from names
+      to scalars, which are reduced by what their key says.
+
+  Returns:
+    The same structure, placed at the server. Without a client, sums are 0,
+    minima are the largest and maxima the smallest value of their dtype.
+
+  Raises:
+    ValueError: If the outer keys are not those three.
+  """
+  value_type = client_statistics.type_signature.member
+  names = [name for name, _ in tff.structure.iter_elements(value_type)]
+  if names != list(_REDUCERS):
+    raise ValueError(
+        f'Statistics must have the keys {list(_REDUCERS)}, found {names}.'
+    )
+
+  @tff.tensorflow.computation
+  def zero():
+    return collections.OrderedDict(
+        (
+            reduction,
+            collections.OrderedDict(
+                (name, _neutral(reduction, scalar.dtype))
+                for name, scalar in tff.structure.iter_elements(
+                    value_type[reduction]
+                )
+            ),
+        )
+        for reduction in _REDUCERS
+    )
+
+  @tff.tensorflow.computation(value_type, value_type)
+  def reduce(left, right):
+    return collections.OrderedDict(
+        (
+            reduction,
+            tf.nest.map_structure(reducer, left[reduction], right[reduction]),
+        )
+        for reduction, reducer in _REDUCERS.items()
+    )
+
+  @tff.tensorflow.computation(value_type)
+  def identity(value):
+    return value
+
+  return tff.federated_aggregate(
+      client_statistics, zero(), reduce, reduce, identity
+  )
+
+
+class ClientReport(enum.Enum):
+  """A scalar that every client reports, and how clients' scalars are combined.
+
+  All are means with the weights of the model's change, but for
+  `LAST_STEP_SIZE`, of which the largest counts. The values are the names in
+  `payload_aggregators` and in what a `ReportsOptimizer` sees.
+
+  Attributes:
+    SQUARED_NORM: The squared norm of the change, over all trainable weights.
+    MEAN_LOSS: The mean over local batches of the loss before each step; batches
+      count the same, whatever their size.
+    RECEIVED_MODEL_LOSS: The same mean, of the losses of the model that was
+      received.
+    LAST_LOSS: The loss before the last local step.
+    LAST_STEP_SIZE: The step size of the last local step.
+  """
+
+  SQUARED_NORM = 'squared_norm'
+  MEAN_LOSS = 'mean_loss'
+  RECEIVED_MODEL_LOSS = 'received_model_loss'
+  LAST_LOSS = 'last_loss'
+  LAST_STEP_SIZE = 'last_step_size'
+
+  @property
+  def is_maximum(self) -> bool:
+    """Whether the largest of the clients' scalars counts, not their mean."""
+    return self is ClientReport.LAST_STEP_SIZE
+
+
+def build_reports_factory(
+    reports: Sequence[ClientReport],
+    aggregators: Mapping[str, weighting.Aggregator],
+    weighs_examples: bool,
+) -> NamedFactory:
+  """Builds the aggregation of clients' reports.
+
+  Args:
+    reports: What clients report.
+    aggregators: Aggregation factories by the names of reports; a report without
+      one is averaged, or its maximum is taken, in the clear.
+    weighs_examples: Whether clients are weighted by their examples.
+
+  Returns:
+    The factory for ordered dictionaries of scalars by the reports' names.
+
+  Raises:
+    TypeError: If an aggregator is no aggregation factory.
+    ValueError: If an aggregator is given for a maximum, or an unweighted one
+      where clients are weighted by their examples.
+
+  Example:
+
+    >>> factory = build_reports_factory(
+    ...     [ClientReport.SQUARED_NORM], {}, weighs_examples=True)
+    >>> isinstance(factory, tff.aggregators.WeightedAggregationFactory)
+    True
+  """
+  factories = _OrderedDict()
+  for report in reports:
+    given = aggregators.get(report.value)
+    if not report.is_maximum:
+      factories[report.value] = weighting.to_weighted(
+          given, weighs_examples, f'The aggregator of {report.value!r}'
+      )
+      continue
+    if given is not None:
+      raise ValueError(
+          f'Of the report {report.value!r} the largest counts, which is no sum:'
+          f' {type(given).__name__} cannot be put on it. Leave its aggregator '
+          'out, or choose a server rule that needs no maximum.'
+      )
+    factories[report.value] = MaximumFactory()
+  return NamedFactory(factories)

@@ -1,0 +1,364 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""`build_fed_opt` with the rule, the weighting and the server of a paper."""
+
+from typing import Any, Optional
+
+import tensorflow_federated as tff
+
+from tff_adaptive.algorithms import fed_opt
+from tff_adaptive.client_works import model_adapter
+from tff_adaptive.finalizers import frank_wolfe
+from tff_adaptive.finalizers import line_search_step
+from tff_adaptive.optimizers import adaalter
+from tff_adaptive.optimizers import armijo
+from tff_adaptive.optimizers import fafed
+from tff_adaptive.optimizers import fedcada
+from tff_adaptive.optimizers import federated_optimizer
+
+
+def build_adaalter(
+    model: model_adapter.Model,
+    client_optimizer: Optional[federated_optimizer.FederatedOptimizer] = None,
+    server_optimizer: Optional[tff.learning.optimizers.Optimizer] = None,
+    *,
+    client_weighting: tff.learning.ClientWeighting = (
+        tff.learning.ClientWeighting.UNIFORM
+    ),
+    **options: Any,
+) -> tff.learning.templates.LearningProcess:
+  """Builds local AdaAlter.
+
+  It is `build_fed_opt` with the client rule `optimizers.build_adaalter`. The
+  state's `client_work` is an ordered dictionary of `hparams`, `round_num`,
+  `shared` with `second_moment`, a tuple with one tensor a trainable weight, of
+  its shape, and `aggregator`.
+
+  Args:
+    model: As in `build_fed_opt`.
+    client_optimizer: Default `optimizers.build_adaalter()`.
+    server_optimizer: As in `build_fed_opt`. Default FedAvg with rate 1, the
+      paper's.
+    client_weighting: Default `UNIFORM`, the paper's.
+    **options: Further arguments of `build_fed_opt`.
+
+  Returns:
+    A `tff.learning.templates.LearningProcess`, see `build_fed_opt`.
+
+  Raises:
+    TypeError: See `build_fed_opt`.
+    ValueError: See `build_fed_opt`.
+
+  Example:
+
+    ```python
+    process = algorithms.build_adaalter(
+        model, optimizers.build_adaalter(learning_rate=0.5)
+    )
+    ```
+
+  References:
+    Xie, Koyejo, Gupta, Lin, Local AdaAlter: Communication-Efficient Stochastic
+    Gradient Descent with Adaptive Learning Rates, 2019,
+    https://arxiv.org/abs/1911.09030, Algorithm 4.
+  """
+  return fed_opt.build_fed_opt(
+      model,
+      client_optimizer or adaalter.build_adaalter(),
+      server_optimizer,
+      client_weighting=client_weighting,
+      **options,
+  )
+
+
+def build_fafed(
+    model: model_adapter.Model,
+    client_optimizer: Optional[federated_optimizer.FederatedOptimizer] = None,
+    server_optimizer: Optional[tff.learning.optimizers.Optimizer] = None,
+    *,
+    client_weighting: tff.learning.ClientWeighting = (
+        tff.learning.ClientWeighting.UNIFORM
+    ),
+    **options: Any,
+) -> tff.learning.templates.LearningProcess:
+  """Builds FAFED, in the form for clients that keep nothing.
+
+  It is `build_fed_opt` with the client rule `optimizers.build_fafed`. The
+  state's `client_work` is an ordered dictionary of `hparams`, `round_num`,
+  `shared` with `momentum` and `second_moment`, tuples with one tensor a
+  trainable weight, of its shape, and `aggregator`. Round 0 is the warm-up: one
+  step on each client's first batch.
+
+  Args:
+    model: As in `build_fed_opt`.
+    client_optimizer: Default `optimizers.build_fafed()`.
+    server_optimizer: As in `build_fed_opt`. Default FedAvg with rate 1, the
+      paper's.
+    client_weighting: Default `UNIFORM`, the paper's.
+    **options: Further arguments of `build_fed_opt`.
+
+  Returns:
+    A `tff.learning.templates.LearningProcess`, see `build_fed_opt`.
+
+  Raises:
+    TypeError: See `build_fed_opt`.
+    ValueError: See `build_fed_opt`.
+
+  Example:
+
+    ```python
+    process = algorithms.build_fafed(
+        model, optimizers.build_fafed(learning_rate=0.02)
+    )
+    ```
+
+  References:
+    Wu, Huang, Hu, Huang, Faster Adaptive Federated Learning, AAAI 2023,
+    https://arxiv.org/abs/2212.00974, Algorithm 1.
+  """
+  return fed_opt.build_fed_opt(
+      model,
+      client_optimizer or fafed.build_fafed(),
+      server_optimizer,
+      client_weighting=client_weighting,
+      **options,
+  )
+
+
+def build_fedcada(
+    model: model_adapter.Model,
+    client_optimizer: Optional[federated_optimizer.FederatedOptimizer] = None,
+    server_optimizer: Optional[tff.learning.optimizers.Optimizer] = None,
+    *,
+    client_weighting: tff.learning.ClientWeighting = (
+        tff.learning.ClientWeighting.UNIFORM
+    ),
+    **options: Any,
+) -> tff.learning.templates.LearningProcess:
+  """Builds FedCAda.
+
+  It is `build_fed_opt` with the client rule `optimizers.build_fedcada_adam`,
+  whose moments the server averages with the weights of the change, keeps and
+  sends: the state's `client_work` is an ordered dictionary of
+
+  - `hparams`: those of the client rule;
+  - `round_num`: the number of finished rounds, int32;
+  - `shared`: `first_moment` and `second_moment`, tuples with one tensor a
+    trainable weight, of its shape (and `num_steps` with `time='global_step'`);
+  - `aggregator`: the states of what averages each of them.
+
+  Args:
+    model: As in `build_fed_opt`.
+    client_optimizer: Default `optimizers.build_fedcada_adam()`.
+    server_optimizer: As in `build_fed_opt`. Default FedAvg with rate 1, on
+      which the paper is silent.
+    client_weighting: Default `UNIFORM`, Algorithm 2.
+    **options: Further arguments of `build_fed_opt`, such as
+      `payload_aggregators={'second_moment': ...}`.
+
+  Returns:
+    A `tff.learning.templates.LearningProcess`, see `build_fed_opt`.
+
+  Raises:
+    TypeError: See `build_fed_opt`.
+    ValueError: See `build_fed_opt`.
+
+  Example:
+
+    ```python
+    process = algorithms.build_fedcada(
+        model, optimizers.build_fedcada_adam(learning_rate=0.01, beta_1=0.1)
+    )
+    ```
+
+  References:
+    Zhou et al., FedCAda: Adaptive Client-Side Optimization for Accelerated and
+    Stable Federated Learning, 2024, https://arxiv.org/abs/2405.11811, Algorithm
+    2.
+  """
+  return fed_opt.build_fed_opt(
+      model,
+      client_optimizer or fedcada.build_fedcada_adam(),
+      server_optimizer,
+      client_weighting=client_weighting,
+      **options,
+  )
+
+
+def build_fedli_ls(
+    model: model_adapter.Model,
+    client_optimizer: Optional[tff.learning.optimizers.Optimizer] = None,
+    server_optimizer: Optional[tff.learning.optimizers.Optimizer] = None,
+    **options: Any,
+) -> tff.learning.templates.LearningProcess:
+  """Builds FedLi-LS.
+
+  It is `build_fed_opt` with `optimizers.build_armijo` on the clients and
+  `finalizers.build_line_search_step` on the server. With `'max'` the state's
+  `finalizer` is an ordered dictionary of `server_step_size`, a float32 scalar,
+  the last one.
+
+  The objective of all clients together need not fall, even where each client's
+  line search succeeds and all are convex.
+
+  Args:
+    model: As in `build_fed_opt`.
+    client_optimizer: Default `optimizers.build_armijo()`. Any other that has a
+      step size goes with `'max'`, any at all with the other scales.
+    server_optimizer: Default `finalizers.build_line_search_step('max')`.
+    **options: Further arguments of `build_fed_opt`.
+
+  Returns:
+    A `tff.learning.templates.LearningProcess`, see `build_fed_opt`.
+
+  Raises:
+    TypeError: See `build_fed_opt`.
+    ValueError: See `build_fed_opt`.
+
+  Example:
+
+    ```python
+    process = algorithms.build_fedli_ls(
+        model, server_optimizer=finalizers.build_line_search_step('unit')
+    )
+    ```
+
+  References:
+    Towards Hyper-parameter-free Federated
+    Learning, 2024, https://arxiv.org/abs/2408.17145v1, section 3,
+    Algorithm FedLi-LS. Deviation: the global descent of its Remark 1 does not
+    hold; the tests have a counterexample. The published code averages the
+    models and never takes the step.
+  """
+  return fed_opt.build_fed_opt(
+      model,
+      client_optimizer or armijo.build_armijo(),
+      server_optimizer or line_search_step.build_line_search_step(),
+      **options,
+  )
+
+
+def build_fedli_lu(
+    model: model_adapter.Model,
+    client_optimizer: tff.learning.optimizers.Optimizer,
+    server_optimizer: Optional[tff.learning.optimizers.Optimizer] = None,
+    **options: Any,
+) -> tff.learning.templates.LearningProcess:
+  """Builds FedLi-LU.
+
+  It is `build_fed_opt` with `finalizers.build_frank_wolfe` on the server. The
+  state's `finalizer` is an ordered dictionary of the hyperparameters,
+  `learning_rate`, `weight_decay` and `epsilon`, of `gamma` and `objective` of
+  the last round, scalars, and with momentum of the hyperparameter `momentum`
+  and `velocity`, of the structure and shapes of the trainable weights.
+
+  Args:
+    model: As in `build_fed_opt`. The paper trains with the multi-class hinge
+      loss, too: `tff_adaptive.losses.MulticlassHinge`.
+    client_optimizer: Any; the paper takes SGD.
+    server_optimizer: Default `finalizers.build_frank_wolfe()`.
+    **options: Further arguments of `build_fed_opt`.
+
+  Returns:
+    A `tff.learning.templates.LearningProcess`, see `build_fed_opt`.
+
+  Raises:
+    TypeError: See `build_fed_opt`.
+    ValueError: See `build_fed_opt`.
+
+  Example:
+
+    ```python
+    process = algorithms.build_fedli_lu(
+        model,
+        optimizers.build_sgd(0.05),
+        finalizers.build_frank_wolfe(objective_at='received_model'),
+    )
+    ```
+
+  References:
+    Towards Hyper-parameter-free Federated
+    Learning, 2024, https://arxiv.org/abs/2408.17145v1, section 3,
+    Algorithm FedLi-LU. The published code never takes the step: the loss does
+    not reach its server.
+  """
+  return fed_opt.build_fed_opt(
+      model,
+      client_optimizer,
+      server_optimizer or frank_wolfe.build_frank_wolfe(),
+      **options,
+  )
+
+
+def build_scaffold(
+    model: model_adapter.Model,
+    client_optimizer: federated_optimizer.FederatedOptimizer,
+    server_optimizer: Optional[tff.learning.optimizers.Optimizer] = None,
+    *,
+    client_weighting: tff.learning.ClientWeighting = (
+        tff.learning.ClientWeighting.UNIFORM
+    ),
+    **options: Any,
+) -> tff.learning.templates.LearningProcess:
+  """Builds SCAFFOLD, with option II and partial participation.
+
+  It is `build_fed_opt` with the client rule `optimizers.build_scaffold_sgd`.
+  The state's `client_work` is an ordered dictionary of `hparams`, `round_num`,
+  `shared` with `control`, c, a tuple with one tensor a trainable weight, of its
+  shape, and `aggregator`. The clients' own controls c_i pass through `next`:
+  see `tff_adaptive.client_works.build_local_training_client_work` for the form
+  of its input, and `tff_adaptive.simulation.run_training`, which keeps them in
+  a `ClientStateStore`.
+
+  Args:
+    model: As in `build_fed_opt`.
+    client_optimizer: `optimizers.build_scaffold_sgd(num_clients, ...)`.
+    server_optimizer: As in `build_fed_opt`. Default FedAvg with rate 1, the
+      paper's.
+    client_weighting: Of the change of the model alone; controls count the same.
+      Default `UNIFORM`, Algorithm 1.
+    **options: Further arguments of `build_fed_opt`.
+
+  Returns:
+    A `tff.learning.templates.LearningProcess`, see `build_fed_opt`.
+
+  Raises:
+    TypeError: See `build_fed_opt`.
+    ValueError: See `build_fed_opt`.
+
+  Example:
+
+    ```python
+    process = algorithms.build_scaffold(
+        model, optimizers.build_scaffold_sgd(num_clients=100, learning_rate=0.1)
+    )
+    simulation.run_training(
+        process,
+        client_store=simulation.ClientStateStore(),
+        cohort_fn=cohort_fn,
+        total_rounds=100,
+    )
+    ```
+
+  References:
+    Karimireddy et al., SCAFFOLD: Stochastic Controlled Averaging for Federated
+    Learning, ICML 2020, https://arxiv.org/abs/1910.06378, Algorithm 1.
+  """
+  return fed_opt.build_fed_opt(
+      model,
+      client_optimizer,
+      server_optimizer,
+      client_weighting=client_weighting,
+      **options,
+  )

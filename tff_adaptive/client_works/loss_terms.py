@@ -1,0 +1,293 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Terms that are added to the loss of each local batch: FedProx and MOON."""
+
+import abc
+from collections.abc import Callable
+from typing import Any, Optional, Union
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive.client_works import model_adapter
+from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import vectors
+
+# (trainable weights, weights that were received, batch) to a scalar.
+PlainLossTerm = Callable[
+    [model_adapter.Weights, model_adapter.Weights, Any], tf.Tensor
+]
+
+
+class PreviousModelLossTerm(abc.ABC):
+  """A loss term that also sees the model of the client's last participation.
+
+  The client work then keeps the model that each client ends a round with until
+  the client takes part again; see `tff_adaptive.simulation.ClientStateStore`.
+  """
+
+  @abc.abstractmethod
+  def __call__(
+      self,
+      weights: model_adapter.Weights,
+      received: model_adapter.Weights,
+      batch: Any,
+      *,
+      previous_model: model_adapter.Weights,
+  ) -> tf.Tensor:
+    """The term.
+
+    Args:
+      weights: The trainable weights, a flat tuple of tensors.
+      received: The weights that were received in this round.
+      batch: The batch of the step.
+      previous_model: The weights that the client's last participation ended
+        with; for a client that takes part for the first time, `received`.
+
+    Returns:
+      A scalar.
+    """
+
+
+LossTerm = Union[PlainLossTerm, PreviousModelLossTerm]
+
+
+def build_fedprox(mu: float = 0.01) -> PlainLossTerm:
+  """Builds the loss term of FedProx, for any client optimizer.
+
+  ```
+  F(x; B) = f(x; B) + mu / 2 * |x - x_t|^2
+  ```
+
+  with x_t the model that the client received; the gradient of the term is
+  `mu * (x - x_t)`, zero at the first local step. TFF's own
+  `tff.learning.algorithms.build_weighted_fed_prox` adds `mu * (x_t - x)` in
+  release 0.87: it pushes clients away from the received model.
+
+  Args:
+    mu: The strength of the pull to the received model, not negative. Default
+      0.01, as Delta-SGD's published comparison runs it.
+
+  Returns:
+    A loss term for `tff_adaptive.algorithms.build_fed_opt`.
+
+  Raises:
+    TypeError: If `mu` is no number.
+    ValueError: If `mu` is negative or not finite.
+
+  Example:
+
+    >>> term = build_fedprox(mu=2.0)
+    >>> float(term((tf.constant([3.0]),), (tf.constant([1.0]),), None))
+    4.0
+
+  References:
+    Li et al., Federated Optimization in Heterogeneous Networks, MLSys 2020,
+    https://arxiv.org/abs/1812.06127, equation (2).
+  """
+  optimizer.check_rate('mu', mu, 'FedProx')
+
+  def loss_term(weights, received, batch):
+    del batch  # Unused.
+    # A sum of squares in half precision overflows early.
+    dtype = vectors.step_dtype(weights)
+    squares = [
+        tf.reduce_sum(tf.square(tf.cast(w - r, dtype)))
+        for w, r in zip(weights, received)
+    ]
+    return 0.5 * mu * tf.add_n(squares)
+
+  return loss_term
+
+
+# The smallest product of two norms that a cosine divides by.
+_SMALLEST_NORMS = 1e-8
+
+
+def _cosines(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+  """The cosine between the rows of two matrices, one a row."""
+  squares = tf.reduce_sum(tf.square(a), -1) * tf.reduce_sum(tf.square(b), -1)
+  # The root of the larger: it has a gradient where a row is zero, too.
+  norms = tf.sqrt(tf.maximum(squares, _SMALLEST_NORMS**2))
+  return tf.reduce_sum(a * b, -1) / norms
+
+
+class _Moon(PreviousModelLossTerm):
+  """MOON's contrastive term, see `build_moon`."""
+
+  def __init__(
+      self,
+      representation_fn: model_adapter.RepresentationFn,
+      mu: float,
+      temperature: float,
+  ):
+    if not callable(representation_fn):
+      raise TypeError(
+          'MOON `representation_fn` must be a function of (weights, batch), '
+          f'found {type(representation_fn)}.'
+      )
+    optimizer.check_rate('mu', mu, 'MOON')
+    optimizer.check_positive('temperature', temperature, 'MOON')
+    self._representation_fn = representation_fn
+    self._mu = mu
+    self._temperature = temperature
+
+  def __call__(self, weights, received, batch, *, previous_model):
+    local, from_global, from_previous = (
+        self._represent(point, batch)
+        for point in (weights, received, previous_model)
+    )
+    to_global = _cosines(local, tf.stop_gradient(from_global))
+    to_previous = _cosines(local, tf.stop_gradient(from_previous))
+    terms = tf.math.softplus((to_previous - to_global) / self._temperature)
+    return self._mu * tf.reduce_mean(terms)
+
+  def _represent(self, weights: model_adapter.Weights, batch: Any) -> tf.Tensor:
+    """The representations of a batch's examples, one a row."""
+    represented = self._representation_fn(weights, batch)
+    size = tf.shape(represented)[0]
+    # Not -1 for the second axis: an empty batch does not tell it.
+    width = tf.reduce_prod(tf.shape(represented)[1:])
+    # In half precision the smallest product of norms would be 0.
+    represented = tf.cast(represented, vectors.step_dtype(represented))
+    return tf.reshape(represented, [size, width])
+
+
+def build_moon(
+    representation_fn: model_adapter.RepresentationFn,
+    mu: float = 1.0,
+    temperature: float = 0.5,
+) -> PreviousModelLossTerm:
+  """Builds the loss term of MOON, for any client optimizer.
+
+  ```
+  F(x; B) = f(x; B) + mu * mean over B of softplus((s_p - s_g) / temperature)
+  s_g = cos(z(x), z(x_t)),  s_p = cos(z(x), z(x_prev))
+  cos(a, b) = <a, b> / max(|a| |b|, 1e-8)
+  ```
+
+  with z the representation of an example, x_t the received model, and x_prev
+  the model that the client's last participation ended with; both count as
+  constants. In its first participation x_prev is x_t: the term is mu log 2 and
+  has no gradient.
+
+  Nothing more travels than without it, but a client keeps a model until it
+  takes part again; in a simulation a store does, by the client's id.
+
+  Args:
+    representation_fn: Maps (trainable weights, batch) to the representations of
+      the batch's examples, [batch size, ...], as a model in use has them:
+      without dropout. The weights are a flat tuple of tensors in the model's
+      order. See `build_keras_representation` for the input of a Keras model's
+      last layer, or of any other.
+    mu: The strength of the term, not negative. Default 1.0, as MOON's and
+      Delta-SGD's published comparisons run it.
+    temperature: Above zero. Default 0.5, of the same comparisons.
+
+  Returns:
+    A loss term for `tff_adaptive.algorithms.build_fed_opt`.
+
+  Raises:
+    TypeError: If `representation_fn` is no function, or an argument no number.
+    ValueError: If `mu` or `temperature` is out of its range.
+
+  Example:
+
+    >>> term = build_moon(lambda weights, batch: batch * weights[0], mu=1.0)
+    >>> x = (tf.constant([[1.0, 2.0]]),)
+    >>> loss = term(x, x, tf.ones([3, 2]), previous_model=x)
+    >>> round(float(loss), 4)  # log 2
+    0.6931
+
+  References:
+    Li, He, Song, Model-Contrastive Federated Learning, CVPR 2021,
+    https://arxiv.org/abs/2103.16257, equations (3) and (4). Deviation: MOON's
+    own code has a projection head on top of z; Delta-SGD's comparison has none.
+  """
+  return _Moon(representation_fn, mu, temperature)
+
+
+def build_keras_representation(
+    keras_model: tf.keras.Model, input_spec: Any, layer: Optional[str] = None
+) -> model_adapter.RepresentationFn:
+  """Builds the function from a Keras model's weights to representations.
+
+  Args:
+    keras_model: The model that the functional model, or the factory of variable
+      models, was made from: a `tf.keras.Sequential` or functional one.
+    input_spec: The structure of `tf.TensorSpec`s of a batch, as
+      `tff.learning.models.functional_model_from_keras` takes it.
+    layer: The name of the layer whose output is the representation. Default
+      `None`: what goes into the last layer.
+
+  Returns:
+    A function of (trainable weights, batch) for `build_moon`.
+
+  Raises:
+    ValueError: If the model has no input or no such layer, or the layers up to
+      it have no trained weight, or others, such as batch normalization.
+
+  Example:
+
+    >>> keras_model = tf.keras.Sequential([
+    ...     tf.keras.layers.InputLayer([2]),
+    ...     tf.keras.layers.Dense(3), tf.keras.layers.Dense(1)])
+    >>> spec = (tf.TensorSpec([None, 2]), tf.TensorSpec([None, 1]))
+    >>> represent = build_keras_representation(keras_model, spec)
+    >>> with tf.Graph().as_default():  # TFF's Keras models need one.
+    ...   weights = tuple(tf.ones(w.shape) for w in keras_model.weights)
+    ...   represent(weights, (tf.ones([5, 2]), tf.ones([5, 1]))).shape
+    TensorShape([5, 3])
+  """
+  if not getattr(keras_model, 'inputs', None):
+    raise ValueError(
+        'The layers of the Keras model are not connected: begin it with a '
+        '`tf.keras.layers.InputLayer`, or make a functional model.'
+    )
+  if layer is None:
+    output = keras_model.layers[-1].input
+  else:
+    output = keras_model.get_layer(layer).output
+  part = tf.keras.Model(keras_model.inputs, output)
+  if part.non_trainable_weights:
+    raise ValueError(
+        'A representation is a function of trainable weights, and the layers '
+        f'before it have others: {part.non_trainable_weights[0].name}. Take an '
+        'earlier layer, or a model without batch normalization.'
+    )
+  if not part.trainable_weights:
+    raise ValueError(
+        'No layer up to the representation has a trained weight, so that '
+        'training could not change it: name a later `layer`, one of '
+        f'{[layer.name for layer in keras_model.layers]}.'
+    )
+  places = {
+      id(v): place for place, v in enumerate(keras_model.trainable_weights)
+  }
+  used = [places[id(variable)] for variable in part.trainable_weights]
+  functional = tff.learning.models.functional_model_from_keras(
+      part,
+      # Nothing is learned from the part alone.
+      loss_fn=tf.keras.losses.MeanSquaredError(),
+      input_spec=input_spec,
+  )
+
+  def represent(weights, batch):
+    x, _ = model_adapter.features_and_labels(batch)
+    with model_adapter.inference_by_default():
+      return functional.predict_on_batch(
+          ([weights[place] for place in used], []), x, training=False
+      )
+
+  return represent
