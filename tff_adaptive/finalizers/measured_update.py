@@ -90,7 +90,7 @@ def _apply(
     change, options = update['change'], {'reports': update['reports']}
   before = (state, weights.trainable)
   after = optimizer.next(*before, change, **options)
-  rejected = ~vectors.all_finite(update) | _is_spoilt(state, after[0])
+  rejected = ~vectors.all_finite(update) | _is_spoilt(before, after)
   new_state, new_trainable = tf.cond(rejected, lambda: before, lambda: after)
   measurements = _measure(rejected, change)
   measurements.update(_report(optimizer, new_state, rejected))
@@ -107,8 +107,8 @@ def build_measured_update_finalizer(
 
   An update is rejected, so that the model and the optimizer's state stay as
   they were, if an entry of it is not finite, or if with it an entry of the
-  state ceased to be: the square of 1e20 overflows float32, and a coordinate
-  whose second moment is infinite would never move again.
+  state or of the model ceased to be: the square of 1e20 overflows float32, and
+  a coordinate whose second moment is infinite would never move again.
 
   Args:
     optimizer: The server optimizer; the update is its gradient. Of a

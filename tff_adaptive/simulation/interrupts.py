@@ -46,7 +46,8 @@ class InterruptGuard:
 
   def __exit__(self, *unused_exception):
     for number, handler in self._previous.items():
-      signal.signal(number, handler)
+      # Python has no hold of a handler of C code, which is None here.
+      signal.signal(number, signal.SIG_DFL if handler is None else handler)
     self._previous = {}
 
   def _handle(self, unused_number, unused_frame):

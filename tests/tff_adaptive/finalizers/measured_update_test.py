@@ -119,6 +119,11 @@ class OverflowTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(output.measurements['update_non_finite'], 0)
     self.assertAllClose(output.result.trainable[0], [-1e20, 0.0])
 
+  def test_step_with_which_weights_overflow_is_not_taken(self):
+    _, output = self._next(optimizers.build_sgd(1e30), [1e20, 1.0])
+    self.assertEqual(output.measurements['update_non_finite'], 1)
+    self.assertAllEqual(output.result.trainable[0], [1.0, 1.0])
+
 
 @pytest.mark.usefixtures('native_runtime')
 class ReportsTest(tf.test.TestCase, parameterized.TestCase):

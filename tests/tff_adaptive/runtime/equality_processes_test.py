@@ -158,7 +158,6 @@ def _process(name: str, kind: str) -> tff.learning.templates.LearningProcess:
   return _PROCESSES[name](_model(kind))
 
 
-@pytest.mark.usefixtures('native_runtime')
 @tf.function
 def _evaluate(model: Any, dataset: tf.data.Dataset) -> Any:
   """The metrics of a client, as TFF's evaluation of personalization asks."""
@@ -177,6 +176,7 @@ def _evaluate_only(
   return _evaluate(model, test_data)
 
 
+@pytest.mark.usefixtures('native_runtime')
 class ProcessesTest(equality_testing.TestCase):
 
   def _check(self, name, kind):

@@ -16,6 +16,7 @@
 import os
 import signal
 import threading
+from unittest import mock
 import weakref
 
 from absl.testing import absltest
@@ -84,6 +85,19 @@ class InterruptGuardTest(parameterized.TestCase):
         with guard.shielded():
           os.kill(os.getpid(), signal.SIGINT)
           raise ValueError('a bug')
+
+  def test_a_handler_that_is_not_pythons_cannot_come_back(self):
+    install = signal.signal
+    for number in (signal.SIGINT, signal.SIGTERM):
+      self.addCleanup(install, number, signal.getsignal(number))
+
+    def install_over_another(number, handler):
+      install(number, handler)  # Returns None, as for a handler of C code.
+
+    with mock.patch.object(signal, 'signal', install_over_another):
+      with interrupts.InterruptGuard():
+        pass
+    self.assertIs(signal.getsignal(signal.SIGTERM), signal.SIG_DFL)
 
   def test_does_nothing_in_other_threads(self):
     before = signal.getsignal(signal.SIGINT)
