@@ -188,7 +188,7 @@ def build_personalization_computation(
   def personalize_client(weights, client):
     local_model = adapter.build_local_model()
     training = local_training.LocalTraining(
-        local_model, optimizer, gradient_options=gradient_options
+        optimizer, gradient_options=gradient_options
     )
 
     @tf.function
@@ -196,7 +196,7 @@ def build_personalization_computation(
       before = _count(local_model, weights, test)
       received = tuple(tf.nest.flatten(weights.trainable))
       hparams = optimizer.get_hparams(optimizer.initialize(_specs(received)))
-      result = training(weights, hparams, train)
+      result = training(local_model, weights, hparams, train)
       trained = [r - u for r, u in zip(received, result.update)]
       tuned = tff.learning.models.ModelWeights(
           tf.nest.pack_sequence_as(weights.trainable, trained),

@@ -14,7 +14,7 @@
 """The TensorFlow computation that a client runs in a round."""
 
 import collections
-from collections.abc import Sequence
+import functools
 from typing import Any, Optional
 
 import attrs
@@ -22,10 +22,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive.aggregators import reports as reports_lib
-from tff_adaptive.client_works import gradients
 from tff_adaptive.client_works import local_training
-from tff_adaptive.client_works import loss_terms
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.optimizers import federated_optimizer
 
@@ -45,25 +42,18 @@ class ClientUpdate:
 
   Attributes:
     adapter: The model.
-    optimizer: The client's optimizer.
+    training: How it is trained.
     weighs_examples: Whether clients are weighted by their examples.
-    loss_term: A term that is added to the loss of each batch, or `None`.
-    gradient_options: What happens to a gradient before the optimizer sees it.
-    loop_implementation: See `tff.learning.LoopImplementation`.
-    reports: What the server rule wants to know.
-    trace_steps: Whether every step is reported.
-    max_update_norm: The largest norm of a healthy client's change, or `None`.
   """
 
   adapter: model_adapter.ModelAdapter
-  optimizer: tff.learning.optimizers.Optimizer
+  training: local_training.LocalTraining
   weighs_examples: bool
-  loss_term: Optional[loss_terms.LossTerm]
-  gradient_options: gradients.GradientOptions
-  loop_implementation: tff.learning.LoopImplementation
-  reports: Sequence[reports_lib.ClientReport]
-  trace_steps: bool
-  max_update_norm: Optional[float]
+
+  @property
+  def optimizer(self) -> Any:
+    """The client's optimizer."""
+    return self.training.optimizer
 
   @property
   def is_federated(self) -> bool:
@@ -84,7 +74,9 @@ class ClientUpdate:
     @tff.tensorflow.computation
     def kept():
       zeros = tuple(tf.zeros(s.shape, s.dtype) for s in self.weight_specs())
-      return local_training.initial_kept(self.optimizer, self.loss_term, zeros)
+      return local_training.initial_kept(
+          self.optimizer, self.training.loss_term, zeros
+      )
 
     kept_type = kept.type_signature.result
     return kept_type if tff.structure.flatten(kept_type) else None
@@ -122,17 +114,8 @@ class ClientUpdate:
     """
 
     def run(hparams, weights, client_input, round_and_shared):
-      training = local_training.LocalTraining(
-          model=self.adapter.build_local_model(),
-          optimizer=self.optimizer,
-          loss_term=self.loss_term,
-          gradient_options=self.gradient_options,
-          loop_implementation=self.loop_implementation,
-          reports=self.reports,
-          trace_steps=self.trace_steps,
-          max_update_norm=self.max_update_norm,
-      )
-      train = tf.function(training.__call__)
+      model = self.adapter.build_local_model()
+      train = tf.function(functools.partial(self.training, model))
       start = self._read_start(weights, client_input, round_and_shared)
       dataset = client_input
       if start.kept:
@@ -156,7 +139,9 @@ class ClientUpdate:
   ) -> local_training.RoundStart:
     """What the round starts with besides the model."""
     received = tuple(tf.nest.flatten(weights.trainable))
-    kept = local_training.initial_kept(self.optimizer, self.loss_term, received)
+    kept = local_training.initial_kept(
+        self.optimizer, self.training.loss_term, received
+    )
     if kept:
       # One element, or none for a client that takes part for the first time.
       kept = client_input[CLIENT_STATE_KEY].reduce(kept, lambda _, s: s)
@@ -174,7 +159,7 @@ class ClientUpdate:
     uniform_weight = tf.minimum(num_examples, 1.0)
     weight = num_examples if self.weighs_examples else uniform_weight
     update = tf.nest.pack_sequence_as(weights.trainable, result.update)
-    if self.reports:
+    if self.training.reports:
       update = _OrderedDict(change=update, reports=result.reports)
     output = _OrderedDict(
         result=tff.learning.templates.ClientResult(update, weight),

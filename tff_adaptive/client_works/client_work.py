@@ -26,6 +26,7 @@ from tff_adaptive.aggregators import stacking
 from tff_adaptive.aggregators import weighting
 from tff_adaptive.client_works import client_update as client_update_lib
 from tff_adaptive.client_works import gradients
+from tff_adaptive.client_works import local_training
 from tff_adaptive.client_works import loss_terms
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.client_works import server_state as server_state_lib
@@ -192,18 +193,21 @@ def build_local_training_client_work(
   if max_update_norm is not None:
     optimizer_lib.check_positive('max_update_norm', max_update_norm, 'Client')
   adapter = model_adapter.build_model_adapter(model)
+  training = local_training.LocalTraining(
+      optimizer,
+      loss_term,
+      gradient_options,
+      loop_implementation,
+      tuple(reports),
+      trace_steps,
+      max_update_norm,
+  )
   update = client_update_lib.ClientUpdate(
       adapter=adapter,
-      optimizer=optimizer,
+      training=training,
       weighs_examples=(
           client_weighting == tff.learning.ClientWeighting.NUM_EXAMPLES
       ),
-      loss_term=loss_term,
-      gradient_options=gradient_options,
-      loop_implementation=loop_implementation,
-      reports=tuple(reports),
-      trace_steps=trace_steps,
-      max_update_norm=max_update_norm,
   )
   aggregate_metrics = (
       metrics_aggregator or tff.learning.metrics.sum_then_finalize

@@ -214,7 +214,7 @@ def initial_kept(
 
 @attrs.frozen(eq=False)
 class LocalTraining:
-  """The training of one client.
+  """The training of one client: everything but the model.
 
   A client without an example, or whose change, loss, reports or sent and kept
   parts are not finite, or whose change is too large, is not healthy: its update
@@ -222,7 +222,6 @@ class LocalTraining:
   every minimum and maximum.
 
   Attributes:
-    model: The model, in the graph that the training is called in.
     optimizer: A plain TFF optimizer, an `ExtraArgsOptimizer` or a
       `FederatedOptimizer`; its state is made anew for every call.
     loss_term: A term that is added to the loss of each batch, or `None`.
@@ -234,7 +233,6 @@ class LocalTraining:
     max_update_norm: The largest norm of a healthy client's change, or `None`.
   """
 
-  model: model_adapter.LocalModel
   optimizer: tff.learning.optimizers.Optimizer
   loss_term: Optional[loss_terms.LossTerm] = None
   gradient_options: gradients_lib.GradientOptions = (
@@ -249,6 +247,7 @@ class LocalTraining:
 
   def __call__(
       self,
+      model: model_adapter.LocalModel,
       weights: tff.learning.models.ModelWeights,
       hparams: Any,
       dataset: tf.data.Dataset,
@@ -257,6 +256,7 @@ class LocalTraining:
     """Trains, in the current graph.
 
     Args:
+      model: The model, in the current graph.
       weights: The weights that were received.
       hparams: The hyperparameters of the optimizer.
       dataset: The batches.
@@ -266,13 +266,13 @@ class LocalTraining:
       What the training gives.
     """
     received = tuple(tf.nest.flatten(weights.trainable))
-    local_step_fn = self._build_step(received, start)
+    local_step_fn = self._build_step(model, received, start)
     optimizer_state = self._start_optimizer(received, hparams, start)
     _, report = totals_lib.split_report(self.optimizer, optimizer_state)
     initial = _LoopState(
         received,
         optimizer_state,
-        self.model.start(weights),
+        model.start(weights),
         totals_lib.initial_totals(list(report), self.reports, self.trace_steps),
     )
 
@@ -281,7 +281,7 @@ class LocalTraining:
       point, optimizer_state, taken = local_step_fn(
           point, optimizer_state, batch
       )
-      metrics = self.model.update_metrics(metrics, batch, taken.evaluation)
+      metrics = model.update_metrics(metrics, batch, taken.evaluation)
       totals = totals_lib.add_step(totals, taken)
       return _LoopState(point, optimizer_state, metrics, totals)
 
@@ -289,10 +289,13 @@ class LocalTraining:
         loop_implementation=self.loop_implementation
     )
     final = run_loop(step, dataset, lambda: initial)
-    return self._finish(received, final)
+    return self._finish(model, received, final)
 
   def _build_step(
-      self, received: model_adapter.Weights, start: RoundStart
+      self,
+      model: model_adapter.LocalModel,
+      received: model_adapter.Weights,
+      start: RoundStart,
   ) -> LocalStep:
     """The local step of this round."""
     term: Any = self.loss_term
@@ -308,7 +311,7 @@ class LocalTraining:
         reports_lib.ClientReport.RECEIVED_MODEL_LOSS in self.reports
     )
     return LocalStep(
-        self.model,
+        model,
         self.optimizer,
         batch_term,
         self.gradient_options,
@@ -332,7 +335,10 @@ class LocalTraining:
     return tf.nest.map_structure(tf.convert_to_tensor, state)
 
   def _finish(
-      self, received: model_adapter.Weights, final: _LoopState
+      self,
+      model: model_adapter.LocalModel,
+      received: model_adapter.Weights,
+      final: _LoopState,
   ) -> LocalResult:
     """What the training gives, zeros where the client is not healthy."""
     totals = final.totals
@@ -369,7 +375,7 @@ class LocalTraining:
         reports,
         totals_lib.to_statistics(totals, is_healthy),
         totals.trace,
-        self.model.report_metrics(final.metrics, is_healthy),
+        model.report_metrics(final.metrics, is_healthy),
         rejection,
         is_healthy,
     )

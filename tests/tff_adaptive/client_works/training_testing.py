@@ -13,6 +13,8 @@
 # limitations under the License.
 """The training of one client of the tests, and its oracle."""
 
+import functools
+
 import tensorflow as tf
 
 from tests.tff_adaptive import testing
@@ -60,10 +62,9 @@ def train(
     weights = tf.nest.map_structure(
         tf.convert_to_tensor, adapter.initial_weights()
     )
-    training = local_training.LocalTraining(
-        adapter.build_local_model(), optimizer, **kwargs
-    )
-    train = tf.function(training.__call__)
+    training = local_training.LocalTraining(optimizer, **kwargs)
+    model = adapter.build_local_model()
+    train = tf.function(functools.partial(training, model))
     start = tf.nest.map_structure(tf.convert_to_tensor, start)
     result = train(weights, hparams, _dataset(batches), start)
     with tf.compat.v1.Session() as session:
