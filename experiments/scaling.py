@@ -82,7 +82,7 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
   flags.DEFINE_enum(
       'plan',
       'parallel',
-      ['loop', 'parallel', 'xla'],
+      ['loop', 'parallel'],
       'How clients work.',
       flag_values=flag_values,
   )

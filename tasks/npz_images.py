@@ -22,13 +22,13 @@ from collections.abc import Mapping
 import os
 import pathlib
 from typing import Any, Union
-import zipfile
 
 import attrs
 import numpy as np
 import tensorflow as tf
 
 from tff_adaptive.data import feature_arrays
+from tff_adaptive.data import npz_files
 from tff_adaptive.data import tf_errors
 
 NUM_CLASSES = 10
@@ -275,17 +275,11 @@ def scale(raw: Mapping[str, np.ndarray]) -> feature_arrays.Examples:
 def _read_npz(path: pathlib.Path) -> _RawArrays:
   """Returns the arrays of a file, none of them checked."""
   try:
-    # `np.load` takes a file that is no archive for one array, or a pickle.
-    with open(path, 'rb') as file, zipfile.ZipFile(file) as archive:
-      names = archive.namelist()
-    missing = [name for name in _KEYS if f'{name}.npy' not in names]
+    found = npz_files.read_names(path)
+    missing = [name for name in _KEYS if name not in found]
     if not missing:
-      with np.load(path, allow_pickle=False) as arrays:
-        return {name: arrays[name] for name in _KEYS}
-  except (PermissionError, MemoryError):
-    raise
-  except Exception as error:  # pylint: disable=broad-exception-caught
-    # Of zipfile, zlib, tokenize and NumPy, depending on the byte that is wrong.
+      return npz_files.read(path, _KEYS)
+  except npz_files.DamagedNpzError as error:
     raise ValueError(
         f'{path} is damaged ({tf_errors.first_line(error)}); replace it by a '
         'good copy.'

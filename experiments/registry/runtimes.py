@@ -20,10 +20,9 @@ _PLAN = rows.Argument(
     str,
     'auto',
     "How the clients' work runs: one client after the other (loop), several at "
-    'once (parallel), several at once with steps that XLA compiles (xla), or '
-    'what suits the device (auto).',
+    'once (parallel), or what suits the device (auto).',
     flag='plan',
-    choices=('auto', 'loop', 'parallel', 'xla'),
+    choices=('auto', 'loop', 'parallel'),
 )
 
 # Their builders return context managers within which processes run.

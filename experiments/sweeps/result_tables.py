@@ -14,7 +14,6 @@
 """The CSV files of a sweep: a row a run, a row an assignment, the best."""
 
 from collections.abc import Iterable, Mapping, Sequence
-import csv
 import dataclasses
 import math
 import pathlib
@@ -29,6 +28,7 @@ from experiments.sweeps import scores
 from experiments.sweeps import search_spaces
 from experiments.sweeps import trials as trials_lib
 from tff_adaptive import _atomic_files
+from tff_adaptive import _csv_files
 
 WAITING = 'waiting'
 RUNNING = 'running'
@@ -277,11 +277,13 @@ def remove(*paths: pathlib.Path):
 
 def _read_rows(path: pathlib.Path) -> list[dict[str, str]]:
   try:
-    with open(path, encoding='utf-8', newline='') as file:
-      return list(csv.DictReader(file))
+    header, *rows = [fields for _, fields in _csv_files.read_lines(path)] or [
+        []
+    ]
+    return [dict(zip(header, row)) for row in rows]
   except FileNotFoundError:
     return []
-  except (csv.Error, UnicodeDecodeError) as error:
+  except _csv_files.DamagedCSVError as error:
     raise command_line.UserError(
         f'{path} is damaged ({error}); remove it, and it is written anew'
     ) from error

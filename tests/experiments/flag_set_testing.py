@@ -71,8 +71,6 @@ _MEANT = {
     'final_evaluations': ('central', 'per_client,personalized'),
     'line_search_step_scale': ('max', 'unit', '0.5'),
     'monitored_metric': ('evaluation/loss', 'clients/loss'),
-    # XLA compiles a minute.
-    'plan': ('auto', 'loop', 'parallel'),
     'server_schedule_table': ('0:1,1:0.5', '0:2'),
 }
 _SELDOM_MEANT = {

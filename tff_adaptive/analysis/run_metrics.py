@@ -14,11 +14,11 @@
 """Reads the metrics of a run and makes one number of them."""
 
 from collections.abc import Iterator, Sequence
-import csv
-import io
 import math
 import os
 from typing import Union
+
+from tff_adaptive import _csv_files
 
 # Rounds, and the values in them.
 Series = tuple[list[int], list[float]]
@@ -81,26 +81,21 @@ def _read_rows(
     metrics_csv: Union[str, os.PathLike],
 ) -> Iterator[tuple[int, dict[str, str]]]:
   """Yields the fields of whole rows by column, and the numbers of lines."""
-  with open(
-      metrics_csv, encoding='utf-8-sig', errors='replace', newline=''
-  ) as file:
-    text = file.read()
-  # What is behind the last end of a line is being written.
-  whole = io.StringIO(text[: text.rfind('\n') + 1], newline='')
-  reader = csv.reader(whole)
+  names: list[str] = []
   try:
-    names = next(reader, [])
-    for fields in reader:
-      if fields and len(fields) != len(names):
+    for line_num, fields in _csv_files.read_lines(metrics_csv):
+      if not names:
+        names = fields
+      elif len(fields) == len(names):
+        yield line_num, dict(zip(names, fields))
+      else:
         raise _damage(
             metrics_csv,
-            reader.line_num,
+            line_num,
             f'{len(fields)} fields for {len(names)} columns',
         )
-      if fields:
-        yield reader.line_num, dict(zip(names, fields))
-  except csv.Error as error:
-    raise _damage(metrics_csv, reader.line_num, str(error)) from error
+  except _csv_files.DamagedCSVError as error:
+    raise _damage(metrics_csv, error.line_num, str(error)) from error
 
 
 def _to_round(

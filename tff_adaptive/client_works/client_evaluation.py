@@ -84,14 +84,18 @@ def _count(
   return counts._replace(metrics=tf.nest.map_structure(tf.identity, metrics))
 
 
-def _to_row(adapter: model_adapter.ModelAdapter, counts: _Counts) -> Any:
+def _to_row(
+    adapter: model_adapter.ModelAdapter,
+    counts: _Counts,
+    with_integers: bool = False,
+) -> Any:
   """One row of what was counted; the loss stands first."""
   metrics: _OrderedDict[str, tf.Tensor] = _OrderedDict()
   metrics[LOSS_KEY] = counts.loss_sum / tf.cast(counts.num_examples, tf.float64)
   for name, value in adapter.finalize_metrics(counts.metrics).items():
     is_scalar = tf.is_tensor(value) and value.shape.rank == 0
-    # Integers count things, which no mean over clients is about.
-    if name != LOSS_KEY and is_scalar and value.dtype.is_floating:
+    is_asked_for = is_scalar and (with_integers or value.dtype.is_floating)
+    if name != LOSS_KEY and is_asked_for:
       metrics[name] = tf.cast(value, tf.float64)
   row = _OrderedDict(
       [(NUM_EXAMPLES_KEY, counts.num_examples), (METRICS_KEY, metrics)]
@@ -119,7 +123,7 @@ def _at_server(
 
 
 def build_evaluation_computation(
-    model: model_adapter.Model,
+    model: model_adapter.Model, *, with_integers: bool = False
 ) -> tff.Computation:
   """Builds the computation that evaluates weights on every client.
 
@@ -131,6 +135,8 @@ def build_evaluation_computation(
   Args:
     model: A `tff.learning.models.FunctionalModel`, or a function without
       arguments that returns a `tff.learning.models.VariableModel`.
+    with_integers: Whether metrics that are integers are among the rows. They
+      count things, which no mean over clients is about, so by default not.
 
   Returns:
     The computation.
@@ -146,7 +152,7 @@ def build_evaluation_computation(
   def evaluate_client(weights, dataset):
     local_model = adapter.build_local_model()
     count = tf.function(lambda *args: _count(local_model, *args))
-    return _to_row(adapter, count(weights, dataset))
+    return _to_row(adapter, count(weights, dataset), with_integers)
 
   return _at_server(evaluate_client)
 

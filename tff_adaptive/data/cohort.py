@@ -27,7 +27,7 @@ from tff_adaptive.data import augmentation as augmentation_lib
 from tff_adaptive.data import batching
 from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
-from tff_adaptive.data import packed_batches
+from tff_adaptive.data import packed_clients
 from tff_adaptive.data import random_streams
 from tff_adaptive.data import validators
 
@@ -108,7 +108,7 @@ class Cohort(Sequence):
           validators.instance_of(augmentation_lib.Augmentation)
       ),
   )
-  packed: Optional[packed_batches.PackedBatches] = attrs.field(
+  packed: Optional[packed_clients.PackedClients] = attrs.field(
       default=None, kw_only=True, repr=False
   )
   step_limits: Mapping[str, int] = attrs.field(factory=dict, kw_only=True)
@@ -171,7 +171,7 @@ class Cohort(Sequence):
     dataset = None
     for places in np.split(np.arange(num_rows), starts):
       epoch = tf.data.Dataset.from_tensor_slices(
-          packed_batches.take(rows, places)
+          packed_clients.take(rows, places)
       )
       epoch = epoch.batch(self.plan.batch_size)
       dataset = epoch if dataset is None else dataset.concatenate(epoch)
@@ -180,7 +180,7 @@ class Cohort(Sequence):
   def _training_rows(self, index: int) -> Batch:
     """Returns the examples of all batches of a client, one after the other."""
     if self.packed is not None:
-      return packed_batches.rows_of(self.packed, range(len(self))[index])
+      return packed_clients.examples_of(self.packed, range(len(self))[index])
     order = self._example_order(index, self._shuffling())
     num_rows = sum(self.batch_sizes(index))
     client_id = self.client_ids[index]
@@ -192,7 +192,7 @@ class Cohort(Sequence):
     # Also of what is left out, so that the rest is augmented as ever.
     examples = self.source.take(client_id, order)
     examples = self.augmentation(examples, generator, client_id)
-    return packed_batches.take(examples, slice(num_rows))
+    return packed_clients.take(examples, slice(num_rows))
 
   def num_examples(self, index: int) -> int:
     """Returns how many examples the client at a place holds, used or not.
@@ -267,13 +267,13 @@ class Cohort(Sequence):
       [batch_size or less, ...]; an empty list for an empty client.
     """
     rows = self._training_rows(index)
-    ends = packed_batches.offsets(self.batch_sizes(index))
+    ends = packed_clients.offsets(self.batch_sizes(index))
     return [
-        packed_batches.take(rows, slice(*bounds))
+        packed_clients.take(rows, slice(*bounds))
         for bounds in zip(ends[:-1], ends[1:])
     ]
 
-  def pack(self) -> packed_batches.PackedBatches:
+  def pack(self) -> packed_clients.PackedClients:
     """Returns the batches of all clients together.
 
     Returns:
@@ -288,19 +288,19 @@ class Cohort(Sequence):
       >>> plan = batching.BatchPlan(batch_size=2, shuffle=False)
       >>> cohort = Cohort(source, ['a'], round_num=0, seed=1, plan=plan)
       >>> packed = cohort.pack()
-      >>> packed.order.tolist(), packed.offsets.tolist()
-      ([0, 1, 2], [0, 2, 3])
+      >>> packed.order.tolist(), packed.sizes.ravel().tolist()
+      ([0, 1, 2], [2, 1])
     """
     if self.packed is not None:
       return self.packed
     clients = range(len(self))
     sizes = [self.batch_sizes(index) for index in clients]
     rows, order = self._rows_and_order(list(map(sum, sizes)))
-    return packed_batches.PackedBatches(
+    return packed_clients.of_batches(
         rows,
         order,
-        packed_batches.offsets(list(itertools.chain.from_iterable(sizes))),
-        packed_batches.offsets(list(map(len, sizes))),
+        list(itertools.chain.from_iterable(sizes)),
+        list(map(len, sizes)),
     )
 
   def _rows_and_order(
@@ -325,7 +325,7 @@ class Cohort(Sequence):
       orders = list(map(self.source.rows, self.client_ids, orders))
     else:
       rows = self._join([self.arrays(index) for index in clients])
-      firsts = packed_batches.offsets(
+      firsts = packed_clients.offsets(
           [self.num_examples(index) for index in clients]
       )
       orders = list(map(np.add, orders, firsts))

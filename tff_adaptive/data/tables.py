@@ -23,13 +23,13 @@ import json
 import math
 import pathlib
 from typing import Any, Optional, TYPE_CHECKING
-import zipfile
 import zlib
 
 import attrs
 import numpy as np
 
 from tff_adaptive.data import feature_arrays
+from tff_adaptive.data import npz_files
 
 if TYPE_CHECKING:
   import tensorflow as tf
@@ -44,7 +44,6 @@ _DAMAGES = (
     OSError,
     UnicodeDecodeError,
     csv.Error,
-    zipfile.BadZipFile,
     zlib.error,
 )
 
@@ -188,9 +187,7 @@ def _load_arrays(
 ) -> dict[str, np.ndarray]:
   """Returns the wanted arrays of an archive, and the splits if there are."""
   try:
-    # `np.load` takes a file that is no archive for one array, or a pickle.
-    with open(path, 'rb') as file, zipfile.ZipFile(file) as archive:
-      found = [name.removesuffix('.npy') for name in archive.namelist()]
+    found = npz_files.read_names(path)
     missing = [name for name in wanted if name not in found]
     if missing:
       raise ValueError(
@@ -198,32 +195,29 @@ def _load_arrays(
           f'{shown(found)}; add them, with a row an example.'
       )
     names = [*wanted, *([SPLIT_KEY] if SPLIT_KEY in found else [])]
-    with np.load(path, allow_pickle=False) as archive:
-      return {name: _load_array(path, name, archive) for name in names}
+    arrays = npz_files.read(path, names)
+  except npz_files.DamagedNpzError as error:
+    if error.array is None:
+      raise _damaged(path, error) from error
+    raise ValueError(
+        f'{path}: array {error.array!r} could not be read ({error}); save '
+        'strings as np.asarray(..., str), and replace a damaged file by a good '
+        'copy.'
+    ) from error
   except _DAMAGES as error:
     raise _damaged(path, error) from error
+  for name, array in arrays.items():
+    _check_rows(path, name, array)
+  return arrays
 
 
-def _load_array(
-    path: pathlib.Path, name: str, archive: Mapping[str, np.ndarray]
-) -> np.ndarray:
-  """Returns an array of an archive, of one dimension or more."""
-  try:
-    array = archive[name]
-  except MemoryError:
-    raise
-  except Exception as error:  # pylint: disable=broad-exception-caught
-    # Of zipfile, zlib, tokenize and NumPy, depending on the byte that is wrong.
-    raise ValueError(
-        f'{path}: array {name!r} could not be read ({error}); save strings as '
-        'np.asarray(..., str), and replace a damaged file by a good copy.'
-    ) from error
+def _check_rows(path: pathlib.Path, name: str, array: np.ndarray) -> None:
+  """Raises unless an array has one dimension or more."""
   if not array.ndim:
     raise ValueError(
         f'{path}: array {name!r} must have a row for each example, found the '
         f'single value {array}.'
     )
-  return array
 
 
 def _check_lengths(

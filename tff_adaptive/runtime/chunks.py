@@ -24,7 +24,6 @@ import contextlib
 import functools
 from typing import Any, Iterator, Optional
 
-from absl import logging
 import attrs
 import numpy as np
 import tensorflow as tf
@@ -34,7 +33,6 @@ from tff_adaptive.data import tf_errors
 from tff_adaptive.runtime import appended_rows
 from tff_adaptive.runtime import client_tensors
 from tff_adaptive.runtime import graph_functions
-from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import values
 
 # The parts of a `tff.backends.mapreduce.MapReduceForm` that are not the
@@ -131,70 +129,60 @@ def _are_equal(left: np.ndarray, right: np.ndarray) -> bool:
 # How TensorFlow begins what a failed assertion says.
 _ASSERTION = 'assertion failed:'
 # What a graph is built for: the layout of each leaf of the clients' data.
-Layouts = tuple[tuple[Any, ...], ...]
-# From layouts and a form of the clients' work.
-_BuildFn = Callable[[Layouts, graph_functions.GraphFunction], Any]
 
 
 class ClientWork:
-  """The clients' work, in the form that suits a plan and the data."""
+  """The clients' work, in the form that suits the data.
+
+  Attributes:
+    pipelines: Why each client has to run its `tf.data` pipeline, whatever the
+      data are; None if their elements may be read from tensors.
+  """
 
   def __init__(
-      self, computation: tff.framework.ConcreteComputation, plan: plans.Plan
+      self,
+      computation: tff.framework.ConcreteComputation,
+      clients_type: tff.Type,
   ):
     """Converts the work.
 
     Args:
       computation: The part `work` of a MapReduce round.
-      plan: How clients work.
+      clients_type: The type of one client's argument.
 
     Raises:
       UnsupportedComputationError: If it cannot be compiled.
     """
     self._computation = computation
-    self._plan = plan
     self._work = graph_functions.build_graph_function(computation)
+    self.pipelines = client_tensors.why_no_rows(clients_type)
+    if self._work.dataset_op is not None:
+      self.pipelines = (
+          "clients' work does more than read its dataset, it calls "
+          f'{self._work.dataset_op}'
+      )
 
   @property
   def takes_seed(self) -> bool:
     """Whether the clients draw random numbers."""
     return self._work.takes_seed
 
-  @property
-  def reads_tensors(self) -> bool:
-    """Whether the clients' sequences may be tensors."""
-    return self._work.reads_tensors
-
   @functools.cached_property
   def _work_on_datasets(self) -> graph_functions.GraphFunction:
-    """The work for sequences that cannot be kept as rows."""
+    """The work for sequences that are not kept as rows."""
     if not self._work.reads_tensors:
       return self._work
     return graph_functions.build_graph_function(
         self._computation, tensor_sequences=False
     )
 
-  def build(self, layouts: Layouts, build_fn: _BuildFn) -> Any:
-    """Builds what clients of some layout take part in.
-
-    Args:
-      layouts: The layouts of their data.
-      build_fn: Builds it for a form of the work.
-
-    Returns:
-      What `build_fn` returns for the form that suits.
-    """
-    kinds = {layout[0] for layout in layouts}
-    work = self._work
-    if client_tensors.DATASETS in kinds:
-      work = self._work_on_datasets
-    elif self._plan.name == plans.XLA:
-      compiled_work = work.with_compiled_steps()
-      if compiled_work is None:
-        logging.info("The clients' work is not compiled by XLA.")
-      else:
-        work = compiled_work
-    return build_fn(layouts, work)
+  def form_for(
+      self, layouts: client_tensors.Layouts
+  ) -> graph_functions.GraphFunction:
+    """Returns the work for clients of some layout."""
+    if client_tensors.hold_datasets(layouts):
+      return self._work_on_datasets
+    return self._work
 
 
 @contextlib.contextmanager
@@ -310,8 +298,7 @@ def build_chunk_sum(
     *,
     work: graph_functions.GraphFunction,
     parts: ServerParts,
-    layouts: Layouts,
-    client_leaves: Sequence[Sequence[tf.Tensor]],
+    clients: Sequence[client_tensors.Leaf],
     broadcast: Sequence[tf.Tensor],
     server_seed: tf.Tensor,
     client_seeds: tf.Tensor,
@@ -321,8 +308,7 @@ def build_chunk_sum(
   Args:
     work: The clients' work.
     parts: The parts `zero` and `accumulate`.
-    layouts: The layouts of the clients' data.
-    client_leaves: The tensors of the data, those of a layout together.
+    clients: The clients' data.
     broadcast: What the server has sent them.
     server_seed: What fixes the random numbers of the zero, int32 of shape [2].
     client_seeds: Those of the clients' work and of what adds their reports,
@@ -331,11 +317,6 @@ def build_chunk_sum(
   Returns:
     The sum.
   """
-
-  clients = [
-      client_tensors.LeafTensors(layout[0], tuple(tensors))
-      for layout, tensors in zip(layouts, client_leaves)
-  ]
 
   def run_client(number):
     picked = [client_tensors.pick(leaf, number) for leaf in clients]

@@ -14,8 +14,8 @@
 """The data of a cohort as tensors that a compiled round takes its clients from.
 
 The argument that a computation takes at the clients is a structure of sequences
-and tensors. Each of its leaves becomes a `LeafTensors`: tensors for the whole
-cohort, out of which the graph picks a client by its number.
+and tensors. Each of its leaves becomes tensors for the whole cohort, out of
+which the graph picks a client by its number.
 """
 
 from collections.abc import Sequence
@@ -27,124 +27,133 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive.data import cohort as cohort_lib
+from tff_adaptive.data import packed_clients
 from tff_adaptive.runtime import computations
+from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime import elements
-from tff_adaptive.runtime import materialization
-from tff_adaptive.runtime import sequences
 from tff_adaptive.runtime import values
 
-# How a leaf is kept.
-RAGGED = 'ragged'  # A sequence, see `sequences.RaggedSequence`.
-ELEMENTS = 'elements'  # A sequence, see `sequences.ElementSequence`.
-DATASETS = 'datasets'  # A sequence; the variants of all clients' datasets.
-STACKED = 'stacked'  # A tensor; those of all clients, stacked.
+# A leaf of the clients' argument, of the whole cohort: of a sequence its rows;
+# of a tensor those of all clients, stacked; of a sequence that is not kept as
+# rows the variants of all clients' datasets, stacked.
+Leaf = Union[packed_clients.PackedClients, tf.Tensor]
+# The specs of leaves: what a graph has to be built for.
+Layouts = tuple[Any, ...]
 
 
-class LeafTensors(NamedTuple):
-  """One leaf of the clients' argument, of the whole cohort.
+class Clients(NamedTuple):
+  """The data of a cohort.
 
   Attributes:
-    kind: How the leaf is kept.
-    tensors: For `RAGGED` one tensor of rows a component, then `order`, `begins`
-      and `sizes` as in `sequences`, and the numbers of each client's first
-      element and of the one after its last, both [num_clients]; for `ELEMENTS`
-      the rows, then first and last numbers as for `RAGGED`; for `DATASETS` and
-      `STACKED` one tensor, [num_clients, ...].
+    leaves: In the order of `values.leaf_types`.
+    pipelines: Why each client's `tf.data` pipeline has to run; None where all
+      sequences are rows.
   """
 
-  kind: str
-  tensors: tuple[tf.Tensor, ...]
+  leaves: tuple[Leaf, ...]
+  pipelines: Optional[str]
 
-  def layout(self) -> tuple[Any, ...]:
-    """What a graph has to be built for: kind, dtypes and shapes of rows."""
-    specs = [
-        tf.TensorSpec([None, *tensor.shape[1:]], tensor.dtype)
-        for tensor in self.tensors
-    ]
-    return (self.kind, *specs)
+  def layouts(self) -> Layouts:
+    """The dtypes and the shapes of rows."""
+    return tf.nest.map_structure(
+        lambda tensor: tf.TensorSpec([None, *tensor.shape[1:]], tensor.dtype),
+        self.leaves,
+    )
 
 
-def pick(
-    leaf: LeafTensors, number: tf.Tensor
-) -> Union[tf.Tensor, sequences.Sequence]:
+def hold_datasets(layouts: Layouts) -> bool:
+  """Whether sequences are datasets."""
+  return any(
+      isinstance(layout, tf.TensorSpec) and layout.dtype == tf.variant
+      for layout in layouts
+  )
+
+
+def pick(leaf: Leaf, number: tf.Tensor) -> Leaf:
   """The leaf of the client with a number, as a `GraphFunction` takes it."""
-  if leaf.kind == RAGGED:
-    *rows, order, begins, sizes, starts, ends = leaf.tensors
-    return sequences.RaggedSequence(
-        tuple(rows),
-        order,
-        begins,
-        sizes,
-        tf.gather(starts, number),
-        tf.gather(ends, number),
+  if isinstance(leaf, packed_clients.PackedClients):
+    return leaf._replace(
+        starts=tf.gather(leaf.starts, number), ends=tf.gather(leaf.ends, number)
     )
-  if leaf.kind == ELEMENTS:
-    *rows, starts, ends = leaf.tensors
-    return sequences.ElementSequence(
-        tuple(rows), tf.gather(starts, number), tf.gather(ends, number)
-    )
-  return tf.gather(leaf.tensors[0], number)
+  return tf.gather(leaf, number)
 
 
-def _pack_rows(packed: materialization.PackedElements) -> LeafTensors:
-  """The leaf of sequences that are kept as rows."""
-  rows = tuple(map(tf.convert_to_tensor, packed.rows))
-  offsets, starts = packed.offsets, packed.starts
-  bounds = [
-      tf.convert_to_tensor(numbers, tf.int32)
-      for numbers in (starts[:-1], starts[1:])
-  ]
-  if not packed.are_batches:
-    return LeafTensors(ELEMENTS, (*rows, *bounds))
-  begins, sizes = offsets[:-1, np.newaxis], np.diff(offsets)[:, np.newaxis]
-  order = [
-      tf.convert_to_tensor(index, tf.int64)
-      for index in (packed.order, begins, sizes)
-  ]
-  return LeafTensors(RAGGED, (*rows, *order, *bounds))
+def why_no_rows(member_type: tff.Type) -> Optional[str]:
+  """Returns why clients' sequences cannot be rows, by their type.
+
+  Args:
+    member_type: The type of one client's argument.
+
+  Returns:
+    What stands behind 'because'; None if they can be rows.
+  """
+  for leaf_type in values.leaf_types(member_type):
+    if isinstance(leaf_type, tff.SequenceType):
+      specs = elements.component_specs(leaf_type)
+      if not specs or not (
+          elements.are_alike(specs) or elements.are_batches(specs)
+      ):
+        return (
+            f'elements of type {leaf_type.element} are neither batches of rows '
+            'nor all of one shape'
+        )
+  return None
 
 
-def _stack(leaf_values: list[Any], leaf_type: tff.TensorType) -> LeafTensors:
-  spec = values.tensor_spec(leaf_type)
-  tensors = [tf.convert_to_tensor(value, spec.dtype) for value in leaf_values]
-  if not tensors:
-    shape = [0, *(size or 0 for size in spec.shape)]
-    return LeafTensors(STACKED, (tf.zeros(shape, spec.dtype),))
-  shapes = sorted({tuple(tensor.shape) for tensor in tensors})
-  if len(shapes) > 1:
-    raise computations.UnsupportedComputationError(
-        f"the clients' values of type {leaf_type} differ in shape, {shapes[0]} "
-        f'and {shapes[1]}; pad them'
-    )
-  return LeafTensors(STACKED, (tf.stack(tensors),))
+def _pack_sequences(
+    sequences: list[Any],
+    leaf_type: tff.SequenceType,
+    cache: dataset_cache.DatasetCache,
+) -> packed_clients.PackedClients:
+  """The elements of several clients together.
+
+  Args:
+    sequences: A `tf.data.Dataset`, or an iterable of elements, a client.
+    leaf_type: The type of one client's sequence.
+    cache: Datasets that were read before.
+
+  Returns:
+    The elements.
+
+  Raises:
+    NotRowsError: If they cannot be kept as rows.
+    TypeError: If they are not those of the type.
+  """
+  specs = elements.component_specs(leaf_type)
+  clients = [cache.read(sequence, leaf_type) for sequence in sequences]
+  rows = dataset_cache.join_rows(
+      [empty, *(client.rows[place] for client in clients)]
+      for place, empty in enumerate(dataset_cache.no_rows(specs))
+  )
+  counts = [len(client.lengths) for client in clients]
+  if elements.are_alike(specs):
+    return packed_clients.of_rows(rows, counts)
+  lengths = [client.lengths for client in clients]
+  sizes = np.concatenate([np.zeros(0, np.int64), *lengths])
+  return packed_clients.of_batches(rows, np.arange(sizes.sum()), sizes, counts)
 
 
-def _stack_datasets(
-    datasets: list[Any], leaf_type: tff.SequenceType
-) -> LeafTensors:
-  variants = [
-      tf.data.experimental.to_variant(elements.as_dataset(dataset, leaf_type))
-      # TensorFlow makes no empty variants, but takes one away.
-      for dataset in datasets or [[]]
-  ]
-  return LeafTensors(DATASETS, (tf.stack(variants)[: len(datasets)],))
-
-
-def _pack_all(
-    leaves: Sequence[Union[materialization.PackedElements, LeafTensors]],
-) -> list[LeafTensors]:
-  """The leaves of a cohort whose sequences are all kept as rows."""
-  return [
-      leaf if isinstance(leaf, LeafTensors) else _pack_rows(leaf)
-      for leaf in leaves
-  ]
+def _pack_cohort_data(
+    cohort: cohort_lib.Cohort,
+    leaf_type: tff.SequenceType,
+    cache: dataset_cache.DatasetCache,
+) -> packed_clients.PackedClients:
+  """The batches of a cohort, whose rows stay where they are."""
+  packed = cohort.pack()
+  rows = None
+  if packed.rows is getattr(cohort.source, 'values', None):
+    rows = cache.resident_rows(cohort.source, leaf_type)
+  if rows is None:
+    elements.check_rows(packed.rows, leaf_type)
+    rows = tuple(tf.nest.flatten(dict(packed.rows)))
+  return packed._replace(rows=rows)
 
 
 def _pack_cohort(
     cohort: cohort_lib.Cohort,
     member_type: tff.Type,
-    cache: materialization.DatasetCache,
-) -> Optional[list[materialization.PackedElements]]:
+    cache: dataset_cache.DatasetCache,
+) -> Optional[list[packed_clients.PackedClients]]:
   """What a cohort brings, its batches taken from where they are.
 
   Args:
@@ -153,7 +162,7 @@ def _pack_cohort(
     cache: See `collect`.
 
   Returns:
-    The leaves, or None if there is anything that cannot be kept as rows.
+    The leaves, or None if there is anything but batches of any size.
   """
 
   fields, beside = [(cohort_lib.DATA_KEY, member_type)], {}
@@ -163,33 +172,58 @@ def _pack_cohort(
 
   def pack(name, field_type):
     if name in beside:
-      return cache.pack(beside[name], field_type)
+      return _pack_sequences(beside[name], field_type, cache)
     if not isinstance(field_type, tff.SequenceType):
       return None
-    return cache.pack_cohort(cohort, field_type)
+    if not elements.are_batches(elements.component_specs(field_type)):
+      return None
+    return _pack_cohort_data(cohort, field_type, cache)
 
   packed = list(itertools.starmap(pack, fields))
   return None if None in packed else packed
 
 
+def _stack(leaf_values: list[Any], leaf_type: tff.TensorType) -> tf.Tensor:
+  spec = values.tensor_spec(leaf_type)
+  tensors = [tf.convert_to_tensor(value, spec.dtype) for value in leaf_values]
+  if not tensors:
+    return tf.zeros([0, *(size or 0 for size in spec.shape)], spec.dtype)
+  shapes = sorted({tuple(tensor.shape) for tensor in tensors})
+  if len(shapes) > 1:
+    raise computations.UnsupportedComputationError(
+        f"the clients' values of type {leaf_type} differ in shape, {shapes[0]} "
+        f'and {shapes[1]}; pad them'
+    )
+  return tf.stack(tensors)
+
+
+def _stack_datasets(
+    datasets: list[Any], leaf_type: tff.SequenceType
+) -> tf.Tensor:
+  variants = [
+      tf.data.experimental.to_variant(elements.as_dataset(dataset, leaf_type))
+      # TensorFlow makes no empty variants, but takes one away.
+      for dataset in datasets or [[]]
+  ]
+  return tf.stack(variants)[: len(datasets)]
+
+
 def collect(
     clients: Sequence[Any],
     member_type: tff.Type,
-    cache: materialization.DatasetCache,
-    reads_tensors: bool,
-) -> list[LeafTensors]:
+    cache: dataset_cache.DatasetCache,
+    pipelines: Optional[str],
+) -> Clients:
   """Collects the tensors of a cohort.
 
   Args:
     clients: A value of `member_type` for every client, or a `Cohort`.
     member_type: The type of one client's argument.
-    cache: Datasets that were materialised before.
-    reads_tensors: Whether the computation reads sequences from tensors.
+    cache: Datasets that were read before.
+    pipelines: Why sequences have to be datasets; None where they may be rows.
 
   Returns:
-    The leaves, in the order of `values.leaf_types(member_type)`. Sequences are
-    either all tensors or, where the computation does not read tensors or some
-    elements are not batches of rows, all datasets.
+    The data. Sequences are either all rows or all datasets.
 
   Raises:
     TypeError: If a value does not fit the type.
@@ -197,10 +231,11 @@ def collect(
   """
   leaf_types = values.leaf_types(member_type)
   if isinstance(clients, cohort_lib.Cohort):
-    if reads_tensors:
-      fields = _pack_cohort(clients, member_type, cache)
-      if fields is not None:
-        return _pack_all(fields)
+    packed = None
+    if pipelines is None:
+      packed = _pack_cohort(clients, member_type, cache)
+    if packed is not None:
+      return Clients(_to_tensors(packed), None)
     clients = list(clients)
   by_client = list(map(values.build_flatten(member_type), clients))
   by_leaf = [
@@ -208,16 +243,22 @@ def collect(
       for place in range(len(leaf_types))
   ]
 
-  def collect_all(collect_sequences):
+  def collect_all(collect_sequences, *arguments):
     return [
-        collect_sequences(leaf_values, leaf_type)
+        collect_sequences(leaf_values, leaf_type, *arguments)
         if isinstance(leaf_type, tff.SequenceType)
         else _stack(leaf_values, leaf_type)
         for leaf_values, leaf_type in zip(by_leaf, leaf_types)
     ]
 
-  if reads_tensors:
-    packed = collect_all(cache.pack)
-    if None not in packed:
-      return _pack_all(packed)
-  return collect_all(_stack_datasets)
+  if pipelines is None:
+    try:
+      packed = collect_all(_pack_sequences, cache)
+      return Clients(_to_tensors(packed), None)
+    except dataset_cache.NotRowsError as error:
+      pipelines = str(error)
+  return Clients(tuple(collect_all(_stack_datasets)), pipelines)
+
+
+def _to_tensors(leaves: Sequence[Any]) -> tuple[Leaf, ...]:
+  return tf.nest.map_structure(tf.convert_to_tensor, tuple(leaves))

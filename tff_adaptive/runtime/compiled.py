@@ -36,9 +36,9 @@ from tff_adaptive import _random_ops
 from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.data import random_streams
 from tff_adaptive.runtime import computations
+from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime import default_context
 from tff_adaptive.runtime import map_reduce_forms
-from tff_adaptive.runtime import materialization
 from tff_adaptive.runtime import native
 from tff_adaptive.runtime import native_seeds
 from tff_adaptive.runtime import plans
@@ -85,6 +85,20 @@ def _hand_over(
   return handed_over
 
 
+def _warn_of_pipelines(reason: str) -> None:
+  _warn(
+      "Each client's `tf.data` pipeline runs in each round, which takes 10 to "
+      f'30 ms a client, because {reason}.'
+  )
+
+
+def _refuse_pipelines(reason: str) -> None:
+  raise computations.UnsupportedComputationError(
+      "Each client's `tf.data` pipeline would have to run in each round, "
+      f'because {reason}; change that, or let it run without `strict=True`.'
+  )
+
+
 class CompiledContext(tff.framework.SyncContext):
   """Executes TFF computations here; see `create_compiled_context`."""
 
@@ -95,6 +109,7 @@ class CompiledContext(tff.framework.SyncContext):
       strict: bool,
       seed: int,
       default_num_clients: int = 1,
+      max_cache_bytes: int = dataset_cache.DEFAULT_MAX_BYTES,
   ):
     """Initializes the context; nothing is compiled yet.
 
@@ -104,13 +119,16 @@ class CompiledContext(tff.framework.SyncContext):
       seed: What random numbers depend on where nothing else says so, a
         non-negative integer.
       default_num_clients: See `create_compiled_context`.
+      max_cache_bytes: See `create_compiled_context`.
     """
     self._plan = plan
     self._default_num_clients = default_num_clients
     self._logged_plans: set[str] = set()
     self._strict = strict
+    # No method of the context, which programs must not keep.
+    self._note_pipelines = _refuse_pipelines if strict else _warn_of_pipelines
     self._round_keys = RoundKeys(seed)
-    self._cache = materialization.DatasetCache()
+    self._cache = dataset_cache.DatasetCache(max_cache_bytes)
     self._programs: dict[int, Any] = {}
     self._handed_over: dict[int, tff.framework.ConcreteComputation] = {}
     self._native: Optional[tuple[Any, Callable[[], None]]] = None
@@ -121,6 +139,11 @@ class CompiledContext(tff.framework.SyncContext):
   def device(self) -> str:
     """Where the clients' work runs, such as 'CPU:0'."""
     return self._plan.device
+
+  @property
+  def num_cache_bytes(self) -> int:
+    """How much is kept of clients' data, see `create_compiled_context`."""
+    return self._cache.num_bytes
 
   def begin_round(
       self,
@@ -227,7 +250,9 @@ class CompiledContext(tff.framework.SyncContext):
       self, computation: tff.framework.ConcreteComputation
   ) -> Any:
     """The compiled form of a computation over clients."""
-    return rounds.CompiledRound(computation, self._plan, self._cache)
+    return rounds.CompiledRound(
+        computation, self._plan, self._cache, self._note_pipelines
+    )
 
   def _log(self, plan: plans.Plan) -> None:
     """Says once how clients work."""
@@ -299,6 +324,7 @@ def create_compiled_context(
     strict: bool = False,
     seed: Optional[int] = None,
     default_num_clients: int = 1,
+    max_cache_bytes: int = dataset_cache.DEFAULT_MAX_BYTES,
 ) -> CompiledContext:
   """Creates a context that runs computations inside this process.
 
@@ -311,18 +337,23 @@ def create_compiled_context(
     devices: Where the clients' work runs: `'CPU'`, `'GPU'`, or a name such as
       `'/device:GPU:1'`. By default the first GPU that TensorFlow sees, else the
       CPU.
-    plan: How the clients' work runs: one after the other (`'loop'`), several at
-      once (`'parallel'`), or several at once with local steps that XLA compiles
-      (`'xla'`). By default what suits the device, see `plans.choose`.
-    strict: Whether a computation that cannot be compiled raises an error.
-      Otherwise, the default, TFF's native runtime takes it over after a warning
-      that says why. What clients draw in their training (dropout) depends on
-      their data and on what they received then, not on the seed.
+    plan: How the clients' work runs: one after the other (`'loop'`), or several
+      at once (`'parallel'`). By default what suits the device, see
+      `plans.choose`.
+    strict: Whether it is an error if a computation cannot be compiled, or
+      clients' data cannot be kept as arrays. Otherwise, the default, TFF's
+      native runtime takes the computation over, or each client's `tf.data`
+      pipeline runs in each round, after a warning that says why. What clients
+      draw in their training (dropout) on the native runtime depends on their
+      data and on what they received, not on the seed.
     seed: What random numbers depend on where neither a `Cohort` nor
       `begin_round` says so. By default drawn anew.
     default_num_clients: How many clients there are where the argument does not
       tell, as of a value that is equal at all of them. Defaults to 1; TFF's
       default is 0, of which there is no mean and no value.
+    max_cache_bytes: How much is kept of the clients' data that were read:
+      datasets, and sources of cohorts. What was not used for the longest time
+      has to go first, and is read again. Defaults to 4 GiB; 0 for nothing.
 
   Returns:
     The context, for `tff.framework.set_default_context`.
@@ -330,7 +361,7 @@ def create_compiled_context(
   Raises:
     TypeError: If the seed is not an integer.
     ValueError: If a device or a plan is not known, the seed is negative, or the
-      number of clients is not an integer or negative.
+      number of clients or of bytes is not an integer or negative.
 
   Example:
 
@@ -348,7 +379,10 @@ def create_compiled_context(
       chosen,
       strict=strict,
       seed=check_seed(seed),
-      default_num_clients=native.check_num_clients(default_num_clients),
+      default_num_clients=native.check_count(
+          'default_num_clients', default_num_clients
+      ),
+      max_cache_bytes=native.check_count('max_cache_bytes', max_cache_bytes),
   )
 
 
@@ -395,6 +429,7 @@ def compiled_context(
     strict: bool = False,
     seed: Optional[int] = None,
     default_num_clients: int = 1,
+    max_cache_bytes: int = dataset_cache.DEFAULT_MAX_BYTES,
 ) -> Iterator[CompiledContext]:
   """Runs TFF computations inside this process within a `with` block.
 
@@ -404,6 +439,7 @@ def compiled_context(
     strict: See `create_compiled_context`.
     seed: See `create_compiled_context`.
     default_num_clients: See `create_compiled_context`.
+    max_cache_bytes: See `create_compiled_context`.
 
   Yields:
     The context, which is installed for the calling thread.
@@ -428,6 +464,7 @@ def compiled_context(
       strict=strict,
       seed=seed,
       default_num_clients=default_num_clients,
+      max_cache_bytes=max_cache_bytes,
   )
   try:
     with tff.framework.get_context_stack().install(context):

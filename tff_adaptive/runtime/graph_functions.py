@@ -23,7 +23,8 @@ larger functions can call. On the way
 - sequences are read from tensors where possible, see `sequence_reading`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+import contextlib
 import itertools
 import threading
 from typing import Any, Optional
@@ -131,9 +132,10 @@ class GraphFunction:
 
   Attributes:
     type_signature: The `tff.FunctionType` of the computation.
-    reads_tensors: Whether its sequences are variants of `sequences`; if not,
-      they are variants of datasets.
+    reads_tensors: Whether its sequences are `PackedClients` of one client; if
+      not, they are variants of datasets.
     takes_seed: Whether it draws random numbers.
+    dataset_op: The kind of an op that needs datasets; None if there is none.
     appends: The leaves of the result that are rows to append, see `appending`.
   """
 
@@ -141,7 +143,7 @@ class GraphFunction:
   reads_tensors: bool
   takes_seed: bool
   _serialized: computations.Serialized
-  _compiles_steps: bool = False
+  dataset_op: Optional[str] = None
   appends: frozenset[int] = frozenset()
 
   def __call__(
@@ -151,7 +153,7 @@ class GraphFunction:
 
     Args:
       *leaves: The tensors of the parameter, in the order of `leaf_types`; for
-        a sequence a `sequences.Sequence` if the function reads tensors, else
+        a sequence a `PackedClients` if the function reads tensors, else
         the variant of a dataset.
       seed: An int32 tensor of shape [2]; needed if `takes_seed`.
 
@@ -163,28 +165,9 @@ class GraphFunction:
       arguments[_SEED_NAME] = seed
     graph_def = self._serialized.graph_def
     to_import = graph_import.GraphImport(
-        graph_def,
-        arguments,
-        self.reads_tensors,
-        self._compiles_steps,
+        graph_def, arguments, self.reads_tensors
     )
     return to_import.run(self._serialized.results)
-
-  def with_compiled_steps(self) -> Optional['GraphFunction']:
-    """The same with XLA for what happens to each element of a sequence.
-
-    Returns:
-      The function, or None if XLA refuses placeholders in it, which Keras
-      leaves in branches that are never taken.
-    """
-    library = self._serialized.graph_def.library
-    if any(
-        node.op == 'Placeholder'
-        for function in library.function
-        for node in function.node_def
-    ):
-      return None
-    return attrs.evolve(self, compiles_steps=True)
 
   def appending(self) -> 'GraphFunction':
     """The same for a sum that keeps lists of rows, see `appended_rows`.
@@ -205,6 +188,23 @@ class GraphFunction:
     )
 
 
+@contextlib.contextmanager
+def _control_flow_v1() -> Iterator[None]:
+  """Turns TensorFlow 2's loops and branches off, which is for the process.
+
+  Threads that build functions (of `tf.function`, `tf.data`) do not notice, and
+  those that build graphs get the other form of the same.
+  """
+  with _building_lock:
+    was_enabled = tf.compat.v1.control_flow_v2_enabled()
+    tf.compat.v1.disable_control_flow_v2()
+    try:
+      yield
+    finally:
+      if was_enabled:
+        tf.compat.v1.enable_control_flow_v2()
+
+
 def build(
     fn: Callable[..., list[tf.Tensor]], specs: list[tf.TensorSpec]
 ) -> Callable[..., list[tf.Tensor]]:
@@ -221,14 +221,9 @@ def build(
     A function of tensors.
   """
   graph = tf.Graph()
-  with _building_lock:
-    tf.compat.v1.disable_control_flow_v2()
-    try:
-      with graph.as_default():
-        inputs = [tf.compat.v1.placeholder(s.dtype, s.shape) for s in specs]
-        outputs = [tf.identity(tensor) for tensor in fn(*inputs)]
-    finally:
-      tf.compat.v1.enable_control_flow_v2()
+  with _control_flow_v1(), graph.as_default():
+    inputs = [tf.compat.v1.placeholder(s.dtype, s.shape) for s in specs]
+    outputs = [tf.identity(tensor) for tensor in fn(*inputs)]
   graph_def = graph.as_graph_def()
 
   def imported(*arguments):
@@ -278,9 +273,10 @@ def build_graph_function(
   _function_library.rename_functions(graph_def, f'_{next(_graph_numbers)}')
   _make_resources_anonymous(serialized)
   takes_seed = _make_random_ops_stateless(graph_def)
-  reads_tensors = tensor_sequences and sequence_reading.reads_sequences_only(
-      graph_def
-  )
+  dataset_op = sequence_reading.find_dataset_op(graph_def)
+  reads_tensors = tensor_sequences and dataset_op is None
   if reads_tensors:
     sequence_reading.read_sequences_from_tensors(serialized)
-  return GraphFunction(signature, reads_tensors, takes_seed, serialized)
+  return GraphFunction(
+      signature, reads_tensors, takes_seed, serialized, dataset_op
+  )

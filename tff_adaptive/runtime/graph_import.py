@@ -19,6 +19,7 @@ from typing import Any, Union
 import tensorflow as tf
 
 from tff_adaptive import _function_library
+from tff_adaptive.data import packed_clients
 from tff_adaptive.runtime import sequences
 
 
@@ -34,19 +35,16 @@ class GraphImport:
       graph_def: Any,
       arguments: dict[str, tf.Tensor],
       reads_tensors: bool,
-      compiles_steps: bool,
   ):
     """Initializes the import.
 
     Args:
       graph_def: The changed graph.
       arguments: What takes the place of tensors, by their names; for a sequence
-        a `sequences.Sequence` or the variant of a dataset.
+        a `PackedClients` or the variant of a dataset.
       reads_tensors: Whether the graph reads sequences from tensors.
-      compiles_steps: Whether XLA compiles the bodies of loops.
     """
     self._reads_tensors = reads_tensors
-    self._compiles_steps = compiles_steps
     # What is mapped to an argument needs no place in the graph.
     given = set(map(_function_library.node_of, arguments))
     self._nodes = {n.name: n for n in graph_def.node if n.name not in given}
@@ -55,7 +53,7 @@ class GraphImport:
     self._sequences = {
         name: value
         for name, value in self._tensors.items()
-        if isinstance(value, sequences.Sequence)
+        if isinstance(value, packed_clients.PackedClients)
     }
     self._signatures = {
         f.signature.name: f.signature for f in graph_def.library.function
@@ -163,7 +161,9 @@ class GraphImport:
       self._tensors[name] = tf.constant(0)
     return self._tensors[name]
 
-  def _sequence(self, name: str) -> Union[tf.Tensor, sequences.Sequence]:
+  def _sequence(
+      self, name: str
+  ) -> Union[tf.Tensor, packed_clients.PackedClients]:
     """What a reduction reads: an argument, or else some variant tensor."""
     source = name
     while _with_index(source) not in self._sequences:
@@ -175,20 +175,17 @@ class GraphImport:
 
   def _tensor(self, name: str) -> tf.Tensor:
     """The tensor of a name; of a sequence its variant."""
-    if isinstance(self._tensors[name], sequences.Sequence):
-      self._tensors[name] = self._tensors[name].to_variant()
-    return self._tensors[name]
+    found = self._tensors[name]
+    if isinstance(found, packed_clients.PackedClients):
+      found = self._tensors[name] = sequences.to_variant(found)
+    return found
 
   def _add_loop(self, node: Any) -> None:
     """Adds the loop that a reduction becomes."""
     data = [name for name in node.input if not name.startswith('^')]
     control = [name for name in node.input if name.startswith('^')]
     name = node.attr['f'].func.name
-    loop = sequences.build_reduction(
-        node,
-        self._signatures[name],
-        self._compiles_steps,
-    )
+    loop = sequences.build_reduction(node, self._signatures[name])
     with tf.control_dependencies(list(map(self._outside, control))):
       # Identities wait; what only reads variables in the loop does not.
       inputs = [tf.identity(self._outside(name)) for name in data[1:]]

@@ -194,15 +194,14 @@ def _close_event_loop(context: tff.framework.SyncContext) -> None:
     runner._finalizer = lambda loop, thread: None  # pylint: disable=protected-access
 
 
-def check_num_clients(num_clients: int) -> int:
-  """Returns a default number of clients, after a check."""
-  integral = isinstance(num_clients, numbers.Integral)
-  if isinstance(num_clients, bool) or not integral or num_clients < 0:
+def check_count(name: str, count: int) -> int:
+  """Returns the argument of a name, an integer that is not negative."""
+  is_integer = isinstance(count, numbers.Integral)
+  if isinstance(count, bool) or not is_integer or count < 0:
     raise ValueError(
-        '`default_num_clients` must be an integer and not negative, found '
-        f'{num_clients!r}.'
+        f'`{name}` must be an integer and not negative, found {count!r}.'
     )
-  return int(num_clients)
+  return int(count)
 
 
 def create_native_context(
@@ -251,7 +250,7 @@ def create_native_context(
     close()
     ```
   """
-  check_num_clients(default_num_clients)
+  check_count('default_num_clients', default_num_clients)
   default_context.free_at_exit()
   worker = _Worker(max_concurrent_computation_calls)
   _workers.add(worker)

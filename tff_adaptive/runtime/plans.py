@@ -16,15 +16,14 @@
 from collections.abc import Sequence
 import math
 import os
-from typing import Union
+from typing import Optional, Union
 
 import attrs
 import tensorflow as tf
 
 LOOP = 'loop'
 PARALLEL = 'parallel'
-XLA = 'xla'
-PLANS = (LOOP, PARALLEL, XLA)
+PLANS = (LOOP, PARALLEL)
 # The plan, and the device, that suit.
 AUTO = 'auto'
 
@@ -40,16 +39,17 @@ class Plan:
   """How a compiled round runs its clients.
 
   Attributes:
-    name: `'loop'`, one client after the other; `'parallel'`, several at once;
-      `'xla'`, as `'parallel'`, with local steps that XLA compiles, once for
-      each size of batch.
+    name: `'loop'`, one client after the other; `'parallel'`, several at once.
     num_parallel_clients: How many clients are worked on at once.
     device: Where the clients' work runs, such as `'CPU:0'`.
+    pipelines: Why each client runs its `tf.data` pipeline in each round; None
+      (the default) where clients' data are read from tensors.
   """
 
   name: str
   num_parallel_clients: int
   device: str
+  pipelines: Optional[str] = None
 
   def chunk_size_of(self, num_clients: int) -> int:
     """The number of clients in a chunk, of a cohort of `num_clients`."""
@@ -67,8 +67,8 @@ def choose(name: str, device: str) -> Plan:
   """Chooses the plan.
 
   On a GPU a client after the other: its cores are busy with one already. On a
-  CPU several clients at once, each on a core of its own. XLA was never faster
-  there; `experiments.benchmark --plan=...` compares the plans.
+  CPU several clients at once, each on a core of its own.
+  `experiments.benchmark --plan=...` compares the two.
 
   Args:
     name: A name of `PLANS`, or `AUTO` for the plan that suits.

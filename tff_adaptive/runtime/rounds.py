@@ -13,20 +13,21 @@
 # limitations under the License.
 """A whole federated round as one TensorFlow graph."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import functools
 from typing import Any, NamedTuple
 
+import attrs
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive.runtime import chunks
 from tff_adaptive.runtime import client_tensors
+from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime import elements
 from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import map_reduce_forms
-from tff_adaptive.runtime import materialization
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import values
 
@@ -56,7 +57,8 @@ class CompiledRound:
       self,
       computation: tff.framework.ConcreteComputation,
       plan: plans.Plan,
-      cache: materialization.DatasetCache,
+      cache: dataset_cache.DatasetCache,
+      note_pipelines: Callable[[str], None],
   ):
     """Converts the computation; the graph is built in the first round.
 
@@ -64,6 +66,8 @@ class CompiledRound:
       computation: A computation with an argument at the clients.
       plan: How the clients' work runs.
       cache: Keeps the clients' data that was read.
+      note_pipelines: Told why clients' `tf.data` pipelines have to run, when
+        that is found out; it may raise an error.
 
     Raises:
       UnsupportedComputationError: If the computation cannot be compiled.
@@ -72,7 +76,7 @@ class CompiledRound:
     self.type_signature = computation.type_signature
     form = self._form.form
     self.plan = plan
-    self._work = chunks.ClientWork(form.work, self.plan)
+    self._work = chunks.ClientWork(form.work, self._form.clients_type)
     self._parts = chunks.ServerParts(
         {name: getattr(form, name) for name in chunks.NAMES}
     )
@@ -80,7 +84,8 @@ class CompiledRound:
     self._convert_state = elements.build_conversion(self._form.state_type)
     self._pack = values.build_pack(self._form.result_type)
     self._cache = cache
-    self._functions: dict[chunks.Layouts, Any] = {}
+    self._note_pipelines = note_pipelines
+    self._functions: dict[client_tensors.Layouts, Any] = {}
 
   def split(self, argument: Any) -> tuple[Any, Any]:
     """Splits an argument, see `map_reduce_forms.RoundForm`."""
@@ -90,9 +95,7 @@ class CompiledRound:
   def takes_client_seeds(self) -> bool:
     return self._work.takes_seed or self._parts['accumulate'].takes_seed
 
-  def _build(
-      self, layouts: chunks.Layouts, work: graph_functions.GraphFunction
-  ) -> Any:
+  def _build(self, layouts: client_tensors.Layouts) -> Any:
     """The function of a round for clients of some layout."""
     state_specs = [
         values.tensor_spec(leaf)
@@ -100,7 +103,7 @@ class CompiledRound:
     ]
     arguments = (
         state_specs,
-        [list(layout[1:]) for layout in layouts],
+        layouts,
         tf.TensorSpec([], tf.int32),
         tf.TensorSpec([], tf.int32),
         tf.TensorSpec([2], tf.int32),
@@ -108,16 +111,15 @@ class CompiledRound:
     )
 
     def run(*flat):
-      state, client_leaves, num_clients, chunk_size, *seeds = (
+      state, clients, num_clients, chunk_size, *seeds = (
           tf.nest.pack_sequence_as(arguments, flat)
       )
       part = functools.partial(self._parts.with_seed, seed=seeds[0])
       with tf.device(f'/device:{self.plan.device}'):
         chunk_sum = chunks.build_chunk_sum(
-            work=work,
+            work=self._work.form_for(layouts),
             parts=self._parts,
-            layouts=layouts,
-            client_leaves=client_leaves,
+            clients=clients,
             broadcast=part('prepare')(*state),
             server_seed=seeds[0],
             client_seeds=seeds[1],
@@ -168,20 +170,21 @@ class CompiledRound:
       ValueError: If the model does not take the data, such as labels that are
         out of range.
     """
-    leaves = client_tensors.collect(
-        clients,
-        self._form.clients_type,
-        self._cache,
-        self._work.reads_tensors,
+    collected = client_tensors.collect(
+        clients, self._form.clients_type, self._cache, self._work.pipelines
     )
-    layouts = tuple(leaf.layout() for leaf in leaves)
+    reason = collected.pipelines
+    if reason is not None and reason != self.plan.pipelines:
+      self._note_pipelines(reason)
+      self.plan = attrs.evolve(self.plan, pipelines=reason)
+    layouts = collected.layouts()
     if layouts not in self._functions:
-      self._functions[layouts] = self._work.build(layouts, self._build)
+      self._functions[layouts] = self._build(layouts)
     num_clients = len(clients)
     with chunks.errors_of_data():
       result = self._functions[layouts](
           *self._convert_state(state),
-          *(tensor for leaf in leaves for tensor in leaf.tensors),
+          *tf.nest.flatten(collected.leaves),
           tf.constant(num_clients),
           tf.constant(self.plan.chunk_size_of(num_clients)),
           *map(tf.constant, seeds),

@@ -16,7 +16,7 @@
 What stands in for the ops on datasets and iterators is in `sequences`.
 """
 
-from typing import Any
+from typing import Any, Optional
 
 import tensorflow as tf
 
@@ -33,19 +33,24 @@ _OUTPUT_NAMES = {
 }
 
 
-def reads_sequences_only(graph_def: Any) -> bool:
-  """Whether no op makes or changes a dataset: all are read as they come in.
+def find_dataset_op(graph_def: Any) -> Optional[str]:
+  """Returns an op that makes or changes a dataset, or tells more of it.
 
   Args:
     graph_def: A `GraphDef`.
 
   Returns:
-    Whether `read_sequences_from_tensors` may be applied to it.
+    Its kind; None if datasets are only read as they come in, so that
+    `read_sequences_from_tensors` may be applied.
   """
-  return all(
-      node.op in sequences.REPLACED_OPS
-      for node in _function_library.all_nodes(graph_def)
-      if 'Dataset' in node.op or 'Iterator' in node.op
+  return next(
+      (
+          node.op
+          for node in _function_library.all_nodes(graph_def)
+          if 'Dataset' in node.op or 'Iterator' in node.op
+          if node.op not in sequences.REPLACED_OPS
+      ),
+      None,
   )
 
 

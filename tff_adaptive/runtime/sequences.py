@@ -21,20 +21,17 @@ calls as before; only the ops that read a dataset are replaced, one for one.
 
 The variant is an optional (as of `tf.experimental.Optional`) of
 
-- one tensor of rows for each component of an element, [num_rows, ...];
-- `order`, the row numbers of all elements one after the other, [num_picks];
-- where in `order` each element starts, and how many rows it has, both
-  [num_elements, 1];
-- the numbers of the client's first element and of the one after its last;
+- the fields of a `PackedClients` of one client, one tensor of rows for each
+  component of an element;
 - 1 if elements are batches of rows, 0 if each is one row without that axis.
 """
 
-import abc
+import functools
 from typing import Any, NamedTuple, Optional
 
-import attrs
 import tensorflow as tf
-from tensorflow.core.framework import attr_value_pb2
+
+from tff_adaptive.data import packed_clients
 
 # Dtype and shape of what a variant holds besides rows.
 _INDICES: tuple[tuple[tf.DType, list[Optional[int]]], ...] = (
@@ -59,129 +56,75 @@ REPLACED_OPS = frozenset(
 )
 
 
-class Sequence(abc.ABC):
-  """One client's sequence inside a graph.
+def element(
+    client: packed_clients.PackedClients, number: tf.Tensor
+) -> list[tf.Tensor]:
+  """The components of an element.
 
-  Attributes:
-    rows: The rows of all clients, one tensor for each component of an element.
-    start: The number of the first element.
-    end: The number of the one after the last element.
+  Args:
+    client: One client's sequence.
+    number: The number of the element among those of all clients.
   """
-
-  rows: tuple[tf.Tensor, ...]
-  start: tf.Tensor
-  end: tf.Tensor
-
-  @abc.abstractmethod
-  def element(self, number: tf.Tensor) -> list[tf.Tensor]:
-    """The components of the element with a number."""
-
-  @abc.abstractmethod
-  def to_variant(self) -> tf.Tensor:
-    """The variant tensor that stands for the sequence, see the module."""
+  places = number if isinstance(client.order, tuple) else _picks(client, number)
+  return [tf.gather(rows, places) for rows in client.rows]
 
 
-@attrs.frozen(eq=False)
-class RaggedSequence(Sequence):
-  """A sequence of batches that differ in size.
-
-  Attributes:
-    order: See the module.
-    begins: See the module.
-    sizes: See the module.
-  """
-
-  rows: tuple[tf.Tensor, ...]
-  order: tf.Tensor
-  begins: tf.Tensor
-  sizes: tf.Tensor
-  start: tf.Tensor
-  end: tf.Tensor
-
-  def element(self, number):
-    picks = self.picks(number)
-    return [tf.gather(rows, picks) for rows in self.rows]
-
-  def picks(self, number: tf.Tensor) -> tf.Tensor:
-    """The numbers of the rows that are in the element with a number."""
-    return tf.slice(
-        self.order,
-        tf.gather(self.begins, number),
-        tf.gather(self.sizes, number),
-    )
-
-  def to_variant(self):
-    return _to_variant(self, tf.ones([], tf.int32))
+def _picks(
+    client: packed_clients.PackedClients, number: tf.Tensor
+) -> tf.Tensor:
+  """The numbers of the rows that are in an element."""
+  return tf.slice(
+      client.order,
+      tf.gather(client.begins, number),
+      tf.gather(client.sizes, number),
+  )
 
 
-@attrs.frozen(eq=False)
-class ElementSequence(Sequence):
-  """A sequence whose elements have one shape: each is a row."""
-
-  rows: tuple[tf.Tensor, ...]
-  start: tf.Tensor
-  end: tf.Tensor
-
-  def element(self, number):
-    return [tf.gather(rows, number) for rows in self.rows]
-
-  def to_variant(self):
-    order = tf.range(tf.shape(self.rows[0], tf.int64)[0])
-    begins = order[:, tf.newaxis]
-    ragged = RaggedSequence(
-        self.rows, order, begins, tf.ones_like(begins), self.start, self.end
-    )
-    return _to_variant(ragged, tf.zeros([], tf.int32))
+def to_variant(client: packed_clients.PackedClients) -> tf.Tensor:
+  """The variant tensor that stands for one client's sequence."""
+  if not isinstance(client.order, tuple):
+    return _to_variant(client, tf.ones([], tf.int32))
+  order = tf.range(tf.shape(client.rows[0], tf.int64)[0])
+  begins = order[:, tf.newaxis]
+  ragged = client._replace(
+      order=order, begins=begins, sizes=tf.ones_like(begins)
+  )
+  return _to_variant(ragged, tf.zeros([], tf.int32))
 
 
-@attrs.frozen(eq=False)
-class _VariantSequence(RaggedSequence):
-  """What a variant holds.
+def _to_variant(
+    client: packed_clients.PackedClients, are_batches: tf.Tensor
+) -> tf.Tensor:
+  return tf.raw_ops.OptionalFromValue(
+      components=[*client.rows, *client[1:], are_batches]
+  )
 
-  Attributes:
-    are_batches: See the module.
-  """
 
+class _Variant(NamedTuple):
+  """What a variant holds, see the module."""
+
+  client: packed_clients.PackedClients
   are_batches: tf.Tensor
 
-  def element(self, number):
-    picks = self.picks(number)
+  def element(self, number: tf.Tensor) -> list[tf.Tensor]:
+    """As `element`, where only a tensor tells whether it is a batch."""
+    picks = _picks(self.client, number)
     batch_shape = tf.shape(picks)[: tf.cast(self.are_batches, tf.int32)]
     return [
         tf.reshape(
             tf.gather(rows, picks),
             tf.concat([batch_shape, tf.shape(rows)[1:]], 0),
         )
-        for rows in self.rows
+        for rows in self.client.rows
     ]
 
-  def to_variant(self):
-    return _to_variant(self, self.are_batches)
 
-
-def _to_variant(ragged: RaggedSequence, are_batches: tf.Tensor) -> tf.Tensor:
-  return tf.raw_ops.OptionalFromValue(
-      components=[
-          *ragged.rows,
-          ragged.order,
-          ragged.begins,
-          ragged.sizes,
-          ragged.start,
-          ragged.end,
-          are_batches,
-      ]
-  )
-
-
-def from_variant(variant: tf.Tensor, dtypes: list[tf.DType]) -> Sequence:
-  """Returns what a variant tensor of `Sequence.to_variant` holds.
+def _from_variant(variant: tf.Tensor, dtypes: list[tf.DType]) -> _Variant:
+  """Returns what a variant tensor of `to_variant` holds.
 
   Args:
     variant: A scalar of dtype variant.
     dtypes: The dtypes of an element's components.
-
-  Returns:
-    The sequence.
   """
   components = tf.raw_ops.OptionalGetValue(
       optional=variant,
@@ -191,9 +134,11 @@ def from_variant(variant: tf.Tensor, dtypes: list[tf.DType]) -> Sequence:
           *(shape for _, shape in _INDICES),
       ],
   )
-  return _VariantSequence(
-      tuple(components[: len(dtypes)]), *components[len(dtypes) :]
+  *indices, are_batches = components[len(dtypes) :]
+  client = packed_clients.PackedClients(
+      tuple(components[: len(dtypes)]), *indices
   )
+  return _Variant(client, are_batches)
 
 
 class ReplacedOp(NamedTuple):
@@ -215,7 +160,6 @@ def _attr_dtypes(node: Any, name: str) -> list[tf.DType]:
 def _call_by_name(
     signature: Any,
     output_dtypes: list[tf.DType],
-    jit_compile: bool,
     *arguments: tf.Tensor,
 ) -> list[tf.Tensor]:
   """Calls a function that the runtime knows by its name."""
@@ -224,29 +168,16 @@ def _call_by_name(
       if signature.is_stateful
       else tf.raw_ops.PartitionedCall
   )
-  results = call(args=arguments, Tout=output_dtypes, f=signature.name)
-  if jit_compile and results:
-    # As `tf.function(jit_compile=True)` does it. A scope for attributes would
-    # reach the ops that bring arguments into a loop, too.
-    results[0].op._set_attr(  # pylint: disable=protected-access
-        '_XlaMustCompile', attr_value_pb2.AttrValue(b=True)
-    )
-  return results
+  return call(args=arguments, Tout=output_dtypes, f=signature.name)
 
 
-def build_reduction(
-    node: Any,
-    reduce_signature: Any,
-    jit_compile: bool = False,
-) -> ReplacedOp:
+def build_reduction(node: Any, reduce_signature: Any) -> ReplacedOp:
   """Returns the loop over a sequence that stands in for `ReduceDataset`.
 
   Args:
     node: The `NodeDef` of the op.
     reduce_signature: The `OpDef` of the function that is applied to (state,
       element, other arguments).
-    jit_compile: Whether XLA compiles the function; it never compiles one that
-      takes strings.
 
   Returns:
     A function of (sequence or its variant, state, other arguments) to the final
@@ -256,14 +187,15 @@ def build_reduction(
   others = _attr_dtypes(node, 'Targuments')
   arguments = [tf.as_dtype(arg.type) for arg in reduce_signature.input_arg]
   elements = arguments[len(states) : len(arguments) - len(others)]
-  jit_compile = jit_compile and tf.string not in arguments
   shapes = [
       tf.TensorShape(shape) for shape in node.attr['output_shapes'].list.shape
   ]
 
   def reduce(sequence, *arguments):
-    if not isinstance(sequence, Sequence):
-      sequence = from_variant(sequence, elements)
+    client, get_element = sequence, functools.partial(element, sequence)
+    if not isinstance(sequence, packed_clients.PackedClients):
+      client, _ = variant = _from_variant(sequence, elements)
+      get_element = variant.element
     initial = arguments[: len(states)]
     captured = arguments[len(states) :]
 
@@ -271,9 +203,8 @@ def build_reduction(
       new_state = _call_by_name(
           reduce_signature,
           states,
-          jit_compile,
           *state,
-          *sequence.element(number),
+          *get_element(number),
           *captured,
       )
       for tensor, shape in zip(new_state, shapes):
@@ -281,9 +212,9 @@ def build_reduction(
       return (number + 1, *new_state)
 
     _, *final = tf.while_loop(
-        lambda number, *_: number < sequence.end,
+        lambda number, *_: number < client.ends,
         step,
-        (sequence.start, *initial),
+        (client.starts, *initial),
         shape_invariants=(tf.TensorShape([]), *shapes),
         # A step begins when all effects of the one before it have taken place.
         parallel_iterations=1,
@@ -308,16 +239,19 @@ def build_get_next(node: Any) -> ReplacedOp:
   def get_next(handle):
     variant = tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.variant)
     variant = tf.ensure_shape(variant, [])
-    sequence = from_variant(variant, dtypes)
+    found = _from_variant(variant, dtypes)
+    client = found.client
 
     def some():
-      rest = attrs.evolve(sequence, start=sequence.start + 1)
+      rest = client._replace(starts=client.starts + 1)
       with tf.control_dependencies([variant]):
-        tf.raw_ops.AssignVariableOp(resource=handle, value=rest.to_variant())
+        tf.raw_ops.AssignVariableOp(
+            resource=handle, value=_to_variant(rest, found.are_batches)
+        )
       return tf.raw_ops.OptionalFromValue(
-          components=sequence.element(sequence.start)
+          components=found.element(client.starts)
       )
 
-    return tf.cond(sequence.start < sequence.end, some, tf.raw_ops.OptionalNone)
+    return tf.cond(client.starts < client.ends, some, tf.raw_ops.OptionalNone)
 
   return ReplacedOp(get_next, [tf.resource])

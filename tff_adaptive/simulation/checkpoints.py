@@ -19,20 +19,20 @@ all of them. Nothing is pickled.
 """
 
 import collections
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 import hashlib
 import json
 import os
 import pathlib
 import re
-from typing import Any, BinaryIO, Optional, Union
-import zipfile
+from typing import Any, Optional, Union
 
 from absl import logging
 import attrs
 import numpy as np
 
 from tff_adaptive import _atomic_files
+from tff_adaptive.data import npz_files
 from tff_adaptive.simulation import structures
 
 _FORMAT = 'tff_adaptive checkpoint 1'
@@ -103,22 +103,6 @@ def _decode(name: str, array: np.ndarray, dtype: str, template: Any) -> Any:
   if isinstance(template, (bool, int, float, complex, str, bytes)):
     return array.item()
   return array
-
-
-def write_npz(file: BinaryIO, arrays: Mapping[str, np.ndarray]):
-  """Writes what `np.savez` does, which leaves a file open when it fails.
-
-  Args:
-    file: The open file.
-    arrays: The arrays by name; none of objects.
-
-  Raises:
-    OSError: If it cannot be written.
-  """
-  with zipfile.ZipFile(file, 'w') as archive:
-    for name, array in arrays.items():
-      with archive.open(f'{name}.npy', 'w', force_zip64=True) as member:
-        np.lib.format.write_array(member, array, allow_pickle=False)
 
 
 @attrs.frozen(eq=False)
@@ -204,14 +188,13 @@ def read_contents(path: pathlib.Path) -> Contents:
     CheckpointError: If another version wrote it.
   """
   try:
-    # numpy would leave a file that it cannot read open.
-    with open(path, 'rb') as raw, np.load(raw, allow_pickle=False) as file:
-      manifest = json.loads(file[_MANIFEST_KEY].tobytes().decode())
-      rows = manifest['leaves']
-      names = [row['name'] for row in rows]
-      found_format, digest = manifest['format'], manifest['digest']
-      arrays = [file[f'leaf_{i}'] for i in range(len(rows))]
-  # What NumPy and its libraries raise for a flipped bit is of any kind.
+    file = npz_files.read(path)
+    manifest = json.loads(file[_MANIFEST_KEY].tobytes().decode())
+    rows = manifest['leaves']
+    names = [row['name'] for row in rows]
+    found_format, digest = manifest['format'], manifest['digest']
+    arrays = [file[f'leaf_{i}'] for i in range(len(rows))]
+  # What a flipped bit leads to is of any kind.
   except Exception as error:  # pylint: disable=broad-exception-caught
     raise CorruptFileError(f'{type(error).__name__}: {error}') from error
   if found_format != _FORMAT:
@@ -258,7 +241,7 @@ def write_structure(path: pathlib.Path, round_num: int, state: Any):
   members.update((f'leaf_{i}', array) for i, array in enumerate(arrays))
   try:
     with _atomic_files.replacing(path) as file:
-      write_npz(file, members)
+      npz_files.write(file, members)
   except _atomic_files.WriteError as error:
     raise CheckpointWriteError(
         f'{error}; the checkpoints before it are kept'
@@ -287,9 +270,8 @@ def read_structure(path: pathlib.Path, template: Any) -> Any:
 def is_checkpoint(path: pathlib.Path) -> bool:
   """Returns whether a file is like what `write_structure` writes."""
   try:
-    with zipfile.ZipFile(path) as archive:
-      return f'{_MANIFEST_KEY}.npy' in archive.namelist()
-  except (OSError, zipfile.BadZipFile):
+    return _MANIFEST_KEY in npz_files.read_names(path)
+  except (OSError, npz_files.DamagedNpzError):
     return False
 
 

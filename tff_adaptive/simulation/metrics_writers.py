@@ -37,6 +37,7 @@ from tensorboard.compat.proto import summary_pb2
 from tensorboard.summary.writer import record_writer
 
 from tff_adaptive import _atomic_files
+from tff_adaptive import _csv_files
 from tff_adaptive.simulation import structures
 
 
@@ -114,13 +115,10 @@ def read_rows(path: pathlib.Path) -> tuple[list[str], list[list[str]]]:
     DamagedFileError: If the file is no CSV file; names it.
   """
   try:
-    # Spreadsheets put a mark before the first byte.
-    text = path.read_bytes().decode('utf-8-sig')
-    whole = text[: text.rfind('\n') + 1]
-    lines = [line for line in csv.reader(io.StringIO(whole)) if line]
+    lines = [fields for _, fields in _csv_files.read_lines(path)]
   except FileNotFoundError:
     return [], []
-  except (csv.Error, UnicodeDecodeError) as error:
+  except _csv_files.DamagedCSVError as error:
     raise damaged(path, error) from error
   if not lines:
     return [], []

@@ -23,12 +23,12 @@ import hashlib
 import os
 import pathlib
 from typing import Any, Union
-import zipfile
 
 import attrs
 import numpy as np
 
 from tff_adaptive import _atomic_files
+from tff_adaptive.data import npz_files
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import run_directory
 from tff_adaptive.simulation import structures
@@ -158,7 +158,7 @@ def write_weights(path: _PathLike, weights: Any, variable_names: Any):
   ):
     members['/'.join((*leaf_path, variable_name))] = np.asarray(leaf)
   with _atomic_files.replacing(path) as file:
-    checkpoints.write_npz(file, members)
+    npz_files.write(file, members)
 
 
 def read_weights(path: _PathLike) -> StoredWeights:
@@ -189,7 +189,10 @@ def read_weights(path: _PathLike) -> StoredWeights:
     raise FileNotFoundError(f'there is no {path}')
   if checkpoints.is_checkpoint(path):
     return _of_checkpoint(path, checkpoints.read_leaves(path))
-  return StoredWeights(path, _read_arrays(path))
+  try:
+    return StoredWeights(path, npz_files.read(path))
+  except npz_files.DamagedNpzError as error:
+    raise WeightsFileError(f'{path} is no whole npz file ({error})') from error
 
 
 def read_newest_checkpoint(
@@ -228,20 +231,3 @@ def _of_checkpoint(path, leaves):
     if found:
       return StoredWeights(path, found)
   raise WeightsFileError(f'{path} holds no weights of a learning process')
-
-
-def _read_arrays(path):
-  """Returns the arrays of a npz file by name."""
-  try:
-    # `np.load` takes a file that is no archive for one array, or a pickle.
-    with open(path, 'rb') as file, zipfile.ZipFile(file):
-      file.seek(0)
-      with np.load(file, allow_pickle=False) as arrays:
-        return {name: arrays[name] for name in arrays.files}
-  except (PermissionError, MemoryError):
-    raise
-  except Exception as error:  # pylint: disable=broad-exception-caught
-    # Of zipfile, zlib, tokenize and NumPy, depending on the byte that is wrong.
-    raise WeightsFileError(
-        f'{path} is no whole npz file ({str(error).rstrip(".")})'
-    ) from error

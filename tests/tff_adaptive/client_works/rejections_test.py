@@ -142,7 +142,7 @@ class NamesTest(tf.test.TestCase, parameterized.TestCase):
     with compiled_testing.installed('parallel'):
       self._check(_build_process())
 
-  @parameterized.parameters('loop', 'parallel', 'xla')
+  @parameterized.parameters('loop', 'parallel')
   @pytest.mark.slow
   def test_so_they_are_whatever_the_plan(self, plan):
     with compiled_testing.installed(plan):

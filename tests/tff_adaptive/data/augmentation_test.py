@@ -57,13 +57,10 @@ def _all_batches(clients):
 def _packed_batches(clients):
   packed = clients.pack()
   batches = [
-      packed.rows['x'][packed.order[start:end]].tolist()
-      for start, end in zip(packed.offsets[:-1], packed.offsets[1:])
+      packed.rows['x'][packed.order[begin : begin + size]].tolist()
+      for begin, size in zip(packed.begins.ravel(), packed.sizes.ravel())
   ]
-  return [
-      batches[start:end]
-      for start, end in zip(packed.starts[:-1], packed.starts[1:])
-  ]
+  return [batches[s:e] for s, e in zip(packed.starts, packed.ends)]
 
 
 class AugmentationTest(absltest.TestCase):

@@ -133,12 +133,12 @@ class CohortTest(parameterized.TestCase):
     self.assertEqual(_values(limited.batches(0)), _values(plain.batches(0)))
     self.assertEqual(limited.num_examples(2), 6)
     packed = limited.pack()
-    first, last = packed.starts[2:4]
+    places = slice(packed.starts[2], packed.ends[2])
     self.assertEqual(
         [
-            packed.rows['x'][packed.order[slice(*bounds)]].tolist()
-            for bounds in zip(
-                packed.offsets[first:last], packed.offsets[first + 1 :]
+            packed.rows['x'][packed.order[begin : begin + size]].tolist()
+            for begin, size in zip(
+                packed.begins[places].ravel(), packed.sizes[places].ravel()
             )
         ],
         expected,

@@ -29,9 +29,15 @@ from tests.tff_adaptive.runtime import compiled_testing
 from tff_adaptive import algorithms
 from tff_adaptive import data
 from tff_adaptive import optimizers
+from tff_adaptive import runtime
 from tff_adaptive.client_works import rejections
 
-_CLEAN = (TypeError, ValueError, KeyError)
+_CLEAN = (
+    TypeError,
+    ValueError,
+    KeyError,
+    runtime.UnsupportedComputationError,
+)
 
 
 @functools.cache

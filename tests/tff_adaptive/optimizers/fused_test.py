@@ -145,7 +145,7 @@ def _train():
 
 class RuntimesTest(tf.test.TestCase, parameterized.TestCase):
 
-  @parameterized.parameters('loop', 'parallel', 'xla')
+  @parameterized.parameters('loop', 'parallel')
   @pytest.mark.usefixtures('native_runtime')
   @pytest.mark.slow
   def test_tffs_algorithm_is_that_of_the_native_runtime(self, plan):

@@ -134,10 +134,11 @@ class CohortsTest(equality_testing.TestCase):
       composed = compose(preprocess, process)
       results = []
       stack = tff.framework.get_context_stack()
-      for context in (stack.current, equality_testing.context()):
-        with stack.install(context):
-          output = composed.next(composed.initialize(), datasets)
-          results.append((output, composed.next(output.state, datasets[:2])))
+      with equality_testing.pipelines():
+        for context in (stack.current, equality_testing.context()):
+          with stack.install(context):
+            output = composed.next(composed.initialize(), datasets)
+            results.append((output, composed.next(output.state, datasets[:2])))
       self.assert_same(*results, 1e-5)
 
   def test_data_made_of_client_ids(self):
@@ -153,7 +154,8 @@ class CohortsTest(equality_testing.TestCase):
     composed = tff.simulation.compose_dataset_computation_with_computation(
         make, digest
     )
-    self.assert_equals(composed, ['3', '0', '10'])
+    with equality_testing.pipelines():
+      self.assert_equals(composed, ['3', '0', '10'])
 
 
 if __name__ == '__main__':

@@ -79,8 +79,9 @@ class ResourcesTest(equality_testing.TestCase):
         if in_function
         else count_distinct
     )
-    for clients in ([['a', 'b', 'a'], ['c'], ['a']], [['z']], [[]]):
-      self.assert_equals(add_up, clients)
+    with equality_testing.pipelines():
+      for clients in ([['a', 'b', 'a'], ['c'], ['a']], [['z']], [[]]):
+        self.assert_equals(add_up, clients)
 
   @parameterized.parameters(False, True)
   def test_static_tables(self, vocabulary):
@@ -95,8 +96,9 @@ class ResourcesTest(equality_testing.TestCase):
     for word in 'abc':
       self.assert_equals(look_up, word)
     add_up = _sum_over_clients(look_up_all)
-    for clients in ([['a', 'b', 'c'], ['b']], []):
-      self.assert_equals(add_up, clients)
+    with equality_testing.pipelines():
+      for clients in ([['a', 'b', 'c'], ['b']], []):
+        self.assert_equals(add_up, clients)
 
 
 if __name__ == '__main__':

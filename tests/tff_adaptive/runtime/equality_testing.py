@@ -14,9 +14,13 @@
 """A test case that runs things on the native and on the compiled runtime."""
 
 import collections
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+import contextlib
 import functools
+import sys
 from typing import Any
+from unittest import mock
+import warnings
 
 from absl.testing import parameterized
 import attrs
@@ -74,6 +78,22 @@ def context() -> runtime.CompiledContext:
 def compiled() -> Any:
   """Installs the context in a `with` statement."""
   return tff.framework.get_context_stack().install(context())
+
+
+@contextlib.contextmanager
+def pipelines(are_needed: bool = True) -> Iterator[None]:
+  """Lets `compiled` run clients' `tf.data` pipelines, if they are needed."""
+  if not are_needed:
+    yield
+    return
+  lenient = runtime.create_compiled_context(seed=1)
+  with mock.patch.object(sys.modules[__name__], 'context', lambda: lenient):
+    with warnings.catch_warnings(record=True) as caught:
+      warnings.simplefilter('always')
+      yield
+  texts = [str(warning.message) for warning in caught]
+  if not any('pipeline runs in each' in text for text in texts):
+    raise AssertionError(f'No pipeline ran; the warnings were {texts}.')
 
 
 def _doubled(value: Any) -> Any:

@@ -17,6 +17,7 @@ It warns of what the native runtime takes over, and of secure sums in the clear,
 or refuses them.
 """
 
+import collections
 from collections.abc import Iterator
 import contextlib
 import re
@@ -232,6 +233,95 @@ class FallbackTest(tf.test.TestCase, parameterized.TestCase):
         self.assertEqual(compiled_testing.build_sum()([1.0, 2.0]), 3.0)
       self.assertEqual(worker_testing.workers(), before)
     self.assertEmpty(texts)
+
+
+_PAIR_TYPE = tff.types.tensorflow_to_type(
+    collections.OrderedDict(
+        a=tf.TensorSpec([None], tf.float32), b=tf.TensorSpec([3], tf.float32)
+    )
+)
+_ROWS_TYPE = tff.TensorType(np.float32, [None, None])
+
+
+def _build_sum_of(
+    element_type: tff.Type, add: Any
+) -> tff.framework.ConcreteComputation:
+  """A new sum of what clients make of their datasets."""
+
+  @tff.tensorflow.computation(tff.SequenceType(element_type))
+  def work(elements):
+    return add(elements)
+
+  @tff.federated_computation(testing.at_clients(work.type_signature.parameter))
+  def add_up(clients):
+    return tff.federated_sum(tff.federated_map(work, clients))
+
+  return add_up
+
+
+def _reduce(elements: tf.data.Dataset) -> tf.Tensor:
+  return elements.reduce(
+      0.0,
+      lambda total, element: total
+      + sum(map(tf.reduce_sum, tf.nest.flatten(element))),
+  )
+
+
+# Computations whose clients' data are not kept as rows, their clients, and why.
+_PIPELINES = (
+    (
+        'work_on_a_dataset',
+        lambda: _build_sum_of(np.float32, lambda d: _reduce(d.take(2))),
+        [[1.0, 2.0, 3.0], [4.0]],
+        7.0,
+        "clients' work does more than read its dataset, it calls TakeDataset",
+    ),
+    (
+        'elements_of_no_kind',
+        lambda: _build_sum_of(_PAIR_TYPE, _reduce),
+        [[{'a': np.ones([2], np.float32), 'b': np.ones([3], np.float32)}]],
+        5.0,
+        'are neither batches of rows nor all of one shape',
+    ),
+    (
+        'rows_that_differ_in_shape',
+        lambda: _build_sum_of(_ROWS_TYPE, _reduce),
+        [[np.ones([1, 2], np.float32)], [np.ones([1, 3], np.float32)]],
+        5.0,
+        'rows differ in shape, (2,) and (3,)',
+    ),
+)
+
+
+class PipelinesTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.named_parameters(*_PIPELINES)
+  def test_run_after_one_warning(self, build, clients, expected, reason):
+    computation = build()
+    with runtime.compiled_context() as context:
+      with _recorded_warnings() as texts:
+        for _ in range(2):
+          self.assertEqual(computation(clients), expected)
+      plan = context.plan_of(computation)
+    (text,) = texts
+    self.assertIn(f'because {plan.pipelines}.', text)
+    self.assertIn(reason, plan.pipelines)
+
+  @parameterized.named_parameters(*_PIPELINES)
+  def test_are_refused_by_a_strict_context(self, build, clients, _, reason):
+    computation = build()
+    with runtime.compiled_context(strict=True):
+      for _ in range(2):
+        with self.assertRaisesRegex(
+            runtime.UnsupportedComputationError, re.escape(reason)
+        ):
+          computation(clients)
+
+  def test_of_rows_are_none(self):
+    add_up = _build_sum_of(np.float32, _reduce)
+    with runtime.compiled_context(strict=True) as context:
+      self.assertEqual(add_up([[1.0, 2.0], []]), 3.0)
+      self.assertIsNone(context.plan_of(add_up).pipelines)
 
 
 def _build_secure_sum(bitwidth: int) -> tff.framework.ConcreteComputation:

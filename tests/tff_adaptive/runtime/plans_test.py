@@ -107,15 +107,6 @@ class PlansTest(compiled_testing.TestCase):
       with self.assertRaisesRegex(ValueError, 'assertion of the computation'):
         add_up([[20.0, -5.0], [5.0, -1.0]])
 
-  def test_xla_gives_the_results_of_loop(self):
-    process, clients = compiled_testing.process(), testing.clients([8, 4, 7])
-    self.assertAllClose(
-        self._train_by('xla', process, clients),
-        self._train_by('loop', process, clients),
-        rtol=1e-5,
-        atol=1e-5,
-    )
-
   @parameterized.parameters(
       (1, 1, 1),
       (10, 1, 10),

@@ -19,7 +19,7 @@ other sequences, such as lists of `tf.data.Dataset`, the rows themselves do.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Union
+from typing import Any, NamedTuple, Optional, Union
 
 import attrs
 import numpy as np
@@ -29,7 +29,7 @@ import tensorflow_federated as tff
 from tff_adaptive.data import client_data
 from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.runtime import client_tensors
-from tff_adaptive.runtime import materialization
+from tff_adaptive.runtime import dataset_cache
 
 
 class CohortChunk(NamedTuple):
@@ -47,13 +47,13 @@ class CohortChunk(NamedTuple):
 
 
 class RowsChunk(NamedTuple):
-  """Consecutive clients as the arrays of their `client_tensors.LeafTensors`.
+  """Consecutive clients as arrays.
 
   Attributes:
-    leaves: A kind and arrays for every leaf of the clients' argument.
+    leaves: Those of `client_tensors.Clients`, with arrays for tensors.
   """
 
-  leaves: list[tuple[str, list[np.ndarray]]]
+  leaves: tuple[Any, ...]
 
 
 class Chunk(NamedTuple):
@@ -84,7 +84,7 @@ def num_bytes(chunk: Chunk) -> int:
   """
   clients = chunk.clients
   if isinstance(clients, RowsChunk):
-    arrays = [array for _, arrays in clients.leaves for array in arrays]
+    arrays = tf.nest.flatten(clients.leaves)
   else:
     arrays = tf.nest.flatten(
         [list(clients.fields['client_ids']), clients.fields.get('states', ())]
@@ -110,24 +110,20 @@ def from_cohort(cohort: cohort_lib.Cohort, source_key: int) -> CohortChunk:
   return CohortChunk(type(cohort), fields, source_key)
 
 
-def from_leaves(leaves: Sequence[client_tensors.LeafTensors]) -> RowsChunk:
+def from_leaves(leaves: Sequence[client_tensors.Leaf]) -> RowsChunk:
   """Returns what is sent of clients whose rows were read."""
-  return RowsChunk(
-      [
-          (leaf.kind, [tensor.numpy() for tensor in leaf.tensors])
-          for leaf in leaves
-      ]
-  )
+  arrays = tf.nest.map_structure(lambda tensor: tensor.numpy(), tuple(leaves))
+  return RowsChunk(arrays)
 
 
-def to_leaves(
+def to_clients(
     clients: Union[CohortChunk, RowsChunk],
     *,
     member_type: tff.Type,
     sources: Mapping[int, client_data.ClientArrays],
-    cache: materialization.DatasetCache,
-    reads_tensors: bool,
-) -> list[client_tensors.LeafTensors]:
+    cache: dataset_cache.DatasetCache,
+    pipelines: Optional[str],
+) -> client_tensors.Clients:
   """Returns the data of the clients of a chunk, which are read now.
 
   Args:
@@ -135,17 +131,15 @@ def to_leaves(
     member_type: The type of one client's argument.
     sources: The sources by their keys.
     cache: Data that were read before.
-    reads_tensors: Whether the clients' work reads sequences from tensors.
+    pipelines: See `client_tensors.collect`.
 
   Returns:
-    The leaves, see `client_tensors.collect`.
+    The data.
   """
   if isinstance(clients, RowsChunk):
-    return [
-        client_tensors.LeafTensors(kind, tuple(map(tf.constant, arrays)))
-        for kind, arrays in clients.leaves
-    ]
+    leaves = tf.nest.map_structure(tf.constant, clients.leaves)
+    return client_tensors.Clients(leaves, None)
   cohort = clients.cohort_type(
       source=sources[clients.source_key], **clients.fields
   )
-  return client_tensors.collect(cohort, member_type, cache, reads_tensors)
+  return client_tensors.collect(cohort, member_type, cache, pipelines)

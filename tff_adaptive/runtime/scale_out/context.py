@@ -106,7 +106,11 @@ class RayContext(compiled.CompiledContext):
 
     self._check_open()
     return scaled_rounds.ScaledRound(
-        computation, self._plan, self._cache, self.pool
+        computation,
+        self._plan,
+        self._cache,
+        self._note_pipelines,
+        self.pool,
     )
 
   def _run_round(self, program: Any, arg: Any) -> Any:
@@ -178,9 +182,7 @@ def create_ray_context(
       Defaults to 1.
     devices: `'CPU'`, the default, or `'GPU'` for workers with a GPU each.
     plan: How the clients' work runs, see `runtime.create_compiled_context`.
-    strict: Whether a computation that cannot be compiled raises an error.
-      Otherwise, the default, TFF's native runtime takes it over after a warning
-      that says why.
+    strict: See `runtime.create_compiled_context`.
     seed: What random numbers depend on where neither a `Cohort` nor
       `begin_round` says so. By default drawn anew.
 

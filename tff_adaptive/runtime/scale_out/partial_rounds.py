@@ -24,9 +24,10 @@ from tensorflow_federated.proto.v0 import computation_pb2
 
 from tff_adaptive.data import client_data
 from tff_adaptive.runtime import chunks
+from tff_adaptive.runtime import client_tensors
+from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import map_reduce_forms
-from tff_adaptive.runtime import materialization
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import values
 from tff_adaptive.runtime.scale_out import chunk_messages
@@ -76,9 +77,7 @@ def _deserialize(serialized: bytes) -> tff.framework.ConcreteComputation:
 class PartialRound:
   """Sums over chunks, like those of a `rounds.CompiledRound`."""
 
-  def __init__(
-      self, spec: PartialRoundSpec, cache: materialization.DatasetCache
-  ):
+  def __init__(self, spec: PartialRoundSpec, cache: dataset_cache.DatasetCache):
     """Converts the parts; graphs are built when clients come.
 
     Args:
@@ -91,13 +90,13 @@ class PartialRound:
     work = _deserialize(spec.work)
     _, self._broadcast_type = work.type_signature.parameter
     self._clients_type = type_messages.to_type(spec.clients_type)
-    self._work = chunks.ClientWork(work, spec.plan)
+    self._work = chunks.ClientWork(work, self._clients_type)
     self._parts = chunks.ServerParts(
         {name: _deserialize(part) for name, part in spec.parts.items()}
     )
     self._plan = spec.plan
     self._cache = cache
-    self._functions: dict[chunks.Layouts, Any] = {}
+    self._functions: dict[client_tensors.Layouts, Any] = {}
     # Chunks may be summed up in several threads.
     self._lock = threading.Lock()
 
@@ -124,49 +123,46 @@ class PartialRound:
       TypeError: If clients' data do not fit the computation.
       ValueError: If the model does not take them.
     """
-    leaves = chunk_messages.to_leaves(
+    clients = chunk_messages.to_clients(
         chunk.clients,
         member_type=self._clients_type,
         sources=sources,
         cache=self._cache,
-        reads_tensors=self._work.reads_tensors,
+        pipelines=self._work.pipelines,
     )
-    layouts = tuple(leaf.layout() for leaf in leaves)
+    layouts = clients.layouts()
     with self._lock:
       if layouts not in self._functions:
-        self._functions[layouts] = self._work.build(layouts, self._build)
+        self._functions[layouts] = self._build(layouts)
     with chunks.errors_of_data():
       result = self._functions[layouts](
           *map(tf.constant, broadcast),
-          *(tensor for leaf in leaves for tensor in leaf.tensors),
+          *tf.nest.flatten(clients.leaves),
           tf.constant(chunk.num_clients),
           tf.constant(server_seed),
           tf.constant(chunk.seeds),
       )
       return [tensor.numpy() for tensor in result]
 
-  def _build(
-      self, layouts: chunks.Layouts, work: graph_functions.GraphFunction
-  ) -> Any:
+  def _build(self, layouts: client_tensors.Layouts) -> Any:
     """The function of a chunk for clients of some layout."""
     arguments = (
         list(map(values.tensor_spec, values.leaf_types(self._broadcast_type))),
-        [list(layout[1:]) for layout in layouts],
+        layouts,
         tf.TensorSpec([], tf.int32),
         tf.TensorSpec([2], tf.int32),
         tf.TensorSpec([None, 2], tf.int32),
     )
 
     def run(*flat):
-      broadcast, client_leaves, num_clients, server_seed, client_seeds = (
+      broadcast, clients, num_clients, server_seed, client_seeds = (
           tf.nest.pack_sequence_as(arguments, flat)
       )
       with tf.device(f'/device:{self._plan.device}'):
         chunk_sum = chunks.build_chunk_sum(
-            work=work,
+            work=self._work.form_for(layouts),
             parts=self._parts,
-            layouts=layouts,
-            client_leaves=client_leaves,
+            clients=clients,
             broadcast=broadcast,
             server_seed=server_seed,
             client_seeds=client_seeds,

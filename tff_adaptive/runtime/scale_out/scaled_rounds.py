@@ -18,6 +18,7 @@ import functools
 import itertools
 from typing import Any, Optional
 
+import attrs
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -25,10 +26,10 @@ import tensorflow_federated as tff
 from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.runtime import chunks
 from tff_adaptive.runtime import client_tensors
+from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime import elements
 from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import map_reduce_forms
-from tff_adaptive.runtime import materialization
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import rounds
 from tff_adaptive.runtime import values
@@ -56,7 +57,8 @@ class ScaledRound:
       self,
       computation: tff.framework.ConcreteComputation,
       plan: plans.Plan,
-      cache: materialization.DatasetCache,
+      cache: dataset_cache.DatasetCache,
+      note_pipelines: Callable[[str], None],
       pool: worker_pools.WorkerPool,
   ):
     """Converts the computation and tells the workers.
@@ -65,6 +67,7 @@ class ScaledRound:
       computation: A computation with an argument at the clients.
       plan: How the clients' work runs.
       cache: Keeps the clients' data that was read here.
+      note_pipelines: As for `rounds.CompiledRound`.
       pool: The workers.
 
     Raises:
@@ -74,12 +77,13 @@ class ScaledRound:
     form = self._form.form
     self.type_signature = computation.type_signature
     self.plan = plan
-    work = graph_functions.build_graph_function(form.work)
-    self._reads_tensors = work.reads_tensors
     # Those of the workers, too: here it is found out what cannot be compiled.
     self._parts = chunks.ServerParts(
         {name: getattr(form, name) for name in chunks.NAMES}
     )
+    work = chunks.ClientWork(form.work, self._form.clients_type)
+    self._pipelines = work.pipelines
+    self._note_pipelines = note_pipelines
     self.takes_client_seeds = (
         work.takes_seed or self._parts['accumulate'].takes_seed
     )
@@ -113,6 +117,10 @@ class ScaledRound:
       ClusterError: If workers die again and again.
       TypeError: If a value does not fit its type, or cannot be sent.
     """
+    reason = self._pipelines
+    if reason is not None and reason != self.plan.pipelines:
+      self._note_pipelines(reason)
+      self.plan = attrs.evolve(self.plan, pipelines=reason)
     meter = round_costs.Meter()
     seed = tf.constant(seeds.server)
     with meter.timing('server_seconds'):
@@ -187,16 +195,16 @@ class ScaledRound:
     if isinstance(members, cohort_lib.Cohort):
       key = self._pool.sources.key_of(members.source)
       return chunk_messages.from_cohort(members, key)
-    leaves = client_tensors.collect(
-        members, self._form.clients_type, self._cache, self._reads_tensors
+    collected = client_tensors.collect(
+        members, self._form.clients_type, self._cache, self._pipelines
     )
-    if any(leaf.kind == client_tensors.DATASETS for leaf in leaves):
+    if collected.pipelines is not None:
       raise TypeError(
-          'The elements of the clients cannot be sent to workers as rows of '
-          f'arrays, {self._form.clients_type}; give them as a `Cohort`, or use '
-          'the compiled context.'
+          "The clients' data cannot be sent to workers as rows of arrays, "
+          f'because {collected.pipelines}; give them as a `Cohort`, or use the '
+          'compiled context.'
       )
-    return chunk_messages.from_leaves(leaves)
+    return chunk_messages.from_leaves(collected.leaves)
 
   @functools.cached_property
   def _prepare(self) -> Callable[..., list[tf.Tensor]]:

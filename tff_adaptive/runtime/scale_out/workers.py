@@ -24,7 +24,7 @@ import ray
 import tensorflow as tf
 
 from tff_adaptive.data import client_data
-from tff_adaptive.runtime import materialization
+from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime.scale_out import chunk_messages
 from tff_adaptive.runtime.scale_out import partial_rounds
 
@@ -100,7 +100,7 @@ class Worker:
       tf.config.experimental.enable_op_determinism()
     num_at_once = 1 if settings.uses_gpu else settings.num_cpus
     self._threads = futures.ThreadPoolExecutor(num_at_once)
-    self._cache = materialization.DatasetCache()
+    self._cache = dataset_cache.DatasetCache()
     self._rounds: dict[int, partial_rounds.PartialRound] = {}
     self._sources: dict[int, client_data.ClientArrays] = {}
 

@@ -30,8 +30,9 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
+from tests.tff_adaptive.runtime import equality_testing
 from tff_adaptive import runtime
-from tff_adaptive.runtime import materialization
+from tff_adaptive.runtime import dataset_cache
 
 _BATCH_TYPE = tff.types.tensorflow_to_type(testing.INPUT_SPEC)
 
@@ -129,7 +130,8 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
       # The mock knows what it was called with.
       del clients, datasets, read
       gc.collect()
-      self.assertEmpty(context._cache._datasets)
+      self.assertEqual(context.num_cache_bytes, 0)
+      self.assertEmpty(context._cache._held)
 
   @parameterized.named_parameters(
       ('shuffled', lambda dataset: dataset.shuffle(9)),
@@ -160,7 +162,8 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
           _weigh()([dataset])
       reads = [call for call in read.call_args_list if call.args[0] is dataset]
       self.assertLen(reads, 3)
-      self.assertEmpty(context._cache._datasets)
+      self.assertEqual(context.num_cache_bytes, 0)
+      self.assertEmpty(context._cache._held)
 
   @parameterized.named_parameters(
       ('lines', lambda path: tf.data.TextLineDataset(path)),
@@ -208,16 +211,25 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
       return add_up()
 
     dataset = build().map(lambda number: tf.cast(number, tf.float32))
-    with mock.patch.object(materialization, '_MAX_RESIDENT_BYTES', 10_000):
-      with runtime.compiled_context(strict=True):
-        for computation in (first_five, _over_clients(until_five)):
-          self.assertEqual(computation([dataset]), 1 + 2 + 3 + 1 + 2)
+    with mock.patch.object(dataset_cache, '_MAX_CLIENT_BYTES', 10_000):
+      with runtime.compiled_context():
+        for computation, reason in (
+            (first_five, 'it calls TakeDataset'),
+            (
+                _over_clients(until_five),
+                'a dataset is endless|holds more than 10000 bytes',
+            ),
+        ):
+          with self.assertWarnsRegex(RuntimeWarning, reason):
+            self.assertEqual(computation([dataset]), 1 + 2 + 3 + 1 + 2)
 
   def test_no_clients_where_datasets_are_needed(self):
-    with runtime.compiled_context(strict=True):
+    with runtime.compiled_context() as context:
       add_up = _add_up(lambda numbers: numbers.map(lambda number: 2 * number))
-      self.assertEqual(add_up([[1.0, 2.0]]), 6.0)
+      with self.assertWarnsRegex(RuntimeWarning, 'it calls MapDataset'):
+        self.assertEqual(add_up([[1.0, 2.0]]), 6.0)
       self.assertEqual(add_up([]), 0.0)
+      self.assertIn('MapDataset', context.plan_of(add_up).pipelines)
 
   def test_shuffles_are_new_in_each_round(self):
     dataset = testing.dataset(90).unbatch().shuffle(90).batch(4)
@@ -225,14 +237,57 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
       found = [float(_weigh()([dataset])) for _ in range(4)]
     self.assertLen(set(found), 4)
 
+  def test_those_used_last_are_kept_where_there_is_room(self):
+    datasets = [testing.dataset(9) for _ in range(3)]
+    with runtime.compiled_context(strict=True) as context:
+      expected = [_weigh()([dataset]) for dataset in datasets]
+      num_bytes = context.num_cache_bytes
+    self.assertGreater(num_bytes, 0)
+    limit = num_bytes * 2 // 3
+    with runtime.compiled_context(strict=True, max_cache_bytes=limit) as some:
+      with self._count_reads() as read:
+        for number, num_reads in (
+            (0, 1),
+            (1, 2),
+            (0, 2),
+            (2, 3),
+            (0, 3),
+            (1, 4),
+        ):
+          self.assertEqual(_weigh()([datasets[number]]), expected[number])
+          self.assertEqual(read.call_count, num_reads)
+          self.assertLessEqual(some.num_cache_bytes, limit)
+    self.assertEqual(some.num_cache_bytes, limit)
+
+  def test_nothing_is_kept_where_there_is_no_room(self):
+    dataset, cohort = testing.dataset(9), equality_testing.cohort()
+    with runtime.compiled_context(strict=True, max_cache_bytes=0) as context:
+      with self._count_reads() as read:
+        for _ in range(2):
+          _weigh()([dataset])
+        self.assertEqual(read.call_count, 2)
+      found = _weigh()(cohort)
+      self.assertEqual(context.num_cache_bytes, 0)
+    with runtime.compiled_context(strict=True) as context:
+      self.assertEqual(_weigh()(cohort), found)
+      self.assertGreaterEqual(
+          context.num_cache_bytes,
+          sum(array.nbytes for array in cohort.source.values.values()),
+      )
+
+  @parameterized.parameters(-1, 1.5, True)
+  def test_limits_that_are_none(self, limit):
+    with self.assertRaisesRegex(ValueError, '`max_cache_bytes` must be'):
+      runtime.create_compiled_context(max_cache_bytes=limit)
+
   def test_vanish_with_their_context(self):
     dataset = testing.dataset(9)
     with runtime.compiled_context(strict=True) as context:
       _weigh()([dataset])
       (rows,) = [
-          weakref.ref(read)
-          for by_type in context._cache._datasets.values()
-          for read in by_type.values()
+          weakref.ref(held.value)
+          for by_type in context._cache._held.values()
+          for held in by_type.values()
       ]
     del context
     gc.collect()

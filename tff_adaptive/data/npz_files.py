@@ -1,0 +1,117 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Archives of arrays (npz files), of which nothing is pickled."""
+
+from collections.abc import Iterable, Iterator, Mapping
+import contextlib
+import os
+from typing import BinaryIO, Optional, Union
+import zipfile
+
+import numpy as np
+
+_SUFFIX = '.npy'
+_PathLike = Union[str, os.PathLike]
+
+
+class DamagedNpzError(Exception):
+  """A file is no whole archive; the text says why.
+
+  Attributes:
+    array: The array that cannot be read; None if it is the archive.
+  """
+
+  def __init__(self, reason: str, array: Optional[str] = None):
+    super().__init__(reason)
+    self.array = array
+
+
+def read_names(path: _PathLike) -> list[str]:
+  """Returns the names of the arrays in a file.
+
+  Args:
+    path: The file.
+
+  Raises:
+    OSError: If the file cannot be read.
+    DamagedNpzError: If it is no archive.
+  """
+  with _open(path) as archive:
+    return [name.removesuffix(_SUFFIX) for name in archive.namelist()]
+
+
+def read(
+    path: _PathLike, names: Optional[Iterable[str]] = None
+) -> dict[str, np.ndarray]:
+  """Reads arrays of a file.
+
+  Args:
+    path: The file.
+    names: Those of the arrays, which there are; by default all.
+
+  Returns:
+    The arrays by name.
+
+  Raises:
+    OSError: If the file cannot be read.
+    DamagedNpzError: If it is no whole archive, or holds what is pickled.
+  """
+  names = read_names(path) if names is None else names
+  with _open(path) as archive:
+    return {name: _read_array(archive, name) for name in names}
+
+
+@contextlib.contextmanager
+def _open(path: _PathLike) -> Iterator[zipfile.ZipFile]:
+  """Opens an archive.
+
+  `np.load` takes a file that is no archive for one array, or a pickle, and
+  leaves one that it cannot read open.
+  """
+  try:
+    archive = zipfile.ZipFile(path)
+  except (MemoryError, OSError):
+    raise
+  except Exception as error:  # pylint: disable=broad-exception-caught
+    raise DamagedNpzError(str(error)) from error
+  with archive:
+    yield archive
+
+
+def _read_array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
+  try:
+    with archive.open(f'{name}{_SUFFIX}') as member:
+      return np.lib.format.read_array(member, allow_pickle=False)
+  except (MemoryError, PermissionError):
+    raise
+  except Exception as error:  # pylint: disable=broad-exception-caught
+    # Of zipfile, zlib, tokenize and NumPy, depending on the byte that is wrong.
+    reason = str(error).rstrip('.') or type(error).__name__
+    raise DamagedNpzError(reason, name) from error
+
+
+def write(file: BinaryIO, arrays: Mapping[str, np.ndarray]) -> None:
+  """Writes what `np.savez` does, which leaves a file open when it fails.
+
+  Args:
+    file: The open file.
+    arrays: The arrays by name; none of objects.
+
+  Raises:
+    OSError: If it cannot be written.
+  """
+  with zipfile.ZipFile(file, 'w') as archive:
+    for name, array in arrays.items():
+      with archive.open(f'{name}{_SUFFIX}', 'w', force_zip64=True) as member:
+        np.lib.format.write_array(member, array, allow_pickle=False)

@@ -1,0 +1,319 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Clients' datasets as arrays, read once.
+
+Users of TFF bring a `tf.data.Dataset` for every client. Iterating it anew in
+each round costs more than the training of a small client, so it is read into
+arrays, which are kept as long as the dataset object lives and there is room.
+"""
+
+import collections
+from collections.abc import Iterable
+import re
+import threading
+from typing import Any, Optional
+import weakref
+
+import attrs
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive.data import client_data
+from tff_adaptive.runtime import elements as elements_lib
+
+DEFAULT_MAX_BYTES = 4 * 1024**3
+# What a client may hold; a dataset that goes on behind that may be endless.
+_MAX_CLIENT_BYTES = 4 * 1024**3
+# What an array takes besides its numbers.
+_ARRAY_BYTES = 128
+# Datasets that other datasets begin with, and that hold what they give. Files
+# may have changed when they are read again.
+_SOURCES = ('Range', 'SparseTensorSlice', 'Tensor', 'TensorSlice')
+# In the names of those that give other elements when read again.
+_CHANGING_KINDS = ('Random', 'Shuffle')
+# Ops that read files, though TensorFlow says that they have no state.
+_READING_OPS = ('MatchingFiles', 'ReadFile')
+
+
+class NotRowsError(Exception):
+  """A sequence cannot be kept as rows; the text says why."""
+
+
+@attrs.frozen(eq=False)
+class ClientRows:
+  """One client's sequence.
+
+  Attributes:
+    rows: An array of rows for each component of an element, in the order of
+      `tf.nest`.
+    lengths: How many rows each element has, int64 of shape [num_elements].
+  """
+
+  rows: tuple[np.ndarray, ...]
+  lengths: np.ndarray
+
+
+@attrs.frozen(eq=False)
+class _Held:
+  """What was read of an owner, or why it cannot be kept."""
+
+  value: Any
+  num_bytes: int
+
+
+def _reads_alike(dataset: tf.data.Dataset) -> bool:
+  """Whether a dataset gives the same elements whenever it is read.
+
+  One that shuffles, or that calls a function which draws random numbers or
+  reads what may change, does not, nor does one of files, or one that cannot be
+  looked into.
+  """
+  name = type(dataset).__name__
+  if any(kind in name for kind in _CHANGING_KINDS):
+    return False
+  # Adapters of TensorFlow 1 tell the inputs of what they wrap, not it.
+  wrapped = getattr(dataset, '_dataset', None)
+  if wrapped is not None:
+    return _reads_alike(wrapped)
+  try:
+    functions = dataset._functions()  # pylint: disable=protected-access
+    inputs = dataset._inputs()  # pylint: disable=protected-access
+  except (AttributeError, NotImplementedError):
+    return False
+  if not inputs:
+    return re.sub('^_|Dataset(V[12])?$', '', name) in _SOURCES
+  return all(_computes_alike(f.function) for f in functions) and all(
+      map(_reads_alike, inputs)
+  )
+
+
+def _computes_alike(function: Any) -> bool:
+  """Whether a function gives the same whenever it is called with the same."""
+  # A dataset from elsewhere, which cannot be looked into.
+  if any(tensor.dtype == tf.variant for tensor in function.captured_inputs):
+    return False
+  return not any(
+      operation.op_def is not None
+      and (operation.op_def.is_stateful or operation.type in _READING_OPS)
+      for operation in function.graph.get_operations()
+      if operation.type != 'Placeholder'
+  )
+
+
+def _read_rows(
+    elements: Iterable[list[Any]], leaf_type: tff.SequenceType
+) -> ClientRows:
+  """Joins the rows of all elements.
+
+  Args:
+    elements: The components of each element.
+    leaf_type: The type of the sequence.
+
+  Returns:
+    The rows.
+
+  Raises:
+    NotRowsError: If they have no shape in common or are too many to keep.
+  """
+  specs = elements_lib.component_specs(leaf_type)
+  are_batches = not elements_lib.are_alike(specs)
+  columns: list[list[np.ndarray]] = [[] for _ in specs]
+  lengths, num_bytes = [], 0
+  for components in elements:
+    arrays = elements_lib.to_arrays(components, specs, leaf_type)
+    elements_lib.check_shapes(arrays, specs, leaf_type)
+    if not are_batches:
+      arrays = [array[np.newaxis] for array in arrays]
+    sizes = {len(array) if array.ndim else None for array in arrays}
+    if len(sizes) != 1 or None in sizes:
+      raise NotRowsError('the components of an element differ in length')
+    num_bytes += sum(array.nbytes + _ARRAY_BYTES for array in arrays)
+    if num_bytes > _MAX_CLIENT_BYTES:
+      raise NotRowsError(f'a client holds more than {_MAX_CLIENT_BYTES} bytes')
+    lengths.append(sizes.pop())
+    for column, array in zip(columns, arrays):
+      column.append(array)
+  if not lengths:
+    columns = [[rows] for rows in no_rows(specs)]
+  return ClientRows(join_rows(columns), np.asarray(lengths, np.int64))
+
+
+def no_rows(specs: list[tf.TensorSpec]) -> list[np.ndarray]:
+  """The rows of no element, by component."""
+  are_batches = not elements_lib.are_alike(specs)
+  empty = map(elements_lib.empty_array, specs)
+  return [rows if are_batches else rows[np.newaxis][:0] for rows in empty]
+
+
+def join_rows(columns: Iterable[list[np.ndarray]]) -> tuple[np.ndarray, ...]:
+  """Joins rows column by column.
+
+  Args:
+    columns: Arrays of rows for each component of an element.
+
+  Returns:
+    An array for each component.
+
+  Raises:
+    NotRowsError: If rows of a component differ in shape.
+  """
+  joined = []
+  for column in columns:
+    # What is empty says nothing about the shape of rows.
+    column = [array for array in column if len(array)] or column[:1]
+    shapes = sorted({array.shape[1:] for array in column})
+    if len(shapes) != 1:
+      raise NotRowsError(f'rows differ in shape, {shapes[0]} and {shapes[1]}')
+    joined.append(column[0] if len(column) == 1 else np.concatenate(column))
+  return tuple(joined)
+
+
+def _forget(cache: Any, key: int) -> None:
+  """Drops what was read of an owner that is gone."""
+  if cache() is not None:
+    cache()._held.pop(key, None)  # pylint: disable=protected-access
+    cache()._watched.discard(key)  # pylint: disable=protected-access
+
+
+class DatasetCache:
+  """What was read of clients' data before.
+
+  It is kept as long as the dataset, or the source of a cohort, lives. Where
+  there is no room for something new, what was not used for the longest time
+  has to go.
+  """
+
+  def __init__(self, max_bytes: int = DEFAULT_MAX_BYTES):
+    """Initializes an empty cache.
+
+    Args:
+      max_bytes: How much may be kept. Defaults to 4 GiB.
+    """
+    self._max_bytes = max_bytes
+    # By the id of the owner; those used last come last.
+    self._held: collections.OrderedDict[int, dict[tff.Type, _Held]] = (
+        collections.OrderedDict()
+    )
+    # Owners whose end is noticed.
+    self._watched: set[int] = set()
+    # At most this much is held: nothing is subtracted for what has gone.
+    self._bound = 0
+    self._lock = threading.RLock()
+
+  @property
+  def num_bytes(self) -> int:
+    """How much is kept now."""
+    with self._lock:
+      return sum(
+          held.num_bytes
+          for by_type in list(self._held.values())
+          for held in by_type.values()
+      )
+
+  def read(self, sequence: Any, leaf_type: tff.SequenceType) -> ClientRows:
+    """The rows of one client's sequence.
+
+    Args:
+      sequence: A `tf.data.Dataset`, or an iterable of elements.
+      leaf_type: The type of the sequence.
+
+    Returns:
+      The rows.
+
+    Raises:
+      NotRowsError: If they have no shape in common, or are too many to keep.
+      TypeError: If the elements are not those of the type.
+    """
+    if not isinstance(sequence, tf.data.Dataset):
+      elements = elements_lib.iterate(sequence, leaf_type)
+      return _read_rows(elements, leaf_type)
+    with self._lock:
+      found = self._find(sequence, leaf_type)
+      if found is None:
+        found = self._read_dataset(sequence, leaf_type)
+        if _reads_alike(sequence):
+          self._hold(sequence, leaf_type, found)
+    if isinstance(found.value, str):
+      raise NotRowsError(found.value)
+    return found.value
+
+  def _read_dataset(
+      self, dataset: tf.data.Dataset, leaf_type: tff.SequenceType
+  ) -> _Held:
+    elements_lib.check_dataset(dataset, leaf_type)
+    if dataset.cardinality() == tf.data.INFINITE_CARDINALITY:
+      return _Held('a dataset is endless', 0)
+    elements = map(tf.nest.flatten, dataset.as_numpy_iterator())
+    try:
+      rows = _read_rows(elements, leaf_type)
+    except NotRowsError as error:
+      return _Held(str(error), 0)
+    return _Held(rows, sum(array.nbytes for array in rows.rows))
+
+  def resident_rows(
+      self, source: client_data.ClientArrays, leaf_type: tff.SequenceType
+  ) -> Optional[tuple[tf.Tensor, ...]]:
+    """The rows of all clients of a source as tensors, if there is room.
+
+    Args:
+      source: The data of all clients.
+      leaf_type: The type of one client's sequence.
+
+    Returns:
+      A tensor for each feature; None where only what a cohort takes should be
+      copied.
+
+    Raises:
+      TypeError: If the elements are not those of the type.
+    """
+    if not isinstance(source, client_data.PackedClientArrays):
+      return None
+    with self._lock:
+      found = self._find(source, leaf_type)
+      if found is None:
+        elements_lib.check_rows(source.values, leaf_type)
+        arrays = tf.nest.flatten(dict(source.values))
+        num_bytes = sum(array.nbytes for array in arrays)
+        found = _Held(None, 0)
+        if num_bytes <= self._max_bytes:
+          tensors = tuple(map(tf.convert_to_tensor, arrays))
+          found = _Held(tensors, num_bytes)
+        self._hold(source, leaf_type, found)
+      return found.value
+
+  def _find(self, owner: Any, leaf_type: tff.SequenceType) -> Optional[_Held]:
+    """What was read of an owner before."""
+    by_type = self._held.get(id(owner))
+    if by_type is None or leaf_type not in by_type:
+      return None
+    self._held.move_to_end(id(owner))
+    return by_type[leaf_type]
+
+  def _hold(self, owner: Any, leaf_type: tff.SequenceType, held: _Held) -> None:
+    """Keeps what was read of an owner; others may have to go."""
+    if held.num_bytes > self._max_bytes:
+      return
+    self._bound += held.num_bytes
+    if self._bound > self._max_bytes:
+      self._bound = self.num_bytes + held.num_bytes
+    while self._bound > self._max_bytes and self._held:
+      _, by_type = self._held.popitem(last=False)
+      self._bound -= sum(old.num_bytes for old in by_type.values())
+    key = id(owner)
+    self._held.setdefault(key, {})[leaf_type] = held
+    if key not in self._watched:
+      self._watched.add(key)
+      # The finalizer must not keep what a cache that is gone has read.
+      weakref.finalize(owner, _forget, weakref.ref(self), key)
