@@ -35,9 +35,9 @@ def stack_at_server(value: Any, keep: Optional[Any] = None) -> Any:
   Called within a `federated_computation`. A client that has nothing to say
   reports no rows; or rows and a false `keep`, so that the reports of all
   clients have the same shapes and the clients may be worked on at once. Each
-  client's rows stay together and the rows of all tensors are in the same order,
-  but which client comes first is left to the runtime: stack what tells them
-  apart beside the rest.
+  client's rows stay together, and clients come in the order of the argument: so
+  the compiled runtime has it, with Ray or without, and TFF's native runtime,
+  whoever is done first.
 
   Args:
     value: A value placed at clients: a structure of tensors of any dtype, whose

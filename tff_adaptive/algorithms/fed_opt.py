@@ -14,7 +14,15 @@
 """FedOpt: any client optimizer, any server optimizer, any aggregator.
 
 The generalized federated averaging of Reddi et al., Adaptive Federated
-Optimization, ICLR 2021, https://arxiv.org/abs/2003.00295, Algorithm 1.
+Optimization, ICLR 2021, https://arxiv.org/abs/2003.00295, Algorithm 1. A round
+has four parts, each of which `build_fed_opt` takes from a file of its own:
+
+```
+broadcast  x_t to the clients i of the cohort       (TFF's)
+train      delta_i = ClientOpt(x_t; batches) - x_t  (client_works)
+aggregate  delta = sum_i w_i delta_i / sum_i w_i    (aggregators, TFF's)
+update     x_{t+1} = ServerOpt(x_t, -delta)         (finalizers)
+```
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,133 +37,15 @@ from tff_adaptive.aggregators import weighting
 from tff_adaptive.algorithms import private_rounds
 from tff_adaptive.client_works import client_work
 from tff_adaptive.client_works import gradients
+from tff_adaptive.client_works import local_training
 from tff_adaptive.client_works import loss_terms
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.finalizers import measured_update
 from tff_adaptive.finalizers import reports_optimizer
 from tff_adaptive.optimizers import federated_optimizer
-from tff_adaptive.optimizers import optimizer as optimizer_lib
 from tff_adaptive.optimizers import schedules
 from tff_adaptive.optimizers import sgd
 from tff_adaptive.privacy import differential_privacy
-
-
-def _check_dtypes(weights_type: Any) -> None:
-  """Raises if TFF's aggregators do not take the model's updates."""
-  specs = tf.nest.flatten(
-      tff.types.type_to_tf_tensor_specs(weights_type.trainable)
-  )
-  for spec in specs:
-    if spec.dtype not in (tf.float16, tf.float32, tf.float64):
-      raise TypeError(
-          f'The model has trainable weights of dtype {spec.dtype.name}, which '
-          "TFF's aggregators do not take: keep the weights in float32 and cast "
-          'within the model.'
-      )
-
-
-def _check_server_optimizer(optimizer: Any) -> None:
-  optimizer_lib.check_optimizer(optimizer, 'The server optimizer')
-  if optimizer_lib.takes_extra_args(optimizer) and optimizer.evaluates_again:
-    raise ValueError(
-        'The server optimizer evaluates batches again, and a server has none: '
-        f'found {type(optimizer).__name__}. Use it as the client optimizer.'
-    )
-  if isinstance(optimizer, federated_optimizer.FederatedOptimizer):
-    raise ValueError(
-        'The server optimizer is a rule of clients, whose state the server '
-        f'only averages: found {type(optimizer).__name__}. Use it as the '
-        'client optimizer.'
-    )
-
-
-def _check_client_optimizer(optimizer: Any) -> None:
-  if isinstance(optimizer, reports_optimizer.ReportsOptimizer):
-    names = [report.value for report in optimizer.client_reports]
-    raise ValueError(
-        'The client optimizer is a rule of the server, which sees what clients '
-        f'report ({", ".join(names)}): found {type(optimizer).__name__}. Use '
-        'it as the server optimizer.'
-    )
-
-
-def _needed_reports(
-    server_optimizer: tff.learning.optimizers.Optimizer,
-) -> tuple[reports_lib.ClientReport, ...]:
-  """What clients have to report for the server's rule."""
-  if isinstance(server_optimizer, reports_optimizer.ReportsOptimizer):
-    return tuple(server_optimizer.client_reports)
-  return ()
-
-
-def _payload_names(
-    client_optimizer: Any,
-    reports: Sequence[reports_lib.ClientReport],
-    weights_type: Any,
-) -> list[str]:
-  """The names of what clients send besides the change of the model."""
-  names = [report.value for report in reports]
-  if isinstance(client_optimizer, federated_optimizer.FederatedOptimizer):
-    specs = tff.types.type_to_tf_tensor_specs(weights_type.trainable)
-    with tf.Graph().as_default():
-      shared = client_optimizer.initialize_shared(tuple(tf.nest.flatten(specs)))
-    names.extend(shared)
-  return names
-
-
-def _build_aggregator(
-    model_aggregator: Optional[weighting.Aggregator],
-    reports: Sequence[reports_lib.ClientReport],
-    payload_aggregators: Mapping[str, weighting.Aggregator],
-    weighs_examples: bool,
-    is_private: bool,
-) -> tff.aggregators.WeightedAggregationFactory:
-  """What aggregates the change of the model, and the reports beside it."""
-  factory = weighting.to_weighted(
-      model_aggregator, weighs_examples, '`model_aggregator`'
-  )
-  if reports:
-    reports_factory = reports_lib.build_reports_factory(
-        reports, payload_aggregators, weighs_examples
-    )
-    factory = reports_lib.NamedFactory(
-        {'change': factory, 'reports': reports_factory}
-    )
-  if is_private:
-    # A round that changes nothing would tell that nobody healthy took part.
-    return factory
-  return healthy_rounds.HealthyRoundsFactory(factory)
-
-
-def _schedule(
-    process: Any, schedule: Optional[schedules.Schedule], what: str
-) -> Any:
-  """A client work or a finalizer with the schedule of its rate, if any."""
-  if schedule is None:
-    return process
-  return schedules.schedule_process(process, schedule, what, type(process))
-
-
-def _compose(
-    adapter: model_adapter.ModelAdapter,
-    work: tff.learning.templates.ClientWorkProcess,
-    aggregator: tff.aggregators.WeightedAggregationFactory,
-    finalizer: tff.learning.templates.FinalizerProcess,
-) -> tff.learning.templates.LearningProcess:
-  """The process that broadcasts, trains, aggregates and updates."""
-
-  @tff.tensorflow.computation
-  def initial_weights():
-    return adapter.initial_weights()
-
-  result_type = work.next.type_signature.result.result.member
-  return tff.learning.templates.compose_learning_process(
-      initial_weights,
-      tff.learning.templates.build_broadcast_process(adapter.weights_type),
-      work,
-      aggregator.create(result_type.update, result_type.update_weight),
-      finalizer,
-  )
 
 
 def build_fed_opt(
@@ -309,55 +199,138 @@ def build_fed_opt(
     https://arxiv.org/abs/2003.00295, Algorithm 1 (uniform weights) and
     Algorithm 5 (weights by examples).
   """
-  if server_optimizer is None:
-    server_optimizer = sgd.build_fedavg()
-  if payload_aggregators is None:
-    payload_aggregators = {}
   _check_client_optimizer(client_optimizer)
-  _check_server_optimizer(server_optimizer)
+  server_optimizer = server_optimizer or sgd.build_fedavg()
   reports = _needed_reports(server_optimizer)
-  adapter = model_adapter.build_model_adapter(model)
-  _check_dtypes(adapter.weights_type)
-  payloads = _payload_names(client_optimizer, reports, adapter.weights_type)
-  weighting.check_names(payload_aggregators, payloads, '`payload_aggregators`')
   weighs_examples = (
       client_weighting == tff.learning.ClientWeighting.NUM_EXAMPLES
   )
+  adapter = model_adapter.build_model_adapter(model)
+  weights_type = adapter.weights_type
+  _check_dtypes(weights_type)
+
+  broadcast = tff.learning.templates.build_broadcast_process(weights_type)
+  update = measured_update.build_measured_update_finalizer(
+      server_optimizer, weights_type
+  )
+  payloads = _payload_names(client_optimizer, reports, weights_type)
   model_aggregator, payload_aggregators = private_rounds.choose_aggregators(
       privacy,
       model_aggregator,
-      payload_aggregators,
+      payload_aggregators or {},
       payloads=payloads,
-      trainable_type=adapter.weights_type.trainable,
+      trainable_type=weights_type.trainable,
       weighs_examples=weighs_examples,
   )
-  work = client_work.build_local_training_client_work(
+  train = client_work.build_client_work(
       model,
-      client_optimizer,
+      local_training.LocalTraining(
+          client_optimizer,
+          loss_term,
+          gradients.GradientOptions(clip_norm, weight_decay),
+          loop_implementation,
+          reports,
+          trace_steps,
+          max_update_norm,
+      ),
       client_weighting,
       metrics_aggregator=metrics_aggregator,
-      loss_term=loss_term,
-      gradient_options=gradients.GradientOptions(clip_norm, weight_decay),
-      loop_implementation=loop_implementation,
-      reports=reports,
       shared_aggregators=payload_aggregators,
       num_expected_clients=privacy.clients_per_round if privacy else None,
-      trace_steps=trace_steps,
-      max_update_norm=max_update_norm,
   )
-  aggregator = _build_aggregator(
+  sent_type = train.next.type_signature.result.result.member
+  aggregate = _build_aggregator(
       model_aggregator,
       reports,
       payload_aggregators,
       weighs_examples,
       is_private=privacy is not None,
+  ).create(sent_type.update, sent_type.update_weight)
+  return tff.learning.templates.compose_learning_process(
+      tff.tensorflow.computation(adapter.initial_weights),
+      broadcast,
+      _schedule(train, client_schedule, 'client optimizer'),
+      aggregate,
+      _schedule(update, server_schedule, 'server optimizer'),
   )
-  finalizer = measured_update.build_measured_update_finalizer(
-      server_optimizer, adapter.weights_type
+
+
+def _check_client_optimizer(optimizer: Any) -> None:
+  if isinstance(optimizer, reports_optimizer.ReportsOptimizer):
+    names = [report.value for report in optimizer.client_reports]
+    raise ValueError(
+        'The client optimizer is a rule of the server, which sees what clients '
+        f'report ({", ".join(names)}): found {type(optimizer).__name__}. Use '
+        'it as the server optimizer.'
+    )
+
+
+def _check_dtypes(weights_type: Any) -> None:
+  """Raises if TFF's aggregators do not take the model's updates."""
+  specs = tf.nest.flatten(
+      tff.types.type_to_tf_tensor_specs(weights_type.trainable)
   )
-  return _compose(
-      adapter,
-      _schedule(work, client_schedule, 'client optimizer'),
-      aggregator,
-      _schedule(finalizer, server_schedule, 'server optimizer'),
+  for spec in specs:
+    if spec.dtype not in (tf.float16, tf.float32, tf.float64):
+      raise TypeError(
+          f'The model has trainable weights of dtype {spec.dtype.name}, which '
+          "TFF's aggregators do not take: keep the weights in float32 and cast "
+          'within the model.'
+      )
+
+
+def _needed_reports(
+    server_optimizer: tff.learning.optimizers.Optimizer,
+) -> tuple[reports_lib.ClientReport, ...]:
+  """What clients have to report for the server's rule."""
+  if isinstance(server_optimizer, reports_optimizer.ReportsOptimizer):
+    return tuple(server_optimizer.client_reports)
+  return ()
+
+
+def _payload_names(
+    client_optimizer: Any,
+    reports: Sequence[reports_lib.ClientReport],
+    weights_type: Any,
+) -> list[str]:
+  """The names of what clients send besides the change of the model."""
+  names = [report.value for report in reports]
+  if isinstance(client_optimizer, federated_optimizer.FederatedOptimizer):
+    specs = tff.types.type_to_tf_tensor_specs(weights_type.trainable)
+    with tf.Graph().as_default():
+      shared = client_optimizer.initialize_shared(tuple(tf.nest.flatten(specs)))
+    names.extend(shared)
+  return names
+
+
+def _build_aggregator(
+    model_aggregator: Optional[weighting.Aggregator],
+    reports: Sequence[reports_lib.ClientReport],
+    payload_aggregators: Mapping[str, weighting.Aggregator],
+    weighs_examples: bool,
+    is_private: bool,
+) -> tff.aggregators.WeightedAggregationFactory:
+  """What aggregates the change of the model, and the reports beside it."""
+  factory = weighting.to_weighted(
+      model_aggregator, weighs_examples, '`model_aggregator`'
   )
+  if reports:
+    reports_factory = reports_lib.build_reports_factory(
+        reports, payload_aggregators, weighs_examples
+    )
+    factory = reports_lib.NamedFactory(
+        {'change': factory, 'reports': reports_factory}
+    )
+  if is_private:
+    # A round that changes nothing would tell that nobody healthy took part.
+    return factory
+  return healthy_rounds.HealthyRoundsFactory(factory)
+
+
+def _schedule(
+    process: Any, schedule: Optional[schedules.Schedule], what: str
+) -> Any:
+  """A client work or a finalizer with the schedule of its rate, if any."""
+  if schedule is None:
+    return process
+  return schedules.schedule_process(process, schedule, what, type(process))

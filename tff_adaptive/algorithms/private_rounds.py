@@ -57,8 +57,10 @@ def choose_aggregators(
   Raises:
     TypeError: If `privacy` is no `DifferentialPrivacy`, or does not take the
       dtypes of the model.
-    ValueError: If something that clients send would not be private.
+    ValueError: If something that clients send would not be private, or an
+      aggregator is given for what no client sends.
   """
+  weighting.check_names(payload_aggregators, payloads, '`payload_aggregators`')
   if privacy is None:
     _check_payloads_are_covered(
         model_aggregator,

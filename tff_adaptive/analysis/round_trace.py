@@ -107,18 +107,6 @@ def _check_process(process: tff.learning.templates.LearningProcess) -> None:
     )
 
 
-def _current_context() -> compiled.CompiledContext:
-  """The context that executes rounds, if it is the compiled runtime's."""
-  context = tff.framework.get_context_stack().current
-  if not isinstance(context, compiled.CompiledContext):
-    raise RuntimeError(
-        'Whose steps are whose is known in the compiled runtime alone, found '
-        f'{type(context).__name__}: trace within '
-        '`tff_adaptive.runtime.compiled_context()`.'
-    )
-  return context
-
-
 def trace_round(
     process: tff.learning.templates.LearningProcess,
     state: Any,
@@ -154,9 +142,6 @@ def trace_round(
     ValueError: If the process records no steps, or keeps something for its
       clients and is not told what, or the other way round.
     TypeError: If `cohort` is no `Cohort`.
-    RuntimeError: If the current context of TFF is not that of
-      `tff_adaptive.runtime`, or cannot compile the process: which steps are
-      whose is known there alone.
 
   Example:
 
@@ -174,16 +159,13 @@ def trace_round(
         '`cohort` must be a `tff_adaptive.simulation.Cohort`, which knows the '
         f'ids of its clients, found {type(cohort).__name__}.'
     )
-  context = _current_context()
   if not isinstance(cohort, cohort_lib.StatefulCohort):
     states = client_states_lib.bind(process, client_store, None)
     cohort = cohort if states is None else states.add_to(cohort)
-  output = process.next(state, cohort)
-  if context.plan_of(process.next) is None:
-    raise RuntimeError(
-        "TFF's native runtime has taken the round over, where whose steps are "
-        'whose is not known: the warning before says why.'
-    )
+  context = tff.framework.get_context_stack().current
+  # TFF's own contexts take lists.
+  is_compiled = isinstance(context, compiled.CompiledContext)
+  output = process.next(state, cohort if is_compiled else list(cohort))
   return _to_trace(cohort, output)
 
 

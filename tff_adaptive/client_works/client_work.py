@@ -59,17 +59,16 @@ def _has_step_size(optimizer: tff.learning.optimizers.Optimizer) -> bool:
 
 
 def _check_arguments(
-    optimizer: Any,
-    client_weighting: Any,
-    reports: Sequence[reports_lib.ClientReport],
+    training: local_training.LocalTraining, client_weighting: Any
 ) -> None:
+  optimizer: Any = training.optimizer
   optimizer_lib.check_optimizer(optimizer, 'The client optimizer')
   if not isinstance(client_weighting, tff.learning.ClientWeighting):
     raise TypeError(
         '`client_weighting` must be a member of `tff.learning.ClientWeighting`,'
         f' found {client_weighting!r}.'
     )
-  needs_step_size = reports_lib.ClientReport.LAST_STEP_SIZE in reports
+  needs_step_size = reports_lib.ClientReport.LAST_STEP_SIZE in training.reports
   if needs_step_size and not _has_step_size(optimizer):
     raise ValueError(
         "The server rule needs the clients' step sizes, and the client "
@@ -77,6 +76,10 @@ def _check_arguments(
         'weight to weight. Take one with a step size, such as '
         '`tff_adaptive.optimizers.build_armijo()`, or a server rule that does '
         'without.'
+    )
+  if training.max_update_norm is not None:
+    optimizer_lib.check_positive(
+        'max_update_norm', training.max_update_norm, 'Client'
     )
 
 
@@ -189,10 +192,6 @@ def build_local_training_client_work(
     )
     ```
   """
-  _check_arguments(optimizer, client_weighting, reports)
-  if max_update_norm is not None:
-    optimizer_lib.check_positive('max_update_norm', max_update_norm, 'Client')
-  adapter = model_adapter.build_model_adapter(model)
   training = local_training.LocalTraining(
       optimizer,
       loss_term,
@@ -202,6 +201,46 @@ def build_local_training_client_work(
       trace_steps,
       max_update_norm,
   )
+  return build_client_work(
+      model,
+      training,
+      client_weighting,
+      metrics_aggregator=metrics_aggregator,
+      shared_aggregators=shared_aggregators,
+      num_expected_clients=num_expected_clients,
+  )
+
+
+def build_client_work(
+    model: model_adapter.Model,
+    training: local_training.LocalTraining,
+    client_weighting: tff.learning.ClientWeighting,
+    *,
+    metrics_aggregator: Optional[
+        tff.learning.metrics.MetricsAggregatorType
+    ] = None,
+    shared_aggregators: Optional[Mapping[str, weighting.Aggregator]] = None,
+    num_expected_clients: Optional[int] = None,
+) -> tff.learning.templates.ClientWorkProcess:
+  """Builds the work of clients; see `build_local_training_client_work`.
+
+  Args:
+    model: See there.
+    training: How clients train: the other arguments, in one.
+    client_weighting: See there.
+    metrics_aggregator: See there.
+    shared_aggregators: See there.
+    num_expected_clients: See there.
+
+  Returns:
+    A `tff.learning.templates.ClientWorkProcess`.
+
+  Raises:
+    TypeError: See there.
+    ValueError: See there.
+  """
+  _check_arguments(training, client_weighting)
+  adapter = model_adapter.build_model_adapter(model)
   update = client_update_lib.ClientUpdate(
       adapter=adapter,
       training=training,
@@ -279,7 +318,6 @@ def _stack_reports(reported: Any) -> dict[str, Any]:
       name
       for name, _ in tff.structure.iter_elements(reported.type_signature.member)
   ]
-  # Clients are added up in the order of the input, so the rows are, too.
   stacked = {'rejections': stacking.stack_at_server(reported['rejections'])}
   if 'client_states' in names:
     stacked['client_states'] = stacking.stack_at_server(

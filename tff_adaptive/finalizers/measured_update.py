@@ -21,9 +21,26 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive.finalizers import reports_optimizer
+from tff_adaptive.optimizers import federated_optimizer
+from tff_adaptive.optimizers import optimizer as optimizer_lib
 from tff_adaptive.optimizers import vectors
 
 _OrderedDict = collections.OrderedDict
+
+
+def _check_optimizer(optimizer: Any) -> None:
+  optimizer_lib.check_optimizer(optimizer, 'The server optimizer')
+  if optimizer_lib.takes_extra_args(optimizer) and optimizer.evaluates_again:
+    raise ValueError(
+        'The server optimizer evaluates batches again, and a server has none: '
+        f'found {type(optimizer).__name__}. Use it as the client optimizer.'
+    )
+  if isinstance(optimizer, federated_optimizer.FederatedOptimizer):
+    raise ValueError(
+        'The server optimizer is a rule of clients, whose state the server '
+        f'only averages: found {type(optimizer).__name__}. Use it as the '
+        'client optimizer.'
+    )
 
 
 def _is_spoilt(old: Any, new: Any) -> tf.Tensor:
@@ -124,6 +141,10 @@ def build_measured_update_finalizer(
     optimizer, 0 if it was rejected, and what a `ReportsOptimizer` reports, NaN
     if it was rejected.
 
+  Raises:
+    TypeError: If the optimizer is none.
+    ValueError: If it is a rule of clients.
+
   Example:
 
     >>> weights_type = tff.to_type(tff.learning.models.ModelWeights(
@@ -133,6 +154,7 @@ def build_measured_update_finalizer(
     >>> finalizer.initialize.type_signature.compact_representation()
     '( -> <learning_rate=float32>@SERVER)'
   """
+  _check_optimizer(optimizer)
   specs = tff.types.type_to_tf_tensor_specs(weights_type.trainable)
   update_type = _update_type(optimizer, weights_type)
 

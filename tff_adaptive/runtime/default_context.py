@@ -14,12 +14,14 @@
 """Taking the place of TFF's own default context."""
 
 import atexit
-from collections.abc import Iterator
 import functools
 import gc
-import os
+import inspect
 import pathlib
 import signal
+import subprocess
+import types
+from typing import Optional
 
 import tensorflow_federated as tff
 
@@ -32,13 +34,12 @@ def install(context: tff.framework.SyncContext) -> None:
   TFF's own context ends its worker by SIGINT and waits for it. Where a shell
   has SIGINT ignored, as for what a script runs in the background, the worker
   has inherited that, and would be waited for without end; so it is ended
-  before.
+  before. Workers of contexts that somebody else holds are left alone.
 
   Args:
     context: The context.
   """
-  for process_id in _deaf_workers():
-    os.kill(process_id, signal.SIGKILL)
+  _end_deaf_worker(_stack()[0])
   tff.framework.set_default_context(context)
 
 
@@ -65,19 +66,47 @@ def free_at_exit() -> None:
   atexit.register(free)
 
 
-def _deaf_workers() -> Iterator[int]:
-  """Yields TFF's workers of this process that ignore SIGINT.
+def _end_deaf_worker(context: tff.framework.SyncContext) -> None:
+  """Ends the worker of a context that nobody else has, if it ignores SIGINT."""
+  if not _is_default_alone(context):
+    return
+  process = _worker_of(context)
+  if process is not None and process.poll() is None and _is_deaf(process.pid):
+    process.kill()
 
-  Those of `native` are children of a supervisor, not of this process.
-  """
-  for children in pathlib.Path('/proc/self/task').glob('*/children'):
-    for process_id in map(int, children.read_text().split()):
-      status = pathlib.Path('/proc', str(process_id), 'status')
-      try:
-        lines = status.read_text().splitlines()
-      except FileNotFoundError:
-        continue  # It has ended.
-      fields = dict(line.split(':', 1) for line in lines)
-      is_deaf = int(fields['SigIgn'], 16) & _SIGINT_BIT
-      if is_deaf and fields['Name'].strip() == 'worker_binary':
-        yield process_id
+
+def _is_default_alone(context: tff.framework.SyncContext) -> bool:
+  """Whether a context is held by TFF's stack of contexts and nothing else."""
+  holders = gc.get_referrers(context)
+  return all(
+      isinstance(holder, types.FrameType) or holder is _stack()
+      for holder in holders
+  )
+
+
+def _stack() -> list[tff.framework.SyncContext]:
+  """TFF's stack of contexts; the default is the first."""
+  return tff.framework.get_context_stack()._stack  # pylint: disable=protected-access
+
+
+def _worker_of(
+    context: tff.framework.SyncContext,
+) -> Optional[subprocess.Popen]:
+  """The process of the worker that a context of TFF's own has started."""
+  factory = getattr(context, 'executor_factory', None)
+  stack_fn = getattr(factory, '_executor_stack_fn', None)
+  if stack_fn is None:
+    return None
+  manager = inspect.getclosurevars(stack_fn).nonlocals.get('service_manager')
+  return getattr(manager, '_process', None)
+
+
+def _is_deaf(process_id: int) -> bool:
+  """Whether a process ignores SIGINT."""
+  status = pathlib.Path('/proc', str(process_id), 'status')
+  try:
+    lines = status.read_text().splitlines()
+  except FileNotFoundError:
+    return False  # It has ended, or this is no Linux.
+  fields = dict(line.split(':', 1) for line in lines)
+  return bool(int(fields['SigIgn'], 16) & _SIGINT_BIT)

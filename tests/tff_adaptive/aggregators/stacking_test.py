@@ -65,6 +65,29 @@ class StackingTest(equality_testing.TestCase):
     self.assertAllEqual(found['rows'][1], [0, 0, 1, 2])
     self.assertAllEqual(found['place'], [0, 1, 2])
 
+  def test_clients_stay_in_order_whoever_is_done_first(self):
+    @tff.tensorflow.computation(tff.SequenceType(np.int32))
+    def work_long(numbers):
+      def multiply(place, number):
+        matrix = tf.random.stateless_uniform([100, 100], [0, number])
+        wasted = tf.reduce_max(matrix @ matrix) < 0.0
+        return tf.where(wasted, place, number)
+
+      return numbers.reduce(-1, multiply)[tf.newaxis]
+
+    @tff.federated_computation(
+        testing.at_clients(work_long.type_signature.parameter)
+    )
+    def stack(clients):
+      return aggregators.stack_at_server(tff.federated_map(work_long, clients))
+
+    durations = np.random.default_rng(0).permutation(40) ** 2
+    clients = [
+        [place] * (duration + 1) for place, duration in enumerate(durations)
+    ]
+    found = self.assert_equals(stack, clients)
+    self.assertAllEqual(found, range(40))
+
   @parameterized.named_parameters(('clients', ()), ('rows', (0, 0)))
   def test_without(self, nums):
     found = self.assert_equals(_stack, _clients(*nums))

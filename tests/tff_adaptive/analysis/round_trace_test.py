@@ -31,7 +31,6 @@ from tff_adaptive import analysis
 from tff_adaptive import data
 from tff_adaptive import optimizers
 from tff_adaptive import simulation
-from tff_adaptive.runtime import compiled
 
 _IDS = ['ann', 'bob', 'none', 'cid', 'bob']
 _SIZES = {'ann': 7, 'bob': 12, 'none': 0, 'cid': 4}
@@ -95,7 +94,7 @@ def _cross_entropy(weights, batch):
 
 class RoundTraceTest(parameterized.TestCase):
 
-  @parameterized.parameters('loop', 'parallel', 'xla')
+  @parameterized.parameters('loop', 'parallel')
   @pytest.mark.slow
   def test_weights_are_those_of_the_round_bit_for_bit(self, plan):
     trace, process = _trace('dropout', plan), _process(False, 'dropout')
@@ -218,19 +217,15 @@ class ErrorsTest(parameterized.TestCase):
     with self.assertRaisesRegex(TypeError, '`cohort` must be .* found list'):
       analysis.trace_round(_process(), None, testing.clients([4]))
 
+  @pytest.mark.usefixtures('native_runtime')
   def test_another_runtime(self):
-    with self.assertRaisesRegex(RuntimeError, r'compiled_context\(\)'):
-      analysis.trace_round(_process(), None, _cohort())
-
-  def test_a_round_that_the_native_runtime_has_taken_over(self):
     process = _process()
-    with compiled_testing.installed():
-      state = process.initialize()
-      with absltest.mock.patch.object(
-          compiled.CompiledContext, 'plan_of', return_value=None
-      ):
-        with self.assertRaisesRegex(RuntimeError, 'has taken the round over'):
-          analysis.trace_round(process, state, _cohort())
+    found = analysis.trace_round(process, process.initialize(), _cohort())
+    expected = _trace()
+    self.assertEqual(found.client_id.tolist(), expected.client_id.tolist())
+    np.testing.assert_array_equal(found.step, expected.step)
+    for name, values in expected.values.items():
+      np.testing.assert_allclose(found.values[name], values, rtol=1e-4)
 
   @pytest.mark.slow
   def test_states_of_clients_without_a_store(self):

@@ -172,6 +172,28 @@ print(double(2), flush=True)
 """)
     self.assertEqual(result.stdout.splitlines()[-1], '4')
 
+  def test_a_worker_of_a_context_that_is_held_elsewhere_stays(self):
+    result = self._run_to_the_end("""
+import signal
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+import numpy as np
+import psutil
+import tensorflow_federated as tff
+from tff_adaptive import runtime
+double = tff.tensorflow.computation(lambda x: 2 * x, np.int32)
+context = tff.backends.native.create_sync_local_cpp_execution_context()
+tff.framework.set_default_context(context)
+assert double(1) == 2
+runtime.set_compiled_context()
+assert double(2) == 4
+with tff.framework.get_context_stack().install(context):
+  print(double(3), flush=True)
+# TFF would wait for it.
+for worker in psutil.Process().children():
+  worker.kill()
+""")
+    self.assertIn('6', result.stdout.splitlines())
+
   @parameterized.parameters('compiled_context', 'native_context')
   def test_tff_says_nothing_at_the_end_of_a_program(self, function):
     result = self._run_to_the_end(f"""
