@@ -41,7 +41,12 @@ RUNTIMES = (
             ),
             _PLAN,
         ),
-        supplied=('strict', 'seed', 'default_num_clients'),
+        supplied=(
+            'strict',
+            'seed',
+            'default_num_clients',
+            'max_cache_bytes',
+        ),
     ),
     rows.Row(
         'native',

@@ -15,7 +15,7 @@
 
 from collections.abc import Callable, Sequence
 import functools
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Optional
 
 import attrs
 import numpy as np
@@ -44,8 +44,8 @@ class Seeds(NamedTuple):
   clients: np.ndarray
 
 
-class CompiledRound:
-  """A computation over clients, compiled.
+class Round:
+  """A computation over clients; who works on its parts is left open.
 
   Attributes:
     type_signature: The `tff.FunctionType` of the computation.
@@ -60,7 +60,7 @@ class CompiledRound:
       cache: dataset_cache.DatasetCache,
       note_pipelines: Callable[[str], None],
   ):
-    """Converts the computation; the graph is built in the first round.
+    """Converts the computation; no graph is built yet.
 
     Args:
       computation: A computation with an argument at the clients.
@@ -74,26 +74,57 @@ class CompiledRound:
     """
     self._form = map_reduce_forms.get_round_form(computation)
     self.type_signature = computation.type_signature
-    form = self._form.form
     self.plan = plan
+    form = self._form.form
     self._work = chunks.ClientWork(form.work, self._form.clients_type)
     self._parts = chunks.ServerParts(
         {name: getattr(form, name) for name in chunks.NAMES}
     )
-    self._merges_chunks = self._parts.has_neutral_zero
+    self.takes_client_seeds = (
+        self._work.takes_seed or self._parts['accumulate'].takes_seed
+    )
     self._convert_state = elements.build_conversion(self._form.state_type)
     self._pack = values.build_pack(self._form.result_type)
     self._cache = cache
     self._note_pipelines = note_pipelines
-    self._functions: dict[client_tensors.Layouts, Any] = {}
 
   def split(self, argument: Any) -> tuple[Any, Any]:
     """Splits an argument, see `map_reduce_forms.RoundForm`."""
     return self._form.split(argument)
 
-  @property
-  def takes_client_seeds(self) -> bool:
-    return self._work.takes_seed or self._parts['accumulate'].takes_seed
+  def _collect(self, clients: Sequence[Any]) -> client_tensors.Clients:
+    """The data of clients."""
+    return client_tensors.collect(
+        clients, self._form.clients_type, self._cache, self._work.pipelines
+    )
+
+  def _note(self, pipelines: Optional[str]) -> None:
+    """Takes note of why clients' pipelines have to run, if they have."""
+    if pipelines is not None and pipelines != self.plan.pipelines:
+      self._note_pipelines(pipelines)
+      self.plan = attrs.evolve(self.plan, pipelines=pipelines)
+
+  def _to_result(self, tensors: Sequence[tf.Tensor]) -> Any:
+    """What the computation returns, with NumPy arrays for tensors."""
+    packed = self._pack(map(values.to_array, tensors))
+    return packed if self._form.returns_state else packed[1]
+
+
+class CompiledRound(Round):
+  """A computation over clients, compiled to one graph."""
+
+  def __init__(self, *args: Any):
+    """Converts the computation; the graph is built in the first round.
+
+    Args:
+      *args: See `Round`.
+
+    Raises:
+      UnsupportedComputationError: If the computation cannot be compiled.
+    """
+    super().__init__(*args)
+    self._merges_chunks = self._parts.has_neutral_zero
+    self._functions: dict[client_tensors.Layouts, Any] = {}
 
   def _build(self, layouts: client_tensors.Layouts) -> Any:
     """The function of a round for clients of some layout."""
@@ -170,13 +201,8 @@ class CompiledRound:
       ValueError: If the model does not take the data, such as labels that are
         out of range.
     """
-    collected = client_tensors.collect(
-        clients, self._form.clients_type, self._cache, self._work.pipelines
-    )
-    reason = collected.pipelines
-    if reason is not None and reason != self.plan.pipelines:
-      self._note_pipelines(reason)
-      self.plan = attrs.evolve(self.plan, pipelines=reason)
+    collected = self._collect(clients)
+    self._note(collected.pipelines)
     layouts = collected.layouts()
     if layouts not in self._functions:
       self._functions[layouts] = self._build(layouts)
@@ -189,8 +215,7 @@ class CompiledRound:
           tf.constant(self.plan.chunk_size_of(num_clients)),
           *map(tf.constant, seeds),
       )
-    packed = self._pack(map(values.to_array, result))
-    return packed if self._form.returns_state else packed[1]
+    return self._to_result(result)
 
 
 class CompiledFunction:

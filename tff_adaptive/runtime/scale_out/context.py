@@ -110,7 +110,7 @@ class RayContext(compiled.CompiledContext):
         self._plan,
         self._cache,
         self._note_pipelines,
-        self.pool,
+        pool=self.pool,
     )
 
   def _run_round(self, program: Any, arg: Any) -> Any:

@@ -11,68 +11,33 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The workers of a driver: they share rounds, and are replaced if they die."""
+"""The workers of a driver, which Ray gives work and restarts if they die."""
 
 from collections.abc import Iterator, Sequence
 import itertools
-from typing import Any, NamedTuple, Optional
+from typing import Any
 import weakref
 
 from absl import logging
 import numpy as np
 import ray
+from ray.util import actor_pool
 from ray.util import scheduling_strategies
 
 from tff_adaptive.data import client_data
-from tff_adaptive.runtime.scale_out import chunk_messages
 from tff_adaptive.runtime.scale_out import clusters
-from tff_adaptive.runtime.scale_out import sharing
+from tff_adaptive.runtime.scale_out import messages
 from tff_adaptive.runtime.scale_out import workers
 
-# How much the newest round counts for what is thought of a worker's speed.
-_SPEED_SMOOTHING = 0.5
-# How much faster a worker is thought to have become in a round without it: one
-# that was slow once is tried again, with a single chunk.
-_SPEED_RECOVERY = 1.1
-# Others may be about to end.
 _SECONDS_FOR_PLACES = 60.0
-# A worker that dies again and again would do so forever.
-_MAX_LOSSES_PER_WORKER = 3
+# How often a chunk is tried again whose worker has died.
+_MAX_RETRIES = 3
 
-# What Ray says of a worker that is gone.
 _DEATHS = (
     ray.exceptions.OutOfMemoryError,
     ray.exceptions.RayActorError,
     ray.exceptions.WorkerCrashedError,
 )
-
-
-class ChunkSum(NamedTuple):
-  """A chunk that is done.
-
-  Attributes:
-    number: Its place among the chunks of the round.
-    tensors: The tensors of its sum.
-    seconds: How long a worker took for it.
-  """
-
-  number: int
-  tensors: list[np.ndarray]
-  seconds: float
-
-
-class _Task(NamedTuple):
-  """What a worker is doing.
-
-  Attributes:
-    worker: The number of the worker.
-    actor: The worker; once it has died, another one has its number.
-    chunks: The numbers of its chunks.
-  """
-
-  worker: int
-  actor: Any
-  chunks: Sequence[int]
 
 
 class ObjectStore:
@@ -146,7 +111,6 @@ class WorkerPool:
   Attributes:
     rounds: The specs of the computations over clients.
     sources: The sources of clients' data.
-    num_lost: How many workers have died.
   """
 
   def __init__(self, num_workers: int, settings: workers.WorkerSettings):
@@ -162,24 +126,38 @@ class WorkerPool:
     self._places = _reserve(num_workers, settings)
     self.rounds = ObjectStore()
     self.sources = SourceStore()
-    self.num_lost = 0
     self._settings = settings
-    self._speeds: list[Optional[float]] = [None] * num_workers
+    self._process_ids: set[int] = set()
     self._workers = [self._start(place) for place in range(num_workers)]
+
+  @property
+  def num_lost(self) -> int:
+    """How many workers have died, as far as those after them were met."""
+    return max(0, len(self._process_ids) - len(self._workers))
 
   def process_ids(self) -> list[int]:
     """Returns the process ids of the workers, once all are ready."""
-    return ray.get([worker.process_id.remote() for worker in self._workers])
+    found = ray.get([worker.process_id.remote() for worker in self._workers])
+    for process_id in found:
+      self._meet(process_id)
+    return found
+
+  def _meet(self, process_id: int) -> None:
+    """Takes note of a worker's process, which may be another one's heir."""
+    num_lost = self.num_lost
+    self._process_ids.add(process_id)
+    if self.num_lost > num_lost:
+      logging.warning('A worker has died; another one takes its place.')
 
   def sum_chunks(
       self,
       round_key: int,
-      chunks: Sequence[chunk_messages.Chunk],
+      chunks: Sequence[messages.Chunk],
       *,
       broadcast: Sequence[np.ndarray],
       server_seed: np.ndarray,
-  ) -> Iterator[ChunkSum]:
-    """Shares chunks among the workers.
+  ) -> Iterator[workers.ChunkSum]:
+    """Has the workers sum up chunks, those that take longest first.
 
     Args:
       round_key: The key of the computation among `rounds`.
@@ -188,50 +166,39 @@ class WorkerPool:
       server_seed: What fixes the server's random numbers, int32 of shape [2].
 
     Yields:
-      The chunks, as they are done.
+      The sums, as they are done.
 
     Raises:
       ClusterError: If workers die again and again.
       Exception: Of any kind, that a worker has raised.
     """
-    sent = ray.put(list(broadcast))
-    rounds = self.rounds.references()
-    sources = self.sources.references()
-
-    def begin(worker: int, numbers: Sequence[int]):
-      share = workers.Share(
-          round_key, rounds, [chunks[i] for i in numbers], server_seed, sources
-      )
-      actor = self._workers[worker]
-      reference = actor.sum_chunks.remote(share, sent)
-      running[reference] = _Task(worker, actor, numbers)
-
-    running: dict[Any, _Task] = {}
-    loads = [chunk.load for chunk in chunks]
-    for worker, numbers in enumerate(
-        sharing.share(loads, self._known_speeds())
-    ):
-      if numbers:
-        begin(worker, numbers)
-      else:
-        self._forgive(worker)
-    limit = self.num_lost + _MAX_LOSSES_PER_WORKER * len(self._workers)
-    while running:
-      (reference,), _ = ray.wait(list(running))
-      task = running.pop(reference)
-      try:
-        done = ray.get(reference)
-      except _DEATHS as error:
-        # Each of its tasks tells of a death; the first one has it replaced.
-        if self._workers[task.worker] is task.actor:
-          self._replace(task.worker, limit, error)
-        for heir, inherited in self._share_again(task, loads):
-          begin(heir, inherited)
-      except ray.exceptions.RayTaskError as error:
-        raise (error.cause or error) from error
-      else:
-        self._learn_speed(task, loads, done.seconds)
-        yield from map(ChunkSum, task.chunks, done.sums, done.chunk_seconds)
+    order = ray.put(
+        workers.Order(
+            round_key,
+            self.rounds.references(),
+            self.sources.references(),
+            list(broadcast),
+            server_seed,
+        )
+    )
+    # A new one for each round: what a round that has failed left behind must
+    # not come back in the next one.
+    pool = actor_pool.ActorPool(self._workers * self._settings.num_threads)
+    done = pool.map_unordered(
+        lambda worker, chunk: worker.sum_chunk.remote(order, chunk),
+        sorted(chunks, key=lambda chunk: -chunk.load),
+    )
+    try:
+      for chunk_sum in done:
+        self._meet(chunk_sum.process_id)
+        yield chunk_sum
+    except _DEATHS as error:
+      raise clusters.ClusterError(
+          'Workers of Ray die again and again; look into its logs, they may '
+          f'need more memory ({str(error).splitlines()[0]}).'
+      ) from error
+    except ray.exceptions.RayTaskError as error:
+      raise (error.cause or error) from error
 
   def close(self) -> None:
     """Ends the workers."""
@@ -241,86 +208,24 @@ class WorkerPool:
     ray.util.remove_placement_group(self._places)
 
   def _start(self, place: int) -> Any:
-    """Starts a worker in its place."""
+    """Starts a worker in its place; Ray starts another one if it dies."""
+    settings = self._settings
+    uses_onednn = str(int(settings.uses_onednn))
     return (
         ray.remote(workers.Worker)
         .options(
-            num_cpus=self._settings.num_cpus,
-            num_gpus=int(self._settings.uses_gpu),
-            runtime_env={
-                'env_vars': {
-                    'TF_ENABLE_ONEDNN_OPTS': str(
-                        int(self._settings.uses_onednn)
-                    )
-                }
-            },
+            num_cpus=settings.num_cpus,
+            num_gpus=int(settings.uses_gpu),
+            max_concurrency=settings.num_threads,
+            max_restarts=-1,
+            max_task_retries=_MAX_RETRIES,
+            runtime_env={'env_vars': {'TF_ENABLE_ONEDNN_OPTS': uses_onednn}},
             scheduling_strategy=scheduling_strategies.PlacementGroupSchedulingStrategy(
                 self._places, placement_group_bundle_index=place
             ),
         )
-        .remote(self._settings)
+        .remote(settings)
     )
-
-  def _replace(self, worker: int, limit: int, error: Exception) -> None:
-    """Starts another worker in the place of one that has died."""
-    self.num_lost += 1
-    if self.num_lost > limit:
-      raise clusters.ClusterError(
-          'Workers of Ray die again and again; look into its logs, they may '
-          f'need more memory ({str(error).splitlines()[0]}).'
-      ) from error
-    logging.warning('A worker has died; another one takes its place.')
-    ray.kill(self._workers[worker])  # It may be out of reach only.
-    self._workers[worker] = self._start(worker)
-    self._speeds[worker] = None
-
-  def _share_again(
-      self, task: _Task, loads: Sequence[float]
-  ) -> Iterator[tuple[int, Sequence[int]]]:
-    """Yields who gets the chunks of a worker that has died.
-
-    The others do, after what they have to do already, since the new one has to
-    start first; without others it gets them.
-    """
-    speeds = self._known_speeds()
-    others = [w for w in range(len(speeds)) if w != task.worker]
-    heirs = others or [task.worker]
-    shares = sharing.share(
-        [loads[i] for i in task.chunks], [speeds[w] for w in heirs]
-    )
-    for worker, places in zip(heirs, shares):
-      if places:
-        yield worker, [task.chunks[place] for place in places]
-
-  def _known_speeds(self) -> list[float]:
-    """Returns the speeds of the workers; of a new one, the mean of the rest."""
-    mean = self._mean_speed()
-    return [mean if speed is None else speed for speed in self._speeds]
-
-  def _learn_speed(
-      self, task: _Task, loads: Sequence[float], seconds: Optional[float]
-  ) -> None:
-    """Takes into account how fast a worker was, if it has only worked."""
-    if seconds is None:
-      return
-    speed = sum(loads[i] for i in task.chunks) / max(seconds, 1e-6)
-    if not speed:
-      return  # Clients without examples say nothing.
-    old = self._speeds[task.worker]
-    if old is not None:
-      speed = _SPEED_SMOOTHING * speed + (1 - _SPEED_SMOOTHING) * old
-    self._speeds[task.worker] = speed
-
-  def _forgive(self, worker: int) -> None:
-    """Brings a slow worker that gets nothing closer to the mean of all."""
-    speed, mean = self._speeds[worker], self._mean_speed()
-    if speed is not None and speed < mean:
-      self._speeds[worker] = min(_SPEED_RECOVERY * speed, mean)
-
-  def _mean_speed(self) -> float:
-    """Returns the mean of the speeds that are known; 1 if none is."""
-    known = [speed for speed in self._speeds if speed is not None]
-    return sum(known) / len(known) if known else 1.0
 
 
 def _reserve(num_workers: int, settings: workers.WorkerSettings) -> Any:

@@ -14,19 +14,164 @@
 """A worker process: it keeps compiled work and data, and sums up chunks."""
 
 from collections.abc import Collection, Mapping, Sequence
-from concurrent import futures
 import os
+import threading
 import time
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 import numpy as np
 import ray
 import tensorflow as tf
+import tensorflow_federated as tff
+from tensorflow_federated.proto.v0 import computation_pb2
 
 from tff_adaptive.data import client_data
+from tff_adaptive.runtime import chunks
+from tff_adaptive.runtime import client_tensors
 from tff_adaptive.runtime import dataset_cache
-from tff_adaptive.runtime.scale_out import chunk_messages
-from tff_adaptive.runtime.scale_out import partial_rounds
+from tff_adaptive.runtime import graph_functions
+from tff_adaptive.runtime import map_reduce_forms
+from tff_adaptive.runtime import plans
+from tff_adaptive.runtime import values
+from tff_adaptive.runtime.scale_out import messages
+
+_PARTS = ('zero', 'accumulate')
+
+
+class PartialRoundSpec(NamedTuple):
+  """What a worker needs to know of a computation, as it is sent.
+
+  Attributes:
+    work: The serialized part `work` of a MapReduce round.
+    parts: The serialized parts `zero` and `accumulate`, by name.
+    clients_type: The type of one client's argument, with its containers.
+    plan: How clients work.
+  """
+
+  work: bytes
+  parts: Mapping[str, bytes]
+  clients_type: messages.TypeMessage
+  plan: plans.Plan
+
+
+def build_spec(
+    round_form: map_reduce_forms.RoundForm, plan: plans.Plan
+) -> PartialRoundSpec:
+  """Returns what workers need to know of a round."""
+  form = round_form.form
+  return PartialRoundSpec(
+      _serialize(form.work),
+      {name: _serialize(getattr(form, name)) for name in _PARTS},
+      messages.from_type(round_form.clients_type),
+      plan,
+  )
+
+
+def _serialize(computation: tff.framework.ConcreteComputation) -> bytes:
+  return tff.framework.serialize_computation(computation).SerializeToString()
+
+
+def _deserialize(serialized: bytes) -> tff.framework.ConcreteComputation:
+  proto = computation_pb2.Computation.FromString(serialized)
+  return tff.framework.deserialize_computation(proto)
+
+
+class PartialRound:
+  """Sums over chunks, like those of a `rounds.CompiledRound`."""
+
+  def __init__(self, spec: PartialRoundSpec, cache: dataset_cache.DatasetCache):
+    """Converts the parts; graphs are built when clients come.
+
+    Args:
+      spec: The parts and the plan.
+      cache: Keeps the clients' data that were read.
+
+    Raises:
+      UnsupportedComputationError: If a part cannot be compiled.
+    """
+    work = _deserialize(spec.work)
+    _, self._broadcast_type = work.type_signature.parameter
+    self._clients_type = messages.to_type(spec.clients_type)
+    self._work = chunks.ClientWork(work, self._clients_type)
+    self._parts = chunks.ServerParts(
+        {name: _deserialize(part) for name, part in spec.parts.items()}
+    )
+    self._plan = spec.plan
+    self._cache = cache
+    self._functions: dict[client_tensors.Layouts, Any] = {}
+    # Chunks may be summed up in several threads.
+    self._lock = threading.Lock()
+
+  def __call__(
+      self,
+      chunk: messages.Chunk,
+      *,
+      broadcast: Sequence[np.ndarray],
+      server_seed: np.ndarray,
+      sources: Mapping[int, client_data.ClientArrays],
+  ) -> list[np.ndarray]:
+    """Returns the sum over a chunk.
+
+    Args:
+      chunk: The clients.
+      broadcast: The tensors that the server has sent.
+      server_seed: What fixes random numbers of the server, int32 of shape [2].
+      sources: The sources of clients' data by their keys.
+
+    Returns:
+      The tensors of the sum.
+
+    Raises:
+      TypeError: If clients' data do not fit the computation.
+      ValueError: If the model does not take them.
+    """
+    clients = messages.to_clients(
+        chunk.clients,
+        member_type=self._clients_type,
+        sources=sources,
+        cache=self._cache,
+        pipelines=self._work.pipelines,
+    )
+    layouts = clients.layouts()
+    with self._lock:
+      if layouts not in self._functions:
+        self._functions[layouts] = self._build(layouts)
+    with chunks.errors_of_data():
+      result = self._functions[layouts](
+          *map(tf.constant, broadcast),
+          *tf.nest.flatten(clients.leaves),
+          tf.constant(chunk.num_clients),
+          tf.constant(server_seed),
+          tf.constant(chunk.seeds),
+      )
+      return [tensor.numpy() for tensor in result]
+
+  def _build(self, layouts: client_tensors.Layouts) -> Any:
+    """The function of a chunk for clients of some layout."""
+    arguments = (
+        list(map(values.tensor_spec, values.leaf_types(self._broadcast_type))),
+        layouts,
+        tf.TensorSpec([], tf.int32),
+        tf.TensorSpec([2], tf.int32),
+        tf.TensorSpec([None, 2], tf.int32),
+    )
+
+    def run(*flat):
+      broadcast, clients, num_clients, server_seed, client_seeds = (
+          tf.nest.pack_sequence_as(arguments, flat)
+      )
+      with tf.device(f'/device:{self._plan.device}'):
+        chunk_sum = chunks.build_chunk_sum(
+            work=self._work.form_for(layouts),
+            parts=self._parts,
+            clients=clients,
+            broadcast=broadcast,
+            server_seed=server_seed,
+            client_seeds=client_seeds,
+        )
+        return chunk_sum(tf.zeros([], tf.int32), num_clients)
+
+    return graph_functions.build(run, tf.nest.flatten(arguments))
 
 
 class WorkerSettings(NamedTuple):
@@ -45,39 +190,45 @@ class WorkerSettings(NamedTuple):
   is_deterministic: bool
   uses_onednn: bool
 
+  @property
+  def num_threads(self) -> int:
+    """How many chunks a worker works on at once."""
+    return 1 if self.uses_gpu else self.num_cpus
 
-class Share(NamedTuple):
-  """What a worker gets to do in a round.
+
+class Order(NamedTuple):
+  """What all chunks of a round need.
 
   Attributes:
     round_key: The key of the partial round.
     rounds: References to the specs of partial rounds, by their keys: all that
       there are; others can be dropped.
-    chunks: The chunks that it is to sum up.
-    server_seed: What fixes the server's random numbers, int32 of shape [2].
     sources: The same of the sources of the clients' data.
+    broadcast: The tensors that the server has sent.
+    server_seed: What fixes the server's random numbers, int32 of shape [2].
   """
 
   round_key: int
   rounds: Mapping[int, ray.ObjectRef]
-  chunks: Sequence[chunk_messages.Chunk]
-  server_seed: np.ndarray
   sources: Mapping[int, ray.ObjectRef]
+  broadcast: Sequence[np.ndarray]
+  server_seed: np.ndarray
 
 
-class Sums(NamedTuple):
-  """What a worker has done.
+class ChunkSum(NamedTuple):
+  """A chunk that is done.
 
   Attributes:
-    sums: The tensors of the sum of every chunk.
-    chunk_seconds: How long every chunk took.
-    seconds: How long it took from the first to the last; None where the
-      computation was new to the worker, which then has built it first.
+    start: The number of its first client.
+    tensors: The tensors of its sum.
+    seconds: How long it took.
+    process_id: The worker that has done it.
   """
 
-  sums: list[list[np.ndarray]]
-  chunk_seconds: list[float]
-  seconds: Optional[float]
+  start: int
+  tensors: list[np.ndarray]
+  seconds: float
+  process_id: int
 
 
 class Worker:
@@ -98,53 +249,43 @@ class Worker:
       tf.config.threading.set_intra_op_parallelism_threads(1)
     if settings.is_deterministic:
       tf.config.experimental.enable_op_determinism()
-    num_at_once = 1 if settings.uses_gpu else settings.num_cpus
-    self._threads = futures.ThreadPoolExecutor(num_at_once)
     self._cache = dataset_cache.DatasetCache()
-    self._rounds: dict[int, partial_rounds.PartialRound] = {}
+    self._rounds: dict[int, PartialRound] = {}
     self._sources: dict[int, client_data.ClientArrays] = {}
+    # Ray calls from several threads.
+    self._lock = threading.Lock()
 
   def process_id(self) -> int:
     """Returns the id of the process, once it is ready for work."""
     return os.getpid()
 
-  def sum_chunks(self, share: Share, broadcast: Sequence[np.ndarray]) -> Sums:
-    """Sums up chunks of a cohort.
+  def sum_chunk(self, order: Order, chunk: messages.Chunk) -> ChunkSum:
+    """Sums up a chunk of a cohort.
 
     Args:
-      share: The chunks.
-      broadcast: The tensors that the server has sent.
+      order: What all chunks of the round need.
+      chunk: The clients.
 
     Returns:
-      The sums, in the order of the chunks.
+      The sum.
 
     Raises:
       Exception: Of any kind, if the data of a client cannot be read or do not
         fit the computation.
     """
-    self._fetch_sources(share.sources)
-    is_new = share.round_key not in self._rounds
-    work = self._fetch_round(share.round_key, share.rounds)
+    with self._lock:
+      self._fetch_sources(order.sources)
+      work = self._fetch_round(order.round_key, order.rounds)
+      sources = dict(self._sources)
     start = time.perf_counter()
-
-    def sum_chunk(
-        chunk: chunk_messages.Chunk,
-    ) -> tuple[list[np.ndarray], float]:
-      chunk_start = time.perf_counter()
-      tensors = work(
-          chunk,
-          broadcast=broadcast,
-          server_seed=share.server_seed,
-          sources=self._sources,
-      )
-      return tensors, time.perf_counter() - chunk_start
-
-    done = list(self._threads.map(sum_chunk, share.chunks))
-    return Sums(
-        [tensors for tensors, _ in done],
-        [seconds for _, seconds in done],
-        None if is_new else time.perf_counter() - start,
+    tensors = work(
+        chunk,
+        broadcast=order.broadcast,
+        server_seed=order.server_seed,
+        sources=sources,
     )
+    seconds = time.perf_counter() - start
+    return ChunkSum(chunk.start, tensors, seconds, self.process_id())
 
   def _fetch_sources(self, references: Mapping[int, Any]) -> None:
     """Gets the sources that are new, and drops those that are gone."""
@@ -155,13 +296,13 @@ class Worker:
 
   def _fetch_round(
       self, round_key: int, references: Mapping[int, Any]
-  ) -> partial_rounds.PartialRound:
+  ) -> PartialRound:
     """Gets a round, unless it is here, and drops those that are gone."""
     for key in _missing(self._rounds, references):
       del self._rounds[key]
     if round_key not in self._rounds:
       spec = ray.get(references[round_key])
-      self._rounds[round_key] = partial_rounds.PartialRound(spec, self._cache)
+      self._rounds[round_key] = PartialRound(spec, self._cache)
     return self._rounds[round_key]
 
 

@@ -108,6 +108,7 @@ def main():
         digests['emnist_cnn killed'] = _train(
             processes['emnist_cnn'], cohort_fn, context, _KILLED_IN
         )
+        context.pool.process_ids()  # Also of those that did no work.
         digests['num_killed'] = context.pool.num_lost - before
   print(json.dumps(digests))
 

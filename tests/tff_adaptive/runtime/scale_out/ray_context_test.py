@@ -37,6 +37,7 @@ from tff_adaptive import data
 from tff_adaptive import optimizers
 from tff_adaptive import runtime
 from tff_adaptive.runtime import scale_out
+from tff_adaptive.runtime.scale_out import scaled_rounds
 
 _STEPS = data.BatchPlan(4, num_epochs=2)
 
@@ -235,35 +236,23 @@ class RayContextTest(compiled_testing.TestCase):
             _wait_until_gone(before[victim])
         state = process.next(state, cohort).state
     self.assert_same_bits(expected[0], state)
-    self.assertEqual(self.context.pool.num_lost, num_lost + len(victims))
     after = self.context.pool.process_ids()
+    self.assertEqual(self.context.pool.num_lost, num_lost + len(victims))
     self.assertEqual([i for i in (0, 1) if after[i] != before[i]], victims)
 
-  def test_speeds_are_learnt_from_work_alone(self):
-    pool, (cohort, *_) = self.context.pool, _cohorts(num_clients=20)
-    process = tff.learning.algorithms.build_weighted_fed_avg(
-        testing.functional_model(), tff.learning.optimizers.build_sgdm(0.3)
+  def test_longest_chunks_come_first(self):
+    source = data.PackedClientArrays.from_clients(
+        {str(size): dict(x=np.ones([size, 2])) for size in (1, 30, 5, 12)}
     )
-    with mock.patch.object(pool, '_speeds', [2.0, 2.0]), self._installed():
-      state = process.initialize()
-      process.next(state, cohort)  # The workers build it.
-      self.assertEqual(pool._speeds, [2.0, 2.0])
-      process.next(state, cohort)
-      self.assertNotIn(2.0, pool._speeds)
-
-  def test_a_worker_that_was_slow_is_tried_again(self):
-    pool, (cohort, *_) = self.context.pool, _cohorts(num_clients=20)
-    process = compiled_testing.process()
-    with mock.patch.object(pool, '_speeds', [1e-3, 1.0]), self._installed():
-      state = process.initialize()
-      process.next(state, cohort)
-      self.assertAlmostEqual(pool._speeds[0], 1.1e-3)
-
-  def test_rounds_without_clients_say_nothing_of_speeds(self):
-    pool, process = self.context.pool, compiled_testing.process()
-    with mock.patch.object(pool, '_speeds', [None, 2.0]), self._installed():
-      process.next(process.initialize(), equality_testing.cohort()[:0])
-      self.assertEqual(pool._speeds, [None, 2.0])
+    clients = data.Cohort(
+        source, ['1', '30', '5', '12'], 0, 1, data.BatchPlan(4, num_epochs=2)
+    )
+    self.assertEqual(scaled_rounds._loads(clients), [3.0, 17.0, 5.0, 7.0])
+    lazy = data.LazyClientArrays(
+        source.client_ids, source.examples, source.element_spec
+    )
+    unread = data.Cohort(lazy, ['1', '30'], 0, 1, data.BatchPlan(4))
+    self.assertEqual(scaled_rounds._loads(unread), [2.0, 2.0])
 
   def test_data_that_do_not_fit_are_an_error_of_the_worker(self):
     values = collections.OrderedDict(

@@ -21,7 +21,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive.runtime.scale_out import type_messages
+from tff_adaptive.runtime.scale_out import messages
 
 _Dict = collections.OrderedDict
 Pair = collections.namedtuple('Pair', ['second', 'first'])
@@ -42,8 +42,8 @@ class TypeMessagesTest(absltest.TestCase):
             state=[np.int64, (np.str_, tff.StructType([np.bool_]))],
         )
     )
-    sent = pickle.dumps(type_messages.from_type(type_spec))
-    found = type_messages.to_type(pickle.loads(sent))
+    sent = pickle.dumps(messages.from_type(type_spec))
+    found = messages.to_type(pickle.loads(sent))
     self.assertEqual(found, type_spec)
     self.assertIs(found.python_container, _Dict)
     self.assertIs(found['data'].element.python_container, Pair)

@@ -11,14 +11,18 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What is sent to workers of the clients of a chunk, and what they make of it.
+"""What is sent to workers: the clients of a chunk, and types of TFF.
 
 Of a `Cohort` only ids travel, and the states of clients that keep one: the data
 are read where the work is done, from a source that every worker gets once. Of
 other sequences, such as lists of `tf.data.Dataset`, the rows themselves do.
+
+Types cannot be pickled, and what TFF serializes has lost the containers, which
+the order of a sequence's components depends on.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from collections.abc import Sequence as AnySequence
 from typing import Any, NamedTuple, Optional, Union
 
 import attrs
@@ -30,6 +34,7 @@ from tff_adaptive.data import client_data
 from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.runtime import client_tensors
 from tff_adaptive.runtime import dataset_cache
+from tff_adaptive.runtime import values
 
 
 class CohortChunk(NamedTuple):
@@ -60,13 +65,15 @@ class Chunk(NamedTuple):
   """Consecutive clients of a round.
 
   Attributes:
+    start: The number of the first one.
     clients: Who they are, or what they hold.
     num_clients: How many they are.
     seeds: What fixes their random numbers, int32 of shape [num_clients, 2];
       [0, 2] if they draw none.
-    load: What their work costs, in examples.
+    load: What their work costs, in batches.
   """
 
+  start: int
   clients: Union[CohortChunk, RowsChunk]
   num_clients: int
   seeds: np.ndarray
@@ -110,7 +117,7 @@ def from_cohort(cohort: cohort_lib.Cohort, source_key: int) -> CohortChunk:
   return CohortChunk(type(cohort), fields, source_key)
 
 
-def from_leaves(leaves: Sequence[client_tensors.Leaf]) -> RowsChunk:
+def from_leaves(leaves: AnySequence[client_tensors.Leaf]) -> RowsChunk:
   """Returns what is sent of clients whose rows were read."""
   arrays = tf.nest.map_structure(lambda tensor: tensor.numpy(), tuple(leaves))
   return RowsChunk(arrays)
@@ -143,3 +150,65 @@ def to_clients(
       source=sources[clients.source_key], **clients.fields
   )
   return client_tensors.collect(cohort, member_type, cache, pipelines)
+
+
+class Struct(NamedTuple):
+  """A struct.
+
+  Attributes:
+    names: The names of the fields; None for those without.
+    fields: The types of the fields.
+    container: The class that holds them; None for none in particular.
+  """
+
+  names: list[Optional[str]]
+  fields: list['TypeMessage']
+  container: Optional[type[Any]]
+
+
+class Sequence(NamedTuple):
+  """A sequence.
+
+  Attributes:
+    element: The type of its elements.
+  """
+
+  element: 'TypeMessage'
+
+
+TypeMessage = Union[tf.TensorSpec, Struct, Sequence]
+
+
+def from_type(type_spec: tff.Type) -> TypeMessage:
+  """Returns what is sent of a type.
+
+  Args:
+    type_spec: A type of tensors, sequences and structs.
+
+  Returns:
+    What `to_type` makes the same type of.
+  """
+  if isinstance(type_spec, tff.StructType):
+    return Struct(
+        tff.structure.name_list_with_nones(type_spec),
+        [
+            from_type(field)
+            for _, field in tff.structure.iter_elements(type_spec)
+        ],
+        getattr(type_spec, 'python_container', None),
+    )
+  if isinstance(type_spec, tff.SequenceType):
+    return Sequence(from_type(type_spec.element))
+  return values.tensor_spec(type_spec)
+
+
+def to_type(message: TypeMessage) -> tff.Type:
+  """Returns the type that a message is of."""
+  if isinstance(message, Struct):
+    fields = list(zip(message.names, map(to_type, message.fields)))
+    if message.container is None:
+      return tff.StructType(fields)
+    return tff.StructWithPythonType(fields, message.container)
+  if isinstance(message, Sequence):
+    return tff.SequenceType(to_type(message.element))
+  return tff.types.tensorflow_to_type(message)
