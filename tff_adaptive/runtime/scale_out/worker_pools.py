@@ -30,6 +30,8 @@ from tff_adaptive.runtime.scale_out import messages
 from tff_adaptive.runtime.scale_out import workers
 
 _SECONDS_FOR_PLACES = 60.0
+# Few, for each takes a millisecond; the last ones fill the gaps.
+_TASKS_PER_THREAD = 3
 # How often a chunk is tried again whose worker has died.
 _MAX_RETRIES = 3
 
@@ -183,13 +185,13 @@ class WorkerPool:
     )
     # A new one for each round: what a round that has failed left behind must
     # not come back in the next one.
-    pool = actor_pool.ActorPool(self._workers * self._settings.num_threads)
-    done = pool.map_unordered(
-        lambda worker, chunk: worker.sum_chunk.remote(order, chunk),
-        sorted(chunks, key=lambda chunk: -chunk.load),
+    threads = self._workers * self._settings.num_threads
+    done = actor_pool.ActorPool(threads).map_unordered(
+        lambda worker, task: worker.sum_chunks.remote(order, task),
+        _to_tasks(chunks, _TASKS_PER_THREAD * len(threads)),
     )
     try:
-      for chunk_sum in done:
+      for chunk_sum in itertools.chain.from_iterable(done):
         self._meet(chunk_sum.process_id)
         yield chunk_sum
     except _DEATHS as error:
@@ -226,6 +228,15 @@ class WorkerPool:
         )
         .remote(settings)
     )
+
+
+def _to_tasks(
+    chunks: Sequence[messages.Chunk], num_tasks: int
+) -> list[Sequence[messages.Chunk]]:
+  """Deals chunks out to tasks, those that take longest first."""
+  from_longest = sorted(chunks, key=lambda chunk: -chunk.load)
+  tasks = (from_longest[i::num_tasks] for i in range(num_tasks))
+  return list(filter(None, tasks))
 
 
 def _reserve(num_workers: int, settings: workers.WorkerSettings) -> Any:

@@ -259,15 +259,17 @@ class Worker:
     """Returns the id of the process, once it is ready for work."""
     return os.getpid()
 
-  def sum_chunk(self, order: Order, chunk: messages.Chunk) -> ChunkSum:
-    """Sums up a chunk of a cohort.
+  def sum_chunks(
+      self, order: Order, chunks: Sequence[messages.Chunk]
+  ) -> list[ChunkSum]:
+    """Sums up chunks of a cohort.
 
     Args:
       order: What all chunks of the round need.
-      chunk: The clients.
+      chunks: The clients.
 
     Returns:
-      The sum.
+      The sums.
 
     Raises:
       Exception: Of any kind, if the data of a client cannot be read or do not
@@ -277,15 +279,19 @@ class Worker:
       self._fetch_sources(order.sources)
       work = self._fetch_round(order.round_key, order.rounds)
       sources = dict(self._sources)
-    start = time.perf_counter()
-    tensors = work(
-        chunk,
-        broadcast=order.broadcast,
-        server_seed=order.server_seed,
-        sources=sources,
-    )
-    seconds = time.perf_counter() - start
-    return ChunkSum(chunk.start, tensors, seconds, self.process_id())
+
+    def sum_chunk(chunk: messages.Chunk) -> ChunkSum:
+      start = time.perf_counter()
+      tensors = work(
+          chunk,
+          broadcast=order.broadcast,
+          server_seed=order.server_seed,
+          sources=sources,
+      )
+      seconds = time.perf_counter() - start
+      return ChunkSum(chunk.start, tensors, seconds, self.process_id())
+
+    return list(map(sum_chunk, chunks))
 
   def _fetch_sources(self, references: Mapping[int, Any]) -> None:
     """Gets the sources that are new, and drops those that are gone."""

@@ -38,6 +38,7 @@ from tff_adaptive import optimizers
 from tff_adaptive import runtime
 from tff_adaptive.runtime import scale_out
 from tff_adaptive.runtime.scale_out import scaled_rounds
+from tff_adaptive.runtime.scale_out import worker_pools
 
 _STEPS = data.BatchPlan(4, num_epochs=2)
 
@@ -251,6 +252,13 @@ class RayContextTest(compiled_testing.TestCase):
     lazy = data.LazyClientArrays(
         source.client_ids, source.examples, source.element_spec
     )
+    chunks = [mock.Mock(load=load) for load in (3.0, 17.0, 5.0, 7.0)]
+    tasks = worker_pools._to_tasks(chunks, 3)
+    self.assertEqual(
+        [[chunk.load for chunk in task] for task in tasks],
+        [[17.0, 3.0], [7.0], [5.0]],
+    )
+    self.assertLen(worker_pools._to_tasks(chunks, 9), 4)
     unread = data.Cohort(lazy, ['1', '30'], 0, 1, data.BatchPlan(4))
     self.assertEqual(scaled_rounds._loads(unread), [2.0, 2.0])
 
