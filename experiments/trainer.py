@@ -40,7 +40,6 @@ from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import client_store as client_store_lib
 from tff_adaptive.simulation import metrics_writers
-from tff_adaptive.simulation import rejected_clients
 from tff_adaptive.simulation import run_directory
 from tff_adaptive.simulation import task as task_lib
 from tff_adaptive.simulation import training_loop
@@ -298,9 +297,7 @@ def _run_training(
       writers=[
           metrics_writers.CSVMetricsWriter(directory.metrics_csv),
           metrics_writers.TensorBoardMetricsWriter(directory.tensorboard),
-          rejected_clients.RejectedClientsWriter(
-              directory.rejected_clients_csv
-          ),
+          metrics_writers.RejectedClientsWriter(directory.rejected_clients_csv),
       ],
       callbacks=parts.callbacks,
       initial_state_fn=parts.initial_state_fn,

@@ -20,7 +20,6 @@ import tensorflow_federated as tff
 from tff_adaptive.algorithms import fed_opt
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.finalizers import reports_optimizer
-from tff_adaptive.optimizers import carried
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import schedules
 
@@ -41,7 +40,7 @@ def _carry(optimizer: Any) -> Any:
         f'found {type(optimizer).__name__}, a rule of a federation. Use another'
         ' one, such as `tff_adaptive.optimizers.build_adam()`.'
     )
-  return carried.CarriedOptimizer(optimizer)
+  return federated_optimizer.CarriedOptimizer(optimizer)
 
 
 def build_centralized(

@@ -13,17 +13,18 @@
 # limitations under the License.
 """Figures and tables of runs, from the files that they wrote."""
 
-from tff_adaptive.analysis.band_curves import BandCurve
-from tff_adaptive.analysis.band_curves import plot_band_curves
-from tff_adaptive.analysis.best_rates import best_server_rates
-from tff_adaptive.analysis.best_rates import plot_best_server_rates
 from tff_adaptive.analysis.client_histogram import plot_client_histogram
+from tff_adaptive.analysis.curves import BandCurve
+from tff_adaptive.analysis.curves import plot_band_curves
 from tff_adaptive.analysis.curves import plot_training_curve
 from tff_adaptive.analysis.partition_plot import count_labels
 from tff_adaptive.analysis.partition_plot import plot_client_labels
 from tff_adaptive.analysis.partition_plot import plot_partition
+from tff_adaptive.analysis.rate_grid import best_server_rates
+from tff_adaptive.analysis.rate_grid import plot_best_server_rates
 from tff_adaptive.analysis.rate_grid import plot_rate_grids
 from tff_adaptive.analysis.rate_grid import RateGrid
+from tff_adaptive.analysis.round_trace import plot_trace
 from tff_adaptive.analysis.round_trace import RoundTrace
 from tff_adaptive.analysis.round_trace import trace_round
 from tff_adaptive.analysis.run_metrics import find_round
@@ -33,4 +34,3 @@ from tff_adaptive.analysis.similarity import linear_cka
 from tff_adaptive.analysis.similarity import moments_cka
 from tff_adaptive.analysis.similarity import pairwise_moments_cka
 from tff_adaptive.analysis.similarity import plot_similarity
-from tff_adaptive.analysis.trace_plot import plot_trace

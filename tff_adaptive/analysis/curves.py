@@ -11,12 +11,194 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Curves of one run over its rounds, drawn from `metrics.csv`."""
+"""Curves over rounds: of runs, and bands of several seeds."""
+
+from collections.abc import Mapping, Sequence
+import dataclasses
+from typing import Optional
 
 from matplotlib import ticker
+import numpy as np
 
 from tff_adaptive.analysis import _style
 from tff_adaptive.analysis import run_metrics
+
+_PANEL_WIDTH = 4.2
+_PANEL_HEIGHT = 3.0
+_BAND_OPACITY = 0.16
+_FEW_TICKS = 9
+_FEW_DECADES = 3
+_LEGEND_CHARACTERS_PER_INCH = 11
+_HANDLE_CHARACTERS = 9  # Of a line in the legend with its margins.
+_MAX_LEGEND_COLUMNS = 4
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class BandCurve:
+  """A curve and the band around it.
+
+  Attributes:
+    x: Where there are values, ascending.
+    mean: The curve.
+    low: The lower edge of the band; that of a single run is the curve.
+    high: The upper edge.
+  """
+
+  x: np.ndarray
+  mean: np.ndarray
+  low: np.ndarray
+  high: np.ndarray
+
+
+def plot_band_curves(
+    panels: Mapping[str, Mapping[str, BandCurve]],
+    path_png: _style.PathLike,
+    *,
+    title: str = '',
+    x_label: str = 'round',
+    y_label: str = '',
+    log_x: bool = False,
+    log_y: bool = False,
+    y_min: Optional[float] = None,
+    y_max: Optional[float] = None,
+    x_names: Sequence[str] = (),
+    names: Sequence[str] = (),
+    panels_per_row: int = 3,
+):
+  """Draws a line with a band for every method, in panels side by side.
+
+  A method looks alike in all panels: colour, dashes and marker. The figure uses
+  no global state of matplotlib.
+
+  Args:
+    panels: The curves by method, by the title of their panel.
+    path_png: The picture to write, atomically; its folder is made.
+    title: What is compared. Empty (the default) for no title.
+    x_label: What runs from left to right. Defaults to 'round'.
+    y_label: What is compared, with its unit. Empty (the default) for no label.
+    log_x: Whether the horizontal axis is logarithmic. Defaults to False.
+    log_y: Whether the vertical axis is logarithmic. Defaults to False.
+    y_min: The lower end of the vertical axis. None (the default) for that of
+      the data.
+    y_max: The upper end. None (the default) for the data's.
+    x_names: What stands at x = 0, 1, ... where x is no number; by default
+      numbers stand there.
+    names: All methods in the order of their looks, so that these stay the same
+      from figure to figure; by default those of the panels.
+    panels_per_row: How many stand side by side at most. Defaults to 3.
+
+  Raises:
+    ValueError: If there is no curve.
+    OSError: If the picture cannot be written; names it.
+
+  Example:
+
+    >>> rounds = np.arange(1, 101)
+    >>> mean = 98.0 - 50.0 / rounds
+    >>> sgd = BandCurve(rounds, mean, mean - 1.0, mean + 1.0)
+    >>> plot_band_curves(
+    ...     {'MNIST': {'SGD': sgd}}, 'accuracy.png',
+    ...     y_label='test accuracy (%)')
+  """
+  found = dict.fromkeys(name for curves in panels.values() for name in curves)
+  if not found:
+    raise ValueError('There is no curve to draw.')
+  looks = _style.looks(list(dict.fromkeys([*names, *found])))
+  places = {name: place for place, name in enumerate(looks)}
+  drawing, axes_by_title = _style.new_panels(
+      list(panels),
+      width=_PANEL_WIDTH,
+      height=_PANEL_HEIGHT,
+      max_columns=panels_per_row,
+  )
+  handles = {}
+  for panel, curves in panels.items():
+    axes = axes_by_title[panel]
+    for name, curve in curves.items():
+      handles[name] = _draw(axes, curve, looks[name], places[name])
+    if log_x:
+      axes.set_xscale('log')
+    if log_y:
+      axes.set_yscale('log')
+    axes.set_ylim(y_min, y_max)
+    if log_y:
+      _set_log_ticks(axes)
+    axes.set_xlabel(x_label)
+    axes.set_ylabel(y_label)
+    _set_ticks(axes, curves, x_names, log_x)
+    _style.frame(axes)
+  shown = [name for name in looks if name in handles]
+  drawing.legend(
+      [handles[name] for name in shown],
+      shown,
+      loc='outside lower center',
+      ncols=_count_legend_columns(shown, drawing.get_figwidth()),
+      frameon=False,
+      fontsize=9,
+      handlelength=3.2,
+  )
+  _style.save(drawing, path_png, title)
+
+
+def _count_legend_columns(names: Sequence[str], width: float) -> int:
+  """Returns how many names stand side by side, in rows of equal length."""
+  longest = max(map(len, names)) + _HANDLE_CHARACTERS
+  fitting = int(width * _LEGEND_CHARACTERS_PER_INCH) // longest
+  num_rows = -(-len(names) // max(1, min(fitting, _MAX_LEGEND_COLUMNS)))
+  return -(-len(names) // num_rows)
+
+
+def _draw(axes, curve: BandCurve, look: Mapping, place: int):
+  """Draws a curve above its band; returns its line."""
+  if np.any(np.asarray(curve.high) > np.asarray(curve.low)):
+    axes.fill_between(
+        curve.x,
+        curve.low,
+        curve.high,
+        color=look['color'],
+        alpha=_BAND_OPACITY,
+        linewidth=0,
+    )
+  distance = _style.marked_every(2 * len(curve.x))
+  (line,) = axes.plot(
+      curve.x,
+      curve.mean,
+      linewidth=1.6,
+      markersize=4.0,
+      # Each line has its own points, so that none hides the marks of another.
+      markevery=(place % distance, distance),
+      **look,
+  )
+  return line
+
+
+def _set_log_ticks(axes):
+  """Writes 1, 2, 5, 10, ... where powers of ten would be too few to read."""
+  low, high = axes.get_ylim()
+  if high <= low * 10.0**_FEW_DECADES:
+    axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter(ticker.FormatStrFormatter('%g'))
+    axes.yaxis.set_minor_formatter(ticker.NullFormatter())
+
+
+def _set_ticks(
+    axes,
+    curves: Mapping[str, BandCurve],
+    x_names: Sequence[str],
+    log_x: bool,
+):
+  """Names the values from left to right where these are few."""
+  if x_names:
+    axes.set_xticks(range(len(x_names)), x_names)
+    axes.set_xlim(-0.3, len(x_names) - 0.7)
+    return
+  values = np.unique(np.concatenate([c.x for c in curves.values()] or [[]]))
+  if log_x and len(values) <= _FEW_TICKS:
+    axes.set_xticks(values, [f'{value:g}' for value in values])
+    axes.xaxis.set_minor_locator(ticker.NullLocator())
+  elif np.all(values == np.round(values)) and not log_x:
+    axes.xaxis.set_major_locator(ticker.MaxNLocator(6, integer=True))
+
 
 _ACCURACY = 'evaluation/accuracy'
 _TEST_LOSS = 'evaluation/loss'
@@ -26,7 +208,7 @@ _STEP_SIZES = (
     'clients/step_size_min',
     'clients/step_size_max',
 )
-_PANEL_HEIGHT = 2.3
+_RUN_PANEL_HEIGHT = 2.3
 _WIDTH = 7.0
 
 
@@ -150,7 +332,7 @@ def plot_training_curve(
   panels = _panels(columns)
   if not panels:
     raise ValueError(f'{metrics_csv} has no accuracy, loss or step size.')
-  drawing = _style.new_figure(_WIDTH, _PANEL_HEIGHT * len(panels) + 0.7)
+  drawing = _style.new_figure(_WIDTH, _RUN_PANEL_HEIGHT * len(panels) + 0.7)
   grid = drawing.subplots(len(panels), 1, sharex=True, squeeze=False)
   for draw, axes in zip(panels, grid[:, 0]):
     draw(axes, columns)

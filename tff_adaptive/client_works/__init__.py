@@ -20,4 +20,4 @@ from tff_adaptive.client_works.loss_terms import build_fedprox
 from tff_adaptive.client_works.loss_terms import build_keras_representation
 from tff_adaptive.client_works.loss_terms import build_moon
 from tff_adaptive.client_works.loss_terms import PreviousModelLossTerm
-from tff_adaptive.client_works.rejections import Rejection
+from tff_adaptive.client_works.totals import Rejection

@@ -31,7 +31,6 @@ from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.client_works import gradients as gradients_lib
 from tff_adaptive.client_works import loss_terms
 from tff_adaptive.client_works import model_adapter
-from tff_adaptive.client_works import rejections
 from tff_adaptive.client_works import seeded_calls
 from tff_adaptive.client_works import totals as totals_lib
 from tff_adaptive.optimizers import federated_optimizer
@@ -355,10 +354,10 @@ class LocalTraining:
     is_finite = vectors.all_finite(
         (update, totals.loss, totals.report_sum, sent, kept, reports)
     )
-    rejection = rejections.judge_client(
+    rejection = totals_lib.judge_client(
         totals.num_examples, is_finite, update, self.max_update_norm
     )
-    is_healthy = tf.equal(rejection, rejections.Rejection.NONE)
+    is_healthy = tf.equal(rejection, totals_lib.Rejection.NONE)
     # Chosen, not multiplied by zero: 0 * NaN is NaN.
     leaves = tf.nest.flatten((update, sent, reports))
     leaves = tf.cond(

@@ -20,7 +20,6 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive.optimizers import _fused
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
@@ -85,7 +84,7 @@ class _AdaAlter(
 
     new_state = collections.OrderedDict(state)
     new_state[_NUM_STEPS_KEY] = state[_NUM_STEPS_KEY] + 1
-    new_weights, new_state[_ACCUMULATOR_KEY] = _fused.step_tensors(
+    new_weights, new_state[_ACCUMULATOR_KEY] = vectors.step_tensors(
         _step_tensor,
         functools.partial(_coefficients, new_state),
         weights,

@@ -28,7 +28,6 @@ import attrs
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive.optimizers import _fused
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
 
@@ -176,7 +175,7 @@ class _Adaptive(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
     if self._rule.bias_correction:
       new_state[_NUM_STEPS_KEY] = state[_NUM_STEPS_KEY] + 1
 
-    new_weights, *new_moments = _fused.step_tensors(
+    new_weights, *new_moments = vectors.step_tensors(
         self._step_tensor,
         functools.partial(self._coefficients, new_state),
         weights,

@@ -19,7 +19,6 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive.optimizers import _fused
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
@@ -164,7 +163,7 @@ def _step(
     state: State, weights: Any, gradients: Any, old_gradients: Any
 ) -> tuple[Any, ...]:
   """Weights, momentum and second moment after a step of a later round."""
-  return _fused.step_tensors(
+  return vectors.step_tensors(
       _step_tensor,
       lambda dtype: tuple(tf.cast(state[key], dtype) for key in _STEP_KEYS),
       weights,

@@ -21,7 +21,6 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive.optimizers import _fused
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
@@ -148,7 +147,7 @@ class _FedCAdaAdam(
     optimizer.check_moments(weights, state, _MOMENT_KEYS)
     new_state = collections.OrderedDict(state)
     new_state[NUM_STEPS_KEY] = state[NUM_STEPS_KEY] + 1.0
-    new_weights, *new_moments = _fused.step_tensors(
+    new_weights, *new_moments = vectors.step_tensors(
         _step_tensor,
         functools.partial(self._coefficients, new_state),
         weights,

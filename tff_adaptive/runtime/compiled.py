@@ -38,9 +38,7 @@ from tff_adaptive.data import random_streams
 from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime import default_context
-from tff_adaptive.runtime import map_reduce_forms
 from tff_adaptive.runtime import native
-from tff_adaptive.runtime import native_seeds
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import rounds
 
@@ -74,7 +72,7 @@ def _hand_over(
       f'{computation.type_signature}, because {reason}'
   )
   try:
-    handed_over = native_seeds.with_seeds(computation)
+    handed_over = native.with_seeds(computation)
   except _random_ops.UnsupportedRandomOpError as e:
     message += f'; clients draw numbers anew in each run, because {e}'
     # A copy: what runs must not keep the computation from vanishing.
@@ -232,14 +230,14 @@ class CompiledContext(tff.framework.SyncContext):
   def _compile(self, computation: tff.framework.ConcreteComputation) -> Any:
     if computations.is_tensorflow(computation):
       return rounds.CompiledFunction(computation, computation.type_signature)
-    if map_reduce_forms.takes_clients(computation.type_signature):
+    if computations.takes_clients(computation.type_signature):
       self._check_secure_sums(computation)
       program = self._compile_round(computation)
       self._log(program.plan)
       return program
     if computation.type_signature.parameter is None:
       return rounds.CompiledFunction(
-          map_reduce_forms.get_initialization(computation),
+          computations.get_initialization(computation),
           computation.type_signature,
       )
     raise computations.UnsupportedComputationError(
@@ -265,7 +263,7 @@ class CompiledContext(tff.framework.SyncContext):
   def _check_secure_sums(
       self, computation: tff.framework.ConcreteComputation
   ) -> None:
-    if not map_reduce_forms.uses_secure_sums(computation):
+    if not computations.uses_secure_sums(computation):
       return
     if not self._warned_of_secure_sums:
       self._warned_of_secure_sums = True

@@ -11,13 +11,17 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""TensorFlow computations as TFF keeps them: graphs and names in them."""
+"""TFF's computations taken apart: their graphs, and the parts of a round."""
 
+from collections.abc import Callable, Iterator, Sequence
+import contextlib
 from typing import Any, Optional
 
 import attrs
 import tensorflow as tf
 import tensorflow_federated as tff
+
+from tff_adaptive.runtime import values
 
 
 class UnsupportedComputationError(Exception):
@@ -117,3 +121,249 @@ def read(computation: tff.framework.ConcreteComputation) -> Serialized:
       binding_names(tensorflow.result),
       tensorflow.initialize_op,
   )
+
+
+def _no_optimization() -> tf.compat.v1.ConfigProto:
+  """A configuration that leaves graphs alone; they are optimized later."""
+  config = tf.compat.v1.ConfigProto()
+  config.graph_options.rewrite_options.disable_meta_optimizer = True
+  return config
+
+
+def uses_secure_sums(computation: tff.framework.ConcreteComputation) -> bool:
+  """Whether a computation asks for secure aggregation."""
+  # The tree of the computation would say it too, and takes a second to print.
+  proto = tff.framework.serialize_computation(computation)
+  return b'federated_secure_' in proto.SerializeToString()
+
+
+def _federated_types(type_spec: tff.Type) -> list[tff.FederatedType]:
+  """The values with a place in a type, in their order."""
+  if isinstance(type_spec, tff.FederatedType):
+    return [type_spec]
+  if not isinstance(type_spec, tff.StructType):
+    return []
+  return [
+      federated
+      for _, field in tff.structure.iter_elements(type_spec)
+      for federated in _federated_types(field)
+  ]
+
+
+def takes_clients(signature: tff.FunctionType) -> bool:
+  """Whether a computation has an argument at the clients."""
+  return any(
+      federated.placement is tff.CLIENTS
+      for federated in _federated_types(signature.parameter)
+  )
+
+
+def _differs_by_client(federated: tff.FederatedType) -> bool:
+  """Whether a value is another one at each client."""
+  return federated.placement is tff.CLIENTS and not federated.all_equal
+
+
+@attrs.frozen(eq=False)
+class RoundForm:
+  """A computation as the parts of a MapReduce round.
+
+  Attributes:
+    form: The parts, of a computation from (state, clients) to (state, result).
+    split: From the argument of the computation to (state, clients); clients is
+      None if all have the same.
+    state_type: The type at the server; an empty struct if there is none.
+    clients_type: The type at one client.
+    result_type: The type of (state, result).
+    returns_state: Whether the computation returns both, or the result alone.
+  """
+
+  form: tff.backends.mapreduce.MapReduceForm
+  split: Callable[[Any], tuple[Any, Any]]
+  state_type: tff.Type
+  clients_type: tff.Type
+  result_type: tff.Type
+  returns_state: bool
+
+
+def _is_state_and_clients(signature: tff.FunctionType) -> bool:
+  """Whether a computation is from (state, clients) to (state, result)."""
+  parameter, result = signature.parameter, signature.result
+  places = [tff.SERVER, tff.CLIENTS]
+  return (
+      isinstance(parameter, tff.StructType)
+      and [getattr(field, 'placement', None) for field in parameter] == places
+      and not parameter[1].all_equal
+      and isinstance(result, tff.StructType)
+      and len(result) == 2
+      and parameter[0].is_assignable_from(result[0])
+  )
+
+
+def _joined_type(
+    types: Sequence[tff.FederatedType], placement: Any
+) -> tff.FederatedType:
+  """The type of all values together; of one alone its own."""
+  members = [federated.member for federated in types]
+  member = members[0] if len(members) == 1 else tff.StructType(members)
+  return tff.FederatedType(member, placement)
+
+
+def _as_state_and_clients(
+    computation: tff.framework.ConcreteComputation,
+) -> tff.framework.ConcreteComputation:
+  """The computation as (state, clients) to (state, result).
+
+  A MapReduce form is of a computation that takes a state at the server and a
+  value at the clients, and returns a state and a result. What takes any struct
+  of values at both, or returns a result alone, is brought into this form. What
+  all clients have alike is a part of the state.
+  """
+  signature = computation.type_signature
+  if _is_state_and_clients(signature):
+    return computation
+  for federated in _federated_types(signature.result):
+    if federated.placement is tff.CLIENTS:
+      raise UnsupportedComputationError(
+          f'it returns a value at the clients: {federated}'
+      )
+  federated = _federated_types(signature.parameter)
+  at_clients = [t for t in federated if _differs_by_client(t)]
+  at_server = [t for t in federated if not _differs_by_client(t)]
+
+  @tff.federated_computation(
+      _joined_type(at_server, tff.SERVER),
+      _joined_type(at_clients, tff.CLIENTS),
+  )
+  def whole(state, clients):
+    states = iter([state] if len(at_server) == 1 else state)
+    values_at_clients = iter([clients] if len(at_clients) == 1 else clients)
+
+    def rebuild(type_spec):
+      if isinstance(type_spec, tff.StructType):
+        return tff.structure.Struct(
+            (name, rebuild(field))
+            for name, field in tff.structure.iter_elements(type_spec)
+        )
+      if not isinstance(type_spec, tff.FederatedType):
+        raise UnsupportedComputationError(
+            f'it takes a value without a place: {type_spec}'
+        )
+      if _differs_by_client(type_spec):
+        return next(values_at_clients)
+      value = next(states)
+      if type_spec.placement is tff.CLIENTS:
+        return tff.federated_broadcast(value)
+      return value
+
+    argument = rebuild(signature.parameter)
+    return state, computation(argument)
+
+  return whole
+
+
+def _build_split(
+    parameter: tff.Type,
+) -> Callable[[Any], tuple[Any, Any]]:
+  """Builds what splits an argument as `_as_state_and_clients` does."""
+  flatten = values.build_flatten(parameter, into_members=False)
+  differ = list(map(_differs_by_client, _federated_types(parameter)))
+
+  def split(argument):
+    at_server, at_clients = [], []
+    for differs, value in zip(differ, flatten(argument)):
+      (at_clients if differs else at_server).append(value)
+    for value in at_clients:
+      _check_is_sequence(value)
+    sizes = sorted(set(map(len, at_clients)))
+    if len(sizes) > 1:
+      raise TypeError(
+          'The values at the clients must be of as many clients, found '
+          f'{sizes[0]} and {sizes[-1]}.'
+      )
+    state = at_server[0] if len(at_server) == 1 else tuple(at_server)
+    if not at_clients:
+      return state, None
+    return state, at_clients[0] if len(at_clients) == 1 else list(
+        zip(*at_clients)
+    )
+
+  return split
+
+
+def _check_is_sequence(clients: Any) -> None:
+  if not isinstance(clients, Sequence):
+    raise TypeError(
+        'The value at the clients must be a list with an entry for each '
+        f'client, or a `Cohort`, found {type(clients).__name__}.'
+    )
+
+
+def get_round_form(
+    computation: tff.framework.ConcreteComputation,
+) -> RoundForm:
+  """Splits a computation into the parts of a MapReduce round.
+
+  Secure sums become sums in the clear, as in TFF's test runtime.
+
+  Args:
+    computation: A computation of values at the clients and, maybe, at the
+      server.
+
+  Returns:
+    The parts.
+
+  Raises:
+    UnsupportedComputationError: If the computation has not the shape of a
+      MapReduce round.
+  """
+  with _errors_as_unsupported('it has not the shape of a MapReduce round'):
+    whole = _as_state_and_clients(computation)
+    # Taken before secure sums are replaced, which loses Python's containers.
+    state_type, clients_type = whole.type_signature.parameter
+    result_type = whole.type_signature.result
+    returns_state = whole is computation
+    if uses_secure_sums(whole):
+      whole = tff.backends.test.replace_secure_intrinsics_with_bodies(whole)
+    form = tff.backends.mapreduce.get_map_reduce_form_for_computation(
+        whole, _no_optimization()
+    )
+  return RoundForm(
+      form,
+      _build_split(computation.type_signature.parameter),
+      state_type.member,
+      clients_type.member,
+      result_type,
+      returns_state,
+  )
+
+
+@contextlib.contextmanager
+def _errors_as_unsupported(reason: str) -> Iterator[None]:
+  """Turns TFF's errors, which are of many kinds, into one."""
+  try:
+    yield
+  except UnsupportedComputationError:
+    raise
+  except Exception as e:
+    detail = (str(e).splitlines() or [type(e).__name__])[0]
+    raise UnsupportedComputationError(f'{reason}: {detail}') from e
+
+
+def get_initialization(
+    computation: tff.framework.ConcreteComputation,
+) -> tff.framework.ConcreteComputation:
+  """Turns a computation without arguments into TensorFlow alone.
+
+  Args:
+    computation: A computation that returns one value at the server.
+
+  Returns:
+    A computation that returns the same.
+
+  Raises:
+    UnsupportedComputationError: If there is more to it.
+  """
+  with _errors_as_unsupported('it does not return one value at the server'):
+    return tff.backends.mapreduce.get_state_initialization_computation(
+        computation, _no_optimization()
+    )

@@ -24,10 +24,10 @@ import tensorflow_federated as tff
 
 from tff_adaptive.runtime import chunks
 from tff_adaptive.runtime import client_tensors
+from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime import elements
 from tff_adaptive.runtime import graph_functions
-from tff_adaptive.runtime import map_reduce_forms
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import values
 
@@ -72,7 +72,7 @@ class Round:
     Raises:
       UnsupportedComputationError: If the computation cannot be compiled.
     """
-    self._form = map_reduce_forms.get_round_form(computation)
+    self._form = computations.get_round_form(computation)
     self.type_signature = computation.type_signature
     self.plan = plan
     form = self._form.form
@@ -89,7 +89,7 @@ class Round:
     self._note_pipelines = note_pipelines
 
   def split(self, argument: Any) -> tuple[Any, Any]:
-    """Splits an argument, see `map_reduce_forms.RoundForm`."""
+    """Splits an argument, see `computations.RoundForm`."""
     return self._form.split(argument)
 
   def _collect(self, clients: Sequence[Any]) -> client_tensors.Clients:

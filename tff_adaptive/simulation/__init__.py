@@ -39,12 +39,12 @@ from tff_adaptive.simulation.kept_weights import LastWeightsAverage
 from tff_adaptive.simulation.kept_weights import load_best
 from tff_adaptive.simulation.kept_weights import WeightsMovingAverage
 from tff_adaptive.simulation.metrics_writers import CSVMetricsWriter
+from tff_adaptive.simulation.metrics_writers import find_rejected
 from tff_adaptive.simulation.metrics_writers import MetricsWriter
+from tff_adaptive.simulation.metrics_writers import RejectedClientsWriter
 from tff_adaptive.simulation.metrics_writers import TensorBoardMetricsWriter
 from tff_adaptive.simulation.pooled_data import build_pooled_cohort_fn
 from tff_adaptive.simulation.prefetching import CohortPrefetcher
-from tff_adaptive.simulation.rejected_clients import find_rejected
-from tff_adaptive.simulation.rejected_clients import RejectedClientsWriter
 from tff_adaptive.simulation.run_directory import RunDirectory
 from tff_adaptive.simulation.task import hold_out_clients
 from tff_adaptive.simulation.task import hold_out_examples

@@ -18,6 +18,8 @@ from collections.abc import Callable, Mapping, Sequence
 import contextlib
 import functools
 import numbers
+import signal
+import threading
 import time
 from typing import Any, Optional
 
@@ -29,11 +31,72 @@ from tff_adaptive.simulation import callbacks as callbacks_lib
 from tff_adaptive.simulation import checkpoints as checkpoints_lib
 from tff_adaptive.simulation import client_states as client_states_lib
 from tff_adaptive.simulation import client_store as client_store_lib
-from tff_adaptive.simulation import interrupts
 from tff_adaptive.simulation import metrics_writers
 from tff_adaptive.simulation import prefetching
 from tff_adaptive.simulation import progress as progress_lib
-from tff_adaptive.simulation import rejected_clients
+
+
+class InterruptGuard:
+  """Turns SIGINT and SIGTERM into KeyboardInterrupt outside shielded blocks.
+
+  Within a shielded block a signal is kept, and raised when the block ends; so
+  is one that Python dropped before. The handlers that were there before come
+  back at the end. Outside the main thread Python delivers no signals, and the
+  guard does nothing.
+
+  Example:
+    >>> with InterruptGuard() as guard:
+    ...   output = process.next(state, cohort)
+    ...   with guard.shielded():
+    ...     state = output.state
+  """
+
+  def __init__(self):
+    self._shielded = False
+    self._pending = False
+    self._previous = {}
+
+  def __enter__(self):
+    if threading.current_thread() is threading.main_thread():
+      for number in (signal.SIGINT, signal.SIGTERM):
+        self._previous[number] = signal.signal(number, self._handle)
+    return self
+
+  def __exit__(self, *unused_exception):
+    for number, handler in self._previous.items():
+      # Python has no hold of a handler of C code, which is None here.
+      signal.signal(number, signal.SIG_DFL if handler is None else handler)
+    self._previous = {}
+
+  def _handle(self, unused_number, unused_frame):
+    # Python drops what is raised in a destructor or a callback of the garbage
+    # collector; what is kept comes at the end of the next shielded block.
+    self._pending = True
+    if not self._shielded:
+      raise KeyboardInterrupt
+
+  @contextlib.contextmanager
+  def shielded(self, raise_at_end: bool = True):
+    """Keeps signals back while the block runs.
+
+    Args:
+      raise_at_end: Whether a signal that came meanwhile is raised at the end;
+        otherwise it is dropped.
+
+    Yields:
+      Nothing.
+
+    Raises:
+      KeyboardInterrupt: At the end, if a signal came meanwhile.
+    """
+    self._shielded = True
+    try:
+      yield
+    finally:
+      self._shielded = False
+      pending, self._pending = self._pending, False
+    if pending and raise_at_end:
+      raise KeyboardInterrupt
 
 
 class TrainingInterrupted(KeyboardInterrupt):
@@ -183,7 +246,7 @@ class _Run:
       metrics = self._plan.client_states.keep(self.round_num, metrics)
     row = self._call_callbacks(cohort, metrics)
     row[metrics_writers.SECONDS_KEY] = round(seconds, 6)
-    rejected = rejected_clients.find_rejected(cohort, metrics)
+    rejected = metrics_writers.find_rejected(cohort, metrics)
     for writer in self._plan.writers:
       writer.write(self.round_num, row)
       writer.write_rejected(self.round_num, rejected)
@@ -260,7 +323,7 @@ def _train(run: _Run, plan: _Plan):
   for writer in plan.writers:
     writer.resume(run.round_num)
   progress = progress_lib.Progress(plan.total_rounds, run.round_num)
-  with interrupts.InterruptGuard() as guard:
+  with InterruptGuard() as guard:
     try:
       while not run.finished:
         start = time.perf_counter()

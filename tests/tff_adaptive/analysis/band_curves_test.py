@@ -23,13 +23,13 @@ from matplotlib import figure
 from matplotlib import image
 import numpy as np
 
-from tff_adaptive.analysis import band_curves
+from tff_adaptive.analysis import curves
 
 
 def _curve(level, num_points=5, spread=0.1):
   x = np.arange(1, num_points + 1)
   mean = np.full(num_points, level)
-  return band_curves.BandCurve(x, mean, mean - spread, mean + spread)
+  return curves.BandCurve(x, mean, mean - spread, mean + spread)
 
 
 class BandCurvesTest(parameterized.TestCase):
@@ -49,7 +49,7 @@ class BandCurvesTest(parameterized.TestCase):
       original(drawing, *args, **kwargs)
 
     with mock.patch.object(figure.Figure, 'savefig', savefig):
-      band_curves.plot_band_curves(panels, self.png, **options)
+      curves.plot_band_curves(panels, self.png, **options)
     self.assertGreater(np.std(image.imread(self.png)), 0.02)
     return saved[0]
 
@@ -130,7 +130,7 @@ class BandCurvesTest(parameterized.TestCase):
 
   def test_logarithmic_axes_name_the_few_values(self):
     x = np.array([0.01, 0.1, 1.0])
-    curve = band_curves.BandCurve(x, x, x, x)
+    curve = curves.BandCurve(x, x, x, x)
     (axes,) = self._draw({'': {'a': curve}}, log_x=True, log_y=True).axes
     self.assertEqual((axes.get_xscale(), axes.get_yscale()), ('log', 'log'))
     self.assertEqual(
@@ -143,7 +143,7 @@ class BandCurvesTest(parameterized.TestCase):
       ('two_decades', 0.9, 95.0, ['1', '2', '5', '10', '20', '50']),
   )
   def test_logarithmic_values_are_written_as_numbers(self, low, high, names):
-    curve = band_curves.BandCurve(*4 * [np.array([low, high])])
+    curve = curves.BandCurve(*4 * [np.array([low, high])])
     (axes,) = self._draw(
         {'': {'a': curve}}, log_y=True, y_min=low, y_max=high
     ).axes
@@ -157,7 +157,7 @@ class BandCurvesTest(parameterized.TestCase):
     )
 
   def test_many_decades_are_written_as_powers(self):
-    curve = band_curves.BandCurve(*4 * [np.array([1e-6, 1.0])])
+    curve = curves.BandCurve(*4 * [np.array([1e-6, 1.0])])
     (axes,) = self._draw({'': {'a': curve}}, log_y=True).axes
     self.assertIn(
         '$\\mathdefault{10^{-6}}$',
@@ -166,7 +166,7 @@ class BandCurvesTest(parameterized.TestCase):
 
   def test_names_from_left_to_right(self):
     x = np.arange(2)
-    curve = band_curves.BandCurve(x, x, x, x)
+    curve = curves.BandCurve(x, x, x, x)
     (axes,) = self._draw({'': {'a': curve}}, x_names=['low', 'high']).axes
     self.assertEqual(
         [label.get_text() for label in axes.get_xticklabels()], ['low', 'high']
@@ -174,7 +174,7 @@ class BandCurvesTest(parameterized.TestCase):
 
   def test_nothing_to_draw_is_an_error(self):
     with self.assertRaisesRegex(ValueError, '^There is no curve to draw.$'):
-      band_curves.plot_band_curves({'a': {}}, self.png)
+      curves.plot_band_curves({'a': {}}, self.png)
     self.assertFalse(self.png.exists())
 
 

@@ -23,7 +23,6 @@ from matplotlib import figure
 from matplotlib import image
 import numpy as np
 
-from tff_adaptive.analysis import best_rates
 from tff_adaptive.analysis import rate_grid
 
 _VALUES = [[70.0, 80.0, 75.0], [np.nan, np.nan, np.nan], [60.0, np.nan, 50.0]]
@@ -128,15 +127,15 @@ class RateGridTest(parameterized.TestCase):
     np.testing.assert_array_equal(axes.images[0].get_array(), np.ones([3, 3]))
 
   def test_best_server_rates(self):
-    client_rates, server_rates = best_rates.best_server_rates(_grid())
+    client_rates, server_rates = rate_grid.best_server_rates(_grid())
     np.testing.assert_array_equal(client_rates, [0.01, 1.0])
     np.testing.assert_array_equal(server_rates, [0.1, 0.001])
-    _, smallest = best_rates.best_server_rates(_grid(higher_is_better=False))
+    _, smallest = rate_grid.best_server_rates(_grid(higher_is_better=False))
     np.testing.assert_array_equal(smallest, [0.001, 10.0])
 
   def test_plot_of_best_rates_shows_the_grid_that_was_searched(self):
     (axes,) = self._draw(
-        best_rates.plot_best_server_rates, {'FedAdam': _grid()}
+        rate_grid.plot_best_server_rates, {'FedAdam': _grid()}
     ).axes
     (line,) = axes.get_lines()
     np.testing.assert_array_equal(line.get_ydata(), [0.1, 0.001])
@@ -144,7 +143,7 @@ class RateGridTest(parameterized.TestCase):
     self.assertEqual(axes.get_ylim(), (0.0005, 20.0))
 
   @parameterized.parameters(
-      rate_grid.plot_rate_grids, best_rates.plot_best_server_rates
+      rate_grid.plot_rate_grids, rate_grid.plot_best_server_rates
   )
   def test_nothing_to_draw_is_an_error(self, plot):
     with self.assertRaisesRegex(ValueError, '^There is no value to draw.$'):

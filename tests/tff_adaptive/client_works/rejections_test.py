@@ -24,7 +24,7 @@ from tests.tff_adaptive.runtime import compiled_testing
 from tff_adaptive import algorithms
 from tff_adaptive import client_works
 from tff_adaptive import optimizers
-from tff_adaptive.client_works import rejections
+from tff_adaptive.client_works import totals
 
 _REJECTION = client_works.Rejection
 
@@ -43,7 +43,7 @@ class JudgeClientTest(tf.test.TestCase, parameterized.TestCase):
       (0, False, [np.nan, 9.0], None, _REJECTION.NO_EXAMPLE),
   )
   def test_verdict(self, num_examples, is_finite, update, limit, expected):
-    verdict = rejections.judge_client(
+    verdict = totals.judge_client(
         tf.constant(num_examples, tf.int64),
         tf.constant(is_finite),
         tuple(map(tf.constant, update)),
@@ -60,7 +60,7 @@ class JudgeClientTest(tf.test.TestCase, parameterized.TestCase):
         (501.0, _REJECTION.NONE),
     ):
       self.assertEqual(
-          rejections.judge_client(1, tf.constant(True), update, limit), expected
+          totals.judge_client(1, tf.constant(True), update, limit), expected
       )
 
 

@@ -30,7 +30,7 @@ from tff_adaptive import algorithms
 from tff_adaptive import data
 from tff_adaptive import optimizers
 from tff_adaptive import runtime
-from tff_adaptive.client_works import rejections
+from tff_adaptive.client_works import totals
 
 _CLEAN = (
     TypeError,
@@ -71,7 +71,7 @@ class FuzzedClientsTest(compiled_testing.TestCase):
     self.assertEqual(work['clients']['num_rejected'], np.count_nonzero(codes))
     sizes = _sizes(clients)
     np.testing.assert_array_equal(
-        codes == rejections.Rejection.NO_EXAMPLE, np.equal(sizes, 0)
+        codes == totals.Rejection.NO_EXAMPLE, np.equal(sizes, 0)
     )
     self.assertEqual(
         work['clients']['num_examples'], np.sum(sizes, where=codes == 0)

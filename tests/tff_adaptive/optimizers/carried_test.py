@@ -21,7 +21,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive import optimizers
-from tff_adaptive.optimizers import carried
+from tff_adaptive.optimizers import federated_optimizer
 
 _SPECS = (tf.TensorSpec([2], tf.float32),)
 _WEIGHTS = (tf.constant([3.0, 4.0]),)
@@ -84,18 +84,18 @@ class CarriedOptimizerTest(tf.test.TestCase, parameterized.TestCase):
       lambda: tff.learning.optimizers.build_adagrad(0.1),
   )
   def test_rounds_are_the_steps_of_one_run(self, build):
-    rule = carried.CarriedOptimizer(build())
+    rule = federated_optimizer.CarriedOptimizer(build())
     self.assertAllEqual(_train(rule, 6, steps_per_round=2), _train(rule, 6))
 
   def test_steps_are_those_of_the_optimizer(self):
     rule = optimizers.build_delta_sgd(0.001)
     self.assertAllEqual(
-        _train(carried.CarriedOptimizer(rule), 1),
+        _train(federated_optimizer.CarriedOptimizer(rule), 1),
         _step(rule, rule.initialize(_SPECS), _WEIGHTS)[1],
     )
 
   def test_shares_the_state_without_hyperparameters(self):
-    rule = carried.CarriedOptimizer(optimizers.build_adam())
+    rule = federated_optimizer.CarriedOptimizer(optimizers.build_adam())
     shared = rule.initialize_shared(_SPECS)
     self.assertEqual(
         list(shared), ['num_steps', 'accumulator', 'preconditioner']
@@ -111,7 +111,9 @@ class CarriedOptimizerTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(state['num_steps'], 7)
 
   def test_hyperparameters_are_those_in_force(self):
-    rule = carried.CarriedOptimizer(optimizers.build_sgd(0.1, momentum=0.9))
+    rule = federated_optimizer.CarriedOptimizer(
+        optimizers.build_sgd(0.1, momentum=0.9)
+    )
     state = rule.initialize(_SPECS)
     shared, kept = rule.finish_round(state)
     self.assertEmpty(kept)
@@ -122,19 +124,19 @@ class CarriedOptimizerTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(rule.get_hparams(started), hparams)
 
   def test_infinite_hyperparameters_do_not_travel(self):
-    rule = carried.CarriedOptimizer(optimizers.build_sps())
+    rule = federated_optimizer.CarriedOptimizer(optimizers.build_sps())
     self.assertEqual(list(rule.initialize_shared(_SPECS)), ['last_step_size'])
 
   @parameterized.parameters(
       (optimizers.build_adam, False), (optimizers.build_armijo, True)
   )
   def test_evaluates_again_where_the_optimizer_does(self, build, expected):
-    rule = carried.CarriedOptimizer(build())
+    rule = federated_optimizer.CarriedOptimizer(build())
     self.assertEqual(rule.evaluates_again, expected)
 
   def test_state_that_is_no_mapping_raises(self):
     with self.assertRaisesRegex(TypeError, 'must map names.*a int of _Counter'):
-      carried.CarriedOptimizer(_Counter())
+      federated_optimizer.CarriedOptimizer(_Counter())
 
 
 if __name__ == '__main__':

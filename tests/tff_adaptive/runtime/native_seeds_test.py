@@ -26,7 +26,7 @@ from tests.tff_adaptive.runtime import dropout_testing
 from tff_adaptive import algorithms
 from tff_adaptive import optimizers
 from tff_adaptive import runtime
-from tff_adaptive.runtime import native_seeds
+from tff_adaptive.runtime import native
 
 
 def _train(process: Any, *rounds: Any, **kwargs: Any) -> list[np.ndarray]:
@@ -102,8 +102,7 @@ class NativeSeedsTest(tf.test.TestCase, parameterized.TestCase):
   )
   def test_digest_depends_on_every_bit(self, dtype, one, other):
     digests = [
-        native_seeds._digest([tf.constant([value], dtype)])
-        for value in (one, other)
+        native._digest([tf.constant([value], dtype)]) for value in (one, other)
     ]
     self.assertNotAllEqual(*digests)
 
@@ -112,9 +111,7 @@ class NativeSeedsTest(tf.test.TestCase, parameterized.TestCase):
         testing.variable_model_fn(), tff.learning.optimizers.build_sgdm(0.1)
     )
     before = tff.framework.serialize_computation(process.next)
-    after = tff.framework.serialize_computation(
-        native_seeds.with_seeds(process.next)
-    )
+    after = tff.framework.serialize_computation(native.with_seeds(process.next))
     self.assertEqual(before, after)
 
 

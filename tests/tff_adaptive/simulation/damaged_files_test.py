@@ -27,7 +27,6 @@ from tff_adaptive.analysis import run_metrics
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import kept_weights
 from tff_adaptive.simulation import metrics_writers
-from tff_adaptive.simulation import rejected_clients
 from tff_adaptive.simulation import run_directory
 
 # What the binaries turn into a sentence.
@@ -109,7 +108,7 @@ class DamagedFilesTest(loop_testing.LoopTestCase):
         ),
         writers=[
             metrics_writers.CSVMetricsWriter(directory.metrics_csv),
-            rejected_clients.RejectedClientsWriter(
+            metrics_writers.RejectedClientsWriter(
                 directory.rejected_clients_csv
             ),
         ],

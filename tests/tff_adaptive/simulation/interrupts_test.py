@@ -23,7 +23,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import pytest
 
-from tff_adaptive.simulation import interrupts
+from tff_adaptive.simulation import training_loop
 
 
 class _Thing:
@@ -37,7 +37,7 @@ class InterruptGuardTest(parameterized.TestCase):
     before = signal.getsignal(number)
     done = []
     with self.assertRaises(KeyboardInterrupt):
-      with interrupts.InterruptGuard():
+      with training_loop.InterruptGuard():
         os.kill(os.getpid(), number)
         done.append('after the signal')
     self.assertEmpty(done)
@@ -47,7 +47,7 @@ class InterruptGuardTest(parameterized.TestCase):
     done = []
     before = signal.getsignal(signal.SIGTERM)
     with self.assertRaises(KeyboardInterrupt):
-      with interrupts.InterruptGuard() as guard:
+      with training_loop.InterruptGuard() as guard:
         with guard.shielded():
           os.kill(os.getpid(), signal.SIGINT)
           done.append('inside')
@@ -63,7 +63,7 @@ class InterruptGuardTest(parameterized.TestCase):
         thing, lambda _: os.kill(os.getpid(), signal.SIGINT)
     )
     with self.assertRaises(KeyboardInterrupt):
-      with interrupts.InterruptGuard() as guard:
+      with training_loop.InterruptGuard() as guard:
         del thing
         done.append('after the signal')
         with guard.shielded():
@@ -73,7 +73,7 @@ class InterruptGuardTest(parameterized.TestCase):
     self.assertEqual(done, ['after the signal', 'inside'])
 
   def test_a_signal_can_be_dropped(self):
-    with interrupts.InterruptGuard() as guard:
+    with training_loop.InterruptGuard() as guard:
       with guard.shielded(raise_at_end=False):
         os.kill(os.getpid(), signal.SIGINT)
       with guard.shielded():
@@ -81,7 +81,7 @@ class InterruptGuardTest(parameterized.TestCase):
 
   def test_an_error_in_a_shielded_block_comes_first(self):
     with self.assertRaisesRegex(ValueError, 'a bug'):
-      with interrupts.InterruptGuard() as guard:
+      with training_loop.InterruptGuard() as guard:
         with guard.shielded():
           os.kill(os.getpid(), signal.SIGINT)
           raise ValueError('a bug')
@@ -95,7 +95,7 @@ class InterruptGuardTest(parameterized.TestCase):
       install(number, handler)  # Returns None, as for a handler of C code.
 
     with mock.patch.object(signal, 'signal', install_over_another):
-      with interrupts.InterruptGuard():
+      with training_loop.InterruptGuard():
         pass
     self.assertIs(signal.getsignal(signal.SIGTERM), signal.SIG_DFL)
 
@@ -104,7 +104,7 @@ class InterruptGuardTest(parameterized.TestCase):
     seen = []
 
     def use():
-      with interrupts.InterruptGuard() as guard:
+      with training_loop.InterruptGuard() as guard:
         with guard.shielded():
           seen.append(signal.getsignal(signal.SIGINT))
 

@@ -25,7 +25,7 @@ import numpy as np
 from tests.tff_adaptive.simulation import task_testing
 from tff_adaptive.data import batching
 from tff_adaptive.data import cohort
-from tff_adaptive.simulation import rejected_clients
+from tff_adaptive.simulation import metrics_writers
 
 _ANN = ('ann', 'not_finite')
 _BOB = ('bob, the "2nd"', 'no_example')
@@ -45,7 +45,7 @@ class FindRejectedTest(parameterized.TestCase):
         source, source.client_ids[::-1], 0, 0, batching.BatchPlan(1)
     )
     self.assertEqual(
-        rejected_clients.find_rejected(clients, _metrics(1, 0, 2, 3)),
+        metrics_writers.find_rejected(clients, _metrics(1, 0, 2, 3)),
         [
             ('client_3', 'no_example'),
             ('client_1', 'not_finite'),
@@ -55,7 +55,7 @@ class FindRejectedTest(parameterized.TestCase):
 
   def test_other_clients_go_by_their_places(self):
     self.assertEqual(
-        rejected_clients.find_rejected([[], []], _metrics(0, 1)),
+        metrics_writers.find_rejected([[], []], _metrics(0, 1)),
         [('1', 'no_example')],
     )
 
@@ -67,7 +67,7 @@ class FindRejectedTest(parameterized.TestCase):
       ((),),
   )
   def test_nobody(self, metrics):
-    self.assertEmpty(rejected_clients.find_rejected([[], []], metrics))
+    self.assertEmpty(metrics_writers.find_rejected([[], []], metrics))
 
 
 class RejectedClientsWriterTest(absltest.TestCase):
@@ -78,7 +78,7 @@ class RejectedClientsWriterTest(absltest.TestCase):
     self.path = pathlib.Path(folder) / 'rejected_clients.csv'
 
   def _writer(self, round_num=0):
-    writer = rejected_clients.RejectedClientsWriter(self.path)
+    writer = metrics_writers.RejectedClientsWriter(self.path)
     self.addCleanup(writer.close)
     writer.resume(round_num)
     return writer

@@ -22,7 +22,6 @@ from tests.tff_adaptive.simulation import killed_loop_testing
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import kept_weights
 from tff_adaptive.simulation import metrics_writers
-from tff_adaptive.simulation import rejected_clients
 from tff_adaptive.simulation import run_directory
 
 _HPARAMS = {'total_rounds': 7, 'seed': 1}
@@ -46,7 +45,7 @@ class ResumeTest(killed_loop_testing.KilledLoopTestCase):
         writers=[
             metrics_writers.CSVMetricsWriter(directory.metrics_csv),
             metrics_writers.TensorBoardMetricsWriter(directory.tensorboard),
-            rejected_clients.RejectedClientsWriter(
+            metrics_writers.RejectedClientsWriter(
                 directory.rejected_clients_csv
             ),
         ],

@@ -28,9 +28,9 @@ from tensorflow_federated.proto.v0 import computation_pb2
 from tff_adaptive.data import client_data
 from tff_adaptive.runtime import chunks
 from tff_adaptive.runtime import client_tensors
+from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime import graph_functions
-from tff_adaptive.runtime import map_reduce_forms
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import values
 from tff_adaptive.runtime.scale_out import messages
@@ -55,7 +55,7 @@ class PartialRoundSpec(NamedTuple):
 
 
 def build_spec(
-    round_form: map_reduce_forms.RoundForm, plan: plans.Plan
+    round_form: computations.RoundForm, plan: plans.Plan
 ) -> PartialRoundSpec:
   """Returns what workers need to know of a round."""
   form = round_form.form
