@@ -21,6 +21,8 @@ from typing import Any, Optional, TYPE_CHECKING
 
 import numpy as np
 
+from tff_adaptive.data import specs as specs_lib
+
 if TYPE_CHECKING:
   import tensorflow as tf
 
@@ -125,21 +127,13 @@ def check_match(
     >>> check_match({'x': np.ones([2], np.float32)}, spec, 'a')['x']
     array([1., 1.], dtype=float32)
   """
-  if set(examples) != set(spec):
-    raise ValueError(
-        f'Client {client_id!r} has the features {list(examples)}, where '
-        f'{list(spec)} are expected.'
-    )
-  for name, found in spec_of(examples).items():
-    expected = spec[name]
-    if found.dtype != expected.dtype or not found.shape.is_compatible_with(
-        expected.shape
-    ):
-      raise ValueError(
-          f'Client {client_id!r} has feature {name!r} with examples of type '
-          f'{found.dtype.name} and shape {found.shape}, where '
-          f'{expected.dtype.name} and {expected.shape} are expected.'
-      )
+  difference = specs_lib.find_difference(
+      specs_lib.batched(spec_of(examples)),
+      specs_lib.batched(spec),
+      in_pipeline=False,
+  )
+  if difference is not None:
+    raise ValueError(f'Client {client_id!r} has {difference}.')
   return collections.OrderedDict((name, examples[name]) for name in spec)
 
 
@@ -284,18 +278,12 @@ def _as_numbers(
     return array
   from_integers = np.issubdtype(array.dtype, np.integer)
   from_floats = np.issubdtype(array.dtype, np.floating)
-  with np.errstate(over='ignore', invalid='ignore'):
-    if from_integers and (dtype.is_integer or dtype.is_floating):
-      converted = array.astype(target)
-      # The sign, too: what wraps around comes back to what it was.
-      changed = (converted.astype(array.dtype) != array) | (
-          (converted < 0) != (array < 0)
-      )
-    elif from_floats and dtype.is_floating:
-      converted = array.astype(target)
-      changed = np.isfinite(array) & ~np.isfinite(converted)
-    else:
-      raise _wrong_type(array, name, dtype.name, where, _wanted(dtype))
+  is_cast = (from_integers and (dtype.is_integer or dtype.is_floating)) or (
+      from_floats and dtype.is_floating
+  )
+  if not is_cast:
+    raise _wrong_type(array, name, dtype.name, where, _wanted(dtype))
+  converted, changed = specs_lib.cast(array, target)
   if changed.any():
     place = tuple(np.argwhere(changed)[0])
     raise ValueError(

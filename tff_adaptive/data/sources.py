@@ -23,6 +23,7 @@ from typing import Any, Optional, TYPE_CHECKING, Union
 
 from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
+from tff_adaptive.data import specs as specs_lib
 from tff_adaptive.data import tables
 from tff_adaptive.data import transforms
 
@@ -236,18 +237,17 @@ def _checked_spec(
         f'{list(found)}; change them with '
         'data.transforms.map_clients.'
     )
-  for feature, spec in features.items():
-    if not spec.is_compatible_with(found[feature]):
-      raise ValueError(
-          f'{name}: feature {feature!r} must be {_described(spec)}, found '
-          f'{_described(found[feature])}; convert it with '
-          'data.transforms.map_clients.'
-      )
+  difference = specs_lib.find_difference(
+      specs_lib.batched(found),
+      specs_lib.batched(features),
+      in_pipeline=False,
+  )
+  if difference is not None:
+    raise ValueError(
+        f'{name} must have the features that the task asks for, found '
+        f'{difference}, with data.transforms.map_clients.'
+    )
   return source
-
-
-def _described(spec: tf.TensorSpec) -> str:
-  return f'{spec.dtype.name} of shape {spec.shape}'
 
 
 def _from_client_data(

@@ -16,12 +16,13 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 import functools
 import itertools
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive.data import specs as specs_lib
 from tff_adaptive.runtime import values
 
 
@@ -71,7 +72,7 @@ def _check_names(element: Any, leaf_type: tff.SequenceType) -> None:
   """Raises if the fields of an element have other names than its type's."""
   expected = _element_spec(leaf_type)
   if isinstance(element, Mapping) and isinstance(expected, Mapping):
-    difference = missing_and_surplus(element, expected)
+    difference = specs_lib.missing_and_surplus(element, expected)
     if difference is not None:
       raise TypeError(
           f'Expected elements of type {leaf_type.element}, found {difference}.'
@@ -82,7 +83,9 @@ def check_dataset(
     dataset: tf.data.Dataset, leaf_type: tff.SequenceType
 ) -> None:
   """Raises if the elements of a dataset are not those of a sequence's type."""
-  difference = find_difference(dataset.element_spec, _element_spec(leaf_type))
+  difference = specs_lib.find_difference(
+      dataset.element_spec, _element_spec(leaf_type)
+  )
   if difference is not None:
     raise TypeError(
         f'Expected a dataset with elements of type {leaf_type.element}, found '
@@ -107,9 +110,9 @@ def check_shapes(
   """
   for i, (array, spec) in enumerate(zip(arrays, specs)):
     if not spec.shape.is_compatible_with(array.shape):
-      name = field_names(_element_spec(leaf_type))[i]
+      name = specs_lib.field_names(_element_spec(leaf_type))[i]
       found = tf.TensorSpec(array.shape, spec.dtype)
-      difference = find_difference_in_field(name, found, spec)
+      difference = specs_lib.find_difference_in_field(name, found, spec)
       raise TypeError(
           f'Expected elements of type {leaf_type.element}, found {difference}.'
       )
@@ -140,7 +143,7 @@ def to_arrays(
     try:
       arrays.append(_to_array(component, spec.dtype))
     except (TypeError, ValueError) as error:
-      name = field_names(_element_spec(leaf_type))[i]
+      name = specs_lib.field_names(_element_spec(leaf_type))[i]
       place = f'Field {name}: ' if name else ''
       raise type(error)(f'{place}{error}') from error
   return arrays
@@ -154,27 +157,16 @@ def _to_array(component: Any, dtype: tf.DType) -> np.ndarray:
         f'Expected elements of type {dtype.name}, found an array of type '
         f'{array.dtype.name}.'
     )
-  with np.errstate(over='ignore'):  # `_check_range` tells.
-    cast = np.asarray(component, dtype.as_numpy_dtype)
-  if cast.dtype != array.dtype:
-    _check_range(array, cast)
-  return cast
-
-
-def _check_range(array: np.ndarray, cast: np.ndarray) -> None:
-  """Raises if a cast has changed numbers by more than rounding."""
-  if cast.dtype.kind == 'f' and array.dtype.kind == 'f':
-    lost = np.isinf(cast) & np.isfinite(array)
-  elif cast.dtype.kind in 'biu':
-    lost = cast != array
-  else:
-    return
+  if array.dtype.kind not in 'biuf':
+    return np.asarray(component, dtype.as_numpy_dtype)
+  cast, lost = specs_lib.cast(array, dtype.as_numpy_dtype)
   if np.any(lost):
     raise ValueError(
-        f'Expected elements of type {cast.dtype.name}, found the number '
+        f'Expected elements of type {dtype.name}, found the number '
         f'{array[lost].flat[0]} of type {array.dtype.name}, which is out of '
         'its range.'
     )
+  return cast
 
 
 def _lost_kinds(dtype: tf.DType) -> str:
@@ -209,7 +201,7 @@ def check_rows(rows: Mapping[str, Any], leaf_type: tff.SequenceType) -> None:
       name: tf.TensorSpec([None, *feature.shape[1:]], feature.dtype)
       for name, feature in rows.items()
   }
-  difference = find_difference(found, expected)
+  difference = specs_lib.find_difference(found, expected)
   if difference is not None:
     raise TypeError(
         f'Expected clients with elements of type {leaf_type.element}, found '
@@ -251,145 +243,6 @@ def as_dataset(value: Any, leaf_type: tff.SequenceType) -> tf.data.Dataset:
   runs = itertools.groupby(elements, lambda arrays: [a.shape for a in arrays])
   datasets = [build(list(run)) for _, run in runs]
   return functools.reduce(lambda left, right: left.concatenate(right), datasets)
-
-
-def find_difference(found: Any, expected: Any) -> Optional[str]:
-  """Returns where elements differ from what is expected, with the cure.
-
-  Args:
-    found: The structure of `tf.TypeSpec`s of an element.
-    expected: That of `tf.TensorSpec`s that it should have.
-
-  Returns:
-    The end of a sentence, what stands behind 'found'; None if elements fit.
-  """
-  difference = _find_in_names(found, expected)
-  if difference is not None:
-    return difference
-  leaves = zip(
-      field_names(expected), tf.nest.flatten(found), tf.nest.flatten(expected)
-  )
-  differences = (find_difference_in_field(*leaf) for leaf in leaves)
-  return next(filter(None, differences), None)
-
-
-def find_difference_in_field(
-    name: str, found: tf.TypeSpec, expected: tf.TensorSpec
-) -> Optional[str]:
-  """Returns how one field differs; see `find_difference`.
-
-  Args:
-    name: One of `field_names`.
-    found: What the field is.
-    expected: What it should be.
-
-  Returns:
-    As `find_difference`.
-  """
-  place = f' in field {name}' if name else ''
-  # A component may also be None, or no dense tensor.
-  if not isinstance(found, tf.TensorSpec):
-    return f'{type(found).__name__}{place}; make it a dense tensor'
-  cures = []
-  if not found.shape.is_compatible_with(expected.shape):
-    cures.append(_cure_of_shape(found.shape, expected.shape))
-  if found.dtype != expected.dtype:
-    are_numbers = tf.string not in (found.dtype, expected.dtype)
-    verb = 'cast' if are_numbers else 'convert'
-    cures.append(f'{verb} it to {expected.dtype.name}')
-  if not cures:
-    return None
-  type_found = f'{found.dtype.name}{_described(found.shape)}'
-  return f'{type_found}{place}; {" and ".join(cures)}'
-
-
-def field_names(structure: Any) -> list[str]:
-  """Returns what the leaves are called, quoted, in the order of `tf.nest`."""
-  return [
-      repr('/'.join(path)) if path else '' for path in _paths(structure, ())
-  ]
-
-
-def missing_and_surplus(
-    found: Mapping[str, Any], expected: Mapping[str, Any]
-) -> Optional[str]:
-  """Returns which names of fields differ; see `find_difference`.
-
-  Args:
-    found: The fields that there are, by name.
-    expected: Those that there should be.
-
-  Returns:
-    As `find_difference`.
-  """
-  missing = [name for name in expected if name not in found]
-  surplus = [name for name in found if name not in expected]
-  if missing and surplus:
-    return f'the fields {list(found)}; rename or add {missing}'
-  names = ', '.join(map(repr, missing or surplus))
-  is_one = len(missing or surplus) == 1
-  noun, it = ('field', 'it') if is_one else ('fields', 'them')
-  if missing:
-    return f'no {noun} {names}; add {it}'
-  if surplus:
-    return f'the surplus {noun} {names}; leave {it} out'
-  return None
-
-
-def _find_in_names(found: Any, expected: Any) -> Optional[str]:
-  """Returns a difference in the names of fields, or in how many there are."""
-  if isinstance(found, Mapping) and isinstance(expected, Mapping):
-    difference = missing_and_surplus(found, expected)
-    if difference is not None:
-      return difference
-    differences = (
-        _find_in_names(found[name], expected[name]) for name in found
-    )
-    return next(filter(None, differences), None)
-  num_found, num_expected = map(len, map(tf.nest.flatten, (found, expected)))
-  if num_found != num_expected:
-    return f'elements of {num_found} tensors; make them of {num_expected}'
-  return None
-
-
-def _paths(structure: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-  if isinstance(structure, Mapping):
-    for name in sorted(structure):
-      yield from _paths(structure[name], (*path, str(name)))
-  elif isinstance(structure, (list, tuple)):
-    names = getattr(structure, '_fields', range(len(structure)))
-    for name, value in zip(names, structure):
-      yield from _paths(value, (*path, str(name)))
-  else:  # A leaf, or what has no names that are known here.
-    for _ in tf.nest.flatten(structure):
-      yield path
-
-
-def _cure_of_shape(found: tf.TensorShape, expected: tf.TensorShape) -> str:
-  """Returns what makes of one shape the other, which has a batch dimension."""
-  if found.is_compatible_with(expected[1:]) and all(
-      size is not None or wanted is None
-      for size, wanted in zip(found, expected[1:])
-  ):
-    return 'put the examples into batches, as `tf.data.Dataset.batch` does'
-  rows = (found[1:].num_elements(), expected[1:].num_elements())
-  if None not in rows and rows[0] == rows[1]:
-    return f'reshape it to {_described(expected)}'
-  if found[1:].is_compatible_with(expected):
-    return 'take one level of batches away, as `tf.data.Dataset.unbatch` does'
-  other = tf.TensorShape(expected[:1]).concatenate(found[1:])
-  return (
-      f'make its shape {_described(expected)}, or build the model for '
-      f'{_described(other)}'
-  )
-
-
-def _described(shape: tf.TensorShape) -> str:
-  """Returns a shape as TFF's types have it."""
-  if shape.rank is None:
-    return '(unknown)'
-  sizes = ('?' if size is None else str(size) for size in shape)
-  return f'[{",".join(sizes)}]'
 
 
 def _build_leaf(leaf_type: tff.Type) -> Callable[[Any], tf.Tensor]:

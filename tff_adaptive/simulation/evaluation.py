@@ -26,6 +26,7 @@ import tensorflow_federated as tff
 
 from tff_adaptive.client_works import client_evaluation
 from tff_adaptive.client_works import model_adapter
+from tff_adaptive.data import specs
 from tff_adaptive.data import tf_errors
 from tff_adaptive.runtime import compiled
 from tff_adaptive.runtime import plans
@@ -43,11 +44,20 @@ def _split_arrays(arrays, adapter: model_adapter.ModelAdapter):
         f'{list(arrays)}.'
     )
   x, y = model_adapter.features_and_labels(arrays)
-  specs = tff.types.type_to_tf_tensor_specs(adapter.element_type)
-  for name, found, wanted in zip(
-      'xy', (x, y), model_adapter.features_and_labels(specs)
-  ):
-    _check_type(name, found, wanted)
+  wanted = model_adapter.features_and_labels(
+      tff.types.type_to_tf_tensor_specs(adapter.element_type)
+  )
+  found = tf.nest.map_structure(
+      lambda leaf: tf.TensorSpec([None, *leaf.shape[1:]], leaf.dtype), (x, y)
+  )
+  difference = specs.find_difference(
+      dict(zip('xy', found)), dict(zip('xy', wanted)), in_pipeline=False
+  )
+  if difference is not None:
+    raise ValueError(
+        'The arrays of an evaluation must be as the model takes them, found '
+        f'{difference}.'
+    )
   lengths = {len(leaf) for leaf in tf.nest.flatten((x, y))}
   if len(lengths) != 1 or 0 in lengths:
     raise ValueError(
@@ -55,27 +65,6 @@ def _split_arrays(arrays, adapter: model_adapter.ModelAdapter):
         f'examples, at least one; found lengths {sorted(lengths)}.'
     )
   return x, y, lengths.pop()
-
-
-def _check_type(name: str, arrays: Any, specs: Any):
-  """Raises unless a model with these specs of a batch takes the arrays."""
-  found, wanted = tf.nest.flatten(arrays), tf.nest.flatten(specs)
-  if len(found) != len(wanted) or not all(
-      tf.as_dtype(array.dtype) == spec.dtype
-      and spec.shape[1:].is_compatible_with(array.shape[1:])
-      for array, spec in zip(found, wanted)
-  ):
-    described = [f'{array.dtype}{[None, *array.shape[1:]]}' for array in found]
-    expected = [f'{spec.dtype.name}{_described(spec.shape)}' for spec in wanted]
-    raise ValueError(
-        f'The arrays {name!r} of an evaluation must be {", ".join(expected)}, '
-        f'as the model takes them, found {", ".join(described)}; cast or '
-        'reshape them.'
-    )
-
-
-def _described(shape: tf.TensorShape) -> str:
-  return ' of any shape' if shape.rank is None else str(shape.as_list())
 
 
 def build_central_evaluation(

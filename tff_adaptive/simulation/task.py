@@ -27,8 +27,9 @@ from tff_adaptive.data import augmentation as augmentation_lib
 from tff_adaptive.data import batching
 from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
+from tff_adaptive.data import specs
 from tff_adaptive.data import tff_client_data
-from tff_adaptive.data import transforms as transforms
+from tff_adaptive.data import transforms
 from tff_adaptive.data import validators
 
 _EVALUATION_BATCH_SIZE = 256
@@ -301,24 +302,13 @@ def check_input_spec(
         f'The features of {owner} must be {list(input_spec)}, in this order, '
         f"to fit the model's `input_spec`, found {list(element_spec)}."
     )
-  for name, expected in input_spec.items():
-    spec = element_spec[name]
-    found = tf.TensorSpec([None] + spec.shape.as_list(), spec.dtype)
-    if found.dtype != expected.dtype or not _fits(found.shape, expected.shape):
-      raise ValueError(
-          f'Field {name!r} of {owner} must have batches of type '
-          f'{expected.dtype.name} and shape {expected.shape} to fit the '
-          f"model's `input_spec`, found {found.dtype.name} and {found.shape}."
-      )
-
-
-def _fits(found: tf.TensorShape, expected: tf.TensorShape) -> bool:
-  """Returns whether every dimension is the expected one, or left open."""
-  if expected.rank is None:
-    return True
-  return found.rank == expected.rank and all(
-      wanted is None or size == wanted for size, wanted in zip(found, expected)
+  difference = specs.find_difference(
+      specs.batched(element_spec), dict(input_spec), in_pipeline=False
   )
+  if difference is not None:
+    raise ValueError(
+        f"{owner} must fit the model's `input_spec`, found {difference}."
+    )
 
 
 def _preprocess_fn(

@@ -193,14 +193,14 @@ class PackedClientArraysTest(parameterized.TestCase):
       (
           'type',
           {'a': {'x': [1]}, 'b': {'x': [1.0]}},
-          "Client 'b' has feature 'x'.*float64",
+          "Client 'b' has float64.* in field 'x'",
       ),
       (
           'shape',
           {'a': {'x': np.ones([1, 2])}, 'b': {'x': np.ones([1, 3])}},
-          r"Client 'b' has feature 'x'.*\(3,\)",
+          r"Client 'b' has float64\[\?,3\] in field 'x'",
       ),
-      ('names', {'a': {'x': [1]}, 'b': {'z': [1]}}, "'b' has the features"),
+      ('names', {'a': {'x': [1]}, 'b': {'z': [1]}}, "'b' has the fields"),
   )
   def test_from_clients_bad_clients_raise(self, clients, message):
     with self.assertRaisesRegex(ValueError, message):

@@ -83,9 +83,17 @@ class FeatureArraysTest(parameterized.TestCase):
     self.assertEqual(found['x'].shape, (2, 7))
 
   @parameterized.named_parameters(
-      ('name', {'z': np.ones([1])}, r"'a' has the features \['z'\]"),
-      ('type', {'x': np.ones([1], np.float32)}, "'x'.*float32 .*float64"),
-      ('shape', {'x': np.ones([1, 2])}, r"'x'.*shape \(2,\).*\(\) are"),
+      ('name', {'z': np.ones([1])}, r"'a' has the fields \['z'\]; rename"),
+      (
+          'type',
+          {'x': np.ones([1], np.float32)},
+          "float32.*'x'; cast it to float64",
+      ),
+      (
+          'shape',
+          {'x': np.ones([1, 2])},
+          r"\[\?,2\] in field 'x'; make its shape \[\?\]",
+      ),
   )
   def test_check_match_bad_features_raise(self, examples, message):
     spec = {'x': tf.TensorSpec([], tf.float64)}

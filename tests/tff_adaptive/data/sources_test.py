@@ -341,7 +341,12 @@ class ObjectsTest(data_source_testing.DataSourceTestCase):
 
   @parameterized.named_parameters(
       ('names', ['y', 'x'], tf.int32, "['y', 'x'], in this order, found ['x',"),
-      ('types', ['x', 'y'], tf.int64, "'y' must be int64 of shape (), found i"),
+      (
+          'types',
+          ['x', 'y'],
+          tf.int64,
+          "found int32[?] in field 'y'; cast it to",
+      ),
   )
   def test_client_arrays_of_another_spec(self, names, dtype, sentence):
     source = sources.read_clients({'a': {'x': [[1, 2]], 'y': [0]}}, _XY)

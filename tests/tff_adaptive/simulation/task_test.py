@@ -80,13 +80,13 @@ class TaskTest(parameterized.TestCase):
           testcase_name='shape',
           part='train_data',
           features={'x': np.ones([1, 4], np.float32), 'y': np.zeros([1], 'i4')},
-          message=r"'x' of `train_data`.*\(None, 3\).*found.*\(None, 4\)",
+          message=r'`train_data` must.*\[\?,4\].*make its shape \[\?,3\]',
       ),
       dict(
           testcase_name='type',
           part='test_data',
           features={'x': np.ones([1, 3]), 'y': np.zeros([1], 'i4')},
-          message="'x' of `test_data`.*float32 and .*found float64",
+          message='`test_data` must.*found float64.*cast it to float32',
       ),
       dict(
           testcase_name='order',
@@ -111,7 +111,9 @@ class TaskTest(parameterized.TestCase):
   def test_central_test_that_does_not_fit_raises(self):
     examples = task_testing.examples(2)
     examples['y'] = examples['y'].astype(np.int64)
-    with self.assertRaisesRegex(ValueError, "'y' of `central_test`.*int64"):
+    with self.assertRaisesRegex(
+        ValueError, "`central_test` must.*int64.* in field 'y'"
+    ):
       task_testing.build_task(central_test=examples)
     examples['y'] = examples['y'][:1]
     with self.assertRaisesRegex(ValueError, 'central test.*equally many'):
@@ -122,7 +124,7 @@ class TaskTest(parameterized.TestCase):
         x=tf.TensorSpec([None, 4], tf.float32),
         y=tf.TensorSpec([None], tf.int32),
     )
-    with self.assertRaisesRegex(ValueError, "'x' of `train_data`"):
+    with self.assertRaisesRegex(ValueError, "`train_data` must.*field 'x'"):
       task_testing.build_task(functional_model=_functional_model(wide))
 
   def test_input_spec_that_is_a_pair_raises(self):
@@ -192,7 +194,7 @@ class TaskTest(parameterized.TestCase):
     if fits:
       task.check_input_spec(elements, inputs, 'Data')
     else:
-      with self.assertRaisesRegex(ValueError, "'x' of Data"):
+      with self.assertRaisesRegex(ValueError, "Data must.*field 'x'"):
         task.check_input_spec(elements, inputs, 'Data')
 
 

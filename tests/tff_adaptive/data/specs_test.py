@@ -11,15 +11,16 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Tests of `element_errors`."""
+"""What differs is named with the cure; what a cast changes is found."""
 
 import collections
 
 from absl.testing import absltest
 from absl.testing import parameterized
+import numpy as np
 import tensorflow as tf
 
-from tff_adaptive.runtime import elements
+from tff_adaptive.data import specs
 
 _Dict = collections.OrderedDict
 _EXPECTED = _Dict(
@@ -42,7 +43,7 @@ class FindDifferenceTest(parameterized.TestCase):
       ('unknown', _found(x=tf.TensorSpec(None, tf.float32))),
   )
   def test_what_fits(self, found):
-    self.assertIsNone(elements.find_difference(found, _EXPECTED))
+    self.assertIsNone(specs.find_difference(found, _EXPECTED))
 
   @parameterized.named_parameters(
       (
@@ -113,28 +114,81 @@ class FindDifferenceTest(parameterized.TestCase):
       ),
   )
   def test_what_does_not_fit(self, found, expected):
-    difference = elements.find_difference(found, _EXPECTED)
+    difference = specs.find_difference(found, _EXPECTED)
     self.assertEqual(difference, expected)
 
   def test_fields_within_fields(self):
     expected = _Dict(x=_EXPECTED, y=_Pair(_EXPECTED['y'], _EXPECTED['y']))
     self.assertEqual(
-        elements.field_names(expected),
+        specs.field_names(expected),
         ["'x/x'", "'x/y'", "'y/a'", "'y/b'"],
     )
     found = _Dict(expected, x=_Dict(x=_EXPECTED['x']))
     self.assertEqual(
-        elements.find_difference(found, expected),
+        specs.find_difference(found, expected),
         "no field 'y'; add it",
     )
 
   def test_a_tensor_has_no_field(self):
     self.assertEqual(
-        elements.find_difference(
+        specs.find_difference(
             tf.TensorSpec([], tf.int64), tf.TensorSpec([], tf.int32)
         ),
         'int64[]; cast it to int32',
     )
+
+  @parameterized.named_parameters(
+      (
+          'width',
+          tf.TensorSpec([None, 3], tf.float32),
+          "float32[?,3] in field 'x'; make its shape [?,20]",
+      ),
+      (
+          'examples',
+          tf.TensorSpec([20], tf.float64),
+          "float64[20] in field 'x'; make its shape [?,20] and cast it to "
+          'float32',
+      ),
+  )
+  def test_outside_of_pipelines(self, found, sentence):
+    self.assertEqual(
+        specs.find_difference(_found(x=found), _EXPECTED, in_pipeline=False),
+        sentence,
+    )
+
+  def test_a_size_that_is_open_fits_a_fixed_one_in_a_pipeline_alone(self):
+    found, fixed = (
+        {'x': tf.TensorSpec([size], tf.float32)} for size in (None, 5)
+    )
+    self.assertIsNone(specs.find_difference(found, fixed))
+    self.assertEqual(
+        specs.find_difference(found, fixed, in_pipeline=False),
+        "float32[?] in field 'x'; make its shape [5]",
+    )
+
+
+class CastTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      ([1, 300], np.int64, np.uint8, [False, True]),
+      ([-1, 1], np.int32, np.uint32, [True, False]),
+      ([2**24, 2**24 + 1], np.int32, np.float32, [False, True]),
+      ([0.1, 1e300, np.inf, np.nan], np.float64, np.float32, [0, 1, 0, 0]),
+      ([0, 2], np.int32, np.bool_, [False, True]),
+      ([True], np.bool_, np.float32, [False]),
+      ([1.5], np.float32, np.float32, [False]),
+  )
+  def test_finds_what_changes(self, values, found, wanted, expected):
+    array = np.asarray(values, found)
+    cast, changed = specs.cast(array, wanted)
+    self.assertEqual(cast.dtype, wanted)
+    self.assertEqual(changed.tolist(), expected)
+    with np.errstate(over='ignore'):
+      np.testing.assert_array_equal(cast, array.astype(wanted))
+
+  def test_copies_nothing_without_need(self):
+    array = np.zeros([2], np.float32)
+    self.assertIs(specs.cast(array, np.float32)[0], array)
 
 
 if __name__ == '__main__':
