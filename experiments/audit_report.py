@@ -28,7 +28,7 @@ from experiments.reports import web_page
 from experiments.run_results import csv_text
 from experiments.run_results import environments
 from experiments.run_results import run_folder
-from tff_adaptive import _atomic_files
+from tff_adaptive import _files
 
 _COLUMNS = ('claim', 'verdict', 'statement', 'evidence', 'source', 'method')
 
@@ -154,5 +154,5 @@ def write(
       ('claims.csv', csv_text.format_table(_COLUMNS, rows)),
       ('claims.json', to_json(selected, verdicts)),
   ):
-    with _atomic_files.replacing(folder / name) as file:
+    with _files.replacing(folder / name) as file:
       file.write(text.encode())

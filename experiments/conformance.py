@@ -106,14 +106,14 @@ def _write_matrix(path: Any):
     )
   command_line.prepare_libraries()
   from experiments.conformance_kit import matrix  # pylint: disable=import-outside-toplevel
-  from tff_adaptive import _atomic_files  # pylint: disable=import-outside-toplevel
+  from tff_adaptive import _files  # pylint: disable=import-outside-toplevel
 
   text = matrix.to_markdown()
   print(text, end='')
   if path is not None:
     with (
         command_line.errors_as(command_line.UserError, OSError),
-        _atomic_files.replacing(path) as file,
+        _files.replacing(path) as file,
     ):
       file.write(text.encode())
 

@@ -22,7 +22,7 @@ import attrs
 from experiments import evaluation_flags
 from experiments import hparams
 from experiments import registry
-from tff_adaptive.client_works import gradients
+from tff_adaptive.client_works import local_training
 from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import sampling
@@ -259,7 +259,7 @@ def _build_personalized(
       num_epochs=settings.personalization_epochs or _DEFAULT_EPOCHS,
       batch_size=protocol.client_batch_size,
       max_examples=protocol.max_examples,
-      gradient_options=gradients.GradientOptions(
+      gradient_options=local_training.GradientOptions(
           algorithm['client_clip_norm'], algorithm['client_weight_decay']
       ),
       augmentation=task.augmentation,

@@ -24,7 +24,7 @@ import tempfile
 from typing import Optional
 
 from experiments import command_line
-from tff_adaptive import _folder_locks
+from tff_adaptive import _files
 
 _CHECKPOINT = 'checkpoint_'
 
@@ -138,8 +138,8 @@ def locked(folder: pathlib.Path) -> Iterator[int]:
   """
   with (
       command_line.errors_as(
-          command_line.EnvironmentalError, _folder_locks.FolderInUseError
+          command_line.EnvironmentalError, _files.FolderInUseError
       ),
-      _folder_locks.locked(folder) as descriptor,
+      _files.locked(folder) as descriptor,
   ):
     yield descriptor

@@ -34,7 +34,7 @@ import zlib
 
 import tqdm
 
-from tff_adaptive import _atomic_files
+from tff_adaptive import _files
 
 PART_SUFFIX = '.part'
 
@@ -85,7 +85,7 @@ def download(
   """
   part = part_of(path)
   try:
-    with _atomic_files.write_errors_of(part):
+    with _files.write_errors_of(part):
       path.parent.mkdir(parents=True, exist_ok=True)
       said = _fetch(url, part)
       _check_digest(url, part, digest or said)
@@ -293,7 +293,7 @@ def _copy(
     content: IO[bytes], target: pathlib.Path, report: Callable[[], Any]
 ) -> None:
   """Writes what is read to a file, which is there when it is complete."""
-  with _atomic_files.replacing(target) as file:
+  with _files.replacing(target) as file:
     while True:
       with _damages():
         chunk = content.read(_CHUNK_BYTES)

@@ -31,7 +31,7 @@ from typing import NoReturn, Optional
 
 from tasks import catalogue
 from tasks import downloads
-from tff_adaptive import _atomic_files
+from tff_adaptive import _files
 
 _EXIT_ENVIRONMENT = 1
 _EXIT_USER = 2
@@ -206,7 +206,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.error(f'there is no data set {parsed.name!r}; {hint}')
   try:
     fetch(datasets[name], pathlib.Path(parsed.data_dir))
-  except (downloads.DownloadError, _atomic_files.WriteError) as error:
+  except (downloads.DownloadError, _files.WriteError) as error:
     return _fail(_EXIT_ENVIRONMENT, f'error: {error}.')
   except KeyboardInterrupt as interrupt:
     return _fail(_EXIT_INTERRUPTED, str(interrupt) or _INTERRUPTED)

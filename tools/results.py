@@ -29,7 +29,7 @@ import tarfile
 import tempfile
 
 from experiments.run_results import run_folder
-from tff_adaptive import _atomic_files
+from tff_adaptive import _files
 
 ARCHIVE = 'docs/results/runs.tar.xz'
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -98,7 +98,7 @@ def pack(archive: pathlib.Path, runs_dir: pathlib.Path):
     sources = {path: kept_dir for path in _find_files(kept_dir)}
     sources.update((path, runs_dir) for path in _find_files(runs_dir))
     with (
-        _atomic_files.replacing(archive) as new,
+        _files.replacing(archive) as new,
         tarfile.open(fileobj=new, mode='w:xz') as file,
     ):
       for path, folder in sorted(sources.items()):

@@ -26,7 +26,7 @@ import psutil
 from experiments.benchmarks import measurement
 from experiments.benchmarks import models
 from experiments.benchmarks import workloads
-from tff_adaptive import _atomic_files
+from tff_adaptive import _files
 from tff_adaptive import analysis
 
 # Caches, allocators and compiled graphs are full by then.
@@ -172,7 +172,7 @@ def write_csv(samples: Sequence[Sample], path: pathlib.Path):
             sample.num_threads,
         ]
     )
-  with _atomic_files.replacing(path) as file:
+  with _files.replacing(path) as file:
     file.write(text.getvalue().encode())
 
 

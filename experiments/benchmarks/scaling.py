@@ -28,7 +28,7 @@ from experiments.benchmarks import models
 from experiments.benchmarks import reports
 from experiments.benchmarks import scaling_model
 from experiments.benchmarks import workloads
-from tff_adaptive import _atomic_files
+from tff_adaptive import _files
 from tff_adaptive import analysis
 from tff_adaptive.runtime import scale_out
 
@@ -177,7 +177,7 @@ def write_csv(
             p.num_bytes,
         ]
     )
-  with _atomic_files.replacing(path) as file:
+  with _files.replacing(path) as file:
     file.write(text.getvalue().encode())
 
 

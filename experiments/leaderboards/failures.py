@@ -22,7 +22,7 @@ from experiments.leaderboards import results as results_lib
 from experiments.leaderboards import stages
 from experiments.sweeps import result_tables
 from experiments.sweeps import trials as trials_lib
-from tff_adaptive import _atomic_files
+from tff_adaptive import _files
 
 _FILE_NAME = 'failed.json'
 
@@ -50,7 +50,7 @@ def update(results: Sequence[result_tables.RunResult]):
     before = _read(home)
     names = sorted((before - {r.trial.name for r in tried}) | failed)
     if set(names) != before:
-      with _atomic_files.replacing(home / _FILE_NAME) as file:
+      with _files.replacing(home / _FILE_NAME) as file:
         file.write((json.dumps(names, indent=2) + '\n').encode())
 
 

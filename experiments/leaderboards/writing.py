@@ -22,7 +22,7 @@ from experiments.leaderboards import plans
 from experiments.leaderboards import results as results_lib
 from experiments.reports import markdown
 from experiments.reports import web_page
-from tff_adaptive import _atomic_files
+from tff_adaptive import _files
 
 
 def write(
@@ -55,6 +55,6 @@ def write(
       ('.md', markdown.render(page)),
       ('.html', web_page.render(page)),
   ):
-    with _atomic_files.replacing(path.with_suffix(suffix)) as file:
+    with _files.replacing(path.with_suffix(suffix)) as file:
       file.write(text.encode())
   print(f'{path}.html')

@@ -127,7 +127,7 @@ SERVER_OPTIMIZERS = (
                 'max',
                 "Step size on the mean of the clients' changes: the largest "
                 'of their last ones (max), 1 (unit), or this number.',
-                parser='tff_adaptive.finalizers.line_search_step:parse_scale',
+                parser='tff_adaptive.finalizers.fedli:parse_scale',
             ),
         ),
     ),

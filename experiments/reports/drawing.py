@@ -25,7 +25,7 @@ from experiments.reports import figure_data
 from experiments.reports import figures
 from experiments.reports import table_views
 from experiments.run_results import estimates
-from tff_adaptive import _atomic_files
+from tff_adaptive import _files
 from tff_adaptive import analysis
 
 _STEP_SIZES = (
@@ -287,7 +287,7 @@ def _copy_pictures(
         continue
       seen.add(data)
       path = path_png.with_name(f'{path_png.stem}_{len(copied) + 1}.png')
-      with _atomic_files.replacing(path) as file:
+      with _files.replacing(path) as file:
         file.write(data)
       place = ', '.join(filter(None, [result.cell.column, result.cell.group]))
       copied[path] = f'{_PICTURES[kind]}: {place}.'

@@ -28,7 +28,7 @@ from experiments.reports import pages
 from experiments.reports import table_page
 from experiments.reports import web_page
 from experiments.run_results import run_folder
-from tff_adaptive import _atomic_files
+from tff_adaptive import _files
 
 RunError = run_folder.RunError
 
@@ -109,5 +109,5 @@ def _write_page(page: pages.Page, path: pathlib.Path):
 
 
 def _write(text: str, path: pathlib.Path):
-  with _atomic_files.replacing(path) as file:
+  with _files.replacing(path) as file:
     file.write(text.encode())

@@ -22,7 +22,7 @@ import subprocess
 from typing import Any
 
 import tff_adaptive
-from tff_adaptive import _atomic_files
+from tff_adaptive import _files
 
 _FILE = 'environment.json'
 _PACKAGES = (
@@ -125,5 +125,5 @@ def record(folder: pathlib.Path):
   if current in found:
     return
   text = json.dumps([*found, current], indent=2)
-  with _atomic_files.replacing(folder / _FILE) as file:
+  with _files.replacing(folder / _FILE) as file:
     file.write(f'{text}\n'.encode())

@@ -20,7 +20,7 @@ from experiments import command_line
 from experiments.run_results import agreement
 from experiments.run_results import run_folder
 from experiments.sweeps import trials as trials_lib
-from tff_adaptive import _atomic_files
+from tff_adaptive import _files
 
 _FILE_NAME = 'sweep.json'
 
@@ -61,7 +61,7 @@ class Record:
       return
     self._finished[trial.name] = dict(trial.hparams)
     text = json.dumps(self._finished, indent=2, sort_keys=True) + '\n'
-    with _atomic_files.replacing(self._path) as file:
+    with _files.replacing(self._path) as file:
       file.write(text.encode())
 
   def is_finished(self, trial: trials_lib.Trial) -> bool:
@@ -101,7 +101,7 @@ def _was_killed_at_its_end(folder: pathlib.Path) -> bool:
   is_drawn = (folder / 'plots' / 'training.png').exists()
   # Of runs that are kept for their numbers there are no checkpoints.
   return ((folder / 'checkpoints').exists() and not is_drawn) or any(
-      folder.rglob(f'*{_atomic_files.TEMPORARY_SUFFIX}')
+      folder.rglob(f'*{_files.TEMPORARY_SUFFIX}')
   )
 
 

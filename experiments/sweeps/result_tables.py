@@ -27,8 +27,7 @@ from experiments.run_results import seed_statistics
 from experiments.sweeps import scores
 from experiments.sweeps import search_spaces
 from experiments.sweeps import trials as trials_lib
-from tff_adaptive import _atomic_files
-from tff_adaptive import _csv_files
+from tff_adaptive import _files
 
 WAITING = 'waiting'
 RUNNING = 'running'
@@ -271,19 +270,17 @@ def remove(*paths: pathlib.Path):
     WriteError: If one of them cannot be removed.
   """
   for path in paths:
-    with _atomic_files.write_errors_of(path):
+    with _files.write_errors_of(path):
       path.unlink(missing_ok=True)
 
 
 def _read_rows(path: pathlib.Path) -> list[dict[str, str]]:
   try:
-    header, *rows = [fields for _, fields in _csv_files.read_lines(path)] or [
-        []
-    ]
+    header, *rows = [fields for _, fields in _files.read_lines(path)] or [[]]
     return [dict(zip(header, row)) for row in rows]
   except FileNotFoundError:
     return []
-  except _csv_files.DamagedCSVError as error:
+  except _files.DamagedCSVError as error:
     raise command_line.UserError(
         f'{path} is damaged ({error}); remove it, and it is written anew'
     ) from error
@@ -296,5 +293,5 @@ def _write_rows(path: pathlib.Path, rows: Sequence[Mapping[str, Any]]):
 
 
 def _write(path: pathlib.Path, text: str):
-  with _atomic_files.replacing(path) as file:
+  with _files.replacing(path) as file:
     file.write(text.encode())

@@ -24,7 +24,7 @@ import time
 from typing import Protocol
 
 from experiments import process_groups
-from tff_adaptive import _atomic_files
+from tff_adaptive import _files
 
 _POLL_SECONDS = 0.1
 # How long a process may take to save what it has before it is killed.
@@ -105,7 +105,7 @@ def split_cores(cores: Sequence[int], num_slots: int) -> list[list[int]]:
 
 def _start(job: Job, cores: Sequence[int]) -> subprocess.Popen:
   """Starts a job in a session of its own, which a terminal does not reach."""
-  with _atomic_files.write_errors_of(job.log):
+  with _files.write_errors_of(job.log):
     job.log.parent.mkdir(parents=True, exist_ok=True)
     log = open(job.log, 'ab')
   with log:

@@ -108,7 +108,7 @@ class DesignPageTest(parameterized.TestCase):
   def test_simulation_knows_no_algorithm(self):
     self.assertContainsSubset(
         _imported_modules('tff_adaptive/simulation', 'client_works'),
-        ('client_evaluation', 'gradients', 'model_adapter', 'totals'),
+        ('client_evaluation', 'local_training', 'model_adapter', 'totals'),
     )
 
   def test_library_imports_neither_tasks_nor_experiments(self):

@@ -23,7 +23,7 @@ from experiments import registry
 from tasks.cifar100 import cifar100_tasks
 from tff_adaptive import algorithms
 from tff_adaptive.data import partition
-from tff_adaptive.finalizers import frank_wolfe
+from tff_adaptive.finalizers import fedli
 from tff_adaptive.optimizers import fedcada
 
 _OPTIONS = 'options'
@@ -115,7 +115,7 @@ class RegistryTest(parameterized.TestCase):
           registry.SERVER_OPTIMIZER,
           'frank_wolfe',
           'objective_at',
-          frank_wolfe.OBJECTIVES,
+          fedli.OBJECTIVES,
       ),
   )
   def test_choices_are_those_of_the_builder(self, kind, row, name, known):

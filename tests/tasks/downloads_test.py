@@ -29,7 +29,7 @@ from absl.testing import parameterized
 from tasks import downloads
 from tests.tasks import http_testing
 from tests.tff_adaptive import file_testing
-from tff_adaptive import _atomic_files
+from tff_adaptive import _files
 
 # Several chunks, no two of them equal.
 _CONTENT = b''.join(b'%07d\n' % i for i in range(400_000))
@@ -199,7 +199,7 @@ class DownloadTest(_TestCase):
     server = self.serve()
     with file_testing.max_file_size(1 << 20):
       with self.assertRaisesRegex(
-          _atomic_files.WriteError, f'could not write {self.part}: '
+          _files.WriteError, f'could not write {self.part}: '
       ):
         downloads.download(server.url, self.path, _SHA256)
     downloads.download(server.url, self.path, _SHA256)
@@ -282,7 +282,7 @@ class UnpackTest(_TestCase):
   def test_a_full_disk(self):
     with file_testing.max_file_size(1 << 20):
       with self.assertRaisesRegex(
-          _atomic_files.WriteError, f'could not write {self.path}: '
+          _files.WriteError, f'could not write {self.path}: '
       ):
         downloads.unpack(self.archive, [self.path])
     self.assertTrue(self.archive.exists())

@@ -22,7 +22,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 
 from tests.tff_adaptive import file_testing
-from tff_adaptive import _atomic_files
+from tff_adaptive import _files
 
 
 class AtomicFilesTest(parameterized.TestCase):
@@ -35,7 +35,7 @@ class AtomicFilesTest(parameterized.TestCase):
     self.path = self.folder / 'new' / 'file'
 
   def _write(self, data):
-    with _atomic_files.replacing(self.path) as file:
+    with _files.replacing(self.path) as file:
       file.write(data)
 
   def _assert_only(self, data):
@@ -51,11 +51,11 @@ class AtomicFilesTest(parameterized.TestCase):
 
   def test_the_file_is_as_before_until_the_end(self):
     self._write(b'old')
-    with _atomic_files.replacing(str(self.path)) as file:
+    with _files.replacing(str(self.path)) as file:
       file.write(b'new')
       file.flush()
       self.assertEqual(self.path.read_bytes(), b'old')
-      temporary = _atomic_files.temporary_path(self.path)
+      temporary = _files.temporary_path(self.path)
       self.assertEqual(temporary.read_bytes(), b'new')
     self._assert_only(b'new')
 
@@ -79,7 +79,7 @@ class AtomicFilesTest(parameterized.TestCase):
   def test_an_error_within_changes_nothing(self, error):
     self._write(b'old')
     with self.assertRaises(error):
-      with _atomic_files.replacing(self.path) as file:
+      with _files.replacing(self.path) as file:
         file.write(b'new')
         raise error
     self._assert_only(b'old')
@@ -89,7 +89,7 @@ class AtomicFilesTest(parameterized.TestCase):
     self._write(b'old')
     with file_testing.max_file_size(max_size):
       with self.assertRaisesRegex(
-          _atomic_files.WriteError,
+          _files.WriteError,
           f'^could not write {self.path}: File too large$',
       ):
         self._write(b'new' * 10000)
@@ -98,23 +98,23 @@ class AtomicFilesTest(parameterized.TestCase):
   def test_a_folder_that_cannot_be_made_is_a_sentence(self):
     self.path.parent.write_text('')
     with self.assertRaisesRegex(
-        _atomic_files.WriteError, f'^could not write {self.path}: .* exists$'
+        _files.WriteError, f'^could not write {self.path}: .* exists$'
     ):
       self._write(b'new')
 
   def test_what_was_left_is_overwritten_and_removed(self):
     self._write(b'old')
-    temporary = _atomic_files.temporary_path(self.path)
+    temporary = _files.temporary_path(self.path)
     temporary.write_bytes(b'much longer than the other')
     self._write(b'new')
     self._assert_only(b'new')
     temporary.write_bytes(b'half')
     other = self.path.with_name('other.tmp')
     other.mkdir()
-    _atomic_files.remove_temporaries(self.path.parent)
+    _files.remove_temporaries(self.path.parent)
     other.rmdir()
     self._assert_only(b'new')
-    _atomic_files.remove_temporaries(self.folder / 'absent')
+    _files.remove_temporaries(self.folder / 'absent')
 
 
 if __name__ == '__main__':

@@ -24,17 +24,17 @@ from unittest import mock
 
 from absl.testing import absltest
 
-from tff_adaptive import _folder_locks
+from tff_adaptive import _files
 
 # Takes the lock if it can, says so, and waits for its standard input to end.
 _PROGRAM = """
 import pathlib, sys
-from tff_adaptive import _folder_locks
+from tff_adaptive import _files
 try:
-  with _folder_locks.locked(pathlib.Path(sys.argv[1])):
+  with _files.locked(pathlib.Path(sys.argv[1])):
     print('in', flush=True)
     sys.stdin.read()
-except _folder_locks.FolderInUseError as error:
+except _files.FolderInUseError as error:
   print(error, flush=True)
 """
 
@@ -59,21 +59,21 @@ class FolderLocksTest(absltest.TestCase):
     return process
 
   def test_the_second_names_the_first(self):
-    with _folder_locks.locked(self.folder):
+    with _files.locked(self.folder):
       with self.assertRaisesRegex(
-          _folder_locks.FolderInUseError,
+          _files.FolderInUseError,
           rf'^{self.folder} is in use by process {os.getpid()} \(.+\); wait',
       ):
-        with _folder_locks.locked(self.folder):
+        with _files.locked(self.folder):
           self.fail('Both were let in.')
 
   def test_nothing_is_left(self):
-    with _folder_locks.locked(self.folder):
+    with _files.locked(self.folder):
       pass
     self.assertFalse(self.folder.parent.exists())
     self.folder.mkdir(parents=True)
     (self.folder / 'file').touch()
-    with _folder_locks.locked(self.folder):
+    with _files.locked(self.folder):
       pass
     self.assertEqual(os.listdir(self.folder), ['file'])
 
@@ -81,38 +81,38 @@ class FolderLocksTest(absltest.TestCase):
     process = self._start()
     self.assertEqual(process.stdout.readline(), 'in\n')
     with self.assertRaisesRegex(
-        _folder_locks.FolderInUseError, f'process {process.pid} '
+        _files.FolderInUseError, f'process {process.pid} '
     ):
-      with _folder_locks.locked(self.folder):
+      with _files.locked(self.folder):
         self.fail('Both were let in.')
     process.kill()
     process.wait()
-    with _folder_locks.locked(self.folder):
+    with _files.locked(self.folder):
       pass
     self.assertEmpty(os.listdir(self.folder))
 
   def test_is_kept_by_those_that_inherit_it(self):
-    with _folder_locks.locked(self.folder) as descriptor:
+    with _files.locked(self.folder) as descriptor:
       child = subprocess.Popen(
           ['sleep', '100'], pass_fds=[descriptor], stdin=subprocess.DEVNULL
       )
       self.addCleanup(child.wait)
       self.addCleanup(child.kill)
-      (self.folder / _folder_locks.FILE_NAME).rename(self.folder / 'kept')
+      (self.folder / _files.FILE_NAME).rename(self.folder / 'kept')
     # As if this process had been killed before it removed the file.
     text = (self.folder / 'kept').read_text()
-    (self.folder / 'kept').rename(self.folder / _folder_locks.FILE_NAME)
-    (self.folder / _folder_locks.FILE_NAME).write_text(
+    (self.folder / 'kept').rename(self.folder / _files.FILE_NAME)
+    (self.folder / _files.FILE_NAME).write_text(
         re.sub(r'^\d+', f'{2**30}', text)
     )
-    with mock.patch.object(_folder_locks, '_SECONDS_FOR_LEFTOVERS', 0):
+    with mock.patch.object(_files, '_SECONDS_FOR_LEFTOVERS', 0):
       with self.assertRaisesRegex(
-          _folder_locks.FolderInUseError, 'what process .* has left behind'
+          _files.FolderInUseError, 'what process .* has left behind'
       ):
-        with _folder_locks.locked(self.folder):
+        with _files.locked(self.folder):
           self.fail('Both were let in.')
     threading.Timer(0.5, child.kill).start()
-    with _folder_locks.locked(self.folder):
+    with _files.locked(self.folder):
       self.assertIsNotNone(child.wait())
 
   def test_one_of_two_at_once_gets_in_fifty_times(self):
@@ -124,7 +124,7 @@ class FolderLocksTest(absltest.TestCase):
       for process in both:
         process.communicate()
       # The folder stays where the one that was refused had made it.
-      self.assertFalse((self.folder / _folder_locks.FILE_NAME).exists())
+      self.assertFalse((self.folder / _files.FILE_NAME).exists())
 
 
 if __name__ == '__main__':

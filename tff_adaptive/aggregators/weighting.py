@@ -11,11 +11,12 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The weighted form of the aggregators that users give."""
+"""What clients count, and rounds in which nobody does."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, Optional, Union
 
+import tensorflow as tf
 import tensorflow_federated as tff
 
 Aggregator = Union[
@@ -83,3 +84,70 @@ def check_names(given: Any, sent: Collection[str], argument: str) -> None:
         'sends; besides the change of the model clients send '
         f'{sorted(sent) or "nothing"}.'
     )
+
+
+class HealthyRoundsFactory(tff.aggregators.WeightedAggregationFactory):
+  """Wraps an aggregator so that a round of total weight zero changes nothing.
+
+  In such a round the state of the inner aggregator stays, and the result is
+  NaN, which the finalizer rejects together with its own new state. (TFF's mean
+  gives NaN by dividing zero by zero; zeroing, clipping and compression would
+  still adapt to the zeros that rejected clients send.)
+
+  The total weight is a plain sum beside the inner aggregation.
+  """
+
+  def __init__(self, inner: tff.aggregators.WeightedAggregationFactory):
+    """Initializes the factory.
+
+    Args:
+      inner: The aggregator to wrap.
+    """
+    self._inner = inner
+
+  def create(
+      self, value_type: Any, weight_type: Any
+  ) -> tff.templates.AggregationProcess:
+    """Creates the process, see `tff.aggregators.WeightedAggregationFactory`.
+
+    Args:
+      value_type: The `tff.Type` of a client's value.
+      weight_type: The `tff.Type` of its weight, a scalar.
+
+    Returns:
+      The process of the inner aggregator, with the same state and measurements.
+    """
+    inner = self._inner.create(value_type, weight_type)
+    state_type = inner.initialize.type_signature.result.member
+    result_type = inner.next.type_signature.result.result.member
+
+    @tff.tensorflow.computation(weight_type, state_type, state_type)
+    @tf.function
+    def select_state(total, old, new):
+      # A nested structure without leaves has nothing to select.
+      return tf.nest.map_structure(
+          lambda o, n: tf.where(total > 0, n, o), old, new
+      )
+
+    @tff.tensorflow.computation(weight_type, result_type)
+    def select_result(total, result):
+      return tf.nest.map_structure(
+          lambda r: tf.where(total > 0, r, tf.cast(float('nan'), r.dtype)),
+          result,
+      )
+
+    @tff.federated_computation(
+        inner.initialize.type_signature.result,
+        tff.FederatedType(value_type, tff.CLIENTS),
+        tff.FederatedType(weight_type, tff.CLIENTS),
+    )
+    def next_fn(state, value, weight):
+      output = inner.next(state, value, weight)
+      total = tff.federated_sum(weight)
+      return tff.templates.MeasuredProcessOutput(
+          tff.federated_map(select_state, (total, state, output.state)),
+          tff.federated_map(select_result, (total, output.result)),
+          output.measurements,
+      )
+
+    return tff.templates.AggregationProcess(inner.initialize, next_fn)

@@ -31,12 +31,10 @@ from typing import Any, Optional
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive.aggregators import healthy_rounds
 from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.aggregators import weighting
 from tff_adaptive.algorithms import private_rounds
 from tff_adaptive.client_works import client_work
-from tff_adaptive.client_works import gradients
 from tff_adaptive.client_works import local_training
 from tff_adaptive.client_works import loss_terms
 from tff_adaptive.client_works import model_adapter
@@ -227,7 +225,7 @@ def build_fed_opt(
       local_training.LocalTraining(
           client_optimizer,
           loss_term,
-          gradients.GradientOptions(clip_norm, weight_decay),
+          local_training.GradientOptions(clip_norm, weight_decay),
           loop_implementation,
           reports,
           trace_steps,
@@ -324,7 +322,7 @@ def _build_aggregator(
   if is_private:
     # A round that changes nothing would tell that nobody healthy took part.
     return factory
-  return healthy_rounds.HealthyRoundsFactory(factory)
+  return weighting.HealthyRoundsFactory(factory)
 
 
 def _schedule(

@@ -19,8 +19,7 @@ import tensorflow_federated as tff
 
 from tff_adaptive.algorithms import fed_opt
 from tff_adaptive.client_works import model_adapter
-from tff_adaptive.finalizers import frank_wolfe
-from tff_adaptive.finalizers import line_search_step
+from tff_adaptive.finalizers import fedli
 from tff_adaptive.optimizers import adaalter
 from tff_adaptive.optimizers import armijo
 from tff_adaptive.optimizers import fafed
@@ -244,7 +243,7 @@ def build_fedli_ls(
   return fed_opt.build_fed_opt(
       model,
       client_optimizer or armijo.build_armijo(),
-      server_optimizer or line_search_step.build_line_search_step(),
+      server_optimizer or fedli.build_line_search_step(),
       **options,
   )
 
@@ -296,7 +295,7 @@ def build_fedli_lu(
   return fed_opt.build_fed_opt(
       model,
       client_optimizer,
-      server_optimizer or frank_wolfe.build_frank_wolfe(),
+      server_optimizer or fedli.build_frank_wolfe(),
       **options,
   )
 

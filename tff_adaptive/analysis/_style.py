@@ -21,7 +21,7 @@ from typing import Any, Optional, Union
 from matplotlib import figure
 from matplotlib.backends import backend_agg
 
-from tff_adaptive import _atomic_files
+from tff_adaptive import _files
 
 PathLike = Union[str, os.PathLike]
 
@@ -149,5 +149,5 @@ def save(drawing: figure.Figure, path_png: PathLike, title: str = ''):
     width = int(drawing.get_figwidth() * _CHARACTERS_PER_INCH)
     title = textwrap.fill(title, width)
     drawing.suptitle(title, x=0.02, ha='left', fontweight='bold', fontsize=11)
-  with _atomic_files.replacing(path_png) as file:
+  with _files.replacing(path_png) as file:
     drawing.savefig(file, format='png', dpi=_DPI)

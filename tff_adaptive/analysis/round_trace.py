@@ -26,7 +26,7 @@ from matplotlib import ticker
 import numpy as np
 import tensorflow_federated as tff
 
-from tff_adaptive import _atomic_files
+from tff_adaptive import _files
 from tff_adaptive.analysis import _style
 from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.runtime import compiled
@@ -92,7 +92,7 @@ class RoundTrace:
     # NumPy's text of a float32 is the shortest that reads back as the same.
     columns = [column.astype(str) for column in self.values.values()]
     writer.writerows(zip(self.client_id, self.step, *columns))
-    with _atomic_files.replacing(path) as file:
+    with _files.replacing(path) as file:
       file.write(text.getvalue().encode())
 
 

@@ -18,7 +18,7 @@ import math
 import os
 from typing import Union
 
-from tff_adaptive import _csv_files
+from tff_adaptive import _files
 
 # Rounds, and the values in them.
 Series = tuple[list[int], list[float]]
@@ -83,7 +83,7 @@ def _read_rows(
   """Yields the fields of whole rows by column, and the numbers of lines."""
   names: list[str] = []
   try:
-    for line_num, fields in _csv_files.read_lines(metrics_csv):
+    for line_num, fields in _files.read_lines(metrics_csv):
       if not names:
         names = fields
       elif len(fields) == len(names):
@@ -94,7 +94,7 @@ def _read_rows(
             line_num,
             f'{len(fields)} fields for {len(names)} columns',
         )
-  except _csv_files.DamagedCSVError as error:
+  except _files.DamagedCSVError as error:
     raise _damage(metrics_csv, error.line_num, str(error)) from error
 
 

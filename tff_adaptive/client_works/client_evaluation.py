@@ -23,7 +23,6 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive.aggregators import stacking
-from tff_adaptive.client_works import gradients
 from tff_adaptive.client_works import local_training
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.optimizers import federated_optimizer
@@ -160,7 +159,9 @@ def build_evaluation_computation(
 def build_personalization_computation(
     model: model_adapter.Model,
     optimizer: tff.learning.optimizers.Optimizer,
-    gradient_options: gradients.GradientOptions = gradients.GradientOptions(),
+    gradient_options: local_training.GradientOptions = (
+        local_training.GradientOptions()
+    ),
 ) -> tff.Computation:
   """Builds the computation that trains on every client, and evaluates there.
 

@@ -25,7 +25,6 @@ from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.aggregators import stacking
 from tff_adaptive.aggregators import weighting
 from tff_adaptive.client_works import client_update as client_update_lib
-from tff_adaptive.client_works import gradients
 from tff_adaptive.client_works import local_training
 from tff_adaptive.client_works import loss_terms
 from tff_adaptive.client_works import model_adapter
@@ -92,7 +91,9 @@ def build_local_training_client_work(
         tff.learning.metrics.MetricsAggregatorType
     ] = None,
     loss_term: Optional[loss_terms.LossTerm] = None,
-    gradient_options: gradients.GradientOptions = gradients.GradientOptions(),
+    gradient_options: local_training.GradientOptions = (
+        local_training.GradientOptions()
+    ),
     loop_implementation: tff.learning.LoopImplementation = (
         tff.learning.LoopImplementation.DATASET_REDUCE
     ),

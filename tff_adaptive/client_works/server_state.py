@@ -22,7 +22,6 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive.aggregators import healthy_rounds
 from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.aggregators import weighting
 from tff_adaptive.client_works import client_update as client_update_lib
@@ -78,7 +77,7 @@ class SharedState:
           )
       )
       if num_expected_clients is None:
-        factory = healthy_rounds.HealthyRoundsFactory(factory)
+        factory = weighting.HealthyRoundsFactory(factory)
       self._aggregator = factory.create(
           shared_type, tff.TensorType(tf.float32.as_numpy_dtype)
       )

@@ -23,7 +23,7 @@ import attrs
 import numpy as np
 
 from tff_adaptive.data import feature_arrays
-from tff_adaptive.data import validators
+from tff_adaptive.data import specs
 
 if TYPE_CHECKING:
   import tensorflow as tf
@@ -69,10 +69,10 @@ class Augmentation:
            [1., 1.]], dtype=float32)
   """
 
-  fn: AugmentFn = attrs.field(validator=validators.is_callable)
+  fn: AugmentFn = attrs.field(validator=specs.is_callable)
   element_spec: feature_arrays.ElementSpec = attrs.field(converter=_as_spec)
   evaluation_fn: Optional[EvaluationFn] = attrs.field(
-      default=None, validator=attrs.validators.optional(validators.is_callable)
+      default=None, validator=attrs.validators.optional(specs.is_callable)
   )
 
   def __call__(

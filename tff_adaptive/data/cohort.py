@@ -29,7 +29,7 @@ from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import packed_clients
 from tff_adaptive.data import random_streams
-from tff_adaptive.data import validators
+from tff_adaptive.data import specs
 
 if TYPE_CHECKING:
   import tensorflow as tf
@@ -93,19 +93,19 @@ class Cohort(Sequence):
   """
 
   source: client_data.ClientArrays = attrs.field(
-      validator=validators.instance_of(client_data.ClientArrays)
+      validator=specs.instance_of(client_data.ClientArrays)
   )
   client_ids: tuple[str, ...] = attrs.field(converter=_as_ids)
   round_num: int
   seed: int = attrs.field(converter=random_streams.check_seed)
   plan: batching.BatchPlan = attrs.field(
-      validator=validators.instance_of(batching.BatchPlan)
+      validator=specs.instance_of(batching.BatchPlan)
   )
   augmentation: Optional[augmentation_lib.Augmentation] = attrs.field(
       default=None,
       kw_only=True,
       validator=attrs.validators.optional(
-          validators.instance_of(augmentation_lib.Augmentation)
+          specs.instance_of(augmentation_lib.Augmentation)
       ),
   )
   packed: Optional[packed_clients.PackedClients] = attrs.field(

@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Optional, TYPE_CHECKING
 
 import numpy as np
@@ -252,3 +252,47 @@ def _described(shape: tf.TensorShape) -> str:
     return '(unknown)'
   sizes = ('?' if size is None else str(size) for size in shape)
   return f'[{",".join(sizes)}]'
+
+
+# What attrs calls with the object, the attribute and the value.
+Validator = Callable[[Any, Any, Any], None]
+
+
+def instance_of(expected: type[Any]) -> Validator:
+  """Returns an attrs validator: an instance of a type.
+
+  Args:
+    expected: The type.
+
+  Returns:
+    A validator that raises a TypeError about a value of another type.
+  """
+
+  def validate(instance, attribute, value):
+    del instance  # Unused.
+    if not isinstance(value, expected):
+      raise _type_error(attribute, f'of type {expected.__name__}', value)
+
+  return validate
+
+
+def is_callable(instance: Any, attribute: Any, value: Any) -> None:
+  """An attrs validator: a function, or what can be called like one.
+
+  Args:
+    instance: The object under construction; unused.
+    attribute: The attribute, whose name an error gives.
+    value: The value to check.
+
+  Raises:
+    TypeError: If the value cannot be called.
+  """
+  del instance  # Unused.
+  if not callable(value):
+    raise _type_error(attribute, 'callable', value)
+
+
+def _type_error(attribute: Any, wanted: str, value: Any) -> TypeError:
+  return TypeError(
+      f'`{attribute.name}` must be {wanted}, found {type(value).__name__}.'
+  )

@@ -14,8 +14,8 @@
 """Server rules: what becomes of the aggregated change of the model."""
 
 from tff_adaptive.finalizers.fedexp import build_fedexp
-from tff_adaptive.finalizers.frank_wolfe import build_frank_wolfe
-from tff_adaptive.finalizers.line_search_step import build_line_search_step
+from tff_adaptive.finalizers.fedli import build_frank_wolfe
+from tff_adaptive.finalizers.fedli import build_line_search_step
 from tff_adaptive.finalizers.measured_update import (
     build_measured_update_finalizer,
 )

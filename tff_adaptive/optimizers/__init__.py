@@ -23,10 +23,10 @@ from tff_adaptive.optimizers.adagrad import build_adagrad
 from tff_adaptive.optimizers.adagrad import build_fedadagrad
 from tff_adaptive.optimizers.adam import build_adam
 from tff_adaptive.optimizers.adam import build_fedadam
+from tff_adaptive.optimizers.adam import build_fedams
 from tff_adaptive.optimizers.armijo import build_armijo
 from tff_adaptive.optimizers.delta_sgd import build_delta_sgd
 from tff_adaptive.optimizers.fafed import build_fafed
-from tff_adaptive.optimizers.fedams import build_fedams
 from tff_adaptive.optimizers.fedcada import build_fedcada_adam
 from tff_adaptive.optimizers.federated_optimizer import FederatedOptimizer
 from tff_adaptive.optimizers.optimizer import ExtraArgsOptimizer

@@ -19,7 +19,6 @@ from typing import Any, Optional
 import tensorflow as tf
 
 from tff_adaptive.optimizers import optimizer
-from tff_adaptive.optimizers import step_sizes
 from tff_adaptive.optimizers import vectors
 
 _MAX_STEP_SIZE_KEY = 'max_step_size'
@@ -120,7 +119,7 @@ class _Armijo(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
     gradient_norm = vectors.norm(
         [g for g in tf.nest.flatten(gradients) if g is not None], dtype
     )
-    is_finite = step_sizes.is_finite(loss, gradient_norm)
+    is_finite = optimizer.is_finite(loss, gradient_norm)
 
     def try_step(step_size, backtracks, _):
       # Only the loss is taken: the gradients of a trial are never computed.
@@ -142,7 +141,7 @@ class _Armijo(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
         (
             self._start(state, dtype),
             tf.zeros([], tf.int32),
-            step_sizes.is_negligible(gradient_norm) | ~is_finite,
+            optimizer.is_negligible(gradient_norm) | ~is_finite,
         ),
         maximum_iterations=self._max_trials,
     )
@@ -164,7 +163,7 @@ class _Armijo(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
       return largest
     start = last
     if self._reset == _FROM_GROWN_LAST:
-      grown = step_sizes.grow(last, gamma, batches_per_epoch)
+      grown = optimizer.grow(last, gamma, batches_per_epoch)
       start = tf.minimum(largest, grown)
     return tf.where(last > 0.0, start, largest)
 

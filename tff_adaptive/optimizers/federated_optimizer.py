@@ -27,7 +27,6 @@ from typing import Any, Optional, TypeVar
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import optimizer as optimizer_lib
 
 State = TypeVar('State')
@@ -60,7 +59,9 @@ def check_caller(name: str, value: Optional[tf.Tensor]):
     )
 
 
-class FederatedOptimizer(optimizer.ExtraArgsOptimizer[State, Weights, Hparams]):
+class FederatedOptimizer(
+    optimizer_lib.ExtraArgsOptimizer[State, Weights, Hparams]
+):
   """A client optimizer of whose state a part crosses rounds.
 
   In a round the client work calls, on every client,

@@ -317,3 +317,36 @@ def check_weights_state_match(weights: Any, state: Any, name: str) -> None:
         f'{spec(weights)}. Was the state made by `initialize` for another '
         'model?'
     )
+
+
+# A gradient with a smaller norm is no direction, only rounding.
+_NEGLIGIBLE_NORM = 1e-8
+
+
+def is_negligible(gradient_norm: tf.Tensor) -> tf.Tensor:
+  """Whether a gradient is too small to be followed; false for NaN."""
+  return gradient_norm < _NEGLIGIBLE_NORM
+
+
+def is_finite(loss: tf.Tensor, gradient_norm: tf.Tensor) -> tf.Tensor:
+  """Whether there is a step size at all, for a loss and a gradient's norm.
+
+  Comparisons and minima choose a number over a NaN. So a rule asks first, and
+  gives NaN as its step size where this is false: the client must be seen to
+  fail.
+
+  Args:
+    loss: The loss at the current point, a scalar.
+    gradient_norm: The norm of the gradient there, a scalar.
+
+  Returns:
+    A boolean scalar.
+  """
+  return tf.math.is_finite(loss) & tf.math.is_finite(gradient_norm)
+
+
+def grow(
+    step_size: tf.Tensor, gamma: tf.Tensor, batches_per_epoch: tf.Tensor
+) -> tf.Tensor:
+  """A step size after one step of a growth by `gamma` an epoch."""
+  return step_size * tf.pow(gamma, 1.0 / batches_per_epoch)

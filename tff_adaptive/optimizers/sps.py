@@ -20,7 +20,6 @@ from typing import Any, Optional
 import tensorflow as tf
 
 from tff_adaptive.optimizers import optimizer
-from tff_adaptive.optimizers import step_sizes
 from tff_adaptive.optimizers import vectors
 
 _C_KEY = 'c'
@@ -135,10 +134,10 @@ class _SPS(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
     )
     if self._is_smooth:
       step_size = tf.minimum(step_size, self._growth_limit(state, dtype))
-    stays = step_sizes.is_negligible(gradient_norm) | (loss < optimal_value)
+    stays = optimizer.is_negligible(gradient_norm) | (loss < optimal_value)
     step_size = tf.where(stays, tf.zeros([], dtype), step_size)
     return tf.where(
-        step_sizes.is_finite(loss, gradient_norm), step_size, float('nan')
+        optimizer.is_finite(loss, gradient_norm), step_size, float('nan')
     )
 
   def _growth_limit(self, state: State, dtype: tf.DType) -> tf.Tensor:
@@ -152,7 +151,7 @@ class _SPS(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
             _BATCHES_PER_EPOCH_KEY,
         )
     )
-    return step_sizes.grow(
+    return optimizer.grow(
         tf.where(last > 0.0, last, initial), gamma, batches_per_epoch
     )
 

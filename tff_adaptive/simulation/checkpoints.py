@@ -31,7 +31,7 @@ from absl import logging
 import attrs
 import numpy as np
 
-from tff_adaptive import _atomic_files
+from tff_adaptive import _files
 from tff_adaptive.data import npz_files
 from tff_adaptive.simulation import structures
 
@@ -240,9 +240,9 @@ def write_structure(path: pathlib.Path, round_num: int, state: Any):
   members = {_MANIFEST_KEY: np.frombuffer(manifest.encode(), np.uint8)}
   members.update((f'leaf_{i}', array) for i, array in enumerate(arrays))
   try:
-    with _atomic_files.replacing(path) as file:
+    with _files.replacing(path) as file:
       npz_files.write(file, members)
-  except _atomic_files.WriteError as error:
+  except _files.WriteError as error:
     raise CheckpointWriteError(
         f'{error}; the checkpoints before it are kept'
     ) from error
@@ -383,7 +383,7 @@ class CheckpointManager:
     kept = [number for number in self.round_nums() if number <= newest]
     for round_num in kept[: -self._keep_total]:
       self.path(round_num).unlink(missing_ok=True)
-    _atomic_files.remove_temporaries(self._directory)
+    _files.remove_temporaries(self._directory)
 
   def load_latest(self, template: Any) -> Optional[tuple[int, Any]]:
     """Loads the newest whole checkpoint.

@@ -29,7 +29,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive.client_works import client_evaluation as computations
-from tff_adaptive.client_works import gradients
+from tff_adaptive.client_works import local_training
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.data import augmentation as augmentation_lib
 from tff_adaptive.data import batching
@@ -382,7 +382,9 @@ def build_personalized_evaluation(
     num_steps: Optional[int] = None,
     batch_size: int = _DEFAULT_TRAIN_BATCH_SIZE,
     max_examples: Optional[int] = None,
-    gradient_options: gradients.GradientOptions = gradients.GradientOptions(),
+    gradient_options: local_training.GradientOptions = (
+        local_training.GradientOptions()
+    ),
     augmentation: Optional[augmentation_lib.Augmentation] = None,
     num_clients: Optional[int] = None,
     seed: int = 0,

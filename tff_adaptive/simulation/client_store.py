@@ -30,7 +30,7 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from tff_adaptive import _atomic_files
+from tff_adaptive import _files
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import structures
 
@@ -317,4 +317,4 @@ class ClientStateStore:
     for name in os.listdir(self._directory):
       if _FILE_PATTERN.match(name) and name not in used:
         (self._directory / name).unlink(missing_ok=True)
-    _atomic_files.remove_temporaries(self._directory)
+    _files.remove_temporaries(self._directory)

@@ -37,8 +37,7 @@ from tensorboard.compat.proto import event_pb2
 from tensorboard.compat.proto import summary_pb2
 from tensorboard.summary.writer import record_writer
 
-from tff_adaptive import _atomic_files
-from tff_adaptive import _csv_files
+from tff_adaptive import _files
 from tff_adaptive.client_works import totals
 from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.simulation import client_states
@@ -65,13 +64,13 @@ class LogFile:
 
   def __init__(self, path: pathlib.Path):
     self._path = path
-    with _atomic_files.write_errors_of(path):
+    with _files.write_errors_of(path):
       self._file = open(path, 'ab', buffering=0)
       self._size = self._file.seek(0, os.SEEK_END)
 
   def write(self, data: bytes):
     """Adds a piece, or nothing if it raises."""
-    with _atomic_files.write_errors_of(self._path):
+    with _files.write_errors_of(self._path):
       try:
         rest = memoryview(data)
         while rest:
@@ -84,7 +83,7 @@ class LogFile:
 
   def sync(self):
     """Returns when everything is on the disk."""
-    with _atomic_files.write_errors_of(self._path):
+    with _files.write_errors_of(self._path):
       os.fsync(self._file.fileno())
 
   def close(self):
@@ -102,7 +101,7 @@ def replace_rows(
     path: pathlib.Path, header: Sequence[str], rows: Sequence[Sequence[str]]
 ):
   """Replaces a CSV file by a header and rows, atomically."""
-  with _atomic_files.replacing(path) as file:
+  with _files.replacing(path) as file:
     file.writelines(to_line(row).encode() for row in [header, *rows])
 
 
@@ -119,10 +118,10 @@ def read_rows(path: pathlib.Path) -> tuple[list[str], list[list[str]]]:
     DamagedFileError: If the file is no CSV file; names it.
   """
   try:
-    lines = [fields for _, fields in _csv_files.read_lines(path)]
+    lines = [fields for _, fields in _files.read_lines(path)]
   except FileNotFoundError:
     return [], []
-  except _csv_files.DamagedCSVError as error:
+  except _files.DamagedCSVError as error:
     raise damaged(path, error) from error
   if not lines:
     return [], []

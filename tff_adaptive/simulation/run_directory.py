@@ -20,8 +20,7 @@ import os
 import pathlib
 from typing import Any, Optional, Union
 
-from tff_adaptive import _atomic_files
-from tff_adaptive import _folder_locks
+from tff_adaptive import _files
 
 _TOTAL_ROUNDS_KEY = 'total_rounds'
 
@@ -125,8 +124,8 @@ class RunDirectory:
     if folder.is_symlink() or not folder.is_dir():
       return not folder.exists()
     no_files = (
-        _atomic_files.temporary_path(self.hparams_json),
-        self.path / _folder_locks.FILE_NAME,
+        _files.temporary_path(self.hparams_json),
+        self.path / _files.FILE_NAME,
     )
     return all(
         path in no_files or self._is_new(path) for path in folder.iterdir()
@@ -172,9 +171,9 @@ class RunDirectory:
       yield  # Which `check` refuses.
       return
     try:
-      with _folder_locks.locked(self.path):
+      with _files.locked(self.path):
         yield
-    except _folder_locks.FolderInUseError as error:
+    except _files.FolderInUseError as error:
       raise RunDirectoryError(str(error)) from error
 
   def check(
@@ -226,10 +225,10 @@ class RunDirectory:
     # The first file of a run: it says whose the folder is. Its time says when
     # the run was begun, so a resume leaves it as it is.
     if not path.is_file() or path.read_bytes() != text.encode():
-      with _atomic_files.replacing(path) as file:
+      with _files.replacing(path) as file:
         file.write(text.encode())
     for path in (self.tensorboard, self.checkpoints, self.plots):
-      with _atomic_files.write_errors_of(path):
+      with _files.write_errors_of(path):
         path.mkdir(exist_ok=True)
     for path in (self.path, self.tensorboard, self.checkpoints, self.plots):
-      _atomic_files.remove_temporaries(path)
+      _files.remove_temporaries(path)

@@ -30,7 +30,6 @@ from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import specs
 from tff_adaptive.data import tff_client_data
 from tff_adaptive.data import transforms
-from tff_adaptive.data import validators
 
 _EVALUATION_BATCH_SIZE = 256
 _SHUFFLE_BUFFER = 10_000
@@ -140,24 +139,24 @@ class Task:
   Example: see `tasks.digits`.
   """
 
-  name: str = attrs.field(validator=validators.instance_of(str))
+  name: str = attrs.field(validator=specs.instance_of(str))
   functional_model: Optional[tff.learning.models.FunctionalModel] = attrs.field(
       validator=_optional_functional_model
   )
   variable_model_fn: Callable[[], tff.learning.models.VariableModel] = (
-      attrs.field(validator=validators.is_callable)
+      attrs.field(validator=specs.is_callable)
   )
   train_data: client_data.ClientArrays = attrs.field(
-      validator=validators.instance_of(client_data.ClientArrays)
+      validator=specs.instance_of(client_data.ClientArrays)
   )
   central_test: feature_arrays.Examples = attrs.field(
       converter=_central_examples
   )
-  protocol: Protocol = attrs.field(validator=validators.instance_of(Protocol))
+  protocol: Protocol = attrs.field(validator=specs.instance_of(Protocol))
   test_data: Optional[client_data.ClientArrays] = attrs.field(
       default=None,
       validator=attrs.validators.optional(
-          validators.instance_of(client_data.ClientArrays)
+          specs.instance_of(client_data.ClientArrays)
       ),
   )
   num_classes: Optional[int] = attrs.field(
@@ -166,7 +165,7 @@ class Task:
   )
   representation_fn: Optional[model_adapter.RepresentationFn] = attrs.field(
       default=None,
-      validator=attrs.validators.optional(validators.is_callable),
+      validator=attrs.validators.optional(specs.is_callable),
   )
   validation: Optional[feature_arrays.Examples] = attrs.field(
       default=None, converter=_validation_examples
@@ -174,7 +173,7 @@ class Task:
   augmentation: Optional[augmentation_lib.Augmentation] = attrs.field(
       default=None,
       validator=attrs.validators.optional(
-          validators.instance_of(augmentation_lib.Augmentation)
+          specs.instance_of(augmentation_lib.Augmentation)
       ),
   )
 

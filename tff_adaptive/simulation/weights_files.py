@@ -27,7 +27,7 @@ from typing import Any, Union
 import attrs
 import numpy as np
 
-from tff_adaptive import _atomic_files
+from tff_adaptive import _files
 from tff_adaptive.data import npz_files
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import run_directory
@@ -157,7 +157,7 @@ def write_weights(path: _PathLike, weights: Any, variable_names: Any):
       structures.flatten_with_path(variable_names),
   ):
     members['/'.join((*leaf_path, variable_name))] = np.asarray(leaf)
-  with _atomic_files.replacing(path) as file:
+  with _files.replacing(path) as file:
     npz_files.write(file, members)
 
 

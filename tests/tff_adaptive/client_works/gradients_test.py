@@ -18,20 +18,20 @@ import math
 from absl.testing import parameterized
 import tensorflow as tf
 
-from tff_adaptive.client_works import gradients
+from tff_adaptive.client_works import local_training
 
 
 class GradientOptionsTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_off_by_default(self):
     given = (tf.constant([3.0]), None)
-    options = gradients.GradientOptions()
+    options = local_training.GradientOptions()
     self.assertIs(options.apply((tf.ones([1]), tf.ones([1])), given), given)
 
   def test_clips_by_the_norm_over_all_tensors_then_decays(self):
     weights = (tf.constant([2.0]), tf.constant([10.0]), tf.constant(7.0))
     given = (tf.constant([3.0]), tf.constant([4.0]), None)
-    options = gradients.GradientOptions(clip_norm=1.0, weight_decay=0.1)
+    options = local_training.GradientOptions(clip_norm=1.0, weight_decay=0.1)
     first, second, third = options.apply(weights, given)
     self.assertAllClose(first, [0.6 + 0.2])
     self.assertAllClose(second, [0.8 + 1.0])
@@ -39,13 +39,13 @@ class GradientOptionsTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.parameters(0.0, 0.5)
   def test_small_gradients_are_not_scaled(self, size):
-    (result,) = gradients.GradientOptions(clip_norm=1.0).apply(
+    (result,) = local_training.GradientOptions(clip_norm=1.0).apply(
         (tf.ones([1]),), (tf.constant([size]),)
     )
     self.assertAllClose(result, [size])
 
   def test_nan_stays_nan(self):
-    (result,) = gradients.GradientOptions(clip_norm=1.0).apply(
+    (result,) = local_training.GradientOptions(clip_norm=1.0).apply(
         (tf.ones([2]),), (tf.constant([float('nan'), 1.0]),)
     )
     self.assertTrue(all(math.isnan(v) for v in result.numpy()))
@@ -54,7 +54,7 @@ class GradientOptionsTest(tf.test.TestCase, parameterized.TestCase):
     slices = tf.IndexedSlices(
         tf.constant([[6.0], [8.0]]), tf.constant([0, 2]), tf.constant([3, 1])
     )
-    (result,) = gradients.GradientOptions(clip_norm=5.0).apply(
+    (result,) = local_training.GradientOptions(clip_norm=5.0).apply(
         (tf.zeros([3, 1]),), (slices,)
     )
     self.assertAllClose(result, [[3.0], [0.0], [4.0]])
@@ -64,7 +64,7 @@ class GradientOptionsTest(tf.test.TestCase, parameterized.TestCase):
   )
   def test_bad_argument_raises_by_name(self, arguments, name):
     with self.assertRaisesRegex(ValueError, name):
-      gradients.GradientOptions(**arguments)
+      local_training.GradientOptions(**arguments)
 
 
 if __name__ == '__main__':

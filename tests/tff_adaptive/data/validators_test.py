@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Tests of `_validators`."""
+"""Tests of `specs.instance_of`."""
 
 from typing import Any, Optional
 
@@ -19,16 +19,16 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import attrs
 
-from tff_adaptive.data import validators
+from tff_adaptive.data import specs
 
 
 @attrs.frozen
 class _Checked:
-  name: str = attrs.field(validator=validators.instance_of(str))
-  fn: Any = attrs.field(default=len, validator=validators.is_callable)
+  name: str = attrs.field(validator=specs.instance_of(str))
+  fn: Any = attrs.field(default=len, validator=specs.is_callable)
   other: Optional[str] = attrs.field(
       default=None,
-      validator=attrs.validators.optional(validators.instance_of(str)),
+      validator=attrs.validators.optional(specs.instance_of(str)),
   )
 
 

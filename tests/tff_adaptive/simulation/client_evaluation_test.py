@@ -25,7 +25,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive import optimizers
-from tff_adaptive.client_works import gradients
+from tff_adaptive.client_works import local_training
 from tff_adaptive.data import batching
 from tff_adaptive.data import client_data
 from tff_adaptive.data import cohort
@@ -348,7 +348,7 @@ class PersonalizedEvaluationTest(tf.test.TestCase, parameterized.TestCase):
         num_steps=3,
         batch_size=10,
         max_examples=11,
-        gradient_options=gradients.GradientOptions(clip_norm=0.1),
+        gradient_options=local_training.GradientOptions(clip_norm=0.1),
     )
     found = evaluate(_weights())
     self.assertEqual(found.after.client_ids, _WITH_EXAMPLES)

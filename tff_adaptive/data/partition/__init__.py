@@ -24,7 +24,7 @@ from tff_adaptive.data.partition._common import ClientIndices
 from tff_adaptive.data.partition._common import Sizes
 from tff_adaptive.data.partition.dirichlet import dirichlet_per_class
 from tff_adaptive.data.partition.dirichlet import dirichlet_per_client
-from tff_adaptive.data.partition.pachinko import pachinko_allocation
+from tff_adaptive.data.partition.dirichlet import pachinko_allocation
 from tff_adaptive.data.partition.schemes import by_natural_id
 from tff_adaptive.data.partition.schemes import by_scheme
 from tff_adaptive.data.partition.schemes import COARSE_SCHEMES

@@ -22,7 +22,6 @@ import numpy as np
 from tff_adaptive.data import random_streams
 from tff_adaptive.data.partition import _common
 from tff_adaptive.data.partition import dirichlet
-from tff_adaptive.data.partition import pachinko
 
 
 def iid(
@@ -385,7 +384,7 @@ def by_scheme(
         examples_per_client=examples_per_client,
     )
   if scheme == _PACHINKO:
-    return pachinko.pachinko_allocation(
+    return dirichlet.pachinko_allocation(
         labels,
         coarse_labels,
         num_clients,

@@ -11,17 +11,113 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Keeps two processes from writing into one folder at the same time."""
+"""Files of runs: written whole, locked, read while they are written."""
 
 from collections.abc import Iterator
 import contextlib
+import csv
 import fcntl
+import io
 import os
 import pathlib
 import sys
 import time
+from typing import BinaryIO, Union
 
-from tff_adaptive import _atomic_files
+TEMPORARY_SUFFIX = '.tmp'
+
+_PathLike = Union[str, os.PathLike]
+
+
+class WriteError(OSError):
+  """A file could not be written; its text is one sentence that names it."""
+
+
+@contextlib.contextmanager
+def write_errors_of(path: _PathLike) -> Iterator[None]:
+  """Turns what the system says when it cannot write into a sentence.
+
+  Args:
+    path: The file that is written.
+
+  Yields:
+    Nothing.
+
+  Raises:
+    WriteError: If the block raises an OSError.
+  """
+  try:
+    yield
+  except WriteError:
+    raise
+  except OSError as error:
+    raise WriteError(
+        f'could not write {path}: {error.strerror or error}'
+    ) from error
+
+
+def temporary_path(path: _PathLike) -> pathlib.Path:
+  """Returns where `replacing` writes."""
+  path = pathlib.Path(path)
+  return path.with_name(path.name + TEMPORARY_SUFFIX)
+
+
+def _sync_folder(folder: pathlib.Path):
+  descriptor = os.open(folder, os.O_RDONLY)
+  try:
+    os.fsync(descriptor)
+  finally:
+    os.close(descriptor)
+
+
+@contextlib.contextmanager
+def replacing(path: _PathLike) -> Iterator[BinaryIO]:
+  """Opens a file that takes the place of another one when the block ends.
+
+  If the block raises, nothing has changed.
+
+  Args:
+    path: The file to replace, or to make; its folder is made.
+
+  Yields:
+    The new file, open for writing bytes.
+
+  Raises:
+    WriteError: If the file cannot be written, for example because the disk is
+      full. What was there before is kept.
+
+  Example:
+
+    >>> with replacing('runs/demo/hparams.json') as file:
+    ...   _ = file.write(b'{}')
+  """
+  path = pathlib.Path(path)
+  temporary = temporary_path(path)
+  with write_errors_of(path):
+    try:
+      path.parent.mkdir(parents=True, exist_ok=True)
+      with open(temporary, 'wb') as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+      os.replace(temporary, path)
+    except BaseException:
+      with contextlib.suppress(OSError):
+        temporary.unlink(missing_ok=True)
+      raise
+    _sync_folder(path.parent)
+
+
+def remove_temporaries(folder: _PathLike):
+  """Removes what killed processes have left in a folder, if there is one.
+
+  Args:
+    folder: The folder; those in it are not looked into.
+  """
+  for path in pathlib.Path(folder).glob(f'*{TEMPORARY_SUFFIX}'):
+    if path.is_file():
+      path.unlink(missing_ok=True)
+
 
 FILE_NAME = '.lock'
 # What a killed process has left behind saves what it has, and ends.
@@ -54,7 +150,7 @@ def locked(folder: pathlib.Path) -> Iterator[int]:
   """
   path = folder / FILE_NAME
   made = [parent for parent in path.parents if not parent.exists()]
-  with _atomic_files.write_errors_of(path):
+  with write_errors_of(path):
     descriptor = _acquire(path)
   try:
     yield descriptor
@@ -111,3 +207,50 @@ def _describe_owner(text: bytes) -> tuple[str, bool]:
   except PermissionError:
     pass  # It is another user's.
   return name, False
+
+
+class DamagedCSVError(ValueError):
+  """A file is no CSV file; the text says why.
+
+  Attributes:
+    line_num: The line where that was noticed.
+  """
+
+  def __init__(self, reason: object, line_num: int):
+    super().__init__(str(reason))
+    self.line_num = line_num
+
+
+def read_lines(
+    path: Union[str, os.PathLike],
+) -> Iterator[tuple[int, list[str]]]:
+  """Yields the lines that hold fields, the header first.
+
+  A last line without its end is not there yet.
+
+  Args:
+    path: The file.
+
+  Yields:
+    The number of a line, and its fields.
+
+  Raises:
+    OSError: If the file cannot be read.
+    DamagedCSVError: If it is no CSV file.
+  """
+  with open(path, 'rb') as file:
+    data = file.read()
+  whole = data[: data.rfind(b'\n') + 1]
+  try:
+    # Spreadsheets put a mark before the first byte.
+    text = whole.decode('utf-8-sig')
+  except UnicodeDecodeError as error:
+    line_num = whole.count(b'\n', 0, error.start) + 1
+    raise DamagedCSVError(error, line_num) from error
+  reader = csv.reader(io.StringIO(text, newline=''))
+  try:
+    for fields in reader:
+      if fields:
+        yield reader.line_num, fields
+  except csv.Error as error:
+    raise DamagedCSVError(error, reader.line_num) from error
