@@ -15,7 +15,7 @@
 
 import collections
 from collections.abc import Sequence
-from typing import Any, Union
+from typing import Any, Literal, Union
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -277,7 +277,9 @@ def build_frank_wolfe(
     momentum: float = 0.0,
     epsilon: float = 1e-5,
     *,
-    objective_at: str = 'local_mean',
+    objective_at: Literal[
+        'local_mean', 'received_model', 'last'
+    ] = 'local_mean',
 ) -> reports_optimizer.ReportsOptimizer:
   """Builds the server rule of FedLi-LU.
 

@@ -13,7 +13,7 @@
 # limitations under the License.
 """Adagrad: the clients' rule, and the server's, FedAdagrad."""
 
-from typing import Optional
+from typing import Literal, Optional
 
 import tensorflow_federated as tff
 
@@ -81,7 +81,7 @@ def build_fedadagrad(
     epsilon: float = 1e-3,
     *,
     initial_second_moment: Optional[float] = None,
-    second_moment_of: str = adaptive.UPDATE,
+    second_moment_of: Literal['update', 'momentum'] = 'update',
 ) -> tff.learning.optimizers.Optimizer:
   """Builds the server rule of FedAdagrad.
 

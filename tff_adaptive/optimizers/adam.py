@@ -13,7 +13,7 @@
 # limitations under the License.
 """Adam: the clients' rule, and the servers', FedAdam and FedAMS."""
 
-from typing import Optional
+from typing import Literal, Optional
 
 import tensorflow_federated as tff
 
@@ -90,7 +90,7 @@ def build_fedadam(
     epsilon: float = 1e-3,
     *,
     initial_second_moment: Optional[float] = None,
-    second_moment_of: str = adaptive.UPDATE,
+    second_moment_of: Literal['update', 'momentum'] = 'update',
     bias_correction: bool = False,
 ) -> tff.learning.optimizers.Optimizer:
   """Builds the server rule of FedAdam.
@@ -173,7 +173,7 @@ def build_fedams(
     beta_2: float = 0.99,
     epsilon: float = 1e-3,
     *,
-    option: int = 1,
+    option: Literal[1, 2] = 1,
     bias_correction: bool = False,
 ) -> tff.learning.optimizers.Optimizer:
   """Builds the server rule of FedAMS: AMSGrad with max stabilization.

@@ -14,7 +14,7 @@
 """SGD with a backtracking line search on each batch: Armijo's condition."""
 
 import collections
-from typing import Any, Optional
+from typing import Any, Literal, Optional
 
 import tensorflow as tf
 
@@ -184,7 +184,7 @@ def build_armijo(
     beta: float = 0.9,
     *,
     gamma: float = 2.0,
-    reset: int = 1,
+    reset: Literal[0, 1, 2] = 1,
     batches_per_epoch: int = 32,
     max_trials: int = 100,
     fallback_step_size: float = 1e-6,

@@ -14,7 +14,7 @@
 """Delta-SGD: each client tunes its step to the local smoothness."""
 
 import collections
-from typing import Any, NamedTuple, Optional
+from typing import Any, Literal, NamedTuple, Optional
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -287,7 +287,7 @@ def build_delta_sgd(
     gamma: float = 2.0,
     delta: float = 0.1,
     *,
-    previous_gradient: str = RECOMPUTE,
+    previous_gradient: Literal['recompute', 'reuse'] = 'recompute',
     amplify_first: bool = False,
 ) -> optimizer.ExtraArgsOptimizer:
   """Builds Delta-SGD, the client optimizer that tunes its own step.

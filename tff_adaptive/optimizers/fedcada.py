@@ -16,7 +16,7 @@
 import collections
 from collections.abc import Callable
 import functools
-from typing import Any
+from typing import Any, Literal
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -198,8 +198,10 @@ def build_fedcada_adam(
     beta_2: float = 0.99,
     epsilon: float = 1e-8,
     *,
-    option: str = 'option1',
-    time: str = ROUND,
+    option: Literal[
+        'option1', 'option2', 'option3', 'option4', 'none', 'adam'
+    ] = 'option1',
+    time: Literal['round', 'local_step', 'global_step'] = 'round',
     carry_state: bool = False,
 ) -> federated_optimizer.FederatedOptimizer:
   """Builds FedCAda's client rule.
@@ -235,7 +237,8 @@ def build_fedcada_adam(
     beta_2: The share of v that is kept, in [0, 1). Default 0.99, section 4.
     epsilon: Added to the root, not negative. Default 1e-8; the paper gives
       none.
-    option: c. Default `'option1'`, the one that the paper proposes.
+    option: What the moments are divided by, c. Default `'option1'`, the one
+      that the paper proposes.
     time: What t is: `'round'`, the default, the number of the round, from 1 on;
       `'local_step'` the number of the step in the round; `'global_step'` the
       same plus the mean number of steps of the rounds before, which then

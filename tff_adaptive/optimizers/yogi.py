@@ -13,7 +13,7 @@
 # limitations under the License.
 """Yogi: the clients' rule, and the server's, FedYogi."""
 
-from typing import Optional
+from typing import Literal, Optional
 
 import tensorflow_federated as tff
 
@@ -92,7 +92,7 @@ def build_fedyogi(
     epsilon: float = 1e-3,
     *,
     initial_second_moment: Optional[float] = None,
-    second_moment_of: str = adaptive.UPDATE,
+    second_moment_of: Literal['update', 'momentum'] = 'update',
     bias_correction: bool = False,
 ) -> tff.learning.optimizers.Optimizer:
   """Builds the server rule of FedYogi.
