@@ -99,8 +99,9 @@ def _build_handler(server: Server) -> type[http.server.BaseHTTPRequestHandler]:
         body = server.content[start:][: server.max_sent]
         # The client may have gone away.
         with contextlib.suppress(ConnectionError):
-          self.wfile.write(body)
+          # Before, for the client may have all of it at once.
           server.sent += len(body)
+          self.wfile.write(body)
 
     def _answer(self, status, length, content_range=None):
       self.send_response(status)

@@ -151,7 +151,7 @@ class DigitsTasksTest(parameterized.TestCase):
         'y': np.arange(3, dtype=np.int32),
     }
     clients = client_data.PackedClientArrays.from_clients({'mine': examples})
-    with self.assertRaisesRegex(ValueError, r"'x'.*8, 8, 1\).*28, 28, 1\)"):
+    with self.assertRaisesRegex(ValueError, r"28,28,1\] in field 'x'.*8,8,1\]"):
       digits_tasks.create_digits_task_from_data(
           clients, examples, model_id='logistic'
       )
