@@ -13,9 +13,9 @@
 # limitations under the License.
 """The algorithms, and the terms that they can add to a local loss."""
 
-from experiments.registry import arguments
 from experiments.registry import kinds
 from experiments.registry import rows
+from experiments.registry import signatures
 
 _GRADIENT_OPTIONS = (
     rows.Argument(
@@ -131,26 +131,15 @@ ALGORITHMS = (
     ),
 )
 
+
+def _loss_term(name: str, *supplied: str) -> rows.Row:
+  builder = f'tff_adaptive.client_works:build_{name}'
+  arguments = signatures.to_arguments(builder, supplied=supplied)
+  return rows.Row(name, builder, arguments, supplied)
+
+
 LOSS_TERMS = (
     rows.Row('none', None),
-    rows.Row(
-        'fedprox',
-        'tff_adaptive.client_works:build_fedprox',
-        (
-            arguments.number(
-                'mu', 0.01, 'Strength of the pull to the received model.'
-            ),
-        ),
-    ),
-    rows.Row(
-        'moon',
-        'tff_adaptive.client_works:build_moon',
-        (
-            arguments.number('mu', 1.0, 'Strength of the term.'),
-            arguments.number(
-                'temperature', 0.5, 'Divides the difference of similarities.'
-            ),
-        ),
-        supplied=('representation_fn',),
-    ),
+    _loss_term('fedprox'),
+    _loss_term('moon', 'representation_fn'),
 )
