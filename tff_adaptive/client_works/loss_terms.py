@@ -193,7 +193,8 @@ def build_moon(
       last layer, or of any other.
     mu: The strength of the term, not negative. Default 1.0, as MOON's and
       Delta-SGD's published comparisons run it.
-    temperature: Divides the difference of similarities, above zero. Default 0.5, of the same comparisons.
+    temperature: Divides the difference of similarities, above zero. Default
+      0.5, of the same comparisons.
 
   Returns:
     A loss term for `tff_adaptive.algorithms.build_fed_opt`.
