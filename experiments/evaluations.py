@@ -15,6 +15,7 @@
 
 import collections
 from collections.abc import Callable, Mapping
+import functools
 from typing import Any, Optional
 
 import attrs
@@ -81,7 +82,10 @@ def build_evaluations(
       optimizer cannot train a client on its own.
   """
   model = task.functional_model or task.variable_model_fn
-  test = evaluation.build_central_evaluation(model, task.central_test)
+  build_central = functools.partial(
+      evaluation.build_central_evaluation, model, devices=_device(choices)
+  )
+  test = build_central(task.central_test)
   by_clients = _build_by_clients(choices, settings, task)
 
   in_training: dict[str, _Evaluate] = {}
@@ -90,9 +94,7 @@ def build_evaluations(
     examples = _examples_during_training(task, settings)
     in_training[_CENTRAL] = test
     if examples is not task.central_test:
-      in_training[_CENTRAL] = evaluation.build_central_evaluation(
-          model, examples
-      )
+      in_training[_CENTRAL] = build_central(examples)
   in_training.update(
       (name, by_clients[name])
       for name in settings.evaluations
@@ -101,7 +103,7 @@ def build_evaluations(
 
   final: dict[str, _Evaluate] = {}
   if _CENTRAL in settings.final_evaluations:
-    final[_CENTRAL] = _build_final_central(test, model, task)
+    final[_CENTRAL] = _build_final_central(test, build_central, task)
   final.update(
       (name, by_clients[name])
       for name in settings.final_evaluations
@@ -171,14 +173,14 @@ def _examples_during_training(
 
 
 def _build_final_central(
-    test: _Evaluate, model: Any, task: task_lib.Task
+    test: _Evaluate,
+    build_central: Callable[[Any], _Evaluate],
+    task: task_lib.Task,
 ) -> _Evaluate:
   """Builds the evaluation of all central data that are not trained on."""
   functions = {evaluation_flags.TEST: test}
   if task.validation is not None:
-    functions[evaluation_flags.VALIDATION] = (
-        evaluation.build_central_evaluation(model, task.validation)
-    )
+    functions[evaluation_flags.VALIDATION] = build_central(task.validation)
   return lambda weights: {
       name: evaluate(weights) for name, evaluate in functions.items()
   }
@@ -212,17 +214,21 @@ def _build_by_clients(
   return functions
 
 
+def _device(choices: _Choices) -> str:
+  """Returns where evaluations run: where the clients' work does."""
+  # TFF's own runtime has no device to choose, and no GPU.
+  return choices[registry.RUNTIME].hparams().get('devices', 'CPU')
+
+
 def _common_arguments(
     choices: _Choices, settings: hparams.Settings, num_clients: int
 ) -> dict[str, Any]:
   """Returns what both evaluations of clients are told."""
   most: Optional[int] = settings.evaluation_clients
-  # TFF's own runtime has no device to choose, and no GPU.
-  device = choices[registry.RUNTIME].hparams().get('devices', 'CPU')
   return {
       'num_clients': None if most is None else min(most, num_clients),
       'seed': settings.seed,
-      'devices': device,
+      'devices': _device(choices),
   }
 
 

@@ -209,9 +209,11 @@ class BuildTest(parameterized.TestCase):
     task = attrs.evolve(task, validation=validation)
     built = []
 
-    def build(model, examples):
+    def build(model, examples, devices):
       del model  # Unused.
       built.append(examples)
+      # Where the clients train.
+      self.assertEqual(devices, 'auto')
       return lambda weights: {'accuracy': len(built[-1]['y'])}
 
     with mock.patch.object(evaluation, 'build_central_evaluation', build):

@@ -76,8 +76,11 @@ class InterruptGuardTest(parameterized.TestCase):
     with training_loop.InterruptGuard() as guard:
       with guard.shielded(raise_at_end=False):
         os.kill(os.getpid(), signal.SIGINT)
+        was_within = True
       with guard.shielded():
         pass
+      was_behind = True
+    self.assertTrue(was_within and was_behind)
 
   def test_an_error_in_a_shielded_block_comes_first(self):
     with self.assertRaisesRegex(ValueError, 'a bug'):

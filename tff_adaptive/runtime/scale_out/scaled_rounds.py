@@ -55,6 +55,7 @@ class ScaledRound(rounds.Round):
     super().__init__(*args)
     self.costs: Optional[round_costs.RoundCosts] = None
     self._pool = pool
+    self._sum_type = self._form.form.accumulate.type_signature.result
     spec = workers.build_spec(self._form, self.plan)
     self._key = pool.rounds.add(self, spec)
 
@@ -181,10 +182,7 @@ class ScaledRound(rounds.Round):
       with tf.device('/device:CPU:0'):
         return self._parts.with_seed('merge', seed, start)(*leaves)
 
-    specs = [
-        *_specs([self._form.form.accumulate.type_signature.result] * 2),
-        tf.TensorSpec([], tf.int32),
-    ]
+    specs = [*_specs([self._sum_type] * 2), tf.TensorSpec([], tf.int32)]
     return graph_functions.build(run, [*specs, _SEED_SPEC])
 
   def _build(
@@ -202,10 +200,7 @@ class ScaledRound(rounds.Round):
   @functools.cached_property
   def _finish(self) -> Callable[..., list[tf.Tensor]]:
     """From the state and the sum over all clients to the result."""
-    types = [
-        self._form.state_type,
-        self._form.form.accumulate.type_signature.result,
-    ]
+    types = [self._form.state_type, self._sum_type]
     num_state_leaves = len(_specs(types[:1]))
 
     def run(*tensors):
