@@ -84,8 +84,9 @@ docs-serve: .venv-docs ## Shows the documentation, as it is edited.
 lock: ## Makes requirements*.txt from requirements*.in; needs the network.
 	@tools/lock.sh
 
-build: venv ## Writes BUILD, the Bazel targets of all modules.
+build: venv ## Writes what follows from the code: BUILD, tables of docs/.
 	@$(VENV)/bin/python tools/generate_build.py
+	@$(VENV)/bin/python -m tools.tables
 
 wheel: venv ## Makes dist/tff_adaptive-*.whl.
 	@rm -rf build

@@ -17,16 +17,13 @@ A file configures a run by the names and keys of the published algorithms. Here
 these are those of the library's builders; whatever else a file has is unknown.
 """
 
-import inspect
 from typing import Any, Optional
 
 import tensorflow_federated as tff
 
+from experiments import registry
 from experiments.conformance_kit import adapters
 from tff_adaptive import algorithms
-from tff_adaptive import client_works
-from tff_adaptive import finalizers
-from tff_adaptive import optimizers
 from tff_adaptive.optimizers import schedules
 
 
@@ -34,121 +31,44 @@ class UnknownConfigurationError(ValueError):
   """A run asks for something that the library does not have."""
 
 
-_ADAM_KEYS = {
-    'lr': 'learning_rate',
+# Names in files that are not those of the registry.
+_NAMES = {
+    registry.CLIENT_OPTIMIZER: {
+        'fedcada': 'fedcada_adam',
+        'scaffold': 'scaffold_sgd',
+    },
+    registry.SERVER_OPTIMIZER: {
+        'fedli_ls': 'line_search_step',
+        'fedli_lu': 'frank_wolfe',
+    },
+    registry.LOSS_TERM: {},
+}
+# Keys in files that are not the names of arguments.
+_KEYS = {
+    'b0sq': 'initial_second_moment',
     'beta1': 'beta_1',
     'beta2': 'beta_2',
     'eps': 'epsilon',
-}
-_ADAPTIVE_KEYS = {
-    **_ADAM_KEYS,
-    'tau': 'epsilon',
-    'v0': 'initial_second_moment',
-    'second_moment_of': 'second_moment_of',
-    'bias_correction': 'bias_correction',
-}
-_SGD = (
-    optimizers.build_sgd,
-    {'lr': 'learning_rate', 'momentum': 'momentum'},
-)
-_SPS_KEYS = {
-    'c': 'c',
-    'eps': 'epsilon',
-    'f_star': 'optimal_value',
+    'eta': 'learning_rate',
+    'eta0': 'learning_rate',
     'eta_max': 'max_step_size',
-    'gamma': 'gamma',
+    'f_star': 'optimal_value',
+    'fallback': 'fallback_step_size',
     'init_step': 'initial_step_size',
+    'lr': 'learning_rate',
     'n_batches': 'batches_per_epoch',
-}
-
-# Name to (builder, keys of the file to arguments of the builder).
-_CLIENTS: dict[str, tuple[Any, dict[str, str]]] = {
-    'sgd': _SGD,
-    'adam': (optimizers.build_adam, _ADAPTIVE_KEYS),
-    'adagrad': (optimizers.build_adagrad, _ADAPTIVE_KEYS),
-    'yogi': (optimizers.build_yogi, _ADAPTIVE_KEYS),
-    'delta_sgd': (
-        optimizers.build_delta_sgd,
-        {
-            'eta0': 'learning_rate',
-            'theta0': 'theta',
-            'gamma': 'gamma',
-            'delta': 'delta',
-            'amplify_first': 'amplify_first',
-            'previous_gradient': 'previous_gradient',
-        },
-    ),
-    'sps': (optimizers.build_sps, _SPS_KEYS),
-    'sps_max': (optimizers.build_sps_max, _SPS_KEYS),
-    'sps_smooth': (optimizers.build_sps_smooth, _SPS_KEYS),
-    'armijo': (
-        optimizers.build_armijo,
-        {
-            'c': 'c',
-            'beta': 'beta',
-            'eta_max': 'max_step_size',
-            'gamma': 'gamma',
-            'reset': 'reset',
-            'n_batches': 'batches_per_epoch',
-            'max_trials': 'max_trials',
-            'fallback': 'fallback_step_size',
-        },
-    ),
-    'fedcada': (
-        optimizers.build_fedcada_adam,
-        {**_ADAM_KEYS, 'option': 'option', 'time': 'time'},
-    ),
-    'fafed': (
-        optimizers.build_fafed,
-        {'lr': 'learning_rate', 'alpha': 'alpha', 'beta': 'beta', 'rho': 'rho'},
-    ),
-    'adaalter': (
-        optimizers.build_adaalter,
-        {
-            'lr': 'learning_rate',
-            'eps': 'epsilon',
-            'b0sq': 'initial_second_moment',
-        },
-    ),
-    'scaffold': (optimizers.build_scaffold_sgd, {'lr': 'learning_rate'}),
-}
-_SERVERS: dict[str, tuple[Any, dict[str, str]]] = {
-    'sgd': _SGD,
-    'fedadagrad': (optimizers.build_fedadagrad, _ADAPTIVE_KEYS),
-    'fedadam': (optimizers.build_fedadam, _ADAPTIVE_KEYS),
-    'fedyogi': (optimizers.build_fedyogi, _ADAPTIVE_KEYS),
-    'fedams': (
-        optimizers.build_fedams,
-        {
-            **_ADAM_KEYS,
-            'option': 'option',
-            'bias_correction': 'bias_correction',
-        },
-    ),
-    'fedexp': (finalizers.build_fedexp, {'eps': 'epsilon'}),
-    'fedli_ls': (finalizers.build_line_search_step, {'scale': 'scale'}),
-    'fedli_lu': (
-        finalizers.build_frank_wolfe,
-        {
-            'eta': 'learning_rate',
-            'weight_decay': 'weight_decay',
-            'momentum': 'momentum',
-            'eps': 'epsilon',
-            'objective_at': 'objective_at',
-        },
-    ),
+    'tau': 'epsilon',
+    'theta0': 'theta',
+    'v0': 'initial_second_moment',
 }
 
 
-def _build(
-    config: dict[str, Any], what: str, builders: Any, **supplied: Any
-) -> Any:
+def _build(kind: str, config: dict[str, Any], **supplied: Any) -> Any:
   """Calls the builder of a part of a configuration.
 
   Args:
+    kind: The kind of its row in the registry.
     config: The part, such as the client's: its `name` and other keys.
-    what: The part's name, for messages.
-    builders: Names to builders and keys.
     **supplied: Arguments that are in no file.
 
   Returns:
@@ -157,21 +77,20 @@ def _build(
   Raises:
     UnknownConfigurationError: If the name or a key is not known.
   """
-  if config['name'] not in builders:
+  what = kind.partition('_')[0]
+  name = _NAMES[kind].get(config['name'], config['name'])
+  row = registry.ROWS[kind].get(name)
+  if row is None or row.builder is None:
     raise UnknownConfigurationError(f'unknown {what} {config["name"]!r}')
-  build, keys = builders[config['name']]
-  unknown = sorted(set(config) - set(keys) - {'name'})
+  arguments = {_KEYS.get(k, k): v for k, v in config.items() if k != 'name'}
+  known = {argument.name for argument in row.arguments}
+  unknown = [k for k in config if k != 'name' and _KEYS.get(k, k) not in known]
   if unknown:
     raise UnknownConfigurationError(
         f'unknown {what} key {unknown[0]!r} of {config["name"]!r}'
     )
-  arguments = {keys[k]: v for k, v in config.items() if k != 'name'}
-  lacking = sorted(set(arguments) - set(inspect.signature(build).parameters))
-  if lacking:
-    raise UnknownConfigurationError(
-        f'{config["name"]!r} has no argument {lacking[0]!r}'
-    )
-  return build(**arguments, **supplied)
+  given = {name: supplied[name] for name in row.supplied}
+  return registry.resolve(row.builder)(**arguments, **given)
 
 
 def _build_client_optimizer(config: dict[str, Any], num_clients: int) -> Any:
@@ -184,10 +103,7 @@ def _build_client_optimizer(config: dict[str, Any], num_clients: int) -> Any:
       config['previous_gradient'] = 'reuse'
   if config['name'] == 'sps':
     config = _name_sps(config)
-  supplied = {}
-  if config['name'] == 'scaffold':
-    supplied['num_clients'] = num_clients
-  return _build(config, 'client', _CLIENTS, **supplied)
+  return _build(registry.CLIENT_OPTIMIZER, config, num_clients=num_clients)
 
 
 def _name_sps(config: dict[str, Any]) -> dict[str, Any]:
@@ -206,7 +122,13 @@ def _build_server_optimizer(config: dict[str, Any]) -> Any:
   if config['name'] == 'fedadagrad':
     # Adagrad forgets nothing.
     config = {k: v for k, v in config.items() if k != 'beta2'}
-  return _build(config, 'server', _SERVERS)
+  if config['name'] == 'sgd':
+    if config.get('momentum'):
+      config = {**config, 'name': 'fedavgm'}
+    else:
+      rest = {k: v for k, v in config.items() if k != 'momentum'}
+      config = {**rest, 'name': 'fedavg'}
+  return _build(registry.SERVER_OPTIMIZER, config)
 
 
 def _build_loss_term(
@@ -214,18 +136,9 @@ def _build_loss_term(
 ) -> Any:
   if config is None:
     return None
-  builders: dict[str, tuple[Any, dict[str, str]]] = {
-      'fedprox': (client_works.build_fedprox, {'mu': 'mu'})
-  }
-  if representation_fn is not None:
-    builders['moon'] = (
-        client_works.build_moon,
-        {'mu': 'mu', 'temperature': 'temperature'},
-    )
-  supplied = {}
-  if config['name'] == 'moon':
-    supplied['representation_fn'] = representation_fn
-  return _build(config, 'loss', builders, **supplied)
+  if representation_fn is None and config['name'] == 'moon':
+    raise UnknownConfigurationError("'moon' needs a representation")
+  return _build(registry.LOSS_TERM, config, representation_fn=representation_fn)
 
 
 def _build_schedule(config: dict[str, Any]) -> Any:

@@ -11,19 +11,13 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Writes the tables of docs/guide/recommended_hyperparameters.md.
+"""The tables of the page of recommended hyperparameters.
 
-`python -m tools.recommended_hyperparameters` writes what stands between
-`<!-- begin NAME -->` and `<!-- end NAME -->` anew, from the presets of the
-papers, the registry of flags and the ranges of the leaderboard; with `--check`
-it only says whether the page is up to date.
+They follow from the presets of the papers, the registry of flags and the ranges
+of the leaderboard.
 """
 
-import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
-import pathlib
-import re
-import sys
 import textwrap
 from typing import Any, Optional
 
@@ -32,13 +26,6 @@ from experiments import registry
 from experiments.leaderboards import definitions
 
 PAGE = 'docs/guide/recommended_hyperparameters.md'
-_ROOT = pathlib.Path(__file__).resolve().parents[1]
-_STALE = (
-    f'{PAGE} is not what the presets say: run '
-    '`python -m tools.recommended_hyperparameters`.'
-)
-_SECTION = re.compile(r'(<!-- begin (\w+) -->\n)(.*?)(<!-- end \2 -->)', re.S)
-
 _RATES = ('client_learning_rate', 'server_learning_rate')
 # Of every cell, and not of its rule.
 _OF_ALL = ('client_clip_norm', 'client_weight_decay')
@@ -78,7 +65,8 @@ def _show(item: Optional[published.Hyperparameter], name: str = '') -> str:
   return f'{text} ({item.origin.value})'
 
 
-def _to_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def to_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+  """Returns a table in Markdown."""
   lines = [headings, ['---'] * len(headings), *rows]
   return ''.join(f'| {" | ".join(line)} |\n' for line in lines)
 
@@ -156,7 +144,7 @@ def rates_of(table_name: str) -> str:
     for numbers, names in groups.items():
       where = _where(names, [column.name for column in table.columns])
       rows.append((f'{method.name}{where}', *numbers))
-  return _to_table(_HEADINGS, rows)
+  return to_table(_HEADINGS, rows)
 
 
 def _where(names: Sequence[str], columns: Sequence[str]) -> str:
@@ -184,7 +172,7 @@ def rates_in(method: str, table_names: Iterable[str]) -> str:
     table = published.find_table(name)
     cell = next(cell for cell in table.cells if cell.row == method)
     rows.append((table.heading, *_numbers_of(_values_of(cell))))
-  return _to_table(('source', *_HEADINGS[1:]), rows)
+  return to_table(('source', *_HEADINGS[1:]), rows)
 
 
 def grid_of(table_name: str) -> str:
@@ -214,7 +202,7 @@ def grid_of(table_name: str) -> str:
       for row in table.rows
   ]
   rows.append(['and', *(_others_of(_values_of(cell)) for cell in firsts)])
-  return _to_table(['task', *(row.name for row in table.rows)], rows)
+  return to_table(['task', *(row.name for row in table.rows)], rows)
 
 
 def _protocol_of(cell: published.Cell) -> tuple[str, ...]:
@@ -268,7 +256,7 @@ def protocols_of(*table_names: str) -> str:
       'rounds',
       'also',
   )
-  return _to_table(headings, rows)
+  return to_table(headings, rows)
 
 
 def _shown_group(cell: published.Cell) -> str:
@@ -323,10 +311,10 @@ def defaults() -> str:
     flags = ' '.join(f'`{flag}`' for flag in method.flags)
     rows.append((method.name, flags, *shown, search))
   headings = ('method', 'flags', *_HEADINGS[1:4], 'search')
-  return _to_table(headings, rows)
+  return to_table(headings, rows)
 
 
-_SECTIONS: Mapping[str, Callable[[], str]] = {
+SECTIONS: Mapping[str, Callable[[], str]] = {
     'defaults': defaults,
     'protocols': lambda: protocols_of(
         'fedopt/table_1',
@@ -349,50 +337,3 @@ _SECTIONS: Mapping[str, Callable[[], str]] = {
         ('fedli/table_1', '', 'LS', 'FEMNIST'),
     ),
 }
-
-
-def fill(page: str) -> str:
-  """Returns the page with its tables as the presets have them.
-
-  Args:
-    page: The text of the page.
-
-  Returns:
-    The text with new tables.
-
-  Raises:
-    KeyError: If the page asks for a table that there is not.
-  """
-
-  def write(match: re.Match) -> str:
-    begin, name, _, end = match.groups()
-    return f'{begin}{_SECTIONS[name]()}{end}'
-
-  return _SECTION.sub(write, page)
-
-
-def main(arguments: Optional[Sequence[str]] = None) -> int:
-  """Writes or checks the page.
-
-  Args:
-    arguments: The command line; that of the process by default.
-
-  Returns:
-    The exit status, 1 if the page is to be written anew.
-  """
-  parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-  parser.add_argument('--check', action='store_true')
-  options = parser.parse_args(arguments)
-  path = _ROOT / PAGE
-  page = path.read_text(encoding='utf-8')
-  new = fill(page)
-  if options.check:
-    if new != page:
-      print(_STALE, file=sys.stderr)
-    return int(new != page)
-  path.write_text(new, encoding='utf-8')
-  return 0
-
-
-if __name__ == '__main__':
-  sys.exit(main())

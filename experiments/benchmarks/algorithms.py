@@ -16,7 +16,7 @@
 No TensorFlow is imported here.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -115,18 +115,26 @@ class Algorithm:
     return gradients_per_step + self.extra_gradients + _COST_OF_LOSS * losses
 
 
-def _on_clients(name: str, **arguments: Any) -> Algorithm:
-  """An algorithm that is its client optimizer."""
-  return Algorithm(
-      name=name,
-      rows={registry.CLIENT_OPTIMIZER: name},
-      client_arguments=arguments,
-  )
+# Of the representation a step makes, and of those of the two other models.
+_EXTRA: Mapping[str, Mapping[str, Any]] = {
+    'moon': {'extra_gradients': 1, 'extra_losses': 2}
+}
 
 
-def _on_server(name: str) -> Algorithm:
-  """An algorithm that is its server optimizer."""
-  return Algorithm(name=name, rows={registry.SERVER_OPTIMIZER: name})
+def _rules() -> Iterator[tuple[str, str]]:
+  """Yields kind and name of the rules that go with any others, as they are."""
+  of_algorithms = {
+      (part.kind, part.name)
+      for row in registry.ROWS[registry.ALGORITHM].values()
+      for part in row.parts
+      if part.is_fixed
+  }
+  for kind, usual in _ROWS.items():
+    for name, row in registry.ROWS[kind].items():
+      needs_values = any(argument.is_required for argument in row.arguments)
+      if name != usual and (kind, name) not in of_algorithms:
+        if not needs_values:
+          yield kind, name
 
 
 ALGORITHMS: Mapping[str, Algorithm] = {
@@ -134,32 +142,19 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     for algorithm in (
         # The first is what the others are compared with.
         Algorithm(name='fedavg'),
-        *map(_on_server, ('fedavgm', 'fedadagrad', 'fedadam', 'fedyogi')),
-        *map(_on_server, ('fedams', 'fedexp')),
-        *map(_on_clients, ('adam', 'adagrad', 'yogi')),
-        *map(_on_clients, ('delta_sgd', 'sps', 'armijo')),
-        attrs.evolve(
-            _on_clients('delta_sgd', previous_gradient='reuse'),
-            name='delta_sgd_reuse',
+        *(
+            Algorithm(name=name, rows={kind: name}, **_EXTRA.get(name, {}))
+            for kind, name in _rules()
         ),
-        Algorithm(name='fedprox', rows={registry.LOSS_TERM: 'fedprox'}),
         Algorithm(
-            name='moon',
-            rows={registry.LOSS_TERM: 'moon'},
-            # Of the representation, and that of the two other models.
-            extra_gradients=1,
-            extra_losses=2,
+            name='delta_sgd_reuse',
+            rows={registry.CLIENT_OPTIMIZER: 'delta_sgd'},
+            client_arguments={'previous_gradient': 'reuse'},
         ),
         *(
             Algorithm(name=name, algorithm=name)
-            for name in (
-                'fedcada',
-                'fedli_ls',
-                'fedli_lu',
-                'scaffold',
-                'fafed',
-                'adaalter',
-            )
+            for name, row in registry.ROWS[registry.ALGORITHM].items()
+            if row.parts
         ),
     )
 }

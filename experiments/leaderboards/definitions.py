@@ -13,18 +13,24 @@
 # limitations under the License.
 """What is compared, and by which rules, read from the data file."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
 import pathlib
 from typing import Any, Optional
 
 from experiments import hparam_errors
+from experiments import hparam_flags
 from experiments import registry
 from experiments.published import data_files
 
 _PATH = data_files.ROOT / 'experiments' / 'presets' / 'leaderboard.yaml'
 # What --methods takes for every method.
 ALL = 'all'
+_RULES = (
+    registry.CLIENT_OPTIMIZER,
+    registry.SERVER_OPTIMIZER,
+    registry.LOSS_TERM,
+)
 
 Error = data_files.PublishedError
 
@@ -207,19 +213,67 @@ def _read(kind: type, raw: Mapping[str, Any], place: str, **given: Any) -> Any:
   return kind(**given, **values)
 
 
+def _rows_of(flags: Sequence[str]) -> dict[str, registry.Row]:
+  """Returns the rows of a run with these flags, by their kind."""
+  chosen = dict(flag[2:].split('=') for flag in flags)
+  names = {**hparam_flags.DEFAULT_ROWS, **chosen}
+  algorithm = registry.ROWS[registry.ALGORITHM][names[registry.ALGORITHM]]
+  parts = {part.kind: part.name for part in algorithm.parts}
+  names = {**hparam_flags.DEFAULT_ROWS, **parts, **chosen}
+  return {kind: registry.ROWS[kind][names[kind]] for kind in _RULES}
+
+
+def _decades(rows: Iterable[registry.Row]) -> dict[str, Range]:
+  """Returns the ranges of the arguments of rows, by their flags."""
+  return {
+      row.flag_name(argument): Range(
+          row.flag_name(argument),
+          f'log_uniform({argument.default / 10:g},{argument.default * 10:g})',
+          f'a decade to each side of the default {argument.default:g}',
+      )
+      for row in rows
+      for argument in row.arguments
+      if argument.type is float and argument.default
+  }
+
+
 def _read_method(
     name: str, raw: Mapping[str, Any], ranges: Mapping[str, Range]
 ) -> Method:
   method = _read(Method, raw, f'method {name}', name=name)
+  known = {**_decades(_rows_of(method.flags).values()), **ranges}
   for key in method.search:
-    data_files.check_choice(key, list(ranges), f'method {name}: search')
+    data_files.check_choice(key, list(known), f'method {name}: search')
   for task in method.not_on:
     data_files.check_choice(
         task, list(registry.ROWS[registry.TASK]), f'method {name}: not_on'
     )
   return dataclasses.replace(
-      method, search=tuple(ranges[key] for key in method.search)
+      method, search=tuple(known[key] for key in method.search)
   )
+
+
+def _other_methods(methods: Iterable[Method]) -> Iterator[Method]:
+  """Yields the rules of the registry that no method has, each as a method.
+
+  The learning rates are searched, or of a rule without one its first number.
+  """
+  described = {
+      (kind, row.name)
+      for method in methods
+      for kind, row in _rows_of(method.flags).items()
+  }
+  for kind in _RULES:
+    for name, row in registry.ROWS[kind].items():
+      if (kind, name) in described or row.builder is None:
+        continue
+      chosen = {registry.CLIENT_OPTIMIZER: 'sgd', kind: name}
+      flags = tuple(f'--{kind}={name}' for kind, name in chosen.items())
+      known = _decades(_rows_of(flags)[kind] for kind in chosen)
+      of_rule = [*_decades([row])]
+      rates = [flag for flag in known if flag.endswith('learning_rate')]
+      search = rates if set(rates) & set(of_rule) else [*rates, *of_rule[:1]]
+      yield Method(name, flags, tuple(known[flag] for flag in search))
 
 
 def _read_task(name: str, raw: Mapping[str, Any], protocol: Protocol) -> Task:
@@ -270,6 +324,7 @@ def load(path: pathlib.Path = _PATH) -> Leaderboard:
       name: _read_method(name, item, ranges)
       for name, item in raw['methods'].items()
   }
+  methods |= {m.name: m for m in _other_methods(tuple(methods.values()))}
   for name in raw['default_methods']:
     data_files.check_choice(name, list(methods), 'default_methods')
   return Leaderboard(

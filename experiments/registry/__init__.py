@@ -20,10 +20,8 @@ with its builder's signature. A new optimizer is a new row.
 """
 
 from experiments.registry import algorithms
-from experiments.registry import client_optimizers
+from experiments.registry import rules
 from experiments.registry import runtimes
-from experiments.registry import schedules
-from experiments.registry import server_optimizers
 from experiments.registry import tasks
 from experiments.registry.kinds import ALGORITHM
 from experiments.registry.kinds import CLIENT_OPTIMIZER
@@ -43,11 +41,17 @@ ROWS = {
     for kind, rows_of_kind in (
         (TASK, tasks.TASKS),
         (ALGORITHM, algorithms.ALGORITHMS),
-        (CLIENT_OPTIMIZER, client_optimizers.CLIENT_OPTIMIZERS),
-        (SERVER_OPTIMIZER, server_optimizers.SERVER_OPTIMIZERS),
-        (LOSS_TERM, algorithms.LOSS_TERMS),
-        (CLIENT_SCHEDULE, schedules.create_rows(CLIENT_SCHEDULE)),
-        (SERVER_SCHEDULE, schedules.create_rows(SERVER_SCHEDULE)),
+        (
+            CLIENT_OPTIMIZER,
+            rules.create_optimizers(CLIENT_OPTIMIZER, of_server=False),
+        ),
+        (
+            SERVER_OPTIMIZER,
+            rules.create_optimizers(SERVER_OPTIMIZER, of_server=True),
+        ),
+        (LOSS_TERM, rules.create_loss_terms()),
+        (CLIENT_SCHEDULE, rules.create_schedules(CLIENT_SCHEDULE)),
+        (SERVER_SCHEDULE, rules.create_schedules(SERVER_SCHEDULE)),
         (RUNTIME, runtimes.RUNTIMES),
     )
 }

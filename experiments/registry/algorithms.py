@@ -11,28 +11,31 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The algorithms, and the terms that they can add to a local loss."""
+"""The algorithms, with the rules that each comes with."""
+
+import dataclasses
 
 from experiments.registry import kinds
 from experiments.registry import rows
 from experiments.registry import signatures
 
-_GRADIENT_OPTIONS = (
-    rows.Argument(
-        'clip_norm',
-        float,
-        None,
-        'The largest norm of a local gradient; unset, no clipping.',
-        flag='client_clip_norm',
-        minimum=0.0,
-    ),
-    rows.Argument(
-        'weight_decay',
-        float,
-        0.0,
-        'Times the weights, added to each local gradient.',
-        flag='client_weight_decay',
-        minimum=0.0,
+_PACKAGE = 'tff_adaptive.algorithms'
+_FLAGS = {
+    'clip_norm': 'client_clip_norm',
+    'weight_decay': 'client_weight_decay',
+    'max_update_norm': 'max_client_update_norm',
+}
+_SUPPLIED = ('trace_steps',)
+_CLIENT_WEIGHTING = rows.Argument(
+    'client_weighting',
+    str,
+    'examples',
+    'Whether a client counts by its examples or all count the same.',
+    flag='client_weighting',
+    choices=('examples', 'uniform'),
+    references=(
+        'tensorflow_federated:learning.ClientWeighting.NUM_EXAMPLES',
+        'tensorflow_federated:learning.ClientWeighting.UNIFORM',
     ),
 )
 
@@ -40,50 +43,27 @@ _GRADIENT_OPTIONS = (
 def _algorithm(
     name: str, *parts: rows.Part, client_weighting: str = 'examples'
 ) -> rows.Row:
-  """The row of an algorithm: `build_fed_opt`, or a builder on top of it."""
+  """The row of `build_fed_opt`, or of one that passes options on to it."""
+  arguments, supplied = signatures.to_arguments(
+      signatures.find(_PACKAGE, 'fed_opt'), supplied=_SUPPLIED, flags=_FLAGS
+  )
+  weighting = dataclasses.replace(_CLIENT_WEIGHTING, default=client_weighting)
   return rows.Row(
       name,
-      f'tff_adaptive.algorithms:build_{name}',
-      (
-          rows.Argument(
-              'client_weighting',
-              str,
-              client_weighting,
-              'Whether a client counts by its examples or all count the '
-              'same.',
-              flag='client_weighting',
-              choices=('examples', 'uniform'),
-              references=(
-                  'tensorflow_federated:learning.ClientWeighting.NUM_EXAMPLES',
-                  'tensorflow_federated:learning.ClientWeighting.UNIFORM',
-              ),
-          ),
-          *_GRADIENT_OPTIONS,
-          rows.Argument(
-              'max_update_norm',
-              float,
-              None,
-              "The largest norm of a client's change; clients beyond it are "
-              'rejected. Unset, whatever is finite counts.',
-              flag='max_client_update_norm',
-              minimum=0.0,
-          ),
-      ),
-      supplied=(
-          'model',
-          'client_optimizer',
-          'server_optimizer',
-          'model_aggregator',
-          'payload_aggregators',
-          'privacy',
-          'metrics_aggregator',
-          'loss_term',
-          'client_schedule',
-          'server_schedule',
-          'loop_implementation',
-          'trace_steps',
-      ),
+      f'{_PACKAGE}:build_{name}',
+      (weighting, *arguments),
+      tuple(other for other in supplied if other != weighting.name),
       parts=parts,
+  )
+
+
+def _centralized() -> rows.Row:
+  builder = signatures.find(_PACKAGE, 'centralized')
+  arguments, supplied = signatures.to_arguments(
+      builder, supplied=_SUPPLIED, flags=_FLAGS
+  )
+  return rows.Row(
+      builder.name, builder.reference, arguments, supplied, pools_clients=True
   )
 
 
@@ -115,31 +95,5 @@ ALGORITHMS = (
         rows.Part(kinds.CLIENT_OPTIMIZER, 'adaalter'),
         client_weighting='uniform',
     ),
-    rows.Row(
-        'centralized',
-        'tff_adaptive.algorithms:build_centralized',
-        _GRADIENT_OPTIONS,
-        supplied=(
-            'model',
-            'client_optimizer',
-            'metrics_aggregator',
-            'client_schedule',
-            'loop_implementation',
-            'trace_steps',
-        ),
-        pools_clients=True,
-    ),
-)
-
-
-def _loss_term(name: str, *supplied: str) -> rows.Row:
-  builder = f'tff_adaptive.client_works:build_{name}'
-  arguments = signatures.to_arguments(builder, supplied=supplied)
-  return rows.Row(name, builder, arguments, supplied)
-
-
-LOSS_TERMS = (
-    rows.Row('none', None),
-    _loss_term('fedprox'),
-    _loss_term('moon', 'representation_fn'),
+    _centralized(),
 )

@@ -17,7 +17,8 @@ The files are parsed, not imported, so that `--help` needs no TensorFlow.
 """
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+import dataclasses
 import functools
 import importlib.util
 import math
@@ -29,6 +30,7 @@ import docstring_parser
 
 from experiments.registry import rows
 
+_PREFIX = 'build_'
 _TYPES = {'float': float, 'int': int, 'bool': bool, 'str': str}
 _SEE = re.compile(r'See `(\w+)`')
 _SENTENCE_END = re.compile(r'(?<=\.)\s+(?=[A-Z`])')
@@ -37,81 +39,139 @@ _NOT_NEGATIVE = re.compile(r'not negative|above zero|\[0, 1|between 0 and')
 _POSITIVE = re.compile(r'above zero|at least 1|positive')
 
 
-def to_arguments(
-    builder: str,
-    *,
-    flags: Optional[Mapping[str, str]] = None,
-    parsers: Optional[Mapping[str, str]] = None,
-    supplied: tuple[str, ...] = (),
-) -> tuple[rows.Argument, ...]:
-  """Returns the arguments of a builder that get flags.
+@dataclasses.dataclass(frozen=True)
+class Builder:
+  """A function `build_<name>`.
 
-  Args:
-    builder: The function, as 'package:function', which is named in the
-      package's `__init__`.
-    flags: Names of flags by argument, where they are not the row's.
-    parsers: Where functions are found that make values of the text of a flag,
-      by argument.
-    supplied: The arguments that get no flag.
-
-  Returns:
-    The arguments, in their order. An argument annotated by `Literal` has these
-    choices; the help of a flag is the first sentence of the docstring, which
-    also tells whether a number may be negative.
+  Attributes:
+    package: Where it is exported.
+    module: Where it is defined.
+    function: Its syntax tree.
   """
-  module, function = _find(*builder.split(':'))
-  told = _docs_of(module, function)
+
+  package: str
+  module: str
+  function: ast.FunctionDef
+
+  @property
+  def name(self) -> str:
+    """What it builds."""
+    return self.function.name[len(_PREFIX) :]
+
+  @property
+  def reference(self) -> str:
+    """Where it is found, as 'package:function'."""
+    return f'{self.package}:{self.function.name}'
+
+  @property
+  def returns(self) -> str:
+    """The name of the type that it returns, without the module."""
+    returned = self.function.returns
+    return '' if returned is None else ast.unparse(returned).split('.')[-1]
+
+  @property
+  def argument_names(self) -> tuple[str, ...]:
+    """The names of its arguments, in their order."""
+    return tuple(node.arg for node, _ in _parameters(self.function))
+
+
+def find(package: str, name: str) -> Builder:
+  """Returns the builder of this name that a package exports."""
+  return Builder(package, *_find(package, f'{_PREFIX}{name}'))
+
+
+def builders(package: str) -> tuple[Builder, ...]:
+  """Returns the builders that a package exports, in its order."""
+  defined = [n for n in _parse(package).body if isinstance(n, ast.FunctionDef)]
+  names = [*_imports(package), *(node.name for node in defined)]
   return tuple(
-      _to_argument(
-          module,
-          node,
-          default,
-          told[node.arg],
-          (flags or {}).get(node.arg),
-          (parsers or {}).get(node.arg),
-      )
-      for node, default in _parameters(function)
-      if node.arg not in supplied
+      find(package, name[len(_PREFIX) :])
+      for name in names
+      if name.startswith(_PREFIX)
   )
 
 
+def to_arguments(
+    builder: Builder,
+    *,
+    supplied: Collection[str] = (),
+    flags: Optional[Mapping[str, str]] = None,
+) -> tuple[tuple[rows.Argument, ...], tuple[str, ...]]:
+  """Returns the arguments of a builder that get flags, and the others' names.
+
+  Args:
+    builder: The builder.
+    supplied: Names of arguments that get no flag, though they could have one.
+    flags: Names of flags by argument, where they are not the row's.
+
+  Returns:
+    The arguments, in their order. They are numbers, booleans and strings, and
+    what a function `parse_<argument>` beside the builder makes of a string; one
+    annotated by `Literal` has these choices. The help of a flag is the first
+    sentence of the docstring, which also tells whether a number may be
+    negative.
+  """
+  told = _docs_of(builder.module, builder.function)
+  found = [
+      _to_argument(builder.module, node, default, told.get(node.arg, ''))
+      for node, default in _parameters(builder.function)
+      if node.arg not in supplied
+  ]
+  arguments = tuple(
+      dataclasses.replace(argument, flag=(flags or {}).get(argument.name))
+      for argument in found
+      if argument is not None
+  )
+  with_flags = {argument.name for argument in arguments}
+  rest = (name for name in builder.argument_names if name not in with_flags)
+  return arguments, tuple(rest)
+
+
 def _to_argument(
-    module: str,
-    node: ast.arg,
-    default: Optional[ast.expr],
-    told: str,
-    flag: Optional[str],
-    parser: Optional[str],
-) -> rows.Argument:
-  """Returns one argument."""
+    module: str, node: ast.arg, default: Optional[ast.expr], told: str
+) -> Optional[rows.Argument]:
+  """Returns one argument; None, if it is nothing that a flag could say."""
   assert node.annotation is not None, f'{module}: {node.arg} has no type'
-  value = None if default is None else _evaluate(module, default)
   names = [n.id for n in ast.walk(node.annotation) if isinstance(n, ast.Name)]
+  parser = _parser_of(module, node.arg)
+  kinds: list[type] = [_TYPES[name] for name in names if name in _TYPES]
+  if parser:
+    kinds = [str]
+  if 'Mapping' in names and not parser:
+    return None
   options: dict[str, Any] = {}
   if 'Literal' in names:
     choices = _evaluate(module, node.annotation.slice)  # type: ignore[attr-defined]
     if isinstance(choices[0], int):
       parser = 'builtins:int'
-    value, choices = str(value), tuple(map(str, choices))
-    kind: type = str
-    options['choices'] = choices
-  else:
-    kind = str if parser else next(_TYPES[n] for n in names if n in _TYPES)
-  if kind is float and _NOT_NEGATIVE.search(told):
+    kinds = [str]
+    options['choices'] = tuple(map(str, choices))
+  if not kinds:
+    return None
+  value = None if default is None else _evaluate(module, default)
+  if kinds[0] is float and _NOT_NEGATIVE.search(told):
     options['minimum'] = 0.0
-  if kind is int and _POSITIVE.search(told):
+  if kinds[0] is int and _POSITIVE.search(told):
     options['minimum'] = 1
   return rows.Argument(
       node.arg,
-      kind,
-      value,
+      kinds[0],
+      str(value) if 'choices' in options else value,
       _SENTENCE_END.split(told)[0],
-      flag=flag,
       may_be_infinite='infinite' in told,
       parser=parser,
       is_required=default is None,
       **options,
   )
+
+
+def _parser_of(module: str, argument: str) -> Optional[str]:
+  """Returns where the parser of an argument is, if there is one."""
+  name = f'parse_{argument}'
+  nodes = _parse(module).body
+  if any(isinstance(n, ast.FunctionDef) and n.name == name for n in nodes):
+    return f'{module}:{name}'
+  return None
 
 
 @functools.cache

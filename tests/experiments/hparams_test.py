@@ -167,9 +167,8 @@ class HparamsTest(parameterized.TestCase):
       (
           'server_optimizer',
           '--server_optimizer=xyz',
-          '--server_optimizer=xyz names no server optimizer; there are fedavg, '
-          'fedavgm, fedadagrad, fedadam, fedyogi, fedams, fedexp, '
-          'line_search_step, frank_wolfe',
+          '--server_optimizer=xyz names no server optimizer; there are '
+          + ', '.join(registry.ROWS[registry.SERVER_OPTIMIZER]),
       ),
       (
           'algorithm',

@@ -107,8 +107,7 @@ class ContributingTest(absltest.TestCase):
 
   def test_named_names_are_there(self):
     for name, where in (
-        ('RULES', 'tests/tff_adaptive/optimizers/rules_testing.py'),
-        ('LOSS_TERMS', 'experiments/registry/algorithms.py'),
+        ('_SPECIAL', 'tests/tff_adaptive/optimizers/rules_testing.py'),
         ('ALGORITHMS', 'experiments/registry/algorithms.py'),
         ('DEFAULT_PROTOCOL', 'tasks/mnist/mnist_tasks.py'),
         ('create_mnist_task', 'tasks/mnist/mnist_tasks.py'),

@@ -87,8 +87,10 @@ def build_centralized(
     metrics_aggregator: As in `build_fed_opt`.
     client_schedule: As in `build_fed_opt`: a factor of the learning rate by the
       number of finished rounds. Default `None`: the rate is constant.
-    clip_norm: As in `build_fed_opt`. Default `None`: no clipping.
-    weight_decay: As in `build_fed_opt`. Default 0.
+    clip_norm: The largest norm of a local gradient, over all weights, above
+      zero, as in `build_fed_opt`. Default `None`: no clipping.
+    weight_decay: Adds this times the weights to each local gradient, as in
+      `build_fed_opt`; not negative. Default 0.
     loop_implementation: As in `build_fed_opt`.
     trace_steps: As in `build_fed_opt`. Default False.
 

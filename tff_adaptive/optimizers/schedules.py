@@ -153,7 +153,7 @@ def build_inverse_sqrt() -> Schedule:
   return lambda round_num: tf.math.rsqrt(tf.cast(round_num, tf.float32) + 1.0)
 
 
-def parse_table(text: str) -> dict[int, float]:
+def parse_factors(text: str) -> dict[int, float]:
   """Reads the table of `build_table` from text, as on a command line.
 
   Args:
@@ -167,7 +167,7 @@ def parse_table(text: str) -> dict[int, float]:
 
   Example:
 
-    >>> parse_table('0:1,100:0.5')
+    >>> parse_factors('0:1,100:0.5')
     {0: 1.0, 100: 0.5}
   """
   try:

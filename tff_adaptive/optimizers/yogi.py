@@ -69,6 +69,7 @@ def build_yogi(
 
   References:
     Zaheer et al., Adaptive Methods for Nonconvex Optimization, NeurIPS 2018,
+    https://papers.nips.cc/paper/2018/hash/90365351ccc7437a1309dc64e4db32a3-Abstract.html,
     Algorithm 2. Deviation: the paper starts v from a batch of gradients.
   """
   return adaptive.build_adaptive(

@@ -77,7 +77,7 @@ class DefinitionsTest(parameterized.TestCase):
       (
           'range',
           {'methods': {'FedAvg': {'flags': [], 'search': ['rates']}}},
-          "method FedAvg: search is one of rate, found 'rates'",
+          "method FedAvg: search is one of .*, rate, found 'rates'",
       ),
       (
           'excluded',
@@ -87,12 +87,35 @@ class DefinitionsTest(parameterized.TestCase):
       (
           'default',
           {'default_methods': ['FedAvgM']},
-          "default_methods is one of FedAvg, found 'FedAvgM'",
+          "default_methods is one of FedAvg, .*, found 'FedAvgM'",
       ),
   )
   def test_bad_files_are_refused(self, changes, sentence):
     with self.assertRaisesRegex(definitions.Error, sentence):
       self._load(**changes)
+
+  def test_rule_without_an_entry_is_tuned_around_its_defaults(self):
+    methods = self._load().methods
+    self.assertEqual(
+        [item.text for item in methods['fedyogi'].search],
+        [
+            'client_learning_rate=log_uniform(0.01,1)',
+            'server_learning_rate=log_uniform(0.01,1)',
+        ],
+    )
+    self.assertEqual(
+        methods['fedprox'].flags,
+        ('--client_optimizer=sgd', '--loss_term=fedprox'),
+    )
+    self.assertEqual(
+        [item.flag for item in methods['fedprox'].search],
+        ['client_learning_rate', 'fedprox_mu'],
+    )
+    (searched,) = methods['sps'].search
+    self.assertEqual(searched.text, 'sps_c=log_uniform(0.05,5)')
+    self.assertEqual(
+        searched.reason, 'a decade to each side of the default 0.5'
+    )
 
   def test_restricts(self):
     board = _BOARD.restrict(tasks=['mnist'], num_seeds=7, total_rounds=None)

@@ -24,7 +24,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from experiments import registry
 from tests.tff_adaptive import testing
+from tests.tff_adaptive.optimizers import rules_testing
 from tests.tff_adaptive.runtime import compiled_testing
 from tff_adaptive import algorithms
 from tff_adaptive import finalizers
@@ -32,16 +34,13 @@ from tff_adaptive import optimizers
 from tff_adaptive.optimizers import schedules
 
 _OPTIMIZERS = {
+    name: build
+    for name, build in rules_testing.builders(registry.CLIENT_OPTIMIZER).items()
+    if not isinstance(build(), optimizers.FederatedOptimizer)
+}
+_OPTIMIZERS |= {
     'adam': functools.partial(optimizers.build_adam, 0.05),
-    'sgd': optimizers.build_sgd,
     'sgdm': functools.partial(optimizers.build_sgd, momentum=0.9),
-    'adagrad': optimizers.build_adagrad,
-    'yogi': optimizers.build_yogi,
-    'delta_sgd': optimizers.build_delta_sgd,
-    'sps': optimizers.build_sps,
-    'sps_max': optimizers.build_sps_max,
-    'sps_smooth': optimizers.build_sps_smooth,
-    'armijo': optimizers.build_armijo,
 }
 _OF_FEDERATIONS = {
     'fedcada_adam': optimizers.build_fedcada_adam,

@@ -21,59 +21,33 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from experiments import registry
 from tasks import golden_problems
 from tests.tff_adaptive import testing
+from tests.tff_adaptive.optimizers import rules_testing
 from tests.tff_adaptive.runtime import compiled_testing
 from tff_adaptive import algorithms
-from tff_adaptive import client_works
 from tff_adaptive import finalizers
 from tff_adaptive import optimizers
+from tff_adaptive.optimizers import optimizer as optimizer_lib
 from tff_adaptive.simulation import client_states
 
 _NUM_CLIENTS = 2
 _CLIENTS = {
-    'sgd': optimizers.build_sgd,
     'sgdm': functools.partial(optimizers.build_sgd, momentum=0.9),
-    'adam': optimizers.build_adam,
-    'adagrad': optimizers.build_adagrad,
-    'yogi': optimizers.build_yogi,
-    'delta_sgd': optimizers.build_delta_sgd,
-    'sps': optimizers.build_sps,
-    'sps_max': optimizers.build_sps_max,
-    'sps_smooth': optimizers.build_sps_smooth,
-    'armijo': optimizers.build_armijo,
-    'fedcada': optimizers.build_fedcada_adam,
-    'fafed': optimizers.build_fafed,
-    'adaalter': optimizers.build_adaalter,
-    'scaffold': functools.partial(optimizers.build_scaffold_sgd, _NUM_CLIENTS),
+    **rules_testing.builders(registry.CLIENT_OPTIMIZER),
 }
-_WITHOUT_STEP_SIZE = (
-    'adam',
-    'adagrad',
-    'yogi',
-    'fedcada',
-    'fafed',
-    'adaalter',
-)
-_LOSS_TERMS = ('none', 'fedprox', 'moon')
+_LOSS_TERMS = tuple(registry.ROWS[registry.LOSS_TERM])
 _SERVERS = {
-    'fedavg': optimizers.build_fedavg,
-    'fedavgm': optimizers.build_fedavgm,
-    'fedadagrad': optimizers.build_fedadagrad,
-    'fedadam': optimizers.build_fedadam,
-    'fedyogi': optimizers.build_fedyogi,
-    'fedams': optimizers.build_fedams,
-    'fedexp': finalizers.build_fedexp,
-    'fedli_ls_max': finalizers.build_line_search_step,
-    'fedli_ls_unit': functools.partial(
+    'line_search_step_unit': functools.partial(
         finalizers.build_line_search_step, 'unit'
     ),
-    'fedli_lu': finalizers.build_frank_wolfe,
+    **rules_testing.builders(registry.SERVER_OPTIMIZER),
 }
 _SAMPLE = (
-    ('armijo', 'moon', 'fedli_ls_max'),
-    ('fedcada', 'fedprox', 'fedexp'),
-    ('scaffold', 'none', 'fedli_lu'),
+    ('armijo', 'moon', 'line_search_step'),
+    ('fedcada_adam', 'fedprox', 'fedexp'),
+    ('scaffold_sgd', 'none', 'frank_wolfe'),
     ('sps_max', 'fedprox', 'fedyogi'),
 )
 
@@ -91,13 +65,28 @@ def _problem():
 
 
 def _build_loss_term(name):
-  if name == 'fedprox':
-    return client_works.build_fedprox(0.1)
-  if name == 'moon':
-    return client_works.build_moon(
-        golden_problems.create_representation_fn(_problem())
-    )
-  return None
+  row = registry.ROWS[registry.LOSS_TERM][name]
+  if row.builder is None:
+    return None
+  representation_fn = golden_problems.create_representation_fn(_problem())
+  supplied = {'representation_fn': representation_fn}
+  return registry.resolve(row.builder)(
+      **{name: supplied[name] for name in row.supplied}
+  )
+
+
+@functools.cache
+def _has_step_size(client):
+  """Whether a step is a size that is reported, times the gradient."""
+  optimizer = _CLIENTS[client]()
+  weights = tf.constant([1.0, 2.0])
+  state = optimizer.initialize(tf.TensorSpec([2]))
+  _, (first, second) = rules_testing.next_step(
+      optimizer, state, weights, lambda at: at
+  )
+  is_along = np.isclose(second, 2.0 * first)
+  report = optimizer_lib.step_report(optimizer, state)
+  return is_along and optimizer_lib.STEP_SIZE_KEY in report
 
 
 def _build(client, loss_term, server_optimizer):
@@ -144,7 +133,7 @@ class MatrixTest(tf.test.TestCase, parameterized.TestCase):
 
   def _check_cell(self, client, loss_term, server):
     server_optimizer = _SERVERS[server]()
-    if server == 'fedli_ls_max' and client in _WITHOUT_STEP_SIZE:
+    if server == 'line_search_step' and not _has_step_size(client):
       with self.assertRaisesRegex(ValueError, "clients' step sizes.*has none"):
         _build(client, loss_term, server_optimizer)
       return

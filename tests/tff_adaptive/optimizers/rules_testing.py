@@ -13,17 +13,33 @@
 # limitations under the License.
 """The rules, for tests of what all of them do."""
 
+from collections.abc import Callable
 import functools
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from experiments import registry
+from tff_adaptive import finalizers
 from tff_adaptive import optimizers
 from tff_adaptive.optimizers import optimizer as optimizer_lib
 
-# Name, builder, two sets of arguments with the same structure of state.
-RULES: tuple[tuple[str, Any, dict[str, Any], dict[str, Any]], ...] = (
+
+def builders(kind: str) -> dict[str, Callable[[], Any]]:
+  """Builders of the registry's rules of a kind, by name, without arguments."""
+  return {
+      row.name: functools.partial(
+          registry.resolve(row.builder), **{name: 3 for name in row.supplied}
+      )
+      for row in registry.ROWS[kind].values()
+      if row.builder is not None
+  }
+
+
+# Of rules that are tested with more than their defaults: name, builder, two
+# sets of arguments with the same structure of state.
+_SPECIAL: tuple[tuple[str, Any, dict[str, Any], dict[str, Any]], ...] = (
     ('sgd', optimizers.build_sgd, dict(learning_rate=0.1), {}),
     (
         'sgdm',
@@ -123,7 +139,7 @@ RULES: tuple[tuple[str, Any, dict[str, Any], dict[str, Any]], ...] = (
         dict(epsilon=0.1, option=2, bias_correction=True),
     ),
     (
-        'fedcada',
+        'fedcada_adam',
         optimizers.build_fedcada_adam,
         dict(learning_rate=0.05),
         dict(beta_1=0.5, beta_2=0.9, epsilon=0.1),
@@ -141,22 +157,27 @@ RULES: tuple[tuple[str, Any, dict[str, Any], dict[str, Any]], ...] = (
         dict(epsilon=0.5),
     ),
     (
-        'scaffold',
+        'scaffold_sgd',
         functools.partial(optimizers.build_scaffold_sgd, 3),
         dict(learning_rate=0.2),
         {},
     ),
 )
-# Rules of servers alone: their names in `RULES`.
-SERVER_RULES = (
-    'fedavg',
-    'fedavgm',
-    'fedadagrad',
-    'fedadam',
-    'fedyogi',
-    'fedams',
-    'fedams_amsgrad',
+_CLIENTS = builders(registry.CLIENT_OPTIMIZER)
+# Those that take gradients, or changes, alone.
+_SERVERS = {
+    name: build
+    for name, build in builders(registry.SERVER_OPTIMIZER).items()
+    if not isinstance(build(), finalizers.ReportsOptimizer)
+}
+# As `_SPECIAL`, with all rules.
+RULES = _SPECIAL + tuple(
+    (name, build, {}, {})
+    for name, build in {**_CLIENTS, **_SERVERS}.items()
+    if name not in [row[0] for row in _SPECIAL]
 )
+# Rules of servers alone: their names in `RULES`.
+SERVER_RULES = (*_SERVERS, 'fedams_amsgrad')
 
 
 def specs(weights):

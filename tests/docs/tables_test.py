@@ -11,13 +11,17 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Tests of the tables of recommended hyperparameters, and of their page."""
+"""Tests of the tables of the documentation that follow from the code."""
 
 from absl.testing import absltest
+from absl.testing import parameterized
 
 from experiments import published
+from experiments import registry
 from tests import page_testing
 from tools import recommended_hyperparameters as recommended
+from tools import rule_tables
+from tools import tables
 
 
 def _row(table, first):
@@ -29,11 +33,24 @@ def _row(table, first):
   return row
 
 
-class PageTest(absltest.TestCase):
+class PagesTest(parameterized.TestCase):
 
-  def test_is_up_to_date(self):
-    page = page_testing.read(recommended.PAGE)
-    self.assertEqual(recommended.fill(page), page)
+  @parameterized.parameters(*tables.PAGES)
+  def test_page_is_up_to_date(self, name):
+    page = page_testing.read(name)
+    self.assertEqual(tables.fill(name, page), page)
+    for table in tables.PAGES[name]:
+      self.assertIn(f'<!-- begin {table} -->', page)
+
+  def test_every_rule_has_its_paper(self):
+    page = page_testing.read(rule_tables.PAGE)
+    for kind in ('client_optimizer', 'server_optimizer', 'loss_term'):
+      for row in registry.ROWS[kind].values():
+        if row.builder is not None:
+          self.assertRegex(page, rf'\| `{row.name}` \| .* \| \[.*\]\(http')
+
+
+class RecommendedHyperparametersTest(absltest.TestCase):
 
   def test_has_every_task_of_a_published_table(self):
     page = page_testing.read(recommended.PAGE)
@@ -47,7 +64,7 @@ class PageTest(absltest.TestCase):
     page = page_testing.read(recommended.PAGE)
     edited = page.replace('0.00316, 0.0001', '0.00317, 0.0001')
     self.assertNotEqual(edited, page)
-    self.assertEqual(recommended.fill(edited), page)
+    self.assertEqual(tables.fill(recommended.PAGE, edited), page)
 
 
 class TablesTest(absltest.TestCase):

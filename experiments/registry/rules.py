@@ -1,0 +1,98 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The rules of the library, one row each: what its packages export.
+
+A client or server rule, a loss term or a schedule is a function `build_<name>`.
+What it returns says which of these it is; a server rule in `optimizers`, which
+returns what a client rule does, has a name that begins with `fed`.
+"""
+
+from collections.abc import Mapping
+from typing import Optional
+
+from experiments.registry import rows
+from experiments.registry import signatures
+
+# What the binaries know, and no flag says.
+_SUPPLIED = ('num_clients', 'total_rounds')
+_SCHEDULES = 'tff_adaptive.optimizers.schedules'
+
+
+def _is_server_rule(builder: signatures.Builder) -> bool:
+  if builder.returns == 'Optimizer':
+    return builder.name.startswith('fed') or 'finalizers' in builder.reference
+  return builder.returns == 'ReportsOptimizer'
+
+
+def _row(
+    builder: signatures.Builder, flags: Optional[Mapping[str, str]] = None
+) -> rows.Row:
+  arguments, supplied = signatures.to_arguments(
+      builder, supplied=_SUPPLIED, flags=flags
+  )
+  return rows.Row(builder.name, builder.reference, arguments, supplied)
+
+
+def create_optimizers(kind: str, *, of_server: bool) -> tuple[rows.Row, ...]:
+  """Returns the rows of the optimizers of a placement.
+
+  Args:
+    kind: The flag that chooses one; it ends in `_optimizer`.
+    of_server: Whether it is the server.
+
+  Returns:
+    One row a rule.
+  """
+  learning_rate = kind.replace('optimizer', 'learning_rate')
+  return tuple(
+      _row(builder, {'learning_rate': learning_rate})
+      for package in ('optimizers', 'finalizers')
+      for builder in signatures.builders(f'tff_adaptive.{package}')
+      if builder.returns.endswith('Optimizer')
+      and _is_server_rule(builder) == of_server
+  )
+
+
+def create_loss_terms() -> tuple[rows.Row, ...]:
+  """Returns the rows of the terms that can be added to a local loss."""
+  return (
+      rows.Row('none', None),
+      *(
+          _row(builder)
+          for builder in signatures.builders('tff_adaptive.client_works')
+          if builder.returns.endswith('LossTerm')
+      ),
+  )
+
+
+def create_schedules(kind: str) -> tuple[rows.Row, ...]:
+  """Returns the rows of the schedules of a placement's learning rate.
+
+  Args:
+    kind: The flag that chooses one, with which the names of the others begin.
+
+  Returns:
+    One row a schedule.
+  """
+  found = signatures.builders(_SCHEDULES)
+  names = {name for builder in found for name in builder.argument_names}
+  flags = {name: f'{kind}_{name}' for name in names}
+  flags['factors'] = f'{kind}_table'
+  return tuple(
+      # The state of a process with a schedule counts rounds.
+      rows.Row('constant', None)
+      if builder.name == 'constant'
+      else _row(builder, flags)
+      for builder in found
+  )

@@ -1,0 +1,133 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The tables of docs/algorithms.md: of each rule what its builder says.
+
+A rule's name, arguments and paper are in the signature and the docstring of its
+builder; what its state has, in a state.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+import functools
+import inspect
+import re
+from typing import Any
+
+from experiments import registry
+from tools import recommended_hyperparameters
+
+PAGE = 'docs/algorithms.md'
+_URL = re.compile(r'(.*?), (https?://[^\s,;]+[^\s,;.])')
+
+
+def _names(names: Any) -> str:
+  return ', '.join(f'`{name}`' for name in names)
+
+
+def _rules(kind: str) -> Iterator[tuple[registry.Row, Callable[..., Any]]]:
+  """Yields the rules of a kind: their rows and their builders."""
+  for row in registry.ROWS[kind].values():
+    if row.builder is not None:
+      yield row, registry.resolve(row.builder)
+
+
+def _build(row: registry.Row, builder: Callable[..., Any]) -> Any:
+  """Returns a rule with its defaults; of what there must be, there are ten."""
+  return builder(**{name: 10 for name in row.supplied})
+
+
+def _default(argument: registry.Argument) -> str:
+  if argument.is_required:
+    return f'`{argument.name}`'
+  return f'`{argument.name}={argument.default}`'
+
+
+def rules(kind: str) -> str:
+  """Returns what the rules of a kind are.
+
+  Args:
+    kind: The kind of their rows in the registry.
+
+  Returns:
+    A row a rule: the name of its flag, what it is, its arguments with their
+    defaults, and its paper.
+  """
+  lines = []
+  for row, builder in _rules(kind):
+    what, _, references = (inspect.getdoc(builder) or '').partition(
+        'References:\n'
+    )
+    what = what.splitlines()[0].removeprefix('Builds ')
+    found = _URL.match(' '.join(references.split()))
+    assert found is not None, f'{row.builder}: no paper with an address'
+    paper, url = found.groups()
+    arguments = ', '.join(map(_default, row.arguments))
+    lines.append((f'`{row.name}`', what, arguments, f'[{paper}]({url})'))
+  return recommended_hyperparameters.to_table(
+      ('rule', 'what it is', 'arguments', 'paper'), lines
+  )
+
+
+def server_states() -> str:
+  """Returns what the server's rules keep.
+
+  Returns:
+    A row a rule: the scalars of its state, and what is there for each weight.
+  """
+  import tensorflow as tf  # Here, so that --help needs none.
+
+  lines = []
+  for row, builder in _rules(registry.SERVER_OPTIMIZER):
+    state = _build(row, builder).initialize(tf.TensorSpec([3]))
+    tensors = [key for key, value in state.items() if tf.rank(value)]
+    scalars = [key for key in state if key not in tensors]
+    lines.append((f'`{row.name}`', _names(scalars), _names(tensors)))
+  return recommended_hyperparameters.to_table(
+      ('server rule', 'scalars', 'one a weight'), lines
+  )
+
+
+def client_states() -> str:
+  """Returns what of the clients' rules crosses rounds.
+
+  Returns:
+    A row a rule of which something does: what the server shares with all, and
+    what each client keeps.
+  """
+  import tensorflow as tf  # Here, so that --help needs none.
+
+  spec = tf.TensorSpec([3])
+  lines = []
+  for row, builder in _rules(registry.CLIENT_OPTIMIZER):
+    rule = _build(row, builder)
+    if hasattr(rule, 'initialize_shared'):
+      shared, kept = rule.initialize_shared(spec), rule.initialize_kept(spec)
+      lines.append((f'`{row.name}`', _names(shared), _names(kept)))
+  return recommended_hyperparameters.to_table(
+      ('client rule', 'shared, one a weight', 'a client keeps, one a weight'),
+      lines,
+  )
+
+
+SECTIONS: Mapping[str, Callable[[], str]] = {
+    **{
+        f'{kind}s': functools.partial(rules, kind)
+        for kind in (
+            registry.CLIENT_OPTIMIZER,
+            registry.SERVER_OPTIMIZER,
+            registry.LOSS_TERM,
+        )
+    },
+    'server_states': server_states,
+    'client_states': client_states,
+}

@@ -1,0 +1,94 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Writes the tables of the documentation that follow from the code.
+
+`python -m tools.tables` writes what stands between `<!-- begin NAME -->` and
+`<!-- end NAME -->` anew, in every page that has some; with `--check` it only
+says which pages are not up to date.
+"""
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+import pathlib
+import re
+import sys
+from typing import Optional
+
+from experiments import command_line
+from tools import recommended_hyperparameters
+from tools import rule_tables
+
+_ROOT = pathlib.Path(__file__).resolve().parents[1]
+_SECTION = re.compile(r'(<!-- begin (\w+) -->\n)(.*?)(<!-- end \2 -->)', re.S)
+
+# The tables of each page, by their names.
+PAGES: Mapping[str, Mapping[str, Callable[[], str]]] = {
+    module.PAGE: module.SECTIONS
+    for module in (recommended_hyperparameters, rule_tables)
+}
+
+
+def fill(name: str, page: str) -> str:
+  """Returns a page with its tables as the code has them.
+
+  Args:
+    name: Which of `PAGES` it is.
+    page: Its text.
+
+  Returns:
+    The text with new tables.
+
+  Raises:
+    KeyError: If the page asks for a table that there is not.
+  """
+
+  def write(match: re.Match) -> str:
+    begin, table, _, end = match.groups()
+    return f'{begin}{PAGES[name][table]()}{end}'
+
+  return _SECTION.sub(write, page)
+
+
+def main(arguments: Optional[Sequence[str]] = None) -> int:
+  """Writes or checks the pages.
+
+  Args:
+    arguments: The command line; that of the process by default.
+
+  Returns:
+    The exit status, 1 if a page is to be written anew.
+  """
+  parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+  parser.add_argument('--check', action='store_true')
+  options = parser.parse_args(arguments)
+  command_line.prepare_libraries()
+  stale = []
+  for name in PAGES:
+    path = _ROOT / name
+    page = path.read_text(encoding='utf-8')
+    new = fill(name, page)
+    if new == page:
+      continue
+    stale.append(name)
+    if not options.check:
+      path.write_text(new, encoding='utf-8')
+  command_line.free_default_context()
+  if not options.check or not stale:
+    return 0
+  print(f'{", ".join(stale)}: run `make build`.', file=sys.stderr)
+  return 1
+
+
+if __name__ == '__main__':
+  sys.exit(main())
