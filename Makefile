@@ -32,7 +32,7 @@ SOURCES := tff_adaptive tasks experiments tests tools docs/examples
 PYTEST := $(VENV)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all test-data check format lock build wheel clean
+.PHONY: help venv demo test test-all test-data check format lock tables wheel clean
 
 help: ## Lists the targets.
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -84,8 +84,7 @@ docs-serve: .venv-docs ## Shows the documentation, as it is edited.
 lock: ## Makes requirements*.txt from requirements*.in; needs the network.
 	@tools/lock.sh
 
-build: venv ## Writes what follows from the code: BUILD, tables of docs/.
-	@$(VENV)/bin/python tools/generate_build.py
+tables: venv ## Writes the tables of docs/ that follow from the code.
 	@$(VENV)/bin/python -m tools.tables
 
 wheel: venv ## Makes dist/tff_adaptive-*.whl.

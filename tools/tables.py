@@ -86,7 +86,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
   command_line.free_default_context()
   if not options.check or not stale:
     return 0
-  print(f'{", ".join(stale)}: run `make build`.', file=sys.stderr)
+  print(f'{", ".join(stale)}: run `make tables`.', file=sys.stderr)
   return 1
 
 
