@@ -143,7 +143,7 @@ class HooksTest(parameterized.TestCase):
     (types,) = [hook for hook in _hooks() if hook['id'] == 'types']
     self.assertEqual(shlex.split(types['entry'])[1:], sources.split())
 
-  @parameterized.parameters('imports', 'format', 'style', 'licence', 'build')
+  @parameterized.parameters('imports', 'format', 'style', 'licence')
   @pytest.mark.slow
   def test_hook_runs(self, name):
     (hook,) = [hook for hook in _hooks() if hook['id'] == name]
