@@ -19,7 +19,8 @@ The environment has it as `.venv/bin/tff-adaptive`, which runs in any folder.
 import runpy
 import sys
 
-_PROGRAMS = {
+# The modules of the programs, by their names.
+PROGRAMS = {
     **{
         name: f'experiments.{name}'
         for name in (
@@ -47,15 +48,15 @@ def main() -> None:
   if name in ('-h', '--help', 'help'):
     print(f'usage: tff-adaptive PROGRAM [--flags]; {_describe()}')
     sys.exit(0)
-  if name not in _PROGRAMS:
+  if name not in PROGRAMS:
     what = f'no program is named {name!r}' if name else 'name a program'
     sys.exit(f'error: {what}; {_describe()}.')
   del sys.argv[1]
-  runpy.run_module(_PROGRAMS[name], run_name='__main__', alter_sys=True)
+  runpy.run_module(PROGRAMS[name], run_name='__main__', alter_sys=True)
 
 
 def _describe() -> str:
-  return f'there are {", ".join(_PROGRAMS)}'
+  return f'there are {", ".join(PROGRAMS)}'
 
 
 if __name__ == '__main__':

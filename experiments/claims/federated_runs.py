@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow_federated as tff
 
-from experiments import golden_processes
 from experiments.claims import least_squares
+from experiments.conformance import processes
 from tasks import golden_problems
 from tff_adaptive import runtime
 from tff_adaptive import simulation
@@ -96,7 +96,7 @@ def _context() -> Any:
 @functools.cache
 def _build_process(config: str, start: float, num_clients: int) -> Any:
   """The process of a configuration, which takes longer than its rounds."""
-  return golden_processes.build_process(
+  return processes.build_process(
       {'weighting': 'uniform', **json.loads(config)},
       golden_problems.create_functional_model(_problem([], start)),
       None,

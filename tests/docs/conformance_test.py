@@ -21,8 +21,8 @@ import tempfile
 from absl import flags
 from absl.testing import absltest
 
-from experiments import conformance
-from experiments import golden_processes
+from experiments.conformance import __main__ as binary
+from experiments.conformance import processes
 from tests import page_testing
 
 _NAME = 'docs/conformance.md'
@@ -39,7 +39,7 @@ class ConformancePageTest(absltest.TestCase):
     goldens = next(b.text for b in blocks if '"problems"' in b.text)
     shown = next(b.text for b in blocks if ' passed, ' in b.text)
     values = flags.FlagValues()
-    conformance.define(values)
+    binary.define(values)
     out = io.StringIO()
     with tempfile.TemporaryDirectory() as folder:
       path = pathlib.Path(folder) / 'goldens.json'
@@ -49,14 +49,14 @@ class ConformancePageTest(absltest.TestCase):
           contextlib.redirect_stdout(out),
           self.assertRaises(SystemExit) as exit_of_main,
       ):
-        conformance.main(values)
+        binary.main(values)
     self.assertEqual(out.getvalue(), shown)
     self.assertEqual(exit_of_main.exception.code, 0)
 
   def test_tables_have_the_names_and_keys(self):
     for title, known in (
-        ('name in a file', golden_processes._NAMES),
-        ('key in a file', {'': golden_processes._KEYS}),
+        ('name in a file', processes._NAMES),
+        ('key in a file', {'': processes._KEYS}),
     ):
       cells = page_testing.table_rows(_PAGE, title)
       named = set(page_testing.names_in(cell for row in cells for cell in row))
@@ -64,7 +64,7 @@ class ConformancePageTest(absltest.TestCase):
         self.assertContainsSubset([*aliases, *aliases.values()], named)
     self.assertLen(
         {name for row in cells for name in page_testing.names_in(row[:1])},
-        len(golden_processes._KEYS),
+        len(processes._KEYS),
     )
 
 

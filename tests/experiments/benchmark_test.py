@@ -37,7 +37,6 @@ from experiments.benchmarks import measurement
 from experiments.benchmarks import models
 from experiments.benchmarks import reports
 from experiments.benchmarks import workloads
-from tests.experiments import binary_testing
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 _PEER = {
@@ -152,17 +151,6 @@ class BinaryTest(parameterized.TestCase):
     self.assertRegex(result.stderr, f'^error: .*peers.jsonl:1 .*{sentence}')
     self.assertEqual(result.stderr.count('\n'), 1)
     self.assertEqual(result.returncode, 2)
-
-  def test_help_names_the_workloads_without_tensorflow(self):
-    result = binary_testing.run_quickly('benchmark', '--help')
-    self.assertEqual(result.returncode, 0, result.stderr)
-    for name in (
-        *workloads.WORKLOADS,
-        *workloads.RUNTIMES,
-        *algorithms.ALGORITHMS,
-        '--peers',
-    ):
-      self.assertIn(name, result.stdout)
 
 
 class MeasureTest(absltest.TestCase):

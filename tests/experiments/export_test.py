@@ -264,9 +264,8 @@ class ExportTest(parameterized.TestCase):
         )
     self.assertEmpty(os.listdir(self.folder))
 
-  def test_help_and_typos_need_no_tensorflow(self):
+  def test_typos_need_no_tensorflow(self):
     for arguments, exit_code, text in (
-        (['--help'], 0, '--checkpoint: Which weights: latest'),
         (['--run=/nowhere', '--output=a.npz'], 2, 'error: --run=/nowhere is'),
         (['--run=/nowhere'], 2, 'output'),
     ):

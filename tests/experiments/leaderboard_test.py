@@ -85,11 +85,6 @@ class LeaderboardTest(parameterized.TestCase):
         f'--results_dir={self.folder / "results"}',
     )
 
-  def test_help_is_quick(self):
-    result = binary_testing.run_quickly('leaderboard', '--help')
-    self.assertEqual(result.returncode, 0, result.stderr)
-    self.assertIn('--max_hours', result.stdout)
-
   def test_bad_input_is_one_sentence(self):
     result = binary_testing.run_quickly('leaderboard', '--methods=FedAvgg')
     self.assertEqual(result.returncode, 2, result.stderr)

@@ -13,14 +13,23 @@
 # limitations under the License.
 """Tests of `tff-adaptive`, and of a Python without the packages."""
 
+import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 
+from absl import flags
 from absl.testing import absltest
 from absl.testing import parameterized
+
+from experiments import __main__
+from experiments import claims
+from experiments import hparam_flags
+from experiments.benchmarks import algorithms
+from experiments.benchmarks import workloads
 
 _ROOT = pathlib.Path(__file__).parents[2]
 
@@ -34,6 +43,80 @@ def _run(*command, folder, **environment):
       text=True,
       check=False,
   )
+
+
+# Shows the help of all programs, each in a fork of one process.
+_SHOW_HELP = """
+import contextlib, io, json, os, runpy, sys
+from experiments.__main__ import PROGRAMS
+for name, module in PROGRAMS.items():
+  if name == 'doctor':
+    continue
+  if os.fork():
+    os.wait()
+    continue
+  sys.argv = [name, '--help']
+  out, code = io.StringIO(), None
+  try:
+    with contextlib.redirect_stdout(out):
+      runpy.run_module(module, run_name='__main__')
+  except SystemExit as end:
+    code = end.code
+  slow = 'tensorflow' in sys.modules
+  print(json.dumps([name, code, out.getvalue(), slow]), flush=True)
+  os._exit(0)
+"""
+# Words that the help of a program must have, beside a flag of its own.
+_HELP = {
+    'train': ['--client_learning_rate', '--delta_sgd_gamma', '--flagfile'],
+    'sweep': ['--grid', '--table', '--rows', '--client_learning_rate'],
+    'report': ['--runs_dir'],
+    'leaderboard': ['--max_hours'],
+    'audit': list(claims.CLAIMS),
+    'export': ['--checkpoint: Which weights: latest'],
+    'trace': ['--round'],
+    'benchmark': [
+        *workloads.WORKLOADS,
+        *workloads.RUNTIMES,
+        *algorithms.ALGORITHMS,
+        '--peers',
+    ],
+    'scaling': ['--gigabits_per_second'],
+    'soak': ['--rounds_per_sample'],
+    'conformance': ['command:'],
+    'fetch': ['--list'],
+}
+
+
+class HelpTest(parameterized.TestCase):
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    ended = _run(sys.executable, '-c', _SHOW_HELP, folder=_ROOT)
+    cls._shown = {}
+    for line in ended.stdout.splitlines():
+      name, *rest = json.loads(line)
+      cls._shown[name] = rest
+    assert not ended.returncode, ended.stderr
+
+  def test_all_programs_have_help(self):
+    self.assertCountEqual([*self._shown, 'doctor'], __main__.PROGRAMS)
+
+  @parameterized.parameters(*_HELP.items())
+  def test_help_needs_no_tensorflow(self, name, words):
+    code, shown, slow = self._shown[name]
+    self.assertFalse(code)
+    self.assertFalse(slow)
+    text = ''.join(shown.split())
+    for word in words:
+      self.assertIn(''.join(word.split()), text)
+
+  def test_help_of_training_has_all_its_flags(self):
+    values = flags.FlagValues()
+    hparam_flags.define(values)
+    shown = re.findall(r'^  --(?:\[no\])?(\w+)', self._shown['train'][1], re.M)
+    self.assertContainsSubset(set(values), shown)
 
 
 class ProgramsTest(parameterized.TestCase):

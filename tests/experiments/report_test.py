@@ -128,9 +128,8 @@ class ReportTest(parameterized.TestCase):
     self.assertNotIn('\n', str(caught.exception))
     self.assertFalse(self.output_dir.exists())
 
-  def test_help_and_typos_need_no_tensorflow(self):
+  def test_typos_need_no_tensorflow(self):
     for arguments, exit_code, text in (
-        (['--help'], 0, '--runs_dir'),
         (['--table=x/y', f'--runs_dir={self.runs_dir}'], 2, 'error: there is'),
     ):
       done = binary_testing.run_quickly('report', *arguments)

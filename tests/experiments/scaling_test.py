@@ -83,11 +83,6 @@ class ScalingModelTest(parameterized.TestCase):
 
 class ScalingTest(parameterized.TestCase):
 
-  def test_help_needs_no_tensorflow(self):
-    result = binary_testing.run_quickly('scaling', '--help')
-    self.assertEqual(result.returncode, 0, result.stderr)
-    self.assertIn('--gigabits_per_second', result.stdout)
-
   @parameterized.parameters(
       ('--workers=3', "--workers takes 1, 2, 4, found '3'"),
       ('--predict=0', "--predict takes positive integers, found '0'"),

@@ -72,12 +72,6 @@ class SweepTest(parameterized.TestCase):
         self.enter_context(tempfile.TemporaryDirectory())
     )
 
-  def test_help_is_quick_and_shows_the_flags_of_trials(self):
-    result = binary_testing.run_quickly('sweep', '--help')
-    self.assertEqual(result.returncode, 0, result.stderr)
-    for flag in ('--grid', '--table', '--rows', '--client_learning_rate'):
-      self.assertIn(flag, result.stdout)
-
   @parameterized.named_parameters(
       ('typo', ('--sedds=1',), "Unknown command line flag 'sedds'"),
       (

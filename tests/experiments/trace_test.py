@@ -221,9 +221,8 @@ class TraceTest(parameterized.TestCase):
     (self.run_dir / 'hparams.json').unlink()
     self._assert_refused('is not the folder of a run: it has no hparams.json')
 
-  def test_help_and_typos_need_no_tensorflow(self):
+  def test_typos_need_no_tensorflow(self):
     for arguments, exit_code, text in (
-        (['--help'], 0, '--round'),
         (['--run=/nowhere', '--round=1'], 2, 'error: --run=/nowhere is not'),
         (['--run=/nowhere', '--round=0'], 2, 'round=0'),
     ):

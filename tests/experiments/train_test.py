@@ -17,7 +17,6 @@ import contextlib
 import io
 import json
 import pathlib
-import re
 import signal
 import subprocess
 import sys
@@ -37,7 +36,6 @@ from experiments import command_line
 from experiments import hparam_flags
 from experiments import hparams
 from experiments import train
-from tests.experiments import binary_testing
 from tff_adaptive.simulation import training_loop
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -358,14 +356,6 @@ class TrainTest(absltest.TestCase):
       self.assertEqual(recorded['server_optimizer'], 'fedavg')
       self.assertEqual(recorded['client_weighting'], 'uniform')
       self.assertNotIn('client_states_memory_mb', recorded)
-
-  def test_help_is_quick_because_it_needs_no_tensorflow(self):
-    done = binary_testing.run_quickly('train', '--help')
-    self.assertEqual(done.returncode, 0, done.stderr)
-    values = flags.FlagValues()
-    hparam_flags.define(values)
-    shown = set(re.findall(r'^  --(?:\[no\])?(\w+)', done.stdout, re.M))
-    self.assertEmpty(set(values) - shown)
 
   def test_presets_are_valid(self):
     presets = list((_ROOT / 'experiments' / 'presets').glob('*.flags'))

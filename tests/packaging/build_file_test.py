@@ -100,7 +100,7 @@ class BuildFileTest(absltest.TestCase):
 
   def test_binaries_and_data_are_there(self):
     targets = _targets()
-    self.assertGreater(len(targets['py_binary']), 8)
+    self.assertNotEmpty(targets['py_binary'])
     for target in targets['py_binary']:
       self.assertTrue((_ROOT / target['main']).is_file(), target['main'])
     for target in targets['py_library']:

@@ -16,8 +16,8 @@
 from absl.testing import absltest
 from absl.testing import parameterized
 
-from experiments import conformance_kit
-from tests.experiments.conformance_kit import golden_testing
+from experiments import conformance
+from tests.experiments.conformance import golden_testing
 
 _RIGHT = [[0.5, 0.0, 0.0, 0.0], [0.75, 0.0, 0.0, 0.0]]
 
@@ -48,7 +48,7 @@ class CheckTest(parameterized.TestCase):
   def _check(self, *arguments):
     adapter = _Fake(*arguments)
     run, problems = golden_testing.create_tiny_run()
-    return conformance_kit.check(adapter, run, problems), adapter
+    return conformance.check(adapter, run, problems), adapter
 
   def test_right_iterates_pass(self):
     result, adapter = self._check(_RIGHT)
@@ -83,7 +83,7 @@ class CheckTest(parameterized.TestCase):
       ('ragged', [[0.5], [0.75, 0.0]], 'not flat lists of numbers, all of one'),
       ('no_numbers', [['a'] * 4] * 2, 'not flat lists of numbers'),
       ('crash', KeyError('lr'), "KeyError: 'lr'"),
-      ('own', conformance_kit.AdapterError('it rains'), r'^it rains$'),
+      ('own', conformance.AdapterError('it rains'), r'^it rains$'),
   )
   def test_no_result_is_a_failure_with_a_reason(self, answer, reason):
     result, _ = self._check(answer)
@@ -94,7 +94,7 @@ class CheckTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ('before', _RIGHT, 'no server'),
-      ('while_replaying', conformance_kit.UnsupportedError('no server'), None),
+      ('while_replaying', conformance.UnsupportedError('no server'), None),
   )
   def test_what_is_unsupported_is_skipped(self, answer, reason):
     result, _ = self._check(answer, reason)
@@ -103,14 +103,14 @@ class CheckTest(parameterized.TestCase):
 
   def test_unknown_problem_fails(self):
     run, _ = golden_testing.create_tiny_run()
-    result = conformance_kit.check(_Fake(_RIGHT), run, {})
+    result = conformance.check(_Fake(_RIGHT), run, {})
     self.assertEqual(result.reason, "unknown problem 'quadratic'")
     self.assertFalse(result.skipped)
 
   def test_an_empty_reference_never_passes(self):
     run, problems = golden_testing.create_tiny_run()
     run['trajectory'] = []
-    result = conformance_kit.check(_Fake([]), run, problems)
+    result = conformance.check(_Fake([]), run, problems)
     self.assertFalse(result.passed)
     self.assertFalse(result.skipped)
     self.assertIn('the trajectory of the file is empty', result.reason)
@@ -119,14 +119,14 @@ class CheckTest(parameterized.TestCase):
     run, problems = golden_testing.create_tiny_run()
     for entry in run['trajectory']:
       entry['server']['x'] = []
-    result = conformance_kit.check(_Fake([[], []]), run, problems)
+    result = conformance.check(_Fake([[], []]), run, problems)
     self.assertFalse(result.passed)
     self.assertIn('the reference has no weights', result.reason)
 
   def test_tolerance_grows_with_the_rounding_of_the_reference(self):
     run, problems = golden_testing.create_tiny_run()
     run['float32_error'] = 1e-3
-    result = conformance_kit.check(_Fake(_RIGHT), run, problems)
+    result = conformance.check(_Fake(_RIGHT), run, problems)
     self.assertAlmostEqual(result.tolerance, 0.05)
 
 

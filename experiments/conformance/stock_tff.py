@@ -23,8 +23,8 @@ from typing import Any, NamedTuple, Optional
 
 import tensorflow_federated as tff
 
-from experiments.conformance_kit import adapters
-from experiments.conformance_kit import process_replay
+from experiments.conformance import adapters
+from experiments.conformance import replay
 from tasks import golden_problems
 
 
@@ -190,4 +190,4 @@ class StockTff:
       process = _build(config['loss'], _LOSSES, **arguments)
     else:
       process = tff.learning.algorithms.build_weighted_fed_avg(**arguments)
-    return process_replay.replay_process(process, run)
+    return replay.replay_process(process, run)

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Tests of adapters that are commands."""
+"""Tests of the adapters: programs, and the names of those that there are."""
 
 import pathlib
 import shlex
@@ -25,12 +25,12 @@ import numpy as np
 import psutil
 import pytest
 
-from experiments import conformance_kit
-from experiments.conformance_kit import adapters
-from experiments.conformance_kit import numpy_adapter
-from tests.experiments.conformance_kit import golden_testing
+from experiments import conformance
+from experiments.conformance import adapters
+from experiments.conformance import numpy_adapter
+from tests.experiments.conformance import golden_testing
 
-_NUMPY = golden_testing.ROOT / 'experiments/conformance_kit/numpy_adapter.py'
+_NUMPY = golden_testing.ROOT / 'experiments/conformance/numpy_adapter.py'
 
 
 def _python(code):
@@ -45,7 +45,7 @@ def _is_alive(pid):
 
 
 def _numpy_adapter():
-  return conformance_kit.CommandAdapter(
+  return conformance.CommandAdapter(
       shlex.join([sys.executable, str(_NUMPY)]), timeout=60.0
   )
 
@@ -93,27 +93,25 @@ class CommandAdapterTest(parameterized.TestCase):
       ),
   )
   def test_broken_command_fails_its_run_with_a_sentence(self, code, reason):
-    adapter = conformance_kit.CommandAdapter(_python(code))
-    result = conformance_kit.check(adapter, *golden_testing.create_tiny_run())
+    adapter = conformance.CommandAdapter(_python(code))
+    result = conformance.check(adapter, *golden_testing.create_tiny_run())
     self.assertEqual(result.reason, reason)
     self.assertFalse(result.skipped)
 
   def test_slow_command_fails_its_run(self):
-    adapter = conformance_kit.CommandAdapter(
+    adapter = conformance.CommandAdapter(
         _python('import time; time.sleep(60)'), timeout=0.1
     )
-    result = conformance_kit.check(adapter, *golden_testing.create_tiny_run())
+    result = conformance.check(adapter, *golden_testing.create_tiny_run())
     self.assertEqual(
         result.reason,
         'the command took more than 0.1 s; give it more with --adapter_timeout',
     )
 
   def test_what_a_late_command_has_started_does_not_hold_the_run_up(self):
-    adapter = conformance_kit.CommandAdapter(
-        "sh -c 'sleep 60 & wait'", timeout=1.0
-    )
+    adapter = conformance.CommandAdapter("sh -c 'sleep 60 & wait'", timeout=1.0)
     start = time.monotonic()
-    result = conformance_kit.check(adapter, *golden_testing.create_tiny_run())
+    result = conformance.check(adapter, *golden_testing.create_tiny_run())
     self.assertIn('took more than 1 s', result.reason)
     self.assertLess(time.monotonic() - start, 30.0)
 
@@ -123,9 +121,9 @@ class CommandAdapterTest(parameterized.TestCase):
         f'sleep 60 & echo $! > {folder / "pid"}; '
         'echo \'{"unsupported": "no quadratic"}\''
     )
-    adapter = conformance_kit.CommandAdapter(shlex.join(['sh', '-c', script]))
+    adapter = conformance.CommandAdapter(shlex.join(['sh', '-c', script]))
     start = time.monotonic()
-    result = conformance_kit.check(adapter, *golden_testing.create_tiny_run())
+    result = conformance.check(adapter, *golden_testing.create_tiny_run())
     self.assertEqual(result.reason, 'no quadratic')
     left_behind = int((folder / 'pid').read_text())
     while _is_alive(left_behind) and time.monotonic() < start + 30.0:
@@ -133,7 +131,7 @@ class CommandAdapterTest(parameterized.TestCase):
     self.assertFalse(_is_alive(left_behind))
 
   def test_a_run_that_is_larger_than_a_pipe_reaches_the_command(self):
-    adapter = conformance_kit.CommandAdapter(
+    adapter = conformance.CommandAdapter(
         _python(
             'import json, sys; n = len(json.load(sys.stdin)["problem"]["x0"]); '
             'print(json.dumps({"unsupported": str(n)}))'
@@ -141,14 +139,14 @@ class CommandAdapterTest(parameterized.TestCase):
     )
     run, problems = golden_testing.create_tiny_run()
     problems['quadratic']['x0'] = [0.0] * 100_000
-    result = conformance_kit.check(adapter, run, problems)
+    result = conformance.check(adapter, run, problems)
     self.assertEqual(result.reason, '100000')
 
   def test_command_that_reads_nothing_may_answer(self):
-    adapter = conformance_kit.CommandAdapter(
+    adapter = conformance.CommandAdapter(
         _python('print(\'{"unsupported": "no quadratic"}\')')
     )
-    result = conformance_kit.check(adapter, *golden_testing.create_tiny_run())
+    result = conformance.check(adapter, *golden_testing.create_tiny_run())
     self.assertTrue(result.skipped)
     self.assertEqual(result.reason, 'no quadratic')
 
@@ -159,14 +157,14 @@ class CommandAdapterTest(parameterized.TestCase):
   )
   def test_no_command_raises_before_any_run(self, command, message):
     with self.assertRaisesRegex(ValueError, message):
-      conformance_kit.CommandAdapter(command)
+      conformance.CommandAdapter(command)
 
 
 class NumpyAdapterTest(parameterized.TestCase):
 
   def _replay(self, **config):
     run, problems = golden_testing.create_tiny_run(**config)
-    return conformance_kit.check(_numpy_adapter(), run, problems)
+    return conformance.check(_numpy_adapter(), run, problems)
 
   def test_keys_are_those_that_every_adapter_has(self):
     self.assertEqual(numpy_adapter._KEYS, adapters.COMMON_KEYS)
@@ -180,9 +178,7 @@ class NumpyAdapterTest(parameterized.TestCase):
         server={'name': 'fedadam', 'lr': 0.1}
     )
     first, _ = adapter.replay(
-        conformance_kit.GoldenRun(
-            run['config'], problems['quadratic'], [[0], [0]]
-        )
+        conformance.GoldenRun(run['config'], problems['quadratic'], [[0], [0]])
     )
     # D_0 = 0.5, so m = 0.05 and v = 0.99 * 1e-6 + 0.01 * 0.25.
     expected = 0.1 * 0.05 / (np.sqrt(0.00250099) + 1e-3)
@@ -210,9 +206,42 @@ class NumpyAdapterTest(parameterized.TestCase):
   )
   @pytest.mark.slow
   def test_passes_on_softmax_regression(self, run, problems):
-    self.assertTrue(
-        conformance_kit.check(_numpy_adapter(), run, problems).passed
+    self.assertTrue(conformance.check(_numpy_adapter(), run, problems).passed)
+
+
+class CreateAdapterTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      (
+          'name',
+          'stock_flower',
+          r"unknown adapter 'stock_flower'; the known ones are \['stock_tff', "
+          r"'tff_adaptive'\], 'command:...' and 'module:attribute'",
+      ),
+      ('module', 'no_such_module:Adapter', 'cannot be imported .*no_such_modu'),
+      ('attribute', 'json:Adapter', "cannot be imported .*'Adapter'"),
+      ('command', 'command:no-such-program', 'begins with no program'),
+  )
+  def test_unknown_adapter_raises(self, value, message):
+    with self.assertRaisesRegex(ValueError, message):
+      conformance.create_adapter(value)
+
+  def test_module_and_attribute_are_called(self):
+    adapter = conformance.create_adapter(
+        'experiments.conformance.adapters:HELP.title'
     )
+    self.assertEqual(adapter, adapters.HELP.title())
+
+  def test_command_is_the_rest(self):
+    adapter = conformance.create_adapter('command:true --x', timeout=1.0)
+    self.assertIsInstance(adapter, conformance.CommandAdapter)
+    self.assertEqual(adapter.name, 'true --x')
+
+  @parameterized.parameters(
+      (None, False), ('stock_tff', False), ('command:true', True)
+  )
+  def test_is_command(self, value, expected):
+    self.assertEqual(adapters.is_command(value), expected)
 
 
 if __name__ == '__main__':

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.conformance_kit import adapters
-from experiments.conformance_kit import golden_runs
+from experiments.conformance import adapters
+from experiments.conformance import goldens
 
 
 def _compare(iterates: Any, trajectory: Sequence[Mapping[str, Any]]) -> float:
@@ -53,7 +53,7 @@ def check(
     adapter: adapters.Adapter,
     run: Mapping[str, Any],
     problems: Mapping[str, Any],
-) -> golden_runs.Result:
+) -> goldens.Result:
   """Replays a run in a framework and compares the weights of every round.
 
   Args:
@@ -65,13 +65,13 @@ def check(
     A `Result`: skipped if the adapter leaves the run out, failed with a reason
     if it has no weights to compare.
   """
-  result = golden_runs.begin_result(run)
+  result = goldens.begin_result(run)
   try:
     configuration = run['config']
-    trajectory = golden_runs.find_trajectory(run)
+    trajectory = goldens.find_trajectory(run)
     if result.problem not in problems:
       raise adapters.AdapterError(f'unknown problem {result.problem!r}')
-    result = result._replace(tolerance=golden_runs.find_tolerance(run))
+    result = result._replace(tolerance=goldens.find_tolerance(run))
     reason = adapter.supports(configuration)
     if reason is not None:
       raise adapters.UnsupportedError(reason)

@@ -15,7 +15,7 @@
 
 import pathlib
 
-from experiments import conformance_kit
+from experiments import conformance
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 GOLDENS = ROOT / 'tests/goldens/goldens.json'
@@ -69,7 +69,7 @@ def name_parameters(problem, names):
   Returns:
     Tuples of name, run and problems.
   """
-  runs, problems = conformance_kit.read_goldens(GOLDENS)
+  runs, problems = conformance.read_goldens(GOLDENS)
   found = {
       run['config']['name']: run
       for run in runs

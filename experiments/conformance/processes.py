@@ -22,7 +22,7 @@ from typing import Any, Optional
 import tensorflow_federated as tff
 
 from experiments import registry
-from experiments.conformance_kit import adapters
+from experiments.conformance import adapters
 from tff_adaptive import algorithms
 from tff_adaptive.optimizers import schedules
 

@@ -21,13 +21,13 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from experiments import conformance_kit
-from experiments import replayer
+from experiments import conformance
+from experiments.conformance import replay
 from tasks import golden_problems
-from tests.experiments.conformance_kit import golden_testing
+from tests.experiments.conformance import golden_testing
 from tff_adaptive import runtime
 
-_RUNS, _PROBLEMS = conformance_kit.read_goldens(golden_testing.GOLDENS)
+_RUNS, _PROBLEMS = conformance.read_goldens(golden_testing.GOLDENS)
 # A run of every algorithm, on the problem that takes least.
 _SAMPLE = (
     ('fedavg_examples', 'quadratic'),
@@ -95,7 +95,7 @@ def _tiny_run(**config):
 class ReplayerTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_right_numbers_pass(self):
-    result = replayer.replay(*_tiny_run())
+    result = replay.replay(*_tiny_run())
     self.assertTrue(result.passed)
     self.assertEqual(str(result), 'tiny quadratic 0 2e-05 ok')
 
@@ -114,7 +114,7 @@ class ReplayerTest(tf.test.TestCase, parameterized.TestCase):
   def test_wrong_numbers_fail(self, spoil, expected_error):
     run, problems = _tiny_run()
     spoil(run)
-    result = replayer.replay(run, problems)
+    result = replay.replay(run, problems)
     self.assertFalse(result.passed)
     self.assertAllClose(result.max_error, expected_error, atol=1e-6)
     self.assertEndsWith(str(result), 'FAIL')
@@ -143,42 +143,42 @@ class ReplayerTest(tf.test.TestCase, parameterized.TestCase):
       ),
   )
   def test_unknown_configuration_fails(self, config, reason):
-    result = replayer.replay(*_tiny_run(**config))
+    result = replay.replay(*_tiny_run(**config))
     self.assertFalse(result.passed)
     self.assertIn(reason, str(result))
 
   def test_empty_trajectory_fails(self):
     run, problems = _tiny_run()
     run['trajectory'] = []
-    result = replayer.replay(run, problems)
+    result = replay.replay(run, problems)
     self.assertFalse(result.passed)
     self.assertIn('the trajectory of the file is empty', result.reason)
 
   def test_missing_keys_fail(self):
     run, problems = _tiny_run()
     del run['float32_error'], run['config']['batch_size']
-    result = replayer.replay(run, problems)
+    result = replay.replay(run, problems)
     self.assertIn("KeyError: 'float32_error'", str(result))
     run['float32_error'] = 0.0
-    result = replayer.replay(run, problems)
+    result = replay.replay(run, problems)
     self.assertIn("KeyError: 'batch_size'", str(result))
 
   @parameterized.named_parameters(*_named(_SAMPLE))
   def test_sample_has_the_reference_numbers(self, run):
-    result = replayer.replay(run, _PROBLEMS)
+    result = replay.replay(run, _PROBLEMS)
     self.assertTrue(result.passed, str(result))
 
   @parameterized.named_parameters(*_named(_all_runs()))
   @pytest.mark.slow
   def test_native_runtime_has_the_reference_numbers(self, run):
-    result = replayer.replay(run, _PROBLEMS)
+    result = replay.replay(run, _PROBLEMS)
     self.assertTrue(result.passed, str(result))
 
   @parameterized.named_parameters(*_named(_all_runs()))
   @pytest.mark.slow
   def test_compiled_runtime_has_the_reference_numbers(self, run):
     with runtime.compiled_context(strict=True):
-      result = replayer.replay(run, _PROBLEMS)
+      result = replay.replay(run, _PROBLEMS)
     self.assertTrue(result.passed, str(result))
 
   @parameterized.parameters('fedavg_examples', 'delta_sgd', 'delta_sgd_fedprox')
@@ -186,7 +186,7 @@ class ReplayerTest(tf.test.TestCase, parameterized.TestCase):
     run = _all_runs()[(name, 'softmax')]
     problem = _PROBLEMS['softmax']
     functional = golden_problems.create_functional_model(problem)
-    result = replayer.replay(
+    result = replay.replay(
         run,
         _PROBLEMS,
         lambda: tff.learning.models.model_from_functional(functional),
@@ -198,7 +198,7 @@ class ReplayerTest(tf.test.TestCase, parameterized.TestCase):
     problem = by_name['quadratic']
     path = pathlib.Path(self.get_temp_dir()) / 'goldens.json'
     path.write_text(json.dumps({'problems': [problem], 'runs': [run]}))
-    runs, problems = conformance_kit.read_goldens(path)
+    runs, problems = conformance.read_goldens(path)
     self.assertEqual(runs, [run])
     self.assertEqual(problems, {'quadratic': problem})
 

@@ -17,7 +17,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
-from experiments.conformance_kit import dialects
+from experiments.conformance import dialects
 
 
 class DialectsTest(parameterized.TestCase):

@@ -42,9 +42,9 @@ from typing import Any
 from absl import flags
 
 from experiments import command_line
-from experiments import conformance_kit
+from experiments import conformance
 from experiments import registry
-from experiments.conformance_kit import named_adapters
+from experiments.conformance import adapters
 
 
 def define(flag_values: flags.FlagValues = flags.FLAGS):
@@ -63,9 +63,7 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
       'What executes the rounds.',
       flag_values=flag_values,
   )
-  flags.DEFINE_string(
-      'adapter', None, named_adapters.HELP, flag_values=flag_values
-  )
+  flags.DEFINE_string('adapter', None, adapters.HELP, flag_values=flag_values)
   flags.DEFINE_float(
       'adapter_timeout',
       600.0,
@@ -105,7 +103,7 @@ def _write_matrix(path: Any):
         f'--markdown={path} is in no folder that exists; make the folder first'
     )
   command_line.prepare_libraries()
-  from experiments.conformance_kit import matrix  # pylint: disable=import-outside-toplevel
+  from experiments.conformance import matrix  # pylint: disable=import-outside-toplevel
   from tff_adaptive import _files  # pylint: disable=import-outside-toplevel
 
   text = matrix.to_markdown()
@@ -122,13 +120,11 @@ def _create_check(values: flags.FlagValues) -> Callable[..., Any]:
   """What makes a result of a run and the problems."""
   if values.adapter is None:
     # TensorFlow takes seconds to import: not for --help and not for a typo.
-    from experiments import replayer  # pylint: disable=import-outside-toplevel
+    from experiments.conformance import replay  # pylint: disable=import-outside-toplevel
 
-    return replayer.replay
-  adapter = conformance_kit.create_adapter(
-      values.adapter, values.adapter_timeout
-  )
-  return lambda run, problems: conformance_kit.check(adapter, run, problems)
+    return replay.replay
+  adapter = conformance.create_adapter(values.adapter, values.adapter_timeout)
+  return lambda run, problems: conformance.check(adapter, run, problems)
 
 
 def main(flag_values=flags.FLAGS):
@@ -142,10 +138,10 @@ def main(flag_values=flags.FLAGS):
     return
   command_line.prepare_libraries()
   with command_line.errors_as(command_line.UserError, OSError, ValueError):
-    runs, problems = conformance_kit.read_goldens(flag_values.goldens)
+    runs, problems = conformance.read_goldens(flag_values.goldens)
     check = _create_check(flag_values)
   runtime = contextlib.nullcontext
-  if not named_adapters.is_command(flag_values.adapter):
+  if not adapters.is_command(flag_values.adapter):
     runtime = registry.resolve(registry.RUNTIMES[flag_values.runtime])
   results = []
   with runtime():

@@ -11,21 +11,16 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Who calls what FedAdam, FedYogi and FedAdagrad.
+"""Whose FedAdam, FedYogi and FedAdagrad is which formula."""
 
-What can be installed beside TFF is run. The others are formulas, as they stand
-in the public sources that are named; a private change of one of them does not
-show here.
-"""
-
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, Union
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, Optional, Union
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from experiments.conformance_kit import dialects
+from experiments.conformance import dialects
 from tff_adaptive import optimizers
 
 
@@ -230,3 +225,85 @@ IMPLEMENTATIONS = {
         ),
     ),
 }
+
+
+# D_t of six rounds: a weight that grows steadily, a small one that changes its
+# sign, one that is quiet after a start, and one that no client changes.
+CHANGES = (
+    (0.30, 0.010, 0.2, 0.0),
+    (0.25, -0.020, 0.1, 0.0),
+    (0.35, 0.015, 0.0, 0.0),
+    (0.30, -0.005, 0.0, 0.0),
+    (0.20, 0.020, 0.0, 0.0),
+    (0.25, -0.010, 0.0, 0.0),
+)
+
+# TFF computes the corrected rate in float32, also for weights in float64.
+_TOLERANCE = 5e-6
+
+
+class Verdict(NamedTuple):
+  """How an implementation compares with a dialect.
+
+  Attributes:
+    first_round: The first round after which they differ, from 1, or `None`.
+    difference: The largest absolute difference of a weight in any round.
+  """
+
+  first_round: Optional[int]
+  difference: float
+
+  def __str__(self) -> str:
+    if self.first_round is None:
+      return 'equal'
+    return f'from round {self.first_round} by {self.difference:.1g}'
+
+
+def compare(
+    implementation: Implementation,
+    dialect: dialects.Dialect,
+    method: str,
+) -> Verdict:
+  """Runs both on the same changes.
+
+  Args:
+    implementation: Whose rule.
+    dialect: The formula.
+    method: One of `dialects.METHODS`.
+
+  Returns:
+    A `Verdict`.
+  """
+  found = iterate(implementation, method, CHANGES)
+  expected = dialects.iterate(dialect, method, CHANGES)
+  differences = np.max(np.abs(found - expected), axis=1)
+  differs = ~(differences <= _TOLERANCE)  # Also where one is no number.
+  first_round = int(np.argmax(differs)) + 1 if differs.any() else None
+  return Verdict(first_round, float(np.max(differences)))
+
+
+def _to_row(cells: list[str]) -> str:
+  return f'| {" | ".join(cells)} |'
+
+
+def _table(method: str) -> Iterator[str]:
+  columns = dialects.DIALECTS[method]
+  yield _to_row([method, *(column.name for column in columns), 'how', 'where'])
+  yield _to_row(['---'] * (len(columns) + 3))
+  for implementation in IMPLEMENTATIONS[method]:
+    verdicts = [
+        str(compare(implementation, column, method)) for column in columns
+    ]
+    how = 'run' if implementation.is_run else 'read'
+    yield _to_row([implementation.name, *verdicts, how, implementation.source])
+
+
+def to_markdown() -> str:
+  """The matrix as Markdown: a table a method, a row an implementation.
+
+  Returns:
+    Text that ends with a line break. A cell says `equal`, or from which round
+    on the weights differ, and by how much at most.
+  """
+  tables = ['\n'.join(_table(method)) for method in dialects.METHODS]
+  return '\n\n'.join(tables) + '\n'

@@ -18,11 +18,10 @@ import re
 from absl.testing import parameterized
 import tensorflow as tf
 
-from experiments import conformance_kit
-from experiments.conformance_kit import dialects
-from experiments.conformance_kit import implementations
-from experiments.conformance_kit import matrix
-from tests.experiments.conformance_kit import golden_testing
+from experiments import conformance
+from experiments.conformance import dialects
+from experiments.conformance import matrix
+from tests.experiments.conformance import golden_testing
 
 _PAGE = (golden_testing.ROOT / 'docs/conformance.md').read_text(
     encoding='utf-8'
@@ -66,7 +65,7 @@ _EQUAL = {
 def _find(method, name):
   (found,) = (
       implementation
-      for implementation in implementations.IMPLEMENTATIONS[method]
+      for implementation in matrix.IMPLEMENTATIONS[method]
       if implementation.name == name
   )
   return found
@@ -82,7 +81,7 @@ class MatrixTest(tf.test.TestCase, parameterized.TestCase):
             for dialect in dialects.DIALECTS[method]
             if str(matrix.compare(implementation, dialect, method)) == 'equal'
         ]
-        for implementation in implementations.IMPLEMENTATIONS[method]
+        for implementation in matrix.IMPLEMENTATIONS[method]
     }
     self.assertEqual(found, {k: [v] for k, v in _EQUAL[method].items()})
 
@@ -92,7 +91,7 @@ class MatrixTest(tf.test.TestCase, parameterized.TestCase):
   def test_what_can_be_installed_is_run(self, method):
     names = {
         implementation.name
-        for implementation in implementations.IMPLEMENTATIONS[method]
+        for implementation in matrix.IMPLEMENTATIONS[method]
         if implementation.is_run
     }
     self.assertContainsSubset({'tff_adaptive', 'TFF 0.87'}, names)
@@ -119,11 +118,11 @@ class MatrixTest(tf.test.TestCase, parameterized.TestCase):
     adapter = names['MyFramework']()
     run, problems = golden_testing.create_tiny_run()
     self.assertEqual(
-        str(conformance_kit.check(adapter, run, problems)),
+        str(conformance.check(adapter, run, problems)),
         'tiny quadratic 0 2e-05 ok',
     )
     run, problems = golden_testing.create_tiny_run(server={'name': 'fedadam'})
-    self.assertTrue(conformance_kit.check(adapter, run, problems).skipped)
+    self.assertTrue(conformance.check(adapter, run, problems).skipped)
 
 
 if __name__ == '__main__':

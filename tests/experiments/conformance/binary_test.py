@@ -28,10 +28,10 @@ from absl.testing import parameterized
 import pytest
 
 from experiments import command_line
-from experiments import conformance
-from experiments.conformance_kit import matrix
+from experiments.conformance import __main__ as binary
+from experiments.conformance import matrix
 from tests.experiments import binary_testing
-from tests.experiments.conformance_kit import golden_testing
+from tests.experiments.conformance import golden_testing
 from tests.tff_adaptive import file_testing
 
 
@@ -51,7 +51,7 @@ def _write_goldens(folder, *configs):
 
 def _parse(*arguments):
   values = flags.FlagValues()
-  conformance.define(values)
+  binary.define(values)
   values(['conformance', *arguments])
   return values
 
@@ -65,15 +65,8 @@ class ConformanceTest(parameterized.TestCase):
   def _call(self, *arguments):
     return binary_testing.run_quickly('conformance', *arguments)
 
-  def test_help_needs_no_tensorflow(self):
-    result = self._call('--help')
-    self.assertEqual(result.returncode, 0, result.stderr)
-    self.assertIn('command:', result.stdout)
-
   def test_command_needs_no_tensorflow(self):
-    script = (
-        golden_testing.ROOT / 'experiments/conformance_kit/numpy_adapter.py'
-    )
+    script = golden_testing.ROOT / 'experiments/conformance/numpy_adapter.py'
     goldens = _write_goldens(
         self._folder,
         {},
@@ -95,9 +88,7 @@ class ConformanceTest(parameterized.TestCase):
     self.assertEqual(result.returncode, 1, result.stderr)
 
   def test_skipping_everything_is_no_success(self):
-    script = (
-        golden_testing.ROOT / 'experiments/conformance_kit/numpy_adapter.py'
-    )
+    script = golden_testing.ROOT / 'experiments/conformance/numpy_adapter.py'
     goldens = _write_goldens(self._folder, {'server': {'name': 'fedexp'}})
     command = shlex.join([sys.executable, str(script)])
     values = _parse(goldens, f'--adapter=command:{command}')
@@ -108,14 +99,14 @@ class ConformanceTest(parameterized.TestCase):
             command_line.UserError, 'skipped all 1 runs of .*nothing was comp'
         ),
     ):
-      conformance.main(values)
+      binary.main(values)
     self.assertIn('0 passed, 0 failed, 1 skipped', out.getvalue())
 
   def test_a_file_without_runs_is_refused(self):
     path = pathlib.Path(self._folder) / 'goldens.json'
     path.write_text('{"runs": [], "problems": []}', encoding='utf-8')
     with self.assertRaisesRegex(command_line.UserError, 'has no run; list'):
-      conformance.main(_parse(f'--goldens={path}'))
+      binary.main(_parse(f'--goldens={path}'))
 
   @parameterized.named_parameters(
       ('nothing', []),
@@ -130,7 +121,7 @@ class ConformanceTest(parameterized.TestCase):
   def test_folder_of_the_matrix_must_exist(self):
     values = _parse('--matrix', '--markdown=/no/x.md')
     with self.assertRaisesRegex(command_line.UserError, 'no folder that exis'):
-      conformance.main(values)
+      binary.main(values)
 
   @parameterized.named_parameters(
       ('name', 'stock_flower', "unknown adapter 'stock_flower'"),
@@ -139,7 +130,7 @@ class ConformanceTest(parameterized.TestCase):
   def test_unknown_adapter_raises(self, adapter, message):
     values = _parse(_write_goldens(self._folder, {}), f'--adapter={adapter}')
     with self.assertRaisesRegex(command_line.UserError, message):
-      conformance.main(values)
+      binary.main(values)
 
   def test_a_full_disk_leaves_the_file_of_the_matrix_as_it_was(self):
     path = pathlib.Path(self._folder) / 'matrix.md'
@@ -150,7 +141,7 @@ class ConformanceTest(parameterized.TestCase):
         file_testing.max_file_size(1),
         self.assertRaisesRegex(command_line.UserError, 'could not write'),
     ):
-      conformance.main(_parse('--matrix', f'--markdown={path}'))
+      binary.main(_parse('--matrix', f'--markdown={path}'))
     self.assertEqual(path.read_text(encoding='utf-8'), 'before')
 
   @pytest.mark.slow

@@ -18,13 +18,13 @@ An adapter replays the runs of a file of reference numbers in its own framework;
 is imported here.
 """
 
-from experiments.conformance_kit.adapters import Adapter
-from experiments.conformance_kit.adapters import AdapterError
-from experiments.conformance_kit.adapters import COMMON_KEYS
-from experiments.conformance_kit.adapters import GoldenRun
-from experiments.conformance_kit.adapters import UnsupportedError
-from experiments.conformance_kit.checks import check
-from experiments.conformance_kit.command_adapter import CommandAdapter
-from experiments.conformance_kit.golden_runs import read_goldens
-from experiments.conformance_kit.golden_runs import Result
-from experiments.conformance_kit.named_adapters import create_adapter
+from experiments.conformance.adapters import Adapter
+from experiments.conformance.adapters import AdapterError
+from experiments.conformance.adapters import CommandAdapter
+from experiments.conformance.adapters import COMMON_KEYS
+from experiments.conformance.adapters import create_adapter
+from experiments.conformance.adapters import GoldenRun
+from experiments.conformance.adapters import UnsupportedError
+from experiments.conformance.checks import check
+from experiments.conformance.goldens import read_goldens
+from experiments.conformance.goldens import Result

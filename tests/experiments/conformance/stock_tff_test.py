@@ -17,8 +17,8 @@ from absl.testing import parameterized
 import pytest
 import tensorflow as tf
 
-from experiments import conformance_kit
-from tests.experiments.conformance_kit import golden_testing
+from experiments import conformance
+from tests.experiments.conformance import golden_testing
 from tff_adaptive import runtime
 
 # The same formulas.
@@ -47,9 +47,7 @@ _DIFFERS = {
 
 def _check(name, run, problems):
   with runtime.compiled_context():
-    return conformance_kit.check(
-        conformance_kit.create_adapter(name), run, problems
-    )
+    return conformance.check(conformance.create_adapter(name), run, problems)
 
 
 class StockTffTest(tf.test.TestCase, parameterized.TestCase):
@@ -103,8 +101,8 @@ class StockTffTest(tf.test.TestCase, parameterized.TestCase):
   )
   def test_says_what_tff_lacks(self, config, reason):
     run, problems = golden_testing.create_tiny_run(**config)
-    result = conformance_kit.check(
-        conformance_kit.create_adapter('stock_tff'), run, problems
+    result = conformance.check(
+        conformance.create_adapter('stock_tff'), run, problems
     )
     self.assertTrue(result.skipped)
     self.assertEqual(result.reason, reason)

@@ -17,7 +17,7 @@ It imports nothing of this project, so that it can be copied into another
 environment and changed into the adapter of a framework there:
 
   python -m experiments.conformance --goldens=goldens.json \\
-      --adapter='command:python experiments/conformance_kit/numpy_adapter.py'
+      --adapter='command:python experiments/conformance/numpy_adapter.py'
 """
 
 import json

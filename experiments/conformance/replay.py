@@ -19,16 +19,65 @@ the library builds for its configuration, and compared round by round.
 """
 
 import collections
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Optional
 
 import numpy as np
+import tensorflow_federated as tff
 
-from experiments import golden_processes
-from experiments.conformance_kit import golden_runs
+from experiments.conformance import adapters
+from experiments.conformance import goldens
+from experiments.conformance import processes
 from tasks import golden_problems
 from tff_adaptive import simulation
 from tff_adaptive.simulation import client_states
+
+
+def replay_process(
+    process: tff.learning.templates.LearningProcess, run: adapters.GoldenRun
+) -> list[np.ndarray]:
+  """Trains a process whose clients bring batches and nothing else.
+
+  Args:
+    process: The process of the run's configuration.
+    run: The run.
+
+  Returns:
+    The flat trainable weights after each round.
+  """
+  batches = golden_problems.create_client_batches(
+      run.problem, run.configuration['batch_size'], run.configuration['epochs']
+  )
+  state = process.initialize()
+  iterates = []
+  for cohort in run.cohorts:
+    state = process.next(state, [batches[client] for client in cohort]).state
+    weights = process.get_model_weights(state)
+    iterates.append(golden_problems.flatten_weights(weights.trainable))
+  return iterates
+
+
+class Library:
+  """The processes that `tff_adaptive` builds, see `adapters.Adapter`."""
+
+  name = 'tff_adaptive'
+
+  def supports(self, configuration: Mapping[str, Any]) -> Optional[str]:
+    del configuration  # Whatever is not known is a failure.
+    return None
+
+  def replay(self, run: adapters.GoldenRun) -> Sequence[Any]:
+    process = processes.build_process(
+        dict(run.configuration),
+        golden_problems.create_functional_model(run.problem),
+        golden_problems.create_representation_fn(run.problem),
+        len(run.problem['clients']),
+    )
+    if client_states.get_state_spec(process) is not None:
+      raise adapters.UnsupportedError(
+          'its clients keep state, which a replay without --adapter has'
+      )
+    return replay_process(process, run)
 
 
 def _shared_fields(client_work: Any) -> dict[str, Any]:
@@ -149,9 +198,9 @@ class _Clients:
 
 def _replay(run: dict[str, Any], problem: dict[str, Any], model: Any) -> float:
   """The largest difference of a run's rounds; see `replay`."""
-  rounds = golden_runs.find_trajectory(run)
+  rounds = goldens.find_trajectory(run)
   config = run['config']
-  process = golden_processes.build_process(
+  process = processes.build_process(
       config,
       model or golden_problems.create_functional_model(problem),
       golden_problems.create_representation_fn(problem),
@@ -174,7 +223,7 @@ def _replay(run: dict[str, Any], problem: dict[str, Any], model: Any) -> float:
 
 def replay(
     run: dict[str, Any], problems: dict[str, Any], model: Any = None
-) -> golden_runs.Result:
+) -> goldens.Result:
   """Trains one run and compares it.
 
   Args:
@@ -186,15 +235,15 @@ def replay(
     A `Result`. Whatever keeps a run from being trained is a failure of that run
     alone, and its reason.
   """
-  result = golden_runs.begin_result(run)
+  result = goldens.begin_result(run)
   try:
     if result.problem not in problems:
-      raise golden_processes.UnknownConfigurationError(
+      raise processes.UnknownConfigurationError(
           f'unknown problem {result.problem!r}'
       )
-    result = result._replace(tolerance=golden_runs.find_tolerance(run))
+    result = result._replace(tolerance=goldens.find_tolerance(run))
     max_error = _replay(run, problems[result.problem], model)
-  except golden_processes.UnknownConfigurationError as error:
+  except processes.UnknownConfigurationError as error:
     return result._replace(reason=str(error))
   except Exception as error:  # pylint: disable=broad-exception-caught
     # The file is somebody else's: one odd run must not hide the others.
