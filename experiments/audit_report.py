@@ -21,10 +21,8 @@ import pathlib
 from typing import Any
 
 from experiments import claims
-from experiments.reports import markdown
-from experiments.reports import pages
+from experiments import pages
 from experiments.reports import provenance
-from experiments.reports import web_page
 from experiments.run_results import csv_text
 from experiments.run_results import environments
 from experiments.run_results import run_folder
@@ -149,8 +147,8 @@ def write(
   rows = list(_rows(selected, verdicts))
   page = build_page(rows, runs, command)
   for name, text in (
-      ('claims.md', markdown.render(page)),
-      ('claims.html', web_page.render(page)),
+      ('claims.md', pages.to_markdown(page)),
+      ('claims.html', pages.to_html(page)),
       ('claims.csv', csv_text.format_table(_COLUMNS, rows)),
       ('claims.json', to_json(selected, verdicts)),
   ):

@@ -16,6 +16,7 @@
 from collections.abc import Mapping, Sequence
 import pathlib
 
+from experiments import pages
 from experiments.leaderboards import advice
 from experiments.leaderboards import definitions
 from experiments.leaderboards import failures
@@ -24,7 +25,6 @@ from experiments.leaderboards import listing
 from experiments.leaderboards import results as results_lib
 from experiments.leaderboards import standings
 from experiments.leaderboards import tuning_page
-from experiments.reports import pages
 from experiments.reports import provenance
 from experiments.sweeps import trials as trials_lib
 

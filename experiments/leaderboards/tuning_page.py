@@ -16,11 +16,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Optional
 
+from experiments import pages
 from experiments.leaderboards import formats
 from experiments.leaderboards import results as results_lib
 from experiments.leaderboards import standings
 from experiments.leaderboards import tuning_costs
-from experiments.reports import pages
 
 _TRIALS_LEGEND = (
     'The expected test metric of the trial that is chosen among n of the '

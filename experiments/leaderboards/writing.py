@@ -15,13 +15,12 @@
 
 import pathlib
 
+from experiments import pages
 from experiments.leaderboards import csv_file
 from experiments.leaderboards import drawing
 from experiments.leaderboards import page as page_lib
 from experiments.leaderboards import plans
 from experiments.leaderboards import results as results_lib
-from experiments.reports import markdown
-from experiments.reports import web_page
 from tff_adaptive import _files
 
 
@@ -52,8 +51,8 @@ def write(
   )
   for suffix, text in (
       ('.csv', csv_file.format_csv(results)),
-      ('.md', markdown.render(page)),
-      ('.html', web_page.render(page)),
+      ('.md', pages.to_markdown(page)),
+      ('.html', pages.to_html(page)),
   ):
     with _files.replacing(path.with_suffix(suffix)) as file:
       file.write(text.encode())

@@ -18,10 +18,10 @@ import math
 import os
 import pathlib
 
+from experiments import pages
 from experiments import published
 from experiments.reports import figure_data
 from experiments.reports import figures
-from experiments.reports import pages
 from experiments.reports import provenance
 from experiments.reports import table_views
 from experiments.run_results import durations

@@ -17,10 +17,10 @@ from collections.abc import Callable, Sequence
 import pathlib
 import shlex
 
+from experiments import pages
 from experiments import published
 from experiments.reports import cell_results
 from experiments.reports import figures
-from experiments.reports import pages
 
 _Results = Sequence[cell_results.CellResult]
 

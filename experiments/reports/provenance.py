@@ -15,7 +15,7 @@
 
 from collections.abc import Sequence
 
-from experiments.reports import pages
+from experiments import pages
 from experiments.run_results import durations
 from experiments.run_results import environments
 from experiments.run_results import run_folder

@@ -17,11 +17,11 @@ from collections.abc import Callable, Mapping, Sequence
 import itertools
 import pathlib
 
+from experiments import pages
 from experiments import published
 from experiments.reports import cell_results
 from experiments.reports import figures
 from experiments.reports import missing_runs
-from experiments.reports import pages
 from experiments.reports import provenance
 from experiments.reports import ranking
 from experiments.reports import table_views

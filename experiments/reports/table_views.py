@@ -22,8 +22,8 @@ import decimal
 import itertools
 from typing import Optional
 
+from experiments import pages
 from experiments import published
-from experiments.reports import pages
 from experiments.reports import ranking
 
 GAP_LEGEND = (

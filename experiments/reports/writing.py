@@ -16,6 +16,7 @@
 from collections.abc import Callable, Sequence
 import pathlib
 
+from experiments import pages
 from experiments import published
 from experiments.reports import cell_results
 from experiments.reports import comparison
@@ -23,10 +24,7 @@ from experiments.reports import csv_table
 from experiments.reports import drawing
 from experiments.reports import expected_times
 from experiments.reports import figures
-from experiments.reports import markdown
-from experiments.reports import pages
 from experiments.reports import table_page
-from experiments.reports import web_page
 from experiments.run_results import run_folder
 from tff_adaptive import _files
 
@@ -104,8 +102,8 @@ def _with(path: pathlib.Path, suffix: str) -> pathlib.Path:
 
 
 def _write_page(page: pages.Page, path: pathlib.Path):
-  _write(markdown.render(page), _with(path, '.md'))
-  _write(web_page.render(page), _with(path, '.html'))
+  _write(pages.to_markdown(page), _with(path, '.md'))
+  _write(pages.to_html(page), _with(path, '.html'))
 
 
 def _write(text: str, path: pathlib.Path):
