@@ -22,9 +22,9 @@ from typing import Any
 
 from experiments import claims
 from experiments import pages
-from experiments.reports import provenance
-from experiments.run_results import csv_text
 from experiments.run_results import environments
+from experiments.run_results import formatting
+from experiments.run_results import provenance
 from experiments.run_results import run_folder
 from tff_adaptive import _files
 
@@ -149,7 +149,7 @@ def write(
   for name, text in (
       ('claims.md', pages.to_markdown(page)),
       ('claims.html', pages.to_html(page)),
-      ('claims.csv', csv_text.format_table(_COLUMNS, rows)),
+      ('claims.csv', formatting.format_table(_COLUMNS, rows)),
       ('claims.json', to_json(selected, verdicts)),
   ):
     with _files.replacing(folder / name) as file:

@@ -14,7 +14,7 @@
 """What the difference of two methods says of a claim.
 
 What counts is fixed here, before any run: a method is as good as another one if
-`noninferiority.judge` says so with the margin `MARGIN`. Differences are paired
+`seed_statistics.judge` says so with the margin `MARGIN`. Differences are paired
 by seed, since runs of one seed share weights, cohorts and batches.
 """
 
@@ -23,7 +23,6 @@ import dataclasses
 import math
 from typing import Any
 
-from experiments import noninferiority
 from experiments.claims import claim
 from experiments.run_results import seed_statistics
 
@@ -115,10 +114,10 @@ def not_behind(difference: Difference) -> claim.Status:
     'holds', 'fails', or 'open' where the seeds decide nothing.
   """
   return {
-      noninferiority.Answer.AS_GOOD: claim.Status.HOLDS,
-      noninferiority.Answer.OPEN: claim.Status.OPEN,
-      noninferiority.Answer.WORSE: claim.Status.FAILS,
-  }[noninferiority.judge(difference.interval, MARGIN)]
+      seed_statistics.Answer.AS_GOOD: claim.Status.HOLDS,
+      seed_statistics.Answer.OPEN: claim.Status.OPEN,
+      seed_statistics.Answer.WORSE: claim.Status.FAILS,
+  }[seed_statistics.judge(difference.interval, MARGIN)]
 
 
 def ahead(difference: Difference) -> claim.Status:
@@ -136,10 +135,10 @@ def ahead(difference: Difference) -> claim.Status:
   mean, low, high = difference.interval
   of_other = seed_statistics.Interval(-mean, -high, -low)
   return {
-      noninferiority.Answer.WORSE: claim.Status.HOLDS,
-      noninferiority.Answer.OPEN: claim.Status.OPEN,
-      noninferiority.Answer.AS_GOOD: claim.Status.FAILS,
-  }[noninferiority.judge(of_other, margin=0.0)]
+      seed_statistics.Answer.WORSE: claim.Status.HOLDS,
+      seed_statistics.Answer.OPEN: claim.Status.OPEN,
+      seed_statistics.Answer.AS_GOOD: claim.Status.FAILS,
+  }[seed_statistics.judge(of_other, margin=0.0)]
 
 
 # The worst first: what one comparison says, all of them together say.

@@ -23,7 +23,7 @@ from experiments.claims import claim
 from experiments.claims import differences
 from experiments.claims import printed
 from experiments.claims import workbench
-from experiments.reports import missing_runs
+from experiments.report import cell_results
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,7 +118,7 @@ def answer(lab: workbench.Workbench, question: Question) -> claim.Verdict:
   found, lacking = {}, []
   for place, cells in places.items():
     of_place = [results[cell.experiment_name] for cell in cells]
-    unfinished = [r for r in of_place if missing_runs.missing_seeds(table, r)]
+    unfinished = [r for r in of_place if cell_results.missing_seeds(table, r)]
     lacking.extend(unfinished)
     if not unfinished:
       found[place] = _find_worst(table, question, _align(of_place))
@@ -219,7 +219,7 @@ def _describe_lacking(
   first = lacking[0]
   command = published.build_command(
       first.cell,
-      seed=missing_runs.missing_seeds(table, first)[0],
+      seed=cell_results.missing_seeds(table, first)[0],
       output_dir=str(lab.runs_dir),
   )
   problems = [problem for result in lacking for problem in result.problems]

@@ -18,8 +18,7 @@ from collections.abc import Sequence
 from experiments import published
 from experiments.claims import claim
 from experiments.claims import workbench
-from experiments.reports import ranking
-from experiments.reports import table_views
+from experiments.report import views
 
 
 def lead(
@@ -64,9 +63,9 @@ def find_places(table: published.Table, rows: Sequence[str]) -> dict[str, int]:
   Returns:
     The places, 1 for the best; ties share the better one.
   """
-  standings = ranking.rank(
+  standings = views.rank(
       {(c.group, c.row, c.column): c.published for c in table.cells},
-      lower_is_better=table_views.lower_is_better(table),
+      lower_is_better=views.lower_is_better(table),
   )
   places: dict[str, int] = {}
   for (group, row, column), standing in standings.items():

@@ -74,7 +74,7 @@ class Workbench:
     """
     names = tuple(cell.experiment_name for cell in table.cells)
     if names not in self._results:
-      reader = importlib.import_module('experiments.reports.cell_results')
+      reader = importlib.import_module('experiments.report.cell_results')
       self._results[names] = reader.collect(table, self.runs_dir)
     return self._results[names]
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from experiments.leaderboards import results as results_lib
-from experiments.run_results import csv_text
+from experiments.run_results import formatting
 from experiments.sweeps import trials as trials_lib
 
 _HEADER = (
@@ -55,7 +55,7 @@ def format_csv(results: results_lib.Results) -> str:
     origin. A target that was not reached, and a run that diverged, are
     infinite.
   """
-  return csv_text.format_table(_HEADER, _all_rows(results))
+  return formatting.format_table(_HEADER, _all_rows(results))
 
 
 def _all_rows(results: results_lib.Results) -> Iterator[list[Any]]:

@@ -23,9 +23,9 @@ import numpy as np
 
 from experiments.leaderboards import results as results_lib
 from experiments.leaderboards import tuning_costs
-from experiments.reports import figure_data
-from experiments.reports import figures
-from experiments.run_results import estimates
+from experiments.report import figure_data
+from experiments.report import figures
+from experiments.run_results import run_folder
 from tff_adaptive import analysis
 
 _Curves = dict[str, analysis.BandCurve]
@@ -85,7 +85,7 @@ def draw(
 
 
 def _accuracy(results: results_lib.Results, task: str) -> _Curves:
-  column = estimates.column_of(results.plan.board.tasks[task].metric)
+  column = run_folder.column_of(results.plan.board.tasks[task].metric)
   curves = {}
   for method, outcome in results.tuned(task).items():
     series = [run.series(column) for run in outcome.runs.values()]

@@ -21,7 +21,7 @@ from experiments import registry
 from experiments.leaderboards import definitions
 from experiments.leaderboards import plans
 from experiments.leaderboards import results as results_lib
-from experiments.run_results import durations
+from experiments.run_results import formatting
 
 HEADER = ('task', 'method', 'runs', 'expected time', 'command')
 _BINARY = ('python', '-m', 'experiments.leaderboard')
@@ -99,7 +99,7 @@ def expect_time(
     return 'unknown'
   rules = board.protocol
   per_run = rules.seconds_per_start + rules.total_rounds * per_round
-  return durations.format_seconds(num_runs * per_run)
+  return formatting.format_seconds(num_runs * per_run)
 
 
 def build_command(plan: plans.Plan, task: str, methods: str) -> str:

@@ -25,7 +25,7 @@ from experiments.leaderboards import listing
 from experiments.leaderboards import results as results_lib
 from experiments.leaderboards import standings
 from experiments.leaderboards import tuning_page
-from experiments.reports import provenance
+from experiments.run_results import provenance
 from experiments.sweeps import trials as trials_lib
 
 _HEADER = (

@@ -25,7 +25,6 @@ from experiments.leaderboards import definitions
 from experiments.leaderboards import plans
 from experiments.leaderboards import standings
 from experiments.leaderboards import tuning_costs
-from experiments.run_results import estimates
 from experiments.run_results import run_folder
 from experiments.sweeps import records
 from experiments.sweeps import scores as scores_lib
@@ -46,7 +45,7 @@ def score(run: run_folder.Run, task: definitions.Task) -> float:
   Returns:
     The score; -infinity of a run that diverged.
   """
-  value = _PERCENT * run.summarize(task.metric, estimates.LAST_10_EVALUATIONS)
+  value = _PERCENT * run.summarize(task.metric, run_folder.LAST_10_EVALUATIONS)
   return value if math.isfinite(value) else -math.inf
 
 
@@ -84,33 +83,33 @@ class Outcome:
   @property
   def seconds_to_target(self) -> float:
     """The median over the seeds, compilation included."""
-    return self._to_target(estimates.SECONDS)
+    return self._to_target(run_folder.SECONDS)
 
   @property
   def gradients(self) -> float:
     """The gradient evaluations of a run, the mean over the seeds."""
-    return self._total(estimates.GRADIENT_EVALUATIONS)
+    return self._total(run_folder.GRADIENT_EVALUATIONS)
 
   @property
   def gradients_to_target(self) -> float:
     """The median over the seeds."""
-    return self._to_target(estimates.GRADIENT_EVALUATIONS)
+    return self._to_target(run_folder.GRADIENT_EVALUATIONS)
 
   @property
   def megabytes_up(self) -> float:
     """What the clients send in a run, the mean over the seeds."""
-    return self._total(estimates.BYTES_UP) / _BYTES_PER_MEGABYTE
+    return self._total(run_folder.BYTES_UP) / _BYTES_PER_MEGABYTE
 
   @property
   def megabytes_down(self) -> float:
     """What the clients receive in a run, the mean over the seeds."""
-    return self._total(estimates.BYTES_DOWN) / _BYTES_PER_MEGABYTE
+    return self._total(run_folder.BYTES_DOWN) / _BYTES_PER_MEGABYTE
 
   @property
   def megabytes_to_target(self) -> float:
     """Both directions, the median over the seeds."""
     return (
-        self._to_target(estimates.BYTES_UP, estimates.BYTES_DOWN)
+        self._to_target(run_folder.BYTES_UP, run_folder.BYTES_DOWN)
         / _BYTES_PER_MEGABYTE
     )
 

@@ -23,7 +23,6 @@ import math
 import statistics
 from typing import Optional
 
-from experiments import noninferiority
 from experiments.run_results import seed_statistics
 
 # The scores of a method's runs, by seed; -infinity of one that diverged.
@@ -41,9 +40,9 @@ class Verdict(enum.Enum):
 
   BEST = 'best'
   DIVERGED = 'diverged'
-  AS_GOOD = noninferiority.Answer.AS_GOOD.value
-  OPEN = noninferiority.Answer.OPEN.value
-  WORSE = noninferiority.Answer.WORSE.value
+  AS_GOOD = seed_statistics.Answer.AS_GOOD.value
+  OPEN = seed_statistics.Answer.OPEN.value
+  WORSE = seed_statistics.Answer.WORSE.value
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,7 +104,7 @@ def _stand(
   difference = compare(scores[method], scores[best])
   verdict = Verdict.BEST
   if method != best:
-    verdict = Verdict(noninferiority.judge(difference, margin).value)
+    verdict = Verdict(seed_statistics.judge(difference, margin).value)
   return Standing(method, mean, std, difference, verdict)
 
 

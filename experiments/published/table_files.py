@@ -24,7 +24,7 @@ from experiments.published import cell_files
 from experiments.published import data_files
 from experiments.published import given_flags
 from experiments.published import tables
-from experiments.run_results import estimates
+from experiments.run_results import run_folder
 
 ROOT = data_files.ROOT
 PublishedError = data_files.PublishedError
@@ -135,7 +135,7 @@ def _remeasure(
 ) -> tables.Table:
   """Returns a table of the same runs that compares another metric."""
   data_files.check_choice(
-      raw['estimate'], estimates.ESTIMATES, f'{place}: estimate'
+      raw['estimate'], run_folder.ESTIMATES, f'{place}: estimate'
   )
   groups, rows, columns = (
       tuple(dataclasses.replace(entry, measure=None) for entry in axis)
@@ -249,7 +249,7 @@ def _read_table(path: pathlib.Path) -> tables.Table:
     return _read_shown(raw, path)
   data_files.check_keys(raw, _KEYS, place, _NEEDED_KEYS)
   data_files.check_choice(
-      raw['estimate'], estimates.ESTIMATES, f'{place}: estimate'
+      raw['estimate'], run_folder.ESTIMATES, f'{place}: estimate'
   )
   axes = [_read_axis(raw, axis, path) for axis in _AXES]
   table = tables.Table(

@@ -20,7 +20,7 @@ from typing import Any, Optional
 
 from experiments import folder_names
 from experiments.published import given_flags
-from experiments.run_results import estimates
+from experiments.run_results import run_folder
 
 REPLICATION_ONLY = 'replication only: chosen on the test data'
 # How the papers of the presets' folders are called for short.
@@ -158,7 +158,7 @@ class Table:
   @property
   def stamp(self) -> str:
     """What is to stand wherever its numbers are shown; empty for nothing."""
-    is_chosen = self.chosen_on_test or self.estimate == estimates.BEST
+    is_chosen = self.chosen_on_test or self.estimate == run_folder.BEST
     return REPLICATION_ONLY if is_chosen else ''
 
   @property

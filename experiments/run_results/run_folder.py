@@ -30,7 +30,42 @@ import statistics
 from types import ModuleType
 from typing import Any, Optional
 
-from experiments.run_results import estimates
+# How a run's number is made of a column, see `tff_adaptive.analysis.summarize`.
+LAST_10_EVALUATIONS = 'last_10_evaluations'
+LAST_100_ROUNDS = 'last_100_rounds'
+BEST = 'best'
+FINAL = 'final'
+ESTIMATES = (LAST_10_EVALUATIONS, LAST_100_ROUNDS, BEST, FINAL)
+
+# Columns of metrics.csv.
+ROUND_NUM = 'round_num'
+SECONDS = 'seconds'
+GRADIENT_EVALUATIONS = 'clients/num_gradient_evaluations'
+BYTES_UP = 'clients/bytes_up'
+BYTES_DOWN = 'clients/bytes_down'
+
+# Those whose sum over the rounds is told of a run, by what it is called.
+TOTALS = {
+    'seconds': SECONDS,
+    'gradient_evaluations': GRADIENT_EVALUATIONS,
+    'bytes_up': BYTES_UP,
+    'bytes_down': BYTES_DOWN,
+}
+
+EVALUATION = 'evaluation/'
+
+
+def column_of(metric: str) -> str:
+  """Returns the column of metrics.csv that holds a metric.
+
+  Args:
+    metric: The name of a metric of the evaluation, or that of a column.
+
+  Returns:
+    As 'evaluation/accuracy' for 'accuracy'; 'clients/loss' stays.
+  """
+  return metric if '/' in metric else f'{EVALUATION}{metric}'
+
 
 _EMPTY = ((), ())
 # Of a metrics.csv: more than a hundred rows, and quick to read.
@@ -65,7 +100,7 @@ class Run:
   @property
   def rounds_done(self) -> int:
     """The last round that was trained."""
-    rounds, _ = self.series(estimates.ROUND_NUM)
+    rounds, _ = self.series(ROUND_NUM)
     return rounds[-1] if rounds else 0
 
   @property
@@ -81,23 +116,23 @@ class Run:
   @property
   def seconds(self) -> float:
     """The time of all rounds."""
-    return self.total(estimates.SECONDS)
+    return self.total(SECONDS)
 
   @property
   def seconds_per_round(self) -> float:
     """The median of the rounds after the first, which compiles."""
-    _, values = self.series(estimates.SECONDS)
+    _, values = self.series(SECONDS)
     return statistics.median(values[1:]) if len(values) > 1 else math.nan
 
   @property
   def gradient_evaluations(self) -> float:
     """How many gradients of a batch all clients computed."""
-    return self.total(estimates.GRADIENT_EVALUATIONS)
+    return self.total(GRADIENT_EVALUATIONS)
 
   @property
   def num_bytes(self) -> float:
     """What went over the network, down and up."""
-    return self.total(estimates.BYTES_DOWN) + self.total(estimates.BYTES_UP)
+    return self.total(BYTES_DOWN) + self.total(BYTES_UP)
 
   @property
   def started(self) -> datetime.datetime:
@@ -124,8 +159,8 @@ class Run:
     """Returns the number that stands for the run.
 
     Args:
-      metric: Of `estimates.column_of`.
-      estimate: Of `estimates.ESTIMATES`.
+      metric: Of `column_of`.
+      estimate: Of `ESTIMATES`.
       higher_is_better: What 'best' is.
 
     Returns:
@@ -133,7 +168,7 @@ class Run:
       finite in the last round: a run that diverged has no result, whatever it
       had reached before.
     """
-    rounds, values = self.series(estimates.column_of(metric))
+    rounds, values = self.series(column_of(metric))
     if not rounds or rounds[-1] < self._last_evaluation():
       return math.nan
     return _analysis().summarize(
@@ -144,13 +179,13 @@ class Run:
     """Returns the first round in which a metric was at least a target.
 
     Args:
-      metric: Of `estimates.column_of`.
+      metric: Of `column_of`.
       target: The value to reach.
 
     Returns:
       The number of the round; infinity if it was never reached.
     """
-    series = self.series(estimates.column_of(metric))
+    series = self.series(column_of(metric))
     return _analysis().find_round(series, target)
 
   def _last_evaluation(self) -> int:

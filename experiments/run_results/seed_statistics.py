@@ -11,12 +11,10 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Means, spreads and paired differences over the seeds of runs.
-
-No TensorFlow is imported here.
-"""
+"""What several seeds say: means, intervals, and whether a method is as good."""
 
 from collections.abc import Collection, Mapping, Sequence
+import enum
 import math
 import statistics
 from typing import NamedTuple, Optional
@@ -111,3 +109,45 @@ def t_interval(
     quantile = stats.t.ppf((1 + confidence) / 2, df=len(differences) - 1)
     half = float(error * quantile)
   return Interval(mean, mean - half, mean + half)
+
+
+class Answer(str, enum.Enum):
+  """What the interval of a difference says of the first of two methods.
+
+  Attributes:
+    AS_GOOD: The whole interval is at or above minus the margin.
+    WORSE: All of it is below.
+    OPEN: Neither; the seeds decide nothing, and nothing is proven equal.
+  """
+
+  AS_GOOD = 'as good'
+  OPEN = 'open'
+  WORSE = 'worse'
+
+
+def judge(difference: Interval, margin: float) -> Answer:
+  """Returns what a difference says.
+
+  Args:
+    difference: Of the scores of two methods, the larger the better, paired by
+      seed. One seed has no interval, and leaves the answer open; a run that
+      diverged is no chance, and decides.
+    margin: The loss that counts for nothing, in the unit of the scores; 0 or
+      more.
+
+  Returns:
+    The answer.
+
+  Example:
+
+    >>> judge(Interval(mean=-0.2, low=-0.4, high=0.0), 0.5)
+    <Answer.AS_GOOD: 'as good'>
+
+  References:
+    Piaggio, Elbourne, Pocock, Evans, Altman, Reporting of Noninferiority and
+    Equivalence Randomized Trials: Extension of the CONSORT 2010 Statement, JAMA
+    2012, https://doi.org/10.1001/jama.2012.87802.
+  """
+  if difference.low >= -margin:
+    return Answer.AS_GOOD
+  return Answer.WORSE if difference.high < -margin else Answer.OPEN

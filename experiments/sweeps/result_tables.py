@@ -21,8 +21,8 @@ import statistics
 from typing import Any, Optional
 
 from experiments import command_line
-from experiments.run_results import csv_text
-from experiments.run_results import estimates
+from experiments.run_results import formatting
+from experiments.run_results import run_folder
 from experiments.run_results import seed_statistics
 from experiments.sweeps import scores
 from experiments.sweeps import search_spaces
@@ -215,7 +215,7 @@ def write_configurations(
   for configuration in ranked:
     over_seeds = {
         f'{name}_{suffix}': compute(name)
-        for name in ('score', estimates.LAST_10_EVALUATIONS)
+        for name in ('score', run_folder.LAST_10_EVALUATIONS)
         for suffix, compute in (
             ('mean', configuration.mean),
             ('std', configuration.std),
@@ -254,7 +254,7 @@ def write_flagfile(
     WriteError: If the file cannot be written.
   """
   lines = [
-      f'# The best by {selection.label}: {csv_text.format_value(best.score)}.'
+      f'# The best by {selection.label}: {formatting.format_value(best.score)}.'
   ]
   lines += [f'--{flag}={value}' for flag, value in best.assignment]
   _write(path, '\n'.join(lines) + '\n')
@@ -288,7 +288,8 @@ def _read_rows(path: pathlib.Path) -> list[dict[str, str]]:
 
 def _write_rows(path: pathlib.Path, rows: Sequence[Mapping[str, Any]]):
   _write(
-      path, csv_text.format_table(list(rows[0]), (row.values() for row in rows))
+      path,
+      formatting.format_table(list(rows[0]), (row.values() for row in rows)),
   )
 
 

@@ -21,7 +21,6 @@ from typing import Optional
 from experiments import evaluation_flags
 from experiments import hparam_errors
 from experiments import published
-from experiments.run_results import estimates
 from experiments.run_results import run_folder
 from experiments.sweeps import trials as trials_lib
 
@@ -30,8 +29,8 @@ _TRAINING_LOSS = 'clients/loss'
 _TRAINING = 'train/'
 # They are on the test examples of clients, whatever --evaluation_data says.
 _OF_CLIENTS = (
-    f'{estimates.EVALUATION}clients/',
-    f'{estimates.EVALUATION}personalized/',
+    f'{run_folder.EVALUATION}clients/',
+    f'{run_folder.EVALUATION}personalized/',
 )
 _SMALLER_IS_BETTER = ('loss', 'error')
 # The round up to which the training accuracy is compared, and the mean of how
@@ -39,9 +38,9 @@ _SMALLER_IS_BETTER = ('loss', 'error')
 _COMPARED_ROUND = 100
 _NUM_COMPARED_ROUNDS = 10
 _NUM_LAST_ROUNDS = 100
-_ESTIMATES = (estimates.LAST_10_EVALUATIONS, estimates.BEST)
+_ESTIMATES = (run_folder.LAST_10_EVALUATIONS, run_folder.BEST)
 # What `measure` returns.
-MEASURED = (*_ESTIMATES, *estimates.TOTALS)
+MEASURED = (*_ESTIMATES, *run_folder.TOTALS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,11 +109,11 @@ TRAIN_ACCURACY = Selection(
     'train_accuracy_round100', _TRAINING, num_rounds=_NUM_COMPARED_ROUNDS
 )
 VALIDATION = Selection(
-    'validation', estimates.EVALUATION, evaluation_flags.VALIDATION
+    'validation', run_folder.EVALUATION, evaluation_flags.VALIDATION
 )
 POSTHOC_TEST = Selection(
     'posthoc_test',
-    estimates.EVALUATION,
+    run_folder.EVALUATION,
     evaluation_flags.TEST,
     published.REPLICATION_ONLY,
 )
@@ -181,11 +180,11 @@ def compute_score(
   """
   column = selection.column_of(metric)
   if selection.evaluation_data:
-    return run.summarize(column, estimates.LAST_10_EVALUATIONS)
+    return run.summarize(column, run_folder.LAST_10_EVALUATIONS)
   last, count = run.rounds_done, selection.num_rounds
   if selection is TRAIN_ACCURACY:
     last = _COMPARED_ROUND
-  rounds, _ = run.series(estimates.ROUND_NUM)
+  rounds, _ = run.series(run_folder.ROUND_NUM)
   window = [r for r in rounds if last - count < r <= last]
   values = [v for r, v in zip(*run.series(column)) if last - count < r <= last]
   # A round that is missing here had no finite value.
@@ -215,5 +214,5 @@ def measure(
           )
           for estimate in _ESTIMATES
       },
-      **{name: run.total(column) for name, column in estimates.TOTALS.items()},
+      **{name: run.total(column) for name, column in run_folder.TOTALS.items()},
   }

@@ -30,7 +30,7 @@ from experiments import audit
 from experiments import claims
 from experiments import command_line
 from experiments import published
-from tests.experiments.reports import made_up_runs
+from tests.experiments.report import made_up_runs
 from tff_adaptive import optimizers
 
 # One that needs nothing, and one that needs two runs of two methods.

@@ -26,7 +26,7 @@ from experiments import audit
 from experiments import command_line
 from experiments import folder_checks
 from experiments import leaderboard
-from experiments import report
+from experiments.report import __main__ as report
 
 # Programs that write pages, with arguments that leave little to write.
 _WRITERS = (

@@ -36,7 +36,7 @@ from experiments import sweep
 from experiments import table_flags
 from experiments.sweeps import running
 from tests.experiments import binary_testing
-from tests.experiments.reports import made_up_runs
+from tests.experiments.report import made_up_runs
 from tests.experiments.sweeps import sweep_testing
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]

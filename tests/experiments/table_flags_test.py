@@ -21,7 +21,7 @@ import pytest
 from experiments import hparam_errors
 from experiments import published
 from experiments import table_flags
-from tests.experiments.reports import made_up_runs
+from tests.experiments.report import made_up_runs
 
 
 class TableFlagsTest(parameterized.TestCase):

@@ -25,7 +25,7 @@ from experiments import published
 from experiments.claims import delta_sgd
 from experiments.claims.claim import Status
 from tests.experiments.claims import fake_lab
-from tests.experiments.reports import made_up_runs
+from tests.experiments.report import made_up_runs
 
 _GROUPS = ('alpha = 1', 'alpha = 0.1', 'alpha = 0.01')
 

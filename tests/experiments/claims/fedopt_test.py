@@ -23,7 +23,7 @@ from experiments import claims
 from experiments.claims import fedopt
 from experiments.claims.claim import Status
 from tests.experiments.claims import fake_lab
-from tests.experiments.reports import made_up_runs
+from tests.experiments.report import made_up_runs
 
 
 class FedOptTest(parameterized.TestCase):

@@ -25,7 +25,7 @@ from experiments import claims
 from experiments.claims import differences
 from experiments.claims import measured
 from experiments.claims.claim import Status
-from tests.experiments.reports import made_up_runs
+from tests.experiments.report import made_up_runs
 
 _ROWS = ('SGD', 'Adam', 'Delta-SGD')
 

@@ -19,7 +19,7 @@ from absl.testing import parameterized
 from experiments.claims import printed
 from experiments.claims.claim import Status
 from tests.experiments.claims import fake_lab
-from tests.experiments.reports import made_up_runs
+from tests.experiments.report import made_up_runs
 
 
 def _lead(numbers, rows=('Delta-SGD',)):

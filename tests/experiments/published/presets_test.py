@@ -24,7 +24,7 @@ from experiments import published
 from experiments.published import commands
 from experiments.published import given_flags
 from experiments.published import table_files
-from experiments.reports import figures
+from experiments.report import figures
 
 _PAPERS = table_files.ROOT / 'experiments' / 'presets'
 # Of all papers.

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Tests of reading the folder of a run."""
+"""Tests of what is read from the folder of a run."""
 
 import json
 import math
@@ -22,6 +22,18 @@ from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiments.run_results import run_folder
+from tff_adaptive.analysis import run_metrics
+
+
+class EstimatesTest(absltest.TestCase):
+
+  def test_estimates_are_those_of_the_library(self):
+    self.assertEqual(run_folder.ESTIMATES, run_metrics.ESTIMATES)
+
+  def test_a_metric_with_a_slash_is_a_column(self):
+    self.assertEqual(run_folder.column_of('accuracy'), 'evaluation/accuracy')
+    self.assertEqual(run_folder.column_of('clients/loss'), 'clients/loss')
+
 
 _HEADER = 'round_num,evaluation/accuracy,device,seconds\n'
 _ROWS = '1,0.5,CPU:0,9.0\n2,,CPU:0,1.0\n3,0.75,CPU:0,3.0\n'

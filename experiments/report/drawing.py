@@ -20,11 +20,11 @@ import pathlib
 from typing import Optional
 
 from experiments import published
-from experiments.reports import cell_results
-from experiments.reports import figure_data
-from experiments.reports import figures
-from experiments.reports import table_views
-from experiments.run_results import estimates
+from experiments.report import cell_results
+from experiments.report import figure_data
+from experiments.report import figures
+from experiments.report import views
+from experiments.run_results import run_folder
 from tff_adaptive import _files
 from tff_adaptive import analysis
 
@@ -113,7 +113,7 @@ def _draw_curves(table, options, results, path_png) -> bool:
     measure = table.measure(result.cell.column, result.cell.group)
     metric = options.metric or measure.metric
     scale = measure.scale if metric == measure.metric else 1.0
-    column = estimates.column_of(metric)
+    column = run_folder.column_of(metric)
     runs = [run.series(column) for run in result.runs.values()]
     return figure_data.band_over_seeds(runs, scale, options.band)
 
@@ -184,7 +184,7 @@ def _draw_final_over(table, options, results, path_png) -> bool:
 
 def _draw_heat_map(table, options, results, path_png) -> bool:
   """Draws the metric over client rate and server rate."""
-  in_percent = table_views.is_percent(table, '', table.groups[0].name)
+  in_percent = views.is_percent(table, '', table.groups[0].name)
   return _draw_rates(
       functools.partial(
           analysis.plot_rate_grids, decimals=1 if in_percent else 3

@@ -19,12 +19,10 @@ import pathlib
 
 from experiments import pages
 from experiments import published
-from experiments.reports import cell_results
-from experiments.reports import figures
-from experiments.reports import missing_runs
-from experiments.reports import provenance
-from experiments.reports import ranking
-from experiments.reports import table_views
+from experiments.report import cell_results
+from experiments.report import figures
+from experiments.report import views
+from experiments.run_results import provenance
 
 _Results = Sequence[cell_results.CellResult]
 
@@ -70,7 +68,7 @@ def build_page(
           *_gaps(table, results),
           *_places(table, results),
           *_figures(table, results, pictures, command),
-          *missing_runs.build_blocks(table, results, runs_dir, expect_time),
+          *cell_results.build_blocks(table, results, runs_dir, expect_time),
           *provenance.build_blocks(runs, command),
       ],
   )
@@ -87,7 +85,7 @@ def _describe(table: published.Table, results: _Results) -> str:
   """Returns what the numbers are."""
   num_measured = sum(bool(result.numbers) for result in results)
   num_complete = sum(
-      not missing_runs.missing_seeds(table, result) for result in results
+      not cell_results.missing_seeds(table, result) for result in results
   )
   seeds = (
       f', {num_complete} with all {table.seeds} seeds'
@@ -153,18 +151,18 @@ def _side_by_side(
     result = by_key.get(key)
     if result is None:  # Tables that were joined have gaps.
       return ''
-    decimals = table_views.count_decimals(table, key[2], key[0])
+    decimals = views.count_decimals(table, key[2], key[0])
     if result.numbers or not result.problems:
       text = _format_measured(result, decimals, shows_count=shows_count)
     else:
       text = result.status
-    theirs = table_views.format_published(result.cell, decimals)
+    theirs = views.format_published(result.cell, decimals)
     return f'{text} ({theirs})' if theirs else text
 
   has_published = any(cell.published is not None for cell in table.cells)
   return [
       pages.Heading('Measured (published)' if has_published else 'Measured'),
-      *table_views.build_tables(table, format_cell),
+      *views.build_tables(table, format_cell),
   ]
 
 
@@ -174,20 +172,20 @@ def _format_measured(
   """Returns mean and spread, and of how many seeds, or how many diverged."""
   num_found = len(result.numbers)
   num_diverged = sum(
-      not ranking.is_number(number) for number in result.numbers.values()
+      not views.is_number(number) for number in result.numbers.values()
   )
   if num_diverged and num_found > 1:
     return f'{num_diverged} of {num_found} diverged'
-  text = table_views.format_value(result.mean, result.std, decimals)
+  text = views.format_value(result.mean, result.std, decimals)
   return f'{text}, n = {num_found}' if shows_count and num_found else text
 
 
 def _numbers_by_source(
     table: published.Table, results: _Results
-) -> dict[str, ranking.Numbers]:
+) -> dict[str, views.Numbers]:
   """Returns what there is of measured and published numbers, as shown."""
   sources = {
-      'measured': table_views.round_numbers(
+      'measured': views.round_numbers(
           table, cell_results.measured_numbers(results)
       ),
       'published': cell_results.published_numbers(table.cells),
@@ -195,7 +193,7 @@ def _numbers_by_source(
   return {
       name: numbers
       for name, numbers in sources.items()
-      if any(map(ranking.is_number, numbers.values()))
+      if any(map(views.is_number, numbers.values()))
   }
 
 
@@ -207,8 +205,8 @@ def _gaps(table: published.Table, results: _Results) -> list[pages.Block]:
   for source, numbers in _numbers_by_source(table, results).items():
     blocks += [
         pages.Heading(f'Gap to the best, {source}'),
-        pages.Paragraph(table_views.GAP_LEGEND),
-        *table_views.build_gap_tables(table, numbers),
+        pages.Paragraph(views.GAP_LEGEND),
+        *views.build_gap_tables(table, numbers),
     ]
   return blocks
 
@@ -226,7 +224,7 @@ def _places(table: published.Table, results: _Results) -> list[pages.Block]:
           'count as soon as two rows were run; a row that diverged is behind '
           'all.'
       ),
-      table_views.build_places_table(table, sources),
+      views.build_places_table(table, sources),
   ]
 
 
@@ -248,5 +246,5 @@ def _figures(
       pages.Figure(path, caption, command) for path, caption in pictures.items()
   ]
   if figures.read_options(table).kind == figures.CKA:
-    blocks += missing_runs.build_cka_blocks(results)
+    blocks += cell_results.build_cka_blocks(results)
   return blocks

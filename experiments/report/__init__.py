@@ -11,23 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Tests of the names of what is measured."""
+"""The binary `experiments.report`: the page, pictures and CSV file of a table.
 
-from absl.testing import absltest
-
-from experiments.run_results import estimates
-from tff_adaptive.analysis import run_metrics
-
-
-class EstimatesTest(absltest.TestCase):
-
-  def test_estimates_are_those_of_the_library(self):
-    self.assertEqual(estimates.ESTIMATES, run_metrics.ESTIMATES)
-
-  def test_a_metric_with_a_slash_is_a_column(self):
-    self.assertEqual(estimates.column_of('accuracy'), 'evaluation/accuracy')
-    self.assertEqual(estimates.column_of('clients/loss'), 'clients/loss')
-
-
-if __name__ == '__main__':
-  absltest.main()
+No TensorFlow is imported before the metrics of a run are read.
+"""

@@ -20,12 +20,11 @@ import pathlib
 
 from experiments import pages
 from experiments import published
-from experiments.reports import figure_data
-from experiments.reports import figures
-from experiments.reports import provenance
-from experiments.reports import table_views
-from experiments.run_results import durations
-from experiments.run_results import estimates
+from experiments.report import figure_data
+from experiments.report import figures
+from experiments.report import views
+from experiments.run_results import formatting
+from experiments.run_results import provenance
 from experiments.run_results import run_folder
 from experiments.run_results import seed_statistics
 from tff_adaptive import analysis
@@ -83,7 +82,7 @@ def choose_metric(runs: _Runs) -> str:
   """
   for metric in _METRICS:
     if all(
-        run.series(estimates.column_of(metric))[0]
+        run.series(run_folder.column_of(metric))[0]
         for found in runs.values()
         for run in found
     ):
@@ -108,7 +107,7 @@ def draw(runs: _Runs, metric: str, path_png: pathlib.Path):
   scale = _METRICS[metric]
   curves = {}
   for name, found in runs.items():
-    series = [run.series(estimates.column_of(metric)) for run in found]
+    series = [run.series(run_folder.column_of(metric)) for run in found]
     curve = figure_data.band_over_seeds(series, scale, figures.RANGE)
     if curve is not None:
       curves[name] = curve
@@ -170,7 +169,7 @@ def _row(name: str, runs: Sequence[run_folder.Run], metric: str) -> list[str]:
         for run in runs
     ]
     texts.append(
-        table_views.format_value(
+        views.format_value(
             seed_statistics.mean(values),
             seed_statistics.std(values),
             _DECIMALS[scale],
@@ -183,6 +182,6 @@ def _row(name: str, runs: Sequence[run_folder.Run], metric: str) -> list[str]:
       name,
       *texts,
       f'{rounds}' if rounds >= total else f'{rounds} of {total}, unfinished',
-      durations.format_seconds(seconds),
+      formatting.format_seconds(seconds),
       str(len(runs)),
   ]

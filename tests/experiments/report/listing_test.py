@@ -16,8 +16,8 @@
 from absl.testing import absltest
 
 from experiments import published
-from experiments.reports import listing
-from tests.experiments.reports import made_up_runs
+from experiments.report import listing
+from tests.experiments.report import made_up_runs
 
 
 class ListingTest(absltest.TestCase):

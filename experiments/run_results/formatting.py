@@ -11,16 +11,13 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Tables of numbers as CSV files for other programs.
-
-No TensorFlow is imported here.
-"""
+"""Numbers and times of runs as text."""
 
 from collections.abc import Iterable, Sequence
 import csv
 import io
 import math
-from typing import Any
+from typing import Any, Optional
 
 # Up to this number a float holds every integer.
 _MAX_INTEGER = 2**53
@@ -66,3 +63,30 @@ def format_table(header: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
   writer.writerow(header)
   writer.writerows(map(format_value, row) for row in rows)
   return file.getvalue()
+
+
+UNKNOWN = 'unknown'
+
+
+def format_seconds(seconds: Optional[float]) -> str:
+  """Returns a time in its two largest units, rounded up.
+
+  Args:
+    seconds: The time; None, or not a number, if it is not known.
+
+  Returns:
+    As '45 s', '3 min 20 s', '2 h 5 min' or 'unknown'.
+
+  Example:
+
+    >>> format_seconds(199.5)
+    '3 min 20 s'
+  """
+  if seconds is None or not math.isfinite(seconds):
+    return UNKNOWN
+  total = math.ceil(seconds)
+  if total < 60:
+    return f'{total} s'
+  if total < 3600:
+    return f'{total // 60} min {total % 60} s'
+  return f'{total // 3600:,} h {total % 3600 // 60} min'

@@ -11,22 +11,90 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Writes the files of a report: pages, numbers and pictures."""
+"""Writes the page, the pictures and the CSV file of a table."""
 
 from collections.abc import Callable, Sequence
 import pathlib
+from typing import Any
 
 from experiments import pages
 from experiments import published
-from experiments.reports import cell_results
-from experiments.reports import comparison
-from experiments.reports import csv_table
-from experiments.reports import drawing
-from experiments.reports import expected_times
-from experiments.reports import figures
-from experiments.reports import table_page
+from experiments.report import cell_results
+from experiments.report import comparison
+from experiments.report import drawing
+from experiments.report import figures
+from experiments.report import table_page
+from experiments.run_results import formatting
 from experiments.run_results import run_folder
+from experiments.run_results import seed_statistics
 from tff_adaptive import _files
+
+_HEADER = (
+    'paper',
+    'table',
+    'group',
+    'row',
+    'column',
+    'published',
+    'published_std',
+    'measured_mean',
+    'measured_std',
+    'seeds',
+    'rounds_done',
+    'seconds',
+    'gradient_evaluations',
+    'bytes',
+    'status',
+    'problems',
+    'command',
+)
+
+
+def format_csv(
+    table: published.Table,
+    results: Sequence[cell_results.CellResult],
+    runs_dir: pathlib.Path,
+) -> str:
+  """Returns a row for every cell, measured or not.
+
+  Args:
+    table: The table.
+    results: What was measured of its cells.
+    runs_dir: The folder of all runs.
+
+  Returns:
+    The text of the file. Rounds, seconds, gradient evaluations and bytes are
+    the means over the seeds that count; what is not known is empty.
+  """
+  return formatting.format_table(
+      _HEADER, (_row(table, result, runs_dir) for result in results)
+  )
+
+
+def _row(
+    table: published.Table,
+    result: cell_results.CellResult,
+    runs_dir: pathlib.Path,
+) -> list[Any]:
+  cell, runs = result.cell, result.runs.values()
+  return [
+      table.paper,
+      table.name,
+      *result.key,
+      cell.published,
+      cell.published_std,
+      result.mean,
+      result.std,
+      ' '.join(map(str, result.runs)),
+      seed_statistics.mean([run.rounds_done for run in runs]),
+      seed_statistics.mean([run.seconds for run in runs]),
+      seed_statistics.mean([run.gradient_evaluations for run in runs]),
+      seed_statistics.mean([run.num_bytes for run in runs]),
+      result.status,
+      '; '.join(result.problems),
+      published.build_command(cell, output_dir=str(runs_dir)),
+  ]
+
 
 RunError = run_folder.RunError
 
@@ -49,7 +117,7 @@ def write_tables(
     RunError: If a file of a run is damaged.
     OSError: If a file cannot be read or written.
   """
-  times = expected_times.ExpectedTimes(runs_dir)
+  times = cell_results.ExpectedTimes(runs_dir)
   for table in tables:
     path = output_dir / table.paper / table.name
     results = cell_results.collect(table, runs_dir)
@@ -65,7 +133,7 @@ def write_tables(
         expect_time=times.describe,
     )
     _write_page(page, path)
-    _write(csv_table.format_csv(table, results, runs_dir), _with(path, '.csv'))
+    _write(format_csv(table, results, runs_dir), _with(path, '.csv'))
     num_measured = sum(bool(result.numbers) for result in results)
     print(
         f'{path}.html: {num_measured} of {len(results)} cells measured',

@@ -16,8 +16,8 @@
 from collections.abc import Sequence
 
 from experiments import pages
-from experiments.run_results import durations
 from experiments.run_results import environments
+from experiments.run_results import formatting
 from experiments.run_results import run_folder
 
 _DATE = '%Y-%m-%d'
@@ -46,7 +46,7 @@ def build_blocks(
         ['runs', f'{len(runs)}, from {first} to {last}'],
         [
             'time of all rounds',
-            f'{seconds:,.0f} s ({durations.format_seconds(seconds)})',
+            f'{seconds:,.0f} s ({formatting.format_seconds(seconds)})',
         ],
     ]
   return [

@@ -19,8 +19,8 @@ from typing import Optional
 import numpy as np
 
 from experiments import published
-from experiments.reports import cell_results
-from experiments.reports import figures
+from experiments.report import cell_results
+from experiments.report import figures
 from tff_adaptive import analysis
 
 Results = Sequence[cell_results.CellResult]

@@ -21,7 +21,7 @@ import tempfile
 from absl.testing import parameterized
 
 from experiments import published
-from experiments.reports import writing
+from experiments.report import writing
 
 
 class PageTestCase(parameterized.TestCase):

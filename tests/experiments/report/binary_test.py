@@ -24,9 +24,9 @@ from absl.testing import parameterized
 
 from experiments import command_line
 from experiments import published
-from experiments import report
+from experiments.report import __main__ as report
 from tests.experiments import binary_testing
-from tests.experiments.reports import made_up_runs
+from tests.experiments.report import made_up_runs
 
 
 def _call(*arguments):

@@ -26,10 +26,10 @@ from matplotlib import image
 import numpy as np
 
 from experiments import published
-from experiments.reports import writing
+from experiments.report import writing
 from experiments.run_results import run_folder
-from tests.experiments.reports import made_up_runs
-from tests.experiments.reports import page_testing
+from tests.experiments.report import made_up_runs
+from tests.experiments.report import page_testing
 from tests.tff_adaptive import file_testing
 from tff_adaptive import analysis
 

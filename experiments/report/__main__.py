@@ -43,8 +43,8 @@ from experiments import folder_checks
 from experiments import hparams
 from experiments import published
 from experiments import table_flags
-from experiments.reports import figures
-from experiments.reports import listing
+from experiments.report import figures
+from experiments.report import listing
 
 # What the command of a page repeats, besides its table.
 _SHOWN_FLAGS = (*table_flags.AXES, 'runs', 'runs_dir', 'output_dir')
@@ -159,7 +159,7 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
     return
   command_line.prepare_libraries()
   # TensorFlow takes seconds to import: not for --help, --list and a typo.
-  from experiments.reports import writing  # pylint: disable=import-outside-toplevel
+  from experiments.report import writing  # pylint: disable=import-outside-toplevel
 
   output_dir = pathlib.Path(flag_values.output_dir)
   with (

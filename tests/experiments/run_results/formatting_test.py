@@ -11,14 +11,14 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Tests of tables as CSV files."""
+"""Tests of numbers and times as text."""
 
 import math
 
 from absl.testing import absltest
 from absl.testing import parameterized
 
-from experiments.run_results import csv_text
+from experiments.run_results import formatting
 
 
 class CsvTextTest(parameterized.TestCase):
@@ -35,13 +35,28 @@ class CsvTextTest(parameterized.TestCase):
       ('a, b', 'a, b'),
   )
   def test_values(self, value, text):
-    self.assertEqual(csv_text.format_value(value), text)
+    self.assertEqual(formatting.format_value(value), text)
 
   def test_a_table_has_a_line_a_row(self):
     self.assertEqual(
-        csv_text.format_table(('x', 'y'), [('a, b', 0.5), (1, None)]),
+        formatting.format_table(('x', 'y'), [('a, b', 0.5), (1, None)]),
         'x,y\n"a, b",0.5\n1,\n',
     )
+
+
+class DurationsTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      (0.2, '1 s'),
+      (200, '3 min 20 s'),
+      (7500, '2 h 5 min'),
+      (59.5, '1 min 0 s'),
+      (None, 'unknown'),
+      (math.nan, 'unknown'),
+      (math.inf, 'unknown'),
+  )
+  def test_times_in_words(self, seconds, text):
+    self.assertEqual(formatting.format_seconds(seconds), text)
 
 
 if __name__ == '__main__':
