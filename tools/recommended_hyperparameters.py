@@ -23,7 +23,7 @@ from typing import Any, Optional
 
 from experiments import published
 from experiments import registry
-from experiments.leaderboards import definitions
+from experiments.leaderboard import definitions
 
 PAGE = 'docs/guide/recommended_hyperparameters.md'
 _RATES = ('client_learning_rate', 'server_learning_rate')

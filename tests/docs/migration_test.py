@@ -30,8 +30,8 @@ from absl.testing import parameterized
 
 from experiments import hparam_flags
 from experiments import registry
-from experiments import sweep
 from experiments.published import commands
+from experiments.sweep import __main__ as sweep
 from tests import page_testing
 
 _GOOGLE = 'docs/migration/google_research_federated.md'

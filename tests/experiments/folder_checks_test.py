@@ -25,7 +25,7 @@ from absl.testing import parameterized
 from experiments import audit
 from experiments import command_line
 from experiments import folder_checks
-from experiments import leaderboard
+from experiments.leaderboard import __main__ as leaderboard
 from experiments.report import __main__ as report
 
 # Programs that write pages, with arguments that leave little to write.

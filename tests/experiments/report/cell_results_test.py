@@ -26,9 +26,9 @@ from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiments import published
-from experiments import sweep
 from experiments.report import cell_results
 from experiments.run_results import run_folder
+from experiments.sweep import __main__ as sweep
 from tests.experiments.report import made_up_runs
 from tests.experiments.report import page_testing
 

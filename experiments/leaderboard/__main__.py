@@ -1,0 +1,309 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+r"""Compares all algorithms: the same budget to tune, then paired seeds.
+
+For example:
+
+  python -m experiments.leaderboard --tasks=digits,mnist --data_dir=data \
+    --output_dir=runs/leaderboard
+
+runs what is not finished, no longer than --max_hours, and writes
+`results/leaderboard.md`, `.html`, `.csv` and its pictures. The same
+command goes on where an earlier one ended.
+
+  python -m experiments.leaderboard --list
+
+prints what is not run, with command and expected time. What is compared and by
+which rules is written in `experiments/presets/leaderboard.yaml`.
+
+A run that fails leaves the others alone: the page shows its method as failed,
+the last lines name the logs, and the exit code is 1.
+"""
+
+from collections.abc import Sequence
+import pathlib
+import shlex
+from typing import Optional
+
+from absl import flags
+
+from experiments import command_line
+from experiments import folder_checks
+from experiments import registry
+from experiments.leaderboard import definitions
+from experiments.leaderboard import plans
+from experiments.sweep import running
+from experiments.sweep import trials as trials_lib
+
+_DEFAULT_TASKS = ('digits', 'mnist')
+_SECONDS_PER_HOUR = 3600.0
+# In commands, where none reads data.
+_DATA_DIR = 'data'
+_PLACES = ('tasks', 'methods', 'data_dir', 'output_dir', 'results_dir')
+# They take the place of rules of the data file.
+_RULES = ('trials', 'total_rounds', 'num_seeds')
+
+
+def _define_board(flag_values: flags.FlagValues):
+  """Defines the flags of what is compared."""
+  flags.DEFINE_list(
+      'tasks',
+      None,
+      f'The tasks. Default: {",".join(_DEFAULT_TASKS)}; with --list all.',
+      flag_values=flag_values,
+  )
+  flags.DEFINE_list(
+      'methods',
+      None,
+      'The methods by name, or all. Default: the ten of the data file; with '
+      '--list all.',
+      flag_values=flag_values,
+  )
+  for name, text in (
+      ('trials', 'The trials of a method, its defaults among them.'),
+      ('total_rounds', 'The rounds of a run.'),
+      ('num_seeds', 'How many final seeds there are.'),
+  ):
+    flags.DEFINE_integer(
+        name,
+        None,
+        f'{text} Default: as the data file says.',
+        lower_bound=1,
+        flag_values=flag_values,
+    )
+
+
+def define(flag_values: flags.FlagValues = flags.FLAGS):
+  """Defines the flags.
+
+  Args:
+    flag_values: Where to define them.
+  """
+  _define_board(flag_values)
+  for name, default, text in (
+      ('data_dir', None, 'The folder of the data sets; digits needs none.'),
+      ('output_dir', 'runs/leaderboard', 'The folder of all runs.'),
+      ('results_dir', 'results', 'The folder that gets the page.'),
+  ):
+    flags.DEFINE_string(name, default, text, flag_values=flag_values)
+  flags.DEFINE_integer(
+      'jobs',
+      None,
+      'How many runs work at once, each on its share of the cores. Default: as '
+      'many as there are cores; one with a GPU.',
+      lower_bound=1,
+      flag_values=flag_values,
+  )
+  flags.DEFINE_float(
+      'max_hours',
+      4.0,
+      'After this time no other run begins; the same command goes on.',
+      lower_bound=0.0,
+      flag_values=flag_values,
+  )
+  for name, text in (
+      ('list', 'Print what is not run, tab separated, and run nothing.'),
+      ('dry_run', 'Print the commands of the tuning trials, and run nothing.'),
+      ('report_only', 'Write the page from what is finished, and run nothing.'),
+  ):
+    flags.DEFINE_boolean(name, False, text, flag_values=flag_values)
+
+
+def _build_plan(
+    flag_values: flags.FlagValues,
+    *,
+    tasks: Optional[Sequence[str]],
+    methods: Optional[Sequence[str]],
+    data_dir: Optional[str],
+) -> plans.Plan:
+  """Returns the plan of some tasks and methods, by the rules that flags give.
+
+  Args:
+    flag_values: The parsed flags.
+    tasks: The tasks; None for all.
+    methods: The methods; None for the default ones.
+    data_dir: The folder of the data sets.
+  """
+  with command_line.errors_as(command_line.UserError, definitions.Error):
+    board = definitions.load()
+  board = board.restrict(
+      tasks=tasks,
+      methods=methods,
+      num_seeds=flag_values.num_seeds,
+      num_trials=flag_values.trials,
+      total_rounds=flag_values.total_rounds,
+  )
+  return plans.Plan(
+      board,
+      flag_values.output_dir,
+      data_dir,
+      given=tuple(_serialize(flag_values, _RULES)),
+  )
+
+
+def _build_chosen(flag_values: flags.FlagValues) -> plans.Plan:
+  """Returns the plan of what is to run and to compare."""
+  reads_data = not flag_values.report_only
+  return _build_plan(
+      flag_values,
+      tasks=flag_values.tasks or _DEFAULT_TASKS,
+      methods=flag_values.methods,
+      data_dir=flag_values.data_dir or (None if reads_data else _DATA_DIR),
+  )
+
+
+def _build_catalogue(
+    flag_values: flags.FlagValues,
+    tasks: Optional[Sequence[str]] = None,
+    methods: Optional[Sequence[str]] = None,
+) -> plans.Plan:
+  """Returns the plan of all there is, for the list of what is not run.
+
+  Args:
+    flag_values: The parsed flags.
+    tasks: The tasks. Default: all of the data file.
+    methods: The methods. Default: all of the data file.
+  """
+  return _build_plan(
+      flag_values,
+      tasks=tasks,
+      methods=methods or [definitions.ALL],
+      data_dir=flag_values.data_dir or _DATA_DIR,
+  )
+
+
+def _check(plan: plans.Plan):
+  """Raises unless every trial fits, and there is the data that it needs."""
+  for name in plan.board.tasks:
+    row = registry.ROWS[registry.TASK][name]
+    if 'data_dir' in row.supplied and plan.data_dir is None:
+      raise command_line.UserError(
+          f'the task {name} needs --data_dir, the folder of the data sets'
+      )
+  for pair in plan.pairs:
+    plan.tuning(*pair)
+
+
+def _serialize(
+    flag_values: flags.FlagValues, names: Sequence[str]
+) -> list[str]:
+  """Returns the flags that were given, as they are on a command line."""
+  return [
+      flag_values[name].serialize()
+      for name in names
+      if flag_values[name].present
+  ]
+
+
+def _command(flag_values: flags.FlagValues) -> str:
+  """Returns the command line with what was given."""
+  given = _serialize(flag_values, (*_PLACES, *_RULES))
+  return shlex.join(['python', '-m', 'experiments.leaderboard', *given])
+
+
+def _print_list(plan: plans.Plan):
+  from experiments.leaderboard import listing  # pylint: disable=import-outside-toplevel
+  from experiments.leaderboard import results  # pylint: disable=import-outside-toplevel
+
+  print('\t'.join(listing.HEADER))
+  found = results.Results(plan)
+  for entry in listing.list_entries(found, per_method=True):
+    print('\t'.join(map(str, entry)))
+
+
+def _run(
+    plan: plans.Plan, flag_values: flags.FlagValues
+) -> list[trials_lib.Trial]:
+  """Runs what is not finished, says what is left, returns what failed."""
+  from experiments.leaderboard import execution  # pylint: disable=import-outside-toplevel
+
+  ending = execution.run(
+      plan,
+      num_at_once=flag_values.jobs or _default_jobs(plan),
+      max_seconds=flag_values.max_hours * _SECONDS_PER_HOUR,
+      command=running.TRAIN,
+  )
+  if not ending.in_time:
+    print(
+        f'Stopped after {flag_values.max_hours:g} hours with runs to go; the '
+        'page has what is finished, and the same command goes on.'
+    )
+  return ending.failed
+
+
+def _default_jobs(plan: plans.Plan) -> int:
+  trials = [trial for pair in plan.pairs for trial in plan.tuning(*pair)]
+  return running.default_jobs(trials)
+
+
+def _write(plan: plans.Plan, flag_values: flags.FlagValues):
+  """Writes the page of what is finished."""
+  # TensorFlow takes seconds to import: not for --help and not for a typo.
+  from experiments.leaderboard import writing  # pylint: disable=import-outside-toplevel
+
+  results_dir = pathlib.Path(flag_values.results_dir)
+  with folder_checks.locked(results_dir):
+    writing.write(
+        plan,
+        _build_catalogue(flag_values),
+        results_dir,
+        _command(flag_values),
+    )
+
+
+def _check_none_failed(failed: Sequence[trials_lib.Trial]):
+  """Raises if runs failed, once the page is written; prints their logs."""
+  for trial in failed:
+    print(f'failed: {trial.home.name}/{trial.name}, see {trial.log}')
+  if failed:
+    raise command_line.EnvironmentalError(
+        f'{len(failed)} runs failed, listed above with their logs; the page '
+        'has the others, and the same command tries them again'
+    )
+
+
+def main(flag_values: flags.FlagValues = flags.FLAGS):
+  """Runs, lists or reports, as the flags say.
+
+  Args:
+    flag_values: The parsed flags.
+  """
+  plan = (
+      _build_catalogue(flag_values, flag_values.tasks, flag_values.methods)
+      if flag_values.list
+      else _build_chosen(flag_values)
+  )
+  _check(plan)
+  if flag_values.dry_run:
+    for pair in plan.pairs:
+      for trial in plan.tuning(*pair):
+        print(shlex.join([*running.TRAIN, *trial.arguments]))
+    return
+  command_line.prepare_libraries()
+  with (
+      command_line.errors_as(command_line.EnvironmentalError, OSError),
+      # A run may be damaged.
+      command_line.errors_as(command_line.UserError, ValueError),
+  ):
+    if flag_values.list:
+      _print_list(plan)
+      return
+    failed = [] if flag_values.report_only else _run(plan, flag_values)
+    _write(plan, flag_values)
+  _check_none_failed(failed)
+
+
+if __name__ == '__main__':
+  define()
+  command_line.run(main)

@@ -1,0 +1,405 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What the finished runs of a leaderboard came to."""
+
+from collections.abc import Mapping, Sequence
+import dataclasses
+import enum
+import functools
+import math
+import pathlib
+import statistics
+from typing import NamedTuple, Optional
+
+from experiments.leaderboard import definitions
+from experiments.leaderboard import plans
+from experiments.run_results import run_folder
+from experiments.run_results import seed_statistics
+from experiments.sweep import scores as scores_lib
+from experiments.sweep import search_spaces
+from experiments.sweep import trials as trials_lib
+
+# The scores of a method's runs, by seed; -infinity of one that diverged.
+Scores = Mapping[int, float]
+
+# To the best, of a method that diverged in a run: that is no chance.
+_LOST = seed_statistics.Interval(-math.inf, -math.inf, -math.inf)
+
+
+class Verdict(enum.Enum):
+  """What is said of a method.
+
+  The best, diverged in a run, or the answer of `noninferiority`.
+  """
+
+  BEST = 'best'
+  DIVERGED = 'diverged'
+  AS_GOOD = seed_statistics.Answer.AS_GOOD.value
+  OPEN = seed_statistics.Answer.OPEN.value
+  WORSE = seed_statistics.Answer.WORSE.value
+
+
+@dataclasses.dataclass(frozen=True)
+class Standing:
+  """Where a method stands on a task.
+
+  Attributes:
+    method: The name of the method.
+    mean: The mean score over the seeds; -infinity if a run diverged.
+    std: The standard deviation; None of one seed, or if a run diverged.
+    difference: To the best, paired by seed, with its t interval; -infinity if
+      a run diverged.
+    verdict: What that says.
+    num_diverged: How many runs diverged.
+  """
+
+  method: str
+  mean: float
+  std: Optional[float]
+  difference: seed_statistics.Interval
+  verdict: Verdict
+  num_diverged: int = 0
+
+
+def rank_by_scores(
+    scores: Mapping[str, Scores], margin: float
+) -> list[Standing]:
+  """Returns the standings, the best first.
+
+  That is the best mean of the methods of which no run diverged. The others come
+  after them: those with fewer such runs first, then by the mean of the rest. If
+  there are no others, none is the best.
+
+  The best is found on the seeds on which it is compared, so that luck is part
+  of its lead, and others look worse than they are.
+
+  Args:
+    scores: The scores of every method, of the same seeds.
+    margin: The loss that counts for nothing, in the unit of the scores.
+
+  Returns:
+    The standings; methods that are equal stay in their order.
+  """
+  order = sorted(scores, key=lambda method: _rank_key(scores[method]))
+  return [_stand(method, order[0], scores, margin) for method in order]
+
+
+def _rank_key(scores: Scores) -> tuple[int, float]:
+  finite = list(filter(math.isfinite, scores.values()))
+  return len(scores) - len(finite), -statistics.fmean(finite or [-math.inf])
+
+
+def _stand(
+    method: str, best: str, scores: Mapping[str, Scores], margin: float
+) -> Standing:
+  found = list(scores[method].values())
+  mean, std = statistics.fmean(found), seed_statistics.std(found)
+  num_diverged = sum(map(math.isinf, found))
+  if num_diverged:
+    return Standing(method, mean, std, _LOST, Verdict.DIVERGED, num_diverged)
+  difference = compare(scores[method], scores[best])
+  verdict = Verdict.BEST
+  if method != best:
+    verdict = Verdict(seed_statistics.judge(difference, margin).value)
+  return Standing(method, mean, std, difference, verdict)
+
+
+def compare(scores: Scores, others: Scores) -> seed_statistics.Interval:
+  """Returns the difference of two methods, paired by seed."""
+  return seed_statistics.t_interval(seed_statistics.subtract(scores, others))
+
+
+class TrialScore(NamedTuple):
+  """What a tuning trial came to.
+
+  Attributes:
+    selection: What chooses, the smaller the better; not a number of a trial
+      that diverged, which comes last.
+    test: What it is worth; -infinity of a trial that diverged.
+  """
+
+  selection: float
+  test: float
+
+
+def choose(trials: Sequence[TrialScore]) -> int:
+  """Returns the place of the trial that is chosen: the first of the best."""
+  return _order(trials)[0]
+
+
+def _order(trials: Sequence[TrialScore]) -> list[int]:
+  """Returns the places of the trials, that of the best first."""
+
+  def key(place: int) -> float:
+    selection = trials[place].selection
+    return selection if math.isfinite(selection) else math.inf
+
+  return sorted(range(len(trials)), key=key)
+
+
+def expected_scores(trials: Sequence[TrialScore]) -> list[float]:
+  """Returns the expected test score after 1, 2, ... trials.
+
+  After n trials stands the test score of the one that is chosen among them. The
+  expectation is over all subsets of n of the trials that there are, so it is
+  exact for draws without replacement:
+
+  ```
+  E[n] = sum_i t_(i) C(N - i, n - 1) / C(N, n)
+  ```
+
+  where t_(i) is the test score of the trial that is i-th by what chooses, i = 1
+  ... N: it is chosen if the n - 1 others come after it.
+
+  Args:
+    trials: The trials. One that diverged is worth 0, as its model knows
+      nothing.
+
+  Returns:
+    The expectations; the last one is that of the chosen trial.
+
+  Example:
+
+    >>> expected_scores([TrialScore(0.1, 90.0), TrialScore(0.2, 80.0)])
+    [85.0, 90.0]
+
+  References:
+    Dodge, Gururangan, Card, Schwartz, Smith, Show Your Work: Improved Reporting
+    of Experimental Results, EMNLP 2019, https://arxiv.org/abs/1909.03004, whose
+    estimate draws with replacement, and takes the best by the score it shows.
+  """
+  total = len(trials)
+  tests = [max(trials[place].test, 0.0) for place in _order(trials)]
+  return [
+      math.fsum(
+          test * math.comb(total - i, count - 1)
+          for i, test in enumerate(tests, start=1)
+      )
+      / math.comb(total, count)
+      for count in range(1, total + 1)
+  ]
+
+
+_PERCENT = 100.0
+_BYTES_PER_MEGABYTE = 1e6
+
+
+def score(run: run_folder.Run, task: definitions.Task) -> float:
+  """Returns the mean of the last ten evaluations in percent.
+
+  Args:
+    run: The run.
+    task: Its task.
+
+  Returns:
+    The score; -infinity of a run that diverged.
+  """
+  value = _PERCENT * run.summarize(task.metric, run_folder.LAST_10_EVALUATIONS)
+  return value if math.isfinite(value) else -math.inf
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+  """What the final runs of an assignment came to.
+
+  Attributes:
+    task: The task.
+    assignment: The assignment.
+    runs: The runs by seed.
+  """
+
+  task: definitions.Task
+  assignment: search_spaces.Assignment
+  runs: Mapping[int, run_folder.Run]
+
+  @functools.cached_property
+  def scores(self) -> dict[int, float]:
+    """The scores by seed."""
+    return {seed: score(run, self.task) for seed, run in self.runs.items()}
+
+  @property
+  def rounds_to_target(self) -> float:
+    """The median over the seeds; infinity if most never reach it."""
+    return statistics.median(map(self._target_round, self.runs.values()))
+
+  @property
+  def seconds_per_round(self) -> float:
+    """The median over rounds, then over seeds: no compilation, no hiccup."""
+    return statistics.median(
+        run.seconds_per_round for run in self.runs.values()
+    )
+
+  @property
+  def seconds_to_target(self) -> float:
+    """The median over the seeds, compilation included."""
+    return self._to_target(run_folder.SECONDS)
+
+  @property
+  def gradients(self) -> float:
+    """The gradient evaluations of a run, the mean over the seeds."""
+    return self._total(run_folder.GRADIENT_EVALUATIONS)
+
+  @property
+  def gradients_to_target(self) -> float:
+    """The median over the seeds."""
+    return self._to_target(run_folder.GRADIENT_EVALUATIONS)
+
+  @property
+  def megabytes_up(self) -> float:
+    """What the clients send in a run, the mean over the seeds."""
+    return self._total(run_folder.BYTES_UP) / _BYTES_PER_MEGABYTE
+
+  @property
+  def megabytes_down(self) -> float:
+    """What the clients receive in a run, the mean over the seeds."""
+    return self._total(run_folder.BYTES_DOWN) / _BYTES_PER_MEGABYTE
+
+  @property
+  def megabytes_to_target(self) -> float:
+    """Both directions, the median over the seeds."""
+    return (
+        self._to_target(run_folder.BYTES_UP, run_folder.BYTES_DOWN)
+        / _BYTES_PER_MEGABYTE
+    )
+
+  def _target_round(self, run: run_folder.Run) -> float:
+    return run.find_round(self.task.metric, self.task.target / _PERCENT)
+
+  def _to_target(self, *columns: str) -> float:
+    def total(run: run_folder.Run) -> float:
+      last = self._target_round(run)
+      if math.isinf(last):
+        return math.inf
+      return math.fsum(
+          value
+          for column in columns
+          for round_num, value in zip(*run.series(column))
+          if round_num <= last
+      )
+
+    return statistics.median(map(total, self.runs.values()))
+
+  def _total(self, column: str) -> float:
+    return statistics.fmean(run.total(column) for run in self.runs.values())
+
+
+class Results:
+  """The finished runs of a plan; each is read once, when it is asked for."""
+
+  def __init__(self, plan: plans.Plan):
+    """Reads what is finished now.
+
+    Args:
+      plan: The plan.
+
+    Raises:
+      UserError: If a record of finished runs is damaged.
+    """
+    self.plan = plan
+    self._records = {
+        task: trials_lib.Record(pathlib.Path(plan.output_dir) / task)
+        for task in plan.board.tasks
+    }
+    self._runs: dict[trials_lib.Trial, run_folder.Run] = {}
+
+  def is_finished(self, trial: trials_lib.Trial) -> bool:
+    """Returns whether a trial has run to its end."""
+    return self._records[trial.home.name].is_finished(trial)
+
+  def unfinished(
+      self, trials: Sequence[trials_lib.Trial]
+  ) -> list[trials_lib.Trial]:
+    """Returns the trials that are still to run."""
+    return [trial for trial in trials if not self.is_finished(trial)]
+
+  def trial_scores(self, task: str, method: str) -> Optional[list[TrialScore]]:
+    """Returns what the tuning trials came to; None until all have."""
+    trials = self.plan.tuning(task, method)
+    if self.unfinished(trials):
+      return None
+    definition, selection = self.plan.board.tasks[task], self.plan.selection
+    return [
+        TrialScore(
+            scores_lib.compute_score(
+                selection, self._read(trial), definition.metric
+            ),
+            score(self._read(trial), definition),
+        )
+        for trial in trials
+    ]
+
+  def chosen(
+      self, task: str, method: str
+  ) -> Optional[search_spaces.Assignment]:
+    """Returns the assignment that is chosen; None until all trials have run."""
+    found = self.trial_scores(task, method)
+    if found is None:
+      return None
+    return self.plan.assignments(method)[choose(found)]
+
+  def outcome(
+      self,
+      task: str,
+      method: str,
+      assignment: Optional[search_spaces.Assignment],
+  ) -> Optional[Outcome]:
+    """Returns what the final runs came to; None until all have run."""
+    if assignment is None:
+      return None
+    trials = self.plan.finals(task, method, assignment)
+    if self.unfinished(trials):
+      return None
+    runs = {trial.seed: self._read(trial) for trial in trials}
+    return Outcome(self.plan.board.tasks[task], assignment, runs)
+
+  def tuned(self, task: str) -> dict[str, Outcome]:
+    """Returns what the chosen assignments came to, by method."""
+    return self._outcomes(task, task)
+
+  def carried(self, task: str, source: str) -> dict[str, Outcome]:
+    """Returns what the assignments chosen on another task came to."""
+    return self._outcomes(task, source)
+
+  def defaults(self, task: str) -> dict[str, Outcome]:
+    """Returns what the library's defaults came to, by method."""
+    found = {
+        method: self.outcome(task, method, plans.DEFAULTS)
+        for method in self.plan.board.methods
+    }
+    return {name: outcome for name, outcome in found.items() if outcome}
+
+  def _outcomes(self, task: str, source: str) -> dict[str, Outcome]:
+    found = {
+        method: self.outcome(task, method, self.chosen(source, method))
+        for method in self.plan.board.methods
+    }
+    return {name: outcome for name, outcome in found.items() if outcome}
+
+  def runs(self) -> list[run_folder.Run]:
+    """Returns the runs that were read so far."""
+    return list(self._runs.values())
+
+  def _read(self, trial: trials_lib.Trial) -> run_folder.Run:
+    if trial not in self._runs:
+      self._runs[trial] = run_folder.read_run(trial.folder)
+    return self._runs[trial]
+
+
+def rank(outcomes: Mapping[str, Outcome], margin: float) -> list[Standing]:
+  """Returns the standings of methods on a task; none of no methods."""
+  if not outcomes:
+    return []
+  return rank_by_scores(
+      {name: outcome.scores for name, outcome in outcomes.items()}, margin
+  )

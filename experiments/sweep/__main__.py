@@ -1,0 +1,319 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+r"""Runs many trainings: a search for the best flags, or published tables.
+
+For example:
+
+  python -m experiments.sweep --sweep_name=rates --task=digits \
+      --client_optimizer=sgd --grid=client_learning_rate=0.01,0.1 --seeds=0,1
+
+runs experiments.train for every combination and seed, several at once, and
+writes results.csv, configurations.csv, best.csv and best.flags to
+OUTPUT_DIR/rates. With --table=delta_sgd/table_1 it runs the cells of a table of
+a paper. The flags of experiments.train are those of every trial. The same
+command goes on with a sweep that was interrupted.
+"""
+
+from collections.abc import Callable, Sequence
+import functools
+import shlex
+import sys
+from typing import Optional
+
+from absl import flags
+
+from experiments import command_line
+from experiments import hparam_errors
+from experiments import hparam_flags
+from experiments import published
+from experiments import table_flags
+from experiments.sweep import result_tables
+from experiments.sweep import running
+from experiments.sweep import scores
+from experiments.sweep import search_spaces
+from experiments.sweep import searches
+from experiments.sweep import trials as trials_lib
+
+_SPACES = ('grid', 'log_grid', 'random')
+# What chooses; a table is run as it is.
+_OF_SEARCHES = (
+    *_SPACES,
+    'sweep_name',
+    'num_trials',
+    'search_seed',
+    'select_by',
+    'metric',
+    'best_per',
+    'transfer_to',
+)
+
+
+def _define_spaces(flag_values: flags.FlagValues):
+  """Defines the flags of what is tried."""
+  for name, text in (
+      (
+          'grid',
+          'Values of a flag, as client_learning_rate=0.01,0.1. Every '
+          'combination of all grids is tried.',
+      ),
+      (
+          'log_grid',
+          'Powers of ten of a flag, by their exponents from:to:step, as '
+          'server_learning_rate=-3:1:0.5.',
+      ),
+      (
+          'random',
+          'A distribution of a flag: client_learning_rate=log_uniform(1e-3,1), '
+          'uniform(a,b) or choice(x,y,z). --num_trials values are drawn.',
+      ),
+  ):
+    flags.DEFINE_multi_string(
+        name, [], f'{text} May be repeated.', flag_values=flag_values
+    )
+  for name, default, lower_bound, text in (
+      ('num_trials', 10, 1, 'How many values of --random are drawn.'),
+      ('search_seed', 0, 0, 'Fixes what --random draws.'),
+  ):
+    flags.DEFINE_integer(
+        name, default, text, lower_bound=lower_bound, flag_values=flag_values
+    )
+
+
+def _define_choice(flag_values: flags.FlagValues):
+  """Defines the flags of how is chosen, and what becomes of the best."""
+  flags.DEFINE_enum(
+      'select_by',
+      scores.TRAIN_LOSS.name,
+      list(scores.SELECTIONS),
+      'How the best is chosen: by the mean training loss of the last 100 '
+      'rounds, by the mean training accuracy of the ten rounds up to round '
+      '100, by the last ten evaluations on --evaluation_data=validation, or, '
+      'to repeat papers only, by those on the test data.',
+      flag_values=flag_values,
+  )
+  for name, default, text in (
+      ('sweep_name', None, 'The folder of the sweep in --output_dir.'),
+      (
+          'metric',
+          scores.DEFAULT_METRIC,
+          'The metric of the evaluations, as in the column evaluation/METRIC '
+          'of metrics.csv; with a slash in it, a column itself.',
+      ),
+      (
+          'best_per',
+          None,
+          'A flag that is swept: show the best with each of its values.',
+      ),
+  ):
+    flags.DEFINE_string(name, default, text, flag_values=flag_values)
+  flags.DEFINE_list(
+      'transfer_to',
+      [],
+      'Flagfiles of other tasks: the best is run with the flags of each of '
+      'them, too.',
+      flag_values=flag_values,
+  )
+
+
+def _define_tables(flag_values: flags.FlagValues):
+  """Defines the flags of published tables."""
+  flags.DEFINE_multi_string(
+      'table',
+      [],
+      'A published table in place of a search, as delta_sgd/table_1. May be '
+      'repeated.',
+      flag_values=flag_values,
+  )
+  table_flags.define(flag_values)
+  flags.adopt_module_key_flags(table_flags, flag_values)
+
+
+def define(flag_values: flags.FlagValues = flags.FLAGS):
+  """Defines the flags.
+
+  Args:
+    flag_values: Where to define them.
+  """
+  hparam_flags.define(flag_values)
+  flags.adopt_module_key_flags(hparam_flags, flag_values)
+  _define_spaces(flag_values)
+  _define_choice(flag_values)
+  _define_tables(flag_values)
+  flags.DEFINE_list(
+      'seeds',
+      None,
+      "The seeds of every trial. Default: 0; of a table the paper's number.",
+      flag_values=flag_values,
+  )
+  flags.DEFINE_integer(
+      'jobs',
+      None,
+      'How many trials run at once, each on its share of the cores. Default: '
+      'as many as there are cores; one with a GPU.',
+      lower_bound=1,
+      flag_values=flag_values,
+  )
+  flags.DEFINE_boolean(
+      'dry_run',
+      False,
+      'Print the commands, and run nothing.',
+      flag_values=flag_values,
+  )
+
+
+def _read_seeds(flag_values: flags.FlagValues) -> Optional[list[int]]:
+  """Returns the seeds that were given."""
+  texts = flag_values.seeds
+  if texts is None:
+    return None
+  if not texts or not all(text.isdecimal() for text in texts):
+    raise hparam_errors.HparamError(
+        '--seeds takes whole numbers with commas between them, found '
+        f'{",".join(texts)!r}'
+    )
+  return list(dict.fromkeys(map(int, texts)))
+
+
+def _build_search(flag_values: flags.FlagValues) -> searches.Search:
+  """Returns the search that the flags say."""
+  for axis, names in table_flags.read_names(flag_values).items():
+    if names:
+      raise hparam_errors.HparamError(f'--{axis} needs --table')
+  if not any(flag_values[name].value for name in _SPACES):
+    raise hparam_errors.HparamError(
+        'a sweep needs --grid, --log_grid, --random or --table, which say what '
+        'is run'
+    )
+  if not flag_values.sweep_name:
+    raise hparam_errors.HparamError(
+        'a search needs --sweep_name, its folder in --output_dir'
+    )
+  assignments = search_spaces.build_assignments(
+      grids=flag_values.grid,
+      log_grids=flag_values.log_grid,
+      randoms=flag_values.random,
+      num_trials=flag_values.num_trials,
+      search_seed=flag_values.search_seed,
+  )
+  return searches.build_search(
+      assignments,
+      trials_lib.read_given_flags(flag_values),
+      seeds=_read_seeds(flag_values) or [0],
+      output_dir=flag_values.output_dir,
+      sweep_name=flag_values.sweep_name,
+      selection=scores.SELECTIONS[flag_values.select_by],
+      metric=flag_values.metric,
+      best_per=flag_values.best_per,
+      transfer_to=flag_values.transfer_to,
+  )
+
+
+def _build_tables(flag_values: flags.FlagValues) -> list[trials_lib.Trial]:
+  """Returns the trials of the tables that the flags name."""
+  for name in _OF_SEARCHES:
+    if flag_values[name].present:
+      raise hparam_errors.HparamError(
+          f'--{name} belongs to a search, and --table excludes one'
+      )
+  given = trials_lib.read_given_flags(flag_values)
+  names = table_flags.read_names(flag_values)
+  with command_line.errors_as(command_line.UserError, published.PublishedError):
+    tables = table_flags.find_tables([], flag_values.table)
+  found = {}
+  for table in tables:
+    for trial in trials_lib.build_table_trials(
+        table_flags.restrict(table, **names),
+        given,
+        seeds=_read_seeds(flag_values),
+        output_dir=flag_values.output_dir,
+    ):
+      # A figure may show the runs of a table that is named, too.
+      found[trial.folder] = trial
+  return list(found.values())
+
+
+def _run_tables(trials: Sequence[trials_lib.Trial], num_at_once: Optional[int]):
+  """Runs the cells of tables; each table that owns runs has its results.csv.
+
+  What another table shows of these runs is none of that file's: its metric may
+  be another one.
+
+  Args:
+    trials: The trials, each in the folder of the table that owns it.
+    num_at_once: How many run at once.
+  """
+  tables = {
+      home: published.find_table(f'{home.parent.name}/{home.name}')
+      for home in dict.fromkeys(trial.home for trial in trials)
+  }
+
+  def measure(trial: trials_lib.Trial) -> result_tables.RunResult:
+    compared = tables[trial.home].measure(
+        trial.labels['column'], trial.labels['group']
+    )
+    return running.measure(
+        trial,
+        metric=compared.metric,
+        higher_is_better=compared.higher_is_better,
+    )
+
+  def write(results: Sequence[result_tables.RunResult]):
+    for home in tables:
+      result_tables.write_results(
+          home / 'results.csv',
+          [result for result in results if result.trial.home == home],
+          keep_others=True,
+      )
+
+  running.run_trials(
+      trials,
+      measure_fn=measure,
+      write=write,
+      stream=sys.stdout,
+      command=running.TRAIN,
+      num_at_once=num_at_once,
+  )
+  for home in tables:
+    print(f'results: {home / "results.csv"}')
+
+
+def main(flag_values: flags.FlagValues = flags.FLAGS):
+  """Runs what the flags say.
+
+  Args:
+    flag_values: The parsed flags.
+  """
+  run: Callable[[Optional[int]], None]
+  if flag_values.table:
+    trials = _build_tables(flag_values)
+    run = functools.partial(_run_tables, trials)
+  else:
+    search = _build_search(flag_values)
+    trials = list(search.trials)
+    run = functools.partial(_run_search, search)
+  if flag_values.dry_run:
+    for trial in trials:
+      print(shlex.join([*running.TRAIN, *trial.arguments]))
+    return
+  command_line.prepare_libraries()
+  run(flag_values.jobs)
+
+
+def _run_search(search: searches.Search, num_at_once: Optional[int]):
+  searches.run(search, num_at_once=num_at_once, command=running.TRAIN)
+
+
+if __name__ == '__main__':
+  define()
+  command_line.run(main)

@@ -1,0 +1,218 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The number by which a sweep chooses, and what else is said of a run."""
+
+from collections.abc import Sequence
+import dataclasses
+import math
+from typing import Optional
+
+from experiments import evaluation_flags
+from experiments import hparam_errors
+from experiments import published
+from experiments.run_results import run_folder
+from experiments.sweep import trials as trials_lib
+
+DEFAULT_METRIC = 'accuracy'
+_TRAINING_LOSS = 'clients/loss'
+_TRAINING = 'train/'
+# They are on the test examples of clients, whatever --evaluation_data says.
+_OF_CLIENTS = (
+    f'{run_folder.EVALUATION}clients/',
+    f'{run_folder.EVALUATION}personalized/',
+)
+_SMALLER_IS_BETTER = ('loss', 'error')
+# The round up to which the training accuracy is compared, and the mean of how
+# many rounds it is: a single cohort says little.
+_COMPARED_ROUND = 100
+_NUM_COMPARED_ROUNDS = 10
+_NUM_LAST_ROUNDS = 100
+_ESTIMATES = (run_folder.LAST_10_EVALUATIONS, run_folder.BEST)
+# What `measure` returns.
+MEASURED = (*_ESTIMATES, *run_folder.TOTALS)
+
+
+@dataclasses.dataclass(frozen=True)
+class Selection:
+  """A value of --select_by.
+
+  Attributes:
+    name: The value.
+    column: The column of metrics.csv that it reads; with a slash at the end
+      the value of --metric follows.
+    evaluation_data: What the evaluations must be on, if it reads them.
+    warning: What is to stand wherever the outcome is shown.
+    num_rounds: Of a column of every round: how many rounds it is the mean of.
+  """
+
+  name: str
+  column: str
+  evaluation_data: Optional[str] = None
+  warning: str = ''
+  num_rounds: int = 0
+
+  @property
+  def label(self) -> str:
+    """What the files say about how was chosen."""
+    return f'{self.name} ({self.warning})' if self.warning else self.name
+
+  def column_of(self, metric: str) -> str:
+    """Returns the column for a metric; one with a slash is a column itself."""
+    if not self.column.endswith('/'):
+      return self.column
+    return metric if '/' in metric else f'{self.column}{metric}'
+
+  def is_higher_better(self, metric: str) -> bool:
+    """Returns whether the largest score is the best."""
+    return is_higher_better(self.column_of(metric))
+
+  def check_metric(self, metric: str):
+    """Raises if a metric would be chosen by on other data than it says.
+
+    Args:
+      metric: The value of --metric.
+
+    Raises:
+      HparamError: If it is a column that this is not about.
+    """
+    column = self.column_of(metric)
+    if not column.startswith(self.column):
+      raise hparam_errors.HparamError(
+          f'--select_by={self.name} chooses by a column of {self.column}, '
+          f'found --metric={metric}; give one of those, or another --select_by'
+      )
+    if self.evaluation_data == evaluation_flags.VALIDATION and (
+        column.startswith(_OF_CLIENTS)
+    ):
+      raise hparam_errors.HparamError(
+          f'--metric={metric} is measured on the test examples of clients, and '
+          f'--select_by={self.name} chooses without test data; give a metric '
+          f'of --evaluations={evaluation_flags.CENTRAL}'
+      )
+
+
+TRAIN_LOSS = Selection(
+    'train_loss_last100', _TRAINING_LOSS, num_rounds=_NUM_LAST_ROUNDS
+)
+TRAIN_ACCURACY = Selection(
+    'train_accuracy_round100', _TRAINING, num_rounds=_NUM_COMPARED_ROUNDS
+)
+VALIDATION = Selection(
+    'validation', run_folder.EVALUATION, evaluation_flags.VALIDATION
+)
+POSTHOC_TEST = Selection(
+    'posthoc_test',
+    run_folder.EVALUATION,
+    evaluation_flags.TEST,
+    published.REPLICATION_ONLY,
+)
+SELECTIONS = {
+    selection.name: selection
+    for selection in (TRAIN_LOSS, TRAIN_ACCURACY, VALIDATION, POSTHOC_TEST)
+}
+
+
+def is_higher_better(metric: str) -> bool:
+  """Returns whether the largest value of a metric is the best.
+
+  Args:
+    metric: Its name, or that of its column.
+
+  Returns:
+    False for losses and errors.
+  """
+  return not metric.endswith(_SMALLER_IS_BETTER)
+
+
+def check(selection: Selection, trials: Sequence[trials_lib.Trial]):
+  """Raises unless the trials will measure what is compared.
+
+  Args:
+    selection: How is chosen.
+    trials: The trials.
+
+  Raises:
+    HparamError: If one evaluates other data, or ends too soon.
+  """
+  for trial in trials:
+    wanted, found = selection.evaluation_data, evaluation_data(trial)
+    if wanted not in (None, found):
+      raise hparam_errors.HparamError(
+          f'--select_by={selection.name} needs --evaluation_data={wanted}, but '
+          f'the trial {trial.name} has {found}'
+      )
+    rounds = trial.hparams['total_rounds']
+    if selection is TRAIN_ACCURACY and (rounds or math.inf) < _COMPARED_ROUND:
+      raise hparam_errors.HparamError(
+          f'--select_by={selection.name} needs --total_rounds of at least '
+          f'{_COMPARED_ROUND}, but the trial {trial.name} has {rounds}'
+      )
+
+
+def evaluation_data(trial: trials_lib.Trial) -> str:
+  """Returns the data that the evaluations of a trial are on."""
+  return trial.hparams['evaluation_data'] or evaluation_flags.TEST
+
+
+def compute_score(
+    selection: Selection, run: run_folder.Run, metric: str
+) -> float:
+  """Returns the number by which a run is compared.
+
+  Args:
+    selection: How is chosen.
+    run: The run.
+    metric: The value of --metric.
+
+  Returns:
+    The number; NaN if it was not measured or is not finite.
+  """
+  column = selection.column_of(metric)
+  if selection.evaluation_data:
+    return run.summarize(column, run_folder.LAST_10_EVALUATIONS)
+  last, count = run.rounds_done, selection.num_rounds
+  if selection is TRAIN_ACCURACY:
+    last = _COMPARED_ROUND
+  rounds, _ = run.series(run_folder.ROUND_NUM)
+  window = [r for r in rounds if last - count < r <= last]
+  values = [v for r, v in zip(*run.series(column)) if last - count < r <= last]
+  # A round that is missing here had no finite value.
+  if window[-1:] != [last] or len(values) < len(window):
+    return math.nan
+  return math.fsum(values) / len(values)
+
+
+def measure(
+    run: run_folder.Run, metric: str, *, higher_is_better: bool
+) -> dict[str, float]:
+  """Returns what is said of a run beside its score.
+
+  Args:
+    run: The run.
+    metric: The metric of an evaluation, or a column.
+    higher_is_better: Whether its largest value is the best.
+
+  Returns:
+    The mean of the last ten evaluations, the best one, and totals over the
+    rounds; NaN for what was not measured, or of a run that diverged.
+  """
+  return {
+      **{
+          estimate: run.summarize(
+              metric, estimate, higher_is_better=higher_is_better
+          )
+          for estimate in _ESTIMATES
+      },
+      **{name: run.total(column) for name, column in run_folder.TOTALS.items()},
+  }

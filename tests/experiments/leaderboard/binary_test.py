@@ -1,0 +1,225 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the leaderboard binary."""
+
+import contextlib
+import dataclasses
+import io
+import pathlib
+import shlex
+import subprocess
+import sys
+import tempfile
+from unittest import mock
+
+from absl import flags
+from absl.testing import absltest
+from absl.testing import parameterized
+import pytest
+
+from experiments import command_line
+from experiments import published
+from experiments.leaderboard import __main__ as leaderboard
+from experiments.leaderboard import definitions
+from experiments.sweep import running
+from tests.experiments import binary_testing
+from tests.experiments.leaderboard import board_testing
+from tests.experiments.sweep import sweep_testing
+
+_ROOT = pathlib.Path(__file__).resolve().parents[3]
+_SMALL = (
+    '--methods=FedAvg,Delta-SGD',
+    '--trials=2',
+    '--num_seeds=2',
+    '--total_rounds=3',
+)
+_METHODS = definitions.load().methods
+
+
+def _main(*arguments):
+  """Runs the binary in this process."""
+  values = flags.FlagValues()
+  leaderboard.define(values)
+  values(['leaderboard', *arguments])
+  leaderboard.main(values)
+
+
+def _call(*arguments):
+  """Runs the binary in this process; returns what it printed."""
+  out = io.StringIO()
+  with contextlib.redirect_stdout(out):
+    _main(*arguments)
+  return out.getvalue()
+
+
+def _fail(method):
+  """Returns a method with the rate with which the made-up program fails."""
+  rate = 'client_learning_rate'
+  return dataclasses.replace(
+      method,
+      flags=(*method.flags, f'--{rate}=13'),
+      search=tuple(item for item in method.search if item.flag != rate),
+  )
+
+
+class LeaderboardTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.folder = pathlib.Path(
+        self.enter_context(tempfile.TemporaryDirectory())
+    )
+    self.places = (
+        f'--output_dir={self.folder / "runs"}',
+        f'--results_dir={self.folder / "results"}',
+    )
+
+  def test_bad_input_is_one_sentence(self):
+    result = binary_testing.run_quickly('leaderboard', '--methods=FedAvgg')
+    self.assertEqual(result.returncode, 2, result.stderr)
+    self.assertRegex(
+        result.stderr,
+        r'^error: --methods=FedAvgg .* did you mean FedAvg.*\?\n$',
+    )
+
+  @parameterized.named_parameters(
+      (
+          'data',
+          ('--tasks=mnist',),
+          command_line.UserError,
+          'mnist needs --data',
+      ),
+      ('task', ('--tasks=mnis',), flags.Error, 'did you mean mnist'),
+      ('trials', ('--trials=0',), flags.Error, 'trials'),
+      ('hours', ('--max_hours=-1',), flags.Error, 'max_hours'),
+  )
+  def test_flags_that_do_not_fit_are_refused(self, arguments, kind, sentence):
+    with self.assertRaisesRegex(kind, sentence):
+      _call(*arguments)
+
+  def test_dry_run_prints_the_tuning_trials_and_writes_nothing(self):
+    out = _call(*_SMALL, *self.places, '--data_dir=data', '--dry_run')
+    commands = [shlex.split(line) for line in out.splitlines()]
+    self.assertLen(commands, 8)
+    for command in commands:
+      self.assertEqual(tuple(command[:3]), running.TRAIN)
+      published.parse_flags(command[3:])
+    self.assertEqual(list(self.folder.iterdir()), [])
+
+  def test_a_page_of_what_is_finished_needs_no_data(self):
+    _call(*_SMALL, *self.places, '--tasks=mnist', '--report_only')
+    page = self.folder / 'results' / 'leaderboard.md'
+    self.assertIn('Nothing can be compared yet', page.read_text())
+
+  def test_list_names_every_task_with_a_command_that_is_understood(self):
+    out = _call('--methods=FedAvg', *self.places, '--list')
+    header, *lines = [line.split('\t') for line in out.splitlines()]
+    self.assertEqual(header[0], 'task')
+    tasks = [line[0] for line in lines]
+    self.assertContainsSubset(['digits', 'stackoverflow_lr', 'cifar10'], tasks)
+    for line in lines:
+      arguments = shlex.split(line[-1])[3:]
+      self.assertIn(f'--task={line[0]}', _call(*arguments, '--dry_run'))
+
+  def test_runs_and_reports_and_goes_on(self):
+    arguments = (*_SMALL, *self.places, '--tasks=digits', '--jobs=2')
+    with mock.patch.object(running, 'TRAIN', sweep_testing.FAKE_TRAIN):
+      stopped = _call(*arguments, '--max_hours=0')
+      out = _call(*arguments)
+      again = _call(*arguments)
+    self.assertIn('Stopped after 0 hours', stopped)
+    self.assertIn('tuning trials: 4 to run', out)
+    self.assertEqual(again, f'{self.folder / "results" / "leaderboard.html"}\n')
+    text = (self.folder / 'results' / 'leaderboard.md').read_text()
+    self.assertIn('**With 2 trials to tune:', text)
+    self.assertIn('--trials=2', text)
+    not_run = text[text.index('## Not run') :]
+    for task in definitions.load().tasks:
+      is_left_out = f'--tasks={task} --methods=all' in not_run
+      self.assertTrue(is_left_out, task)
+    self.assertIn('--num_seeds=2', not_run)
+
+  def test_a_failed_run_leaves_the_page_and_another_exit_code(self):
+    arguments = (*_SMALL, *self.places, '--tasks=digits', '--jobs=2')
+    broken = {**_METHODS, 'Delta-SGD': _fail(_METHODS['Delta-SGD'])}
+    board = dataclasses.replace(definitions.load(), methods=broken)
+    out = io.StringIO()
+    with (
+        mock.patch.object(running, 'TRAIN', sweep_testing.FAKE_TRAIN),
+        mock.patch.object(definitions, 'load', return_value=board),
+        contextlib.redirect_stdout(out),
+        self.assertRaisesRegex(
+            command_line.EnvironmentalError, '^4 runs failed, listed above'
+        ),
+    ):
+      _main(*arguments)
+    self.assertRegex(
+        out.getvalue(),
+        r'(?m)^failed: digits/Delta-SGD/\S+/seed_100, see \S+\.log$',
+    )
+    text = (self.folder / 'results' / 'leaderboard.md').read_text()
+    self.assertRegex(text, r'\| FedAvg \| \d')
+    self.assertIn('| Delta-SGD | - | - | failed |', text)
+
+  def test_a_damaged_run_is_one_sentence(self):
+    plan = board_testing.build_plan(
+        self.folder / 'runs',
+        tasks=('digits',),
+        methods=('FedAvg',),
+        num_trials=1,
+        num_seeds=1,
+    )
+    board_testing.write_tuning(plan, 'digits', 'FedAvg', [0.1])
+    metrics = plan.tuning('digits', 'FedAvg')[0].folder / 'metrics.csv'
+    metrics.write_text(metrics.read_text().replace('0.1', 'small', 1))
+    with self.assertRaisesRegex(
+        command_line.UserError, 'metrics.csv, line 2 is'
+    ):
+      _call(
+          *self.places,
+          '--tasks=digits',
+          '--methods=FedAvg',
+          '--trials=1',
+          '--num_seeds=1',
+          f'--total_rounds={board_testing.ROUNDS}',
+          '--report_only',
+      )
+
+  def test_the_page_names_every_flag(self):
+    values = flags.FlagValues()
+    leaderboard.define(values)
+    page = (_ROOT / 'docs/leaderboard.md').read_text(encoding='utf-8')
+    self.assertNotEmpty(list(values))
+    for name in values:
+      self.assertIn(f'--{name}', page)
+
+  @pytest.mark.slow
+  def test_real_runs_are_compared(self):
+    arguments = (*_SMALL, *self.places, '--tasks=digits')
+    result = subprocess.run(
+        [sys.executable, '-m', 'experiments.leaderboard', *arguments],
+        cwd=_ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+    text = (self.folder / 'results' / 'leaderboard.md').read_text()
+    self.assertIn('**With 2 trials to tune:', text)
+    again = _call(*arguments)
+    self.assertLen(again.splitlines(), 1)
+
+
+if __name__ == '__main__':
+  absltest.main()

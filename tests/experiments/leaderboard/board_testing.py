@@ -1,0 +1,110 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""A small leaderboard and runs that nobody has trained, for its tests."""
+
+from collections.abc import Mapping, Sequence
+import csv
+import json
+import math
+import pathlib
+from typing import Optional
+
+from experiments.leaderboard import definitions
+from experiments.leaderboard import plans
+from experiments.sweep import trials as trials_lib
+
+ROUNDS = 4
+TASKS = ('digits', 'mnist')
+METHODS = ('FedAvg', 'Delta-SGD')
+
+
+def build_plan(
+    output_dir: pathlib.Path,
+    *,
+    tasks: Sequence[str] = TASKS,
+    methods: Sequence[str] = METHODS,
+    num_trials: int = 3,
+    num_seeds: int = 2,
+    total_rounds: int = ROUNDS,
+) -> plans.Plan:
+  """Returns the plan of a leaderboard with few runs."""
+  board = definitions.load().restrict(
+      tasks=tasks,
+      methods=methods,
+      num_seeds=num_seeds,
+      num_trials=num_trials,
+      total_rounds=total_rounds,
+  )
+  return plans.Plan(board, str(output_dir), 'data')
+
+
+def write_run(
+    trial: trials_lib.Trial,
+    accuracies: Sequence[float],
+    loss: float = 1.0,
+):
+  """Writes the files of a finished run of `ROUNDS` rounds.
+
+  Args:
+    trial: The trial.
+    accuracies: The test accuracy of every second round.
+    loss: The training loss of every round.
+  """
+  trial.folder.mkdir(parents=True)
+  (trial.folder / 'hparams.json').write_text(json.dumps(dict(trial.hparams)))
+  rows = [
+      {
+          'round_num': i,
+          'clients/loss': loss,
+          'clients/num_gradient_evaluations': 100,
+          'clients/bytes_up': 1e6,
+          'clients/bytes_down': 2e6,
+          'evaluation/accuracy': '' if i % 2 else accuracies[i // 2 - 1],
+          'seconds': 0.5,
+      }
+      for i in range(1, ROUNDS + 1)
+  ]
+  with open(trial.folder / 'metrics.csv', 'w', encoding='utf-8') as file:
+    writer = csv.DictWriter(file, list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+
+
+def write_tuning(
+    plan: plans.Plan,
+    task: str,
+    method: str,
+    losses: Sequence[float],
+    accuracies: Optional[Sequence[float]] = None,
+):
+  """Writes the tuning trials of a method, by loss and test accuracy."""
+  trials = plan.tuning(task, method)
+  accuracies = accuracies or [0.5] * len(trials)
+  for trial, loss, accuracy in zip(trials, losses, accuracies):
+    write_run(trial, [accuracy, accuracy], loss)
+
+
+def write_finals(
+    plan: plans.Plan,
+    task: str,
+    method: str,
+    place: int,
+    accuracies: Mapping[int, float],
+):
+  """Writes the final runs of a trial's assignment, by seed."""
+  assignment = plan.assignments(method)[place]
+  for trial in plan.finals(task, method, assignment):
+    accuracy = accuracies[trial.seed]
+    reached = accuracy if math.isfinite(accuracy) else 0.1
+    write_run(trial, [reached, accuracy])

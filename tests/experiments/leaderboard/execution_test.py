@@ -1,0 +1,191 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of how the runs of the leaderboard are made, and of those that fail."""
+
+import contextlib
+import dataclasses
+import io
+import itertools
+import pathlib
+import tempfile
+
+from absl.testing import absltest
+
+from experiments import command_line
+from experiments import folder_checks
+from experiments.leaderboard import execution
+from experiments.leaderboard import results as results_lib
+from tests.experiments.leaderboard import board_testing
+from tests.experiments.sweep import sweep_testing
+
+_FOREVER = 1e6
+
+
+class ExecutionTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.folder = pathlib.Path(
+        self.enter_context(tempfile.TemporaryDirectory())
+    )
+    # The made-up program trains three rounds.
+    self.plan = board_testing.build_plan(
+        self.folder, methods=('FedAvg',), num_trials=3, total_rounds=3
+    )
+
+  def _run(self, max_seconds=_FOREVER, clock=None):
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+      ending = execution.run(
+          self.plan,
+          num_at_once=4,
+          max_seconds=max_seconds,
+          command=sweep_testing.FAKE_TRAIN,
+          **({} if clock is None else {'now': clock}),
+      )
+    return ending, out.getvalue()
+
+  def _runs(self):
+    """Returns a line for every start, by run."""
+    return {
+        path.relative_to(self.folder).as_posix(): path.read_text()
+        for path in self.folder.rglob('*.starts')
+    }
+
+  def test_runs_the_stages_and_nothing_twice(self):
+    ending, out = self._run()
+    self.assertEqual(ending, (True, []))
+    titles = [line for line in out.splitlines() if line.endswith(' to run')]
+    # The loss of the made-up program is the distance of the rate to 0.1, 0 by
+    # default, and so one draw is the best on both tasks.
+    self.assertEqual(
+        titles,
+        [
+            'tuning trials: 6 to run',
+            'final runs of the best: 4 to run',
+            'final runs of the defaults: 4 to run',
+        ],
+    )
+    results = results_lib.Results(self.plan)
+    for task in board_testing.TASKS:
+      self.assertIn('FedAvg', results.tuned(task))
+      self.assertIn('FedAvg', results.defaults(task))
+      others = [name for name in board_testing.TASKS if name != task]
+      self.assertIn('FedAvg', results.carried(task, others[0]))
+
+    before = self._runs()
+    self.assertLen(before, 14)
+    ending, out = self._run()
+    self.assertEqual(ending, (True, []))
+    self.assertEqual(out, '')
+    self.assertEqual(self._runs(), before)
+
+  def test_after_the_time_no_run_begins_and_the_next_call_goes_on(self):
+    # It is read at the start, before the first runs, and again and again.
+    clock = itertools.chain([0.0, 1.0], itertools.repeat(11.0))
+    ending, out = self._run(10.0, lambda: next(clock))
+    self.assertEqual(ending, (False, []))
+    done = self._runs()
+    self.assertLen(done, 4)
+    self.assertNotIn('final runs', out)
+
+    ending, _ = self._run()
+    self.assertEqual(ending, (True, []))
+    after = self._runs()
+    self.assertLen(after, 14)
+    for name, text in done.items():
+      self.assertEqual(after[name], text)
+
+  def test_no_time_runs_nothing(self):
+    ending, _ = self._run(0.0)
+    self.assertEqual(ending, (False, []))
+    self.assertEqual(self._runs(), {})
+
+
+class FailureTest(absltest.TestCase):
+  """Of a method of which every run fails, and one of which none does."""
+
+  def setUp(self):
+    super().setUp()
+    self.folder = pathlib.Path(
+        self.enter_context(tempfile.TemporaryDirectory())
+    )
+    plan = board_testing.build_plan(
+        self.folder, tasks=('digits',), num_trials=1, total_rounds=3
+    )
+    self.mended = plan
+    self.plan = dataclasses.replace(plan, board=_break(plan.board))
+
+  def _run(self, plan):
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+      ending = execution.run(
+          plan,
+          num_at_once=2,
+          max_seconds=_FOREVER,
+          command=sweep_testing.FAKE_TRAIN,
+      )
+    return ending, out.getvalue()
+
+  def test_other_methods_go_on_and_failures_are_told(self):
+    ending, _ = self._run(self.plan)
+    self.assertTrue(ending.in_time)
+    self.assertEqual(
+        [trial.name for trial in ending.failed],
+        [
+            'FedAvg/defaults/seed_100',
+            'FedAvg/defaults/seed_0',
+            'FedAvg/defaults/seed_1',
+        ],
+    )
+    self.assertIn('it is thirteen', ending.failed[0].log.read_text())
+    results = results_lib.Results(self.plan)
+    self.assertEqual(list(results.tuned('digits')), ['Delta-SGD'])
+    self.assertEqual(execution.find(results), ending.failed)
+
+  def test_failures_are_tried_again_and_forgotten_once_they_end_well(self):
+    first, _ = self._run(self.plan)
+    again, out = self._run(self.plan)
+    self.assertEqual(again, first)
+    self.assertIn('tuning trials: 1 to run', out)
+
+    ending, _ = self._run(self.mended)
+    self.assertEqual(ending, (True, []))
+    self.assertEmpty(execution.find(results_lib.Results(self.mended)))
+
+  def test_a_damaged_note_is_one_sentence(self):
+    (self.folder / 'digits').mkdir()
+    (self.folder / 'digits' / 'failed.json').write_text('{')
+    with self.assertRaisesRegex(command_line.UserError, 'failed.json is dama'):
+      execution.find(results_lib.Results(self.plan))
+
+  def test_another_process_in_the_folder_is_no_failed_run(self):
+    with folder_checks.locked(self.folder / 'digits'):
+      with self.assertRaisesRegex(
+          command_line.EnvironmentalError, 'is in use by process'
+      ):
+        self._run(self.plan)
+
+
+def _break(board):
+  """Gives FedAvg the rate with which the made-up program fails."""
+  fedavg = board.methods['FedAvg']
+  broken = dataclasses.replace(
+      fedavg, flags=(*fedavg.flags, '--client_learning_rate=13')
+  )
+  return dataclasses.replace(board, methods={**board.methods, 'FedAvg': broken})
+
+
+if __name__ == '__main__':
+  absltest.main()

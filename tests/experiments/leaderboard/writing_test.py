@@ -1,0 +1,255 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the page, the numbers and the pictures of a leaderboard."""
+
+import contextlib
+import csv
+import io
+import json
+import math
+import pathlib
+import tempfile
+
+from absl.testing import absltest
+
+from experiments.leaderboard import advice
+from experiments.leaderboard import results as results_lib
+from experiments.leaderboard import writing
+from tests.experiments.leaderboard import board_testing
+
+_METHODS = ('FedAvg', 'Delta-SGD', 'SCAFFOLD')
+_LOSSES = [0.3, 0.1, 0.2]
+_COMMAND = 'python -m experiments.leaderboard --report_only'
+
+
+def _write(plan, results_dir):
+  """Writes the page; returns it as Markdown."""
+  with contextlib.redirect_stdout(io.StringIO()):
+    writing.write(plan, plan, results_dir, _COMMAND)
+  return (results_dir / 'leaderboard.md').read_text(encoding='utf-8')
+
+
+def _write_digits(plan):
+  """Writes tuned and default runs on digits; there are none on mnist."""
+  for method, tuned in (
+      ('FedAvg', {0: 0.960, 1: 0.970, 2: 0.980}),
+      ('Delta-SGD', {0: 0.961, 1: 0.972, 2: 0.981}),
+      ('SCAFFOLD', {0: 0.860, 1: math.nan, 2: 0.880}),
+  ):
+    board_testing.write_tuning(plan, 'digits', method, _LOSSES)
+    board_testing.write_finals(plan, 'digits', method, 1, tuned)
+  for method, defaults in (
+      ('FedAvg', {0: 0.86, 1: 0.87, 2: 0.88}),
+      ('Delta-SGD', {0: 0.96, 1: 0.97, 2: 0.97}),
+  ):
+    board_testing.write_finals(plan, 'digits', method, 0, defaults)
+
+
+def _build_plan(folder):
+  return board_testing.build_plan(
+      folder / 'runs', methods=_METHODS, num_seeds=3
+  )
+
+
+class WritingTest(absltest.TestCase):
+  """Of one page that shows runs on digits."""
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+    cls.plan = _build_plan(folder)
+    cls.results_dir = folder / 'results'
+    _write_digits(cls.plan)
+    cls.text = _write(cls.plan, cls.results_dir)
+
+  def test_page_ranks_and_picks(self):
+    rows = [
+        [cell.strip() for cell in line.strip('|').split('|')]
+        for line in self.text.splitlines()
+        if line.startswith('| ')
+    ]
+    first = next(i for i, row in enumerate(rows) if row[0] == 'Delta-SGD')
+    self.assertEqual(rows[first][1:4], ['97.13 ± 1.00', '-', '**best**'])
+    # By hand: differences -0.1, -0.2, -0.1; error 0.0577 / sqrt(3) = 0.0333,
+    # times t = 4.3027.
+    self.assertEqual(
+        rows[first + 1][:4],
+        ['FedAvg', '97.00 ± 1.00', '-0.13 [-0.28, +0.01]', '**as good**'],
+    )
+    self.assertEqual(rows[first + 1][4], '2')
+    self.assertEqual(
+        rows[first + 2][:5],
+        ['SCAFFOLD', 'diverged', 'diverged', 'diverged', 'never'],
+    )
+    self.assertIn(
+        '**With 3 trials to tune: Delta-SGD**; it is the best', self.text
+    )
+    self.assertIn(
+        'shown to be as good within the margin, on every task: Delta-SGD, '
+        'FedAvg. Shown to be worse by more than the margin on a task, or '
+        'diverged in a run: SCAFFOLD.',
+        self.text,
+    )
+    self.assertIn('with the defaults of the library: Delta-SGD**', self.text)
+
+  def test_page_shows_what_not_tuning_costs(self):
+    self.assertIn(
+        '| digits | FedAvg | 97.00 | -10.00 [-10.00, -10.00] |', self.text
+    )
+    # Half of the trials' scores is 50, whichever are tried.
+    self.assertIn(
+        '| digits | FedAvg | 50.00 | 50.00 | 50.00 | 50.00 |', self.text
+    )
+
+  def test_page_says_how_it_was_made_and_what_is_missing(self):
+    self.assertIn(_COMMAND, self.text)
+    self.assertIn('seeds differ in the partition, too', self.text)
+    self.assertIn('a decade to each side of the default 0.1', self.text)
+    self.assertIn(
+        '`python -m experiments.leaderboard --tasks=mnist --methods=all '
+        f'--data_dir=data --output_dir={self.plan.output_dir}`',
+        self.text,
+    )
+    for name in ('accuracy', 'trials'):
+      self.assertIn(f'leaderboard_{name}.png', self.text)
+      self.assertTrue(
+          (self.results_dir / f'leaderboard_{name}.png').stat().st_size
+      )
+    html = (self.results_dir / 'leaderboard.html').read_text(encoding='utf-8')
+    self.assertIn('>SCAFFOLD</td>', html)
+
+  def test_csv_has_a_row_for_every_origin_of_the_rates(self):
+    path = self.results_dir / 'leaderboard.csv'
+    with open(path, encoding='utf-8', newline='') as file:
+      rows = list(csv.DictReader(file))
+    self.assertEqual(
+        [(row['task'], row['rates'], row['method']) for row in rows],
+        [
+            ('digits', 'tuned', 'Delta-SGD'),
+            ('digits', 'tuned', 'FedAvg'),
+            ('digits', 'tuned', 'SCAFFOLD'),
+            ('digits', 'defaults', 'Delta-SGD'),
+            ('digits', 'defaults', 'FedAvg'),
+        ],
+    )
+    self.assertEqual(rows[1]['verdict'], 'as good')
+    self.assertEqual(rows[1]['megabytes_to_target'], '6')
+    self.assertEqual(rows[2]['mean'], '-inf')
+    self.assertEqual(rows[3]['assignment'], 'defaults')
+
+
+class OtherPagesTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+    self.plan = _build_plan(folder)
+    self.results_dir = folder / 'results'
+
+  def test_a_page_without_runs_says_so(self):
+    text = _write(self.plan, self.results_dir)
+    self.assertIn('Nothing can be compared yet', text)
+    self.assertIn('No method has all of its runs yet', text)
+    self.assertFalse(list(self.results_dir.glob('*.png')))
+
+  def test_a_method_whose_runs_failed_is_shown_as_failed(self):
+    board_testing.write_tuning(self.plan, 'digits', 'FedAvg', _LOSSES)
+    board_testing.write_finals(
+        self.plan, 'digits', 'FedAvg', 1, dict.fromkeys(range(3), 0.9)
+    )
+    trial = self.plan.tuning('digits', 'SCAFFOLD')[0]
+    home = pathlib.Path(self.plan.output_dir) / 'digits'
+    (home / 'failed.json').write_text(json.dumps([trial.name]))
+    text = _write(self.plan, self.results_dir)
+    self.assertRegex(text, r'\| SCAFFOLD \| - \| - \| failed \| - ')
+    self.assertIn('missing above: SCAFFOLD on digits.', text)
+    self.assertIn(f'| digits | `{trial.name}` | `{trial.log}` |', text)
+    self.assertNotIn('FedAvg on digits', text)
+
+  def test_a_task_that_is_excluded_is_named_with_its_reason(self):
+    text = _write(self.plan, self.results_dir)
+    self.assertIn('Not on the leaderboard is `emnist_ae`: its metric', text)
+
+  def _advise(self, by_task, num_seeds=3):
+    """Returns the advice on defaults, from accuracies by task and method."""
+    plan = board_testing.build_plan(
+        self.results_dir / 'runs', methods=_METHODS, num_seeds=num_seeds
+    )
+    for task, accuracies in by_task.items():
+      for method, by_seed in accuracies.items():
+        if isinstance(by_seed, float):
+          by_seed = dict.fromkeys(range(num_seeds), by_seed)
+        board_testing.write_finals(plan, task, method, 0, by_seed)
+    return advice.advise(results_lib.Results(plan))[0]
+
+  def test_pick_is_the_method_with_the_smallest_largest_loss(self):
+    text = self._advise(
+        {
+            'digits': {'FedAvg': 0.97, 'Delta-SGD': 0.965, 'SCAFFOLD': 0.5},
+            'mnist': {'FedAvg': 0.90, 'Delta-SGD': 0.96, 'SCAFFOLD': 0.965},
+        }
+    )
+    self.assertIn('with the defaults of the library: Delta-SGD**', text)
+    self.assertIn('-0.50 [-0.50, -0.50] points against the best', text)
+    self.assertIn('Compared on digits, mnist.', text)
+
+  def test_a_pick_of_one_seed_is_a_sentence(self):
+    text = self._advise(
+        {
+            'digits': {'FedAvg': 0.9, 'Delta-SGD': 0.902, 'SCAFFOLD': 0.5},
+            'mnist': {'FedAvg': 0.9, 'Delta-SGD': 0.5, 'SCAFFOLD': 0.5},
+        },
+        num_seeds=1,
+    )
+    self.assertIn(
+        'of the library: FedAvg**; where it is furthest behind, on digits, it '
+        'has -0.20 points against the best, in the only seed. The best, ',
+        text,
+    )
+
+  def test_a_pick_that_diverged_says_so(self):
+    text = self._advise(
+        {
+            'mnist': {'FedAvg': 0.9, 'Delta-SGD': 0.9, 'SCAFFOLD': 0.9},
+            'digits': {
+                'FedAvg': math.nan,
+                'Delta-SGD': {0: 0.9, 1: math.nan, 2: 0.9},
+                'SCAFFOLD': {0: 0.9, 1: math.nan, 2: math.nan},
+            },
+        }
+    )
+    self.assertIn(
+        'of the library: Delta-SGD**; every method diverged on some task, '
+        'this one on digits in 1 of 3 runs. The best, ',
+        text,
+    )
+    self.assertIn(
+        'on every task: none. Shown to be worse by more than the margin on a '
+        'task, or diverged in a run: Delta-SGD, SCAFFOLD, FedAvg.',
+        text,
+    )
+
+  def test_defaults_are_compared_with_tuned_runs_that_diverged(self):
+    board_testing.write_tuning(self.plan, 'digits', 'FedAvg', _LOSSES)
+    healthy = dict.fromkeys(range(3), 0.9)
+    broken = dict.fromkeys(range(3), math.nan)
+    board_testing.write_finals(self.plan, 'digits', 'FedAvg', 1, broken)
+    board_testing.write_finals(self.plan, 'digits', 'FedAvg', 0, healthy)
+    text = _write(self.plan, self.results_dir)
+    self.assertIn('| digits | FedAvg | diverged | the other diverged |', text)
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,243 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the sweep binary and of its page."""
+
+import contextlib
+import csv
+import dataclasses
+import io
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from unittest import mock
+
+from absl import flags
+from absl.testing import absltest
+from absl.testing import parameterized
+import pytest
+
+from experiments import command_line
+from experiments import published
+from experiments import table_flags
+from experiments.sweep import __main__ as sweep
+from experiments.sweep import running
+from tests.experiments import binary_testing
+from tests.experiments.report import made_up_runs
+from tests.experiments.sweep import sweep_testing
+
+_ROOT = pathlib.Path(__file__).resolve().parents[3]
+_PAGE = (_ROOT / 'docs/sweeps.md').read_text(encoding='utf-8')
+_RATES = '--grid=client_learning_rate=0.01,0.1'
+_SEARCH = ('--sweep_name=rates', '--client_optimizer=sgd', _RATES)
+
+
+def _call(*arguments):
+  """Runs the binary in this process; returns what it printed."""
+  values = flags.FlagValues()
+  sweep.define(values)
+  values(['sweep', *arguments])
+  out = io.StringIO()
+  with contextlib.redirect_stdout(out):
+    sweep.main(values)
+  return out.getvalue()
+
+
+def _page_commands():
+  """The commands of the page that call the binary, as arguments."""
+  blocks = re.findall(r'^```bash\n(.*?)^```$', _PAGE, re.M | re.S)
+  commands = [shlex.split(block.replace('\\\n', ' ')) for block in blocks]
+  prefix = ['.venv/bin/python', '-m', 'experiments.sweep']
+  return [found[3:] for found in commands if found[:3] == prefix]
+
+
+class SweepTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.output_dir = pathlib.Path(
+        self.enter_context(tempfile.TemporaryDirectory())
+    )
+
+  @parameterized.named_parameters(
+      ('typo', ('--sedds=1',), "Unknown command line flag 'sedds'"),
+      (
+          'trial',
+          (*_SEARCH, '--client_optimizer=delta'),
+          'client_learning_rate=0.01/seed_0 does not fit: .*mean delta_sgd',
+      ),
+  )
+  def test_bad_input_is_one_sentence(self, arguments, sentence):
+    result = binary_testing.run_quickly('sweep', *arguments)
+    self.assertEqual(result.returncode, 2, result.stderr)
+    self.assertRegex(result.stderr, f'^error: .*{sentence}.*[.?]\n$')
+    self.assertLen(result.stderr.splitlines(), 1)
+
+  @parameterized.named_parameters(
+      ('nothing', (), 'needs --grid, --log_grid, --random or --table'),
+      ('no_name', (_RATES,), 'needs --sweep_name'),
+      ('seeds', (*_SEARCH, '--seeds=0,x'), "--seeds takes .* '0,x'"),
+      ('seed', (*_SEARCH, '--seed=1'), 'give --seeds'),
+      ('rows', (*_SEARCH, '--rows=SGD'), '--rows needs --table'),
+      (
+          'both',
+          (*_SEARCH, '--table=delta_sgd/table_1'),
+          'belongs to a search, and --table excludes one',
+      ),
+  )
+  def test_flags_that_do_not_fit_are_refused(self, arguments, sentence):
+    with self.assertRaisesRegex(flags.Error, sentence):
+      _call(*arguments)
+
+  def test_a_name_that_is_not_of_the_table_is_refused(self):
+    with self.assertRaisesRegex(
+        flags.Error, "^--rows of delta_sgd/table_1 are SGD, .*, found 'SDG'$"
+    ):
+      _call('--table=delta_sgd/table_1', '--rows=SGD,SDG')
+
+  def test_an_unknown_table_is_named(self):
+    with self.assertRaisesRegex(
+        command_line.UserError, "no table 'delta_sgd/table_x'"
+    ):
+      _call('--table=delta_sgd/table_x')
+
+  def test_dry_run_prints_the_commands_and_writes_nothing(self):
+    out = _call(
+        *_SEARCH, '--seeds=0,1', '--dry_run', f'--output_dir={self.output_dir}'
+    )
+    commands = [shlex.split(line) for line in out.splitlines()]
+    self.assertLen(commands, 4)
+    for command in commands:
+      self.assertEqual(tuple(command[:3]), running.TRAIN)
+      published.parse_flags(command[3:])
+    self.assertEqual(list(self.output_dir.iterdir()), [])
+
+  def test_runs_a_search(self):
+    with mock.patch.object(running, 'TRAIN', sweep_testing.FAKE_TRAIN):
+      out = _call(*_SEARCH, f'--output_dir={self.output_dir}')
+    self.assertIn('--client_learning_rate=0.1 (0)', out.splitlines()[-1])
+
+  def test_runs_cells_of_tables_in_their_places(self):
+    arguments = (
+        '--table=delta_sgd/table_1',
+        '--groups=alpha = 1',
+        '--columns=MNIST',
+        f'--output_dir={self.output_dir}',
+    )
+    home = self.output_dir / 'delta_sgd' / 'table_1'
+    with mock.patch.object(running, 'TRAIN', sweep_testing.FAKE_TRAIN):
+      for row in ('SGD', 'Adam'):
+        out = _call(*arguments, f'--rows={row}', '--seeds=0,1')
+    self.assertEqual(out.splitlines()[-1], f'results: {home / "results.csv"}')
+    with open(home / 'results.csv', encoding='utf-8', newline='') as file:
+      rows = list(csv.DictReader(file))
+    self.assertEqual(
+        [(row['row'], row['seed'], row['metric']) for row in rows],
+        [
+            (row, seed, 'accuracy')
+            for row in ('SGD', 'Adam')
+            for seed in ('0', '1')
+        ],
+    )
+    for row in rows:
+      self.assertTrue((pathlib.Path(row['run']) / 'metrics.csv').is_file())
+
+  def test_a_group_may_be_measured_by_something_else(self):
+    table = made_up_runs.build_table(groups=['ours', 'theirs'], rows=['SGD'])
+    loss = published.Measure('clients/loss', 1.0, False)
+    theirs = dataclasses.replace(table.groups[1], measure=loss)
+    table = dataclasses.replace(table, groups=(table.groups[0], theirs))
+    with (
+        mock.patch.object(published, 'find_table', return_value=table),
+        mock.patch.object(running, 'TRAIN', sweep_testing.FAKE_TRAIN),
+    ):
+      _call('--table=paper/table_1', f'--output_dir={self.output_dir}')
+    path = self.output_dir / 'paper' / 'table_1' / 'results.csv'
+    with open(path, encoding='utf-8', newline='') as file:
+      rows = list(csv.DictReader(file))
+    # With its default rate of 0 the loss is 0.1, and the accuracy 0.8.
+    self.assertEqual(
+        [(row['group'], row['metric'], row['best']) for row in rows],
+        [('ours', 'accuracy', '0.8'), ('theirs', 'clients/loss', '0.1')],
+    )
+
+  @parameterized.parameters(
+      ('fedli/table_2',), ('fedli/table_1', 'fedli/table_2')
+  )
+  def test_a_table_of_others_runs_leaves_their_results(self, *names):
+    with mock.patch.object(running, 'TRAIN', sweep_testing.FAKE_TRAIN):
+      _call(
+          *(f'--table={name}' for name in names),
+          '--rows=FedAvg',
+          '--columns=CIFAR-10',
+          '--seeds=0',
+          f'--output_dir={self.output_dir}',
+      )
+    (path,) = self.output_dir.rglob('results.csv')
+    self.assertEqual(path.parent, self.output_dir / 'fedli' / 'table_1')
+    with open(path, encoding='utf-8', newline='') as file:
+      metrics = [row['metric'] for row in csv.DictReader(file)]
+    self.assertEqual(metrics, ['accuracy'])
+
+  def test_the_commands_of_the_page_are_true(self):
+    commands = _page_commands()
+    self.assertGreaterEqual(len(commands), 5)
+    for arguments in commands:
+      with self.subTest(' '.join(arguments)):
+        out = _call(*arguments, '--dry_run')
+        self.assertGreaterEqual(len(out.splitlines()), 2)
+
+  def test_the_page_names_every_flag(self):
+    values = flags.FlagValues()
+    sweep.define(values)
+    own = [flag.name for flag in values.flags_by_module_dict()[sweep.__name__]]
+    self.assertIn('grid', own)
+    for name in (*own, *table_flags.AXES):
+      self.assertIn(f'--{name}', _PAGE)
+
+  @pytest.mark.slow
+  def test_real_runs_are_run_once(self):
+    arguments = [
+        sys.executable,
+        '-m',
+        'experiments.sweep',
+        '--sweep_name=rates',
+        '--client_optimizer=sgd',
+        _RATES,
+        '--seeds=0,1',
+        '--digits_model=logistic',
+        '--digits_num_clients=20',
+        '--clients_per_round=3',
+        '--client_epochs=1',
+        '--total_rounds=3',
+        '--rounds_per_evaluation=1',
+        f'--output_dir={self.output_dir}',
+    ]
+    lines = []
+    for _ in range(2):
+      result = subprocess.run(
+          arguments, cwd=_ROOT, check=False, capture_output=True, text=True
+      )
+      self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+      lines.append(result.stdout.splitlines())
+    self.assertLen([line for line in lines[0] if line.startswith('end')], 4)
+    # The larger rate learns more in three rounds.
+    self.assertIn('--client_learning_rate=0.1 ', lines[0][-1])
+    self.assertEqual(lines[1], lines[0][-1:])
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,237 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of how the trials of a sweep are run."""
+
+import contextlib
+import os
+import pathlib
+import signal
+import sys
+import tempfile
+import threading
+import time
+from unittest import mock
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import psutil
+
+from experiments.sweep import running
+from tests.experiments.sweep import sweep_testing
+
+_POLL = 0.01
+
+
+class _Observer:
+  """Notes what it is told; calls a function at every tick."""
+
+  def __init__(self, tick_fn=lambda: None):
+    self.starts = []
+    self.codes = {}
+    self.max_at_once = 0
+    self.tick = tick_fn
+
+  def started(self, job):
+    self.starts.append(job.name)
+    at_once = len(self.starts) - len(self.codes)
+    self.max_at_once = max(self.max_at_once, at_once)
+
+  def ended(self, job, code):
+    self.codes[job.name] = code
+
+
+class SchedulingTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.folder = pathlib.Path(
+        self.enter_context(tempfile.TemporaryDirectory())
+    )
+
+  def _job(self, name, script):
+    return running.Job(
+        name, ('/bin/sh', '-c', script), self.folder / 'logs' / f'{name}.log'
+    )
+
+  def _run(self, scripts, *, num_at_once=2, tick_fn=lambda: None, **kwargs):
+    observer = _Observer(tick_fn)
+    jobs = [self._job(name, script) for name, script in scripts.items()]
+    running.run_jobs(
+        jobs,
+        num_at_once=num_at_once,
+        observer=observer,
+        poll_seconds=_POLL,
+        **kwargs,
+    )
+    return observer
+
+  def _log(self, name):
+    return (self.folder / 'logs' / f'{name}.log').read_text()
+
+  def _wait_for(self, *names):
+    deadline = time.monotonic() + 30
+    while not all((self.folder / name).exists() for name in names):
+      self.assertLess(time.monotonic(), deadline, names)
+      time.sleep(_POLL)
+
+  def test_no_other_job_begins_once_none_may(self):
+    answers = iter([True])
+    observer = self._run(
+        {name: 'sleep 0.1' for name in 'abcd'},
+        may_start=lambda: next(answers, False),
+    )
+    self.assertEqual(observer.codes, {'a': 0, 'b': 0})
+
+  @parameterized.parameters(1, 2, 3)
+  def test_starts_in_order_and_so_many_at_once(self, num_at_once):
+    scripts = {name: 'sleep 0.1' for name in 'abcde'}
+    observer = self._run(scripts, num_at_once=num_at_once)
+    self.assertEqual(observer.starts, list('abcde'))
+    self.assertEqual(observer.max_at_once, num_at_once)
+    self.assertEqual(observer.codes, dict.fromkeys('abcde', 0))
+
+  def test_a_failure_does_not_stop_the_others(self):
+    observer = self._run(
+        {'a': 'echo bad >&2; exit 3', 'b': 'echo good'}, num_at_once=1
+    )
+    self.assertEqual(observer.codes, {'a': 3, 'b': 0})
+    self.assertEqual(self._log('a'), 'bad\n')
+    self.assertEqual(self._log('b'), 'good\n')
+
+  def test_a_log_goes_on(self):
+    for _ in range(2):
+      self._run({'a': 'echo line'})
+    self.assertEqual(self._log('a'), 'line\nline\n')
+
+  def test_a_process_has_no_input(self):
+    self.assertEqual(self._run({'a': 'cat'}).codes, {'a': 0})
+
+  def test_each_is_pinned_to_its_share_of_the_cores(self):
+    cores = running.available_cores()
+    code = 'import os; print(sorted(os.sched_getaffinity(0)))'
+    # The share is set right after the start, hence the pause.
+    script = f'sleep 0.2; {sys.executable} -S -c "{code}"'
+    self._run({'a': script, 'b': script})
+    shares = running.split_cores(cores, 2)
+    self.assertEqual(
+        [self._log('a'), self._log('b')], [f'{s}\n' for s in shares]
+    )
+
+  def test_what_a_process_leaves_behind_is_ended(self):
+    self._run({'a': 'sleep 60 & echo $!'})
+    self._assert_gone(int(self._log('a')))
+
+  def _assert_gone(self, pid):
+    with contextlib.suppress(psutil.NoSuchProcess):
+      psutil.Process(pid).wait(10)
+    self.assertFalse(psutil.pid_exists(pid))
+
+  @parameterized.parameters(signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+  def test_a_signal_lets_the_processes_save_and_end(self, number):
+    script = (
+        'trap "echo saved; exit 130" INT; sleep 60 & echo $!; '
+        f'touch {self.folder}/NAME; wait'
+    )
+
+    def interrupt():
+      self._wait_for('a', 'b')
+      os.kill(os.getpid(), number)
+
+    scripts = {name: script.replace('NAME', name) for name in 'abc'}
+    # The tests themselves may have been started by nohup.
+    handler = signal.default_int_handler
+    self.addCleanup(signal.signal, number, signal.signal(number, handler))
+    with self.assertRaises(running.Interrupted):
+      self._run(scripts, tick_fn=interrupt)
+    for name in 'ab':
+      pid, saved = self._log(name).split()
+      self.assertEqual(saved, 'saved')
+      self._assert_gone(int(pid))
+    self.assertFalse((self.folder / 'logs' / 'c.log').exists())
+    self.assertEqual(signal.getsignal(number), handler)
+
+  def test_under_nohup_a_hangup_is_ignored(self):
+    handler = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    self.addCleanup(signal.signal, signal.SIGHUP, handler)
+    observer = self._run(
+        {'a': 'sleep 0.1'}, tick_fn=lambda: os.kill(os.getpid(), signal.SIGHUP)
+    )
+    self.assertEqual(observer.codes, {'a': 0})
+
+  def test_a_second_signal_kills(self):
+    script = (
+        f'echo $$; trap "touch {self.folder}/asked" INT; '
+        f'touch {self.folder}/a; while true; do sleep 0.05; done'
+    )
+
+    def interrupt_again():
+      self._wait_for('asked')
+      os.kill(os.getpid(), signal.SIGINT)
+
+    def interrupt():
+      self._wait_for('a')
+      os.kill(os.getpid(), signal.SIGINT)
+      thread.start()
+
+    thread = threading.Thread(target=interrupt_again)
+    start = time.monotonic()
+    with self.assertRaises(running.Interrupted):
+      self._run({'a': script}, tick_fn=interrupt)
+    thread.join()
+    self.assertLess(time.monotonic() - start, 20)
+    self._assert_gone(int(self._log('a')))
+
+  def test_an_error_of_the_observer_leaves_no_process(self):
+    def fail():
+      self._wait_for('a')
+      raise OSError('full')
+
+    script = f'echo $$; touch {self.folder}/a; sleep 60'
+    with self.assertRaisesRegex(OSError, 'full'):
+      self._run({'a': script}, tick_fn=fail)
+    self._assert_gone(int(self._log('a')))
+
+  @parameterized.named_parameters(
+      ('one_for_all', 4, 1, [[0, 1, 2, 3]]),
+      ('one_each', 2, 2, [[0], [1]]),
+      ('not_even', 8, 3, [[0, 1], [2, 3, 4], [5, 6, 7]]),
+      ('more_than_cores', 2, 3, [[0], [1], [0]]),
+  )
+  def test_splits_cores(self, num_cores, num_slots, expected):
+    self.assertEqual(running.split_cores(range(num_cores), num_slots), expected)
+
+
+class DefaultJobsTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ('one_a_core', '/nowhere', {}, 5, 4),
+      ('few_trials', '/nowhere', {}, 3, 3),
+      ('gpu', '/', {}, 5, 1),
+      ('gpu_left_alone', '/', {'devices': 'CPU'}, 5, 4),
+      ('gpu_asked_for', '/', {'devices': 'GPU:1'}, 5, 1),
+  )
+  def test_jobs(self, gpus, given, num_trials, expected):
+    rates = tuple(str(n) for n in range(1, num_trials + 1))
+    trials = sweep_testing.build_trials('out', rates, **given)
+    with (
+        mock.patch.object(running, '_GPUS', pathlib.Path(gpus)),
+        mock.patch.object(
+            running, 'available_cores', return_value=[0, 1, 2, 3]
+        ),
+    ):
+      self.assertEqual(running.default_jobs(trials), expected)
+
+
+if __name__ == '__main__':
+  absltest.main()

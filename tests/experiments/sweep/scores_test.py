@@ -1,0 +1,224 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the numbers by which a sweep chooses."""
+
+import math
+import pathlib
+
+from absl.testing import absltest
+from absl.testing import parameterized
+
+from experiments import hparam_errors
+from experiments.run_results import run_folder
+from experiments.sweep import scores
+from tests.experiments.sweep import sweep_testing
+
+
+def _run(num_rounds, **values_of_rounds):
+  """A finished run: rounds 1, 2, ... with the values that functions give."""
+  rounds = list(range(1, num_rounds + 1))
+  columns = {'round_num': (rounds, [float(n) for n in rounds])}
+  for name, function in values_of_rounds.items():
+    values = {n: function(n) for n in rounds}
+    finite = [n for n in rounds if math.isfinite(values[n])]
+    series = finite, [values[n] for n in finite]
+    columns[name.replace('__', '/')] = series
+  hparams = {'total_rounds': num_rounds, 'rounds_per_evaluation': 5}
+  return run_folder.Run(pathlib.Path('run'), hparams, columns)
+
+
+def _is_five(n):
+  return n / 10 if n % 5 == 0 else math.nan
+
+
+class ScoresTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      # The mean of 51, ..., 150.
+      ('loss', scores.TRAIN_LOSS, {'clients__loss': float}, 100.5),
+      # The mean of 91, ..., 100.
+      ('accuracy', scores.TRAIN_ACCURACY, {'train__accuracy': float}, 95.5),
+      # The mean of 10.5, 11, ..., 15.
+      (
+          'validation',
+          scores.VALIDATION,
+          {'evaluation__accuracy': _is_five},
+          12.75,
+      ),
+      ('test', scores.POSTHOC_TEST, {'evaluation__accuracy': _is_five}, 12.75),
+  )
+  def test_score_of_150_rounds(self, selection, values, expected):
+    run = _run(150, **values)
+    found = scores.compute_score(selection, run, 'accuracy')
+    self.assertAlmostEqual(found, expected)
+
+  def test_loss_of_a_short_run_is_the_mean_of_all_rounds(self):
+    run = _run(3, clients__loss=float)
+    found = scores.compute_score(scores.TRAIN_LOSS, run, 'accuracy')
+    self.assertAlmostEqual(found, 2.0)
+
+  @parameterized.named_parameters(
+      (
+          'one_round',
+          scores.TRAIN_LOSS,
+          {'clients__loss': lambda n: math.nan if n == 120 else 1.0},
+      ),
+      (
+          'diverged',
+          scores.TRAIN_LOSS,
+          {'clients__loss': lambda n: 1.0 if n < 20 else math.inf},
+      ),
+      ('missing', scores.TRAIN_LOSS, {}),
+      (
+          'round_100',
+          scores.TRAIN_ACCURACY,
+          {'train__accuracy': lambda n: math.nan if n == 100 else 1.0},
+      ),
+      (
+          'last_evaluation',
+          scores.VALIDATION,
+          {
+              'evaluation__accuracy': (
+                  lambda n: _is_five(n) if n < 150 else math.nan
+              )
+          },
+      ),
+  )
+  def test_what_is_not_finite_has_no_score(self, selection, values):
+    run = _run(150, **values)
+    found = scores.compute_score(selection, run, 'accuracy')
+    self.assertTrue(math.isnan(found))
+
+  def test_a_value_outside_of_the_window_does_not_matter(self):
+    run = _run(150, clients__loss=lambda n: math.nan if n == 50 else 1.0)
+    found = scores.compute_score(scores.TRAIN_LOSS, run, 'accuracy')
+    self.assertEqual(found, 1.0)
+
+  def test_accuracy_of_a_run_of_less_than_100_rounds_has_no_score(self):
+    run = _run(99, train__accuracy=float)
+    found = scores.compute_score(scores.TRAIN_ACCURACY, run, 'accuracy')
+    self.assertTrue(math.isnan(found))
+
+  @parameterized.parameters(
+      (scores.TRAIN_LOSS, 'accuracy', False),
+      (scores.TRAIN_ACCURACY, 'accuracy', True),
+      (scores.VALIDATION, 'recall_at_5', True),
+      (scores.VALIDATION, 'loss', False),
+      (scores.VALIDATION, 'evaluation/average/loss', False),
+      (scores.VALIDATION, 'mean_squared_error', False),
+  )
+  def test_what_is_better(self, selection, metric, expected):
+    self.assertEqual(selection.is_higher_better(metric), expected)
+
+  def test_what_is_said_of_a_run(self):
+    run = _run(
+        3,
+        evaluation__loss=lambda n: [0.5, 0.25, 0.75][n - 1],
+        clients__bytes_up=lambda n: 10.0,
+        clients__bytes_down=lambda n: 20.0,
+        seconds=float,
+    )
+    found = scores.measure(run, 'loss', higher_is_better=False)
+    self.assertEqual(list(found), list(scores.MEASURED))
+    self.assertTrue(math.isnan(found.pop('gradient_evaluations')))
+    self.assertEqual(
+        found,
+        {
+            'last_10_evaluations': 0.5,
+            'best': 0.25,
+            'seconds': 6.0,
+            'bytes_up': 30.0,
+            'bytes_down': 60.0,
+        },
+    )
+
+  def test_a_run_that_diverged_has_no_best(self):
+    run = _run(3, evaluation__loss=lambda n: math.nan if n == 3 else 1.0)
+    found = scores.measure(run, 'loss', higher_is_better=False)
+    self.assertTrue(math.isnan(found['best']))
+
+  @parameterized.parameters(
+      (scores.TRAIN_ACCURACY, 'evaluation/accuracy', 'a column of train/, fou'),
+      (scores.TRAIN_ACCURACY, 'clients/loss', 'a column of train/, found'),
+      (scores.VALIDATION, 'train/accuracy', 'a column of evaluation/, found'),
+      (scores.POSTHOC_TEST, 'clients/loss', 'a column of evaluation/, found'),
+      (
+          scores.VALIDATION,
+          'evaluation/clients/accuracy_mean',
+          'test examples of clients',
+      ),
+      (
+          scores.VALIDATION,
+          'evaluation/personalized/after/accuracy_mean',
+          'test examples of clients',
+      ),
+  )
+  def test_a_choice_on_other_data_than_it_says_is_refused(
+      self, selection, metric, sentence
+  ):
+    with self.assertRaisesRegex(hparam_errors.HparamError, sentence):
+      selection.check_metric(metric)
+
+  @parameterized.parameters(
+      # What is chosen by does not depend on it.
+      (scores.TRAIN_LOSS, 'evaluation/average/accuracy'),
+      (scores.TRAIN_ACCURACY, 'accuracy'),
+      (scores.TRAIN_ACCURACY, 'train/recall_at_5'),
+      (scores.VALIDATION, 'evaluation/average/accuracy'),
+      (scores.POSTHOC_TEST, 'evaluation/clients/accuracy_mean'),
+  )
+  def test_other_metrics_pass(self, selection, metric):
+    self.assertIsNone(selection.check_metric(metric))
+
+  @parameterized.named_parameters(
+      (
+          'validation',
+          scores.VALIDATION,
+          {},
+          '--evaluation_data=validation, but',
+      ),
+      (
+          'test',
+          scores.POSTHOC_TEST,
+          {'evaluation_data': 'validation'},
+          'rate=0.01/seed_0 has validation',
+      ),
+      (
+          'rounds',
+          scores.TRAIN_ACCURACY,
+          {'total_rounds': '99'},
+          'at least 100, but the trial .* has 99',
+      ),
+  )
+  def test_trials_that_do_not_measure_it_are_refused(
+      self, selection, given, sentence
+  ):
+    trials = sweep_testing.build_trials('out', **given)
+    with self.assertRaisesRegex(hparam_errors.HparamError, sentence):
+      scores.check(selection, trials)
+
+  @parameterized.parameters(
+      (scores.TRAIN_LOSS, {}),
+      (scores.TRAIN_ACCURACY, {'total_rounds': '100'}),
+      (scores.TRAIN_ACCURACY, {}),
+      (scores.VALIDATION, {'evaluation_data': 'validation'}),
+      (scores.POSTHOC_TEST, {}),
+  )
+  def test_trials_that_measure_it_pass(self, selection, given):
+    trials = sweep_testing.build_trials('out', **given)
+    self.assertIsNone(scores.check(selection, trials))
+
+
+if __name__ == '__main__':
+  absltest.main()

@@ -1,0 +1,269 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of whole searches, with a program that only writes files."""
+
+import contextlib
+import csv
+import io
+import os
+import pathlib
+import signal
+import tempfile
+from unittest import mock
+
+from absl.testing import absltest
+from absl.testing import parameterized
+
+from experiments import command_line
+from experiments import hparam_errors
+from experiments.sweep import progress
+from experiments.sweep import running
+from experiments.sweep import scores
+from experiments.sweep import searches
+from tests.experiments.sweep import sweep_testing
+
+_GIVEN = {
+    'client_optimizer': '--client_optimizer=sgd',
+    'digits_alpha': '--digits_alpha=0.3',
+}
+
+
+def _read(path):
+  with open(path, encoding='utf-8', newline='') as file:
+    return list(csv.DictReader(file))
+
+
+class SearchesTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.output_dir = pathlib.Path(
+        self.enter_context(tempfile.TemporaryDirectory())
+    )
+    self.home = self.output_dir / 'rates'
+
+  def _build(self, *rates, given=None, **kwargs):
+    kwargs = {
+        'seeds': [0, 1],
+        'selection': scores.TRAIN_LOSS,
+        'metric': 'accuracy',
+        **kwargs,
+    }
+    return searches.build_search(
+        [(('client_learning_rate', rate),) for rate in rates],
+        {**_GIVEN, **(given or {})},
+        output_dir=str(self.output_dir),
+        sweep_name='rates',
+        **kwargs,
+    )
+
+  def _run(self, search):
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+      searches.run(search, num_at_once=2, command=sweep_testing.FAKE_TRAIN)
+    return out.getvalue().splitlines()
+
+  def _flagfile(self, name, text):
+    path = self.output_dir / name
+    path.write_text(text)
+    return str(path)
+
+  def test_runs_all_and_writes_what_is_best(self):
+    search = self._build('0.01', '0.1', '1')
+    lines = self._run(search)
+    self.assertEqual(
+        lines[-1],
+        'best by train_loss_last100: --client_learning_rate=0.1 (0): '
+        f'{self.home}/best.csv',
+    )
+    rows = _read(self.home / 'results.csv')
+    self.assertLen(rows, 6)
+    self.assertEqual({row['status'] for row in rows}, {'finished'})
+    self.assertEqual(rows[0]['gradient_evaluations'], '30')
+    (best,) = _read(self.home / 'best.csv')
+    self.assertEqual(best['client_learning_rate'], '0.1')
+    self.assertEqual(
+        [row['rank'] for row in _read(self.home / 'configurations.csv')],
+        ['1', '2', '3'],
+    )
+    self.assertIn('=0.1\n', (self.home / 'best.flags').read_text())
+
+  def test_a_second_call_starts_nothing(self):
+    first = self._run(self._build('0.01', '0.1'))
+    search = self._build('0.01', '0.1')
+    self.assertEqual(self._run(search), first[-1:])
+    for trial in search.trials:
+      self.assertEqual(sweep_testing.count_starts(trial), 1)
+
+  def test_a_wider_grid_starts_what_is_new(self):
+    self._run(self._build('0.01', seeds=[0]))
+    search = self._build('0.01', '0.1')
+    self._run(search)
+    counts = [sweep_testing.count_starts(trial) for trial in search.trials]
+    self.assertEqual(counts, [1, 1, 1, 1])
+
+  def test_changed_flags_are_left_to_the_runs(self):
+    self._run(self._build('0.1', seeds=[0]))
+    given = {'clients_per_round': '--clients_per_round=5'}
+    search = self._build('0.1', seeds=[0], given=given)
+    self._run(search)
+    self.assertEqual(sweep_testing.count_starts(search.trials[0]), 2)
+
+  def test_a_failed_trial_is_named_and_the_others_go_on(self):
+    flagfile = self._flagfile('other.flags', '--digits_alpha=1\n')
+    search = self._build('13', '0.1', seeds=[0], transfer_to=[flagfile])
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+      with self.assertRaisesRegex(
+          command_line.EnvironmentalError,
+          r'1 of 2 trials failed, .*=13/seed_0 \(.*=13\.seed_0\.log\)',
+      ):
+        searches.run(search, num_at_once=1, command=sweep_testing.FAKE_TRAIN)
+    self.assertIn('error: it is thirteen.', out.getvalue())
+    rows = _read(self.home / 'results.csv')
+    self.assertEqual([row['status'] for row in rows], ['failed', 'finished'])
+    self.assertFalse((self.home / 'transfer.csv').exists())
+
+  def test_ctrl_c_ends_the_trials_and_says_how_to_go_on(self):
+    given = {'client_epochs': '--client_epochs=99'}
+    search = self._build('0.01', '0.1', '1', seeds=[0], given=given)
+    waits = [trial.folder / 'waits' for trial in search.trials]
+
+    def interrupt(unused_progress):
+      if all(path.exists() for path in waits[:2]):
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with mock.patch.object(progress.Progress, 'tick', interrupt):
+      with self.assertRaisesRegex(
+          KeyboardInterrupt, 'Interrupted: 0 of 3 .* run the same command'
+      ):
+        self._run(search)
+    for trial in search.trials[:2]:
+      self.assertEqual(progress.read_last_line(trial), 'saved.')
+    self.assertFalse(search.trials[2].log.exists())
+    rows = _read(self.home / 'results.csv')
+    self.assertEqual([row['status'] for row in rows], ['waiting'] * 3)
+    # The lock is free again.
+    self._run(self._build('0.01', '0.1', '1', seeds=[0]))
+
+  def test_the_best_is_carried_to_other_tasks(self):
+    files = [
+        self._flagfile('a.flags', '--task=mnist\n--use_synthetic_data\n'),
+        self._flagfile('b.flags', '--digits_alpha=10\n'),
+    ]
+    search = self._build('0.01', '0.1', transfer_to=files)
+    self.assertLen(search.transfers, 8)
+    lines = self._run(search)
+    self.assertEqual(lines[-2], f'on the other tasks: {self.home}/transfer.csv')
+    rows = _read(self.home / 'transfer.csv')
+    self.assertEqual(
+        [(row['transfer_to'], row['seed'], row['status']) for row in rows],
+        [
+            (name, seed, 'finished')
+            for name in ('a', 'b')
+            for seed in ('0', '1')
+        ],
+    )
+    self.assertEqual(
+        rows[0]['run'],
+        str(self.home / 'transfer/a/client_learning_rate=0.1/seed_0'),
+    )
+
+  def test_the_best_of_each_value_is_carried(self):
+    flagfile = self._flagfile('b.flags', '--digits_alpha=10\n')
+    search = self._build(
+        '0.01',
+        '0.1',
+        best_per='client_learning_rate',
+        transfer_to=[flagfile],
+    )
+    self._run(search)
+    self.assertLen(_read(self.home / 'best.csv'), 2)
+    self.assertLen(_read(self.home / 'transfer.csv'), 4)
+
+  def test_no_score_has_no_best(self):
+    lines = self._run(self._build('0.1', selection=scores.TRAIN_ACCURACY))
+    self.assertStartsWith(lines[-1], 'best: none, because no assignment has')
+    self.assertFalse((self.home / 'best.csv').exists())
+
+  def test_what_was_best_before_does_not_stay(self):
+    self._run(self._build('0.1'))
+    files = [self.home / name for name in ('best.csv', 'best.flags')]
+    self.assertTrue(all(path.exists() for path in files))
+    self._run(self._build('0.1', selection=scores.TRAIN_ACCURACY))
+    self.assertFalse(any(path.exists() for path in files))
+
+  def test_a_damaged_run_is_one_sentence(self):
+    search = self._build('0.1', seeds=[0])
+    self._run(search)
+    (search.trials[0].folder / 'metrics.csv').write_text('round_num\nx\n')
+    with self.assertRaisesRegex(
+        command_line.UserError, 'seed_0/metrics.csv, line 2 is damaged'
+    ):
+      self._run(self._build('0.1', seeds=[0]))
+
+  def test_cores_are_shared_by_what_is_not_finished(self):
+    self._run(self._build('0.01', '0.1', seeds=[0]))
+    search = self._build('0.01', '0.1', '1', seeds=[0])
+    with mock.patch.object(running, 'default_jobs', return_value=1) as jobs:
+      with contextlib.redirect_stdout(io.StringIO()):
+        searches.run(search, command=sweep_testing.FAKE_TRAIN)
+    jobs.assert_called_once_with(search.trials[2:])
+
+  def test_a_choice_on_the_test_data_is_stamped(self):
+    lines = self._run(self._build('0.1', selection=scores.POSTHOC_TEST))
+    self.assertIn('replication only: chosen on the test data', lines[-1])
+
+  @parameterized.named_parameters(
+      ('best_per', {'best_per': 'task'}, '--best_per .* found .task.'),
+      (
+          'stems',
+          {'transfer_to': ['a/x.flags', 'b/x.flags']},
+          'files of different names',
+      ),
+      ('transfer', {'transfer_to': ['/nowhere.flags']}, 'is not there'),
+      (
+          'metric',
+          {
+              'selection': scores.TRAIN_ACCURACY,
+              'metric': 'evaluation/accuracy',
+          },
+          'train_accuracy_round100 chooses by a column of train/, found '
+          '--metric=evaluation/accuracy',
+      ),
+      (
+          'selection',
+          {'selection': scores.VALIDATION},
+          'needs --evaluation_data=validation',
+      ),
+  )
+  def test_what_does_not_fit_is_refused(self, kwargs, sentence):
+    with self.assertRaisesRegex(hparam_errors.HparamError, sentence):
+      self._build('0.1', **kwargs)
+
+  def test_a_seed_is_not_swept(self):
+    with self.assertRaisesRegex(hparam_errors.HparamError, 'give --seeds'):
+      searches.build_search(
+          [(('seed', '1'),)],
+          {},
+          seeds=[0],
+          output_dir='out',
+          sweep_name='x',
+          selection=scores.TRAIN_LOSS,
+          metric='accuracy',
+      )
+
+
+if __name__ == '__main__':
+  absltest.main()

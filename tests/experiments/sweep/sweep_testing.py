@@ -1,0 +1,56 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Trials whose runs are made up, for the tests of sweeps."""
+
+import pathlib
+import sys
+
+from experiments.sweep import trials as trials_lib
+
+FAKE_TRAIN = (
+    sys.executable,
+    '-S',
+    str(pathlib.Path(__file__).with_name('fake_train.py')),
+)
+
+
+def build_trials(
+    output_dir: pathlib.Path,
+    rates: tuple[str, ...] = ('0.01', '0.1'),
+    *,
+    seeds: tuple[int, ...] = (0,),
+    **given: str,
+) -> list[trials_lib.Trial]:
+  """Returns the trials of a search for a learning rate of SGD.
+
+  Args:
+    output_dir: The folder of all runs.
+    rates: The values of --client_learning_rate.
+    seeds: The seeds.
+    **given: Further flags of every trial.
+  """
+  flags = {'client_optimizer': 'sgd', **given}
+  return trials_lib.build_search_trials(
+      [(('client_learning_rate', rate),) for rate in rates],
+      {name: f'--{name}={value}' for name, value in flags.items()},
+      seeds=seeds,
+      output_dir=str(output_dir),
+      sweep_name='rates',
+  )
+
+
+def count_starts(trial: trials_lib.Trial) -> int:
+  """Returns how often the made-up program was started for a trial."""
+  path = trial.folder.parent / f'{trial.folder.name}.starts'
+  return path.read_text().count('started') if path.exists() else 0

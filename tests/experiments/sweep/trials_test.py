@@ -1,0 +1,342 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the trials of a sweep, and of the records that they leave."""
+
+import json
+import pathlib
+import tempfile
+
+from absl import flags
+from absl.testing import absltest
+from absl.testing import parameterized
+
+from experiments import command_line
+from experiments import hparam_errors
+from experiments import hparam_flags
+from experiments import published
+from experiments import table_flags
+from experiments.run_results import agreement
+from experiments.sweep import trials
+from experiments.sweep import trials as trials_lib
+from tests.experiments.sweep import sweep_testing
+
+
+class RecordsTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.output_dir = pathlib.Path(
+        self.enter_context(tempfile.TemporaryDirectory())
+    )
+
+  def _trial(self, **given):
+    given = {'total_rounds': '3', **given}
+    (trial,) = sweep_testing.build_trials(self.output_dir, ('0.1',), **given)
+    return trial
+
+  def _write(self, trial, num_rounds=3, **hparams):
+    """Writes what a run has left."""
+    trial.folder.mkdir(parents=True, exist_ok=True)
+    found = {
+        **agreement.of_arguments(trial.arguments).values,
+        'total_rounds': 3,
+        **hparams,
+    }
+    (trial.folder / 'hparams.json').write_text(json.dumps(found))
+    rows = [f'{n},0.5\n' for n in range(1, num_rounds + 1)]
+    for name in ('checkpoints', 'plots'):
+      (trial.folder / name).mkdir(exist_ok=True)
+    (trial.folder / 'plots' / 'training.png').touch()
+    (trial.folder / 'metrics.csv').write_text(
+        'round_num,train/accuracy\n' + ''.join(rows)
+    )
+
+  def _is_finished(self, trial):
+    return trials.Record(trial.home).is_finished(trial)
+
+  def test_nothing_is_not_finished(self):
+    self.assertFalse(self._is_finished(self._trial()))
+
+  @parameterized.parameters((3, True), (2, False), (0, False))
+  def test_files_tell_without_a_record(self, num_rounds, expected):
+    trial = self._trial()
+    self._write(trial, num_rounds)
+    self.assertEqual(self._is_finished(trial), expected)
+
+  @parameterized.parameters(True, False)
+  def test_a_run_that_was_killed_as_it_drew_is_not_finished(self, was_drawing):
+    trial = self._trial()
+    self._write(trial)
+    picture = trial.folder / 'plots' / 'training.png'
+    if was_drawing:
+      picture.with_name('training.png.tmp').touch()
+    else:
+      picture.unlink()
+    self.assertFalse(self._is_finished(trial))
+
+  @parameterized.named_parameters(
+      ('other_rate', {}, {'client_learning_rate': 0.2}),
+      ('more_rounds', {'total_rounds': '5'}, {}),
+      (
+          'no_early_stopping',
+          {'early_stopping_patience': '1'},
+          {'early_stopping_patience': None},
+      ),
+      # What the flags leave open is the default, and not what the run had.
+      ('fewer_clients', {}, {'num_clients': 5}),
+      ('smaller_cohort', {}, {'clients_per_round': 2}),
+      ('other_argument', {}, {'sgd_momentum': 0.9}),
+      ('final_evaluation', {'final_evaluations': 'central'}, {}),
+  )
+  def test_files_of_other_flags_are_not_finished(self, given, hparams):
+    trial = self._trial(**given)
+    self._write(trial, **hparams)
+    self.assertFalse(self._is_finished(trial))
+
+  def test_a_record_tells_of_early_stopping(self):
+    trial = self._trial(early_stopping_patience='1')
+    self._write(trial, num_rounds=2)
+    self.assertFalse(self._is_finished(trial))
+    trials.Record(trial.home).add(trial)
+    self.assertTrue(self._is_finished(trial))
+
+  def test_a_record_of_other_flags_does_not_count(self):
+    trial = self._trial()
+    self._write(trial)
+    trials.Record(trial.home).add(trial)
+    self.assertTrue(self._is_finished(self._trial(data_dir='elsewhere')))
+    # The default before, which the files cannot tell from a value.
+    self.assertFalse(self._is_finished(self._trial(clients_per_round='10')))
+
+  @parameterized.parameters({}, {'total_rounds': '3'})
+  def test_a_run_that_goes_on_to_more_rounds_is_not_finished(self, **given):
+    (trial,) = sweep_testing.build_trials(self.output_dir, ('0.1',), **given)
+    trials.Record(trial.home).add(trial)
+    rounds = agreement.of_arguments(trial.arguments).values['total_rounds']
+    self._write(trial, total_rounds=rounds)
+    self.assertTrue(self._is_finished(trial))
+    self._write(trial, num_rounds=4, total_rounds=2 * rounds)
+    self.assertFalse(self._is_finished(trial))
+
+  def test_a_record_without_a_folder_does_not_count(self):
+    trial = self._trial()
+    trials.Record(trial.home).add(trial)
+    self.assertFalse(self._is_finished(trial))
+
+  def test_a_damaged_record_is_one_sentence(self):
+    trial = self._trial()
+    trials.Record(trial.home).add(trial)
+    (trial.home / 'sweep.json').write_text('{')
+    with self.assertRaisesRegex(
+        command_line.UserError, 'sweep.json is damaged'
+    ):
+      trials.Record(trial.home)
+
+
+def _given(*arguments):
+  values = flags.FlagValues()
+  hparam_flags.define(values)
+  values(['sweep', *arguments])
+  return trials_lib.read_given_flags(values)
+
+
+class GivenFlagsTest(parameterized.TestCase):
+
+  def test_are_those_of_the_command_line_and_its_flagfiles(self):
+    with tempfile.NamedTemporaryFile('w', suffix='.flags') as file:
+      file.write('--task=mnist\n')
+      file.flush()
+      given = _given(
+          f'--flagfile={file.name}', '--nokeep_best', '--task=digits'
+      )
+    self.assertEqual(
+        given, {'task': '--task=digits', 'keep_best': '--nokeep_best'}
+    )
+
+  @parameterized.parameters(
+      ('--seed=1', 'give --seeds'), ('--experiment_name=x', 'give --sweep_name')
+  )
+  def test_what_the_sweep_gives_is_refused(self, flag, sentence):
+    with self.assertRaisesRegex(hparam_errors.HparamError, sentence):
+      _given(flag)
+
+
+class SearchTrialsTest(parameterized.TestCase):
+
+  def test_each_has_its_folder_log_and_flags(self):
+    trials = sweep_testing.build_trials('out', seeds=(0, 3))
+    self.assertLen(trials, 4)
+    trial = trials[1]
+    self.assertEqual(
+        trial.arguments,
+        (
+            '--client_optimizer=sgd',
+            '--client_learning_rate=0.01',
+            '--seed=3',
+            '--output_dir=out',
+            '--experiment_name=rates/client_learning_rate=0.01/seed_3',
+        ),
+    )
+    self.assertEqual(
+        trial.folder, pathlib.Path('out/rates/client_learning_rate=0.01/seed_3')
+    )
+    self.assertEqual(
+        trial.log,
+        pathlib.Path('out/rates/logs/client_learning_rate=0.01.seed_3.log'),
+    )
+    self.assertEqual(trial.hparams['client_learning_rate'], 0.01)
+    self.assertEqual(trial.hparams['seed'], 3)
+
+  @parameterized.named_parameters(
+      ('flag', ('client_learning_rat', '1'), 'Did you mean'),
+      ('number', ('client_learning_rate', 'x'), 'client_learning_rate=x'),
+      ('name', ('client_optimizer', 'sdg'), 'did you mean sgd'),
+      ('foreign', ('delta_sgd_gamma', '1'), 'belongs to'),
+  )
+  def test_one_that_does_not_fit_is_named(self, pair, sentence):
+    with self.assertRaisesRegex(
+        hparam_errors.HparamError,
+        f'rates/{pair[0]}={pair[1]}/seed_0 does not fit: .*{sentence}',
+    ):
+      trials_lib.build_search_trials(
+          [(pair,)],
+          {'client_optimizer': '--client_optimizer=sgd'},
+          seeds=[0],
+          output_dir='out',
+          sweep_name='rates',
+      )
+
+  def test_slugs_are_folders_and_differ(self):
+    long = [(f'flag_{i}', str(i)) for i in range(50)]
+    slugs = [
+        trials_lib.to_slug(assignment)
+        for assignment in (
+            (('a', 'x/y'),),
+            (('a', 'x_y'),),
+            (('a', 'x y'),),
+            tuple(long),
+            (*long, ('last', '1')),
+        )
+    ]
+    self.assertLen(set(slugs), 5)
+    for slug in slugs:
+      self.assertRegex(slug, r'^[\w.+=,-]{1,220}$')
+    self.assertEqual(slugs[1], 'a=x_y')
+
+
+class TransferTrialsTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.folder = self.enter_context(tempfile.TemporaryDirectory())
+
+  def _build(self, text, assignment, **given):
+    path = pathlib.Path(self.folder) / 'other.flags'
+    path.write_text(text)
+    return trials_lib.build_transfer_trials(
+        str(path),
+        [assignment],
+        {name: f'--{name}={value}' for name, value in given.items()},
+        seeds=[0],
+        output_dir='out',
+        sweep_name='rates',
+    )
+
+  def test_the_other_task_wins_and_the_first_one_leaves(self):
+    (trial,) = self._build(
+        '--task=mnist\n--use_synthetic_data\n--total_rounds=7\n',
+        (('client_learning_rate', '0.1'),),
+        client_optimizer='sgd',
+        task='digits',
+        digits_alpha='0.3',
+        total_rounds='5',
+        clients_per_round='4',
+    )
+    self.assertEqual(trial.hparams['task'], 'mnist')
+    self.assertEqual(trial.hparams['total_rounds'], 7)
+    self.assertEqual(trial.hparams['clients_per_round'], 4)
+    self.assertEqual(trial.hparams['client_learning_rate'], 0.1)
+    self.assertEqual(
+        trial.name, 'transfer/other/client_learning_rate=0.1/seed_0'
+    )
+
+  def test_an_assignment_that_does_not_belong_is_refused(self):
+    with self.assertRaisesRegex(
+        hparam_errors.HparamError,
+        'transfer/other/digits_alpha=1/seed_0 .*--digits_alpha belongs to',
+    ):
+      self._build(
+          '--task=mnist\n--use_synthetic_data', (('digits_alpha', '1'),)
+      )
+
+  def test_a_file_that_is_not_there_is_refused(self):
+    with self.assertRaisesRegex(hparam_errors.HparamError, '/nowhere.flags'):
+      trials_lib.build_transfer_trials(
+          '/nowhere.flags', [], {}, seeds=[0], output_dir='', sweep_name='x'
+      )
+
+
+class TableTrialsTest(parameterized.TestCase):
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    cls.table = published.find_table('delta_sgd/table_1')
+
+  def _build(self, seeds=None, given=None, **names):
+    return trials_lib.build_table_trials(
+        table_flags.restrict(self.table, **names),
+        given or {},
+        seeds=seeds,
+        output_dir='out',
+    )
+
+  def test_all_cells_lie_where_their_commands_put_them(self):
+    trials = self._build()
+    self.assertLen(trials, len(self.table.cells) * self.table.seeds)
+    self.assertCountEqual(
+        [trial.folder for trial in trials],
+        [
+            pathlib.Path('out', cell.experiment_name, f'seed_{seed}')
+            for cell in self.table.cells
+            for seed in range(self.table.seeds)
+        ],
+    )
+
+  def test_names_choose_cells_and_given_flags_win(self):
+    trials = self._build(
+        seeds=[0, 1],
+        given={
+            'total_rounds': '--total_rounds=2',
+            'use_synthetic_data': '--use_synthetic_data',
+        },
+        rows=['SGD', 'Delta-SGD'],
+        columns=['MNIST'],
+        groups=['alpha = 1'],
+    )
+    self.assertEqual(
+        [(trial.configuration, trial.seed) for trial in trials],
+        [
+            (('alpha = 1', row, 'MNIST'), seed)
+            for row in ('SGD', 'Delta-SGD')
+            for seed in (0, 1)
+        ],
+    )
+    for trial in trials:
+      self.assertEqual(trial.hparams['total_rounds'], 2)
+      self.assertTrue(trial.hparams['use_synthetic_data'])
+
+
+if __name__ == '__main__':
+  absltest.main()
