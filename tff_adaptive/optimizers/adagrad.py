@@ -61,17 +61,14 @@ def build_adagrad(
     Stochastic Optimization, JMLR 12, 2011,
     https://jmlr.org/papers/v12/duchi11a.html, section 1.1 (the diagonal form).
   """
-  return adaptive.build_adaptive(
-      adaptive.Rule(
-          name='Adagrad',
-          accumulate=adaptive.accumulate_sum,
-          learning_rate=learning_rate,
-          beta_1=0.0,
-          beta_2=None,
-          epsilon=epsilon,
-          initial_second_moment=0.0,
-          bias_correction=False,
-      )
+  return adaptive.Adaptive(
+      name='Adagrad',
+      accumulate=adaptive.accumulate_sum,
+      learning_rate=learning_rate,
+      beta_1=0.0,
+      beta_2=None,
+      epsilon=epsilon,
+      initial_second_moment=0.0,
   )
 
 
@@ -131,20 +128,13 @@ def build_fedadagrad(
     https://arxiv.org/abs/2003.00295, Algorithm 2. Deviation: clients are
     weighted by the algorithm that this is used in, by default by examples.
   """
-  return adaptive.build_adaptive(
-      adaptive.Rule(
-          name='FedAdagrad',
-          accumulate=adaptive.accumulate_sum,
-          learning_rate=learning_rate,
-          beta_1=beta_1,
-          beta_2=None,
-          epsilon=epsilon,
-          initial_second_moment=(
-              epsilon**2
-              if initial_second_moment is None
-              else initial_second_moment
-          ),
-          bias_correction=False,
-          second_moment_of=second_moment_of,
-      )
+  return adaptive.Adaptive(
+      name='FedAdagrad',
+      accumulate=adaptive.accumulate_sum,
+      learning_rate=learning_rate,
+      beta_1=beta_1,
+      beta_2=None,
+      epsilon=epsilon,
+      initial_second_moment=initial_second_moment,
+      second_moment_of=second_moment_of,
   )

@@ -69,17 +69,15 @@ def build_adam(
     Kingma and Ba, Adam: A Method for Stochastic Optimization, ICLR 2015,
     https://arxiv.org/abs/1412.6980, Algorithm 1.
   """
-  return adaptive.build_adaptive(
-      adaptive.Rule(
-          name='Adam',
-          accumulate=adaptive.accumulate_average,
-          learning_rate=learning_rate,
-          beta_1=beta_1,
-          beta_2=beta_2,
-          epsilon=epsilon,
-          initial_second_moment=0.0,
-          bias_correction=True,
-      )
+  return adaptive.Adaptive(
+      name='Adam',
+      accumulate=adaptive.accumulate_average,
+      learning_rate=learning_rate,
+      beta_1=beta_1,
+      beta_2=beta_2,
+      epsilon=epsilon,
+      initial_second_moment=0.0,
+      bias_correction=True,
   )
 
 
@@ -148,22 +146,16 @@ def build_fedadam(
     https://arxiv.org/abs/2003.00295, Algorithm 2. Deviation: clients are
     weighted by the algorithm that this is used in, by default by examples.
   """
-  return adaptive.build_adaptive(
-      adaptive.Rule(
-          name='FedAdam',
-          accumulate=adaptive.accumulate_average,
-          learning_rate=learning_rate,
-          beta_1=beta_1,
-          beta_2=beta_2,
-          epsilon=epsilon,
-          initial_second_moment=(
-              epsilon**2
-              if initial_second_moment is None
-              else initial_second_moment
-          ),
-          bias_correction=bias_correction,
-          second_moment_of=second_moment_of,
-      )
+  return adaptive.Adaptive(
+      name='FedAdam',
+      accumulate=adaptive.accumulate_average,
+      learning_rate=learning_rate,
+      beta_1=beta_1,
+      beta_2=beta_2,
+      epsilon=epsilon,
+      initial_second_moment=initial_second_moment,
+      bias_correction=bias_correction,
+      second_moment_of=second_moment_of,
   )
 
 
@@ -236,17 +228,15 @@ def build_fedams(
   """
   if option not in (1, 2):
     raise ValueError(f'FedAMS `option` must be 1 or 2, found {option}.')
-  return adaptive.build_adaptive(
-      adaptive.Rule(
-          name='FedAMS',
-          accumulate=adaptive.accumulate_average,
-          learning_rate=learning_rate,
-          beta_1=beta_1,
-          beta_2=beta_2,
-          epsilon=epsilon,
-          initial_second_moment=0.0,
-          bias_correction=bias_correction,
-          keeps_maximum=True,
-          epsilon_is_floor=option == 1,
-      )
+  return adaptive.Adaptive(
+      name='FedAMS',
+      accumulate=adaptive.accumulate_average,
+      learning_rate=learning_rate,
+      beta_1=beta_1,
+      beta_2=beta_2,
+      epsilon=epsilon,
+      initial_second_moment=0.0,
+      bias_correction=bias_correction,
+      keeps_maximum=True,
+      epsilon_is_floor=option == 1,
   )

@@ -31,20 +31,12 @@ import tensorflow_federated as tff
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
 
-_LEARNING_RATE_KEY = tff.learning.optimizers.LEARNING_RATE_KEY
-_BETA_1_KEY = 'beta_1'
-_BETA_2_KEY = 'beta_2'
-_EPSILON_KEY = 'epsilon'
 _NUM_STEPS_KEY = 'num_steps'
-MOMENTUM_KEY = 'accumulator'
-SECOND_MOMENT_KEY = 'preconditioner'
-MAX_SECOND_MOMENT_KEY = 'max_preconditioner'
+_MOMENTUM_KEY = 'accumulator'
+_SECOND_MOMENT_KEY = 'preconditioner'
+_MAX_SECOND_MOMENT_KEY = 'max_preconditioner'
 
-UPDATE = 'update'
-MOMENTUM = 'momentum'
-
-State = collections.OrderedDict[str, Any]
-Hparams = collections.OrderedDict[str, Any]
+_State = collections.OrderedDict[str, Any]
 
 # (accumulator, square, beta_2) to the new accumulator, of one tensor.
 Accumulate = Callable[[tf.Tensor, tf.Tensor, Optional[tf.Tensor]], tf.Tensor]
@@ -70,9 +62,14 @@ def accumulate_signed(
   return v - (1.0 - beta_2) * square * tf.sign(v - square)
 
 
-@attrs.frozen(kw_only=True)
-class Rule:
-  """What tells one adaptive rule from another.
+@attrs.define(kw_only=True, eq=False, slots=False)
+class Adaptive(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
+  """An adaptive rule, and what tells it from the others.
+
+  Its state holds the hyperparameters, `num_steps` (int32) if the start is
+  corrected for, `accumulator`, the average of gradients, if `beta_1` is above
+  0, `preconditioner`, the accumulator of squares, and `max_preconditioner`, its
+  maximum, if the rule keeps that; the last three have the weights' structure.
 
   Attributes:
     name: The rule's name, for messages.
@@ -84,7 +81,8 @@ class Rule:
       a rule that forgets nothing.
     epsilon: Added to the root in the denominator, not negative; see also
       `epsilon_is_floor`.
-    initial_second_moment: The start of the accumulator, not negative.
+    initial_second_moment: The start of the accumulator, not negative; `None`
+      for the square of `epsilon`.
     bias_correction: Whether both moments are divided by one minus their share
       to the power of the number of steps.
     second_moment_of: Whether the accumulator takes in the square of the
@@ -101,92 +99,68 @@ class Rule:
   beta_1: Any
   beta_2: Any
   epsilon: Any
-  initial_second_moment: float
-  bias_correction: bool
-  second_moment_of: str = UPDATE
+  initial_second_moment: Any
+  bias_correction: bool = False
+  second_moment_of: str = 'update'
   keeps_maximum: bool = False
   epsilon_is_floor: bool = False
 
   def __attrs_post_init__(self):
-    optimizer.check_rate('learning_rate', self.learning_rate, self.name)
-    optimizer.check_rate('epsilon', self.epsilon, self.name)
+    for key in ('learning_rate', 'epsilon'):
+      optimizer.check_rate(key, getattr(self, key), self.name)
+    if self.initial_second_moment is None:
+      self.initial_second_moment = self.epsilon**2
     optimizer.check_rate(
         'initial_second_moment', self.initial_second_moment, self.name
     )
-    for key in (_BETA_1_KEY, _BETA_2_KEY):
+    for key in ('beta_1', 'beta_2'):
       if getattr(self, key) is not None:
         optimizer.check_share(key, getattr(self, key), self.name)
-    if self.second_moment_of not in (UPDATE, MOMENTUM):
+    if self.second_moment_of not in ('update', 'momentum'):
       raise ValueError(
-          f"{self.name} `second_moment_of` must be '{UPDATE}' or '{MOMENTUM}', "
+          f"{self.name} `second_moment_of` must be 'update' or 'momentum', "
           f'found {self.second_moment_of!r}.'
       )
-
-  @property
-  def has_momentum(self) -> bool:
-    return tf.is_symbolic_tensor(self.beta_1) or self.beta_1 > 0.0
-
-  def hparams(self) -> Hparams:
-    """The hyperparameters that the rule has, by name."""
-    return collections.OrderedDict(
-        (key, getattr(self, key)) for key in self.hparams_keys
-    )
-
-  @property
-  def hparams_keys(self) -> list[str]:
-    keys = [_LEARNING_RATE_KEY]
-    if self.has_momentum:
-      keys.append(_BETA_1_KEY)
+    self._has_momentum = tf.is_symbolic_tensor(self.beta_1) or self.beta_1 > 0.0
+    hparams = collections.OrderedDict(learning_rate=self.learning_rate)
+    # The parts of the state that have one tensor a weight.
+    self._moment_keys = [_SECOND_MOMENT_KEY]
+    if self._has_momentum:
+      hparams['beta_1'] = self.beta_1
+      self._moment_keys.insert(0, _MOMENTUM_KEY)
     if self.beta_2 is not None:
-      keys.append(_BETA_2_KEY)
-    return keys + [_EPSILON_KEY]
+      hparams['beta_2'] = self.beta_2
+    if self.keeps_maximum:
+      self._moment_keys.append(_MAX_SECOND_MOMENT_KEY)
+    super().__init__({**hparams, 'epsilon': self.epsilon})
 
-  @property
-  def moment_keys(self) -> list[str]:
-    """The parts of the state that have one tensor a weight."""
-    keys = [MOMENTUM_KEY] if self.has_momentum else []
-    keys.append(SECOND_MOMENT_KEY)
-    return keys + [MAX_SECOND_MOMENT_KEY] * self.keeps_maximum
-
-
-class _Adaptive(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
-  """An adaptive rule, see the builders."""
-
-  def __init__(self, rule: Rule):
-    super().__init__(rule.hparams())
-    self._rule = rule
-
-  def initialize(self, specs: Any) -> State:
-    rule = self._rule
+  def initialize(self, specs: Any) -> _State:
     state = collections.OrderedDict(self._hparams)
-    if rule.bias_correction:
+    if self.bias_correction:
       state[_NUM_STEPS_KEY] = tf.zeros([], tf.int32)
-    starts = {SECOND_MOMENT_KEY: rule.initial_second_moment}
-    for key in rule.moment_keys:
+    starts = {_SECOND_MOMENT_KEY: self.initial_second_moment}
+    for key in self._moment_keys:
       state[key] = vectors.fill_moments(specs, starts.get(key, 0.0))
     return state
 
-  def next(
-      self, state: State, weights: Any, gradients: Any
-  ) -> tuple[State, Any]:
+  def next(self, state: _State, weights: Any, gradients: Any):
     gradients = optimizer.dense_gradients(weights, gradients)
-    optimizer.check_moments(weights, state, self._rule.moment_keys)
+    optimizer.check_moments(weights, state, self._moment_keys)
     new_state = collections.OrderedDict(state)
-    if self._rule.bias_correction:
+    if self.bias_correction:
       new_state[_NUM_STEPS_KEY] = state[_NUM_STEPS_KEY] + 1
-
     new_weights, *new_moments = vectors.step_tensors(
         self._step_tensor,
         functools.partial(self._coefficients, new_state),
         weights,
         gradients,
-        [state[key] for key in self._rule.moment_keys],
+        [state[key] for key in self._moment_keys],
     )
-    new_state.update(zip(self._rule.moment_keys, new_moments))
+    new_state.update(zip(self._moment_keys, new_moments))
     return new_state, new_weights
 
   def _coefficients(
-      self, state: State, dtype: tf.DType
+      self, state: _State, dtype: tf.DType
   ) -> dict[str, tf.Tensor]:
     """The hyperparameters of a step, with the corrections of the start.
 
@@ -194,20 +168,17 @@ class _Adaptive(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
     learning rate by sqrt(c_2) / c_1 and epsilon by sqrt(c_2): no pass over the
     weights. As a floor, epsilon is below v before it is corrected.
     """
-    rule = self._rule
-    hparams = {key: tf.cast(state[key], dtype) for key in rule.hparams_keys}
-    if not rule.bias_correction:
+    hparams = {key: tf.cast(state[key], dtype) for key in self._hparams}
+    if not self.bias_correction:
       return hparams
     num_steps = tf.cast(state[_NUM_STEPS_KEY], dtype)
-    if rule.has_momentum:
-      hparams[_LEARNING_RATE_KEY] /= 1.0 - tf.pow(
-          hparams[_BETA_1_KEY], num_steps
-      )
-    if rule.beta_2 is not None:
-      root = tf.sqrt(1.0 - tf.pow(hparams[_BETA_2_KEY], num_steps))
-      hparams[_LEARNING_RATE_KEY] *= root
-      if not rule.epsilon_is_floor:
-        hparams[_EPSILON_KEY] *= root
+    if self._has_momentum:
+      hparams['learning_rate'] /= 1.0 - tf.pow(hparams['beta_1'], num_steps)
+    if self.beta_2 is not None:
+      root = tf.sqrt(1.0 - tf.pow(hparams['beta_2'], num_steps))
+      hparams['learning_rate'] *= root
+      if not self.epsilon_is_floor:
+        hparams['epsilon'] *= root
     return hparams
 
   def _step_tensor(
@@ -218,43 +189,25 @@ class _Adaptive(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
       *moments: tf.Tensor,
   ) -> tuple[tf.Tensor, ...]:
     """The new weights and moments of one tensor."""
-    rule = self._rule
-    held = dict(zip(rule.moment_keys, moments))
+    held = dict(zip(self._moment_keys, moments))
     # Without an average of gradients, the gradient takes its place.
     new_m = g
-    if rule.has_momentum:
-      beta_1 = hparams[_BETA_1_KEY]
-      new_m = held[MOMENTUM_KEY] = (
-          beta_1 * held[MOMENTUM_KEY] + (1.0 - beta_1) * g
-      )
-    squared = new_m if rule.second_moment_of == MOMENTUM else g
-    new_v = held[SECOND_MOMENT_KEY] = rule.accumulate(
-        held[SECOND_MOMENT_KEY], tf.square(squared), hparams.get(_BETA_2_KEY)
+    if self._has_momentum:
+      beta_1 = hparams['beta_1']
+      new_m = beta_1 * held[_MOMENTUM_KEY] + (1.0 - beta_1) * g
+      held[_MOMENTUM_KEY] = new_m
+    squared = new_m if self.second_moment_of == 'momentum' else g
+    new_v = held[_SECOND_MOMENT_KEY] = self.accumulate(
+        held[_SECOND_MOMENT_KEY], tf.square(squared), hparams.get('beta_2')
     )
-    if rule.epsilon_is_floor:
-      new_v = tf.maximum(new_v, hparams[_EPSILON_KEY])
-    if rule.keeps_maximum:
-      new_v = tf.maximum(new_v, held[MAX_SECOND_MOMENT_KEY])
-      held[MAX_SECOND_MOMENT_KEY] = new_v
+    if self.epsilon_is_floor:
+      new_v = tf.maximum(new_v, hparams['epsilon'])
+    if self.keeps_maximum:
+      new_v = tf.maximum(new_v, held[_MAX_SECOND_MOMENT_KEY])
+      held[_MAX_SECOND_MOMENT_KEY] = new_v
     denominator = tf.sqrt(new_v)
-    if not rule.epsilon_is_floor:
-      denominator += hparams[_EPSILON_KEY]
+    if not self.epsilon_is_floor:
+      denominator += hparams['epsilon']
     # A coordinate without any gradient yet does not move: 0 / (0 + 0) is 0.
     direction = tf.math.divide_no_nan(new_m, denominator)
-    return w - hparams[_LEARNING_RATE_KEY] * direction, *held.values()
-
-
-def build_adaptive(rule: Rule) -> tff.learning.optimizers.Optimizer:
-  """Builds the optimizer of an adaptive rule.
-
-  Args:
-    rule: The rule.
-
-  Returns:
-    A `tff.learning.optimizers.Optimizer`. Its state holds the hyperparameters,
-    `num_steps` (int32) if the start is corrected for, `accumulator`, the
-    average of gradients, if `beta_1` is above 0, `preconditioner`, the
-    accumulator of squares, and `max_preconditioner`, its maximum, if the rule
-    keeps that; the last three have the weights' structure.
-  """
-  return _Adaptive(rule)
+    return w - hparams['learning_rate'] * direction, *held.values()

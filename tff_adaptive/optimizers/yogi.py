@@ -72,17 +72,14 @@ def build_yogi(
     https://papers.nips.cc/paper/2018/hash/90365351ccc7437a1309dc64e4db32a3-Abstract.html,
     Algorithm 2. Deviation: the paper starts v from a batch of gradients.
   """
-  return adaptive.build_adaptive(
-      adaptive.Rule(
-          name='Yogi',
-          accumulate=adaptive.accumulate_signed,
-          learning_rate=learning_rate,
-          beta_1=beta_1,
-          beta_2=beta_2,
-          epsilon=epsilon,
-          initial_second_moment=initial_second_moment,
-          bias_correction=False,
-      )
+  return adaptive.Adaptive(
+      name='Yogi',
+      accumulate=adaptive.accumulate_signed,
+      learning_rate=learning_rate,
+      beta_1=beta_1,
+      beta_2=beta_2,
+      epsilon=epsilon,
+      initial_second_moment=initial_second_moment,
   )
 
 
@@ -150,20 +147,14 @@ def build_fedyogi(
     https://arxiv.org/abs/2003.00295, Algorithm 2. Deviation: clients are
     weighted by the algorithm that this is used in, by default by examples.
   """
-  return adaptive.build_adaptive(
-      adaptive.Rule(
-          name='FedYogi',
-          accumulate=adaptive.accumulate_signed,
-          learning_rate=learning_rate,
-          beta_1=beta_1,
-          beta_2=beta_2,
-          epsilon=epsilon,
-          initial_second_moment=(
-              epsilon**2
-              if initial_second_moment is None
-              else initial_second_moment
-          ),
-          bias_correction=bias_correction,
-          second_moment_of=second_moment_of,
-      )
+  return adaptive.Adaptive(
+      name='FedYogi',
+      accumulate=adaptive.accumulate_signed,
+      learning_rate=learning_rate,
+      beta_1=beta_1,
+      beta_2=beta_2,
+      epsilon=epsilon,
+      initial_second_moment=initial_second_moment,
+      bias_correction=bias_correction,
+      second_moment_of=second_moment_of,
   )
