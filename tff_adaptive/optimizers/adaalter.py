@@ -18,22 +18,17 @@ import functools
 from typing import Any
 
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
 
-_LEARNING_RATE_KEY = tff.learning.optimizers.LEARNING_RATE_KEY
-_EPSILON_KEY = 'epsilon'
-_HPARAMS_KEYS = (_LEARNING_RATE_KEY, _EPSILON_KEY)
-
-SECOND_MOMENT_KEY = 'second_moment'
+_SECOND_MOMENT_KEY = 'second_moment'
 _ACCUMULATOR_KEY = 'accumulator'
-_MOMENT_KEYS = (SECOND_MOMENT_KEY, _ACCUMULATOR_KEY)
+_MOMENT_KEYS = (_SECOND_MOMENT_KEY, _ACCUMULATOR_KEY)
 _NUM_STEPS_KEY = 'num_steps'
 
-State = collections.OrderedDict[str, Any]
+_State = collections.OrderedDict[str, Any]
 
 
 class _AdaAlter(
@@ -41,9 +36,9 @@ class _AdaAlter(
 ):
   """AdaAlter's client rule, see `build_adaalter`."""
 
-  def __init__(self, hparams: State, initial_second_moment: float):
-    for name in _HPARAMS_KEYS:
-      optimizer.check_rate(name, hparams[name], 'AdaAlter')
+  def __init__(self, hparams: _State, initial_second_moment: float):
+    for name, value in hparams.items():
+      optimizer.check_rate(name, value, 'AdaAlter')
     optimizer.check_rate(
         'initial_second_moment', initial_second_moment, 'AdaAlter'
     )
@@ -52,7 +47,7 @@ class _AdaAlter(
 
   def initialize_shared(self, specs):
     moment = vectors.fill_moments(specs, self._initial_second_moment)
-    return collections.OrderedDict([(SECOND_MOMENT_KEY, moment)])
+    return collections.OrderedDict({_SECOND_MOMENT_KEY: moment})
 
   def initialize(self, specs):
     state = collections.OrderedDict(self._hparams)
@@ -63,16 +58,12 @@ class _AdaAlter(
 
   def start_round(self, state, shared, kept, round_num):
     del kept, round_num  # It keeps nothing.
-    moment = vectors.non_negative(shared[SECOND_MOMENT_KEY])
-    return collections.OrderedDict(
-        state, **{key: moment for key in _MOMENT_KEYS}
-    )
+    moment = vectors.non_negative(shared[_SECOND_MOMENT_KEY])
+    return collections.OrderedDict(state, **dict.fromkeys(_MOMENT_KEYS, moment))
 
   def finish_round(self, state):
-    sent = collections.OrderedDict(
-        [(SECOND_MOMENT_KEY, state[_ACCUMULATOR_KEY])]
-    )
-    return sent, collections.OrderedDict()
+    sent = {_SECOND_MOMENT_KEY: state[_ACCUMULATOR_KEY]}
+    return collections.OrderedDict(sent), collections.OrderedDict()
 
   def next(
       self, state, weights, gradients, *, value=None, value_and_grad_fn=None
@@ -90,15 +81,16 @@ class _AdaAlter(
         weights,
         gradients,
         [state[_ACCUMULATOR_KEY]],
-        [state[SECOND_MOMENT_KEY]],
+        [state[_SECOND_MOMENT_KEY]],
     )
     return new_state, new_weights
 
 
-def _coefficients(state: State, dtype: tf.DType) -> tuple[tf.Tensor, ...]:
+def _coefficients(state: _State, dtype: tf.DType) -> tuple[tf.Tensor, ...]:
   """The learning rate, and what is added to the frozen accumulator."""
   learning_rate, epsilon, num_steps = (
-      tf.cast(state[key], dtype) for key in (*_HPARAMS_KEYS, _NUM_STEPS_KEY)
+      tf.cast(state[key], dtype)
+      for key in ('learning_rate', 'epsilon', _NUM_STEPS_KEY)
   )
   return learning_rate, num_steps * tf.square(epsilon)
 
@@ -173,6 +165,6 @@ def build_adaalter(
     https://arxiv.org/abs/1911.09030, Algorithm 4.
   """
   hparams = collections.OrderedDict(
-      zip(_HPARAMS_KEYS, (learning_rate, epsilon))
+      learning_rate=learning_rate, epsilon=epsilon
   )
   return _AdaAlter(hparams, initial_second_moment)

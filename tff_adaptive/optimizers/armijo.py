@@ -14,19 +14,12 @@
 """SGD with a backtracking line search on each batch: Armijo's condition."""
 
 import collections
-from typing import Any, Literal, Optional
+from typing import Any, Literal
 
 import tensorflow as tf
 
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
-
-_MAX_STEP_SIZE_KEY = 'max_step_size'
-_C_KEY = 'c'
-_BETA_KEY = 'beta'
-_GAMMA_KEY = 'gamma'
-_BATCHES_PER_EPOCH_KEY = 'batches_per_epoch'
-_FALLBACK_STEP_SIZE_KEY = 'fallback_step_size'
 
 _LAST_STEP_SIZE_KEY = 'last_step_size'
 _BACKTRACKS_KEY = 'backtracks'
@@ -34,28 +27,7 @@ _BACKTRACKS_KEY = 'backtracks'
 # Where the search of a step starts: the values of `reset`.
 _FROM_LAST, _FROM_GROWN_LAST, _FROM_MAX = range(3)
 
-State = collections.OrderedDict[str, Any]
-Hparams = collections.OrderedDict[str, Any]
-
-
-def _check_arguments(hparams: Hparams, reset: int, max_trials: int) -> None:
-  """Raises `ValueError` if an argument is out of its range."""
-  for name, value in hparams.items():
-    optimizer.check_positive(name, value, 'Armijo')
-  for name in (_C_KEY, _BETA_KEY):
-    if not tf.is_symbolic_tensor(hparams[name]) and not hparams[name] < 1.0:
-      raise ValueError(
-          f'Armijo `{name}` must be between 0 and 1, found {hparams[name]}.'
-      )
-  if reset not in (_FROM_LAST, _FROM_GROWN_LAST, _FROM_MAX):
-    raise ValueError(
-        'Armijo `reset` must be 0 (start from the last step size), 1 (from the '
-        f'last one, grown) or 2 (from `max_step_size`), found {reset!r}.'
-    )
-  if max_trials < 1:
-    raise ValueError(
-        f'Armijo `max_trials` must be at least 1, found {max_trials}.'
-    )
+_State = collections.OrderedDict[str, Any]
 
 
 class _Armijo(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
@@ -63,13 +35,29 @@ class _Armijo(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
 
   evaluates_again = True
 
-  def __init__(self, hparams: Hparams, reset: int, max_trials: int):
-    _check_arguments(hparams, reset, max_trials)
+  def __init__(self, hparams: _State, reset: int, max_trials: int):
+    for name, value in hparams.items():
+      optimizer.check_positive(name, value, 'Armijo')
+    for name in ('c', 'beta'):
+      if not tf.is_symbolic_tensor(hparams[name]) and not hparams[name] < 1.0:
+        raise ValueError(
+            f'Armijo `{name}` must be between 0 and 1, found {hparams[name]}.'
+        )
+    if reset not in (_FROM_LAST, _FROM_GROWN_LAST, _FROM_MAX):
+      raise ValueError(
+          'Armijo `reset` must be 0 (start from the last step size), 1 (from '
+          'the last one, grown) or 2 (from `max_step_size`), found '
+          f'{reset!r}.'
+      )
+    if max_trials < 1:
+      raise ValueError(
+          f'Armijo `max_trials` must be at least 1, found {max_trials}.'
+      )
     super().__init__(hparams)
     self._reset = reset
     self._max_trials = max_trials
 
-  def initialize(self, specs: Any) -> State:
+  def initialize(self, specs: Any) -> _State:
     state = collections.OrderedDict(self._hparams)
     # Zero stands for the largest step size, which may yet be set.
     state[_LAST_STEP_SIZE_KEY] = tf.zeros([], vectors.step_dtype(specs))
@@ -77,14 +65,8 @@ class _Armijo(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
     return state
 
   def next(
-      self,
-      state: State,
-      weights: Any,
-      gradients: Any,
-      *,
-      value: Optional[tf.Tensor] = None,
-      value_and_grad_fn: Optional[optimizer.ValueAndGradFn] = None,
-  ) -> tuple[State, Any]:
+      self, state, weights, gradients, *, value=None, value_and_grad_fn=None
+  ):
     if value is None or value_and_grad_fn is None:
       raise ValueError(
           'The Armijo line search compares losses of a batch and needs `value` '
@@ -103,7 +85,7 @@ class _Armijo(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
 
   def _search(
       self,
-      state: State,
+      state: _State,
       weights: Any,
       gradients: Any,
       value: tf.Tensor,
@@ -113,19 +95,16 @@ class _Armijo(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
     dtype = vectors.step_dtype(weights)
     c, beta, fallback = (
         tf.cast(state[key], dtype)
-        for key in (_C_KEY, _BETA_KEY, _FALLBACK_STEP_SIZE_KEY)
+        for key in ('c', 'beta', 'fallback_step_size')
     )
     loss = tf.cast(value, dtype)
-    gradient_norm = vectors.norm(
-        [g for g in tf.nest.flatten(gradients) if g is not None], dtype
-    )
+    gradient_norm = vectors.norm(gradients, dtype)
     is_finite = optimizer.is_finite(loss, gradient_norm)
 
     def try_step(step_size, backtracks, _):
       # Only the loss is taken: the gradients of a trial are never computed.
-      trial = value_and_grad_fn(vectors.descend(weights, gradients, step_size))[
-          0
-      ]
+      point = vectors.descend(weights, gradients, step_size)
+      trial, _ = value_and_grad_fn(point)
       enough = c * step_size * tf.square(gradient_norm)
       # False for a NaN, so that no such step is taken.
       is_accepted = tf.cast(trial, dtype) <= loss - enough
@@ -148,26 +127,21 @@ class _Armijo(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
     step_size = tf.where(is_accepted, step_size, fallback)
     return tf.where(is_finite, step_size, float('nan')), backtracks
 
-  def _start(self, state: State, dtype: tf.DType) -> tf.Tensor:
+  def _start(self, state: _State, dtype: tf.DType) -> tf.Tensor:
     """The first step size that is tried."""
-    last, largest, gamma, batches_per_epoch = (
+    largest, gamma, batches_per_epoch = (
         tf.cast(state[key], dtype)
-        for key in (
-            _LAST_STEP_SIZE_KEY,
-            _MAX_STEP_SIZE_KEY,
-            _GAMMA_KEY,
-            _BATCHES_PER_EPOCH_KEY,
-        )
+        for key in ('max_step_size', 'gamma', 'batches_per_epoch')
     )
     if self._reset == _FROM_MAX:
       return largest
-    start = last
+    start = last = state[_LAST_STEP_SIZE_KEY]
     if self._reset == _FROM_GROWN_LAST:
       grown = optimizer.grow(last, gamma, batches_per_epoch)
       start = tf.minimum(largest, grown)
     return tf.where(last > 0.0, start, largest)
 
-  def report(self, state: State) -> 'collections.OrderedDict[str, tf.Tensor]':
+  def report(self, state: _State) -> _State:
     return collections.OrderedDict(
         [
             (optimizer.STEP_SIZE_KEY, state[_LAST_STEP_SIZE_KEY]),
@@ -275,13 +249,11 @@ def build_armijo(
     has it; the published code lets it grow. `batches_per_epoch` is 500 there.
   """
   hparams = collections.OrderedDict(
-      [
-          (_MAX_STEP_SIZE_KEY, max_step_size),
-          (_C_KEY, c),
-          (_BETA_KEY, beta),
-          (_GAMMA_KEY, gamma),
-          (_BATCHES_PER_EPOCH_KEY, batches_per_epoch),
-          (_FALLBACK_STEP_SIZE_KEY, fallback_step_size),
-      ]
+      max_step_size=max_step_size,
+      c=c,
+      beta=beta,
+      gamma=gamma,
+      batches_per_epoch=batches_per_epoch,
+      fallback_step_size=fallback_step_size,
   )
   return _Armijo(hparams, reset, max_trials)

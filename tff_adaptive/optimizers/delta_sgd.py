@@ -22,25 +22,13 @@ import tensorflow_federated as tff
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
 
-_LEARNING_RATE_KEY = tff.learning.optimizers.LEARNING_RATE_KEY
-_THETA_KEY = 'theta'
-_SMOOTHNESS_LIMIT_KEY = 'smoothness_limit'
-_GROWTH_LIMIT_KEY = 'growth_limit'
-_GAMMA_KEY = 'gamma'
-_DELTA_KEY = 'delta'
-_HPARAMS_KEYS = (_LEARNING_RATE_KEY, _THETA_KEY, _GAMMA_KEY, _DELTA_KEY)
-
 _NUM_STEPS_KEY = 'num_steps'
-_LAST_STEP_SIZE_KEY = 'last_step_size'
-_LAST_THETA_KEY = 'last_theta'
-_LAST_SMOOTHNESS_LIMIT_KEY = 'last_smoothness_limit'
-_LAST_GROWTH_LIMIT_KEY = 'last_growth_limit'
 # In the order of `_StepSize`.
 _LAST_KEYS = (
-    _LAST_STEP_SIZE_KEY,
-    _LAST_THETA_KEY,
-    _LAST_SMOOTHNESS_LIMIT_KEY,
-    _LAST_GROWTH_LIMIT_KEY,
+    'last_step_size',
+    'last_theta',
+    'last_smoothness_limit',
+    'last_growth_limit',
 )
 _PREVIOUS_WEIGHTS_KEY = 'previous_weights'
 _PREVIOUS_GRADIENTS_KEY = 'previous_gradients'
@@ -49,11 +37,7 @@ _PREVIOUS_GRADIENTS_KEY = 'previous_gradients'
 # would make the client count as diverged, so a limit that overflows is cut.
 _LARGEST_REPORTED_LIMIT = 1e30
 
-RECOMPUTE = 'recompute'
-REUSE = 'reuse'
-
-State = collections.OrderedDict[str, Any]
-Hparams = collections.OrderedDict[str, Any]
+_State = collections.OrderedDict[str, Any]
 
 
 class _StepSize(NamedTuple):
@@ -73,10 +57,16 @@ class _StepSize(NamedTuple):
   growth_limit: tf.Tensor
 
 
-def _flat_pairs(left: Any, gradients: Any) -> list[tuple[Any, Any]]:
-  """Pairs of leaves, without those that have no gradient."""
-  pairs = zip(tf.nest.flatten(left), tf.nest.flatten(gradients))
-  return [pair for pair in pairs if pair[1] is not None]
+def _leaves(structure: Any, gradients: Any) -> list[tf.Tensor]:
+  """The leaves of a structure, without those that have no gradient."""
+  pairs = zip(tf.nest.flatten(structure), tf.nest.flatten(gradients))
+  return [leaf for leaf, gradient in pairs if gradient is not None]
+
+
+def _distance(
+    left: list[tf.Tensor], right: list[tf.Tensor], dtype: tf.DType
+) -> tf.Tensor:
+  return vectors.norm([a - b for a, b in zip(left, right)], dtype)
 
 
 def _next_step_size(
@@ -119,52 +109,35 @@ class _DeltaSGD(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
   """Delta-SGD, see `build_delta_sgd`."""
 
   def __init__(
-      self,
-      hparams: Hparams,
-      previous_gradient: str,
-      amplify_first: bool,
+      self, hparams: _State, previous_gradient: str, amplify_first: bool
   ):
-    for name in (_LEARNING_RATE_KEY, _GAMMA_KEY):
+    for name in ('learning_rate', 'gamma'):
       optimizer.check_positive(name, hparams[name], 'Delta-SGD')
-    for name in (_THETA_KEY, _DELTA_KEY):
+    for name in ('theta', 'delta'):
       optimizer.check_rate(name, hparams[name], 'Delta-SGD')
-    if previous_gradient not in (RECOMPUTE, REUSE):
+    if previous_gradient not in ('recompute', 'reuse'):
       raise ValueError(
-          f"Delta-SGD `previous_gradient` must be '{RECOMPUTE}' or '{REUSE}', "
-          f'found {previous_gradient!r}.'
+          "Delta-SGD `previous_gradient` must be 'recompute' or 'reuse', found "
+          f'{previous_gradient!r}.'
       )
     super().__init__(hparams)
-    self._recomputes = previous_gradient == RECOMPUTE
+    self.evaluates_again = previous_gradient == 'recompute'
     self._amplify_first = amplify_first
 
-  @property
-  def evaluates_again(self) -> bool:
-    return self._recomputes
-
-  def initialize(self, specs: Any) -> State:
+  def initialize(self, specs: Any) -> _State:
     dtype = vectors.step_dtype(specs)
     state = collections.OrderedDict(self._hparams)
     state[_NUM_STEPS_KEY] = tf.zeros([], tf.int32)
     for key in _LAST_KEYS:
       state[key] = tf.zeros([], dtype)
-    history = [_PREVIOUS_WEIGHTS_KEY]
-    if not self._recomputes:
-      history.append(_PREVIOUS_GRADIENTS_KEY)
-    for key in history:
-      state[key] = tf.nest.map_structure(
-          lambda s: tf.zeros(s.shape, s.dtype), specs
-      )
+    state[_PREVIOUS_WEIGHTS_KEY] = vectors.zeros(specs)
+    if not self.evaluates_again:
+      state[_PREVIOUS_GRADIENTS_KEY] = vectors.zeros(specs)
     return state
 
   def next(
-      self,
-      state: State,
-      weights: Any,
-      gradients: Any,
-      *,
-      value: Optional[tf.Tensor] = None,
-      value_and_grad_fn: Optional[optimizer.ValueAndGradFn] = None,
-  ) -> tuple[State, Any]:
+      self, state, weights, gradients, *, value=None, value_and_grad_fn=None
+  ):
     del value  # Unused.
     gradients = optimizer.dense_gradients(weights, gradients)
     previous = state[_PREVIOUS_WEIGHTS_KEY]
@@ -183,7 +156,7 @@ class _DeltaSGD(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
     new_state[_PREVIOUS_WEIGHTS_KEY] = tf.nest.map_structure(
         tf.convert_to_tensor, weights
     )
-    if not self._recomputes:
+    if not self.evaluates_again:
       new_state[_PREVIOUS_GRADIENTS_KEY] = vectors.with_zeros(
           weights, gradients
       )
@@ -191,14 +164,13 @@ class _DeltaSGD(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
 
   def _gradients_at_previous_weights(
       self,
-      state: State,
+      state: _State,
       gradients: Any,
       value_and_grad_fn: Optional[optimizer.ValueAndGradFn],
   ) -> list[tf.Tensor]:
     """h_k, a flat list without the leaves that have no gradient."""
-    if not self._recomputes:
-      previous = state[_PREVIOUS_GRADIENTS_KEY]
-      return [p for p, _ in _flat_pairs(previous, gradients)]
+    if not self.evaluates_again:
+      return _leaves(state[_PREVIOUS_GRADIENTS_KEY], gradients)
     if value_and_grad_fn is None:
       raise ValueError(
           "Delta-SGD with `previous_gradient='recompute'` evaluates each batch "
@@ -211,18 +183,18 @@ class _DeltaSGD(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
     def evaluate():
       _, old = value_and_grad_fn(state[_PREVIOUS_WEIGHTS_KEY])
       old = tff.learning.optimizers.handle_indexed_slices_gradients(old)
-      return [o for o, _ in _flat_pairs(old, gradients)]
+      return _leaves(old, gradients)
 
     # The first step has no previous point: one gradient, not two.
     return tf.cond(
         state[_NUM_STEPS_KEY] > 0,
         evaluate,
-        lambda: [tf.identity(g) for _, g in _flat_pairs(gradients, gradients)],
+        lambda: [tf.identity(g) for g in _leaves(gradients, gradients)],
     )
 
   def _step_size(
       self,
-      state: State,
+      state: _State,
       weights: Any,
       gradients: Any,
       old_gradients: list[tf.Tensor],
@@ -230,16 +202,16 @@ class _DeltaSGD(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
     """The step size of this step."""
     dtype = vectors.step_dtype(weights)
     learning_rate, initial_theta, gamma, delta = (
-        tf.cast(state[key], dtype) for key in _HPARAMS_KEYS
+        tf.cast(state[key], dtype) for key in self._hparams
     )
     is_first = tf.equal(state[_NUM_STEPS_KEY], 0)
-    pairs = _flat_pairs(weights, gradients)
-    previous = _flat_pairs(state[_PREVIOUS_WEIGHTS_KEY], gradients)
-    weight_change = vectors.norm(
-        [w - p for (w, _), (p, _) in zip(pairs, previous)], dtype
+    weight_change = _distance(
+        _leaves(weights, gradients),
+        _leaves(state[_PREVIOUS_WEIGHTS_KEY], gradients),
+        dtype,
     )
-    gradient_change = vectors.norm(
-        [g - o for (_, g), o in zip(pairs, old_gradients)], dtype
+    gradient_change = _distance(
+        _leaves(gradients, gradients), old_gradients, dtype
     )
     if self._amplify_first:
       # In the published code both points are equal at the first step: nothing
@@ -256,28 +228,26 @@ class _DeltaSGD(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
     later = _next_step_size(
         weight_change,
         gradient_change,
-        state[_LAST_STEP_SIZE_KEY],
-        state[_LAST_THETA_KEY],
+        state['last_step_size'],
+        state['last_theta'],
         gamma,
         delta,
     )
     return _StepSize(*(tf.where(is_first, *pair) for pair in zip(first, later)))
 
-  def report(self, state: State) -> 'collections.OrderedDict[str, tf.Tensor]':
+  def report(self, state: _State) -> _State:
     evaluations = tf.ones([], tf.int32)
-    if self._recomputes:
+    if self.evaluates_again:
       evaluations += tf.cast(state[_NUM_STEPS_KEY] > 1, tf.int32)
-    limit = state[_LAST_SMOOTHNESS_LIMIT_KEY]
+    step_size, theta, limit, growth_limit = (state[key] for key in _LAST_KEYS)
     largest = tf.constant(_LARGEST_REPORTED_LIMIT, limit.dtype)
     return collections.OrderedDict(
-        [
-            (optimizer.STEP_SIZE_KEY, state[_LAST_STEP_SIZE_KEY]),
-            (_THETA_KEY, state[_LAST_THETA_KEY]),
-            # Chosen, not `minimum`, which may drop a NaN.
-            (_SMOOTHNESS_LIMIT_KEY, tf.where(limit > largest, largest, limit)),
-            (_GROWTH_LIMIT_KEY, state[_LAST_GROWTH_LIMIT_KEY]),
-            (optimizer.GRADIENT_EVALUATIONS_KEY, evaluations),
-        ]
+        step_size=step_size,
+        theta=theta,
+        # Chosen, not `minimum`, which may drop a NaN.
+        smoothness_limit=tf.where(limit > largest, largest, limit),
+        growth_limit=growth_limit,
+        gradient_evaluations=evaluations,
     )
 
 
@@ -370,11 +340,6 @@ def build_delta_sgd(
     1e-8 to eta_k and amplifies the first step; the paper does not, nor do we.
   """
   hparams = collections.OrderedDict(
-      [
-          (_LEARNING_RATE_KEY, learning_rate),
-          (_THETA_KEY, theta),
-          (_GAMMA_KEY, gamma),
-          (_DELTA_KEY, delta),
-      ]
+      learning_rate=learning_rate, theta=theta, gamma=gamma, delta=delta
   )
   return _DeltaSGD(hparams, previous_gradient, amplify_first)

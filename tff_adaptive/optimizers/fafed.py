@@ -17,42 +17,33 @@ import collections
 from typing import Any
 
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
 
-_LEARNING_RATE_KEY = tff.learning.optimizers.LEARNING_RATE_KEY
-_STEP_KEYS = (_LEARNING_RATE_KEY, 'alpha', 'beta')
-_HPARAMS_KEYS = (*_STEP_KEYS, 'rho')
-
-MOMENTUM_KEY = 'momentum'
-SECOND_MOMENT_KEY = 'second_moment'
-_SHARED_KEYS = (MOMENTUM_KEY, SECOND_MOMENT_KEY)
+_MOMENTUM_KEY = 'momentum'
+_SECOND_MOMENT_KEY = 'second_moment'
+_SHARED_KEYS = (_MOMENTUM_KEY, _SECOND_MOMENT_KEY)
 _SCALE_KEY = 'scale'
 _IS_WARM_UP_KEY = 'is_warm_up'
 _NUM_STEPS_KEY = 'num_steps'
 _PREVIOUS_WEIGHTS_KEY = 'previous_weights'
 
-State = collections.OrderedDict[str, Any]
+_State = collections.OrderedDict[str, Any]
 
 
 class _FAFED(optimizer.HparamsInState, federated_optimizer.FederatedOptimizer):
   """FAFED's client rule, see `build_fafed`."""
 
-  def __init__(self, hparams: State):
-    optimizer.check_rate(
-        _LEARNING_RATE_KEY, hparams[_LEARNING_RATE_KEY], 'FAFED'
-    )
+  evaluates_again = True
+
+  def __init__(self, hparams: _State):
+    optimizer.check_rate('learning_rate', hparams['learning_rate'], 'FAFED')
     optimizer.check_positive('rho', hparams['rho'], 'FAFED')
     for name in ('alpha', 'beta'):
       optimizer.check_share(name, hparams[name], 'FAFED', may_be_one=True)
     super().__init__(hparams)
-
-  @property
-  def evaluates_again(self) -> bool:
-    return True
 
   def initialize_shared(self, specs):
     return collections.OrderedDict(
@@ -65,19 +56,17 @@ class _FAFED(optimizer.HparamsInState, federated_optimizer.FederatedOptimizer):
     state[_NUM_STEPS_KEY] = tf.zeros([], tf.int32)
     for key in (*_SHARED_KEYS, _SCALE_KEY):
       state[key] = vectors.fill_moments(specs)
-    state[_PREVIOUS_WEIGHTS_KEY] = tf.nest.map_structure(
-        lambda s: tf.zeros(s.shape, s.dtype), specs
-    )
+    state[_PREVIOUS_WEIGHTS_KEY] = vectors.zeros(specs)
     return state
 
   def start_round(self, state, shared, kept, round_num):
     del kept  # It keeps nothing.
     state = collections.OrderedDict(state, **shared)
     state[_IS_WARM_UP_KEY] = tf.equal(round_num, 0)
-    state[SECOND_MOMENT_KEY] = vectors.non_negative(shared[SECOND_MOMENT_KEY])
+    state[_SECOND_MOMENT_KEY] = vectors.non_negative(shared[_SECOND_MOMENT_KEY])
     state[_SCALE_KEY] = tf.nest.map_structure(
         lambda v: tf.sqrt(v) + tf.cast(state['rho'], v.dtype),
-        state[SECOND_MOMENT_KEY],
+        state[_SECOND_MOMENT_KEY],
     )
     return state
 
@@ -103,21 +92,27 @@ class _FAFED(optimizer.HparamsInState, federated_optimizer.FederatedOptimizer):
       return tf.cond(
           is_first,
           lambda: _warm_up_step(state, weights, gradients),
-          lambda: (weights, state[MOMENTUM_KEY], state[SECOND_MOMENT_KEY]),
+          lambda: (weights, *(state[key] for key in _SHARED_KEYS)),
+      )
+
+    def evaluate():
+      _, old = value_and_grad_fn(state[_PREVIOUS_WEIGHTS_KEY])
+      return vectors.with_zeros(
+          weights, optimizer.dense_gradients(weights, old)
       )
 
     def step():
       old_gradients = tf.cond(
-          is_first,
-          lambda: vectors.with_zeros(weights, gradients),
-          lambda: vectors.with_zeros(
-              weights,
-              optimizer.dense_gradients(
-                  weights, value_and_grad_fn(state[_PREVIOUS_WEIGHTS_KEY])[1]
-              ),
-          ),
+          is_first, lambda: vectors.with_zeros(weights, gradients), evaluate
       )
-      return _step(state, weights, gradients, old_gradients)
+      return vectors.step_tensors(
+          _step_tensor,
+          lambda dtype: {k: tf.cast(state[k], dtype) for k in self._hparams},
+          weights,
+          gradients,
+          [state[key] for key in _SHARED_KEYS],
+          [state[_SCALE_KEY], old_gradients],
+      )
 
     moved = tf.cond(state[_IS_WARM_UP_KEY], warm_up, step)
     new_state = collections.OrderedDict(state)
@@ -125,7 +120,7 @@ class _FAFED(optimizer.HparamsInState, federated_optimizer.FederatedOptimizer):
     new_state[_PREVIOUS_WEIGHTS_KEY] = tf.nest.map_structure(
         tf.convert_to_tensor, weights
     )
-    new_weights, new_state[MOMENTUM_KEY], new_state[SECOND_MOMENT_KEY] = moved
+    new_weights, new_state[_MOMENTUM_KEY], new_state[_SECOND_MOMENT_KEY] = moved
     return new_state, new_weights
 
   def report(self, state):
@@ -143,38 +138,23 @@ class _FAFED(optimizer.HparamsInState, federated_optimizer.FederatedOptimizer):
 
 
 def _warm_up_step(
-    state: State, weights: Any, gradients: Any
+    state: _State, weights: Any, gradients: Any
 ) -> tuple[Any, ...]:
   """Weights, momentum and second moment after the one step of the warm-up."""
 
-  def power(fn):
+  def first(fn):
     return tf.nest.map_structure(
         lambda m, g: m if g is None else fn(tf.cast(g, m.dtype)),
-        state[MOMENTUM_KEY],
+        state[_MOMENTUM_KEY],
         gradients,
     )
 
-  momentum, second_moment = power(tf.identity), power(tf.square)
-  moved = vectors.descend(weights, gradients, state[_LEARNING_RATE_KEY])
-  return moved, momentum, second_moment
-
-
-def _step(
-    state: State, weights: Any, gradients: Any, old_gradients: Any
-) -> tuple[Any, ...]:
-  """Weights, momentum and second moment after a step of a later round."""
-  return vectors.step_tensors(
-      _step_tensor,
-      lambda dtype: tuple(tf.cast(state[key], dtype) for key in _STEP_KEYS),
-      weights,
-      gradients,
-      [state[MOMENTUM_KEY], state[SECOND_MOMENT_KEY]],
-      [state[_SCALE_KEY], old_gradients],
-  )
+  moved = vectors.descend(weights, gradients, state['learning_rate'])
+  return moved, first(tf.identity), first(tf.square)
 
 
 def _step_tensor(
-    coefficients: tuple[tf.Tensor, ...],
+    hparams: dict[str, tf.Tensor],
     w: tf.Tensor,
     g: tf.Tensor,
     m: tf.Tensor,
@@ -183,10 +163,9 @@ def _step_tensor(
     old_g: tf.Tensor,
 ) -> tuple[tf.Tensor, ...]:
   """The new weights and moments of one tensor."""
-  learning_rate, alpha, beta = coefficients
-  new_m = g + (1.0 - alpha) * (m - tf.cast(old_g, m.dtype))
-  new_v = beta * v + (1.0 - beta) * tf.square(g)
-  return w - learning_rate * new_m / scale, new_m, new_v
+  new_m = g + (1.0 - hparams['alpha']) * (m - tf.cast(old_g, m.dtype))
+  new_v = hparams['beta'] * v + (1.0 - hparams['beta']) * tf.square(g)
+  return w - hparams['learning_rate'] * new_m / scale, new_m, new_v
 
 
 def build_fafed(
@@ -256,6 +235,6 @@ def build_fafed(
   """
   return _FAFED(
       collections.OrderedDict(
-          zip(_HPARAMS_KEYS, (learning_rate, alpha, beta, rho))
+          learning_rate=learning_rate, alpha=alpha, beta=beta, rho=rho
       )
   )

@@ -19,28 +19,17 @@ import functools
 from typing import Any, Literal
 
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
 
-_LEARNING_RATE_KEY = tff.learning.optimizers.LEARNING_RATE_KEY
-_BETA_1_KEY = 'beta_1'
-_BETA_2_KEY = 'beta_2'
-_EPSILON_KEY = 'epsilon'
-_HPARAMS_KEYS = (_LEARNING_RATE_KEY, _BETA_1_KEY, _BETA_2_KEY, _EPSILON_KEY)
-
-FIRST_MOMENT_KEY = 'first_moment'
-SECOND_MOMENT_KEY = 'second_moment'
-_MOMENT_KEYS = (FIRST_MOMENT_KEY, SECOND_MOMENT_KEY)
-NUM_STEPS_KEY = 'num_steps'
+_SECOND_MOMENT_KEY = 'second_moment'
+_MOMENT_KEYS = ('first_moment', _SECOND_MOMENT_KEY)
+_NUM_STEPS_KEY = 'num_steps'
 _ROUND_NUM_KEY = 'round_num'
 
-ROUND = 'round'
-LOCAL_STEP = 'local_step'
-GLOBAL_STEP = 'global_step'
-TIMES = (ROUND, LOCAL_STEP, GLOBAL_STEP)
+TIMES = ('round', 'local_step', 'global_step')
 
 # From beta to the power of t to what divides the moment.
 CORRECTIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
@@ -52,7 +41,7 @@ CORRECTIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
     'adam': lambda power: 1.0 - power,
 }
 
-State = collections.OrderedDict[str, Any]
+_State = collections.OrderedDict[str, Any]
 
 
 def correction(option: str, beta: Any, t: Any) -> tf.Tensor:
@@ -75,10 +64,12 @@ class _FedCAdaAdam(
 ):
   """FedCAda's client rule, see `build_fedcada_adam`."""
 
-  def __init__(self, hparams: State, option: str, time: str, carry_state: bool):
-    for name in (_LEARNING_RATE_KEY, _EPSILON_KEY):
+  def __init__(
+      self, hparams: _State, option: str, time: str, carry_state: bool
+  ):
+    for name in ('learning_rate', 'epsilon'):
       optimizer.check_rate(name, hparams[name], 'FedCAda')
-    for name in (_BETA_1_KEY, _BETA_2_KEY):
+    for name in ('beta_1', 'beta_2'):
       optimizer.check_share(name, hparams[name], 'FedCAda')
     for name, value, known in (
         ('option', option, CORRECTIONS),
@@ -93,50 +84,46 @@ class _FedCAdaAdam(
     self._time = time
     self._carries_state = carry_state
 
-  def _initial_moments(self, specs: Any) -> State:
+  def _initial_moments(self, specs: Any) -> _State:
     """Moments without any gradient in them."""
     moments = collections.OrderedDict(
         (key, vectors.fill_moments(specs)) for key in _MOMENT_KEYS
     )
-    if self._time == GLOBAL_STEP:
+    if self._time == 'global_step':
       # A float: the mean of the clients' numbers of steps is none of integers.
-      moments[NUM_STEPS_KEY] = tf.zeros([])
+      moments[_NUM_STEPS_KEY] = tf.zeros([])
     return moments
 
   def initialize_shared(self, specs):
-    if self._carries_state:
-      return collections.OrderedDict()
-    return self._initial_moments(specs)
+    nothing = collections.OrderedDict()
+    return nothing if self._carries_state else self._initial_moments(specs)
 
   def initialize_kept(self, specs):
-    if self._carries_state:
-      return self._initial_moments(specs)
-    return collections.OrderedDict()
+    nothing = collections.OrderedDict()
+    return self._initial_moments(specs) if self._carries_state else nothing
 
   def initialize(self, specs):
     state = collections.OrderedDict(self._hparams)
     state[_ROUND_NUM_KEY] = tf.zeros([], tf.int32)
     state.update(self._initial_moments(specs))
-    state[NUM_STEPS_KEY] = tf.zeros([])
+    state[_NUM_STEPS_KEY] = tf.zeros([])
     return state
 
   def start_round(self, state, shared, kept, round_num):
     moments = kept if self._carries_state else shared
     state = collections.OrderedDict(state, **moments)
     state[_ROUND_NUM_KEY] = round_num
-    for key in (SECOND_MOMENT_KEY, NUM_STEPS_KEY):
+    for key in (_SECOND_MOMENT_KEY, _NUM_STEPS_KEY):
       state[key] = vectors.non_negative(state[key])
     return state
 
   def finish_round(self, state):
-    names = list(_MOMENT_KEYS)
-    if self._time == GLOBAL_STEP:
-      names.append(NUM_STEPS_KEY)
+    names = _MOMENT_KEYS
+    if self._time == 'global_step':
+      names += (_NUM_STEPS_KEY,)
     moments = collections.OrderedDict((name, state[name]) for name in names)
     nothing = collections.OrderedDict()
-    if self._carries_state:
-      return nothing, moments
-    return moments, nothing
+    return (nothing, moments) if self._carries_state else (moments, nothing)
 
   def next(
       self, state, weights, gradients, *, value=None, value_and_grad_fn=None
@@ -146,7 +133,7 @@ class _FedCAdaAdam(
     gradients = optimizer.dense_gradients(weights, gradients)
     optimizer.check_moments(weights, state, _MOMENT_KEYS)
     new_state = collections.OrderedDict(state)
-    new_state[NUM_STEPS_KEY] = state[NUM_STEPS_KEY] + 1.0
+    new_state[_NUM_STEPS_KEY] = state[_NUM_STEPS_KEY] + 1.0
     new_weights, *new_moments = vectors.step_tensors(
         _step_tensor,
         functools.partial(self._coefficients, new_state),
@@ -158,7 +145,7 @@ class _FedCAdaAdam(
     return new_state, new_weights
 
   def _coefficients(
-      self, state: State, dtype: tf.DType
+      self, state: _State, dtype: tf.DType
   ) -> tuple[tf.Tensor, ...]:
     """The hyperparameters of a step, with the corrections of the moments.
 
@@ -166,10 +153,10 @@ class _FedCAdaAdam(
     by sqrt(c_2) / c_1 and epsilon by sqrt(c_2): no pass over the weights.
     """
     learning_rate, beta_1, beta_2, epsilon = (
-        tf.cast(state[key], dtype) for key in _HPARAMS_KEYS
+        tf.cast(state[key], dtype) for key in self._hparams
     )
-    t = state[NUM_STEPS_KEY]
-    if self._time == ROUND:
+    t = state[_NUM_STEPS_KEY]
+    if self._time == 'round':
       t = state[_ROUND_NUM_KEY] + 1
     root = tf.sqrt(correction(self._option, beta_2, t))
     learning_rate *= root / correction(self._option, beta_1, t)
@@ -275,6 +262,6 @@ def build_fedcada_adam(
     one before; this is read as the ordinary step.
   """
   hparams = collections.OrderedDict(
-      zip(_HPARAMS_KEYS, (learning_rate, beta_1, beta_2, epsilon))
+      learning_rate=learning_rate, beta_1=beta_1, beta_2=beta_2, epsilon=epsilon
   )
   return _FedCAdaAdam(hparams, option, time, carry_state)

@@ -158,20 +158,11 @@ class FederatedOptimizer(
     return mean_sent
 
 
-# Of the dtypes that aggregators average, the one that holds every step count.
-_NUMBER_DTYPE = tf.float64
-
-
-def _to_shared(part: Any) -> Any:
-  """A part of the state as aggregators take it: in floating point."""
-
-  def convert(value):
-    tensor = tf.convert_to_tensor(value)
-    if tensor.dtype.is_floating:
-      return tensor
-    return tf.cast(tensor, _NUMBER_DTYPE)
-
-  return tf.nest.map_structure(convert, part)
+def _to_shared(value: Any) -> tf.Tensor:
+  """A tensor of the state as aggregators take it: in floating point."""
+  tensor = tf.convert_to_tensor(value)
+  # Of the dtypes that aggregators average, the one that holds every step count.
+  return tensor if tensor.dtype.is_floating else tf.cast(tensor, tf.float64)
 
 
 def _from_shared(shared: Any, like: Any) -> Any:
@@ -204,6 +195,8 @@ class CarriedOptimizer(FederatedOptimizer):
       TypeError: If its state is no mapping.
     """
     self._optimizer = optimizer
+    self._takes_extra_args = optimizer_lib.takes_extra_args(optimizer)
+    self.evaluates_again = self._takes_extra_args and optimizer.evaluates_again
     state = optimizer.initialize(tf.TensorSpec([], tf.float32))
     if not isinstance(state, Mapping):
       raise TypeError(
@@ -212,13 +205,6 @@ class CarriedOptimizer(FederatedOptimizer):
           f'{type(optimizer).__name__}.'
       )
     self._hparam_names = frozenset(optimizer.get_hparams(state))
-
-  @property
-  def evaluates_again(self) -> bool:
-    return (
-        optimizer_lib.takes_extra_args(self._optimizer)
-        and self._optimizer.evaluates_again
-    )
 
   def initialize(self, specs):
     return self._optimizer.initialize(specs)
@@ -232,15 +218,10 @@ class CarriedOptimizer(FederatedOptimizer):
   def next(
       self, state, weights, gradients, *, value=None, value_and_grad_fn=None
   ):
-    if not optimizer_lib.takes_extra_args(self._optimizer):
-      return self._optimizer.next(state, weights, gradients)
-    return self._optimizer.next(
-        state,
-        weights,
-        gradients,
-        value=value,
-        value_and_grad_fn=value_and_grad_fn,
-    )
+    extra_args = {}
+    if self._takes_extra_args:
+      extra_args = {'value': value, 'value_and_grad_fn': value_and_grad_fn}
+    return self._optimizer.next(state, weights, gradients, **extra_args)
 
   def report(self, state):
     return optimizer_lib.step_report(self._optimizer, state)
@@ -263,7 +244,7 @@ class CarriedOptimizer(FederatedOptimizer):
 
   def _share(self, state: Mapping[str, Any]) -> Parts:
     return collections.OrderedDict(
-        (name, _to_shared(part))
+        (name, tf.nest.map_structure(_to_shared, part))
         for name, part in state.items()
         if name not in self._hparam_names
     )

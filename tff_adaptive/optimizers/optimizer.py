@@ -51,16 +51,13 @@ class ExtraArgsOptimizer(
   Attributes:
     takes_extra_args: Marks the protocol; the local training loop looks for it
       and then passes `value` and, if `evaluates_again`, `value_and_grad_fn`.
-    evaluates_again: Whether `next` calls `value_and_grad_fn`. The loop fixes
-      the random numbers of a step (dropout) only for optimizers that do.
+    evaluates_again: Whether `next` calls `value_and_grad_fn`; not by
+      default. The loop fixes the random numbers of a step (dropout) only for
+      optimizers that do.
   """
 
   takes_extra_args: bool = True
-
-  @property
-  def evaluates_again(self) -> bool:
-    """Whether `next` calls `value_and_grad_fn`; by default it does not."""
-    return False
+  evaluates_again: bool = False
 
   @abc.abstractmethod
   def next(

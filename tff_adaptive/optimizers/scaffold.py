@@ -18,15 +18,12 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_federated as tff
 
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
 
-_LEARNING_RATE_KEY = tff.learning.optimizers.LEARNING_RATE_KEY
-
-CONTROL_KEY = 'control'
+_CONTROL_KEY = 'control'
 _CLIENT_CONTROL_KEY = 'client_control'
 _GRADIENT_SUM_KEY = 'gradient_sum'
 # What local steps add to a gradient, c - c_i, which is frozen in the round.
@@ -34,7 +31,7 @@ _CORRECTION_KEY = 'correction'
 _MOMENT_KEYS = (_CLIENT_CONTROL_KEY, _CORRECTION_KEY, _GRADIENT_SUM_KEY)
 _NUM_STEPS_KEY = 'num_steps'
 
-State = collections.OrderedDict[str, Any]
+_State = collections.OrderedDict[str, Any]
 
 
 class _ScaffoldSGD(
@@ -46,7 +43,7 @@ class _ScaffoldSGD(
   averages_uniformly = True
 
   def __init__(self, num_clients: int, learning_rate: float):
-    optimizer.check_rate(_LEARNING_RATE_KEY, learning_rate, 'SCAFFOLD')
+    optimizer.check_rate('learning_rate', learning_rate, 'SCAFFOLD')
     if isinstance(num_clients, bool) or not isinstance(
         num_clients, (int, np.integer)
     ):
@@ -58,11 +55,13 @@ class _ScaffoldSGD(
           f'SCAFFOLD `num_clients` must be positive, found {num_clients}: '
           'it is the number of all clients, sampled or not.'
       )
-    super().__init__({_LEARNING_RATE_KEY: learning_rate})
+    super().__init__({'learning_rate': learning_rate})
     self._num_clients = num_clients
 
   def initialize_shared(self, specs):
-    return collections.OrderedDict([(CONTROL_KEY, vectors.fill_moments(specs))])
+    return collections.OrderedDict(
+        [(_CONTROL_KEY, vectors.fill_moments(specs))]
+    )
 
   def initialize_kept(self, specs):
     return self.initialize_shared(specs)
@@ -77,14 +76,10 @@ class _ScaffoldSGD(
   def start_round(self, state, shared, kept, round_num):
     del round_num  # Unused.
     correction = tf.nest.map_structure(
-        tf.subtract, shared[CONTROL_KEY], kept[CONTROL_KEY]
+        tf.subtract, shared[_CONTROL_KEY], kept[_CONTROL_KEY]
     )
     return collections.OrderedDict(
-        state,
-        **{
-            _CLIENT_CONTROL_KEY: kept[CONTROL_KEY],
-            _CORRECTION_KEY: correction,
-        },
+        state, client_control=kept[_CONTROL_KEY], correction=correction
     )
 
   def finish_round(self, state):
@@ -99,8 +94,8 @@ class _ScaffoldSGD(
         tf.subtract, control, state[_CLIENT_CONTROL_KEY]
     )
     return (
-        collections.OrderedDict([(CONTROL_KEY, change)]),
-        collections.OrderedDict([(CONTROL_KEY, control)]),
+        collections.OrderedDict([(_CONTROL_KEY, change)]),
+        collections.OrderedDict([(_CONTROL_KEY, control)]),
     )
 
   def update_shared(self, shared, mean_sent, num_clients):
@@ -134,12 +129,12 @@ class _ScaffoldSGD(
         gradients,
         state[_CORRECTION_KEY],
     )
-    moved = vectors.descend(weights, directions, state[_LEARNING_RATE_KEY])
+    moved = vectors.descend(weights, directions, state['learning_rate'])
     return new_state, moved
 
   def report(self, state):
     return collections.OrderedDict(
-        [(optimizer.STEP_SIZE_KEY, state[_LEARNING_RATE_KEY])]
+        [(optimizer.STEP_SIZE_KEY, state['learning_rate'])]
     )
 
 

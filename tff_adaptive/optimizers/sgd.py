@@ -22,12 +22,9 @@ import tensorflow_federated as tff
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
 
-_LEARNING_RATE_KEY = tff.learning.optimizers.LEARNING_RATE_KEY
-_MOMENTUM_KEY = 'momentum'
 _ACCUMULATOR_KEY = 'accumulator'
 
-State = collections.OrderedDict[str, Any]
-Hparams = collections.OrderedDict[str, Any]
+_State = collections.OrderedDict[str, Any]
 
 
 class _SGD(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
@@ -36,32 +33,27 @@ class _SGD(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
   def __init__(self, learning_rate: Any, momentum: Any):
     optimizer.check_rate('learning_rate', learning_rate, 'SGD')
     optimizer.check_share('momentum', momentum, 'SGD', may_be_one=True)
-    hparams = {_LEARNING_RATE_KEY: learning_rate}
+    hparams = {'learning_rate': learning_rate}
     # Without momentum there is no accumulator to keep, and no hyperparameter.
     self._has_momentum = tf.is_symbolic_tensor(momentum) or momentum > 0.0
     if self._has_momentum:
-      hparams[_MOMENTUM_KEY] = momentum
+      hparams['momentum'] = momentum
     super().__init__(hparams)
 
-  def initialize(self, specs: Any) -> State:
+  def initialize(self, specs: Any) -> _State:
     state = collections.OrderedDict(self._hparams)
     if self._has_momentum:
-      state[_ACCUMULATOR_KEY] = tf.nest.map_structure(
-          lambda s: tf.zeros(s.shape, s.dtype), specs
-      )
+      state[_ACCUMULATOR_KEY] = vectors.zeros(specs)
     return state
 
-  def next(
-      self, state: State, weights: Any, gradients: Any
-  ) -> tuple[State, Any]:
+  def next(self, state: _State, weights: Any, gradients: Any):
     if not self._has_momentum:
       # Slices stay slices: only the rows that have a gradient are touched.
-      tff.learning.optimizers.check_weights_gradients_match(
-          weights, vectors.without_slices(gradients)
+      dense = tf.nest.map_structure(
+          lambda g: None if isinstance(g, tf.IndexedSlices) else g, gradients
       )
-      return state, vectors.descend(
-          weights, gradients, state[_LEARNING_RATE_KEY]
-      )
+      tff.learning.optimizers.check_weights_gradients_match(weights, dense)
+      return state, vectors.descend(weights, gradients, state['learning_rate'])
     gradients = optimizer.dense_gradients(weights, gradients)
     accumulator = state[_ACCUMULATOR_KEY]
     optimizer.check_weights_state_match(weights, accumulator, _ACCUMULATOR_KEY)
@@ -69,18 +61,16 @@ class _SGD(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
     def accumulate(a, g):
       if g is None:
         return a
-      return tf.cast(state[_MOMENTUM_KEY], a.dtype) * a + g
+      return tf.cast(state['momentum'], a.dtype) * a + g
 
     accumulator = tf.nest.map_structure(accumulate, accumulator, gradients)
     # A weight without a gradient stays, whatever its accumulator holds.
     direction = tf.nest.map_structure(
         lambda a, g: None if g is None else a, accumulator, gradients
     )
-    new_state = collections.OrderedDict(state)
-    new_state[_ACCUMULATOR_KEY] = accumulator
-    return new_state, vectors.descend(
-        weights, direction, state[_LEARNING_RATE_KEY]
-    )
+    new_state = collections.OrderedDict(state, accumulator=accumulator)
+    moved = vectors.descend(weights, direction, state['learning_rate'])
+    return new_state, moved
 
 
 def build_sgd(

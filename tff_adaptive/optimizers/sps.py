@@ -15,63 +15,48 @@
 
 import collections
 import math
-from typing import Any, Optional
+from typing import Any
 
 import tensorflow as tf
 
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
 
-_C_KEY = 'c'
-_EPSILON_KEY = 'epsilon'
-_OPTIMAL_VALUE_KEY = 'optimal_value'
-_MAX_STEP_SIZE_KEY = 'max_step_size'
-_GAMMA_KEY = 'gamma'
-_INITIAL_STEP_SIZE_KEY = 'initial_step_size'
-_BATCHES_PER_EPOCH_KEY = 'batches_per_epoch'
-
 _LAST_STEP_SIZE_KEY = 'last_step_size'
 _LAST_POSITIVE_STEP_SIZE_KEY = 'last_positive_step_size'
 
-State = collections.OrderedDict[str, Any]
-Hparams = collections.OrderedDict[str, Any]
+_State = collections.OrderedDict[str, Any]
 
 
-def _check_hparams(hparams: Hparams) -> None:
-  """Raises `ValueError` if a hyperparameter is out of its range."""
-  optimizer.check_rate(_EPSILON_KEY, hparams[_EPSILON_KEY], 'SPS')
-  for name in (
-      _C_KEY,
-      _GAMMA_KEY,
-      _INITIAL_STEP_SIZE_KEY,
-      _BATCHES_PER_EPOCH_KEY,
-  ):
+def _check_hparams(hparams: _State) -> None:
+  optimizer.check_rate('epsilon', hparams['epsilon'], 'SPS')
+  for name in ('c', 'gamma', 'initial_step_size', 'batches_per_epoch'):
     if name in hparams:
       optimizer.check_positive(name, hparams[name], 'SPS')
-  optimal_value = hparams[_OPTIMAL_VALUE_KEY]
+  optimal_value = hparams['optimal_value']
   if not tf.is_symbolic_tensor(optimal_value) and not math.isfinite(
       optimal_value
   ):
     raise ValueError(
-        f'SPS `{_OPTIMAL_VALUE_KEY}` must be finite, found {optimal_value}.'
+        f'SPS `optimal_value` must be finite, found {optimal_value}.'
     )
-  max_step_size = hparams[_MAX_STEP_SIZE_KEY]
+  max_step_size = hparams['max_step_size']
   if not tf.is_symbolic_tensor(max_step_size) and not max_step_size > 0.0:
     raise ValueError(
-        f'SPS `{_MAX_STEP_SIZE_KEY}` must be above zero, found {max_step_size}.'
-        ' For no limit, give infinity.'
+        f'SPS `max_step_size` must be above zero, found {max_step_size}. For no'
+        ' limit, give infinity.'
     )
 
 
 class _SPS(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
   """SPS, see `build_sps`, `build_sps_max` and `build_sps_smooth`."""
 
-  def __init__(self, hparams: Hparams):
+  def __init__(self, hparams: _State):
     _check_hparams(hparams)
     super().__init__(hparams)
-    self._is_smooth = _GAMMA_KEY in hparams
+    self._is_smooth = 'gamma' in hparams
 
-  def initialize(self, specs: Any) -> State:
+  def initialize(self, specs: Any) -> _State:
     dtype = vectors.step_dtype(specs)
     state = collections.OrderedDict(self._hparams)
     state[_LAST_STEP_SIZE_KEY] = tf.zeros([], dtype)
@@ -81,14 +66,8 @@ class _SPS(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
     return state
 
   def next(
-      self,
-      state: State,
-      weights: Any,
-      gradients: Any,
-      *,
-      value: Optional[tf.Tensor] = None,
-      value_and_grad_fn: Optional[optimizer.ValueAndGradFn] = None,
-  ) -> tuple[State, Any]:
+      self, state, weights, gradients, *, value=None, value_and_grad_fn=None
+  ):
     del value_and_grad_fn  # Unused.
     if value is None:
       raise ValueError(
@@ -109,23 +88,16 @@ class _SPS(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
     return new_state, vectors.descend(weights, gradients, step_size)
 
   def _step_size(
-      self, state: State, weights: Any, gradients: Any, value: tf.Tensor
+      self, state: _State, weights: Any, gradients: Any, value: tf.Tensor
   ) -> tf.Tensor:
     """The step size at a point, a scalar."""
     dtype = vectors.step_dtype(weights)
     c, epsilon, optimal_value, max_step_size = (
         tf.cast(state[key], dtype)
-        for key in (
-            _C_KEY,
-            _EPSILON_KEY,
-            _OPTIMAL_VALUE_KEY,
-            _MAX_STEP_SIZE_KEY,
-        )
+        for key in ('c', 'epsilon', 'optimal_value', 'max_step_size')
     )
     loss = tf.cast(value, dtype)
-    gradient_norm = vectors.norm(
-        [g for g in tf.nest.flatten(gradients) if g is not None], dtype
-    )
+    gradient_norm = vectors.norm(gradients, dtype)
     step_size = tf.minimum(
         tf.math.divide_no_nan(
             loss - optimal_value, c * tf.square(gradient_norm) + epsilon
@@ -140,38 +112,21 @@ class _SPS(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
         optimizer.is_finite(loss, gradient_norm), step_size, float('nan')
     )
 
-  def _growth_limit(self, state: State, dtype: tf.DType) -> tf.Tensor:
+  def _growth_limit(self, state: _State, dtype: tf.DType) -> tf.Tensor:
     """What the smooth variant limits this step to."""
-    last, initial, gamma, batches_per_epoch = (
+    initial, gamma, batches_per_epoch = (
         tf.cast(state[key], dtype)
-        for key in (
-            _LAST_POSITIVE_STEP_SIZE_KEY,
-            _INITIAL_STEP_SIZE_KEY,
-            _GAMMA_KEY,
-            _BATCHES_PER_EPOCH_KEY,
-        )
+        for key in ('initial_step_size', 'gamma', 'batches_per_epoch')
     )
+    last = state[_LAST_POSITIVE_STEP_SIZE_KEY]
     return optimizer.grow(
         tf.where(last > 0.0, last, initial), gamma, batches_per_epoch
     )
 
-  def report(self, state: State) -> 'collections.OrderedDict[str, tf.Tensor]':
+  def report(self, state: _State) -> _State:
     return collections.OrderedDict(
         [(optimizer.STEP_SIZE_KEY, state[_LAST_STEP_SIZE_KEY])]
     )
-
-
-def _shared_hparams(
-    c: float, epsilon: float, optimal_value: float, max_step_size: float
-) -> Hparams:
-  return collections.OrderedDict(
-      [
-          (_C_KEY, c),
-          (_EPSILON_KEY, epsilon),
-          (_OPTIMAL_VALUE_KEY, optimal_value),
-          (_MAX_STEP_SIZE_KEY, max_step_size),
-      ]
-  )
 
 
 def build_sps(
@@ -237,7 +192,7 @@ def build_sps(
     published for its SPS has the guard switched off, which makes the step
     f/epsilon at a stationary point.
   """
-  return _SPS(_shared_hparams(c, epsilon, optimal_value, math.inf))
+  return build_sps_max(math.inf, c, epsilon, optimal_value)
 
 
 def build_sps_max(
@@ -287,7 +242,14 @@ def build_sps_max(
     Learning, TMLR 2024, https://arxiv.org/abs/2307.06306, Algorithm 1 (FedSPS).
     Deviations: those of `build_sps`.
   """
-  return _SPS(_shared_hparams(c, epsilon, optimal_value, max_step_size))
+  return _SPS(
+      collections.OrderedDict(
+          c=c,
+          epsilon=epsilon,
+          optimal_value=optimal_value,
+          max_step_size=max_step_size,
+      )
+  )
 
 
 def build_sps_smooth(
@@ -349,8 +311,14 @@ def build_sps_smooth(
     published code it does, and all further steps are zero. That code also
     leaves the optimal value and the largest step out of this variant.
   """
-  hparams = _shared_hparams(c, epsilon, optimal_value, max_step_size)
-  hparams[_GAMMA_KEY] = gamma
-  hparams[_INITIAL_STEP_SIZE_KEY] = initial_step_size
-  hparams[_BATCHES_PER_EPOCH_KEY] = batches_per_epoch
-  return _SPS(hparams)
+  return _SPS(
+      collections.OrderedDict(
+          c=c,
+          epsilon=epsilon,
+          optimal_value=optimal_value,
+          max_step_size=max_step_size,
+          gamma=gamma,
+          initial_step_size=initial_step_size,
+          batches_per_epoch=batches_per_epoch,
+      )
+  )

@@ -17,7 +17,7 @@ Every norm and product of the rules is over the whole vector: the sum over
 tensors of each tensor's sum, one root at the end, never per tensor.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 import functools
 from typing import Any
 
@@ -62,14 +62,23 @@ def fill_moments(specs: Any, value: float = 0.0) -> Any:
   )
 
 
+def zeros(specs: Any) -> Any:
+  """Zeros of the given specs, or like tensors."""
+  return tf.nest.map_structure(lambda s: tf.zeros(s.shape, s.dtype), specs)
+
+
 def non_negative(moments: Any) -> Any:
   """The moments with zeros for negative entries, which noise leaves behind."""
   return tf.nest.map_structure(lambda v: tf.maximum(v, 0.0), moments)
 
 
-def norm(tensors: Iterable[tf.Tensor], dtype: tf.DType) -> tf.Tensor:
-  """The Euclidean norm of the concatenation of `tensors`, a scalar."""
-  squares = [tf.reduce_sum(tf.square(tf.cast(t, dtype))) for t in tensors]
+def norm(structure: Any, dtype: tf.DType) -> tf.Tensor:
+  """The Euclidean norm of all leaves but `None`, one after the other."""
+  squares = [
+      tf.reduce_sum(tf.square(tf.cast(leaf, dtype)))
+      for leaf in tf.nest.flatten(structure)
+      if leaf is not None
+  ]
   return tf.sqrt(tf.add_n(squares)) if squares else tf.zeros([], dtype)
 
 
@@ -81,13 +90,6 @@ def all_finite(structure: Any) -> tf.Tensor:
       if leaf.dtype.is_floating
   ]
   return tf.reduce_all(checks) if checks else tf.constant(True)
-
-
-def without_slices(gradients: Any) -> Any:
-  """The gradients with `None` in the place of `tf.IndexedSlices`."""
-  return tf.nest.map_structure(
-      lambda g: None if isinstance(g, tf.IndexedSlices) else g, gradients
-  )
 
 
 def with_zeros(weights: Any, gradients: Any) -> Any:
