@@ -19,7 +19,7 @@ import tensorflow_federated as tff
 
 from tff_adaptive.algorithms import fed_opt
 from tff_adaptive.client_works import model_adapter
-from tff_adaptive.finalizers import reports_optimizer
+from tff_adaptive.finalizers import measured_update
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import schedules
 
@@ -32,7 +32,7 @@ def _carry(optimizer: Any) -> Any:
       optimizer,
       (
           federated_optimizer.FederatedOptimizer,
-          reports_optimizer.ReportsOptimizer,
+          measured_update.ReportsOptimizer,
       ),
   ):
     raise ValueError(

@@ -39,7 +39,6 @@ from tff_adaptive.client_works import local_training
 from tff_adaptive.client_works import loss_terms
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.finalizers import measured_update
-from tff_adaptive.finalizers import reports_optimizer
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import schedules
 from tff_adaptive.optimizers import sgd
@@ -254,7 +253,7 @@ def build_fed_opt(
 
 
 def _check_client_optimizer(optimizer: Any) -> None:
-  if isinstance(optimizer, reports_optimizer.ReportsOptimizer):
+  if isinstance(optimizer, measured_update.ReportsOptimizer):
     names = [report.value for report in optimizer.client_reports]
     raise ValueError(
         'The client optimizer is a rule of the server, which sees what clients '
@@ -281,7 +280,7 @@ def _needed_reports(
     server_optimizer: tff.learning.optimizers.Optimizer,
 ) -> tuple[reports_lib.ClientReport, ...]:
   """What clients have to report for the server's rule."""
-  if isinstance(server_optimizer, reports_optimizer.ReportsOptimizer):
+  if isinstance(server_optimizer, measured_update.ReportsOptimizer):
     return tuple(server_optimizer.client_reports)
   return ()
 

@@ -19,4 +19,4 @@ from tff_adaptive.finalizers.fedli import build_line_search_step
 from tff_adaptive.finalizers.measured_update import (
     build_measured_update_finalizer,
 )
-from tff_adaptive.finalizers.reports_optimizer import ReportsOptimizer
+from tff_adaptive.finalizers.measured_update import ReportsOptimizer

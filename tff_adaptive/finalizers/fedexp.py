@@ -14,54 +14,44 @@
 """FedExP: the server extrapolates by how far the clients' changes disagree."""
 
 import collections
-from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from tff_adaptive.aggregators import reports as reports_lib
-from tff_adaptive.finalizers import reports_optimizer
+from tff_adaptive.finalizers import measured_update
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
 
-_EPSILON_KEY = 'epsilon'
-_STEP_SIZE_KEY = 'server_step_size'
-
-State = collections.OrderedDict[str, Any]
+_State = collections.OrderedDict[str, Any]
 
 
-class _FedExP(reports_optimizer.ReportsOptimizer):
+class _FedExP(optimizer.HparamsInState, measured_update.ReportsOptimizer):
   """FedExP, see `build_fedexp`."""
+
+  client_reports = (reports_lib.ClientReport.SQUARED_NORM,)
 
   def __init__(self, epsilon: float):
     optimizer.check_rate('epsilon', epsilon, 'FedExP')
-    self._epsilon = epsilon
+    super().__init__({'epsilon': epsilon})
 
-  @property
-  def client_reports(self) -> Sequence[reports_lib.ClientReport]:
-    return (reports_lib.ClientReport.SQUARED_NORM,)
-
-  def initialize(self, specs: Any) -> State:
+  def initialize(self, specs: Any) -> _State:
+    dtype = vectors.step_dtype(specs)
     return collections.OrderedDict(
-        [
-            (
-                _EPSILON_KEY,
-                tf.constant(self._epsilon, vectors.step_dtype(specs)),
-            ),
-            (_STEP_SIZE_KEY, tf.ones([], vectors.step_dtype(specs))),
-        ]
+        epsilon=tf.constant(self._hparams['epsilon'], dtype),
+        server_step_size=tf.ones([], dtype),
     )
 
   def step(self, state, weights, gradients, reports):
     dtype = vectors.step_dtype(weights)
     squared_norms = tf.cast(reports['squared_norm'], dtype)
-    norm = vectors.norm(tf.nest.flatten(gradients), dtype)
+    norm = vectors.norm(gradients, dtype)
     # Without any change both norms are 0, and the step size is 1.
     ratio = tf.math.divide_no_nan(
-        squared_norms, 2.0 * (tf.square(norm) + state[_EPSILON_KEY])
+        squared_norms, 2.0 * (tf.square(norm) + state['epsilon'])
     )
     step_size = tf.maximum(tf.ones([], dtype), ratio)
-    new_state = collections.OrderedDict(state, **{_STEP_SIZE_KEY: step_size})
+    new_state = collections.OrderedDict(state, server_step_size=step_size)
     # Where changes cancel, the step size exceeds what a float16 can hold.
     moved = tf.nest.map_structure(
         lambda w, g: w - tf.cast(step_size * tf.cast(g, dtype), w.dtype),
@@ -71,16 +61,10 @@ class _FedExP(reports_optimizer.ReportsOptimizer):
     return new_state, moved
 
   def report(self, state):
-    return collections.OrderedDict(server_step_size=state[_STEP_SIZE_KEY])
-
-  def get_hparams(self, state):
-    return collections.OrderedDict(epsilon=state[_EPSILON_KEY])
-
-  def set_hparams(self, state, hparams):
-    return collections.OrderedDict(state, **hparams)
+    return collections.OrderedDict(server_step_size=state['server_step_size'])
 
 
-def build_fedexp(epsilon: float = 1e-3) -> reports_optimizer.ReportsOptimizer:
+def build_fedexp(epsilon: float = 1e-3) -> measured_update.ReportsOptimizer:
   """Builds the server rule of FedExP.
 
   With delta_i the change of client i, w_i its share and D = sum_i w_i delta_i,

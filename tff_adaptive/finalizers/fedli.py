@@ -14,14 +14,13 @@
 """FedLi's server rules without hyperparameters: line search, Frank-Wolfe."""
 
 import collections
-from collections.abc import Sequence
 from typing import Any, Literal, Union
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive.aggregators import reports as reports_lib
-from tff_adaptive.finalizers import reports_optimizer
+from tff_adaptive.finalizers import measured_update
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import sgd
 from tff_adaptive.optimizers import vectors
@@ -29,39 +28,26 @@ from tff_adaptive.optimizers import vectors
 MAX = 'max'
 UNIT = 'unit'
 
-_STEP_SIZE_KEY = 'server_step_size'
-
-State = collections.OrderedDict[str, Any]
+_State = collections.OrderedDict[str, Any]
 
 
-class _LargestStep(reports_optimizer.ReportsOptimizer):
+class _LargestStep(optimizer.HparamsInState, measured_update.ReportsOptimizer):
   """The step is the largest of the clients' last ones."""
 
-  @property
-  def client_reports(self) -> Sequence[reports_lib.ClientReport]:
-    return (reports_lib.ClientReport.LAST_STEP_SIZE,)
+  client_reports = (reports_lib.ClientReport.LAST_STEP_SIZE,)
 
-  def initialize(self, specs: Any) -> State:
-    return collections.OrderedDict(
-        [(_STEP_SIZE_KEY, tf.ones([], vectors.step_dtype(specs)))]
-    )
+  def initialize(self, specs: Any) -> _State:
+    step_size = tf.ones([], vectors.step_dtype(specs))
+    return collections.OrderedDict(server_step_size=step_size)
 
   def step(self, state, weights, gradients, reports):
     del state  # It is nothing but the last step.
     step_size = tf.cast(reports['last_step_size'], vectors.step_dtype(weights))
-    new_state = collections.OrderedDict([(_STEP_SIZE_KEY, step_size)])
+    new_state = collections.OrderedDict(server_step_size=step_size)
     return new_state, vectors.descend(weights, gradients, step_size)
 
   def report(self, state):
     return collections.OrderedDict(state)
-
-  def get_hparams(self, state):
-    del state  # There is nothing to tune.
-    return collections.OrderedDict()
-
-  def set_hparams(self, state, hparams):
-    del hparams  # There are none.
-    return state
 
 
 def parse_scale(text: str) -> Union[str, float]:
@@ -131,7 +117,7 @@ def build_line_search_step(
     followed.
   """
   if scale == MAX:
-    return _LargestStep()
+    return _LargestStep({})
   if scale == UNIT:
     return sgd.build_fedavg(1.0)
   if isinstance(scale, str):
@@ -141,10 +127,6 @@ def build_line_search_step(
   return sgd.build_fedavg(scale)
 
 
-_LEARNING_RATE_KEY = tff.learning.optimizers.LEARNING_RATE_KEY
-_DECAY_KEY = 'weight_decay'
-_MOMENTUM_KEY = 'momentum'
-_EPSILON_KEY = 'epsilon'
 _GAMMA_KEY = 'gamma'
 _OBJECTIVE_KEY = 'objective'
 _VELOCITY_KEY = 'velocity'
@@ -157,34 +139,29 @@ OBJECTIVES = collections.OrderedDict(
 )
 
 
-class _FrankWolfe(reports_optimizer.ReportsOptimizer):
+class _FrankWolfe(optimizer.HparamsInState, measured_update.ReportsOptimizer):
   """The step of FedLi-LU, see `build_frank_wolfe`."""
 
-  def __init__(self, hparams: State, objective_at: str):
+  def __init__(self, hparams: _State, objective_at: str):
     for name, value in hparams.items():
       optimizer.check_rate(name, value, 'Frank-Wolfe')
     optimizer.check_positive(
-        _LEARNING_RATE_KEY, hparams[_LEARNING_RATE_KEY], 'Frank-Wolfe'
+        'learning_rate', hparams['learning_rate'], 'Frank-Wolfe'
     )
     if objective_at not in OBJECTIVES:
       raise ValueError(
           f'Frank-Wolfe `objective_at` must be one of {list(OBJECTIVES)}, '
           f'found {objective_at!r}.'
       )
+    super().__init__(hparams)
     # Without momentum there is no velocity to keep, and no hyperparameter.
-    self._has_momentum = hparams[_MOMENTUM_KEY] > 0.0
-    self._hparams = collections.OrderedDict(
-        (name, value)
-        for name, value in hparams.items()
-        if name != _MOMENTUM_KEY or self._has_momentum
-    )
+    self._has_momentum = hparams['momentum'] > 0.0
+    if not self._has_momentum:
+      del self._hparams['momentum']
     self._objective = OBJECTIVES[objective_at]
+    self.client_reports = (self._objective,)
 
-  @property
-  def client_reports(self) -> Sequence[reports_lib.ClientReport]:
-    return (self._objective,)
-
-  def initialize(self, specs: Any) -> State:
+  def initialize(self, specs: Any) -> _State:
     dtype = vectors.step_dtype(specs)
     state = collections.OrderedDict(
         (key, tf.constant(value, dtype)) for key, value in self._hparams.items()
@@ -192,16 +169,14 @@ class _FrankWolfe(reports_optimizer.ReportsOptimizer):
     state[_GAMMA_KEY] = tf.ones([], dtype)
     state[_OBJECTIVE_KEY] = tf.zeros([], dtype)
     if self._has_momentum:
-      state[_VELOCITY_KEY] = tf.nest.map_structure(
-          lambda s: tf.zeros(s.shape, s.dtype), specs
-      )
+      state[_VELOCITY_KEY] = vectors.zeros(specs)
     return state
 
   def step(self, state, weights, gradients, reports):
     dtype = vectors.step_dtype(weights)
     rate, decay, epsilon = (
         tf.cast(state[key], dtype)
-        for key in (_LEARNING_RATE_KEY, _DECAY_KEY, _EPSILON_KEY)
+        for key in ('learning_rate', 'weight_decay', 'epsilon')
     )
     objective = tf.cast(reports[self._objective.value], dtype)
     points, changes = _cast(weights, dtype), _cast(gradients, dtype)
@@ -215,7 +190,7 @@ class _FrankWolfe(reports_optimizer.ReportsOptimizer):
         for point, d, c in zip(points, decays, changes)
     ]
     if self._has_momentum:
-      momentum = tf.cast(state[_MOMENTUM_KEY], dtype)
+      momentum = tf.cast(state['momentum'], dtype)
       velocity = [
           momentum * z - rate * gamma * (c + d)
           for z, c, d in zip(
@@ -230,12 +205,6 @@ class _FrankWolfe(reports_optimizer.ReportsOptimizer):
     return collections.OrderedDict(
         (key, state[key]) for key in (_GAMMA_KEY, _OBJECTIVE_KEY)
     )
-
-  def get_hparams(self, state):
-    return collections.OrderedDict((key, state[key]) for key in self._hparams)
-
-  def set_hparams(self, state, hparams):
-    return collections.OrderedDict(state, **hparams)
 
 
 def _gamma(
@@ -280,7 +249,7 @@ def build_frank_wolfe(
     objective_at: Literal[
         'local_mean', 'received_model', 'last'
     ] = 'local_mean',
-) -> reports_optimizer.ReportsOptimizer:
+) -> measured_update.ReportsOptimizer:
   """Builds the server rule of FedLi-LU.
 
   With Delta = -sum_i w_i delta_i, minus the weighted mean of the clients'
@@ -346,11 +315,9 @@ def build_frank_wolfe(
     this step.
   """
   hparams = collections.OrderedDict(
-      [
-          (_LEARNING_RATE_KEY, learning_rate),
-          (_DECAY_KEY, weight_decay),
-          (_MOMENTUM_KEY, momentum),
-          (_EPSILON_KEY, epsilon),
-      ]
+      learning_rate=learning_rate,
+      weight_decay=weight_decay,
+      momentum=momentum,
+      epsilon=epsilon,
   )
   return _FrankWolfe(hparams, objective_at)

@@ -11,21 +11,110 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The finalizer of server optimizers, and what it measures."""
+"""The finalizer of server optimizers, and those that see reports of clients."""
 
+import abc
 import collections
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Optional, TypeVar
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive.finalizers import reports_optimizer
+from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer as optimizer_lib
 from tff_adaptive.optimizers import vectors
 
 _OrderedDict = collections.OrderedDict
+
+State = TypeVar('State')
+Weights = TypeVar('Weights')
+Hparams = TypeVar('Hparams')
+
+
+class ReportsOptimizer(
+    tff.learning.optimizers.Optimizer[State, Weights, Hparams]
+):
+  """A server optimizer whose `next` also sees aggregated reports of clients.
+
+  It is to servers what `tff_adaptive.optimizers.ExtraArgsOptimizer` is to
+  clients: a keyword superset of TFF's protocol. `build_fed_opt` has the clients
+  report what it names. A rule implements `step`.
+
+  Attributes:
+    client_reports: What it wants to know, at least one report.
+  """
+
+  client_reports: Sequence[reports_lib.ClientReport]
+
+  def next(
+      self,
+      state: State,
+      weights: Weights,
+      gradients: Any,
+      *,
+      reports: Optional[Mapping[str, tf.Tensor]] = None,
+  ) -> tuple[State, Weights]:
+    """Takes one step, see `step`.
+
+    Args:
+      state: As for `step`.
+      weights: As for `step`.
+      gradients: As for `step`.
+      reports: As for `step`; None, the default, is what the algorithms of
+        `tff.learning` give, which have no reports.
+
+    Returns:
+      The new state and the new weights.
+
+    Raises:
+      ValueError: If there are no reports.
+    """
+    if reports is None:
+      names = [report.value for report in self.client_reports]
+      raise ValueError(
+          f'This server rule needs what clients report ({", ".join(names)}), '
+          'which was not given: use it as the server optimizer of '
+          '`tff_adaptive.algorithms.build_fed_opt`. The algorithms of '
+          '`tff.learning` have no such reports, and clients none of each other.'
+      )
+    return self.step(state, weights, gradients, reports)
+
+  @abc.abstractmethod
+  def step(
+      self,
+      state: State,
+      weights: Weights,
+      gradients: Any,
+      reports: Mapping[str, tf.Tensor],
+  ) -> tuple[State, Weights]:
+    """Takes one step.
+
+    Args:
+      state: What `initialize` or the call of `next` before returned.
+      weights: A structure of tensors, the global model.
+      gradients: A structure like it, minus the mean change of the clients.
+      reports: A float32 scalar for the name of each of `client_reports`, its
+        mean or maximum over the healthy clients.
+
+    Returns:
+      The new state and the new weights.
+    """
+
+  def report(self, state: State) -> '_OrderedDict[str, tf.Tensor]':
+    """Scalars that describe the step after which `state` was returned.
+
+    Args:
+      state: A state that `next` returned.
+
+    Returns:
+      An ordered dictionary from names to scalars; they become metrics of the
+      round.
+    """
+    del state
+    return _OrderedDict()
 
 
 def _check_optimizer(optimizer: Any) -> None:
@@ -53,48 +142,6 @@ def _is_spoilt(old: Any, new: Any) -> tf.Tensor:
   return tf.reduce_any(spoilt) if spoilt else tf.constant(False)
 
 
-def _measure(
-    rejected: tf.Tensor, change: Any
-) -> '_OrderedDict[str, tf.Tensor]':
-  """Whether the update is rejected, and its norm."""
-  norm = vectors.norm(tf.nest.flatten(change), vectors.step_dtype(change))
-  return _OrderedDict(
-      update_non_finite=tf.cast(rejected, tf.int32),
-      update_norm=tf.where(rejected, tf.zeros_like(norm), norm),
-  )
-
-
-def _report(
-    optimizer: tff.learning.optimizers.Optimizer,
-    state: Any,
-    rejected: tf.Tensor,
-) -> '_OrderedDict[str, tf.Tensor]':
-  """What a `ReportsOptimizer` says of its step; NaN if there was none."""
-  if not isinstance(optimizer, reports_optimizer.ReportsOptimizer):
-    return _OrderedDict()
-  nothing = tf.constant(float('nan'))
-  return _OrderedDict(
-      (name, tf.where(rejected, nothing, tf.cast(value, tf.float32)))
-      for name, value in optimizer.report(state).items()
-  )
-
-
-def _update_type(
-    optimizer: tff.learning.optimizers.Optimizer, weights_type: tff.Type
-) -> tff.Type:
-  """The type of the change of the model, with the reports if it has any."""
-  if not isinstance(optimizer, reports_optimizer.ReportsOptimizer):
-    return weights_type.trainable
-  reports = [(r.value, np.float32) for r in optimizer.client_reports]
-  return tff.StructWithPythonType(
-      [
-          ('change', weights_type.trainable),
-          ('reports', tff.StructWithPythonType(reports, _OrderedDict)),
-      ],
-      _OrderedDict,
-  )
-
-
 def _apply(
     optimizer: tff.learning.optimizers.Optimizer,
     state: Any,
@@ -103,14 +150,23 @@ def _apply(
 ) -> Any:
   """The state, the weights and what is measured, after a round."""
   change, options = update, {}
-  if isinstance(optimizer, reports_optimizer.ReportsOptimizer):
+  sees_reports = isinstance(optimizer, ReportsOptimizer)
+  if sees_reports:
     change, options = update['change'], {'reports': update['reports']}
   before = (state, weights.trainable)
   after = optimizer.next(*before, change, **options)
   rejected = ~vectors.all_finite(update) | _is_spoilt(before, after)
   new_state, new_trainable = tf.cond(rejected, lambda: before, lambda: after)
-  measurements = _measure(rejected, change)
-  measurements.update(_report(optimizer, new_state, rejected))
+  norm = vectors.norm(change, vectors.step_dtype(change))
+  measurements = _OrderedDict(
+      update_non_finite=tf.cast(rejected, tf.int32),
+      update_norm=tf.where(rejected, tf.zeros_like(norm), norm),
+  )
+  if sees_reports:
+    nothing = tf.constant(float('nan'))
+    for name, value in optimizer.report(new_state).items():
+      value = tf.cast(value, tf.float32)
+      measurements[name] = tf.where(rejected, nothing, value)
   new_weights = tff.learning.models.ModelWeights(
       new_trainable, weights.non_trainable
   )
@@ -156,7 +212,12 @@ def build_measured_update_finalizer(
   """
   _check_optimizer(optimizer)
   specs = tff.types.type_to_tf_tensor_specs(weights_type.trainable)
-  update_type = _update_type(optimizer, weights_type)
+  update_type = weights_type.trainable
+  if isinstance(optimizer, ReportsOptimizer):
+    reports = [(r.value, np.float32) for r in optimizer.client_reports]
+    update_type = tff.to_type(
+        _OrderedDict(change=update_type, reports=_OrderedDict(reports))
+    )
 
   @tff.tensorflow.computation
   def initial_state():
