@@ -17,5 +17,5 @@ The scalars that clients can report to a server rule are in `reports`.
 """
 
 from tff_adaptive.aggregators.reports import aggregate_statistics
-from tff_adaptive.aggregators.stacking import stack_at_server
+from tff_adaptive.aggregators.reports import stack_at_server
 from tff_adaptive.aggregators.weighting import HealthyRoundsFactory

@@ -16,7 +16,8 @@
 import collections
 from collections.abc import Mapping, Sequence
 import enum
-from typing import Any
+import functools
+from typing import Any, Optional
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -24,6 +25,21 @@ import tensorflow_federated as tff
 from tff_adaptive.aggregators import weighting
 
 _OrderedDict = collections.OrderedDict
+
+
+def _accumulate(
+    value: Any,
+    zero: tff.Computation,
+    accumulate: tff.Computation,
+    merge: tff.Computation,
+) -> Any:
+  """`tff.federated_aggregate` of which the accumulator is the result."""
+
+  @tff.tensorflow.computation(merge.type_signature.result)
+  def report(accumulated):
+    return accumulated
+
+  return tff.federated_aggregate(value, zero(), accumulate, merge, report)
 
 
 class NamedFactory(tff.aggregators.WeightedAggregationFactory):
@@ -106,7 +122,7 @@ class MaximumFactory(tff.aggregators.WeightedAggregationFactory):
     Returns:
       A `tff.templates.AggregationProcess` without a state.
     """
-    dtype = value_type.dtype
+    dtype = tf.as_dtype(value_type.dtype)
 
     @tff.federated_computation
     def initialize():
@@ -114,19 +130,15 @@ class MaximumFactory(tff.aggregators.WeightedAggregationFactory):
 
     @tff.tensorflow.computation
     def smallest():
-      return tf.constant(tf.as_dtype(dtype).min, dtype)
+      return tf.constant(dtype.min, dtype)
 
     @tff.tensorflow.computation(value_type, weight_type)
     def select(value, weight):
-      return tf.where(weight > 0, value, tf.as_dtype(dtype).min)
+      return tf.where(weight > 0, value, dtype.min)
 
     @tff.tensorflow.computation(value_type, value_type)
     def larger(left, right):
       return tf.maximum(left, right)
-
-    @tff.tensorflow.computation(value_type)
-    def identity(value):
-      return value
 
     @tff.federated_computation(
         initialize.type_signature.result,
@@ -135,9 +147,7 @@ class MaximumFactory(tff.aggregators.WeightedAggregationFactory):
     )
     def next_fn(state, value, weight):
       selected = tff.federated_map(select, (value, weight))
-      largest = tff.federated_aggregate(
-          selected, smallest(), larger, larger, identity
-      )
+      largest = _accumulate(selected, smallest, larger, larger)
       return tff.templates.MeasuredProcessOutput(
           state, largest, tff.federated_value((), tff.SERVER)
       )
@@ -145,12 +155,12 @@ class MaximumFactory(tff.aggregators.WeightedAggregationFactory):
     return tff.templates.AggregationProcess(initialize, next_fn)
 
 
-_REDUCERS = collections.OrderedDict(sum=tf.add, min=tf.minimum, max=tf.maximum)
+_REDUCERS = _OrderedDict(sum=tf.add, min=tf.minimum, max=tf.maximum)
 
 
-def _neutral(reduction: str, dtype: Any) -> tf.Tensor:
+def _neutral(reduction: str, spec: tf.TensorSpec) -> tf.Tensor:
   """What changes nothing when it is reduced with another value."""
-  dtype = tf.as_dtype(dtype)
+  dtype = spec.dtype
   value = {
       'sum': 0,
       'min': float('inf') if dtype.is_floating else dtype.max,
@@ -183,38 +193,107 @@ def aggregate_statistics(client_statistics: Any) -> Any:
         f'Statistics must have the keys {list(_REDUCERS)}, found {names}.'
     )
 
+  specs = tff.types.type_to_tf_tensor_specs(value_type)
+
   @tff.tensorflow.computation
   def zero():
-    return collections.OrderedDict(
-        (
-            reduction,
-            collections.OrderedDict(
-                (name, _neutral(reduction, scalar.dtype))
-                for name, scalar in tff.structure.iter_elements(
-                    value_type[reduction]
-                )
-            ),
-        )
-        for reduction in _REDUCERS
+    return _OrderedDict(
+        (key, tf.nest.map_structure(functools.partial(_neutral, key), part))
+        for key, part in specs.items()
     )
 
   @tff.tensorflow.computation(value_type, value_type)
   def reduce(left, right):
-    return collections.OrderedDict(
-        (
-            reduction,
-            tf.nest.map_structure(reducer, left[reduction], right[reduction]),
-        )
-        for reduction, reducer in _REDUCERS.items()
+    return _OrderedDict(
+        (key, tf.nest.map_structure(reducer, left[key], right[key]))
+        for key, reducer in _REDUCERS.items()
     )
 
-  @tff.tensorflow.computation(value_type)
-  def identity(value):
-    return value
+  return _accumulate(client_statistics, zero, reduce, reduce)
 
-  return tff.federated_aggregate(
-      client_statistics, zero(), reduce, reduce, identity
+
+def _check_rows(spec: tf.TensorSpec, value_type: tff.Type) -> None:
+  """Raises unless a tensor is a number of rows of one shape."""
+  if not (spec.shape.rank and spec.shape[1:].is_fully_defined()):
+    raise TypeError(
+        'Each tensor to be stacked must have a first axis, its rows, and '
+        f'otherwise a known shape, found {spec.shape} in {value_type}; give it '
+        'an axis with `tensor[tf.newaxis]`.'
+    )
+
+
+def stack_at_server(value: Any, keep: Optional[Any] = None) -> Any:
+  """Concatenates the rows of all clients at the server.
+
+  Called within a `federated_computation`. A client that has nothing to say
+  reports no rows; or rows and a false `keep`, so that the reports of all
+  clients have the same shapes and the clients may be worked on at once. Each
+  client's rows stay together, and clients come in the order of the argument: so
+  the compiled runtime has it, with Ray or without, and TFF's native runtime,
+  whoever is done first.
+
+  Args:
+    value: A value placed at clients: a structure of tensors of any dtype, whose
+      first axis counts rows. Its size may be unknown, and 0.
+    keep: A boolean placed at clients: whether the rows of a client count, by
+      default those of all.
+
+  Returns:
+    The same structure, placed at the server, every tensor of shape [rows of all
+    clients, ...]; without a client there are 0 rows.
+
+  Raises:
+    TypeError: If a tensor is a scalar, or unknown in another axis than its
+      first.
+
+  Example:
+
+    >>> rows_type = tff.TensorType(np.float32, [None, 2])
+    >>> @tff.federated_computation(tff.FederatedType(rows_type, tff.CLIENTS))
+    ... def stack(rows):
+    ...   return stack_at_server(rows)
+    >>> reports = [np.ones([size, 2], np.float32) for size in (1, 0, 3)]
+    >>> with runtime.native_context():
+    ...   rows = stack(reports)
+    >>> rows.shape
+    (4, 2)
+  """
+  value_type = value.type_signature.member
+  specs = tff.types.type_to_tf_tensor_specs(value_type)
+  for spec in tf.nest.flatten(specs):
+    _check_rows(spec, value_type)
+  stacked_type = tff.types.tensorflow_to_type(
+      tf.nest.map_structure(
+          lambda spec: tf.TensorSpec([None, *spec.shape[1:]], spec.dtype), specs
+      )
   )
+
+  @tff.tensorflow.computation
+  def zero():
+    return tf.nest.map_structure(
+        lambda spec: tf.zeros([0, *spec.shape[1:]], spec.dtype), specs
+    )
+
+  def concatenate(left, right):
+    return tf.nest.map_structure(
+        lambda *rows: tf.concat(rows, axis=0), left, right
+    )
+
+  def concatenate_kept(left, right):
+    rows, keep = right
+    # Chosen, not multiplied: what is dropped may be NaN.
+    kept = tf.nest.map_structure(
+        lambda leaf: leaf[: tf.where(keep, tf.shape(leaf)[0], 0)], rows
+    )
+    return concatenate(left, kept)
+
+  add = concatenate
+  if keep is not None:
+    value, add = tff.federated_zip((value, keep)), concatenate_kept
+  reported_type = value.type_signature.member
+  accumulate = tff.tensorflow.computation(add, stacked_type, reported_type)
+  merge = tff.tensorflow.computation(concatenate, stacked_type, stacked_type)
+  return _accumulate(value, zero, accumulate, merge)
 
 
 class ClientReport(enum.Enum):

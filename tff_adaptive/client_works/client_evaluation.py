@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive.aggregators import stacking
+from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.client_works import local_training
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.optimizers import federated_optimizer
@@ -114,7 +114,7 @@ def _at_server(
   )
   def evaluate(weights, clients):
     received = tff.federated_broadcast(weights)
-    return stacking.stack_at_server(
+    return reports_lib.stack_at_server(
         tff.federated_map(client_computation, (received, clients))
     )
 

@@ -22,7 +22,6 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive.aggregators import reports as reports_lib
-from tff_adaptive.aggregators import stacking
 from tff_adaptive.aggregators import weighting
 from tff_adaptive.client_works import client_update as client_update_lib
 from tff_adaptive.client_works import local_training
@@ -319,13 +318,13 @@ def _stack_reports(reported: Any) -> dict[str, Any]:
       name
       for name, _ in tff.structure.iter_elements(reported.type_signature.member)
   ]
-  stacked = {'rejections': stacking.stack_at_server(reported['rejections'])}
+  stacked = {'rejections': reports_lib.stack_at_server(reported['rejections'])}
   if 'client_states' in names:
-    stacked['client_states'] = stacking.stack_at_server(
+    stacked['client_states'] = reports_lib.stack_at_server(
         reported['client_states'], keep=reported['is_healthy']
     )
   if 'steps' in names:
-    stacked['steps'] = stacking.stack_at_server(reported['steps'])
+    stacked['steps'] = reports_lib.stack_at_server(reported['steps'])
   return stacked
 
 
