@@ -14,6 +14,7 @@
 """Tests of the local training loop, in TensorFlow alone."""
 
 import collections
+import math
 
 from absl.testing import parameterized
 import numpy as np
@@ -24,6 +25,7 @@ from tests.tff_adaptive import testing
 from tests.tff_adaptive.client_works import training_testing
 from tff_adaptive import client_works
 from tff_adaptive import optimizers
+from tff_adaptive.client_works import local_training
 from tff_adaptive.optimizers import optimizer as optimizer_lib
 
 
@@ -209,6 +211,52 @@ class LocalTrainingTest(tf.test.TestCase, parameterized.TestCase):
     ]
     self.assertAllClose(results[0].update, results[1].update, atol=1e-7)
     self.assertAllClose(results[0].statistics, results[1].statistics)
+
+
+class GradientOptionsTest(tf.test.TestCase, parameterized.TestCase):
+
+  def test_off_by_default(self):
+    given = (tf.constant([3.0]), None)
+    options = local_training.GradientOptions()
+    self.assertIs(options.apply((tf.ones([1]), tf.ones([1])), given), given)
+
+  def test_clips_by_the_norm_over_all_tensors_then_decays(self):
+    weights = (tf.constant([2.0]), tf.constant([10.0]), tf.constant(7.0))
+    given = (tf.constant([3.0]), tf.constant([4.0]), None)
+    options = local_training.GradientOptions(clip_norm=1.0, weight_decay=0.1)
+    first, second, third = options.apply(weights, given)
+    self.assertAllClose(first, [0.6 + 0.2])
+    self.assertAllClose(second, [0.8 + 1.0])
+    self.assertIsNone(third)
+
+  @parameterized.parameters(0.0, 0.5)
+  def test_small_gradients_are_not_scaled(self, size):
+    (result,) = local_training.GradientOptions(clip_norm=1.0).apply(
+        (tf.ones([1]),), (tf.constant([size]),)
+    )
+    self.assertAllClose(result, [size])
+
+  def test_nan_stays_nan(self):
+    (result,) = local_training.GradientOptions(clip_norm=1.0).apply(
+        (tf.ones([2]),), (tf.constant([float('nan'), 1.0]),)
+    )
+    self.assertTrue(all(math.isnan(v) for v in result.numpy()))
+
+  def test_indexed_slices_are_clipped(self):
+    slices = tf.IndexedSlices(
+        tf.constant([[6.0], [8.0]]), tf.constant([0, 2]), tf.constant([3, 1])
+    )
+    (result,) = local_training.GradientOptions(clip_norm=5.0).apply(
+        (tf.zeros([3, 1]),), (slices,)
+    )
+    self.assertAllClose(result, [[3.0], [0.0], [4.0]])
+
+  @parameterized.parameters(
+      (dict(clip_norm=0.0), 'clip_norm'), (dict(weight_decay=-1.0), 'decay')
+  )
+  def test_bad_argument_raises_by_name(self, arguments, name):
+    with self.assertRaisesRegex(ValueError, name):
+      local_training.GradientOptions(**arguments)
 
 
 if __name__ == '__main__':

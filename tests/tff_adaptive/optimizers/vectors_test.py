@@ -11,10 +11,19 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Tests of arithmetic on the flat vector of all weights."""
+"""Tests of `vectors`, of what is fused, and that fusing changes no number."""
 
+from unittest import mock
+
+from absl.testing import parameterized
+import numpy as np
+import pytest
 import tensorflow as tf
+import tensorflow_federated as tff
 
+from tests.tff_adaptive.optimizers import rules_testing
+from tff_adaptive import optimizers
+from tff_adaptive import runtime
 from tff_adaptive.optimizers import vectors
 
 
@@ -74,6 +83,136 @@ class VectorsTest(tf.test.TestCase):
     self.assertTrue(vectors.all_finite(()))
     for bad in (float('nan'), float('-inf')):
       self.assertFalse(vectors.all_finite((*finite, tf.constant([0.0, bad]))))
+
+
+_LARGE, _SMALL = [256, 256], [3]
+_SPECS = (
+    tf.TensorSpec(_LARGE, tf.float32),
+    tf.TensorSpec(_SMALL, tf.float32),
+)
+_RULES = (
+    ('adagrad', optimizers.build_adagrad()),
+    ('yogi', optimizers.build_yogi()),
+    ('fedams', optimizers.build_fedams()),
+    ('fedcada', optimizers.build_fedcada_adam(learning_rate=0.1)),
+    ('adaalter', optimizers.build_adaalter()),
+)
+
+
+def _vectors(seed: int) -> tuple[np.ndarray, ...]:
+  """A large tensor, where some coordinates are zero, and a small one."""
+  rng = np.random.default_rng(seed)
+  large = rng.normal(size=_LARGE) * (rng.uniform(size=_LARGE) < 0.9)
+  return large.astype(np.float32), rng.normal(size=_SMALL).astype(np.float32)
+
+
+def _take_steps(optimizer):
+  """The weights and the state after three steps."""
+  weights = tuple(map(tf.constant, _vectors(0)))
+  state = optimizer.initialize(_SPECS)
+  for seed in (1, 2, 3):
+    gradients = tuple(map(tf.constant, _vectors(seed)))
+    state, weights = rules_testing.next_step(
+        optimizer, state, weights, lambda _, found=gradients: found
+    )
+  return state, weights
+
+
+def _num_fused(function) -> int:
+  """How many calls in a function XLA is to compile."""
+  return sum(
+      '_XlaMustCompile' in node.attr
+      for node in function.get_concrete_function().graph.as_graph_def().node
+  )
+
+
+class FusedTest(tf.test.TestCase, parameterized.TestCase):
+
+  def _check_kernel(self, optimizer):
+    fused = tf.function(lambda: _take_steps(optimizer))
+    # One tensor of the two, in each of three steps.
+    self.assertEqual(_num_fused(fused), 3)
+    for one, other in zip(
+        *map(tf.nest.flatten, (fused(), _take_steps(optimizer)))
+    ):
+      self.assertAllClose(one, other, rtol=1e-6, atol=1e-6)
+
+  def test_kernel_computes_what_the_ops_do(self):
+    self._check_kernel(optimizers.build_adam())
+
+  @parameterized.named_parameters(*_RULES)
+  @pytest.mark.slow
+  def test_kernel_of_every_rule_computes_what_the_ops_do(self, optimizer):
+    self._check_kernel(optimizer)
+
+  def test_nothing_is_fused_where_there_is_a_gpu(self):
+    gpu = tf.config.PhysicalDevice('/physical_device:GPU:0', 'GPU')
+    with mock.patch.object(
+        tf.config, 'list_physical_devices', return_value=[gpu]
+    ):
+      function = tf.function(lambda: _take_steps(optimizers.build_adam()))
+      self.assertEqual(_num_fused(function), 0)
+
+  def test_coordinates_without_gradient_do_not_move(self):
+    optimizer = optimizers.build_adam(epsilon=0.0)
+
+    @tf.function
+    def step():
+      state = optimizer.initialize(_SPECS)
+      weights = tuple(map(tf.constant, _vectors(0)))
+      zeros = tuple(map(tf.zeros_like, weights))
+      return optimizer.next(state, weights, zeros)[1]
+
+    self.assertEqual(_num_fused(step), 1)
+    self.assertAllEqual(step()[0], _vectors(0)[0])
+
+
+def _model() -> tff.learning.models.FunctionalModel:
+  """Least squares with a large matrix."""
+
+  @tf.function
+  def predict(weights, x, training):
+    del training
+    return tf.matmul(x, weights[0][0])
+
+  @tf.function
+  def loss(output, label, sample_weight=None):
+    del sample_weight
+    return tf.reduce_mean(tf.square(output - label))
+
+  spec = tf.TensorSpec([None, _LARGE[0]], tf.float32)
+  return tff.learning.models.FunctionalModel(
+      initial_weights=((np.zeros(_LARGE, np.float32),), ()),
+      predict_on_batch_fn=predict,
+      loss_fn=loss,
+      input_spec=(spec, spec),
+  )
+
+
+def _train():
+  """The matrix after a round of TFF's own algorithm with Adam on clients."""
+  process = tff.learning.algorithms.build_weighted_fed_avg(
+      _model(), client_optimizer_fn=optimizers.build_adam()
+  )
+  rng = np.random.default_rng(1)
+  x = rng.normal(size=[2, 8, 4, _LARGE[0]]).astype(np.float32)
+  clients = [
+      tf.data.Dataset.from_tensor_slices((client, client)) for client in x
+  ]
+  output = process.next(process.initialize(), clients)
+  return output.state.global_model_weights.trainable[0]
+
+
+class RuntimesTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.parameters('loop', 'parallel')
+  @pytest.mark.usefixtures('native_runtime')
+  @pytest.mark.slow
+  def test_tffs_algorithm_is_that_of_the_native_runtime(self, plan):
+    native = _train()
+    self.assertGreater(np.abs(native).max(), 0.0)
+    with runtime.compiled_context(plan=plan, strict=True):
+      self.assertAllClose(_train(), native, rtol=1e-5, atol=1e-6)
 
 
 if __name__ == '__main__':

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Tests of `carried`."""
+"""Tests of optimizers whose state is carried from round to round."""
 
 import collections
 
