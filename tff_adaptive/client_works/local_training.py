@@ -21,6 +21,7 @@ optimizer protocol: `tff_adaptive.optimizers.ExtraArgsOptimizer` and
 
 import collections
 from collections.abc import Sequence
+import functools
 from typing import Any, NamedTuple, Optional
 
 import attrs
@@ -33,9 +34,10 @@ from tff_adaptive.client_works import model_adapter
 from tff_adaptive.client_works import seeded_calls
 from tff_adaptive.client_works import totals as totals_lib
 from tff_adaptive.optimizers import federated_optimizer
-from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import optimizer as optimizer_lib
 from tff_adaptive.optimizers import vectors
+
+_OrderedDict = collections.OrderedDict
 
 
 @attrs.frozen
@@ -61,8 +63,8 @@ class GradientOptions:
 
   def __attrs_post_init__(self):
     if self.clip_norm is not None:
-      optimizer.check_positive('clip_norm', self.clip_norm, 'Gradient')
-    optimizer.check_rate('weight_decay', self.weight_decay, 'Gradient')
+      optimizer_lib.check_positive('clip_norm', self.clip_norm, 'Gradient')
+    optimizer_lib.check_rate('weight_decay', self.weight_decay, 'Gradient')
 
   def apply(self, weights: Any, gradients: Any) -> Any:
     """The gradients that the optimizer sees.
@@ -100,90 +102,6 @@ class GradientOptions:
     # The larger of the two is never zero, and a NaN stays one.
     return clip_norm / tf.maximum(norm, clip_norm)
 
-
-@attrs.frozen(eq=False)
-class LocalStep:
-  """What a client does with each batch.
-
-  Attributes:
-    model: The model, in the graph of the client's work.
-    optimizer: A plain TFF optimizer or an `ExtraArgsOptimizer`.
-    loss_term: A term that is added to the loss, or `None`.
-    gradient_options: What happens to a gradient before the optimizer sees it.
-    received: The weights at which each batch's loss is also taken, or `None`.
-  """
-
-  model: model_adapter.LocalModel
-  optimizer: tff.learning.optimizers.Optimizer
-  loss_term: Optional[model_adapter.BatchLossTerm]
-  gradient_options: GradientOptions
-  received: Optional[model_adapter.Weights]
-
-  def __call__(
-      self, weights: model_adapter.Weights, optimizer_state: Any, batch: Any
-  ) -> tuple[model_adapter.Weights, Any, totals_lib.Step]:
-    """Takes the step.
-
-    Args:
-      weights: The weights before the step.
-      optimizer_state: The optimizer's state before the step.
-      batch: The batch.
-
-    Returns:
-      The weights and the state after the step, and what it tells.
-    """
-    evaluate, again = self._build_evaluations(batch)
-    evaluation = evaluate(weights)
-    extra_args = {}
-    if optimizer_lib.takes_extra_args(self.optimizer):
-      extra_args['value'] = evaluation.loss
-      extra_args['value_and_grad_fn'] = None
-      if self.optimizer.evaluates_again:
-
-        def value_and_grad(point):
-          repeated = again(point)
-          return repeated.loss, self.gradient_options.apply(
-              point, repeated.gradients
-          )
-
-        extra_args['value_and_grad_fn'] = value_and_grad
-    new_state, new_weights = self.optimizer.next(
-        optimizer_state,
-        weights,
-        self.gradient_options.apply(weights, evaluation.gradients),
-        **extra_args,
-    )
-    received_loss = None
-    if self.received is not None:
-      received_loss = again(self.received).loss
-    step = totals_lib.Step(
-        evaluation,
-        received_loss,
-        *totals_lib.split_report(self.optimizer, new_state),
-    )
-    return new_weights, new_state, step
-
-  def _build_evaluations(self, batch: Any):
-    """The evaluation of the batch that counts, and those that do not."""
-    repeats = self.received is not None or (
-        optimizer_lib.takes_extra_args(self.optimizer)
-        and self.optimizer.evaluates_again
-    )
-    model, loss_term = self.model, self.loss_term
-    if not repeats:
-      return lambda point: model.value_and_grad(point, batch, loss_term), None
-    # Every evaluation of a step sees the same random numbers.
-    seed = seeded_calls.draw_seed()
-
-    def build(value_and_grad):
-      return lambda point: seeded_calls.call_with_seed(
-          value_and_grad, seed, point, batch, loss_term
-      )
-
-    return build(model.value_and_grad), build(model.value_and_grad_again)
-
-
-_OrderedDict = collections.OrderedDict
 
 OPTIMIZER_KEY = 'optimizer'
 PREVIOUS_MODEL_KEY = 'previous_model'
@@ -326,7 +244,6 @@ class LocalTraining:
       What the training gives.
     """
     received = tuple(tf.nest.flatten(weights.trainable))
-    local_step_fn = self._build_step(model, received, start)
     optimizer_state = self._start_optimizer(received, hparams, start)
     _, report = totals_lib.split_report(self.optimizer, optimizer_state)
     initial = _LoopState(
@@ -335,48 +252,88 @@ class LocalTraining:
         model.start(weights),
         totals_lib.initial_totals(list(report), self.reports, self.trace_steps),
     )
-
-    def step(state, batch):
-      point, optimizer_state, metrics, totals = state
-      point, optimizer_state, taken = local_step_fn(
-          point, optimizer_state, batch
-      )
-      metrics = model.update_metrics(metrics, batch, taken.evaluation)
-      totals = totals_lib.add_step(totals, taken)
-      return _LoopState(point, optimizer_state, metrics, totals)
-
+    step = functools.partial(
+        self._step, model, self._batch_term(received, start), received
+    )
     run_loop = tff.learning.loop_builder.build_training_loop(
         loop_implementation=self.loop_implementation
     )
     final = run_loop(step, dataset, lambda: initial)
     return self._finish(model, received, final)
 
-  def _build_step(
+  @property
+  def _wants_received_loss(self) -> bool:
+    return reports_lib.ClientReport.RECEIVED_MODEL_LOSS in self.reports
+
+  def _batch_term(
+      self, received: model_adapter.Weights, start: RoundStart
+  ) -> Optional[model_adapter.BatchLossTerm]:
+    """The loss term of this round."""
+    term: Any = self.loss_term
+    if term is None:
+      return None
+    options = {}
+    if isinstance(term, loss_terms.PreviousModelLossTerm):
+      options['previous_model'] = start.kept[PREVIOUS_MODEL_KEY]
+    return lambda point, batch: term(point, received, batch, **options)
+
+  def _step(
       self,
       model: model_adapter.LocalModel,
+      loss_term: Optional[model_adapter.BatchLossTerm],
       received: model_adapter.Weights,
-      start: RoundStart,
-  ) -> LocalStep:
-    """The local step of this round."""
-    term: Any = self.loss_term
-    batch_term = None
-    if isinstance(term, loss_terms.PreviousModelLossTerm):
-      previous = start.kept[PREVIOUS_MODEL_KEY]
-      batch_term = lambda point, batch: term(
-          point, received, batch, previous_model=previous
+      state: _LoopState,
+      batch: Any,
+  ) -> _LoopState:
+    """Takes a local step."""
+    evaluate, again = self._build_evaluations(model, loss_term, batch)
+    evaluation = evaluate(state.weights)
+
+    def value_and_grad(point):
+      repeated = again(point)
+      gradients = self.gradient_options.apply(point, repeated.gradients)
+      return repeated.loss, gradients
+
+    extra_args = {}
+    if optimizer_lib.takes_extra_args(self.optimizer):
+      evaluates_again = self.optimizer.evaluates_again
+      extra_args['value'] = evaluation.loss
+      extra_args['value_and_grad_fn'] = (
+          value_and_grad if evaluates_again else None
       )
-    elif term is not None:
-      batch_term = lambda point, batch: term(point, received, batch)
-    wants_received = (
-        reports_lib.ClientReport.RECEIVED_MODEL_LOSS in self.reports
+    optimizer_state, weights = self.optimizer.next(
+        state.optimizer_state,
+        state.weights,
+        self.gradient_options.apply(state.weights, evaluation.gradients),
+        **extra_args,
     )
-    return LocalStep(
-        model,
-        self.optimizer,
-        batch_term,
-        self.gradient_options,
-        received if wants_received else None,
+    received_loss = again(received).loss if self._wants_received_loss else None
+    taken = totals_lib.Step(
+        evaluation,
+        received_loss,
+        *totals_lib.split_report(self.optimizer, optimizer_state),
     )
+    return _LoopState(
+        weights,
+        optimizer_state,
+        model.update_metrics(state.metrics, batch, evaluation),
+        totals_lib.add_step(state.totals, taken),
+    )
+
+  def _build_evaluations(self, model, loss_term, batch) -> tuple[Any, Any]:
+    """The evaluation of the batch that counts, and those that do not."""
+    repeats = optimizer_lib.evaluates_again(self.optimizer)
+    if not (repeats or self._wants_received_loss):
+      return lambda point: model.value_and_grad(point, batch, loss_term), None
+    # Every evaluation of a step sees the same random numbers.
+    seed = seeded_calls.draw_seed()
+
+    def build(value_and_grad):
+      return lambda point: seeded_calls.call_with_seed(
+          value_and_grad, seed, point, batch, loss_term
+      )
+
+    return build(model.value_and_grad), build(model.value_and_grad_again)
 
   def _start_optimizer(
       self, received: model_adapter.Weights, hparams: Any, start: RoundStart

@@ -37,10 +37,6 @@ def draw_seed() -> tf.Tensor:
   return tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32)
 
 
-def _to_spec(tensor: tf.Tensor) -> tf.TensorSpec:
-  return tf.TensorSpec(tensor.shape, tensor.dtype)
-
-
 def call_with_seed(fn: Callable[..., Any], seed: tf.Tensor, *args: Any) -> Any:
   """Calls `fn(*args)` with random numbers that depend on `seed` alone.
 
@@ -61,19 +57,17 @@ def call_with_seed(fn: Callable[..., Any], seed: tf.Tensor, *args: Any) -> Any:
       truncated normal.
   """
   leaves = tf.nest.flatten(args)
-  is_tensor = [tf.is_tensor(leaf) for leaf in leaves]
-  tensors = [leaf for leaf, flag in zip(leaves, is_tensor) if flag]
+  tensors = [leaf for leaf in leaves if tf.is_tensor(leaf)]
 
   def flat_fn(*tensor_args):
     remaining = iter(tensor_args)
     filled = [
-        next(remaining) if flag else leaf
-        for leaf, flag in zip(leaves, is_tensor)
+        next(remaining) if tf.is_tensor(leaf) else leaf for leaf in leaves
     ]
     return fn(*tf.nest.pack_sequence_as(args, filled))
 
   concrete = tf.function(flat_fn).get_concrete_function(
-      *(_to_spec(t) for t in tensors)
+      *(tf.TensorSpec(t.shape, t.dtype) for t in tensors)
   )
   graph_def = concrete.graph.as_graph_def()
   rewriter = _random_ops.RandomOpRewriter(

@@ -79,13 +79,9 @@ _ClientReport = reports_lib.ClientReport
 
 Scalars = collections.OrderedDict[str, tf.Tensor]
 
-# The reports that are taken step by step; the others are known at the end.
-_STEPWISE = (
-    _ClientReport.MEAN_LOSS,
-    _ClientReport.RECEIVED_MODEL_LOSS,
-    _ClientReport.LAST_LOSS,
-    _ClientReport.LAST_STEP_SIZE,
-)
+# The reports that are means over steps, and what else is taken step by step.
+_MEANS = (_ClientReport.MEAN_LOSS, _ClientReport.RECEIVED_MODEL_LOSS)
+_STEPWISE = (*_MEANS, _ClientReport.LAST_LOSS, _ClientReport.LAST_STEP_SIZE)
 
 
 class Step(NamedTuple):
@@ -187,19 +183,21 @@ def initial_totals(
 
 def _next_stepwise(totals: Totals, step: Step, counts: tf.Tensor) -> Scalars:
   """The stepwise reports after one more step; `counts` is 0.0 or 1.0."""
-  loss = tf.cast(step.evaluation.loss, tf.float32)
+  loss = step.evaluation.loss
+  newest = {
+      _ClientReport.MEAN_LOSS: loss,
+      _ClientReport.RECEIVED_MODEL_LOSS: step.received_loss,
+      _ClientReport.LAST_LOSS: loss,
+      _ClientReport.LAST_STEP_SIZE: step.report.get(
+          optimizer_lib.STEP_SIZE_KEY
+      ),
+  }
 
   def add(report, before):
-    if report is _ClientReport.MEAN_LOSS:
-      return before + counts * loss
-    if report is _ClientReport.RECEIVED_MODEL_LOSS:
-      return before + counts * tf.cast(step.received_loss, tf.float32)
-    newest = (
-        loss
-        if report is _ClientReport.LAST_LOSS
-        else step.report[optimizer_lib.STEP_SIZE_KEY]
-    )
-    return tf.where(counts > 0.0, newest, before)
+    value = tf.cast(newest[report], tf.float32)
+    if report in _MEANS:
+      return before + counts * value
+    return tf.where(counts > 0.0, value, before)
 
   return _OrderedDict(
       (name, add(_ClientReport(name), before))
@@ -263,11 +261,7 @@ def finish_reports(
       norm = vectors.norm(update, vectors.step_dtype(update))
       return tf.cast(tf.square(norm), tf.float32)
     value = totals.stepwise[report.value]
-    is_mean = report in (
-        _ClientReport.MEAN_LOSS,
-        _ClientReport.RECEIVED_MODEL_LOSS,
-    )
-    return value / num_steps if is_mean else value
+    return value / num_steps if report in _MEANS else value
 
   return _OrderedDict((report.value, finish(report)) for report in reports)
 

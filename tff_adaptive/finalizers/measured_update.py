@@ -119,7 +119,7 @@ class ReportsOptimizer(
 
 def _check_optimizer(optimizer: Any) -> None:
   optimizer_lib.check_optimizer(optimizer, 'The server optimizer')
-  if optimizer_lib.takes_extra_args(optimizer) and optimizer.evaluates_again:
+  if optimizer_lib.evaluates_again(optimizer):
     raise ValueError(
         'The server optimizer evaluates batches again, and a server has none: '
         f'found {type(optimizer).__name__}. Use it as the client optimizer.'

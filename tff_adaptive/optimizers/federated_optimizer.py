@@ -196,7 +196,7 @@ class CarriedOptimizer(FederatedOptimizer):
     """
     self._optimizer = optimizer
     self._takes_extra_args = optimizer_lib.takes_extra_args(optimizer)
-    self.evaluates_again = self._takes_extra_args and optimizer.evaluates_again
+    self.evaluates_again = optimizer_lib.evaluates_again(optimizer)
     state = optimizer.initialize(tf.TensorSpec([], tf.float32))
     if not isinstance(state, Mapping):
       raise TypeError(

@@ -131,6 +131,11 @@ def takes_extra_args(optimizer: tff.learning.optimizers.Optimizer) -> bool:
   return getattr(optimizer, 'takes_extra_args', False)
 
 
+def evaluates_again(optimizer: tff.learning.optimizers.Optimizer) -> bool:
+  """Whether `next` of `optimizer` is to get a `value_and_grad_fn`."""
+  return takes_extra_args(optimizer) and optimizer.evaluates_again
+
+
 def step_report(
     optimizer: tff.learning.optimizers.Optimizer, state: Any
 ) -> 'collections.OrderedDict[str, tf.Tensor]':
