@@ -99,6 +99,6 @@ RUNTIMES = (
             ),
             _PLAN,
         ),
-        supplied=('strict', 'seed'),
+        supplied=('strict', 'seed', 'max_cache_bytes'),
     ),
 )

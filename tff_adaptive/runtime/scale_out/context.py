@@ -22,7 +22,9 @@ from tensorflow.python.util import _pywrap_util_port
 import tensorflow_federated as tff
 
 from tff_adaptive.runtime import compiled
+from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime import default_context
+from tff_adaptive.runtime import native
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime.scale_out import clusters
 from tff_adaptive.runtime.scale_out import round_costs
@@ -50,6 +52,7 @@ class RayContext(compiled.CompiledContext):
       owns_connection: bool,
       strict: bool,
       seed: int,
+      max_cache_bytes: int = dataset_cache.DEFAULT_MAX_BYTES,
   ):
     """Initializes the context.
 
@@ -59,8 +62,11 @@ class RayContext(compiled.CompiledContext):
       owns_connection: Whether `close` ends the connection to the cluster.
       strict: See `create_ray_context`.
       seed: As for `CompiledContext`.
+      max_cache_bytes: How much this process keeps, see `create_ray_context`.
     """
-    super().__init__(plan, strict=strict, seed=seed)
+    super().__init__(
+        plan, strict=strict, seed=seed, max_cache_bytes=max_cache_bytes
+    )
     self.pool = pool
     self._owns_connection = owns_connection
 
@@ -160,6 +166,7 @@ def create_ray_context(
     plan: str = plans.AUTO,
     strict: bool = False,
     seed: Optional[int] = None,
+    max_cache_bytes: int = dataset_cache.DEFAULT_MAX_BYTES,
 ) -> RayContext:
   """Creates a context that shares the clients of a round among workers.
 
@@ -185,6 +192,9 @@ def create_ray_context(
     strict: See `runtime.create_compiled_context`.
     seed: What random numbers depend on where neither a `Cohort` nor
       `begin_round` says so. By default drawn anew.
+    max_cache_bytes: How much each worker keeps of the clients' data that it has
+      read, see `runtime.create_compiled_context`; and as much this process, of
+      datasets that are given as lists. Defaults to 4 GiB; 0 for nothing.
 
   Returns:
     The context, for `tff.framework.set_default_context`; to be closed.
@@ -193,8 +203,9 @@ def create_ray_context(
     ClusterError: If Ray is not installed, there is no cluster, or it is too
       small.
     TypeError: If the seed is not an integer.
-    ValueError: If a device or a plan is not known, a number is not positive, or
-      the seed is negative.
+    ValueError: If a device or a plan is not known, a number is not positive,
+      the seed is negative, or the number of bytes is not an integer or
+      negative.
 
   Example:
 
@@ -208,6 +219,7 @@ def create_ray_context(
   """
   chosen = choose_ray_plan(devices, plan)
   seed = compiled.check_seed(seed)
+  max_cache_bytes = native.check_count('max_cache_bytes', max_cache_bytes)
   _check_positive(num_workers=num_workers, cpus_per_worker=cpus_per_worker)
   wanted_cpus = cpus_per_worker * num_workers if num_workers else None
   owns_connection = clusters.connect(
@@ -217,7 +229,9 @@ def create_ray_context(
   with contextlib.ExitStack() as on_error:
     if owns_connection:
       on_error.callback(clusters.disconnect)
-    pool = _start_workers(num_workers, cpus_per_worker, chosen.device)
+    pool = _start_workers(
+        num_workers, cpus_per_worker, chosen.device, max_cache_bytes
+    )
     on_error.pop_all()
   default_context.free_at_exit()
   return RayContext(
@@ -226,6 +240,7 @@ def create_ray_context(
       owns_connection=owns_connection,
       strict=strict,
       seed=seed,
+      max_cache_bytes=max_cache_bytes,
   )
 
 
@@ -236,7 +251,10 @@ def _check_positive(**numbers: Optional[int]) -> None:
 
 
 def _start_workers(
-    num_workers: Optional[int], cpus_per_worker: int, device: str
+    num_workers: Optional[int],
+    cpus_per_worker: int,
+    device: str,
+    max_cache_bytes: int,
 ) -> Any:
   """Starts the workers of a context on the cluster of this process."""
   # They need Ray, which not everyone has.
@@ -254,6 +272,7 @@ def _start_workers(
       uses_gpu,
       tf_config.is_op_determinism_enabled(),
       _USES_ONEDNN,
+      max_cache_bytes,
   )
   return worker_pools.WorkerPool(max(1, num_workers), settings)
 
@@ -297,6 +316,7 @@ def ray_context(
     plan: str = plans.AUTO,
     strict: bool = False,
     seed: Optional[int] = None,
+    max_cache_bytes: int = dataset_cache.DEFAULT_MAX_BYTES,
 ) -> Iterator[RayContext]:
   """Shares the clients of TFF computations within a `with` block.
 
@@ -308,6 +328,7 @@ def ray_context(
     plan: See `create_ray_context`.
     strict: See `create_ray_context`.
     seed: See `create_ray_context`.
+    max_cache_bytes: See `create_ray_context`.
 
   Yields:
     The context, which is installed for the calling thread.
@@ -335,6 +356,7 @@ def ray_context(
       plan=plan,
       strict=strict,
       seed=seed,
+      max_cache_bytes=max_cache_bytes,
   )
   try:
     with tff.framework.get_context_stack().install(context):

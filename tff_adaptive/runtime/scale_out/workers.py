@@ -183,12 +183,14 @@ class WorkerSettings(NamedTuple):
     is_deterministic: Whether ops are to give the same bits whenever they run.
     uses_onednn: Whether TensorFlow takes the kernels of oneDNN on a CPU, whose
       bits are others. It looks into the environment when it is imported.
+    max_cache_bytes: How much it keeps of the clients' data that it has read.
   """
 
   num_cpus: int
   uses_gpu: bool
   is_deterministic: bool
   uses_onednn: bool
+  max_cache_bytes: int
 
   @property
   def num_threads(self) -> int:
@@ -249,7 +251,7 @@ class Worker:
       tf.config.threading.set_intra_op_parallelism_threads(1)
     if settings.is_deterministic:
       tf.config.experimental.enable_op_determinism()
-    self._cache = dataset_cache.DatasetCache()
+    self._cache = dataset_cache.DatasetCache(settings.max_cache_bytes)
     self._rounds: dict[int, PartialRound] = {}
     self._sources: dict[int, client_data.ClientArrays] = {}
     # Ray calls from several threads.

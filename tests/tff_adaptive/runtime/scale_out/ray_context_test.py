@@ -41,6 +41,7 @@ from tff_adaptive.runtime.scale_out import scaled_rounds
 from tff_adaptive.runtime.scale_out import worker_pools
 
 _STEPS = data.BatchPlan(4, num_epochs=2)
+_MAX_CACHE_BYTES = 2**30
 
 
 def _cohorts(source=None, num_clients=5):
@@ -95,7 +96,11 @@ class RayContextTest(compiled_testing.TestCase):
   def setUpClass(cls):
     super().setUpClass()
     cls.context = scale_out.create_ray_context(
-        num_workers=2, plan='parallel', strict=True, seed=1
+        num_workers=2,
+        plan='parallel',
+        strict=True,
+        seed=1,
+        max_cache_bytes=_MAX_CACHE_BYTES,
     )
     cls.addClassCleanup(cls.context.close)
 
@@ -362,6 +367,13 @@ class RayContextTest(compiled_testing.TestCase):
         ):
           add_up([1.0, 2.0])
 
+  def test_workers_are_told_how_much_to_keep(self):
+    limits = [
+        worker.__ray_call__.remote(lambda actor: actor._cache._max_bytes)
+        for worker in self.context.pool._workers
+    ]
+    self.assertEqual(ray.get(limits), [_MAX_CACHE_BYTES] * 2)
+
   def test_plan_is_told(self):
     process = compiled_testing.process()
     with self._installed():
@@ -408,8 +420,10 @@ class ArgumentsTest(compiled_testing.TestCase):
         ('devices', 'TPU'),
         ('plan', 'fast'),
         ('seed', -1),
+        ('max_cache_bytes', -1),
+        ('max_cache_bytes', 1.5),
     ):
-      with self.subTest(name), self.assertRaises(ValueError):
+      with self.subTest(name=name, value=value), self.assertRaises(ValueError):
         scale_out.create_ray_context(**{name: value})
     self.assertFalse(ray.is_initialized())
 
