@@ -464,11 +464,11 @@ def compiled_context(
       default_num_clients=default_num_clients,
       max_cache_bytes=max_cache_bytes,
   )
-  try:
-    with tff.framework.get_context_stack().install(context):
-      yield context
-  finally:
-    context.close()
+  with (
+      contextlib.closing(context),
+      tff.framework.get_context_stack().install(context),
+  ):
+    yield context
 
 
 class RoundKey(NamedTuple):

@@ -23,5 +23,5 @@ from tff_adaptive.runtime.scale_out.context import choose_ray_plan
 from tff_adaptive.runtime.scale_out.context import create_ray_context
 from tff_adaptive.runtime.scale_out.context import ray_context
 from tff_adaptive.runtime.scale_out.context import RayContext
+from tff_adaptive.runtime.scale_out.context import RoundCosts
 from tff_adaptive.runtime.scale_out.context import set_ray_context
-from tff_adaptive.runtime.scale_out.round_costs import RoundCosts

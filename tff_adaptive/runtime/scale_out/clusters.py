@@ -13,9 +13,8 @@
 # limitations under the License.
 """The cluster of Ray that a driver works with."""
 
-from collections.abc import Mapping
 import os
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
 from absl import logging
 
@@ -24,18 +23,6 @@ from tff_adaptive.runtime import plans
 
 class ClusterError(RuntimeError):
   """The cluster cannot do what it is asked for; its text is one sentence."""
-
-
-class Resources(NamedTuple):
-  """What a cluster has.
-
-  Attributes:
-    num_cpus: Its cores.
-    num_gpus: Its GPUs.
-  """
-
-  num_cpus: int
-  num_gpus: int
 
 
 def connect(address: Optional[str], num_cpus: Optional[int]) -> bool:
@@ -93,17 +80,3 @@ def _import_ray():
 def disconnect() -> None:
   """Ends what `connect` has begun."""
   _import_ray().shutdown()
-
-
-def resources() -> Resources:
-  """Returns what the cluster has that this process is connected to."""
-  return _count(_import_ray().cluster_resources())
-
-
-def free_resources() -> Resources:
-  """Returns what of that nobody uses now."""
-  return _count(_import_ray().available_resources())
-
-
-def _count(found: Mapping[str, float]) -> Resources:
-  return Resources(int(found.get('CPU', 0)), int(found.get('GPU', 0)))

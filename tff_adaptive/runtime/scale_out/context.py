@@ -15,7 +15,7 @@
 
 from collections.abc import Iterator
 import contextlib
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from tensorflow.python.framework import config as tf_config
 from tensorflow.python.util import _pywrap_util_port
@@ -27,7 +27,6 @@ from tff_adaptive.runtime import default_context
 from tff_adaptive.runtime import native
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime.scale_out import clusters
-from tff_adaptive.runtime.scale_out import round_costs
 
 # As TensorFlow has found it; what others change in the environment later on
 # changes nothing here, but would on workers.
@@ -35,6 +34,32 @@ _USES_ONEDNN = _pywrap_util_port.IsMklEnabled()
 _CPU = 'CPU'
 _GPU = 'GPU'
 _DEVICES = (_CPU, _GPU)
+
+
+class RoundCosts(NamedTuple):
+  """What a round on workers has taken, from state to state.
+
+  Attributes:
+    seconds: The time of the round, on the driver's clock.
+    server_seconds: The driver's part before and after the clients' work:
+      prepare, report, update.
+    merge_seconds: The driver's part in adding the sums of the chunks.
+    work_seconds: The workers' part: the times of all chunks together.
+    num_chunks: How many chunks the cohort was cut into.
+    broadcast_bytes: What all clients get, sent once to each machine.
+    chunk_bytes: What says of all chunks who their clients are, or what they
+      hold.
+    sum_bytes: The sums of all chunks, sent to the driver.
+  """
+
+  seconds: float
+  server_seconds: float
+  merge_seconds: float
+  work_seconds: float
+  num_chunks: int
+  broadcast_bytes: int
+  chunk_bytes: int
+  sum_bytes: int
 
 
 class RayContext(compiled.CompiledContext):
@@ -85,7 +110,7 @@ class RayContext(compiled.CompiledContext):
 
   def costs_of(
       self, computation: tff.framework.ConcreteComputation
-  ) -> Optional[round_costs.RoundCosts]:
+  ) -> Optional[RoundCosts]:
     """Tells what the newest round of a computation has taken.
 
     Args:
@@ -261,20 +286,14 @@ def _start_workers(
   from tff_adaptive.runtime.scale_out import worker_pools  # pylint: disable=import-outside-toplevel
   from tff_adaptive.runtime.scale_out import workers  # pylint: disable=import-outside-toplevel
 
-  uses_gpu = device.startswith(_GPU)
-  if num_workers is None:
-    found = clusters.resources()
-    num_workers = found.num_cpus // cpus_per_worker
-    if uses_gpu:
-      num_workers = min(num_workers, found.num_gpus)
   settings = workers.WorkerSettings(
       cpus_per_worker,
-      uses_gpu,
+      device.startswith(_GPU),
       tf_config.is_op_determinism_enabled(),
       _USES_ONEDNN,
       max_cache_bytes,
   )
-  return worker_pools.WorkerPool(max(1, num_workers), settings)
+  return worker_pools.WorkerPool(num_workers, settings)
 
 
 def set_ray_context(**kwargs: Any) -> RayContext:
@@ -358,8 +377,8 @@ def ray_context(
       seed=seed,
       max_cache_bytes=max_cache_bytes,
   )
-  try:
-    with tff.framework.get_context_stack().install(context):
-      yield context
-  finally:
-    context.close()
+  with (
+      contextlib.closing(context),
+      tff.framework.get_context_stack().install(context),
+  ):
+    yield context

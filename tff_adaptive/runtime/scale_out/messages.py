@@ -17,12 +17,13 @@ Of a `Cohort` only ids travel, and the states of clients that keep one: the data
 are read where the work is done, from a source that every worker gets once. Of
 other sequences, such as lists of `tf.data.Dataset`, the rows themselves do.
 
-Types cannot be pickled, and what TFF serializes has lost the containers, which
-the order of a sequence's components depends on.
+Types are pickled with their containers, which the order of a sequence's
+components depends on: TFF cannot pickle them, and loses the containers where it
+serializes them.
 """
 
-from collections.abc import Mapping
-from collections.abc import Sequence as AnySequence
+from collections.abc import Mapping, Sequence
+import copyreg
 from typing import Any, NamedTuple, Optional, Union
 
 import attrs
@@ -117,7 +118,7 @@ def from_cohort(cohort: cohort_lib.Cohort, source_key: int) -> CohortChunk:
   return CohortChunk(type(cohort), fields, source_key)
 
 
-def from_leaves(leaves: AnySequence[client_tensors.Leaf]) -> RowsChunk:
+def from_leaves(leaves: Sequence[client_tensors.Leaf]) -> RowsChunk:
   """Returns what is sent of clients whose rows were read."""
   arrays = tf.nest.map_structure(lambda tensor: tensor.numpy(), tuple(leaves))
   return RowsChunk(arrays)
@@ -152,63 +153,22 @@ def to_clients(
   return client_tensors.collect(cohort, member_type, cache, pipelines)
 
 
-class Struct(NamedTuple):
-  """A struct.
-
-  Attributes:
-    names: The names of the fields; None for those without.
-    fields: The types of the fields.
-    container: The class that holds them; None for none in particular.
-  """
-
-  names: list[Optional[str]]
-  fields: list['TypeMessage']
-  container: Optional[type[Any]]
-
-
-class Sequence(NamedTuple):
-  """A sequence.
-
-  Attributes:
-    element: The type of its elements.
-  """
-
-  element: 'TypeMessage'
-
-
-TypeMessage = Union[tf.TensorSpec, Struct, Sequence]
-
-
-def from_type(type_spec: tff.Type) -> TypeMessage:
-  """Returns what is sent of a type.
-
-  Args:
-    type_spec: A type of tensors, sequences and structs.
-
-  Returns:
-    What `to_type` makes the same type of.
-  """
-  if isinstance(type_spec, tff.StructType):
-    return Struct(
-        tff.structure.name_list_with_nones(type_spec),
-        [
-            from_type(field)
-            for _, field in tff.structure.iter_elements(type_spec)
-        ],
-        getattr(type_spec, 'python_container', None),
-    )
+def _reduce_type(type_spec: tff.Type) -> tuple[Any, tuple[Any, ...]]:
+  """Returns what makes a type anew, for `pickle`."""
+  if isinstance(type_spec, tff.TensorType):
+    return tff.types.tensorflow_to_type, (values.tensor_spec(type_spec),)
   if isinstance(type_spec, tff.SequenceType):
-    return Sequence(from_type(type_spec.element))
-  return values.tensor_spec(type_spec)
+    return tff.SequenceType, (type_spec.element,)
+  fields = list(tff.structure.iter_elements(type_spec))
+  if isinstance(type_spec, tff.StructWithPythonType):
+    return tff.StructWithPythonType, (fields, type_spec.python_container)
+  return tff.StructType, (fields,)
 
 
-def to_type(message: TypeMessage) -> tff.Type:
-  """Returns the type that a message is of."""
-  if isinstance(message, Struct):
-    fields = list(zip(message.names, map(to_type, message.fields)))
-    if message.container is None:
-      return tff.StructType(fields)
-    return tff.StructWithPythonType(fields, message.container)
-  if isinstance(message, Sequence):
-    return tff.SequenceType(to_type(message.element))
-  return tff.types.tensorflow_to_type(message)
+for _type_class in (
+    tff.SequenceType,
+    tff.StructType,
+    tff.StructWithPythonType,
+    tff.TensorType,
+):
+  copyreg.pickle(_type_class, _reduce_type)

@@ -13,20 +13,24 @@
 # limitations under the License.
 """A federated round that workers share."""
 
+import collections
 from collections.abc import Callable, Iterator, Sequence
+import contextlib
 import functools
+import time
 from typing import Any, Optional
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive.data import client_data
 from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import rounds
 from tff_adaptive.runtime import values
+from tff_adaptive.runtime.scale_out import context
 from tff_adaptive.runtime.scale_out import messages
-from tff_adaptive.runtime.scale_out import round_costs
 from tff_adaptive.runtime.scale_out import worker_pools
 from tff_adaptive.runtime.scale_out import workers
 
@@ -53,11 +57,11 @@ class ScaledRound(rounds.Round):
       UnsupportedComputationError: If the computation cannot be compiled.
     """
     super().__init__(*args)
-    self.costs: Optional[round_costs.RoundCosts] = None
+    self.costs: Optional[context.RoundCosts] = None
     self._pool = pool
     self._sum_type = self._form.form.accumulate.type_signature.result
     spec = workers.build_spec(self._form, self.plan)
-    self._key = pool.rounds.add(self, spec)
+    self._key = pool.rounds.key_of(self, spec)
 
   def __call__(
       self, state: Any, clients: Sequence[Any], seeds: rounds.Seeds
@@ -77,9 +81,24 @@ class ScaledRound(rounds.Round):
       TypeError: If a value does not fit its type, or cannot be sent.
     """
     self._note(self._work.pipelines)
-    meter = round_costs.Meter()
+    costs: dict[str, Any] = collections.defaultdict(int)
+    with _timing(costs, 'seconds'):
+      returned = self._run(state, clients, seeds, costs)
+    self.costs = context.RoundCosts(
+        *(costs[name] for name in context.RoundCosts._fields)
+    )
+    return returned
+
+  def _run(
+      self,
+      state: Any,
+      clients: Sequence[Any],
+      seeds: rounds.Seeds,
+      costs: dict[str, Any],
+  ) -> Any:
+    """Runs the computation and adds to the costs."""
     seed = tf.constant(seeds.server)
-    with meter.timing('server_seconds'):
+    with _timing(costs, 'server_seconds'):
       state_leaves = self._convert_state(state)
       prepared = self._prepare(*state_leaves, seed)
       broadcast = [tensor.numpy() for tensor in prepared]
@@ -88,42 +107,37 @@ class ScaledRound(rounds.Round):
         self._key, chunks, broadcast=broadcast, server_seed=seeds.server
     )
     starts = [chunk.start for chunk in chunks]
-    total = self._merge_all(_in_order(sums, starts), seed, meter)
-    with meter.timing('server_seconds'):
+    total = self._merge_all(_in_order(sums, starts), seed, costs)
+    costs['num_chunks'] = len(chunks)
+    costs['broadcast_bytes'] = _bytes(broadcast)
+    costs['chunk_bytes'] = sum(map(messages.num_bytes, chunks))
+    with _timing(costs, 'server_seconds'):
       result = self._finish(*state_leaves, *total, seed)
-      returned = self._to_result(result)
-    meter.add(
-        num_chunks=len(chunks),
-        broadcast_bytes=_bytes(broadcast),
-        chunk_bytes=sum(map(messages.num_bytes, chunks)),
-    )
-    self.costs = meter.finish()
-    return returned
+      return self._to_result(result)
 
   def _merge_all(
       self,
       sums: Iterator[workers.ChunkSum],
       seed: tf.Tensor,
-      meter: round_costs.Meter,
+      costs: dict[str, Any],
   ) -> list[tf.Tensor]:
     """The sum over all chunks, which come in their order."""
     total = self._zero(seed)
     rows = {place: [total[place]] for place in self._parts['merge'].appends}
     for chunk_sum in sums:
-      meter.add(
-          work_seconds=chunk_sum.seconds, sum_bytes=_bytes(chunk_sum.tensors)
-      )
+      costs['work_seconds'] += chunk_sum.seconds
+      costs['sum_bytes'] += _bytes(chunk_sum.tensors)
       tensors = list(map(tf.constant, chunk_sum.tensors))
       if not self._parts.has_neutral_zero:
         total = tensors  # There is one chunk.
         continue
-      with meter.timing('merge_seconds'):
+      with _timing(costs, 'merge_seconds'):
         total = self._merge(
             *total, *tensors, tf.constant(chunk_sum.start), seed
         )
         for place, parts in rows.items():
           parts.append(total[place])
-    with meter.timing('merge_seconds'):
+    with _timing(costs, 'merge_seconds'):
       for place, parts in rows.items():
         total[place] = tf.concat(parts, axis=0)
     return total
@@ -149,8 +163,7 @@ class ScaledRound(rounds.Round):
   def _describe(self, members: Sequence[Any]) -> Any:
     """Returns what is sent of the clients of a chunk."""
     if isinstance(members, cohort_lib.Cohort):
-      key = self._pool.sources.key_of(members.source)
-      return messages.from_cohort(members, key)
+      return messages.from_cohort(members, self._key_of(members.source))
     collected = self._collect(members)
     if collected.pipelines is not None:
       raise TypeError(
@@ -159,6 +172,17 @@ class ScaledRound(rounds.Round):
           'compiled context.'
       )
     return messages.from_leaves(collected.leaves)
+
+  def _key_of(self, source: client_data.ClientArrays) -> int:
+    """Returns the key of clients' data, which workers fetch once."""
+    try:
+      return self._pool.sources.key_of(source, source)
+    except TypeError as error:
+      raise TypeError(
+          "The clients' data cannot be sent to the workers: "
+          f'{type(source).__name__} holds what cannot be pickled; use arrays '
+          f'in memory or a file ({str(error).splitlines()[0]}).'
+      ) from error
 
   @functools.cached_property
   def _prepare(self) -> Callable[..., list[tf.Tensor]]:
@@ -215,6 +239,14 @@ class ScaledRound(rounds.Round):
 _SEED_SPEC = tf.TensorSpec([2], tf.int32)
 # What a client costs besides its batches.
 _CLIENT_LOAD = 1.0
+
+
+@contextlib.contextmanager
+def _timing(costs: dict[str, Any], name: str) -> Iterator[None]:
+  """Adds the time of a block to the costs of a name."""
+  start = time.perf_counter()
+  yield
+  costs[name] += time.perf_counter() - start
 
 
 def _specs(types: Sequence[tff.Type]) -> list[tf.TensorSpec]:

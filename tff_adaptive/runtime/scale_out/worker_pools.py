@@ -13,9 +13,9 @@
 # limitations under the License.
 """The workers of a driver, which Ray gives work and restarts if they die."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 import itertools
-from typing import Any
+from typing import Any, Optional
 import weakref
 
 from absl import logging
@@ -24,7 +24,6 @@ import ray
 from ray.util import actor_pool
 from ray.util import scheduling_strategies
 
-from tff_adaptive.data import client_data
 from tff_adaptive.runtime.scale_out import clusters
 from tff_adaptive.runtime.scale_out import messages
 from tff_adaptive.runtime.scale_out import workers
@@ -43,15 +42,17 @@ _DEATHS = (
 
 
 class ObjectStore:
-  """References to objects that workers fetch once."""
+  """Objects that workers fetch once, each kept as long as its owner lives."""
 
   def __init__(self):
     """Initializes an empty store."""
-    self._references: dict[int, ray.ObjectRef] = {}
     self._numbers = itertools.count()
+    self._entries: weakref.WeakKeyDictionary[Any, tuple[int, ray.ObjectRef]] = (
+        weakref.WeakKeyDictionary()
+    )
 
-  def add(self, owner: Any, value: Any) -> int:
-    """Puts an object into the store.
+  def key_of(self, owner: Any, value: Any) -> int:
+    """Returns the key of an object, which is put into the store if it is new.
 
     Args:
       owner: The object is dropped when this is gone.
@@ -63,48 +64,13 @@ class ObjectStore:
     Raises:
       TypeError: If it cannot be sent to another process.
     """
-    key = next(self._numbers)
-    self._references[key] = ray.put(value)
-    weakref.finalize(owner, self._references.pop, key, None)
-    return key
+    if owner not in self._entries:
+      self._entries[owner] = (next(self._numbers), ray.put(value))
+    return self._entries[owner][0]
 
   def references(self) -> dict[int, ray.ObjectRef]:
     """Returns the references of all objects that are still there."""
-    return dict(self._references)
-
-
-class SourceStore(ObjectStore):
-  """References to the sources of clients' data."""
-
-  def __init__(self):
-    """Initializes an empty store."""
-    super().__init__()
-    self._keys: weakref.WeakKeyDictionary[client_data.ClientArrays, int] = (
-        weakref.WeakKeyDictionary()
-    )
-
-  def key_of(self, source: client_data.ClientArrays) -> int:
-    """Returns the key of a source, which is put into the store if it is new.
-
-    Args:
-      source: The source.
-
-    Returns:
-      Its key, as long as the source is there.
-
-    Raises:
-      TypeError: If it cannot be sent to another process.
-    """
-    if source not in self._keys:
-      try:
-        self._keys[source] = self.add(source, source)
-      except TypeError as error:
-        raise TypeError(
-            "The clients' data cannot be sent to the workers: "
-            f'{type(source).__name__} holds what cannot be pickled; use arrays '
-            f'in memory or a file ({str(error).splitlines()[0]}).'
-        ) from error
-    return self._keys[source]
+    return dict(self._entries.values())
 
 
 class WorkerPool:
@@ -115,19 +81,24 @@ class WorkerPool:
     sources: The sources of clients' data.
   """
 
-  def __init__(self, num_workers: int, settings: workers.WorkerSettings):
+  def __init__(
+      self, num_workers: Optional[int], settings: workers.WorkerSettings
+  ):
     """Starts the workers, and does not wait for them.
 
     Args:
-      num_workers: How many there are.
+      num_workers: How many there are; None for as many as the cluster has room
+        for.
       settings: How each uses its machine.
 
     Raises:
       ClusterError: If the cluster has no room for them.
     """
+    if num_workers is None:
+      num_workers = max(1, _max_workers(settings))
     self._places = _reserve(num_workers, settings)
     self.rounds = ObjectStore()
-    self.sources = SourceStore()
+    self.sources = ObjectStore()
     self._settings = settings
     self._process_ids: set[int] = set()
     self._workers = [self._start(place) for place in range(num_workers)]
@@ -239,28 +210,35 @@ def _to_tasks(
   return list(filter(None, tasks))
 
 
+def _count(resources: Mapping[str, float]) -> tuple[int, int]:
+  """Returns how many cores and GPUs there are among resources of Ray."""
+  return int(resources.get('CPU', 0)), int(resources.get('GPU', 0))
+
+
+def _max_workers(settings: workers.WorkerSettings) -> int:
+  """Returns how many workers the cluster has room for."""
+  num_cpus, num_gpus = _count(ray.cluster_resources())
+  by_cpus = num_cpus // settings.num_cpus
+  return min(by_cpus, num_gpus) if settings.uses_gpu else by_cpus
+
+
 def _reserve(num_workers: int, settings: workers.WorkerSettings) -> Any:
   """Returns the places of all workers, which nobody else gets.
 
   Without that, workers for whom there is no room would be waited for forever,
   and one that has died could lose its place to others.
   """
-  found, num_gpus = clusters.resources(), int(settings.uses_gpu)
-  fits = (
-      num_workers * settings.num_cpus <= found.num_cpus
-      and num_workers * num_gpus <= found.num_gpus
-  )
-  if fits:
-    place = {'CPU': settings.num_cpus, 'GPU': num_gpus}
+  if num_workers <= _max_workers(settings):
+    place = {'CPU': settings.num_cpus, 'GPU': int(settings.uses_gpu)}
     places = ray.util.placement_group([place] * num_workers, strategy='SPREAD')
     if places.wait(_SECONDS_FOR_PLACES):
       return places
     ray.util.remove_placement_group(places)
-  free = clusters.free_resources()
-  each = f'{settings.num_cpus} cores' + ' and a GPU' * num_gpus
+  num_cpus, num_gpus = _count(ray.cluster_resources())
+  free_cpus, free_gpus = _count(ray.available_resources())
+  each = f'{settings.num_cpus} cores' + ' and a GPU' * settings.uses_gpu
   raise clusters.ClusterError(
       f'There is no room for {num_workers} workers with {each} each: the '
-      f'cluster has {found.num_cpus} cores and {found.num_gpus} GPUs, of which '
-      f'{free.num_cpus} and {free.num_gpus} are free; ask for fewer, or add '
-      'machines.'
+      f'cluster has {num_cpus} cores and {num_gpus} GPUs, of which '
+      f'{free_cpus} and {free_gpus} are free; ask for fewer, or add machines.'
   )

@@ -50,7 +50,7 @@ class PartialRoundSpec(NamedTuple):
 
   work: bytes
   parts: Mapping[str, bytes]
-  clients_type: messages.TypeMessage
+  clients_type: tff.Type
   plan: plans.Plan
 
 
@@ -62,7 +62,7 @@ def build_spec(
   return PartialRoundSpec(
       _serialize(form.work),
       {name: _serialize(getattr(form, name)) for name in _PARTS},
-      messages.from_type(round_form.clients_type),
+      round_form.clients_type,
       plan,
   )
 
@@ -91,7 +91,7 @@ class PartialRound:
     """
     work = _deserialize(spec.work)
     _, self._broadcast_type = work.type_signature.parameter
-    self._clients_type = messages.to_type(spec.clients_type)
+    self._clients_type = spec.clients_type
     self._work = chunks.ClientWork(work, self._clients_type)
     self._parts = chunks.ServerParts(
         {name: _deserialize(part) for name, part in spec.parts.items()}
