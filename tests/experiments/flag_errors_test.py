@@ -19,7 +19,7 @@ from absl.testing import parameterized
 
 from experiments import flag_errors
 from experiments import hparam_flags
-from experiments import trace
+from experiments.trace import __main__ as trace
 
 
 def _sentence(module, *arguments):

@@ -28,8 +28,8 @@ from absl.testing import parameterized
 from experiments import __main__
 from experiments import claims
 from experiments import hparam_flags
-from experiments.benchmarks import algorithms
-from experiments.benchmarks import workloads
+from experiments.benchmark import algorithms
+from experiments.benchmark import workloads
 
 _ROOT = pathlib.Path(__file__).parents[2]
 

@@ -30,8 +30,8 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from experiments import command_line
-from experiments import exporter
 from experiments import warm_start
+from experiments.export import exporter
 from tasks import keras_classification
 from tests.experiments import trainer_testing
 from tff_adaptive import algorithms

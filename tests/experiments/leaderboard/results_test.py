@@ -23,11 +23,10 @@ from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiments.leaderboard import plans
-from experiments.leaderboard import results
 from experiments.leaderboard import results as results_lib
 from tests.experiments.leaderboard import board_testing
 
-_Verdict = results.Verdict
+_Verdict = results_lib.Verdict
 _INF = math.inf
 
 
@@ -35,7 +34,7 @@ class StandingsTest(absltest.TestCase):
 
   def test_ranks_by_mean_and_pairs_by_seed(self):
     # The seeds differ by 20 points, and the methods by 0.1 in each.
-    found = results.rank_by_scores(
+    found = results_lib.rank_by_scores(
         {
             'a': {0: 70.0, 1: 80.0, 2: 90.0},
             'b': {0: 70.1, 1: 80.1, 2: 90.1},
@@ -58,7 +57,7 @@ class StandingsTest(absltest.TestCase):
     self.assertEqual(set(found[3].difference), {-_INF})
 
   def test_of_methods_that_diverged_none_is_the_best(self):
-    found = results.rank_by_scores(
+    found = results_lib.rank_by_scores(
         {
             'a': {0: -_INF, 1: -_INF, 2: -_INF},
             'b': {0: -_INF, 1: 70.0, 2: 70.0},
@@ -74,7 +73,9 @@ class StandingsTest(absltest.TestCase):
       self.assertEqual(set(standing.difference), {-_INF})
 
   def test_one_seed_decides_nothing(self):
-    found = results.rank_by_scores({'a': {0: 70.0}, 'b': {0: 90.0}}, margin=0.5)
+    found = results_lib.rank_by_scores(
+        {'a': {0: 70.0}, 'b': {0: 90.0}}, margin=0.5
+    )
     self.assertEqual([s.mean for s in found], [90.0, 70.0])
     self.assertEqual([s.verdict for s in found], [_Verdict.BEST, _Verdict.OPEN])
 
@@ -86,13 +87,13 @@ def _by_brute_force(trials, count):
   """The mean, over all subsets, of the test score of the one chosen."""
   found = []
   for subset in itertools.combinations(trials, count):
-    chosen = subset[results.choose(subset)]
+    chosen = subset[results_lib.choose(subset)]
     found.append(max(chosen.test, 0.0))
   return statistics.fmean(found)
 
 
 def _trials(*pairs):
-  return [results.TrialScore(*pair) for pair in pairs]
+  return [results_lib.TrialScore(*pair) for pair in pairs]
 
 
 class TuningCostsTest(parameterized.TestCase):
@@ -118,7 +119,7 @@ class TuningCostsTest(parameterized.TestCase):
     expected = [
         _by_brute_force(trials, count) for count in range(1, len(trials) + 1)
     ]
-    found = results.expected_scores(trials)
+    found = results_lib.expected_scores(trials)
     self.assertLen(found, len(expected))
     for value, wanted in zip(found, expected):
       self.assertAlmostEqual(value, wanted)
@@ -127,18 +128,18 @@ class TuningCostsTest(parameterized.TestCase):
     # Of the pairs, two have the first trial and its 90; the third has 50.
     trials = _trials((0.1, 90.0), (0.2, 50.0), (0.3, 100.0))
     self.assertEqual(
-        [round(v, 6) for v in results.expected_scores(trials)],
+        [round(v, 6) for v in results_lib.expected_scores(trials)],
         [80.0, round(230 / 3, 6), 90.0],
     )
 
   def test_choice_ignores_test_scores(self):
     for tests in itertools.permutations((10.0, 50.0, 90.0)):
       trials = _trials(*zip((0.3, 0.1, 0.2), tests))
-      self.assertEqual(results.choose(trials), 1)
+      self.assertEqual(results_lib.choose(trials), 1)
 
   def test_what_diverged_comes_last(self):
-    self.assertEqual(results.choose(_trials((_NAN, 99.0), (5.0, 1.0))), 1)
-    self.assertEqual(results.choose(_trials((_NAN, 0.0), (_NAN, 1.0))), 0)
+    self.assertEqual(results_lib.choose(_trials((_NAN, 99.0), (5.0, 1.0))), 1)
+    self.assertEqual(results_lib.choose(_trials((_NAN, 0.0), (_NAN, 1.0))), 0)
 
 
 class ResultsTest(absltest.TestCase):

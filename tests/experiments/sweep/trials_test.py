@@ -27,7 +27,6 @@ from experiments import hparam_flags
 from experiments import published
 from experiments import table_flags
 from experiments.run_results import agreement
-from experiments.sweep import trials
 from experiments.sweep import trials as trials_lib
 from tests.experiments.sweep import sweep_testing
 
@@ -63,7 +62,7 @@ class RecordsTest(parameterized.TestCase):
     )
 
   def _is_finished(self, trial):
-    return trials.Record(trial.home).is_finished(trial)
+    return trials_lib.Record(trial.home).is_finished(trial)
 
   def test_nothing_is_not_finished(self):
     self.assertFalse(self._is_finished(self._trial()))
@@ -108,13 +107,13 @@ class RecordsTest(parameterized.TestCase):
     trial = self._trial(early_stopping_patience='1')
     self._write(trial, num_rounds=2)
     self.assertFalse(self._is_finished(trial))
-    trials.Record(trial.home).add(trial)
+    trials_lib.Record(trial.home).add(trial)
     self.assertTrue(self._is_finished(trial))
 
   def test_a_record_of_other_flags_does_not_count(self):
     trial = self._trial()
     self._write(trial)
-    trials.Record(trial.home).add(trial)
+    trials_lib.Record(trial.home).add(trial)
     self.assertTrue(self._is_finished(self._trial(data_dir='elsewhere')))
     # The default before, which the files cannot tell from a value.
     self.assertFalse(self._is_finished(self._trial(clients_per_round='10')))
@@ -122,7 +121,7 @@ class RecordsTest(parameterized.TestCase):
   @parameterized.parameters({}, {'total_rounds': '3'})
   def test_a_run_that_goes_on_to_more_rounds_is_not_finished(self, **given):
     (trial,) = sweep_testing.build_trials(self.output_dir, ('0.1',), **given)
-    trials.Record(trial.home).add(trial)
+    trials_lib.Record(trial.home).add(trial)
     rounds = agreement.of_arguments(trial.arguments).values['total_rounds']
     self._write(trial, total_rounds=rounds)
     self.assertTrue(self._is_finished(trial))
@@ -131,17 +130,17 @@ class RecordsTest(parameterized.TestCase):
 
   def test_a_record_without_a_folder_does_not_count(self):
     trial = self._trial()
-    trials.Record(trial.home).add(trial)
+    trials_lib.Record(trial.home).add(trial)
     self.assertFalse(self._is_finished(trial))
 
   def test_a_damaged_record_is_one_sentence(self):
     trial = self._trial()
-    trials.Record(trial.home).add(trial)
+    trials_lib.Record(trial.home).add(trial)
     (trial.home / 'sweep.json').write_text('{')
     with self.assertRaisesRegex(
         command_line.UserError, 'sweep.json is damaged'
     ):
-      trials.Record(trial.home)
+      trials_lib.Record(trial.home)
 
 
 def _given(*arguments):

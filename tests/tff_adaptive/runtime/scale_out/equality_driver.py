@@ -31,10 +31,10 @@ import numpy as np
 import tensorflow as tf
 
 from experiments import command_line
-from experiments.benchmarks import algorithms
-from experiments.benchmarks import measurement
-from experiments.benchmarks import models
-from experiments.benchmarks import workloads
+from experiments.benchmark import algorithms
+from experiments.benchmark import measurement
+from experiments.benchmark import models
+from experiments.benchmark import workloads
 from tff_adaptive import runtime
 from tff_adaptive.runtime import scale_out
 

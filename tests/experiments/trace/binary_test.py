@@ -29,7 +29,7 @@ import numpy as np
 import pytest
 
 from experiments import command_line
-from experiments import trace
+from experiments.trace import __main__ as trace
 from tests.experiments import binary_testing
 from tests.experiments import trainer_testing
 from tests.tff_adaptive import file_testing

@@ -30,9 +30,9 @@ import pathlib
 from absl import flags
 
 from experiments import command_line
-from experiments.benchmarks import reports
-from experiments.benchmarks import scaling_model
-from experiments.benchmarks import workloads
+from experiments.benchmark import reports
+from experiments.benchmark import workloads
+from experiments.scaling import model as model_lib
 
 _RAY = {
     str(runtime.arguments['num_workers']): runtime
@@ -111,30 +111,30 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
     folder.mkdir(parents=True, exist_ok=True)
   command_line.prepare_libraries()
   # pylint: disable=import-outside-toplevel
-  from experiments.benchmarks import measurement
-  from experiments.benchmarks import scaling
+  from experiments.benchmark import measurement
+  from experiments.scaling import speedup
   # pylint: enable=import-outside-toplevel
 
   settings = measurement.Settings(flag_values.rounds, flag_values.plan)
   settings.apply()
   workload = workloads.WORKLOADS[flag_values.workload]
-  measured = scaling.measure(workload, runtimes, settings)
+  measured = speedup.measure(workload, runtimes, settings)
   print(reports.format_table(measured.lines), end='\n\n')
-  model = scaling_model.ScalingModel(
+  model = model_lib.ScalingModel(
       measured.costs[1],
       workload.clients_per_round[0],
       flag_values.gigabits_per_second * 1e9 / 8,
   )
   for line in _compare(model, measured.costs):
     print(line)
-  predictions = scaling.predict(measured, model, predicted, flag_values.clients)
+  predictions = speedup.predict(measured, model, predicted, flag_values.clients)
   print()
   for line in _format(predictions):
     print(line)
   with command_line.errors_as(command_line.EnvironmentalError, OSError):
     path = folder / f'{workload.name}.csv'
-    scaling.write_csv(predictions, path)
-    scaling.draw(
+    speedup.write_csv(predictions, path)
+    speedup.draw(
         predictions,
         path.with_suffix('.png'),
         f'{workload.name}: {flag_values.clients} clients a round',
@@ -161,7 +161,7 @@ def _positive_integers(texts: list[str]) -> Iterator[int]:
     yield int(text)
 
 
-def _compare(model: scaling_model.ScalingModel, costs) -> Iterator[str]:
+def _compare(model: model_lib.ScalingModel, costs) -> Iterator[str]:
   """Yields the parts of the measured rounds, and their predictions."""
   yield (
       'workers   seconds predicted      work     merge    server  bytes down'
@@ -179,7 +179,7 @@ def _compare(model: scaling_model.ScalingModel, costs) -> Iterator[str]:
 
 
 def _format(
-    predictions: list[scaling_model.Prediction],
+    predictions: list[model_lib.Prediction],
 ) -> Iterator[str]:
   """Yields the lines of the predictions."""
   yield (

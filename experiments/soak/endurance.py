@@ -23,9 +23,9 @@ from typing import NamedTuple
 import numpy as np
 import psutil
 
-from experiments.benchmarks import measurement
-from experiments.benchmarks import models
-from experiments.benchmarks import workloads
+from experiments.benchmark import measurement
+from experiments.benchmark import models
+from experiments.benchmark import workloads
 from tff_adaptive import _files
 from tff_adaptive import analysis
 

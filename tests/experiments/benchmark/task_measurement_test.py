@@ -18,10 +18,10 @@ from absl.testing import absltest
 import pytest
 
 from experiments import registry
-from experiments.benchmarks import measurement
-from experiments.benchmarks import reports
-from experiments.benchmarks import task_measurement
-from experiments.benchmarks import workloads
+from experiments.benchmark import measurement
+from experiments.benchmark import reports
+from experiments.benchmark import task_measurement
+from experiments.benchmark import workloads
 
 
 class TaskMeasurementTest(absltest.TestCase):

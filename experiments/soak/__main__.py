@@ -28,7 +28,7 @@ import pathlib
 from absl import flags
 
 from experiments import command_line
-from experiments.benchmarks import workloads
+from experiments.benchmark import workloads
 
 # Allocators and Python's own caches go up and down by some megabytes.
 _MAX_MEGABYTES_PER_1000_ROUNDS = 5.0
@@ -86,8 +86,8 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
     folder.mkdir(parents=True, exist_ok=True)
   command_line.prepare_libraries()
   # pylint: disable=import-outside-toplevel
-  from experiments.benchmarks import endurance
-  from experiments.benchmarks import measurement
+  from experiments.benchmark import measurement
+  from experiments.soak import endurance
   # pylint: enable=import-outside-toplevel
 
   settings = measurement.Settings(rounds)

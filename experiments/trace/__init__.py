@@ -11,4 +11,4 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Measuring what a round costs: workloads, runtimes, clock and tables."""
+"""The binary `experiments.trace`: a round of a run, client by client."""

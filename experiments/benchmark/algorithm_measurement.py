@@ -21,11 +21,11 @@ import numpy as np
 import tensorflow_federated as tff
 
 from experiments import command_line
-from experiments.benchmarks import algorithms as algorithms_lib
-from experiments.benchmarks import measurement
-from experiments.benchmarks import models
-from experiments.benchmarks import reports
-from experiments.benchmarks import workloads
+from experiments.benchmark import algorithms as algorithms_lib
+from experiments.benchmark import measurement
+from experiments.benchmark import models
+from experiments.benchmark import reports
+from experiments.benchmark import workloads
 from tff_adaptive.simulation import client_states
 from tff_adaptive.simulation import client_store
 

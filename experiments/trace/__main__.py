@@ -91,8 +91,8 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
     folder_checks.check_checkpoint(run, newest)
   command_line.prepare_libraries()
   # TensorFlow takes seconds to import: not for --help and not for a typo.
-  from experiments import kept_states  # pylint: disable=import-outside-toplevel
-  from experiments import tracer  # pylint: disable=import-outside-toplevel
+  from experiments.trace import kept_states  # pylint: disable=import-outside-toplevel
+  from experiments.trace import tracer  # pylint: disable=import-outside-toplevel
 
   show = kept_states.draw if flag_values.cka else tracer.trace
   show(

@@ -30,10 +30,9 @@ import tensorflow_federated as tff
 
 from experiments import command_line
 from experiments import registry
-from experiments.benchmarks import inputs
-from experiments.benchmarks import models
-from experiments.benchmarks import reports
-from experiments.benchmarks import workloads
+from experiments.benchmark import models
+from experiments.benchmark import reports
+from experiments.benchmark import workloads
 import tff_adaptive
 from tff_adaptive import runtime as runtime_lib
 from tff_adaptive.data import batching
@@ -231,7 +230,7 @@ def build_cohort_fn(
   Returns:
     The data of all clients, and the function from a round to its cohort.
   """
-  source = inputs.build_clients(workload, _SEED)
+  source = models.build_clients(workload, _SEED)
   sample = sampling.build_client_sampling(
       source.client_ids, clients_per_round, _SEED
   )

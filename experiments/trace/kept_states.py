@@ -21,7 +21,7 @@ import numpy as np
 
 from experiments import command_line
 from experiments import registry
-from experiments import retraining
+from experiments.trace import retraining
 from tff_adaptive import analysis
 
 _PICTURE = 'cka.png'

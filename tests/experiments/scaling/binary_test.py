@@ -24,10 +24,10 @@ from absl.testing import parameterized
 import attrs
 import pytest
 
-from experiments.benchmarks import scaling_model
+from experiments.scaling import model as model_lib
 from tests.experiments import binary_testing
 
-_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 @attrs.frozen
@@ -46,7 +46,7 @@ class ScalingModelTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
-    self.model = scaling_model.ScalingModel(_Costs(), 20, 11_100.0)
+    self.model = model_lib.ScalingModel(_Costs(), 20, 11_100.0)
 
   def test_one_worker_takes_what_was_measured_and_the_network(self):
     found = self.model.predict(1, 20, 10)
@@ -77,7 +77,7 @@ class ScalingModelTest(parameterized.TestCase):
     self.assertEqual(found.num_bytes, 1000 + 200 + 30_000)
 
   def test_work_of_several_cores_leaves_no_negative_rest(self):
-    model = scaling_model.ScalingModel(_Costs(seconds=5.0), 20, 1e9)
+    model = model_lib.ScalingModel(_Costs(seconds=5.0), 20, 1e9)
     self.assertAlmostEqual(model.predict(1, 20, 10).driver_seconds, 1.5)
 
 

@@ -42,9 +42,9 @@ from absl import flags
 
 from experiments import command_line
 from experiments import registry
-from experiments.benchmarks import algorithms
-from experiments.benchmarks import reports
-from experiments.benchmarks import workloads
+from experiments.benchmark import algorithms
+from experiments.benchmark import reports
+from experiments.benchmark import workloads
 
 _ALL = 'all'
 
@@ -140,7 +140,7 @@ def main():
   _choose('tasks', registry.ROWS[registry.TASK])
   peers = _read_peers()
   command_line.prepare_libraries()
-  from experiments.benchmarks import measurement  # pylint: disable=import-outside-toplevel
+  from experiments.benchmark import measurement  # pylint: disable=import-outside-toplevel
 
   settings = measurement.Settings(
       flags.FLAGS.rounds,
@@ -159,9 +159,9 @@ def main():
 def _measure(workload: workloads.Workload, settings) -> Iterator[list[Any]]:
   """Yields the lines of a table, of which a workload may have several."""
   # pylint: disable=import-outside-toplevel
-  from experiments.benchmarks import algorithm_measurement
-  from experiments.benchmarks import measurement
-  from experiments.benchmarks import task_measurement
+  from experiments.benchmark import algorithm_measurement
+  from experiments.benchmark import measurement
+  from experiments.benchmark import task_measurement
   # pylint: enable=import-outside-toplevel
 
   runtimes = _choose('runtimes', workloads.RUNTIMES)

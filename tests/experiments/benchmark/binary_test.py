@@ -30,15 +30,14 @@ import tensorflow_federated as tff
 
 from experiments import command_line
 from experiments import registry
-from experiments.benchmarks import algorithm_measurement
-from experiments.benchmarks import algorithms
-from experiments.benchmarks import inputs
-from experiments.benchmarks import measurement
-from experiments.benchmarks import models
-from experiments.benchmarks import reports
-from experiments.benchmarks import workloads
+from experiments.benchmark import algorithm_measurement
+from experiments.benchmark import algorithms
+from experiments.benchmark import measurement
+from experiments.benchmark import models
+from experiments.benchmark import reports
+from experiments.benchmark import workloads
 
-_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_ROOT = pathlib.Path(__file__).resolve().parents[3]
 _PEER = {
     'peer': 'loop',
     'variant': 't1',
@@ -214,7 +213,7 @@ class AlgorithmsTest(parameterized.TestCase):
   @pytest.mark.slow
   def test_every_algorithm_can_be_built(self):
     workload = workloads.WORKLOADS['algorithms']
-    spec = inputs.build_clients(
+    spec = models.build_clients(
         attrs.evolve(workload, num_clients=1), seed=0
     ).element_spec
     for algorithm in algorithms.ALGORITHMS.values():
@@ -287,21 +286,21 @@ class WorkloadsTest(parameterized.TestCase):
     model = models.MODELS[name].build()
     self.assertEqual(model.count_params(), num_weights)
     kind = name.removeprefix('keras_')
-    examples = inputs.MAKERS[kind](np.random.default_rng(0), 3)
+    examples = models.MAKERS[kind](np.random.default_rng(0), 3)
     logits = model(examples['x'])
     loss = models.MODELS[name].build_loss(from_logits=True)
     self.assertGreater(float(loss(examples['y'], logits)), 0)
     self.assertEqual(examples['y'].shape[0], 3)
 
   def test_bags_are_frequencies_and_several_tags(self):
-    examples = inputs.MAKERS['tags'](np.random.default_rng(0), 5)
+    examples = models.MAKERS['tags'](np.random.default_rng(0), 5)
     np.testing.assert_allclose(examples['x'].sum(axis=1), 1, rtol=1e-5)
     np.testing.assert_array_equal((examples['x'] > 0).sum(axis=1), 20)
     np.testing.assert_array_equal(examples['y'].sum(axis=1), 2)
 
   def test_words_are_those_of_the_bags(self):
     bags, words = (
-        inputs.MAKERS[name](np.random.default_rng(0), 5)
+        models.MAKERS[name](np.random.default_rng(0), 5)
         for name in ('tags', 'word_tags')
     )
     for bag, numbers in zip(bags['x'], words['x']):
@@ -325,13 +324,13 @@ class WorkloadsTest(parameterized.TestCase):
     )
 
   def test_labels_of_sequences_are_the_tokens_after(self):
-    examples = inputs.MAKERS['lstm'](np.random.default_rng(0), 5)
+    examples = models.MAKERS['lstm'](np.random.default_rng(0), 5)
     np.testing.assert_array_equal(examples['x'][:, 1:], examples['y'][:, :-1])
     self.assertGreater(examples['x'].min(), 0)
 
   def test_names_of_all_rows_are_known(self):
     for workload in workloads.WORKLOADS.values():
-      self.assertIn(workload.model, inputs.MAKERS)
+      self.assertIn(workload.model, models.MAKERS)
       self.assertIn(workload.model, models.MODELS)
       self.assertIn(workload.on_native().model, models.MODELS)
       self.assertIn(workload.client_optimizer, models.CLIENT_OPTIMIZERS)
@@ -344,13 +343,13 @@ class WorkloadsTest(parameterized.TestCase):
     )
 
   def test_clients_of_a_scaling_workload_share_examples(self):
-    clients = inputs.build_clients(workloads.WORKLOADS['scaling'], seed=0)
+    clients = models.build_clients(workloads.WORKLOADS['scaling'], seed=0)
     self.assertLen(clients.client_ids, 10_000)
     self.assertLen(clients.values['x'], 6000)
     self.assertEqual(clients.total_examples, 200_000)
 
   def test_ragged_clients_differ_in_size(self):
-    clients = inputs.build_clients(workloads.WORKLOADS['ragged'], seed=0)
+    clients = models.build_clients(workloads.WORKLOADS['ragged'], seed=0)
     sizes = [clients.num_examples(name) for name in clients.client_ids]
     self.assertEqual((min(sizes), max(sizes)), (1, 400))
     self.assertGreater(len(set(sizes)), 90)

@@ -23,11 +23,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from experiments.benchmarks import measurement
-from experiments.benchmarks import models
-from experiments.benchmarks import reports
-from experiments.benchmarks import scaling_model
-from experiments.benchmarks import workloads
+from experiments.benchmark import measurement
+from experiments.benchmark import models
+from experiments.benchmark import reports
+from experiments.benchmark import workloads
+from experiments.scaling import model as model_lib
 from tff_adaptive import _files
 from tff_adaptive import analysis
 from tff_adaptive.runtime import scale_out
@@ -115,10 +115,10 @@ def _num_workers(runtime: workloads.Runtime) -> int:
 
 def predict(
     measured: Measured,
-    model: scaling_model.ScalingModel,
+    model: model_lib.ScalingModel,
     num_workers: Sequence[int],
     num_clients: int,
-) -> list[scaling_model.Prediction]:
+) -> list[model_lib.Prediction]:
   """Predicts rounds of a large cohort.
 
   Args:
@@ -137,9 +137,7 @@ def predict(
   ]
 
 
-def write_csv(
-    predictions: Sequence[scaling_model.Prediction], path: pathlib.Path
-):
+def write_csv(predictions: Sequence[model_lib.Prediction], path: pathlib.Path):
   """Writes a row a prediction.
 
   Args:
@@ -182,7 +180,7 @@ def write_csv(
 
 
 def draw(
-    predictions: Sequence[scaling_model.Prediction],
+    predictions: Sequence[model_lib.Prediction],
     path: pathlib.Path,
     title: str,
 ):

@@ -23,10 +23,10 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import pytest
 
-from experiments.benchmarks import endurance
+from experiments.soak import endurance
 from tests.experiments import binary_testing
 
-_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 def _samples(megabytes, num_files=(7,) * 9, num_threads=(3,) * 9):

@@ -30,7 +30,7 @@ import pytest
 import tensorflow as tf
 
 from experiments import command_line
-from experiments import export
+from experiments.export import __main__ as export
 from tests.experiments import binary_testing
 from tests.experiments import trainer_testing
 from tff_adaptive.simulation import weights_files

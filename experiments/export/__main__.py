@@ -94,7 +94,7 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
   _check(run, flag_values.checkpoint, flag_values.format, output)
   command_line.prepare_libraries()
   # TensorFlow takes seconds to import: not for --help and not for a typo.
-  from experiments import exporter  # pylint: disable=import-outside-toplevel
+  from experiments.export import exporter  # pylint: disable=import-outside-toplevel
 
   exporter.export(run, flag_values.checkpoint, flag_values.format, output)
 

@@ -26,10 +26,10 @@ from experiments import command_line
 from experiments import hparams
 from experiments import registry
 from experiments import run_parts
-from experiments.benchmarks import algorithms
-from experiments.benchmarks import measurement
-from experiments.benchmarks import reports
-from experiments.benchmarks import workloads
+from experiments.benchmark import algorithms
+from experiments.benchmark import measurement
+from experiments.benchmark import reports
+from experiments.benchmark import workloads
 from tasks import synthetic_data
 from tff_adaptive.simulation import prefetching
 from tff_adaptive.simulation import task as task_lib
