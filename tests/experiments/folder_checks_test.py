@@ -22,9 +22,9 @@ from absl import flags
 from absl.testing import absltest
 from absl.testing import parameterized
 
-from experiments import audit
 from experiments import command_line
 from experiments import folder_checks
+from experiments.audit import __main__ as audit
 from experiments.leaderboard import __main__ as leaderboard
 from experiments.report import __main__ as report
 

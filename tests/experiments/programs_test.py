@@ -26,7 +26,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiments import __main__
-from experiments import claims
+from experiments import audit
 from experiments import hparam_flags
 from experiments.benchmark import algorithms
 from experiments.benchmark import workloads
@@ -72,7 +72,7 @@ _HELP = {
     'sweep': ['--grid', '--table', '--rows', '--client_learning_rate'],
     'report': ['--runs_dir'],
     'leaderboard': ['--max_hours'],
-    'audit': list(claims.CLAIMS),
+    'audit': list(audit.CLAIMS),
     'export': ['--checkpoint: Which weights: latest'],
     'trace': ['--round'],
     'benchmark': [

@@ -17,7 +17,44 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from experiments.claims import least_squares
+
+class Client(NamedTuple):
+  """A client with the loss curvature / 2 * (x - center)^2.
+
+  Attributes:
+    curvature: The second derivative.
+    center: The minimizer.
+  """
+
+  curvature: float
+  center: float
+
+  def loss(self, x: float) -> float:
+    """Returns the loss at a weight."""
+    return 0.5 * self.curvature * (x - self.center) ** 2
+
+
+CLIENTS = (Client(10.0, 1.0), Client(1.0, -1.0))
+# Of the mean of the losses.
+MINIMIZER = 9 / 11
+NUM_LOCAL_STEPS = 5
+LEARNING_RATE = 0.05
+
+_SGD = {'name': 'sgd', 'lr': LEARNING_RATE}
+_MEAN = {'name': 'sgd', 'lr': 1.0}
+
+
+def fedavg(**changed: Any) -> dict[str, Any]:
+  """Returns the configuration of FedAvg with SGD, with parts changed.
+
+  Args:
+    **changed: 'client', 'server' or 'loss', each with its 'name' and keys, as
+      in a file of reference numbers.
+
+  Returns:
+    The configuration of a process.
+  """
+  return {'client': _SGD, 'server': _MEAN, **changed}
 
 
 class Batches(NamedTuple):
@@ -44,7 +81,7 @@ def repeat(hessian: np.ndarray, num_steps: int) -> Batches:
   )
 
 
-def of_client(client: least_squares.Client, num_steps: int) -> Batches:
+def of_client(client: Client, num_steps: int) -> Batches:
   """Returns the loss of a client, less a constant, the same at every step."""
   batches = repeat(np.array([[client.curvature]]), num_steps)
   slope = -client.curvature * client.center

@@ -20,7 +20,7 @@ import math
 import pathlib
 from typing import Any
 
-from experiments import claims
+from experiments import audit
 from experiments import pages
 from experiments.run_results import environments
 from experiments.run_results import formatting
@@ -32,7 +32,7 @@ _COLUMNS = ('claim', 'verdict', 'statement', 'evidence', 'source', 'method')
 
 
 def _rows(
-    selected: Sequence[claims.Claim], verdicts: Mapping[str, claims.Verdict]
+    selected: Sequence[audit.Claim], verdicts: Mapping[str, audit.Verdict]
 ) -> Iterator[tuple[str, ...]]:
   """Yields what is told of each claim, in the order of `_COLUMNS`."""
   for claim in selected:
@@ -67,7 +67,7 @@ def build_page(
   blocks: list[pages.Block] = [
       pages.Paragraph(f'{len(rows)} claims: {summary}.'),
       pages.Table(_COLUMNS[:3], [row[:3] for row in rows], num_labels=3),
-      pages.Paragraph(claims.RULE),
+      pages.Paragraph(audit.RULE),
   ]
   for name, verdict, statement, evidence, source, method in rows:
     blocks += [
@@ -102,7 +102,7 @@ def _to_plain(value: Any) -> Any:
 
 
 def to_json(
-    selected: Sequence[claims.Claim], verdicts: Mapping[str, claims.Verdict]
+    selected: Sequence[audit.Claim], verdicts: Mapping[str, audit.Verdict]
 ) -> str:
   """Returns what is told of each claim, with the numbers, by its name.
 
@@ -127,12 +127,12 @@ def to_json(
 
 def write(
     folder: pathlib.Path,
-    selected: Sequence[claims.Claim],
-    verdicts: Mapping[str, claims.Verdict],
+    selected: Sequence[audit.Claim],
+    verdicts: Mapping[str, audit.Verdict],
     runs: Sequence[run_folder.Run],
     command: str,
 ):
-  """Writes `claims.md`, `claims.html`, `claims.csv` and `claims.json`.
+  """Writes `audit.md`, `audit.html`, `audit.csv` and `audit.json`.
 
   Args:
     folder: Where; it is made.

@@ -19,10 +19,10 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
-from experiments import claims
-from experiments.claims import fedcada
-from experiments.claims.claim import Status
-from tests.experiments.claims import fake_lab
+from experiments import audit
+from experiments.audit import fedcada
+from experiments.audit.claim import Status
+from tests.experiments.audit import fake_lab
 
 
 def _lab(length):
@@ -81,13 +81,13 @@ class FedCAdaTest(parameterized.TestCase):
     self.assertEqual(verdict.status, status)
 
   def test_published_lead(self):
-    lab = claims.Workbench(pathlib.Path('no runs'))
+    lab = audit.Workbench(pathlib.Path('no runs'))
     verdict = fedcada.published_lead(lab)
     self.assertEqual(verdict.status, Status.FAILS)
     self.assertStartsWith(verdict.evidence, 'First in 7 of 10 columns')
 
   def test_without_runs(self):
-    lab = claims.Workbench(pathlib.Path('no runs'))
+    lab = audit.Workbench(pathlib.Path('no runs'))
     verdict = fedcada.adjustment_helps(lab)
     self.assertEqual(verdict.status, Status.NOT_RUN)
     # Both rows are found by their flags.

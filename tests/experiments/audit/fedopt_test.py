@@ -19,10 +19,10 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
-from experiments import claims
-from experiments.claims import fedopt
-from experiments.claims.claim import Status
-from tests.experiments.claims import fake_lab
+from experiments import audit
+from experiments.audit import fedopt
+from experiments.audit.claim import Status
+from tests.experiments.audit import fake_lab
 from tests.experiments.report import made_up_runs
 
 
@@ -86,7 +86,7 @@ class FedOptTest(parameterized.TestCase):
     self.assertEqual(verdict.status, status)
 
   def test_published_lead(self):
-    lab = claims.Workbench(pathlib.Path('no runs'))
+    lab = audit.Workbench(pathlib.Path('no runs'))
     self.assertEqual(fedopt.published_lead(lab).status, Status.HOLDS)
 
   def test_published_lead_of_a_table_without_it(self):

@@ -27,9 +27,9 @@ from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiments import audit
-from experiments import claims
 from experiments import command_line
 from experiments import published
+from experiments.audit import __main__ as binary
 from tests.experiments.report import made_up_runs
 from tff_adaptive import optimizers
 
@@ -41,18 +41,18 @@ _RUNS_CLAIM = 'fedli.line_search_helps'
 def _call(*arguments):
   """Runs the binary in this process; returns what it prints."""
   values = flags.FlagValues()
-  audit.define(values)
+  binary.define(values)
   values(['audit', *map(str, arguments)])
   out = io.StringIO()
   with contextlib.redirect_stdout(out):
-    audit.main(values)
+    binary.main(values)
   return out.getvalue()
 
 
 def _check(action):
   """The verdict of a claim whose check does no more than this."""
-  claim = dataclasses.replace(claims.CLAIMS[_CLAIM], check=lambda lab: action())
-  return audit.check(claim, claims.Workbench(pathlib.Path('no runs')))
+  claim = dataclasses.replace(audit.CLAIMS[_CLAIM], check=lambda lab: action())
+  return binary.check(claim, audit.Workbench(pathlib.Path('no runs')))
 
 
 class AuditTest(parameterized.TestCase):
@@ -79,7 +79,7 @@ class AuditTest(parameterized.TestCase):
     self.assertAlmostEqual(found[_CLAIM]['numbers']['first'], 11 / 15)
     page = (self.output_dir / 'claims.md').read_text()
     self.assertIn('1 claims: holds 1.', page)
-    self.assertIn(claims.CLAIMS[_CLAIM].statement, page)
+    self.assertIn(audit.CLAIMS[_CLAIM].statement, page)
     self.assertIn('**holds**: First in 73%', page)
     self.assertIn('95 % t interval', page)
     self.assertIn('tensorflow-federated 0.', page)
@@ -150,14 +150,14 @@ class AuditTest(parameterized.TestCase):
   )
   def test_what_cannot_be_read_is_a_verdict(self, action):
     verdict = _check(action)
-    self.assertEqual(verdict.status, claims.Status.NOT_RUN)
+    self.assertEqual(verdict.status, audit.Status.NOT_RUN)
     self.assertStartsWith(verdict.evidence, 'What it needs cannot be read: ')
     self.assertNotEndsWith(verdict.evidence, '..')
 
   def test_name_of_a_paper_selects_its_claims(self):
-    names = [claim.name for claim in audit.select(['scaffold', _CLAIM])]
+    names = [claim.name for claim in binary.select(['scaffold', _CLAIM])]
     self.assertEqual(names, [_CLAIM, 'scaffold.corrects_drift'])
-    self.assertLen(audit.select([]), len(claims.CLAIMS))
+    self.assertLen(binary.select([]), len(audit.CLAIMS))
 
   def test_unknown_claim(self):
     with self.assertRaisesRegex(command_line.UserError, "'fedsgd'.*scaffold"):

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Verdicts from finished runs of published cells."""
+"""What the tables print, and what our runs measured, for the claims."""
 
 from collections.abc import Callable, Mapping, Sequence
 import dataclasses
@@ -19,11 +19,69 @@ import math
 from typing import Any
 
 from experiments import published
-from experiments.claims import claim
-from experiments.claims import differences
-from experiments.claims import printed
-from experiments.claims import workbench
+from experiments.audit import claim
+from experiments.audit import workbench
 from experiments.report import cell_results
+from experiments.report import views
+
+
+def lead(
+    lab: workbench.Workbench, table_name: str, rows: Sequence[str]
+) -> claim.Verdict:
+  """Returns whether the best of some rows is first wherever a table prints it.
+
+  Args:
+    lab: The workbench.
+    table_name: The table.
+    rows: The rows.
+
+  Returns:
+    'holds' or 'fails', with the columns in which another row is first; 'not
+    run' if the table prints no number of these rows.
+  """
+  table = lab.find_table(table_name)
+  if table is None:
+    return claim.missing_table(table_name)
+  places = find_places(table, rows)
+  if not places:
+    return claim.Verdict(
+        claim.Status.NOT_RUN,
+        f'{table_name} prints no number of {" or ".join(rows)}.',
+    )
+  behind = [name for name, place in places.items() if place > 1]
+  return claim.Verdict(
+      claim.Status.FAILS if behind else claim.Status.HOLDS,
+      f'First in {len(places) - len(behind)} of {len(places)} columns'
+      + (f', behind in {"; ".join(behind)}.' if behind else '.'),
+      places,
+  )
+
+
+def find_places(table: published.Table, rows: Sequence[str]) -> dict[str, int]:
+  """Returns the place of the best of some rows, by group and column.
+
+  Args:
+    table: The table, whose printed numbers count.
+    rows: The rows; where none of them has a number there is no place.
+
+  Returns:
+    The places, 1 for the best; ties share the better one.
+  """
+  standings = views.rank(
+      {(c.group, c.row, c.column): c.published for c in table.cells},
+      lower_is_better=views.lower_is_better(table),
+  )
+  places: dict[str, int] = {}
+  for (group, row, column), standing in standings.items():
+    if row in rows:
+      name = place_name(group, column)
+      places[name] = min(standing.place, places.get(name, standing.place))
+  return places
+
+
+def place_name(group: str, column: str) -> str:
+  """Returns what a group and a column of a table are called together."""
+  return ', '.join(name for name in (group, column) if name)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +99,7 @@ class Question:
 
   table: str
   row: str
-  judge: Callable[[differences.Difference], claim.Status]
+  judge: Callable[[claim.Difference], claim.Status]
   others: tuple[str, ...] = ()
   column: str = ''
   needs_gpu: bool = False
@@ -60,7 +118,7 @@ class _Comparison:
   """
 
   rival: str
-  difference: differences.Difference
+  difference: claim.Difference
   status: claim.Status
   means: Mapping[str, float]
 
@@ -134,7 +192,7 @@ def _places(
   for cell in table.cells:
     if question.column in ('', cell.column):
       if cell.row == question.row or cell.row in wanted:
-        name = printed.place_name(cell.group, cell.column)
+        name = place_name(cell.group, cell.column)
         places.setdefault(name, []).append(cell)
   return {
       name: cells
@@ -161,19 +219,19 @@ def _find_worst(
   ours = scores.pop(question.row)
   found = []
   for rival, theirs in scores.items():
-    difference = differences.compare(ours, theirs)
+    difference = claim.compare(ours, theirs)
     status = question.judge(difference)
     found.append(_Comparison(rival, difference, status, means))
 
   def from_worst(comparison: _Comparison) -> tuple[int, float]:
     mean = comparison.difference.interval.mean
-    rank = differences.FROM_WORST.index(comparison.status)
+    rank = claim.FROM_WORST.index(comparison.status)
     return rank, -math.inf if math.isnan(mean) else mean
 
   return min(found, key=from_worst)
 
 
-def _read_scores(table: published.Table, result: Any) -> differences.Scores:
+def _read_scores(table: published.Table, result: Any) -> claim.Scores:
   """The scores of a cell, the larger the better; divergence is the worst."""
   measure = table.measure(result.cell.column, result.cell.group)
   sign = 1.0 if measure.higher_is_better else -1.0
@@ -199,7 +257,7 @@ def _conclude(
     told.append(table.stamp)
   if lacking:
     told.append(_describe_lacking(lab, table, lacking))
-  status = differences.unite(
+  status = claim.unite(
       [c.status for c in found.values()] or [claim.Status.OPEN]
   )
   if lacking and status is not claim.Status.FAILS:

@@ -15,13 +15,10 @@
 
 import numpy as np
 
-from experiments.claims import claim
-from experiments.claims import differences
-from experiments.claims import least_squares
-from experiments.claims import measured
-from experiments.claims import printed
-from experiments.claims import quadratics
-from experiments.claims import workbench
+from experiments.audit import claim
+from experiments.audit import quadratics
+from experiments.audit import runs
+from experiments.audit import workbench
 
 PAPER = claim.Paper('fedcada', 'Zhou et al., arXiv 2405.11811')
 
@@ -157,8 +154,8 @@ def same_communication(lab: workbench.Workbench) -> claim.Verdict:
   fedavg, fedcada = (
       lab.train(config)
       for config in (
-          least_squares.fedavg(),
-          least_squares.fedavg(client={'name': 'fedcada'}),
+          quadratics.fedavg(),
+          quadratics.fedavg(client={'name': 'fedcada'}),
       )
   )
   ratio = fedcada.clients['bytes_up'] / fedavg.clients['bytes_up']
@@ -200,7 +197,7 @@ def published_lead(lab: workbench.Workbench) -> claim.Verdict:
 
   Counts the columns of the table in which it is first, as printed.
   """
-  return printed.lead(lab, 'fedcada/table_1', ('FedCAda',))
+  return runs.lead(lab, 'fedcada/table_1', ('FedCAda',))
 
 
 def _option_row(lab: workbench.Workbench, word: str) -> str:
@@ -219,12 +216,12 @@ def adjustment_helps(lab: workbench.Workbench) -> claim.Verdict:
 
   Finished runs of our ablation on MNIST.
   """
-  return measured.answer(
+  return runs.answer(
       lab,
-      measured.Question(
+      runs.Question(
           _TABLE,
           _option_row(lab, _OPTION_1),
-          differences.ahead,
+          claim.ahead,
           others=(_option_row(lab, 'none'),),
       ),
   )  # pyformat: disable
@@ -236,12 +233,12 @@ def beats_fedavg(lab: workbench.Workbench) -> claim.Verdict:
 
   Finished runs of our ablation on MNIST.
   """
-  return measured.answer(
+  return runs.answer(
       lab,
-      measured.Question(
+      runs.Question(
           _TABLE,
           _option_row(lab, _OPTION_1),
-          differences.ahead,
+          claim.ahead,
           others=('FedAvg',),
       ),
   )  # pyformat: disable
@@ -253,9 +250,7 @@ def beats_others_on_cifar(lab: workbench.Workbench) -> claim.Verdict:
 
   Finished runs of the table; ResNet-18 takes a GPU.
   """
-  return measured.answer(
+  return runs.answer(
       lab,
-      measured.Question(
-          'fedcada/table_2', 'FedCAda', differences.ahead, needs_gpu=True
-      ),
+      runs.Question('fedcada/table_2', 'FedCAda', claim.ahead, needs_gpu=True),
   )

@@ -15,13 +15,10 @@
 
 import numpy as np
 
-from experiments.claims import claim
-from experiments.claims import differences
-from experiments.claims import least_squares
-from experiments.claims import measured
-from experiments.claims import printed
-from experiments.claims import quadratics
-from experiments.claims import workbench
+from experiments.audit import claim
+from experiments.audit import quadratics
+from experiments.audit import runs
+from experiments.audit import workbench
 
 PAPER = claim.Paper('delta_sgd', 'Kim et al., ICLR 2024')
 
@@ -139,12 +136,12 @@ def step_bounds(lab: workbench.Workbench) -> claim.Verdict:
 def _measure_round(lab: workbench.Workbench) -> dict[str, dict[str, int]]:
   """What a round of FedAvg costs with SGD and with Delta-SGD on clients."""
   configs = {
-      'SGD': least_squares.fedavg(),
-      'Delta-SGD': least_squares.fedavg(client={'name': 'delta_sgd'}),
+      'SGD': quadratics.fedavg(),
+      'Delta-SGD': quadratics.fedavg(client={'name': 'delta_sgd'}),
   }
   found = {}
   for name, config in configs.items():
-    training = lab.train(config, num_local_steps=least_squares.NUM_LOCAL_STEPS)
+    training = lab.train(config, num_local_steps=quadratics.NUM_LOCAL_STEPS)
     found[name] = {key: int(value) for key, value in training.clients.items()}
   return found
 
@@ -164,11 +161,11 @@ def no_additional_gradients(lab: workbench.Workbench) -> claim.Verdict:
   reused = [
       lab.steps(
           'delta_sgd',
-          quadratics.of_client(client, least_squares.NUM_LOCAL_STEPS),
+          quadratics.of_client(client, quadratics.NUM_LOCAL_STEPS),
           np.zeros(1),
           previous_gradient='reuse',
       ).reports['gradient_evaluations']
-      for client in least_squares.CLIENTS
+      for client in quadratics.CLIENTS
   ]
   numbers['Delta-SGD with the gradient before'] = int(np.sum(reused))
   told = ', '.join(f'{name} {count}' for name, count in numbers.items())
@@ -202,7 +199,7 @@ def no_additional_communication(lab: workbench.Workbench) -> claim.Verdict:
 
 def _compare_batches(
     lab: workbench.Workbench, noise: float
-) -> differences.Difference:
+) -> claim.Difference:
   """The decimal digits that the same batch gains of the distance that is left.
 
   Args:
@@ -212,7 +209,7 @@ def _compare_batches(
   Returns:
     The difference over the problems, paired.
   """
-  digits: dict[str, differences.Scores] = {'recompute': {}, 'reuse': {}}
+  digits: dict[str, claim.Scores] = {'recompute': {}, 'reuse': {}}
   for seed in range(_NUM_STOCHASTIC):
     hessians = quadratics.draw_hessians(_NUM_BATCHES, _SIZE, seed=seed)
     centers = noise * np.random.default_rng(seed).normal(
@@ -227,7 +224,7 @@ def _compare_batches(
       )
       left = np.linalg.norm(path.points[-1] - minimizer)
       by_seed[seed] = -float(np.log10(left))
-  return differences.compare(digits['recompute'], digits['reuse'])
+  return claim.compare(digits['recompute'], digits['reuse'])
 
 
 @PAPER.claim('workshop version: the same batch at both points')
@@ -244,7 +241,7 @@ def same_batch_is_better(lab: workbench.Workbench) -> claim.Verdict:
   }
   told = ', '.join(f'{name} {d}' for name, d in found.items())
   return claim.Verdict(
-      differences.unite([differences.ahead(d) for d in found.values()]),
+      claim.unite([claim.ahead(d) for d in found.values()]),
       f'Decimal digits of the distance that the same batch gains: {told}.',
       {name: difference.to_numbers() for name, difference in found.items()},
   )
@@ -259,7 +256,7 @@ def published_places(lab: workbench.Workbench) -> claim.Verdict:
   table = lab.find_table('delta_sgd/table_1')
   if table is None:
     return claim.missing_table('delta_sgd/table_1')
-  places = list(printed.find_places(table, ('Delta-SGD',)).values())
+  places = list(runs.find_places(table, ('Delta-SGD',)).values())
   first = places.count(1) / len(places)
   second = (places.count(1) + places.count(2)) / len(places)
   return claim.Verdict(
@@ -273,10 +270,10 @@ def published_places(lab: workbench.Workbench) -> claim.Verdict:
 
 
 def _as_good(lab: workbench.Workbench, table: str, column: str = 'MNIST', **kw):
-  question = measured.Question(
-      table, 'Delta-SGD', differences.not_behind, column=column, **kw
+  question = runs.Question(
+      table, 'Delta-SGD', claim.not_behind, column=column, **kw
   )
-  return measured.answer(lab, question)
+  return runs.answer(lab, question)
 
 
 @PAPER.claim('Section 5, Table 1, MNIST')
@@ -296,10 +293,10 @@ def leads_without_tuning(lab: workbench.Workbench) -> claim.Verdict:
   Finished runs of the column: for each alpha it is ahead of each of the seven
   others.
   """
-  question = measured.Question(
-      'delta_sgd/table_1', 'Delta-SGD', differences.ahead, column='MNIST'
+  question = runs.Question(
+      'delta_sgd/table_1', 'Delta-SGD', claim.ahead, column='MNIST'
   )
-  return measured.answer(lab, question)
+  return runs.answer(lab, question)
 
 
 @PAPER.claim('Section 5, Table 4, MNIST')

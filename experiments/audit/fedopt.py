@@ -15,13 +15,10 @@
 
 import numpy as np
 
-from experiments.claims import claim
-from experiments.claims import differences
-from experiments.claims import least_squares
-from experiments.claims import measured
-from experiments.claims import printed
-from experiments.claims import quadratics
-from experiments.claims import workbench
+from experiments.audit import claim
+from experiments.audit import quadratics
+from experiments.audit import runs
+from experiments.audit import workbench
 
 PAPER = claim.Paper('fedopt', 'Reddi et al., ICLR 2021')
 
@@ -50,9 +47,9 @@ def no_client_state(lab: workbench.Workbench) -> claim.Verdict:
   Compares the bytes of a round with those of FedAvg, and asks the process
   whether clients keep state.
   """
-  fedadam = least_squares.fedavg(server={'name': 'fedadam', 'lr': 0.1})
+  fedadam = quadratics.fedavg(server={'name': 'fedadam', 'lr': 0.1})
   trainings = {
-      'FedAvg': lab.train(least_squares.fedavg()),
+      'FedAvg': lab.train(quadratics.fedavg()),
       'FedAdam': lab.train(fedadam),
   }
   keys = ('bytes_up', 'bytes_down')
@@ -103,15 +100,15 @@ def lookahead(lab: workbench.Workbench) -> claim.Verdict:
   A round of five local steps of one client with server rate 0.5: the server
   must move half as far as SGD, its fast weights, alone.
   """
-  client, num_steps = least_squares.CLIENTS[0], least_squares.NUM_LOCAL_STEPS
+  client, num_steps = quadratics.CLIENTS[0], quadratics.NUM_LOCAL_STEPS
   path = lab.steps(
       'sgd',
       quadratics.of_client(client, num_steps),
       np.zeros(1),
-      learning_rate=least_squares.LEARNING_RATE,
+      learning_rate=quadratics.LEARNING_RATE,
   )
   half = lab.train(
-      least_squares.fedavg(server={'name': 'sgd', 'lr': 0.5}),
+      quadratics.fedavg(server={'name': 'sgd', 'lr': 0.5}),
       clients=[client],
       num_local_steps=num_steps,
   ).points[-1]
@@ -181,7 +178,7 @@ def published_lead(lab: workbench.Workbench) -> claim.Verdict:
 
   Counts in the numbers that the table prints.
   """
-  return printed.lead(lab, 'fedopt/table_1', _ADAPTIVE)
+  return runs.lead(lab, 'fedopt/table_1', _ADAPTIVE)
 
 
 @PAPER.claim('Section 5, Table 1, EMNIST CR')
@@ -190,12 +187,12 @@ def adaptive_servers_help(lab: workbench.Workbench) -> claim.Verdict:
 
   Finished runs of the column, both at their published rates.
   """
-  return measured.answer(
+  return runs.answer(
       lab,
-      measured.Question(
+      runs.Question(
           'fedopt/table_1',
           'FedAdam',
-          differences.ahead,
+          claim.ahead,
           others=('FedAvg',),
           column='EMNIST CR',
       ),

@@ -15,13 +15,10 @@
 
 import numpy as np
 
-from experiments.claims import claim
-from experiments.claims import differences
-from experiments.claims import least_squares
-from experiments.claims import measured
-from experiments.claims import printed
-from experiments.claims import quadratics
-from experiments.claims import workbench
+from experiments.audit import claim
+from experiments.audit import quadratics
+from experiments.audit import runs
+from experiments.audit import workbench
 
 PAPER = claim.Paper('fedli', 'FedLi, arXiv 2408.17145v1')
 
@@ -36,12 +33,12 @@ def free_descent(lab: workbench.Workbench) -> claim.Verdict:
   FedLi-LS with unit server step, one local step from the minimizer of the mean
   of 5 (x - 1)^2 and (x + 1)^2 / 2.
   """
-  config = least_squares.fedavg(
+  config = quadratics.fedavg(
       client={'name': 'armijo'}, server={'name': 'fedli_ls', 'scale': 'unit'}
   )
-  points = lab.train(config, least_squares.MINIMIZER).points
+  points = lab.train(config, quadratics.MINIMIZER).points
   before, after = (
-      float(np.mean([client.loss(x) for client in least_squares.CLIENTS]))
+      float(np.mean([client.loss(x) for client in quadratics.CLIENTS]))
       for x in points
   )
   limit = before * (1 + _ROUNDING)
@@ -164,14 +161,12 @@ def published_lead(lab: workbench.Workbench) -> claim.Verdict:
 
   Counts in the numbers that the table prints.
   """
-  return printed.lead(lab, 'fedli/table_1', ('LU', 'LS'))
+  return runs.lead(lab, 'fedli/table_1', ('LU', 'LS'))
 
 
 def _beats_fedavg(lab: workbench.Workbench, row: str) -> claim.Verdict:
-  question = measured.Question(
-      _TABLE, row, differences.ahead, others=('FedAvg',)
-  )
-  return measured.answer(lab, question)
+  question = runs.Question(_TABLE, row, claim.ahead, others=('FedAvg',))
+  return runs.answer(lab, question)
 
 
 @PAPER.claim('Section 4, Table 1')

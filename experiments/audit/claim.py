@@ -11,20 +11,140 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What the difference of two methods says of a claim.
+"""What a claim is, and what a check says of it."""
 
-What counts is fixed here, before any run: a method is as good as another one if
-`seed_statistics.judge` says so with the margin `MARGIN`. Differences are paired
-by seed, since runs of one seed share weights, cohorts and batches.
-"""
-
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
+import enum
+import inspect
 import math
 from typing import Any
 
-from experiments.claims import claim
+from experiments.audit import workbench
 from experiments.run_results import seed_statistics
+
+
+class Status(str, enum.Enum):
+  """What a check found.
+
+  Attributes:
+    HOLDS: The claim is true wherever it was checked.
+    FAILS: It is not.
+    COUNTEREXAMPLE: It is meant for all cases, and there is one against it.
+    NOT_TESTABLE: It needs runs that take a GPU, and there are none.
+    NOT_RUN: It needs runs, or a table, that are not there yet or damaged.
+    OPEN: The runs are there, and their seeds decide nothing.
+  """
+
+  HOLDS = 'holds'
+  FAILS = 'fails'
+  COUNTEREXAMPLE = 'counterexample'
+  NOT_TESTABLE = 'not testable here'
+  NOT_RUN = 'not run'
+  OPEN = 'open'
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+  """What a check says.
+
+  Attributes:
+    status: What was found.
+    evidence: Why, in a sentence or two with numbers; the command that makes the
+      runs where they are missing.
+    numbers: What was measured, by name; plain numbers, strings and mappings of
+      these.
+  """
+
+  status: Status
+  evidence: str
+  numbers: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+def missing_table(name: str) -> Verdict:
+  """Returns the verdict where a published table is not among the presets."""
+  return Verdict(
+      Status.NOT_RUN,
+      f'experiments/presets/{name}.yaml is not there, so that there are no '
+      'cells to run.',
+  )
+
+
+# Measures, and says what it means.
+Check = Callable[[workbench.Workbench], Verdict]
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim:
+  """A claim of a paper.
+
+  Attributes:
+    name: The paper's short name and its own: 'delta_sgd.theorem'.
+    statement: The claim, in a sentence.
+    source: Where it is made.
+    method: How it is checked.
+    check: Checks it.
+  """
+
+  name: str
+  statement: str
+  source: str
+  method: str
+  check: Check
+
+
+class Paper:
+  """The claims of a paper, collected from the functions that check them.
+
+  Attributes:
+    claims: The claims by name, in the order in which they are written.
+
+  Example:
+
+    >>> paper = Paper('fedopt', 'Reddi et al., ICLR 2021')
+    >>> @paper.claim('Algorithm 2')
+    ... def takes_no_step(lab):
+    ...   '''FedAdam moves.
+    ...
+    ...   One step.
+    ...   '''
+    ...   return Verdict(Status.HOLDS, 'It moved by 0.1.')
+    >>> paper.claims['fedopt.takes_no_step'].statement
+    'FedAdam moves.'
+  """
+
+  def __init__(self, name: str, title: str):
+    self._name = name
+    self._title = title
+    self.claims: dict[str, Claim] = {}
+
+  def claim(self, place: str) -> Callable[[Check], Check]:
+    """Returns a decorator of the function that checks a claim.
+
+    The first paragraph of its docstring is the claim, the rest says how it is
+    checked.
+
+    Args:
+      place: Where in the paper it is made.
+
+    Returns:
+      The decorator, which returns the function as it is.
+    """
+
+    def collect(check: Check) -> Check:
+      statement, *method = (inspect.getdoc(check) or '').split('\n\n')
+      name = f'{self._name}.{getattr(check, "__name__")}'
+      self.claims[name] = Claim(
+          name,
+          ' '.join(statement.split()),
+          f'{self._title}, {place}',
+          ' '.join(' '.join(method).split()),
+          check,
+      )
+      return check
+
+    return collect
+
 
 MARGIN = 0.5
 
@@ -104,7 +224,7 @@ def compare(scores: Scores, others: Scores) -> Difference:
   return Difference(seed_statistics.t_interval(differences), len(differences))
 
 
-def not_behind(difference: Difference) -> claim.Status:
+def not_behind(difference: Difference) -> Status:
   """Returns whether a method is as good as another one.
 
   Args:
@@ -114,13 +234,13 @@ def not_behind(difference: Difference) -> claim.Status:
     'holds', 'fails', or 'open' where the seeds decide nothing.
   """
   return {
-      seed_statistics.Answer.AS_GOOD: claim.Status.HOLDS,
-      seed_statistics.Answer.OPEN: claim.Status.OPEN,
-      seed_statistics.Answer.WORSE: claim.Status.FAILS,
+      seed_statistics.Answer.AS_GOOD: Status.HOLDS,
+      seed_statistics.Answer.OPEN: Status.OPEN,
+      seed_statistics.Answer.WORSE: Status.FAILS,
   }[seed_statistics.judge(difference.interval, MARGIN)]
 
 
-def ahead(difference: Difference) -> claim.Status:
+def ahead(difference: Difference) -> Status:
   """Returns whether a method is better than another one.
 
   That is the same question from the other side, without a margin: whether the
@@ -135,16 +255,16 @@ def ahead(difference: Difference) -> claim.Status:
   mean, low, high = difference.interval
   of_other = seed_statistics.Interval(-mean, -high, -low)
   return {
-      seed_statistics.Answer.WORSE: claim.Status.HOLDS,
-      seed_statistics.Answer.OPEN: claim.Status.OPEN,
-      seed_statistics.Answer.AS_GOOD: claim.Status.FAILS,
+      seed_statistics.Answer.WORSE: Status.HOLDS,
+      seed_statistics.Answer.OPEN: Status.OPEN,
+      seed_statistics.Answer.AS_GOOD: Status.FAILS,
   }[seed_statistics.judge(of_other, margin=0.0)]
 
 
 # The worst first: what one comparison says, all of them together say.
-FROM_WORST = (claim.Status.FAILS, claim.Status.OPEN, claim.Status.HOLDS)
+FROM_WORST = (Status.FAILS, Status.OPEN, Status.HOLDS)
 
 
-def unite(statuses: Sequence[claim.Status]) -> claim.Status:
+def unite(statuses: Sequence[Status]) -> Status:
   """Returns what several comparisons say together: the worst of them."""
   return min(statuses, key=FROM_WORST.index)

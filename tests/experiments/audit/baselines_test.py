@@ -17,10 +17,10 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
-from experiments.claims import baselines
-from experiments.claims import least_squares
-from experiments.claims.claim import Status
-from tests.experiments.claims import fake_lab
+from experiments.audit import baselines
+from experiments.audit import quadratics
+from experiments.audit.claim import Status
+from tests.experiments.audit import fake_lab
 
 
 class BaselinesTest(parameterized.TestCase):
@@ -58,7 +58,7 @@ class BaselinesTest(parameterized.TestCase):
     def train(config, **kwargs):
       del kwargs
       left = fedavg if fake_lab.is_fedavg(config) else scaffold
-      return fake_lab.training([0.0, least_squares.MINIMIZER + left])
+      return fake_lab.training([0.0, quadratics.MINIMIZER + left])
 
     verdict = baselines.corrects_drift(fake_lab.create(train=train))
     self.assertEqual(verdict.status, status)

@@ -17,7 +17,7 @@ import types
 
 import numpy as np
 
-from experiments.claims import least_squares
+from experiments.audit import quadratics
 
 
 def create(**measurements):
@@ -70,4 +70,4 @@ def training(points=(0.0, 0.0), keeps_state=False, **clients):
 
 def is_fedavg(config):
   """Returns whether a process is FedAvg with SGD."""
-  return config == least_squares.fedavg()
+  return config == quadratics.fedavg()

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Tests of verdicts from runs, which nobody has trained."""
+"""Tests of what the tables print and our runs measured."""
 
 import dataclasses
 import math
@@ -21,11 +21,41 @@ import tempfile
 from absl.testing import absltest
 from absl.testing import parameterized
 
-from experiments import claims
-from experiments.claims import differences
-from experiments.claims import measured
-from experiments.claims.claim import Status
+from experiments import audit
+from experiments.audit import claim
+from experiments.audit import runs
+from experiments.audit.claim import Status
+from tests.experiments.audit import fake_lab
 from tests.experiments.report import made_up_runs
+
+
+def _lead(numbers, rows=('Delta-SGD',)):
+  table = made_up_runs.build_table(
+      columns=('digits', 'mnist'),
+      numbers={('', *key): number for key, number in numbers.items()},
+  )
+  lab = fake_lab.create(find_table=lambda name: table)
+  return runs.lead(lab, 'paper/table_1', rows)
+
+
+class LeadTest(parameterized.TestCase):
+
+  @parameterized.parameters((80.0, Status.HOLDS), (91.0, Status.FAILS))
+  def test_first_in_every_column_that_is_printed(self, other, status):
+    verdict = _lead({('SGD', 'digits'): other, ('Delta-SGD', 'digits'): 90.0})
+    self.assertEqual(verdict.status, status)
+    self.assertEqual(verdict.numbers, {'digits': 1 + (other > 90.0)})
+
+  def test_no_printed_number_says_nothing(self):
+    verdict = _lead({('SGD', 'digits'): 90.0})
+    self.assertEqual(verdict.status, Status.NOT_RUN)
+    self.assertIn('prints no number of Delta-SGD', verdict.evidence)
+
+  def test_missing_table(self):
+    lab = fake_lab.create(find_table=lambda name: None)
+    verdict = runs.lead(lab, 'paper/table_9', ('SGD',))
+    self.assertEqual(verdict.status, Status.NOT_RUN)
+
 
 _ROWS = ('SGD', 'Adam', 'Delta-SGD')
 
@@ -35,9 +65,9 @@ class AnswerTest(parameterized.TestCase):
   def setUp(self):
     super().setUp()
     folder = self.enter_context(tempfile.TemporaryDirectory())
-    self.lab = claims.Workbench(pathlib.Path(folder))
+    self.lab = audit.Workbench(pathlib.Path(folder))
 
-  def _answer(self, accuracies, judge=differences.not_behind, **kwargs):
+  def _answer(self, accuracies, judge=claim.not_behind, **kwargs):
     """Answers for runs with accuracies by row, a list over seeds or by seed."""
     table = made_up_runs.build_table(
         rows=_ROWS, higher_is_better=kwargs.pop('higher_is_better', True)
@@ -58,8 +88,8 @@ class AnswerTest(parameterized.TestCase):
             [accuracy] * num_rounds,
             seed=seed,
         )
-    question = measured.Question('paper/table_1', 'Delta-SGD', judge, **kwargs)
-    return measured.answer(self.lab, question)
+    question = runs.Question('paper/table_1', 'Delta-SGD', judge, **kwargs)
+    return runs.answer(self.lab, question)
 
   @parameterized.named_parameters(
       ('best', [0.92, 0.921, 0.922], Status.HOLDS, Status.HOLDS),
@@ -72,7 +102,7 @@ class AnswerTest(parameterized.TestCase):
   def test_status(self, ours, as_good, ahead):
     accuracies = {'SGD': [0.9] * 3, 'Adam': [0.5] * 3, 'Delta-SGD': ours}
     self.assertEqual(self._answer(accuracies).status, as_good)
-    verdict = self._answer(accuracies, differences.ahead)
+    verdict = self._answer(accuracies, claim.ahead)
     self.assertEqual(verdict.status, ahead)
     self.assertEqual(verdict.numbers['digits']['against'], 'SGD')
     self.assertEqual(verdict.numbers['digits']['seeds'], len(ours))
@@ -133,16 +163,14 @@ class AnswerTest(parameterized.TestCase):
         'Adam': [0.3, 0.3],
         'Delta-SGD': [0.1, 0.1],
     }
-    verdict = self._answer(
-        accuracies, differences.ahead, higher_is_better=False
-    )
+    verdict = self._answer(accuracies, claim.ahead, higher_is_better=False)
     self.assertEqual(verdict.status, Status.HOLDS)
     self.assertEqual(verdict.numbers['digits']['against'], 'SGD')
     self.assertAlmostEqual(verdict.numbers['digits']['means']['SGD'], 20.0)
 
   def test_named_rows_alone_are_compared(self):
     accuracies = {'Adam': [0.5, 0.5], 'Delta-SGD': [0.6, 0.6]}
-    verdict = self._answer(accuracies, differences.ahead, others=('Adam',))
+    verdict = self._answer(accuracies, claim.ahead, others=('Adam',))
     self.assertEqual(verdict.status, Status.HOLDS)
 
   def test_missing_runs(self):
@@ -202,8 +230,8 @@ class AnswerTest(parameterized.TestCase):
     self.assertIn("no row 'Delta-SGD'", verdict.evidence)
 
   def test_missing_table(self):
-    question = measured.Question('paper/table_9', 'SGD', differences.ahead)
-    verdict = measured.answer(self.lab, question)
+    question = runs.Question('paper/table_9', 'SGD', claim.ahead)
+    verdict = runs.answer(self.lab, question)
     self.assertEqual(verdict.status, Status.NOT_RUN)
     self.assertIn('paper/table_9.yaml is not there', verdict.evidence)
 

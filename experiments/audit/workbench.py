@@ -26,8 +26,7 @@ from typing import Any, Optional
 import numpy as np
 
 from experiments import published
-from experiments.claims import least_squares
-from experiments.claims import quadratics
+from experiments.audit import quadratics
 
 # Of this project.
 _PRESETS = published.table_files.ROOT / 'experiments' / 'presets'
@@ -94,31 +93,27 @@ class Workbench:
     return importlib.import_module('tff_adaptive.analysis').linear_cka(x, y)
 
   @functools.cached_property
-  def _paths(self) -> Any:
-    return importlib.import_module('experiments.claims.local_paths')
-
-  @functools.cached_property
   def _federated(self) -> Any:
-    return importlib.import_module('experiments.claims.federated_runs')
+    return importlib.import_module('experiments.audit.federated_runs')
 
   def steps(
       self, rule: str, batches: quadratics.Batches, start: Any, **arguments: Any
   ) -> Any:
-    """See `experiments.claims.local_paths.run`."""
-    return self._paths.run(rule, batches, start, **arguments)
+    """See `experiments.audit.federated_runs.run`."""
+    return self._federated.run(rule, batches, start, **arguments)
 
   def server_step(
       self, rule: str, changes: np.ndarray, loss: float = 0.0, **arguments: Any
   ) -> float:
-    """See `experiments.claims.local_paths.server_step`."""
-    return self._paths.server_step(rule, changes, loss, **arguments)
+    """See `experiments.audit.federated_runs.server_step`."""
+    return self._federated.server_step(rule, changes, loss, **arguments)
 
   def train(
       self,
       config: Any,
       start: float = 0.0,
-      clients: Sequence[least_squares.Client] = least_squares.CLIENTS,
+      clients: Sequence[quadratics.Client] = quadratics.CLIENTS,
       **options: Any,
   ) -> Any:
-    """See `experiments.claims.federated_runs.train`."""
+    """See `experiments.audit.federated_runs.train`."""
     return self._federated.train(config, clients, start, **options)

@@ -20,17 +20,17 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
-from experiments import claims
-from experiments.claims import fedli
-from experiments.claims import least_squares
-from experiments.claims.claim import Status
-from tests.experiments.claims import fake_lab
+from experiments import audit
+from experiments.audit import fedli
+from experiments.audit import quadratics
+from experiments.audit.claim import Status
+from tests.experiments.audit import fake_lab
 
 
 class FedLiTest(parameterized.TestCase):
 
   @parameterized.parameters(
-      (least_squares.MINIMIZER, Status.HOLDS),
+      (quadratics.MINIMIZER, Status.HOLDS),
       (0.0, Status.COUNTEREXAMPLE),
       (np.nan, Status.COUNTEREXAMPLE),
   )
@@ -88,13 +88,13 @@ class FedLiTest(parameterized.TestCase):
     self.assertEqual(fedli.published_code_moves(lab).status, status)
 
   def test_published_lead(self):
-    lab = claims.Workbench(pathlib.Path('no runs'))
+    lab = audit.Workbench(pathlib.Path('no runs'))
     verdict = fedli.published_lead(lab)
     self.assertEqual(verdict.status, Status.FAILS)
     self.assertIn('behind in Shakespeare', verdict.evidence)
 
   def test_without_runs(self):
-    lab = claims.Workbench(pathlib.Path('no runs'))
+    lab = audit.Workbench(pathlib.Path('no runs'))
     for check, name in (
         (fedli.line_search_helps, 'ls'),
         (fedli.linearization_helps, 'lu'),

@@ -18,8 +18,8 @@ For example:
   python -m experiments.audit
   python -m experiments.audit --claims=fedli.free_descent,delta_sgd.theorem
 
-prints a line a claim, `name: verdict: evidence`, and writes `claims.md`,
-`claims.html`, `claims.csv` and `claims.json` to `--output_dir`. Some claims are
+prints a line a claim, `name: verdict: evidence`, and writes `audit.md`,
+`audit.html`, `audit.csv` and `audit.json` to `--output_dir`. Some claims are
 checked on small problems, in seconds; others on the finished runs of published
 cells in `--runs_dir`, and these lines have the command that makes the runs if
 there are none, or say what is wrong with them.
@@ -31,7 +31,7 @@ import sys
 
 from absl import flags
 
-from experiments import claims
+from experiments import audit
 from experiments import command_line
 from experiments import folder_checks
 from experiments import published
@@ -57,7 +57,7 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
       'claims',
       [],
       'The names of the claims to check, or of papers; by default all: '
-      + ', '.join(claims.CLAIMS),
+      + ', '.join(audit.CLAIMS),
       flag_values=flag_values,
   )
   flags.DEFINE_string(
@@ -75,7 +75,7 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
   )
 
 
-def select(names: list[str]) -> list[claims.Claim]:
+def select(names: list[str]) -> list[audit.Claim]:
   """Returns the claims of some names, or all.
 
   Args:
@@ -87,21 +87,21 @@ def select(names: list[str]) -> list[claims.Claim]:
   Raises:
     UserError: If there is no claim or paper of a name.
   """
-  papers = {name.partition('.')[0] for name in claims.CLAIMS}
+  papers = {name.partition('.')[0] for name in audit.CLAIMS}
   for name in names:
-    if name not in claims.CLAIMS and name not in papers:
+    if name not in audit.CLAIMS and name not in papers:
       raise command_line.UserError(
           f'--claims has no claim or paper {name!r}; the papers are '
           f'{", ".join(sorted(papers))}, and --help lists the claims'
       )
   return [
       claim
-      for name, claim in claims.CLAIMS.items()
+      for name, claim in audit.CLAIMS.items()
       if not names or name in names or name.partition('.')[0] in names
   ]
 
 
-def check(claim: claims.Claim, lab: claims.Workbench) -> claims.Verdict:
+def check(claim: audit.Claim, lab: audit.Workbench) -> audit.Verdict:
   """Checks a claim.
 
   Args:
@@ -115,8 +115,8 @@ def check(claim: claims.Claim, lab: claims.Workbench) -> claims.Verdict:
   try:
     return claim.check(lab)
   except _READ_ERRORS as error:
-    return claims.Verdict(
-        claims.Status.NOT_RUN, f'What it needs cannot be read: {error}.'
+    return audit.Verdict(
+        audit.Status.NOT_RUN, f'What it needs cannot be read: {error}.'
     )
 
 
@@ -131,7 +131,7 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
   with command_line.errors_as(command_line.EnvironmentalError, OSError):
     output_dir.mkdir(parents=True, exist_ok=True)
   command_line.prepare_libraries()
-  lab = claims.Workbench(pathlib.Path(flag_values.runs_dir))
+  lab = audit.Workbench(pathlib.Path(flag_values.runs_dir))
   verdicts = {}
   for claim in selected:
     verdict = verdicts[claim.name] = check(claim, lab)
@@ -139,13 +139,13 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
         f'{claim.name}: {verdict.status.value}: {verdict.evidence}', flush=True
     )
   # TensorFlow takes seconds to import: not for --help and not for a typo.
-  from experiments import audit_report  # pylint: disable=import-outside-toplevel
+  from experiments.audit import page  # pylint: disable=import-outside-toplevel
 
   with (
       command_line.errors_as(command_line.EnvironmentalError, OSError),
       folder_checks.locked(output_dir),
   ):
-    audit_report.write(output_dir, selected, verdicts, lab.runs, _command())
+    page.write(output_dir, selected, verdicts, lab.runs, _command())
 
 
 def _command() -> str:

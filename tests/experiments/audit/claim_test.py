@@ -11,15 +11,53 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Tests for `differences`."""
+"""Tests of what a claim is, and of how methods are compared."""
 
 import math
 
 from absl.testing import absltest
 from absl.testing import parameterized
 
-from experiments.claims import differences
-from experiments.claims.claim import Status
+from experiments import audit
+from experiments.audit import claim
+from experiments.audit.claim import Status
+
+
+class ClaimTest(absltest.TestCase):
+
+  def test_docstring_is_the_claim_and_the_method(self):
+    paper = claim.Paper('fedopt', 'Reddi et al.')
+
+    @paper.claim('Algorithm 2')
+    def moves(lab):
+      """FedAdam moves,
+
+      and this is
+      how one sees it.
+
+      Twice.
+      """
+      return claim.Verdict(claim.Status.HOLDS, f'It moved by {lab}.')
+
+    found = paper.claims['fedopt.moves']
+    self.assertEqual(found.statement, 'FedAdam moves,')
+    self.assertEqual(found.method, 'and this is how one sees it. Twice.')
+    self.assertEqual(found.source, 'Reddi et al., Algorithm 2')
+    self.assertEqual(found.check(3).evidence, 'It moved by 3.')
+    self.assertIs(found.check, moves)
+
+  def test_every_claim_says_what_it_is_and_how_it_is_checked(self):
+    for name, found in audit.CLAIMS.items():
+      with self.subTest(name):
+        self.assertEqual(found.name, name)
+        self.assertEndsWith(found.statement, '.')
+        self.assertEndsWith(found.method, '.')
+
+  def test_every_paper_has_several_claims(self):
+    papers = [name.partition('.')[0] for name in audit.CLAIMS]
+    for paper in ('delta_sgd', 'fedopt', 'fedcada', 'fedli'):
+      self.assertGreaterEqual(papers.count(paper), 5)
+
 
 _INF = math.inf
 
@@ -27,7 +65,7 @@ _INF = math.inf
 class DifferencesTest(parameterized.TestCase):
 
   def test_paired_interval(self):
-    difference = differences.compare(
+    difference = claim.compare(
         {0: 1.0, 1: 2.0, 2: 4.0, 5: 0.0}, {0: 0.0, 1: 0.0, 2: 1.0, 7: 9.0}
     )
     # 2 +- 4.302653 / sqrt(3), the t quantile of two degrees of freedom.
@@ -40,7 +78,7 @@ class DifferencesTest(parameterized.TestCase):
 
   def test_no_common_seed(self):
     with self.assertRaisesRegex(ValueError, r'\[0\] and \[1\]'):
-      differences.compare({0: 1.0}, {1: 1.0})
+      claim.compare({0: 1.0}, {1: 1.0})
 
   @parameterized.named_parameters(
       ('above', [1.0, 1.1, 1.2], Status.HOLDS, Status.HOLDS),
@@ -57,11 +95,11 @@ class DifferencesTest(parameterized.TestCase):
       ('both_diverged_apart', [_INF, -_INF], Status.OPEN, Status.OPEN),
   )
   def test_three_answers(self, found, not_behind, ahead):
-    difference = differences.compare(
+    difference = claim.compare(
         dict(enumerate(found)), dict.fromkeys(range(len(found)), 0.0)
     )
-    self.assertEqual(differences.not_behind(difference), not_behind)
-    self.assertEqual(differences.ahead(difference), ahead)
+    self.assertEqual(claim.not_behind(difference), not_behind)
+    self.assertEqual(claim.ahead(difference), ahead)
 
   @parameterized.parameters(
       ([-0.3], '-0.30 (one seed, which decides nothing)'),
@@ -70,17 +108,15 @@ class DifferencesTest(parameterized.TestCase):
       ([_INF, -_INF], 'each of them, in a seed of its own, diverged'),
   )
   def test_text(self, found, expected):
-    difference = differences.compare(
+    difference = claim.compare(
         dict(enumerate(found)), dict.fromkeys(range(len(found)), 0.0)
     )
     self.assertEqual(str(difference), expected)
 
   def test_the_worst_answer_is_that_of_all(self):
+    self.assertEqual(claim.unite([Status.HOLDS, Status.OPEN]), Status.OPEN)
     self.assertEqual(
-        differences.unite([Status.HOLDS, Status.OPEN]), Status.OPEN
-    )
-    self.assertEqual(
-        differences.unite([Status.OPEN, Status.FAILS, Status.HOLDS]),
+        claim.unite([Status.OPEN, Status.FAILS, Status.HOLDS]),
         Status.FAILS,
     )
 

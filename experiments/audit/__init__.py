@@ -18,16 +18,16 @@ runs of published cells, and returns a `Verdict`. Nothing here imports
 TensorFlow before a check does.
 """
 
-from experiments.claims import baselines
-from experiments.claims import delta_sgd
-from experiments.claims import fedcada
-from experiments.claims import fedli
-from experiments.claims import fedopt
-from experiments.claims.claim import Claim
-from experiments.claims.claim import Status
-from experiments.claims.claim import Verdict
-from experiments.claims.differences import RULE
-from experiments.claims.workbench import Workbench
+from experiments.audit import baselines
+from experiments.audit import delta_sgd
+from experiments.audit import fedcada
+from experiments.audit import fedli
+from experiments.audit import fedopt
+from experiments.audit.claim import Claim
+from experiments.audit.claim import RULE
+from experiments.audit.claim import Status
+from experiments.audit.claim import Verdict
+from experiments.audit.workbench import Workbench
 
 CLAIMS = {
     name: claim

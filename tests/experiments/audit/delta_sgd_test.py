@@ -20,11 +20,11 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
-from experiments import claims
+from experiments import audit
 from experiments import published
-from experiments.claims import delta_sgd
-from experiments.claims.claim import Status
-from tests.experiments.claims import fake_lab
+from experiments.audit import delta_sgd
+from experiments.audit.claim import Status
+from tests.experiments.audit import fake_lab
 from tests.experiments.report import made_up_runs
 
 _GROUPS = ('alpha = 1', 'alpha = 0.1', 'alpha = 0.01')
@@ -101,7 +101,7 @@ class DeltaSgdTest(parameterized.TestCase):
     self.assertEqual(verdict.status, status)
 
   def test_published_places(self):
-    lab = claims.Workbench(pathlib.Path('no runs'))
+    lab = audit.Workbench(pathlib.Path('no runs'))
     verdict = delta_sgd.published_places(lab)
     self.assertEqual(verdict.status, Status.HOLDS)
     self.assertAlmostEqual(verdict.numbers['first'], 11 / 15)
@@ -121,7 +121,7 @@ class DeltaSgdRunsTest(parameterized.TestCase):
   def setUp(self):
     super().setUp()
     folder = self.enter_context(tempfile.TemporaryDirectory())
-    self.lab = claims.Workbench(pathlib.Path(folder))
+    self.lab = audit.Workbench(pathlib.Path(folder))
     self.table = self.lab.find_table('delta_sgd/table_1')
 
   def _write(self, accuracies, num_seeds, others=0.9):

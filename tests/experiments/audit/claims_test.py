@@ -19,8 +19,8 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import pytest
 
-from experiments import claims
-from experiments.claims.claim import Status
+from experiments import audit
+from experiments.audit.claim import Status
 
 _SMALL = {
     'fedexp.step_at_least_one': Status.HOLDS,
@@ -52,7 +52,7 @@ _LARGE = {
 
 
 def _check(name):
-  return claims.CLAIMS[name].check(claims.Workbench(pathlib.Path('no runs')))
+  return audit.CLAIMS[name].check(audit.Workbench(pathlib.Path('no runs')))
 
 
 class ClaimsTest(parameterized.TestCase):

@@ -15,10 +15,9 @@
 
 import numpy as np
 
-from experiments.claims import claim
-from experiments.claims import least_squares
-from experiments.claims import quadratics
-from experiments.claims import workbench
+from experiments.audit import claim
+from experiments.audit import quadratics
+from experiments.audit import workbench
 
 _FEDEXP = claim.Paper('fedexp', 'Jhunjhunwala et al., ICLR 2023')
 _SPS = claim.Paper('sps', 'Loizou et al., AISTATS 2021')
@@ -88,13 +87,13 @@ def corrects_drift(lab: workbench.Workbench) -> claim.Verdict:
   """
   left = {}
   for name in ('scaffold', 'sgd'):
-    client = {'name': name, 'lr': least_squares.LEARNING_RATE}
+    client = {'name': name, 'lr': quadratics.LEARNING_RATE}
     training = lab.train(
-        least_squares.fedavg(client=client),
+        quadratics.fedavg(client=client),
         num_rounds=60,
-        num_local_steps=least_squares.NUM_LOCAL_STEPS,
+        num_local_steps=quadratics.NUM_LOCAL_STEPS,
     )
-    left[name] = abs(training.points[-1] - least_squares.MINIMIZER)
+    left[name] = abs(training.points[-1] - quadratics.MINIMIZER)
   agrees = left['scaffold'] <= 1e-4 < left['sgd']
   return claim.Verdict(
       claim.Status.HOLDS if agrees else claim.Status.FAILS,
@@ -111,9 +110,9 @@ def limits_drift(lab: workbench.Workbench) -> claim.Verdict:
   One client of curvature 10, five local steps of rate 0.05, mu 0 and 5: how far
   it moves.
   """
-  client, num_steps = least_squares.CLIENTS[0], least_squares.NUM_LOCAL_STEPS
+  client, num_steps = quadratics.CLIENTS[0], quadratics.NUM_LOCAL_STEPS
   with_term = lab.train(
-      least_squares.fedavg(loss={'name': 'fedprox', 'mu': 5.0}),
+      quadratics.fedavg(loss={'name': 'fedprox', 'mu': 5.0}),
       clients=[client],
       num_local_steps=num_steps,
   )
@@ -121,7 +120,7 @@ def limits_drift(lab: workbench.Workbench) -> claim.Verdict:
       'sgd',
       quadratics.of_client(client, num_steps),
       np.zeros(1),
-      learning_rate=least_squares.LEARNING_RATE,
+      learning_rate=quadratics.LEARNING_RATE,
   )
   moved = {
       'mu 0': float(abs(without.points[-1, 0])),
