@@ -16,11 +16,15 @@
 No TensorFlow is imported here.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 import contextlib
+import ctypes
 import os
 import pathlib
+import re
 import select
+import signal
+import subprocess
 import sys
 import traceback
 from typing import Any
@@ -29,9 +33,113 @@ import warnings
 from absl import app
 from absl import flags
 
-from experiments import flag_errors
-from experiments import process_groups
 from tff_adaptive import _stack
+
+_PARENT = 'TFF_ADAPTIVE_PARENT_PROCESS'
+_PR_SET_PDEATHSIG = 1  # Of Linux's <sys/prctl.h>.
+
+
+def ending_with_this() -> Mapping[str, str]:
+  """Returns the environment of a process that is to end with this one.
+
+  A process that is killed cannot end what it has started, so what is started
+  asks for it, with `end_with_parent`.
+  """
+  return {**os.environ, _PARENT: str(os.getpid())}
+
+
+def end_with_parent():
+  """Makes this process end with the one that asked for it, if one did.
+
+  It gets SIGTERM then. Linux alone can do this; elsewhere it goes on.
+  """
+  parent = os.environ.pop(_PARENT, None)
+  if parent is None or sys.platform != 'linux':
+    return
+  ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+  if os.getppid() != int(parent):  # It ended before.
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def kill_group(process: subprocess.Popen):
+  """Ends what a process has started, and itself if it is alive.
+
+  Args:
+    process: A process that was started with a session of its own.
+  """
+  with contextlib.suppress(ProcessLookupError):
+    os.killpg(process.pid, signal.SIGKILL)
+  process.wait()
+
+
+_MAX_SUGGESTIONS = 3
+# How other programs call what ends so here.
+_SHORT_NAMES = {
+    'lr': 'learning_rate',
+    'num_rounds': 'rounds',
+    'num_epochs': 'epochs_per_round',
+}
+
+_IS_MISSING = re.compile(
+    r'flag --(\w+)=None: Flag --\w+ must have a value other than None'
+)
+_IS_NO_INTEGER = re.compile(
+    r'flag --(\w+)=(.*): invalid literal for int\(\) with base', re.DOTALL
+)
+_IS_NO_NUMBER = re.compile(
+    r'flag --(\w+)=(.*): could not convert string to float', re.DOTALL
+)
+_IS_NO_BOOLEAN = re.compile(
+    r'flag --(\w+)=(.*): .*Non-boolean argument to boolean flag', re.DOTALL
+)
+_KINDS = (
+    (_IS_NO_INTEGER, 'an integer'),
+    (_IS_NO_NUMBER, 'a number'),
+    (_IS_NO_BOOLEAN, 'true or false'),
+)
+
+
+def describe(error: flags.Error, flag_values: flags.FlagValues) -> str:
+  """Returns what is wrong with the flags, and what would be right.
+
+  Args:
+    error: What absl has raised.
+    flag_values: The flags that it was to parse.
+
+  Returns:
+    A sentence; that of the error where there is no better one.
+  """
+  text = str(error)
+  if isinstance(error, flags.UnrecognizedFlagError):
+    suggestion = _suggestion(error, flag_values)
+    # What absl suggests begins like the name that was given.
+    return f'{text.partition(". Did")[0]}{suggestion}' if suggestion else text
+  missing = _IS_MISSING.findall(text)
+  if missing:
+    names = ' and '.join(f'--{name}' for name in missing)
+    verb = 'is' if len(missing) == 1 else 'are'
+    return f'{names} {verb} missing, see --help'
+  for pattern, kind in _KINDS:
+    found = pattern.match(text)
+    if found:
+      name, value = found.groups()
+      return f'--{name} must be {kind}, found {value!r}'
+  return text
+
+
+def _suggestion(
+    error: flags.UnrecognizedFlagError, flag_values: flags.FlagValues
+) -> str:
+  """Returns the whole name of a flag of which only the end was given."""
+  end = _SHORT_NAMES.get(error.flagname, error.flagname)
+  names = [name for name in flag_values if name.endswith(f'_{end}')]
+  nearest = sorted(names, key=lambda name: (len(name), name))
+  if not nearest:
+    return ''
+  *others, last = (f'--{name}' for name in nearest[:_MAX_SUGGESTIONS])
+  choice = f'{", ".join(others)} or {last}' if others else last
+  return f'; did you mean {choice}?'
+
 
 _OUR_PACKAGES = ('experiments', 'tasks', 'tff_adaptive')
 _EXIT_ENVIRONMENT = 1
@@ -102,7 +210,7 @@ def _parse_flags(argv: Sequence[str]) -> list[str]:
         'with one flag a line.',
     )
   except flags.Error as error:
-    sentence = flag_errors.describe(error, flags.FLAGS)
+    sentence = describe(error, flags.FLAGS)
     _exit(_EXIT_USER, _sentence(flags.Error(sentence)))
   except SystemExit:
     sys.exit(0)
@@ -168,7 +276,7 @@ def run(main: Callable[[], Any]):
   Args:
     main: Takes nothing; flags are parsed when it is called.
   """
-  process_groups.end_with_parent()
+  end_with_parent()
   app.define_help_flags()
   _parse_flags(sys.argv)
   # Not `app.run`: TensorFlow, imported after that has begun, takes eager mode

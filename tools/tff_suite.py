@@ -36,7 +36,7 @@ import tempfile
 from typing import Union
 import xml.etree.ElementTree
 
-from experiments import process_groups
+from experiments import command_line
 
 RUNTIMES = ('native', 'compiled')
 _PACKAGE = 'tensorflow_federated'
@@ -172,7 +172,7 @@ def run_in_process(
       except subprocess.TimeoutExpired:
         code = f'no end after {timeout:g} s'
       finally:
-        process_groups.kill_group(process)
+        command_line.kill_group(process)
       log.seek(0)
       lines = log.read().splitlines()
     results = _read_report(report) if report.is_file() else {}

@@ -33,7 +33,7 @@ from absl import flags
 
 from experiments import audit
 from experiments import command_line
-from experiments import folder_checks
+from experiments import folders
 from experiments import published
 from experiments.run_results import run_folder
 
@@ -143,7 +143,7 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
 
   with (
       command_line.errors_as(command_line.EnvironmentalError, OSError),
-      folder_checks.locked(output_dir),
+      folders.locked(output_dir),
   ):
     page.write(output_dir, selected, verdicts, lab.runs, _command())
 

@@ -25,11 +25,11 @@ import tensorflow_federated as tff
 from experiments import command_line
 from experiments import hparams
 from experiments import registry
-from experiments import run_parts
 from experiments.benchmark import algorithms
 from experiments.benchmark import measurement
 from experiments.benchmark import reports
 from experiments.benchmark import workloads
+from experiments.train import run_parts
 from tasks import synthetic_data
 from tff_adaptive.simulation import prefetching
 from tff_adaptive.simulation import task as task_lib

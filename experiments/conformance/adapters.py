@@ -22,7 +22,7 @@ import subprocess
 import tempfile
 from typing import Any, BinaryIO, NamedTuple, Optional, Protocol
 
-from experiments import process_groups
+from experiments import command_line
 from experiments import registry
 
 # The keys of a configuration that every adapter replays, or that say nothing of
@@ -143,7 +143,7 @@ def _run(arguments: Sequence[str], text: str, timeout: float) -> _Ended:
     try:
       code = process.wait(timeout)
     finally:
-      process_groups.kill_group(process)
+      command_line.kill_group(process)
     return _Ended(code, _read_all(stdout), _read_all(stderr))
 
 

@@ -39,7 +39,7 @@ from typing import Optional
 from absl import flags
 
 from experiments import command_line
-from experiments import folder_checks
+from experiments import folders
 from experiments import registry
 from experiments.leaderboard import definitions
 from experiments.leaderboard import plans
@@ -253,7 +253,7 @@ def _write(plan: plans.Plan, flag_values: flags.FlagValues):
   from experiments.leaderboard import writing  # pylint: disable=import-outside-toplevel
 
   results_dir = pathlib.Path(flag_values.results_dir)
-  with folder_checks.locked(results_dir):
+  with folders.locked(results_dir):
     writing.write(
         plan,
         _build_catalogue(flag_values),

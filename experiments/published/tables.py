@@ -18,7 +18,7 @@ import dataclasses
 import re
 from typing import Any, Optional
 
-from experiments import folder_names
+from experiments import folders
 from experiments.published import given_flags
 from experiments.run_results import run_folder
 
@@ -178,4 +178,4 @@ class Table:
 
 
 def _to_slug(name: str) -> str:
-  return folder_names.to_slug(name.lower()).strip('_')
+  return folders.to_slug(name.lower()).strip('_')

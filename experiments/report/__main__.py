@@ -39,7 +39,7 @@ from typing import Optional
 from absl import flags
 
 from experiments import command_line
-from experiments import folder_checks
+from experiments import folders
 from experiments import hparams
 from experiments import published
 from experiments import table_flags
@@ -165,7 +165,7 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
   with (
       command_line.errors_as(command_line.EnvironmentalError, OSError),
       command_line.errors_as(command_line.UserError, writing.RunError),
-      folder_checks.locked(output_dir),
+      folders.locked(output_dir),
   ):
     if flag_values.runs:
       writing.write_comparison(

@@ -26,8 +26,7 @@ import time
 from typing import Optional, Protocol, TextIO
 
 from experiments import command_line
-from experiments import folder_checks
-from experiments import process_groups
+from experiments import folders
 from experiments.run_results import run_folder
 from experiments.sweep import progress as progress_lib
 from experiments.sweep import result_tables
@@ -125,7 +124,7 @@ def _start(job: Job, cores: Sequence[int]) -> subprocess.Popen:
         stderr=subprocess.STDOUT,
         start_new_session=True,
         pass_fds=job.inherited,
-        env=process_groups.ending_with_this(),
+        env=command_line.ending_with_this(),
     )
   # From here and not in the child before it begins: code between fork and exec
   # can hang where this process has threads. Its own threads come later, and
@@ -211,7 +210,7 @@ def run_jobs(
           _interrupt(running, noted)
           raise Interrupted
         for item in [r for r in running if r.process.poll() is not None]:
-          process_groups.kill_group(item.process)
+          command_line.kill_group(item.process)
           running.remove(item)
           free.append(item.slot)
           observer.ended(item.job, item.process.returncode)
@@ -219,7 +218,7 @@ def run_jobs(
         time.sleep(poll_seconds)
     finally:
       for item in running:
-        process_groups.kill_group(item.process)
+        command_line.kill_group(item.process)
 
 
 # The program that takes the flags of a trial.
@@ -399,9 +398,7 @@ def run_trials(
   """
   with contextlib.ExitStack() as stack:
     homes = dict.fromkeys(trial.home for trial in trials)
-    locks = {
-        home: stack.enter_context(folder_checks.locked(home)) for home in homes
-    }
+    locks = {home: stack.enter_context(folders.locked(home)) for home in homes}
     keeper = _Bookkeeper(trials, measure_fn, write, stream)
     stack.callback(keeper.close)
     waiting = list(keeper.waiting.values())

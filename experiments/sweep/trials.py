@@ -23,7 +23,7 @@ from typing import Any, Optional
 from absl import flags
 
 from experiments import command_line
-from experiments import folder_names
+from experiments import folders
 from experiments import hparam_errors
 from experiments import hparam_flags
 from experiments import hparams
@@ -132,7 +132,7 @@ def to_slug(assignment: search_spaces.Assignment) -> str:
     for a folder ends in a hash of it.
   """
   text = ','.join(f'{flag}={value}' for flag, value in assignment)
-  slug = folder_names.to_slug(text, kept='=,')
+  slug = folders.to_slug(text, kept='=,')
   if slug == text and len(slug) <= _MAX_SLUG:
     return slug
   # So that two that differ in other characters stay apart.

@@ -29,7 +29,7 @@ import pathlib
 from absl import flags
 
 from experiments import command_line
-from experiments import folder_checks
+from experiments import folders
 
 
 def define(flag_values: flags.FlagValues = flags.FLAGS):
@@ -84,11 +84,11 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
   run = pathlib.Path(flag_values.run)
   round_num = flag_values['round'].value
   command_line.check_run(run)
-  folder_checks.check_data_dir(flag_values.data_dir)
+  folders.check_data_dir(flag_values.data_dir)
   if not flag_values.from_start:
     # What clients keep is that after the round, the steps are those within it.
     newest = round_num if flag_values.cka else round_num - 1
-    folder_checks.check_checkpoint(run, newest)
+    folders.check_checkpoint(run, newest)
   command_line.prepare_libraries()
   # TensorFlow takes seconds to import: not for --help and not for a typo.
   from experiments.trace import kept_states  # pylint: disable=import-outside-toplevel

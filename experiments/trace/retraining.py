@@ -27,13 +27,12 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from experiments import command_line
-from experiments import folder_checks
+from experiments import folders
 from experiments import hparams
-from experiments import privacy_parts
 from experiments import registry
-from experiments import run_parts
-from experiments import trainer
-from experiments import warm_start
+from experiments.train import run_parts
+from experiments.train import trainer
+from experiments.train import warm_start
 from tff_adaptive import analysis
 from tff_adaptive.analysis import run_metrics
 from tff_adaptive.simulation import checkpoints
@@ -169,7 +168,7 @@ class Replay:
       except checkpoints.CheckpointError as error:
         logging.warning('Skipping a checkpoint (%s).', error)
     if newest and not from_start:
-      raise folder_checks.no_checkpoint_error(
+      raise folders.no_checkpoint_error(
           self._run.directory.path, newest, round_nums
       )
     start = warm_start.read(
@@ -286,7 +285,7 @@ def open_run(
     process = run_parts.build_process(
         run.choices,
         task,
-        privacy=privacy_parts.build_privacy(run.settings, protocol),
+        privacy=run_parts.build_privacy(run.settings, protocol),
         trace_steps=trace_steps,
     )
     # Only now: random operations of a model may not even be built after this.

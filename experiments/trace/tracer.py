@@ -18,8 +18,8 @@ from typing import Optional
 
 import numpy as np
 
-from experiments import trainer
 from experiments.trace import retraining
+from experiments.train import trainer
 from tff_adaptive import analysis
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import structures

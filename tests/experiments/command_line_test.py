@@ -11,14 +11,17 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Tests of how the binaries start and end."""
+"""Tests of how the binaries start and end, and of what they say of flags."""
 
 import contextlib
 import io
 import os
 import pathlib
+import signal
 import subprocess
 import sys
+import time
+import unittest
 from unittest import mock
 
 from absl import flags
@@ -26,8 +29,11 @@ from absl.testing import absltest
 from absl.testing import flagsaver
 from absl.testing import parameterized
 import numpy as np
+import psutil
 
 from experiments import command_line
+from experiments import hparam_flags
+from experiments.trace import __main__ as trace
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -194,6 +200,141 @@ class SilenceLibrariesTest(absltest.TestCase):
       os.environ.pop('TF_CPP_MIN_LOG_LEVEL', None)
       command_line.prepare_libraries()
       self.assertEqual(os.environ['TF_CPP_MIN_LOG_LEVEL'], '3')
+
+
+def _sentence(module, *arguments):
+  """Returns what is said of flags that cannot be parsed."""
+  values = flags.FlagValues()
+  module.define(values)
+  try:
+    values(['run', *arguments])
+  except flags.Error as error:
+    return command_line.describe(error, values)
+  return None
+
+
+class DescribeTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      (['--run=here'], '--round is missing, see --help'),
+      ([], '--run and --round are missing, see --help'),
+      (
+          ['--run=here', '--round=1.5'],
+          "--round must be an integer, found '1.5'",
+      ),
+  )
+  def test_required_flags(self, arguments, sentence):
+    self.assertEqual(_sentence(trace, *arguments), sentence)
+
+  @parameterized.parameters(
+      ('--total_rounds=2.5', "--total_rounds must be an integer, found '2.5'"),
+      ('--total_rounds=', "--total_rounds must be an integer, found ''"),
+      ('--seed=0xz', "--seed must be an integer, found '0xz'"),
+      (
+          '--client_learning_rate=abc',
+          "--client_learning_rate must be a number, found 'abc'",
+      ),
+      ('--keep_best=maybe', "--keep_best must be true or false, found 'maybe'"),
+      (
+          '--total_rounds=0',
+          'flag --total_rounds=0: 0 is not a positive integer',
+      ),
+  )
+  def test_values(self, argument, sentence):
+    self.assertEqual(_sentence(hparam_flags, argument), sentence)
+
+  @parameterized.parameters(
+      (
+          '--learning_rate=0.1',
+          "Unknown command line flag 'learning_rate'; did you mean "
+          '--client_learning_rate, --server_learning_rate or '
+          '--dp_adaptive_clip_learning_rate?',
+      ),
+      (
+          '--batch_size=1',
+          "Unknown command line flag 'batch_size'; did you mean "
+          '--client_batch_size?',
+      ),
+      (
+          '--total_round=1',
+          "Unknown command line flag 'total_round'. Did you mean: total_rounds "
+          '?',
+      ),
+      (
+          '--lr=0.1',
+          "Unknown command line flag 'lr'; did you mean "
+          '--client_learning_rate, --server_learning_rate or '
+          '--dp_adaptive_clip_learning_rate?',
+      ),
+      (
+          '--rounds=3',
+          "Unknown command line flag 'rounds'; did you mean --total_rounds or "
+          '--weights_average_rounds?',
+      ),
+      ('--qqq=1', "Unknown command line flag 'qqq'"),
+  )
+  def test_unknown_flags(self, argument, sentence):
+    self.assertEqual(_sentence(hparam_flags, argument), sentence)
+
+
+_CHILD = """
+import os, sys, time
+from experiments import command_line
+command_line.end_with_parent()
+assert not any('PARENT_PROCESS' in name for name in os.environ)
+print(os.getpid(), flush=True)
+time.sleep(100)
+"""
+_PARENT = f"""
+import subprocess, sys
+from experiments import command_line
+subprocess.Popen(
+    [sys.executable, '-c', {_CHILD!r}], env=command_line.ending_with_this()
+).wait()
+"""
+
+
+def _is_running(process_id):
+  try:
+    return psutil.Process(process_id).status() != psutil.STATUS_ZOMBIE
+  except psutil.NoSuchProcess:
+    return False
+
+
+@unittest.skipIf(sys.platform != 'linux', 'Linux alone ends such processes.')
+class EndWithParentTest(absltest.TestCase):
+
+  def test_a_killed_process_takes_its_child_along(self):
+    parent = subprocess.Popen(
+        [sys.executable, '-c', _PARENT], stdout=subprocess.PIPE, text=True
+    )
+    self.addCleanup(parent.stdout.close)
+    child = int(parent.stdout.readline())
+    os.kill(child, 0)  # It is there.
+    parent.kill()
+    parent.wait()
+    # The child had the pipe, too: it ends with both.
+    self.assertEqual(parent.stdout.read(), '')
+    deadline = time.monotonic() + 10
+    while _is_running(child) and time.monotonic() < deadline:
+      time.sleep(0.01)
+    self.assertFalse(_is_running(child))
+
+  def test_a_process_whose_parent_has_ended_ends_at_once(self):
+    environment = {**command_line.ending_with_this()}
+    (name,) = environment.keys() - os.environ.keys()
+    environment[name] = str(2**30)
+    child = subprocess.run(
+        [sys.executable, '-c', _CHILD],
+        env=environment,
+        check=False,
+        capture_output=True,
+    )
+    self.assertEqual(child.returncode, -signal.SIGTERM)
+    self.assertEqual(child.stdout, b'')
+
+  def test_others_go_on(self):
+    command_line.end_with_parent()
 
 
 if __name__ == '__main__':

@@ -23,8 +23,8 @@ import numpy as np
 import pytest
 
 from experiments import registry
-from tests.experiments import trainer_testing
-from tests.experiments import training_process
+from tests.experiments.train import trainer_testing
+from tests.experiments.train import training_process
 from tests.tasks import data_testing
 
 _METHODS = {

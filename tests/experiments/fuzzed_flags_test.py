@@ -27,7 +27,7 @@ import pytest
 
 from experiments import command_line
 from tests.experiments import flag_set_testing
-from tests.experiments import trainer_testing
+from tests.experiments.train import trainer_testing
 from tests.tff_adaptive import fuzz_testing
 from tests.tff_adaptive import property_testing  # noqa: F401
 from tests.tff_adaptive import testing

@@ -32,7 +32,7 @@ import tensorflow as tf
 from experiments import command_line
 from experiments.export import __main__ as export
 from tests.experiments import binary_testing
-from tests.experiments import trainer_testing
+from tests.experiments.train import trainer_testing
 from tff_adaptive.simulation import weights_files
 
 _IMAGES = np.random.default_rng(0).random([5, 8, 8, 1], np.float32)

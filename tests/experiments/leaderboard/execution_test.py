@@ -23,7 +23,7 @@ import tempfile
 from absl.testing import absltest
 
 from experiments import command_line
-from experiments import folder_checks
+from experiments import folders
 from experiments.leaderboard import execution
 from experiments.leaderboard import results as results_lib
 from tests.experiments.leaderboard import board_testing
@@ -171,7 +171,7 @@ class FailureTest(absltest.TestCase):
       execution.find(results_lib.Results(self.plan))
 
   def test_another_process_in_the_folder_is_no_failed_run(self):
-    with folder_checks.locked(self.folder / 'digits'):
+    with folders.locked(self.folder / 'digits'):
       with self.assertRaisesRegex(
           command_line.EnvironmentalError, 'is in use by process'
       ):

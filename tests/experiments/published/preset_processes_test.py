@@ -30,9 +30,9 @@ import pytest
 
 from experiments import published
 from experiments import registry
-from experiments import run_parts
 from experiments.published import table_files
-from tests.experiments import training_process
+from experiments.train import run_parts
+from tests.experiments.train import training_process
 
 _PRESETS = table_files.ROOT / 'experiments' / 'presets'
 _TABLES = tuple(

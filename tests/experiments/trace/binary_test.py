@@ -31,7 +31,7 @@ import pytest
 from experiments import command_line
 from experiments.trace import __main__ as trace
 from tests.experiments import binary_testing
-from tests.experiments import trainer_testing
+from tests.experiments.train import trainer_testing
 from tests.tff_adaptive import file_testing
 
 

@@ -25,7 +25,7 @@ import tensorflow as tf
 from experiments import hparam_flags
 from experiments import hparams
 from experiments import registry
-from experiments import run_parts
+from experiments.train import run_parts
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import compiled_testing
 from tests.tff_adaptive.simulation import task_testing

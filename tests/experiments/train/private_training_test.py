@@ -27,10 +27,9 @@ import tensorflow as tf
 from experiments import command_line
 from experiments import hparam_flags
 from experiments import hparams
-from experiments import privacy_parts
 from experiments import registry
-from experiments import run_parts
-from tests.experiments import trainer_testing
+from experiments.train import run_parts
+from tests.experiments.train import trainer_testing
 from tff_adaptive import privacy
 
 _POISSON = (
@@ -172,7 +171,7 @@ def _build(algorithm, *arguments):
   protocol = run_parts.build_protocol(choices, settings)
   task = run_parts.build_task(choices, settings, protocol)
   return run_parts.build_process(
-      choices, task, privacy=privacy_parts.build_privacy(settings, protocol)
+      choices, task, privacy=run_parts.build_privacy(settings, protocol)
   )
 
 

@@ -25,7 +25,7 @@ import pytest
 
 from tests.tasks import data_testing
 
-_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 class TrainMnistTest(absltest.TestCase):

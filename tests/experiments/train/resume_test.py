@@ -35,7 +35,7 @@ from sklearn import datasets
 
 from tests.tff_adaptive import file_testing
 
-_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_ROOT = pathlib.Path(__file__).resolve().parents[3]
 _KILLED = -signal.SIGKILL
 _TIMEOUT_SECONDS = 300
 
@@ -117,7 +117,7 @@ class ResumeTest(parameterized.TestCase):
         open(cls.folder / 'driver.txt', 'w+', encoding='utf-8')
     )
     cls._driver = subprocess.Popen(
-        [sys.executable, '-m', 'tests.experiments.resume_driver'],
+        [sys.executable, '-m', 'tests.experiments.train.resume_driver'],
         cwd=_ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -26,7 +26,7 @@ import subprocess
 import sys
 import tempfile
 
-_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_ROOT = pathlib.Path(__file__).resolve().parents[3]
 _TIMEOUT_SECONDS = 3600
 
 

@@ -23,7 +23,7 @@ import tensorflow as tf
 
 from experiments import published
 from experiments import registry
-from experiments import run_parts
+from experiments.train import run_parts
 
 _TASKS = tuple(registry.ROWS[registry.TASK])
 

@@ -24,7 +24,7 @@ from absl.testing import parameterized
 import numpy as np
 import pytest
 
-from tests.experiments import trainer_testing
+from tests.experiments.train import trainer_testing
 from tests.tff_adaptive import testing
 from tff_adaptive.simulation import checkpoints
 

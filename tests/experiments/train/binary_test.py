@@ -35,10 +35,10 @@ import pytest
 from experiments import command_line
 from experiments import hparam_flags
 from experiments import hparams
-from experiments import train
+from experiments.train import __main__ as train
 from tff_adaptive.simulation import training_loop
 
-_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_ROOT = pathlib.Path(__file__).resolve().parents[3]
 _SMALL = (
     '--digits_model=logistic',
     '--digits_num_clients=20',

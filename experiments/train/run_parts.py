@@ -38,6 +38,75 @@ from tff_adaptive.simulation import pooled_data
 from tff_adaptive.simulation import run_directory
 from tff_adaptive.simulation import task as task_lib
 
+
+def build_privacy(
+    settings: hparams.Settings, protocol: task_lib.Protocol
+) -> Optional[privacy_lib.DifferentialPrivacy]:
+  """Builds the differential privacy of a run.
+
+  Args:
+    settings: The flags that belong to no row.
+    protocol: The numbers of training.
+
+  Returns:
+    The clipping and the noise; None for a run without privacy.
+  """
+  if settings.dp_noise_multiplier is None:
+    return None
+  adaptive: dict[str, Any] = {
+      'target_quantile': settings.dp_adaptive_clip_quantile,
+      'learning_rate': settings.dp_adaptive_clip_learning_rate,
+      'count_stddev': settings.dp_adaptive_clip_count_stddev,
+  }
+  is_adaptive = settings.dp_adaptive_clip_quantile is not None
+  clip_norm: Any = settings.dp_clip_norm
+  return privacy_lib.DifferentialPrivacy(
+      noise_multiplier=settings.dp_noise_multiplier,
+      clients_per_round=protocol.clients_per_round,
+      clip_norm=clip_norm,
+      payload_clip_norms=settings.dp_payload_clip_norms or {},
+      adaptive_clipping=(
+          privacy_lib.AdaptiveClipping(**adaptive) if is_adaptive else None
+      ),
+  )
+
+
+def build_privacy_callbacks(
+    settings: hparams.Settings, task: task_lib.Task
+) -> list[callbacks.Callback]:
+  """Builds what reports epsilon, and says what it will be.
+
+  Args:
+    settings: The flags that belong to no row.
+    task: What is trained on.
+
+  Returns:
+    The callback; none for a run without privacy.
+
+  Raises:
+    ValueError: If more clients take part in a round than there are.
+  """
+  if settings.dp_noise_multiplier is None:
+    return []
+  protocol, num_clients = task.protocol, len(task.train_data.client_ids)
+  sampling_name = settings.sampling or privacy_flags.FIXED
+  accountant = privacy_lib.RoundAccountant(
+      noise_multiplier=settings.dp_noise_multiplier,
+      num_clients=num_clients,
+      clients_per_round=protocol.clients_per_round,
+      sampling=privacy_lib.CohortSampling(sampling_name),
+  )
+  delta = settings.dp_delta or privacy_lib.default_delta(num_clients)
+  epsilon = accountant.get_epsilon(protocol.total_rounds, delta)
+  print(
+      f'privacy: epsilon {epsilon:.3g} at delta {delta:.2g} after '
+      f'{protocol.total_rounds} rounds with {protocol.clients_per_round} of '
+      f'{num_clients} clients, {sampling_name} sampling',
+      flush=True,
+  )
+  return [callbacks.PrivacySpent(accountant, delta)]
+
+
 PROTOCOL = (
     'total_rounds',
     'clients_per_round',
@@ -182,7 +251,7 @@ def build_process(
   Args:
     choices: The chosen rows.
     task: What to train on.
-    privacy: What `privacy_parts.build_privacy` returned. Default `None`.
+    privacy: What `build_privacy` returned. Default `None`.
     trace_steps: Whether its metrics hold every local step.
 
   Returns:

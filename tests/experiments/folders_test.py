@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Tests of `folder_checks`."""
+"""Tests of the folders of runs: their names, and whether they can be used."""
 
 import os
 import pathlib
@@ -23,10 +23,23 @@ from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiments import command_line
-from experiments import folder_checks
+from experiments import folders
 from experiments.audit import __main__ as audit
 from experiments.leaderboard import __main__ as leaderboard
 from experiments.report import __main__ as report
+
+
+class FolderNamesTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      ('alpha = 0.1', '', 'alpha_0.1'),
+      ('rate=1e-3,a_b+c', '=,', 'rate=1e-3,a_b+c'),
+      ('a/../b', '', 'a_.._b'),
+      ('α β', '', '_'),
+  )
+  def test_slugs(self, text, kept, slug):
+    self.assertEqual(folders.to_slug(text, kept), slug)
+
 
 # Programs that write pages, with arguments that leave little to write.
 _WRITERS = (
@@ -48,16 +61,16 @@ class FolderChecksTest(parameterized.TestCase):
 
   def test_an_output_folder_is_left_as_it_is(self):
     for path in (self.folder, self.folder / 'new' / 'one'):
-      folder_checks.check_output_dir(str(path))
+      folders.check_output_dir(str(path))
     self.assertEqual(os.listdir(self.folder), ['file'])
 
   def test_a_relative_output_folder(self):
-    folder_checks.check_output_dir('some_folder/that_is_not_there')
+    folders.check_output_dir('some_folder/that_is_not_there')
     self.assertFalse(os.path.exists('some_folder'))
 
   def test_an_output_folder_that_is_a_file(self):
     with self.assertRaises(command_line.UserError) as caught:
-      folder_checks.check_output_dir(str(self.file))
+      folders.check_output_dir(str(self.file))
     self.assertEqual(
         str(caught.exception),
         f'--output_dir={self.file} is a file; give a folder, which is made '
@@ -68,7 +81,7 @@ class FolderChecksTest(parameterized.TestCase):
     with self.assertRaisesRegex(
         command_line.UserError, f'/file/runs is in {self.file}, a file; give'
     ):
-      folder_checks.check_output_dir(str(self.file / 'runs'))
+      folders.check_output_dir(str(self.file / 'runs'))
 
   def test_an_output_folder_that_cannot_be_written_to(self):
     with mock.patch('os.mkdir', side_effect=OSError(13, 'Permission denied')):
@@ -77,17 +90,17 @@ class FolderChecksTest(parameterized.TestCase):
           f'^--output_dir={self.folder}/new cannot be written to '
           rf'\({self.folder}: Permission denied\); give a folder that can be$',
       ):
-        folder_checks.check_output_dir(str(self.folder / 'new'))
+        folders.check_output_dir(str(self.folder / 'new'))
 
   def test_a_data_folder(self):
-    folder_checks.check_data_dir(None)
-    folder_checks.check_data_dir(str(self.folder))
+    folders.check_data_dir(None)
+    folders.check_data_dir(str(self.folder))
     for path, found in (
         (self.file, 'is a file'),
         (self.folder / 'nowhere', 'does not exist'),
     ):
       with self.assertRaises(command_line.UserError) as caught:
-        folder_checks.check_data_dir(str(path))
+        folders.check_data_dir(str(path))
       self.assertEqual(
           str(caught.exception),
           f'--data_dir={path} {found}; give the folder of the data sets, which '
@@ -95,32 +108,32 @@ class FolderChecksTest(parameterized.TestCase):
       )
 
   def test_a_checkpoint_to_begin_with(self):
-    folder_checks.check_checkpoint(self.folder, 0)
+    folders.check_checkpoint(self.folder, 0)
     with self.assertRaisesRegex(
         command_line.UserError,
         'no checkpoint that fits before round 3; there are those of no round,',
     ):
-      folder_checks.check_checkpoint(self.folder, 2)
+      folders.check_checkpoint(self.folder, 2)
     checkpoints = self.folder / 'checkpoints'
     checkpoints.mkdir()
     for name in ('checkpoint_00000010', 'checkpoint_00000004', 'checkpoint_x'):
       (checkpoints / f'{name}.npz').touch()
-    self.assertEqual(folder_checks.checkpoint_rounds(self.folder), [4, 10])
-    folder_checks.check_checkpoint(self.folder, 4)
+    self.assertEqual(folders.checkpoint_rounds(self.folder), [4, 10])
+    folders.check_checkpoint(self.folder, 4)
     with self.assertRaisesRegex(
         command_line.UserError,
         'before round 4; there are those of 4, 10, and --from_start trains',
     ):
-      folder_checks.check_checkpoint(self.folder, 3)
+      folders.check_checkpoint(self.folder, 3)
 
   def test_a_second_program_is_kept_out(self):
-    with folder_checks.locked(self.folder):
+    with folders.locked(self.folder):
       with self.assertRaisesRegex(
           command_line.EnvironmentalError, 'is in use by process'
       ):
-        with folder_checks.locked(self.folder):
+        with folders.locked(self.folder):
           self.fail('Both were let in.')
-    with folder_checks.locked(self.folder) as descriptor:
+    with folders.locked(self.folder) as descriptor:
       self.assertGreater(descriptor, 2)
 
   @parameterized.parameters(*_WRITERS)
@@ -128,7 +141,7 @@ class FolderChecksTest(parameterized.TestCase):
     values = flags.FlagValues()
     binary.define(values)
     values([binary.__name__, *arguments, f'{flag}={self.folder}'])
-    with folder_checks.locked(self.folder):
+    with folders.locked(self.folder):
       with self.assertRaisesRegex(
           command_line.EnvironmentalError, 'is in use by process'
       ):

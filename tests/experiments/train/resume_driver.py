@@ -13,9 +13,9 @@
 # limitations under the License.
 """Trains in forks of one process, and kills them at chosen instants.
 
-`python -m tests.experiments.resume_driver` imports everything once, which takes
-seconds. For every line on its standard input, a request, it forks a training
-and answers with a line on its standard output when that has ended.
+`python -m tests.experiments.train.resume_driver` imports everything once, which
+takes seconds. For every line on its standard input, a request, it forks a
+training and answers with a line on its standard output when that has ended.
 """
 
 import functools
@@ -34,8 +34,8 @@ from experiments import command_line
 # As the binary does, before the first import of TensorFlow: it changes bits.
 command_line.prepare_libraries()
 
-from experiments import train  # noqa: E402
-from experiments import trainer  # noqa: E402, F401
+from experiments.train import __main__ as train  # noqa: E402
+from experiments.train import trainer  # noqa: E402, F401
 from tests.tff_adaptive import kill_testing  # noqa: E402
 from tff_adaptive.simulation import run_directory  # noqa: E402
 

@@ -31,13 +31,12 @@ import pytest
 import tensorflow as tf
 
 from experiments import command_line
-from experiments import evaluation_report
-from experiments import evaluations
 from experiments import hparam_flags
 from experiments import hparams
-from experiments import run_parts
-from experiments import trainer
-from tests.experiments import trainer_testing
+from experiments.train import evaluations
+from experiments.train import run_parts
+from experiments.train import trainer
+from tests.experiments.train import trainer_testing
 from tff_adaptive.data import augmentation
 from tff_adaptive.simulation import client_evaluation
 from tff_adaptive.simulation import evaluation
@@ -267,7 +266,7 @@ class ReportTest(absltest.TestCase):
     }
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-      evaluation_report.write(found, 7, directory, 'A title')
+      evaluations.write(found, 7, directory, 'A title')
     content = json.loads((directory.path / 'evaluation.json').read_text())
     self.assertEqual(content['round_num'], 7)
     self.assertEqual(content['central']['test']['accuracy'], 0.75)

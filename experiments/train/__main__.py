@@ -27,7 +27,7 @@ import sys
 from absl import flags
 
 from experiments import command_line
-from experiments import folder_checks
+from experiments import folders
 from experiments import hparam_flags
 from experiments import hparams
 from experiments import registry
@@ -41,12 +41,12 @@ def main():
   """Trains as the flags say."""
   choices = hparams.read_choices()
   settings = hparams.read_settings(choices)
-  folder_checks.check_output_dir(settings.output_dir)
+  folders.check_output_dir(settings.output_dir)
   if not choices[registry.TASK].given.get('download'):
-    folder_checks.check_data_dir(settings.data_dir)
+    folders.check_data_dir(settings.data_dir)
   command_line.prepare_libraries()
   # TensorFlow takes seconds to import: not for --help and not for a typo.
-  from experiments import trainer  # pylint: disable=import-outside-toplevel
+  from experiments.train import trainer  # pylint: disable=import-outside-toplevel
 
   trainer.set_threads(choices)
   print(trainer.describe(choices), flush=True)

@@ -30,8 +30,8 @@ import pytest
 from experiments import command_line
 from experiments import hparam_flags
 from experiments import hparams
-from experiments import run_parts
-from experiments import trainer
+from experiments.train import run_parts
+from experiments.train import trainer
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.runtime import plans
 from tff_adaptive.simulation import kept_weights

@@ -26,7 +26,7 @@ import tensorflow_federated as tff
 
 from experiments import hparam_flags
 from experiments import hparams
-from experiments import run_parts
+from experiments.train import run_parts
 from tff_adaptive import algorithms
 from tff_adaptive import finalizers
 from tff_adaptive import optimizers

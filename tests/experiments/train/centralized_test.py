@@ -26,9 +26,9 @@ import pytest
 from experiments import hparam_flags
 from experiments import hparams
 from experiments import registry
-from experiments import run_parts
-from experiments import trainer
-from tests.experiments import trainer_testing
+from experiments.train import run_parts
+from experiments.train import trainer
+from tests.experiments.train import trainer_testing
 from tests.tff_adaptive import testing
 from tff_adaptive.optimizers import federated_optimizer
 

@@ -11,20 +11,37 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Whether the folders that flags name can be used, before anything is built.
-
-No TensorFlow is imported here.
-"""
+"""Folders of runs: names for them, and whether they can be used."""
 
 from collections.abc import Iterator, Sequence
 import contextlib
 import os
 import pathlib
+import re
 import tempfile
 from typing import Optional
 
 from experiments import command_line
 from tff_adaptive import _files
+
+
+def to_slug(text: str, kept: str = '') -> str:
+  """Returns a text as the name of a folder.
+
+  Args:
+    text: The text.
+    kept: Characters that stay, besides letters, digits, '_', '.', '+' and '-'.
+
+  Returns:
+    The text with a '_' in the place of all others that stand together.
+
+  Example:
+
+    >>> to_slug('alpha = 0.1')
+    'alpha_0.1'
+  """
+  return re.sub(rf'[^\w.+{re.escape(kept)}-]+', '_', text, flags=re.ASCII)
+
 
 _CHECKPOINT = 'checkpoint_'
 

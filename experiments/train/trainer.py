@@ -22,15 +22,13 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from experiments import command_line
-from experiments import evaluation_report
-from experiments import evaluations as evaluations_lib
 from experiments import hparams
-from experiments import privacy_parts
 from experiments import registry
-from experiments import run_parts
-from experiments import run_plans
-from experiments import warm_start
 from experiments.run_results import environments
+from experiments.train import evaluations as evaluations_lib
+from experiments.train import run_parts
+from experiments.train import run_plans
+from experiments.train import warm_start
 from tff_adaptive import runtime
 from tff_adaptive.analysis import curves
 from tff_adaptive.analysis import partition_plot
@@ -249,7 +247,7 @@ def _build(
   run_callbacks = run_parts.build_callbacks(settings, directory)
   task = run_parts.build_task(choices, settings, protocol)
   process = run_parts.build_process(
-      choices, task, privacy=privacy_parts.build_privacy(settings, protocol)
+      choices, task, privacy=run_parts.build_privacy(settings, protocol)
   )
   initial_state_fn = start.initial_state_fn(process, task)
   choices = run_plans.choose_plan(choices)
@@ -272,7 +270,7 @@ def _build(
       initial_state_fn=initial_state_fn,
       callbacks=[
           _Device(choices),
-          *privacy_parts.build_callbacks(settings, task),
+          *run_parts.build_privacy_callbacks(settings, task),
           *run_callbacks,
       ],
       evaluations=evaluations_lib.build_evaluations(choices, settings, task),
@@ -318,7 +316,7 @@ def _evaluate_at_end(
       name: evaluate(weights) for name, evaluate in evaluations.final.items()
   }
   if found:
-    evaluation_report.write(
+    evaluations_lib.write(
         found, result.round_num, directory, describe(parts.choices)
     )
   if evaluations.includes_test:

@@ -30,10 +30,10 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from experiments import command_line
-from experiments import warm_start
 from experiments.export import exporter
+from experiments.train import warm_start
 from tasks import keras_classification
-from tests.experiments import trainer_testing
+from tests.experiments.train import trainer_testing
 from tff_adaptive import algorithms
 from tff_adaptive import optimizers
 from tff_adaptive import runtime

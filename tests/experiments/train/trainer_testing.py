@@ -22,7 +22,7 @@ from absl import flags
 
 from experiments import hparam_flags
 from experiments import hparams
-from experiments import trainer
+from experiments.train import trainer
 from tff_adaptive.simulation import training_loop
 
 _SMALL = (
