@@ -23,18 +23,18 @@ from experiments.registry import algorithms
 from experiments.registry import rules
 from experiments.registry import runtimes
 from experiments.registry import tasks
-from experiments.registry.kinds import ALGORITHM
-from experiments.registry.kinds import CLIENT_OPTIMIZER
-from experiments.registry.kinds import CLIENT_SCHEDULE
-from experiments.registry.kinds import LOSS_TERM
-from experiments.registry.kinds import RUNTIME
-from experiments.registry.kinds import SERVER_OPTIMIZER
-from experiments.registry.kinds import SERVER_SCHEDULE
-from experiments.registry.kinds import TASK
+from experiments.registry.rows import ALGORITHM
 from experiments.registry.rows import Argument
+from experiments.registry.rows import CLIENT_OPTIMIZER
+from experiments.registry.rows import CLIENT_SCHEDULE
+from experiments.registry.rows import LOSS_TERM
 from experiments.registry.rows import Part
 from experiments.registry.rows import resolve
 from experiments.registry.rows import Row
+from experiments.registry.rows import RUNTIME
+from experiments.registry.rows import SERVER_OPTIMIZER
+from experiments.registry.rows import SERVER_SCHEDULE
+from experiments.registry.rows import TASK
 
 ROWS = {
     kind: {row.name: row for row in rows_of_kind}

@@ -15,7 +15,6 @@
 
 import dataclasses
 
-from experiments.registry import kinds
 from experiments.registry import rows
 from experiments.registry import signatures
 
@@ -71,28 +70,28 @@ ALGORITHMS = (
     _algorithm('fed_opt'),
     _algorithm(
         'fedcada',
-        rows.Part(kinds.CLIENT_OPTIMIZER, 'fedcada_adam'),
+        rows.Part(rows.CLIENT_OPTIMIZER, 'fedcada_adam'),
         client_weighting='uniform',
     ),
     _algorithm(
         'fedli_ls',
-        rows.Part(kinds.CLIENT_OPTIMIZER, 'armijo', is_fixed=False),
-        rows.Part(kinds.SERVER_OPTIMIZER, 'line_search_step'),
+        rows.Part(rows.CLIENT_OPTIMIZER, 'armijo', is_fixed=False),
+        rows.Part(rows.SERVER_OPTIMIZER, 'line_search_step'),
     ),
-    _algorithm('fedli_lu', rows.Part(kinds.SERVER_OPTIMIZER, 'frank_wolfe')),
+    _algorithm('fedli_lu', rows.Part(rows.SERVER_OPTIMIZER, 'frank_wolfe')),
     _algorithm(
         'scaffold',
-        rows.Part(kinds.CLIENT_OPTIMIZER, 'scaffold_sgd'),
+        rows.Part(rows.CLIENT_OPTIMIZER, 'scaffold_sgd'),
         client_weighting='uniform',
     ),
     _algorithm(
         'fafed',
-        rows.Part(kinds.CLIENT_OPTIMIZER, 'fafed'),
+        rows.Part(rows.CLIENT_OPTIMIZER, 'fafed'),
         client_weighting='uniform',
     ),
     _algorithm(
         'adaalter',
-        rows.Part(kinds.CLIENT_OPTIMIZER, 'adaalter'),
+        rows.Part(rows.CLIENT_OPTIMIZER, 'adaalter'),
         client_weighting='uniform',
     ),
     _centralized(),

@@ -17,6 +17,15 @@ import dataclasses
 import importlib
 from typing import Any, Optional
 
+TASK = 'task'
+ALGORITHM = 'algorithm'
+CLIENT_OPTIMIZER = 'client_optimizer'
+SERVER_OPTIMIZER = 'server_optimizer'
+LOSS_TERM = 'loss_term'
+CLIENT_SCHEDULE = 'client_schedule'
+SERVER_SCHEDULE = 'server_schedule'
+RUNTIME = 'runtime'
+
 
 @dataclasses.dataclass(frozen=True)
 class Argument:

@@ -27,7 +27,6 @@ from experiments import registry
 from experiments.run_results import environments
 from experiments.train import evaluations as evaluations_lib
 from experiments.train import run_parts
-from experiments.train import run_plans
 from experiments.train import warm_start
 from tff_adaptive import runtime
 from tff_adaptive.analysis import curves
@@ -42,7 +41,63 @@ from tff_adaptive.simulation import run_directory
 from tff_adaptive.simulation import task as task_lib
 from tff_adaptive.simulation import training_loop
 
+COMPILED = 'compiled'
+RAY = 'ray'
+_CHOOSE = {COMPILED: runtime.choose_plan, RAY: scale_out.choose_ray_plan}
+
 _Choices = Mapping[str, hparams.Choice]
+
+
+def keep_plan(
+    choices: _Choices, recorded: Optional[Mapping[str, Any]]
+) -> _Choices:
+  """Returns the choices with the plan of a run that is resumed.
+
+  Args:
+    choices: The chosen rows.
+    recorded: The hyperparameters of the run; None for a new one.
+
+  Returns:
+    The choices; what the flags left to us is what it was before.
+  """
+  choice = choices[registry.RUNTIME]
+  kept = {
+      name: (recorded or {})[name]
+      for name, value in choice.hparams().items()
+      if value == runtime.AUTO and name in (recorded or {})
+  }
+  return {**choices, registry.RUNTIME: choice.with_values(**kept)}
+
+
+def choose_plan(choices: _Choices) -> _Choices:
+  """Returns the choices with the device and the plan that suit the machine.
+
+  They go into `hparams.json`, so that the run can be resumed with the same.
+
+  Args:
+    choices: The chosen rows.
+
+  Returns:
+    The choices; those that the flags made stay.
+  """
+  choice = choices[registry.RUNTIME]
+  if choice.row.name not in _CHOOSE:
+    return choices
+  plan = _CHOOSE[choice.row.name](**choice.hparams())
+  print(f"clients' work: {plan.device}, plan {plan.name}", flush=True)
+  found = {'devices': plan.device, 'plan': plan.name}
+  left_to_us = {
+      name: value
+      for name, value in found.items()
+      if choice.hparams()[name] == runtime.AUTO
+  }
+  chosen = choice.with_values(**left_to_us)
+  return {**choices, registry.RUNTIME: chosen}
+
+
+def reads_clients_here(choices: _Choices) -> bool:
+  """Returns whether this process reads the data of clients, not workers."""
+  return choices[registry.RUNTIME].row.name != RAY
 
 
 class _Device(callbacks.Callback):
@@ -91,9 +146,9 @@ def set_threads(choices: _Choices):
     UserError: If the runtime is to use a device that there is not.
   """
   choice = choices[registry.RUNTIME]
-  if choice.row.name in (run_plans.COMPILED, run_plans.RAY):
+  if choice.row.name in (COMPILED, RAY):
     # Workers have GPUs of their own.
-    is_ray = choice.row.name == run_plans.RAY
+    is_ray = choice.row.name == RAY
     values = {} if is_ray else choice.hparams()
     with (
         command_line.errors_as(command_line.UserError, ValueError),
@@ -235,7 +290,7 @@ def _build(
   """Builds the parts of a run; what is cheap to check is checked first."""
   protocol = run_parts.build_protocol(choices, settings)
   recorded = directory.read_hparams()
-  choices = run_plans.keep_plan(choices, recorded)
+  choices = keep_plan(choices, recorded)
   start = warm_start.read(settings.initial_weights, recorded, directory.path)
   values = collect_hparams(choices, settings, protocol, start)
   uses_total_rounds = [
@@ -250,7 +305,7 @@ def _build(
       choices, task, privacy=run_parts.build_privacy(settings, protocol)
   )
   initial_state_fn = start.initial_state_fn(process, task)
-  choices = run_plans.choose_plan(choices)
+  choices = choose_plan(choices)
   return _Parts(
       choices=choices,
       settings=settings,
@@ -300,7 +355,7 @@ def _run_training(
       callbacks=parts.callbacks,
       initial_state_fn=parts.initial_state_fn,
       client_store=parts.client_store,
-      read_ahead=run_plans.reads_clients_here(parts.choices),
+      read_ahead=reads_clients_here(parts.choices),
   )
 
 
