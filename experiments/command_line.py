@@ -233,9 +233,9 @@ def free_default_context():
   No TFF computation can run afterwards.
   """
   if 'tensorflow_federated' in sys.modules:
-    from tff_adaptive.runtime import default_context  # pylint: disable=import-outside-toplevel
+    from tff_adaptive.runtime import native  # pylint: disable=import-outside-toplevel
 
-    default_context.free()
+    native.free_default_context()
 
 
 def _is_output_cut() -> bool:

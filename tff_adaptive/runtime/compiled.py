@@ -37,7 +37,6 @@ from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.data import random_streams
 from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import dataset_cache
-from tff_adaptive.runtime import default_context
 from tff_adaptive.runtime import native
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime import rounds
@@ -60,7 +59,6 @@ def _forget(context: Any, key: int) -> None:
   """Drops the program of a computation that is gone."""
   if context() is not None:
     context()._programs.pop(key, None)  # pylint: disable=protected-access
-    context()._handed_over.pop(key, None)  # pylint: disable=protected-access
 
 
 def _hand_over(
@@ -127,8 +125,9 @@ class CompiledContext(tff.framework.SyncContext):
     self._note_pipelines = _refuse_pipelines if strict else _warn_of_pipelines
     self._round_keys = RoundKeys(seed)
     self._cache = dataset_cache.DatasetCache(max_cache_bytes)
+    # By the id of a computation; another computation where the native runtime
+    # has taken it over.
     self._programs: dict[int, Any] = {}
-    self._handed_over: dict[int, tff.framework.ConcreteComputation] = {}
     self._native: Optional[tuple[Any, Callable[[], None]]] = None
     self._warned_of_secure_sums = False
     self._lock = threading.RLock()
@@ -185,16 +184,16 @@ class CompiledContext(tff.framework.SyncContext):
       ValueError: If an op of it does not take the clients' data.
     """
     with self._lock:
-      if id(comp) not in self._handed_over:
-        try:
-          return self._run(self._program(comp), arg)
-        except computations.UnsupportedComputationError as e:
-          if self._strict:
-            raise
-          # From now on, so that a run does not change between the two.
-          self._handed_over[id(comp)] = _hand_over(comp, str(e))
-      handed_over = self._handed_over[id(comp)]
-      return self._native_context().invoke(handed_over, arg)
+      try:
+        program = self._program(comp)
+        if not isinstance(program, tff.framework.ConcreteComputation):
+          return self._run(program, arg)
+      except computations.UnsupportedComputationError as e:
+        if self._strict:
+          raise
+        # From now on, so that a run does not change between the two.
+        program = self._programs[id(comp)] = _hand_over(comp, str(e))
+      return self._native_context().invoke(program, arg)
 
   def plan_of(
       self, computation: tff.framework.ConcreteComputation
@@ -207,8 +206,6 @@ class CompiledContext(tff.framework.SyncContext):
     Returns:
       The plan; None if it has no clients or the native runtime took it over.
     """
-    if id(computation) in self._handed_over:
-      return None
     return getattr(self._programs.get(id(computation)), 'plan', None)
 
   def close(self) -> None:
@@ -231,7 +228,8 @@ class CompiledContext(tff.framework.SyncContext):
     if computations.is_tensorflow(computation):
       return rounds.CompiledFunction(computation, computation.type_signature)
     if computations.takes_clients(computation.type_signature):
-      self._check_secure_sums(computation)
+      if computations.uses_secure_sums(computation):
+        self._warn_of_secure_sums()
       program = self._compile_round(computation)
       self._log(program.plan)
       return program
@@ -260,11 +258,7 @@ class CompiledContext(tff.framework.SyncContext):
           "The clients' work runs on %s, plan %s.", plan.device, plan.name
       )
 
-  def _check_secure_sums(
-      self, computation: tff.framework.ConcreteComputation
-  ) -> None:
-    if not computations.uses_secure_sums(computation):
-      return
+  def _warn_of_secure_sums(self) -> None:
     if not self._warned_of_secure_sums:
       self._warned_of_secure_sums = True
       _warn(
@@ -372,7 +366,7 @@ def create_compiled_context(
     ```
   """
   chosen = choose_plan(devices, plan)
-  default_context.free_at_exit()
+  native.free_default_context_at_exit()
   return CompiledContext(
       chosen,
       strict=strict,
@@ -415,7 +409,7 @@ def set_compiled_context(**kwargs: Any) -> CompiledContext:
     ```
   """
   context = create_compiled_context(**kwargs)
-  default_context.install(context)
+  native.set_default_context(context)
   return context
 
 

@@ -18,7 +18,6 @@ each round costs more than the training of a small client, so it is read into
 arrays, which are kept as long as the dataset object lives and there is room.
 """
 
-import collections
 from collections.abc import Iterable
 import re
 import threading
@@ -180,13 +179,6 @@ def join_rows(columns: Iterable[list[np.ndarray]]) -> tuple[np.ndarray, ...]:
   return tuple(joined)
 
 
-def _forget(cache: Any, key: int) -> None:
-  """Drops what was read of an owner that is gone."""
-  if cache() is not None:
-    cache()._held.pop(key, None)  # pylint: disable=protected-access
-    cache()._watched.discard(key)  # pylint: disable=protected-access
-
-
 class DatasetCache:
   """What was read of clients' data before.
 
@@ -202,12 +194,10 @@ class DatasetCache:
       max_bytes: How much may be kept. Defaults to 4 GiB.
     """
     self._max_bytes = max_bytes
-    # By the id of the owner; those used last come last.
-    self._held: collections.OrderedDict[int, dict[tff.Type, _Held]] = (
-        collections.OrderedDict()
+    # By the owner; those used last come last.
+    self._held: weakref.WeakKeyDictionary[Any, dict[tff.Type, _Held]] = (
+        weakref.WeakKeyDictionary()
     )
-    # Owners whose end is noticed.
-    self._watched: set[int] = set()
     # At most this much is held: nothing is subtracted for what has gone.
     self._bound = 0
     self._lock = threading.RLock()
@@ -218,7 +208,7 @@ class DatasetCache:
     with self._lock:
       return sum(
           held.num_bytes
-          for by_type in list(self._held.values())
+          for by_type in self._held.values()
           for held in by_type.values()
       )
 
@@ -295,10 +285,10 @@ class DatasetCache:
 
   def _find(self, owner: Any, leaf_type: tff.SequenceType) -> Optional[_Held]:
     """What was read of an owner before."""
-    by_type = self._held.get(id(owner))
-    if by_type is None or leaf_type not in by_type:
+    by_type = self._held.get(owner, {})
+    if leaf_type not in by_type:
       return None
-    self._held.move_to_end(id(owner))
+    self._held[owner] = self._held.pop(owner)
     return by_type[leaf_type]
 
   def _hold(self, owner: Any, leaf_type: tff.SequenceType, held: _Held) -> None:
@@ -308,12 +298,9 @@ class DatasetCache:
     self._bound += held.num_bytes
     if self._bound > self._max_bytes:
       self._bound = self.num_bytes + held.num_bytes
-    while self._bound > self._max_bytes and self._held:
-      _, by_type = self._held.popitem(last=False)
-      self._bound -= sum(old.num_bytes for old in by_type.values())
-    key = id(owner)
-    self._held.setdefault(key, {})[leaf_type] = held
-    if key not in self._watched:
-      self._watched.add(key)
-      # The finalizer must not keep what a cache that is gone has read.
-      weakref.finalize(owner, _forget, weakref.ref(self), key)
+      for oldest in list(self._held):
+        if self._bound <= self._max_bytes:
+          break
+        by_type = self._held.pop(oldest)
+        self._bound -= sum(old.num_bytes for old in by_type.values())
+    self._held.setdefault(owner, {})[leaf_type] = held

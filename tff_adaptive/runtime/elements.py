@@ -26,7 +26,7 @@ from tff_adaptive.data import specs as specs_lib
 from tff_adaptive.runtime import values
 
 
-def _element_spec(leaf_type: tff.SequenceType) -> Any:
+def element_spec(leaf_type: tff.SequenceType) -> Any:
   """The spec of an element, in the containers that its values have.
 
   `tff.types.type_to_tf_tensor_specs` has none for a type without containers.
@@ -37,7 +37,7 @@ def _element_spec(leaf_type: tff.SequenceType) -> Any:
 
 def component_specs(leaf_type: tff.SequenceType) -> list[tf.TensorSpec]:
   """The specs of an element's components, in the order of `tf.nest`."""
-  return tf.nest.flatten(_element_spec(leaf_type))
+  return tf.nest.flatten(element_spec(leaf_type))
 
 
 def iterate(value: Any, leaf_type: tff.SequenceType) -> Iterator[list[Any]]:
@@ -70,7 +70,7 @@ def _no_sequence_error(
 
 def _check_names(element: Any, leaf_type: tff.SequenceType) -> None:
   """Raises if the fields of an element have other names than its type's."""
-  expected = _element_spec(leaf_type)
+  expected = element_spec(leaf_type)
   if isinstance(element, Mapping) and isinstance(expected, Mapping):
     difference = specs_lib.missing_and_surplus(element, expected)
     if difference is not None:
@@ -79,18 +79,20 @@ def _check_names(element: Any, leaf_type: tff.SequenceType) -> None:
       ) from None
 
 
+def _check_spec(found: Any, leaf_type: tff.SequenceType, what: str) -> None:
+  """Raises if a spec is not that of a sequence's elements."""
+  difference = specs_lib.find_difference(found, element_spec(leaf_type))
+  if difference is not None:
+    raise TypeError(
+        f'Expected {what} of type {leaf_type.element}, found {difference}.'
+    )
+
+
 def check_dataset(
     dataset: tf.data.Dataset, leaf_type: tff.SequenceType
 ) -> None:
   """Raises if the elements of a dataset are not those of a sequence's type."""
-  difference = specs_lib.find_difference(
-      dataset.element_spec, _element_spec(leaf_type)
-  )
-  if difference is not None:
-    raise TypeError(
-        f'Expected a dataset with elements of type {leaf_type.element}, found '
-        f'{difference}.'
-    )
+  _check_spec(dataset.element_spec, leaf_type, 'a dataset with elements')
 
 
 def check_shapes(
@@ -108,14 +110,11 @@ def check_shapes(
   Raises:
     TypeError: If a shape does not fit; names the field and the cure.
   """
-  for i, (array, spec) in enumerate(zip(arrays, specs)):
-    if not spec.shape.is_compatible_with(array.shape):
-      name = specs_lib.field_names(_element_spec(leaf_type))[i]
-      found = tf.TensorSpec(array.shape, spec.dtype)
-      difference = specs_lib.find_difference_in_field(name, found, spec)
-      raise TypeError(
-          f'Expected elements of type {leaf_type.element}, found {difference}.'
-      )
+  if all(s.shape.is_compatible_with(a.shape) for a, s in zip(arrays, specs)):
+    return
+  found = [tf.TensorSpec(a.shape, s.dtype) for a, s in zip(arrays, specs)]
+  structure = element_spec(leaf_type)
+  _check_spec(tf.nest.pack_sequence_as(structure, found), leaf_type, 'elements')
 
 
 def to_arrays(
@@ -143,7 +142,7 @@ def to_arrays(
     try:
       arrays.append(_to_array(component, spec.dtype))
     except (TypeError, ValueError) as error:
-      name = specs_lib.field_names(_element_spec(leaf_type))[i]
+      name = specs_lib.field_names(element_spec(leaf_type))[i]
       place = f'Field {name}: ' if name else ''
       raise type(error)(f'{place}{error}') from error
   return arrays
@@ -196,17 +195,11 @@ def are_batches(specs: list[tf.TensorSpec]) -> bool:
 
 def check_rows(rows: Mapping[str, Any], leaf_type: tff.SequenceType) -> None:
   """Raises if rows by feature are not those of a sequence's type."""
-  expected = _element_spec(leaf_type)
   found = {
       name: tf.TensorSpec([None, *feature.shape[1:]], feature.dtype)
       for name, feature in rows.items()
   }
-  difference = specs_lib.find_difference(found, expected)
-  if difference is not None:
-    raise TypeError(
-        f'Expected clients with elements of type {leaf_type.element}, found '
-        f'{difference}.'
-    )
+  _check_spec(found, leaf_type, 'clients with elements')
 
 
 def as_dataset(value: Any, leaf_type: tff.SequenceType) -> tf.data.Dataset:
@@ -225,7 +218,7 @@ def as_dataset(value: Any, leaf_type: tff.SequenceType) -> tf.data.Dataset:
   if isinstance(value, tf.data.Dataset):
     check_dataset(value, leaf_type)
     return value
-  structure = _element_spec(leaf_type)
+  structure = element_spec(leaf_type)
   specs = component_specs(leaf_type)
 
   def build(elements):

@@ -17,18 +17,25 @@ TFF executes computations in a C++ process that it starts on first use and never
 ends reliably: it outlives the Python process as an orphan that keeps standard
 output open. Here the worker is started by us, away from our terminal and
 streams, and ended with the context, or, if this process dies in any other way,
-by a small shell that waits for it.
+by a small shell that waits for it. TFF's own default context, which starts such
+a worker, too, gives way to others here.
 """
 
 import atexit
 from collections.abc import Callable, Iterator
 import contextlib
+import functools
+import gc
+import inspect
 import numbers
 import os
+import pathlib
+import signal
 import subprocess
 import tempfile
 import time
-from typing import Any
+import types
+from typing import Any, IO, Optional
 import weakref
 
 from google.protobuf import message as message_lib
@@ -41,9 +48,10 @@ from tff_adaptive import _function_library
 from tff_adaptive import _random_ops
 from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.runtime import computations
-from tff_adaptive.runtime import default_context
+from tff_adaptive.runtime import elements
 from tff_adaptive.runtime import values
 
+_SIGINT_BIT = 1 << (signal.SIGINT - 1)
 _SCOPE = 'seed_of_client'
 _COMPUTATION = 'tensorflow_federated.v0.Computation'
 # Odd, so that products keep all bits.
@@ -85,19 +93,6 @@ def _digest(tensors: list[tf.Tensor]) -> tf.Tensor:
   return digest
 
 
-def _element_specs(type_spec: tff.Type) -> Any:
-  """The specs of elements, whose containers a serialized type does not name."""
-  if not isinstance(type_spec, tff.StructType):
-    return values.tensor_spec(type_spec)
-  fields = [
-      (name, _element_specs(field))
-      for name, field in tff.structure.iter_elements(type_spec)
-  ]
-  if all(name is not None for name, _ in fields):
-    return dict(fields)
-  return tuple(spec for _, spec in fields)
-
-
 def _digest_of_leaf(leaf_type: tff.Type, name: str) -> tf.Tensor:
   """The digest of a part of the argument, whose placeholder is added."""
   node_name = _function_library.node_of(name)
@@ -107,9 +102,9 @@ def _digest_of_leaf(leaf_type: tff.Type, name: str) -> tf.Tensor:
     with tf.name_scope(_SCOPE):
       return _digest([tensor])
   variant = tf.compat.v1.placeholder(tf.variant, [], name=node_name)
-  specs = _element_specs(leaf_type.element)
+  spec = elements.element_spec(leaf_type)
   with tf.name_scope(_SCOPE):
-    return tf.data.experimental.from_variant(variant, specs).reduce(
+    return tf.data.experimental.from_variant(variant, spec).reduce(
         tf.zeros([2], tf.int32),
         lambda digest, element: digest * _NEXT_ELEMENT
         + _digest(tf.nest.flatten(element)),
@@ -223,7 +218,7 @@ class _Worker:
   """One worker process and the connection to it."""
 
   def __init__(self, max_concurrent_computation_calls: int):
-    self._port = portpicker.pick_unused_port()
+    port = portpicker.pick_unused_port()
     self._log = tempfile.TemporaryFile()
     self._process = subprocess.Popen(
         [
@@ -232,7 +227,7 @@ class _Worker:
             _SUPERVISOR,
             'tff-worker',
             _worker_binary(),
-            f'--port={self._port}',
+            f'--port={port}',
             '--max_concurrent_computation_calls='
             f'{max_concurrent_computation_calls}',
         ],
@@ -242,10 +237,13 @@ class _Worker:
         # Ctrl-C in the terminal is for us to handle, not for the worker.
         start_new_session=True,
     )
-    self._channel = grpc.insecure_channel(
-        f'localhost:{self._port}', _CHANNEL_OPTIONS
+    channel = grpc.insecure_channel(f'localhost:{port}', _CHANNEL_OPTIONS)
+    self.stub = tff.framework.RemoteExecutorGrpcStub(channel)
+    # Also at the end of the program, so that nothing of ours runs when the
+    # caller's shell returns. Harmless when it has ended.
+    self.close = weakref.finalize(
+        self, _end_worker, self._process, channel, self._log
     )
-    self.stub = tff.framework.RemoteExecutorGrpcStub(self._channel)
     self._wait_until_ready()
 
   def _wait_until_ready(self) -> None:
@@ -253,46 +251,28 @@ class _Worker:
     while not self.stub.is_ready:
       has_ended = self._process.poll() is not None
       if has_ended or time.monotonic() > deadline:
-        self._end()
         what = (
             'ended at its start'
             if has_ended
             else f'did not come up within {_START_TIMEOUT_SECONDS:.0f} s'
         )
-        last_words = self._tail()
-        self._log.close()
+        self._log.seek(0)
+        last_words = self._log.read()[-2000:].decode(errors='replace')
+        self.close()
         raise RuntimeError(
             f"TFF's worker {what}; its last words:\n{last_words}"
         )
       time.sleep(_POLL_SECONDS)
 
-  def _tail(self) -> str:
-    self._log.seek(0)
-    return self._log.read()[-2000:].decode(errors='replace')
 
-  def _end(self) -> None:
-    if self._process.stdin is not None and not self._process.stdin.closed:
-      self._channel.close()
-      self._process.stdin.close()
-      self._process.wait()
-
-  def close(self) -> None:
-    """Ends the worker; harmless when it has ended."""
-    self._end()
-    self._log.close()
-
-
-_workers: 'weakref.WeakSet[_Worker]' = weakref.WeakSet()
-
-
-def _close_all_workers() -> None:
-  for worker in list(_workers):
-    worker.close()
-
-
-# The workers would end with the process anyway; this ends them before it, so
-# that nothing of ours runs when the caller's shell returns.
-atexit.register(_close_all_workers)
+def _end_worker(
+    process: subprocess.Popen, channel: grpc.Channel, log: IO[bytes]
+) -> None:
+  channel.close()
+  assert process.stdin is not None
+  process.stdin.close()
+  process.wait()
+  log.close()
 
 
 def _compile(
@@ -337,6 +317,90 @@ def _close_event_loop(context: tff.framework.SyncContext) -> None:
     loop.close()
     # Its destructor would stop the loop again.
     runner._finalizer = lambda loop, thread: None  # pylint: disable=protected-access
+
+
+def set_default_context(context: tff.framework.SyncContext) -> None:
+  """Makes a context TFF's default.
+
+  TFF's own context ends its worker by SIGINT and waits for it. Where a shell
+  has SIGINT ignored, as for what a script runs in the background, the worker
+  has inherited that, and would be waited for without end; so it is ended
+  before. Workers of contexts that somebody else holds are left alone.
+
+  Args:
+    context: The context.
+  """
+  _end_deaf_worker(_stack()[0])
+  tff.framework.set_default_context(context)
+
+
+class _NoContext(tff.framework.SyncContext):
+  """What is left at the end of a program."""
+
+  def invoke(self, comp, arg):
+    raise RuntimeError(f'the program is at its end, nothing can run {comp}')
+
+
+def free_default_context() -> None:
+  """Frees TFF's default context; no TFF computation can run afterwards.
+
+  At the end of the interpreter the destructor of TFF's own context fails: it
+  prints a traceback behind the program's last line, and its worker stays.
+  """
+  set_default_context(_NoContext())
+  gc.collect()
+
+
+@functools.cache
+def free_default_context_at_exit() -> None:
+  """Has the default context freed before the interpreter ends."""
+  atexit.register(free_default_context)
+
+
+def _end_deaf_worker(context: tff.framework.SyncContext) -> None:
+  """Ends the worker of a context that nobody else has, if it ignores SIGINT."""
+  if not _is_default_alone(context):
+    return
+  process = _worker_of(context)
+  if process is not None and process.poll() is None and _is_deaf(process.pid):
+    process.kill()
+
+
+def _is_default_alone(context: tff.framework.SyncContext) -> bool:
+  """Whether a context is held by TFF's stack of contexts and nothing else."""
+  holders = gc.get_referrers(context)
+  return all(
+      isinstance(holder, types.FrameType) or holder is _stack()
+      for holder in holders
+  )
+
+
+def _stack() -> list[tff.framework.SyncContext]:
+  """TFF's stack of contexts; the default is the first."""
+  return tff.framework.get_context_stack()._stack  # pylint: disable=protected-access
+
+
+def _worker_of(
+    context: tff.framework.SyncContext,
+) -> Optional[subprocess.Popen]:
+  """The process of the worker that a context of TFF's own has started."""
+  factory = getattr(context, 'executor_factory', None)
+  stack_fn = getattr(factory, '_executor_stack_fn', None)
+  if stack_fn is None:
+    return None
+  manager = inspect.getclosurevars(stack_fn).nonlocals.get('service_manager')
+  return getattr(manager, '_process', None)
+
+
+def _is_deaf(process_id: int) -> bool:
+  """Whether a process ignores SIGINT."""
+  status = pathlib.Path('/proc', str(process_id), 'status')
+  try:
+    lines = status.read_text().splitlines()
+  except FileNotFoundError:
+    return False  # It has ended, or this is no Linux.
+  fields = dict(line.split(':', 1) for line in lines)
+  return bool(int(fields['SigIgn'], 16) & _SIGINT_BIT)
 
 
 def check_count(name: str, count: int) -> int:
@@ -396,9 +460,8 @@ def create_native_context(
     ```
   """
   check_count('default_num_clients', default_num_clients)
-  default_context.free_at_exit()
+  free_default_context_at_exit()
   worker = _Worker(max_concurrent_computation_calls)
-  _workers.add(worker)
 
   def build_executor(cardinalities):
     cardinalities.setdefault(tff.CLIENTS, default_num_clients)

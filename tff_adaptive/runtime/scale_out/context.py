@@ -23,7 +23,6 @@ import tensorflow_federated as tff
 
 from tff_adaptive.runtime import compiled
 from tff_adaptive.runtime import dataset_cache
-from tff_adaptive.runtime import default_context
 from tff_adaptive.runtime import native
 from tff_adaptive.runtime import plans
 from tff_adaptive.runtime.scale_out import clusters
@@ -258,7 +257,7 @@ def create_ray_context(
         num_workers, cpus_per_worker, chosen.device, max_cache_bytes
     )
     on_error.pop_all()
-  default_context.free_at_exit()
+  native.free_default_context_at_exit()
   return RayContext(
       chosen,
       pool,
@@ -321,7 +320,7 @@ def set_ray_context(**kwargs: Any) -> RayContext:
     ```
   """
   context = create_ray_context(**kwargs)
-  default_context.install(context)
+  native.set_default_context(context)
   return context
 
 
