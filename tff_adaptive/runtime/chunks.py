@@ -24,13 +24,14 @@ import contextlib
 import functools
 from typing import Any, Iterator, Optional
 
-import attrs
 import numpy as np
 import tensorflow as tf
+
+# The lists of tensors that loops of TensorFlow itself use.
+from tensorflow.python.ops import list_ops
 import tensorflow_federated as tff
 
 from tff_adaptive.data import tf_errors
-from tff_adaptive.runtime import appended_rows
 from tff_adaptive.runtime import client_tensors
 from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import values
@@ -128,7 +129,6 @@ def _are_equal(left: np.ndarray, right: np.ndarray) -> bool:
 
 # How TensorFlow begins what a failed assertion says.
 _ASSERTION = 'assertion failed:'
-# What a graph is built for: the layout of each leaf of the clients' data.
 
 
 class ClientWork:
@@ -203,34 +203,64 @@ def errors_of_data() -> Iterator[None]:
     ) from e
 
 
-@attrs.frozen(eq=False)
 class ChunkSum:
-  """The sum over consecutive clients, inside a graph.
+  """The sum over consecutive clients, in the graph that is being built."""
 
-  Attributes:
-    work: Maps the number of a client to what it reports.
-    accumulate: From the number of a client to what adds its report to a sum.
-    appends: Places of a sum where `accumulate` returns rows to append.
-    zero: The empty sum.
-    shapes: The shapes of a sum's tensors.
-  """
+  def __init__(
+      self,
+      *,
+      work: graph_functions.GraphFunction,
+      parts: ServerParts,
+      clients: Sequence[client_tensors.Leaf],
+      broadcast: Sequence[tf.Tensor],
+      server_seed: tf.Tensor,
+      client_seeds: tf.Tensor,
+  ):
+    """Adds the empty sum to the graph.
 
-  work: Callable[[tf.Tensor], list[tf.Tensor]]
-  accumulate: Callable[[tf.Tensor], Callable[..., list[tf.Tensor]]]
-  appends: frozenset[int]
-  zero: list[tf.Tensor]
-  shapes: list[tf.TensorShape]
+    Args:
+      work: The clients' work.
+      parts: The parts `zero` and `accumulate`.
+      clients: The clients' data.
+      broadcast: What the server has sent them.
+      server_seed: What fixes the random numbers of the zero, int32 of shape
+        [2].
+      client_seeds: Those of the clients' work and of what adds their reports,
+        int32 of shape [num_clients, 2]; [0, 2] if neither draws any.
+    """
+    self._work = work
+    self._parts = parts
+    self._clients = clients
+    self._broadcast = broadcast
+    self._client_seeds = client_seeds
+    self._zero = parts.with_seed('zero', server_seed)()
+    sum_type = parts['accumulate'].type_signature.result
+    self._shapes = [
+        values.tensor_spec(leaf).shape for leaf in values.leaf_types(sum_type)
+    ]
 
   def __call__(self, start: tf.Tensor, end: tf.Tensor) -> list[tf.Tensor]:
     """Adds to the graph the sum from one client's number to another."""
+    accumulate = self._parts['accumulate']
 
     def add_client(number, total):
-      accumulate = self.accumulate(number)
-      return number + 1, accumulate(*total, *self.work(number))
+      add = accumulate
+      if accumulate.takes_seed:
+        seed = tf.gather(self._client_seeds, number)
+        add = self._parts.with_seed('accumulate', seed)
+      return number + 1, add(*total, *self._report(number))
 
     return self.loop(
-        start, end, add_client, appends=self.appends, num_parallel=1
+        start, end, add_client, appends=accumulate.appends, num_parallel=1
     )
+
+  def _report(self, number: tf.Tensor) -> list[tf.Tensor]:
+    """Adds the work of the client with a number."""
+    picked = [client_tensors.pick(leaf, number) for leaf in self._clients]
+    seed = None
+    if self._work.takes_seed:
+      seed = tf.gather(self._client_seeds, number)
+    return self._work(*picked, *self._broadcast, seed=seed)
 
   def loop(
       self,
@@ -258,34 +288,43 @@ class ChunkSum:
     # Numbers are int32: on a GPU, too, TensorFlow counts them on the CPU, where
     # the loop is steered.
     def turn(number, carried):
-      total = _put(carried, {place: self.zero[place] for place in appends})
+      total = _put(carried, {place: self._zero[place] for place in appends})
       number, total = body(number, total)
-      for tensor, shape in zip(total, self.shapes):
+      for tensor, shape in zip(total, self._shapes):
         tensor.set_shape(shape)
       rows = {
-          place: appended_rows.append(carried[place], total[place])
+          place: list_ops.tensor_list_push_back(carried[place], total[place])
           for place in appends
       }
       return number, _put(total, rows)
 
     first_rows = {
-        place: appended_rows.new_list(self.zero[place], self.shapes[place])
+        place: list_ops.tensor_list_push_back(
+            list_ops.empty_tensor_list(
+                _rows_shape(self._shapes[place]), self._zero[place].dtype
+            ),
+            self._zero[place],
+        )
         for place in appends
     }
     no_shapes = {place: tf.TensorShape([]) for place in appends}
     _, carried = tf.while_loop(
         lambda number, _: number < end,
         turn,
-        (start, _put(self.zero, first_rows)),
-        shape_invariants=(tf.TensorShape([]), _put(self.shapes, no_shapes)),
+        (start, _put(self._zero, first_rows)),
+        shape_invariants=(tf.TensorShape([]), _put(self._shapes, no_shapes)),
         parallel_iterations=num_parallel,
     )
     rows = {
-        place: appended_rows.concatenate(
-            carried[place], self.zero[place].dtype, self.shapes[place]
+        place: list_ops.tensor_list_concat(
+            carried[place],
+            self._zero[place].dtype,
+            _rows_shape(self._shapes[place]),
         )
         for place in appends
     }
+    for place, tensor in rows.items():
+      tensor.set_shape(self._shapes[place])
     return _put(carried, rows)
 
 
@@ -294,47 +333,6 @@ def _put(leaves: Sequence[Any], others: Mapping[int, Any]) -> list[Any]:
   return [others.get(place, leaf) for place, leaf in enumerate(leaves)]
 
 
-def build_chunk_sum(
-    *,
-    work: graph_functions.GraphFunction,
-    parts: ServerParts,
-    clients: Sequence[client_tensors.Leaf],
-    broadcast: Sequence[tf.Tensor],
-    server_seed: tf.Tensor,
-    client_seeds: tf.Tensor,
-) -> ChunkSum:
-  """Builds the sum over clients, in the graph that is being built.
-
-  Args:
-    work: The clients' work.
-    parts: The parts `zero` and `accumulate`.
-    clients: The clients' data.
-    broadcast: What the server has sent them.
-    server_seed: What fixes the random numbers of the zero, int32 of shape [2].
-    client_seeds: Those of the clients' work and of what adds their reports,
-      int32 of shape [num_clients, 2]; [0, 2] if neither draws any.
-
-  Returns:
-    The sum.
-  """
-
-  def run_client(number):
-    picked = [client_tensors.pick(leaf, number) for leaf in clients]
-    seed = tf.gather(client_seeds, number) if work.takes_seed else None
-    return work(*picked, *broadcast, seed=seed)
-
-  def accumulate(number):
-    if not parts['accumulate'].takes_seed:
-      return parts['accumulate']
-    return parts.with_seed('accumulate', tf.gather(client_seeds, number))
-
-  sum_type = parts['accumulate'].type_signature.result
-  return ChunkSum(
-      work=run_client,
-      accumulate=accumulate,
-      appends=parts['accumulate'].appends,
-      zero=parts.with_seed('zero', server_seed)(),
-      shapes=[
-          values.tensor_spec(leaf).shape for leaf in values.leaf_types(sum_type)
-      ],
-  )
+def _rows_shape(shape: tf.TensorShape) -> tf.TensorShape:
+  """Returns the shape of some of the rows of a tensor."""
+  return tf.TensorShape([None]).concatenate(shape[1:])

@@ -23,6 +23,7 @@ larger functions can call. On the way
 - sequences are read from tensors where possible, see `sequences`.
 """
 
+import collections
 from collections.abc import Callable, Iterable, Iterator
 import contextlib
 import itertools
@@ -36,7 +37,6 @@ import tensorflow_federated as tff
 from tff_adaptive import _function_library
 from tff_adaptive import _random_ops
 from tff_adaptive.data import packed_clients
-from tff_adaptive.runtime import appended_rows
 from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import sequences
 from tff_adaptive.runtime import values
@@ -344,13 +344,17 @@ class GraphFunction:
     return to_import.run(self._serialized.results)
 
   def appending(self) -> 'GraphFunction':
-    """The same for a sum that keeps lists of rows, see `appended_rows`.
+    """The same for a sum that keeps lists of rows.
+
+    TFF adds up one client after another. Where a sum is a concatenation, as
+    that of `aggregators.stack_at_server`, every client would copy the rows of
+    all before it, which costs the square of the cohort's size.
 
     Returns:
       The function, of a sum and something else: where it only appends rows to a
       leaf of the sum, it does not read the leaf and returns these rows.
     """
-    appended = appended_rows.find_appended(self._serialized)
+    appended = _find_appended(self._serialized)
     results = [
         appended.get(place, name)
         for place, name in enumerate(self._serialized.results)
@@ -360,6 +364,56 @@ class GraphFunction:
         serialized=attrs.evolve(self._serialized, results=results),
         appends=frozenset(appended),
     )
+
+
+def _find_appended(serialized: computations.Serialized) -> dict[int, str]:
+  """Finds the leaves of a sum that a part only appends rows to.
+
+  Args:
+    serialized: A part from a sum and something else to the next sum.
+
+  Returns:
+    From the place of such a leaf to the name of the tensor that is appended.
+    Strings are left out: a GPU has no lists of them.
+  """
+  nodes = {node.name: node for node in serialized.graph_def.node}
+
+  def passes_on(node):
+    return node.op == 'Identity' and len(node.input) == 1
+
+  def source(tensor):
+    node = nodes[_function_library.node_of(tensor)]
+    return source(node.input[0]) if passes_on(node) else node
+
+  def is_zero(node):
+    return (
+        node.op == 'Const'
+        and not tf.make_ndarray(node.attr['value'].tensor).any()
+    )
+
+  # How often a node is an input or a result, or is waited for.
+  uses = collections.Counter(
+      source(tensor).name
+      for tensors in (
+          serialized.results,
+          *(node.input for node in nodes.values() if not passes_on(node)),
+      )
+      for tensor in tensors
+  )
+  appended = {}
+  for place, result in enumerate(serialized.results):
+    parameter = source(serialized.parameters[place])
+    concat = source(result)
+    if (
+        concat.op == 'ConcatV2'
+        and concat.attr['T'].type != tf.string.as_datatype_enum
+        and len(concat.input) == 3
+        and is_zero(source(concat.input[2]))
+        and source(concat.input[0]) is parameter
+        and uses[parameter.name] == uses[concat.name] == 1
+    ):
+      appended[place] = concat.input[1]
+  return appended
 
 
 @contextlib.contextmanager

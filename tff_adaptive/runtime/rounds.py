@@ -147,7 +147,7 @@ class CompiledRound(Round):
       )
       part = functools.partial(self._parts.with_seed, seed=seeds[0])
       with tf.device(f'/device:{self.plan.device}'):
-        chunk_sum = chunks.build_chunk_sum(
+        chunk_sum = chunks.ChunkSum(
             work=self._work.form_for(layouts),
             parts=self._parts,
             clients=clients,

@@ -161,7 +161,7 @@ class PartialRound:
           tf.nest.pack_sequence_as(arguments, flat)
       )
       with tf.device(f'/device:{self._plan.device}'):
-        chunk_sum = chunks.build_chunk_sum(
+        chunk_sum = chunks.ChunkSum(
             work=self._work.form_for(layouts),
             parts=self._parts,
             clients=clients,
