@@ -112,6 +112,12 @@ def node_of(tensor: str) -> str:
   return tensor.lstrip('^').split(':')[0]
 
 
+def split_inputs(node: Any) -> tuple[list[str], list[str]]:
+  """Returns a node's inputs: the tensors, and what it only waits for."""
+  control = [name for name in node.input if name.startswith('^')]
+  return [name for name in node.input if not name.startswith('^')], control
+
+
 class Inliner:
   """Puts the bodies of functions in the place of their calls, in one graph."""
 
@@ -129,25 +135,6 @@ class Inliner:
       library = tf.compat.v1.GraphDef(library=graph_def.library)
       tf.graph_util.import_graph_def(library, name='')
 
-  def body(self, name: str) -> tuple[list[Any], list[str]]:
-    """The nodes of a function, as a graph has them, and its results.
-
-    Args:
-      name: The name of the function. Its parameters are placeholders.
-
-    Returns:
-      New `NodeDef`s and the names of the tensors that are returned.
-    """
-    function = self._functions[name]
-    with self._scratch.as_default():
-      graph_def, names = function_def_to_graph.function_def_to_graph_def(
-          function
-      )
-    results = [
-        names[function.ret[arg.name]] for arg in function.signature.output_arg
-    ]
-    return list(graph_def.node), results
-
   def inline(self, call: Any) -> dict[str, str]:
     """Puts the body of a function in the place of a call.
 
@@ -159,9 +146,9 @@ class Inliner:
       What the outputs of the call are called now, by their former names.
     """
     function = self._functions[call.attr['f'].func.name]
-    nodes, results = self.body(function.signature.name)
-    data = [name for name in call.input if not name.startswith('^')]
-    control = [name for name in call.input if name.startswith('^')]
+    with self._scratch.as_default():
+      body, names = function_def_to_graph.function_def_to_graph_def(function)
+    data, control = split_inputs(call)
     parameters = [arg.name for arg in function.signature.input_arg]
     arguments = dict(zip(parameters, data))
 
@@ -173,24 +160,23 @@ class Inliner:
         return f'^{call.name}/{name[1:]}'
       return f'{call.name}/{name}'
 
-    nodes = [node for node in nodes if node.name not in arguments]
+    nodes = [node for node in body.node if node.name not in arguments]
     for node in nodes:
       node.name = f'{call.name}/{node.name}'
       node.input[:] = [*map(inlined, node.input), *control]
-    results = list(map(inlined, results))
+    results = [
+        inlined(names[function.ret[arg.name]])
+        for arg in function.signature.output_arg
+    ]
     waited_for = {f'^{call.name}/{n}' for n in function.control_ret.values()}
     waited_for.update(f'^{node_of(name)}' for name in results)
     call.op = 'NoOp'
     call.attr.clear()
     call.input[:] = sorted(waited_for.union(control))
     self._graph_def.node.extend(nodes)
-    return self._rename_outputs(call.name, results)
-
-  def _rename_outputs(self, name: str, outputs: list[str]) -> dict[str, str]:
-    """Makes all who take the outputs of a node take others, by new names."""
-    renamed = {f'{name}:{i}': output for i, output in enumerate(outputs)}
-    if outputs:
-      renamed[name] = outputs[0]
+    renamed = {f'{call.name}:{i}': name for i, name in enumerate(results)}
+    if results:
+      renamed[call.name] = results[0]
     for node in self._graph_def.node:
       node.input[:] = [renamed.get(source, source) for source in node.input]
     return renamed

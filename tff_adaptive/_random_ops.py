@@ -43,8 +43,10 @@ _UNSUPPORTED_OPS = frozenset(
         'RandomShuffle',
     }
 )
-_CALL_OPS = frozenset({'PartitionedCall', 'StatefulPartitionedCall'})
-_BRANCH_OPS = {
+# What they call.
+_CALL_OPS = {
+    'PartitionedCall': ('f',),
+    'StatefulPartitionedCall': ('f',),
     'If': ('then_branch', 'else_branch'),
     'StatelessIf': ('then_branch', 'else_branch'),
 }
@@ -165,11 +167,9 @@ class RandomOpRewriter:
     """Turns a random op into a stateless one; returns the nodes it needs."""
     place, keyed = self._seed_of_place(node, seed, output_name)
     node.op = _STATELESS_OPS[node.op]
-    control = [name for name in node.input if name.startswith('^')]
-    data = [name for name in node.input if not name.startswith('^')]
+    data, control = _function_library.split_inputs(node)
     data.insert(1, keyed.name + output_name.format('z'))
-    del node.input[:]
-    node.input.extend(data + control)
+    node.input[:] = data + control
     for name in ('seed', 'seed2'):
       node.attr.pop(name, None)
     node.attr['Tseed'].type = tf.int32.as_datatype_enum
@@ -182,15 +182,11 @@ class RandomOpRewriter:
   def _pass_seed(self, node: Any, seed: str, output_name: str) -> list[Any]:
     """Adds a seed to a call's arguments; returns the nodes it needs."""
     place, keyed = self._seed_of_place(node, seed, output_name)
-    data = [name for name in node.input if not name.startswith('^')]
-    control = [name for name in node.input if name.startswith('^')]
+    data, control = _function_library.split_inputs(node)
     # Where the seed stands among the inputs, and among those of the functions.
     position = len(data)
     if node.op in _CALL_OPS:
-      self._rename(node, ('f',), _AT_END)
-      types = [node.attr['Tin']]
-    elif node.op in _BRANCH_OPS:
-      self._rename(node, _BRANCH_OPS[node.op], _AT_END)
+      self._rename(node, _CALL_OPS[node.op], _AT_END)
       types = [node.attr['Tin']]
     elif node.op in _LOOP_OPS:
       self._rename(node, ('cond',), _AT_END)

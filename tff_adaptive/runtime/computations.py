@@ -273,7 +273,11 @@ def _build_split(
     for differs, value in zip(differ, flatten(argument)):
       (at_clients if differs else at_server).append(value)
     for value in at_clients:
-      _check_is_sequence(value)
+      if not isinstance(value, Sequence):
+        raise TypeError(
+            'The value at the clients must be a list with an entry for each '
+            f'client, or a `Cohort`, found {type(value).__name__}.'
+        )
     sizes = sorted(set(map(len, at_clients)))
     if len(sizes) > 1:
       raise TypeError(
@@ -288,14 +292,6 @@ def _build_split(
     )
 
   return split
-
-
-def _check_is_sequence(clients: Any) -> None:
-  if not isinstance(clients, Sequence):
-    raise TypeError(
-        'The value at the clients must be a list with an entry for each '
-        f'client, or a `Cohort`, found {type(clients).__name__}.'
-    )
 
 
 def get_round_form(

@@ -93,14 +93,11 @@ class GraphImport:
     # large, however few nodes there are.
     self._add_functions(needed)
     for node in needed:
-      if self._becomes_loop(node):
+      if self._reads_tensors and node.op == sequences.REDUCE_OP:
         self._add_nodes(self._needed(node.input))
         self._add_loop(node)
     self._add_nodes(self._needed(names))
     return [self._tensors[_with_index(name)] for name in results]
-
-  def _becomes_loop(self, node: Any) -> bool:
-    return self._reads_tensors and node.op == sequences.REDUCE_OP
 
   def _needed(self, names: Iterable[str]) -> list[Any]:
     """The nodes that are not there yet of some and of all that they depend on.
@@ -120,15 +117,14 @@ class GraphImport:
       if is_next:
         found.append(self._nodes[name])
       elif (
-          name in self._nodes and name not in seen and not self._is_there(name)
+          name in self._nodes
+          and name not in seen
+          and f'^{name}' not in self._tensors
       ):
         seen.add(name)
         waiting.append((name, True))
         waiting.extend((source, False) for source in self._nodes[name].input)
     return found
-
-  def _is_there(self, name: str) -> bool:
-    return f'^{name}' in self._tensors
 
   def _add_functions(self, nodes: list[Any]) -> None:
     """Imports the functions that nodes call."""
@@ -201,8 +197,7 @@ class GraphImport:
 
   def _add_loop(self, node: Any) -> None:
     """Adds the loop that a reduction becomes."""
-    data = [name for name in node.input if not name.startswith('^')]
-    control = [name for name in node.input if name.startswith('^')]
+    data, control = _function_library.split_inputs(node)
     name = node.attr['f'].func.name
     loop = sequences.build_reduction(node, self._signatures[name])
     with tf.control_dependencies(list(map(self._outside, control))):

@@ -48,14 +48,12 @@ _INDICES: tuple[tuple[tf.DType, list[Optional[int]]], ...] = (
 # that no name leads to; it lives as long as its handle.
 ANONYMOUS = 'cd2c89b7-88b7-44c8-ad83-06c2a9158347'
 
-REDUCE_OP = 'ReduceDataset'
-ITERATOR_OP = 'AnonymousIteratorV3'
-MAKE_ITERATOR_OP = 'MakeIterator'
-GET_NEXT_OP = 'IteratorGetNextAsOptional'
 # All ops on datasets and iterators that can be replaced.
-REPLACED_OPS = frozenset(
-    {REDUCE_OP, ITERATOR_OP, MAKE_ITERATOR_OP, GET_NEXT_OP}
-)
+REDUCE_OP = 'ReduceDataset'
+_ITERATOR_OP = 'AnonymousIteratorV3'
+_MAKE_ITERATOR_OP = 'MakeIterator'
+_GET_NEXT_OP = 'IteratorGetNextAsOptional'
+_REPLACED_OPS = (REDUCE_OP, _ITERATOR_OP, _MAKE_ITERATOR_OP, _GET_NEXT_OP)
 
 
 def element(
@@ -226,7 +224,7 @@ def build_reduction(node: Any, reduce_signature: Any) -> ReplacedOp:
   return ReplacedOp(reduce, [tf.variant, *states, *others])
 
 
-def build_get_next(node: Any) -> ReplacedOp:
+def _build_get_next(node: Any) -> ReplacedOp:
   """Returns what stands in for `IteratorGetNextAsOptional`.
 
   Args:
@@ -263,8 +261,8 @@ _CALL_OPS = ('PartitionedCall', 'StatefulPartitionedCall')
 # The name that a function body gives to the outputs of an op, before and after.
 _OUTPUT_NAMES = {
     REDUCE_OP: ('components', 'output'),
-    GET_NEXT_OP: ('optional', 'output'),
-    ITERATOR_OP: ('handle', 'resource'),
+    _GET_NEXT_OP: ('optional', 'output'),
+    _ITERATOR_OP: ('handle', 'resource'),
 }
 
 
@@ -283,7 +281,7 @@ def find_dataset_op(graph_def: Any) -> Optional[str]:
           node.op
           for node in _function_library.all_nodes(graph_def)
           if 'Dataset' in node.op or 'Iterator' in node.op
-          if node.op not in REPLACED_OPS
+          if node.op not in _REPLACED_OPS
       ),
       None,
   )
@@ -316,23 +314,19 @@ def _replace_node(node: Any, functions: Any, library: Any) -> None:
   """Replaces one op on a dataset or an iterator, in place."""
   if node.op == REDUCE_OP:
     reduce_function = functions[node.attr['f'].func.name]
-    _add_call(
-        node,
-        build_reduction(node, reduce_function.signature),
-        library,
-    )
-  elif node.op == GET_NEXT_OP:
-    _add_call(node, build_get_next(node), library)
-  elif node.op == ITERATOR_OP:
+    replaced = build_reduction(node, reduce_function.signature)
+    _add_call(node, replaced, library)
+  elif node.op == _GET_NEXT_OP:
+    _add_call(node, _build_get_next(node), library)
+  elif node.op == _ITERATOR_OP:
     node.op = 'VarHandleOp'
     node.attr.clear()
     node.attr['dtype'].type = tf.variant.as_datatype_enum
     node.attr['shape'].shape.SetInParent()
     node.attr['shared_name'].s = ANONYMOUS.encode()
-  elif node.op == MAKE_ITERATOR_OP:
+  elif node.op == _MAKE_ITERATOR_OP:
     dataset, iterator, *control = node.input
-    del node.input[:]
-    node.input.extend([iterator, dataset, *control])
+    node.input[:] = [iterator, dataset, *control]
     node.op = 'AssignVariableOp'
     node.attr.clear()
     node.attr['dtype'].type = tf.variant.as_datatype_enum

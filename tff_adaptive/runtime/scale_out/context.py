@@ -168,17 +168,12 @@ def choose_ray_plan(devices: str = _CPU, plan: str = plans.AUTO) -> plans.Plan:
   Raises:
     ValueError: If a device or a plan is not known.
   """
-  return plans.choose(plan, _device_of(devices))
-
-
-def _device_of(devices: str) -> str:
-  """Returns the device of each worker."""
   name = devices.upper().removesuffix(':0')
   if name not in _DEVICES:
     raise ValueError(
         f'`devices` must be one of {list(_DEVICES)}, found {devices!r}.'
     )
-  return f'{name}:0'
+  return plans.choose(plan, f'{name}:0')
 
 
 def create_ray_context(
