@@ -27,9 +27,9 @@ import attrs
 import numpy as np
 import tensorflow as tf
 
+from tff_adaptive.data import checks
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import npz_files
-from tff_adaptive.data import tf_errors
 
 NUM_CLASSES = 10
 IMAGE_SHAPE = (28, 28, 1)
@@ -187,7 +187,7 @@ class ImageDataset:
       # TensorFlow, protobuf and tensorflow-datasets have errors of their own.
       raise ValueError(
           f'{version} could not be read as a prepared data set '
-          f'({tf_errors.first_line(error)}); delete it and download it again '
+          f'({checks.first_line(error)}); delete it and download it again '
           f'by `{self._download_command(folder.parents[1])}`.'
       ) from error
 
@@ -201,7 +201,7 @@ class ImageDataset:
     except Exception as error:  # pylint: disable=broad-exception-caught
       raise OSError(
           f'{self.title} could not be downloaded to {tfds_dir} '
-          f'({tf_errors.first_line(error)}); put {self._file_name} (arrays '
+          f'({checks.first_line(error)}); put {self._file_name} (arrays '
           f'{", ".join(_KEYS)}) at {tfds_dir.parent / self._file_name} instead.'
       ) from error
     return self._read_prepared(prepared)
@@ -281,7 +281,7 @@ def _read_npz(path: pathlib.Path) -> _RawArrays:
       return npz_files.read(path, _KEYS)
   except npz_files.DamagedNpzError as error:
     raise ValueError(
-        f'{path} is damaged ({tf_errors.first_line(error)}); replace it by a '
+        f'{path} is damaged ({checks.first_line(error)}); replace it by a '
         'good copy.'
     ) from error
   raise ValueError(

@@ -24,9 +24,9 @@ import attrs
 import numpy as np
 import tensorflow as tf
 
+from tff_adaptive.data import checks
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import sources
-from tff_adaptive.data import tf_errors
 
 # One example as it is published.
 RAW_SPEC = collections.OrderedDict(
@@ -162,7 +162,7 @@ class TextDataset:
       # TensorFlow, protobuf and tensorflow-datasets have errors of their own.
       raise ValueError(
           f'{version} could not be read as a prepared data set '
-          f'({tf_errors.first_line(error)}); delete it and prepare it again.'
+          f'({checks.first_line(error)}); delete it and prepare it again.'
       ) from error
 
 
@@ -204,7 +204,7 @@ def _csv_rows(path: pathlib.Path) -> Iterator[tuple[bytes, int]]:
         yield _join(cell.encode() for cell in row[1:]), int(row[0]) - 1
   except (csv.Error, UnicodeDecodeError) as error:
     raise ValueError(
-        f'{path} could not be read ({tf_errors.first_line(error)}); replace it '
+        f'{path} could not be read ({checks.first_line(error)}); replace it '
         'by a good copy.'
     ) from error
 

@@ -15,6 +15,7 @@
 
 import collections
 from collections.abc import Mapping, Sequence
+import re
 from typing import Optional
 
 from absl import logging
@@ -26,6 +27,12 @@ from tff_adaptive.data import client_data
 ERROR = 'error'
 REJECT = 'reject'
 _POLICIES = (ERROR, REJECT)
+
+# Lines around what an op says.
+_IS_ABOUT_THE_GRAPH = re.compile(
+    r'\[\[|Graph execution error|Detected at node|<stack traces|'
+    r'\d+ (root error|successful op|derived error)'
+).match
 
 
 @attrs.frozen
@@ -232,3 +239,37 @@ def _report(
       others,
       problem,
   )
+
+
+def first_line(error: BaseException) -> str:
+  """Returns what an error says in its first line, without a full stop.
+
+  Args:
+    error: The error.
+
+  Returns:
+    The line, without what TensorFlow puts around it: the name of the operation
+    in braces and in brackets. The name of the error's type if it says nothing.
+  """
+  text = re.sub(r'\{\{.*?\}\}|\[Op:\w*\]|Name: <unknown>, ', '', str(error))
+  lines = text.strip().splitlines() or [type(error).__name__]
+  return lines[0].strip().rstrip('.')
+
+
+def graph_error_line(error: BaseException) -> str:
+  """Returns what an op says that has failed in a graph, without a full stop.
+
+  Args:
+    error: The error of the graph.
+
+  Returns:
+    The sentence of the op, without where it stands in the graph and without
+    the values that follow it; the name of the error's type if it says nothing.
+  """
+  lines = [
+      re.sub(r'\{\{.*?\}\} *|^\(\d+\) *[A-Z_]+: *', '', line.strip())
+      for line in str(error).splitlines()
+  ]
+  said = [line for line in lines if line and not _IS_ABOUT_THE_GRAPH(line)]
+  text = said[-1] if said else type(error).__name__
+  return text.partition('  ')[0].rstrip('.')

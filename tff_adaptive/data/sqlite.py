@@ -27,9 +27,9 @@ from absl import logging
 import numpy as np
 import tensorflow as tf
 
+from tff_adaptive.data import checks
 from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
-from tff_adaptive.data import tf_errors
 
 # The columns of each table, and their types.
 _TABLES = {
@@ -114,7 +114,7 @@ def load_sqlite_clients(
       raise ValueError(
           f'{file.path}: the examples of client {client_id!r} in split '
           f'{split_name!r} do not have the features {_describe(features)} '
-          f'({tf_errors.first_line(error)}).'
+          f'({checks.first_line(error)}).'
       ) from error
 
   return client_data.LazyClientArrays(

@@ -31,7 +31,7 @@ import tensorflow as tf
 from tensorflow.python.ops import list_ops
 import tensorflow_federated as tff
 
-from tff_adaptive.data import tf_errors
+from tff_adaptive.data import checks
 from tff_adaptive.runtime import client_tensors
 from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import values
@@ -191,7 +191,7 @@ def errors_of_data() -> Iterator[None]:
   try:
     yield
   except tf.errors.InvalidArgumentError as e:
-    said = tf_errors.graph_error_line(e)
+    said = checks.graph_error_line(e)
     if said.startswith(_ASSERTION):
       raise ValueError(
           'An assertion of the computation does not hold:'

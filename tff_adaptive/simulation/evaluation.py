@@ -26,8 +26,8 @@ import tensorflow_federated as tff
 
 from tff_adaptive.client_works import client_evaluation
 from tff_adaptive.client_works import model_adapter
+from tff_adaptive.data import checks
 from tff_adaptive.data import specs
-from tff_adaptive.data import tf_errors
 from tff_adaptive.runtime import compiled
 from tff_adaptive.runtime import plans
 
@@ -141,7 +141,7 @@ def build_central_evaluation(
           raise
         raise ValueError(
             'An op of the evaluation does not take the examples: '
-            f'{tf_errors.graph_error_line(error.__cause__)}; '
+            f'{checks.graph_error_line(error.__cause__)}; '
             '`data.check_central_examples` names the example.'
         ) from error
     return collections.OrderedDict(

@@ -14,9 +14,11 @@
 """What differs is named with the cure; what a cast changes is found."""
 
 import collections
+from typing import Any, Optional
 
 from absl.testing import absltest
 from absl.testing import parameterized
+import attrs
 import numpy as np
 import tensorflow as tf
 
@@ -189,6 +191,42 @@ class CastTest(parameterized.TestCase):
   def test_copies_nothing_without_need(self):
     array = np.zeros([2], np.float32)
     self.assertIs(specs.cast(array, np.float32)[0], array)
+
+
+@attrs.frozen
+class _Checked:
+  name: str = attrs.field(validator=specs.instance_of(str))
+  fn: Any = attrs.field(default=len, validator=specs.is_callable)
+  other: Optional[str] = attrs.field(
+      default=None,
+      validator=attrs.validators.optional(specs.instance_of(str)),
+  )
+
+
+class ValidatorsTest(parameterized.TestCase):
+
+  def test_right_types_pass(self):
+    self.assertEqual(_Checked('a', print, 'b').other, 'b')
+
+  @parameterized.named_parameters(
+      ('type', dict(name=[1]), '`name` must be of type str, found list.'),
+      (
+          'optional_type',
+          dict(name='a', other=3),
+          '`other` must be of type str, found int.',
+      ),
+      (
+          'callable',
+          dict(name='a', fn='fn'),
+          '`fn` must be callable, found str.',
+      ),
+  )
+  def test_another_type_raises_a_sentence_without_the_value(
+      self, arguments, sentence
+  ):
+    with self.assertRaises(TypeError) as caught:
+      _Checked(**arguments)
+    self.assertEqual(str(caught.exception), sentence)
 
 
 if __name__ == '__main__':
