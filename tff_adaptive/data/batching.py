@@ -14,11 +14,12 @@
 """How a client walks over its examples in a round, as index arrays."""
 
 import math
-import numbers
 from typing import Optional
 
 import attrs
 import numpy as np
+
+from tff_adaptive.data import specs
 
 
 def positive_integer(instance, attribute, value) -> None:
@@ -34,10 +35,7 @@ def positive_integer(instance, attribute, value) -> None:
     ValueError: If it is not positive.
   """
   del instance  # Unused.
-  if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-    raise TypeError(f'`{attribute.name}` must be an integer, found {value!r}.')
-  if value <= 0:
-    raise ValueError(f'`{attribute.name}` must be positive, found {value}.')
+  specs.check_positive(attribute.name, value)
 
 
 def _boolean(instance, attribute, value):

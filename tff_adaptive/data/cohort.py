@@ -117,16 +117,7 @@ class Cohort(Sequence):
   )
 
   def __attrs_post_init__(self):
-    if isinstance(self.round_num, bool) or not isinstance(
-        self.round_num, (int, np.integer)
-    ):
-      raise TypeError(
-          f'`round_num` must be an integer, found {self.round_num!r}.'
-      )
-    if self.round_num < 0:
-      raise ValueError(
-          f'`round_num` must not be negative, found {self.round_num}.'
-      )
+    specs.check_not_negative('round_num', self.round_num)
     for client_id in self.client_ids:
       self.source.position(client_id)
     for client_id, limit in self.step_limits.items():

@@ -27,6 +27,8 @@ from typing import Any, Union
 
 import numpy as np
 
+from tff_adaptive.data import specs
+
 # What a stream is for. Part of its key, so that two uses never share numbers.
 AUGMENTATION = 'augmentation'
 CLIENT_DROP_OUT = 'client_drop_out'
@@ -65,10 +67,7 @@ def check_seed(seed: int) -> int:
     >>> check_seed(np.int64(3))
     3
   """
-  if isinstance(seed, bool) or not isinstance(seed, numbers.Integral):
-    raise TypeError(f'`seed` must be an integer, found {seed!r}.')
-  if seed < 0:
-    raise ValueError(f'`seed` must not be negative, found {seed}.')
+  specs.check_not_negative('seed', seed)
   return int(seed)
 
 

@@ -15,13 +15,13 @@
 
 import collections
 from collections.abc import Callable, Mapping, Sequence
-import numbers
 
 import numpy as np
 
 from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import random_streams
+from tff_adaptive.data import specs
 
 
 def build_client_sampling(
@@ -147,16 +147,7 @@ def _check_sizes(
     raise ValueError('`client_ids` must name a client or more, found none.')
   if len(set(ids)) != len(ids):
     raise ValueError('`client_ids` must not name a client twice.')
-  if isinstance(clients_per_round, bool) or not isinstance(
-      clients_per_round, numbers.Integral
-  ):
-    raise TypeError(
-        f'`clients_per_round` must be an integer, found {clients_per_round!r}.'
-    )
-  if clients_per_round <= 0:
-    raise ValueError(
-        f'`clients_per_round` must be positive, found {clients_per_round}.'
-    )
+  specs.check_positive('clients_per_round', clients_per_round)
   if clients_per_round > len(ids) and not replace:
     raise ValueError(
         f'`clients_per_round` must be at most {len(ids)}, the number of '

@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+import numbers
 from typing import Any, Optional, TYPE_CHECKING
 
 import numpy as np
@@ -252,6 +253,26 @@ def _described(shape: tf.TensorShape) -> str:
     return '(unknown)'
   sizes = ('?' if size is None else str(size) for size in shape)
   return f'[{",".join(sizes)}]'
+
+
+def check_integer(name: str, value: int) -> None:
+  """Raises a TypeError unless an argument is an integer."""
+  if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+    raise TypeError(f'`{name}` must be an integer, found {value!r}.')
+
+
+def check_positive(name: str, value: int) -> None:
+  """Raises a TypeError or ValueError unless an argument is from 1."""
+  check_integer(name, value)
+  if value <= 0:
+    raise ValueError(f'`{name}` must be positive, found {value}.')
+
+
+def check_not_negative(name: str, value: int) -> None:
+  """Raises a TypeError or ValueError unless an argument is from 0."""
+  check_integer(name, value)
+  if value < 0:
+    raise ValueError(f'`{name}` must not be negative, found {value}.')
 
 
 # What attrs calls with the object, the attribute and the value.

@@ -20,11 +20,11 @@ from `random_streams`. Functions that end in `_sizes` make what other ones take
 as `examples_per_client`.
 """
 
-from tff_adaptive.data.partition._common import ClientIndices
-from tff_adaptive.data.partition._common import Sizes
+from tff_adaptive.data.partition.dirichlet import ClientIndices
 from tff_adaptive.data.partition.dirichlet import dirichlet_per_class
 from tff_adaptive.data.partition.dirichlet import dirichlet_per_client
 from tff_adaptive.data.partition.dirichlet import pachinko_allocation
+from tff_adaptive.data.partition.dirichlet import Sizes
 from tff_adaptive.data.partition.schemes import by_natural_id
 from tff_adaptive.data.partition.schemes import by_scheme
 from tff_adaptive.data.partition.schemes import COARSE_SCHEMES

@@ -13,14 +13,119 @@
 # limitations under the License.
 """Splits by Dirichlet draws over labels, and over coarse and fine ones."""
 
-from typing import Optional
+import collections
+from collections.abc import Sequence
+from typing import Any, Optional, Union
 
 import numpy as np
 
 from tff_adaptive.data import random_streams
-from tff_adaptive.data.partition import _common
+from tff_adaptive.data import specs
 
-_MAX_TRIES = 1000
+# From the ids of clients to the rows that they hold, int64.
+ClientIndices = collections.OrderedDict[str, np.ndarray]
+# One number for all clients, or one for each.
+Sizes = Union[int, Sequence[int], np.ndarray]
+
+# Below, NumPy tries for ever to draw a mix that is not 0; above, sums overflow.
+_MIN_ALPHA = 1e-6
+_MAX_ALPHA = 1e100
+
+
+def client_sizes(
+    num_examples: int, num_clients: int, examples_per_client: Optional[Sizes]
+) -> list[int]:
+  """Returns how many rows every client is to get."""
+  specs.check_positive('num_clients', num_clients)
+  if examples_per_client is None:
+    each, rest = divmod(num_examples, num_clients)
+    return [each + (i < rest) for i in range(num_clients)]
+  given: Any = examples_per_client
+  sizes = [given] * num_clients if np.ndim(given) == 0 else list(given)
+  if len(sizes) != num_clients:
+    raise ValueError(
+        '`examples_per_client` must have an entry for each of the '
+        f'{num_clients} clients, found {len(sizes)}.'
+    )
+  for size in sizes:
+    specs.check_positive('examples_per_client', size)
+  return [int(size) for size in sizes]
+
+
+def check_labels(labels: np.ndarray, name: str = 'labels') -> np.ndarray:
+  """Returns labels as a vector of integers, or raises."""
+  labels = np.asarray(labels)
+  if labels.ndim != 1 or not labels.size:
+    raise ValueError(
+        f'`{name}` must be a vector of classes, found shape {labels.shape}.'
+    )
+  if not np.issubdtype(labels.dtype, np.integer):
+    raise TypeError(f'`{name}` must be integers, found {labels.dtype}.')
+  return labels
+
+
+def check_alpha(alpha: float, name: str = 'alpha') -> float:
+  """Returns a concentration as a float, or raises."""
+  if not (alpha > 0 and np.isfinite(alpha)):
+    raise ValueError(f'`{name}` must be positive and finite, found {alpha}.')
+  if not _MIN_ALPHA <= alpha <= _MAX_ALPHA:
+    raise ValueError(
+        f'`{name}` must be from {_MIN_ALPHA:g} to {_MAX_ALPHA:g}, the range '
+        f'that NumPy can draw from, found {alpha}.'
+    )
+  return float(alpha)
+
+
+def check_enough(sizes: Sequence[int], num_examples: int) -> None:
+  """Raises if clients without rows in common would need more than there are."""
+  if sum(sizes) > num_examples:
+    raise ValueError(
+        f'{len(sizes)} clients would need {sum(sizes)} examples without '
+        f'replacement, found {num_examples}.'
+    )
+
+
+def name_clients(clients: Sequence[np.ndarray]) -> ClientIndices:
+  """Names clients by number, so that ids sort in order."""
+  width = max(3, len(str(len(clients) - 1)))
+  return collections.OrderedDict(
+      (f'client_{i:0{width}d}', rows) for i, rows in enumerate(clients)
+  )
+
+
+def draw_class_counts(
+    size: int,
+    available: np.ndarray,
+    alpha: float,
+    generator: np.random.Generator,
+) -> np.ndarray:
+  """Returns how many rows of every class a client takes, by a Dirichlet mix.
+
+  Draws of a class beyond its last row are made again without that class: this
+  has the same distribution as stopping at the draw that empties it.
+  """
+  mix = generator.dirichlet(np.full(len(available), alpha, np.float64))
+  counts = np.zeros(len(available), np.int64)
+  while counts.sum() < size:
+    left = counts < available
+    mix = np.where(left, mix, 0.0)
+    if mix.sum() <= 0.0:
+      mix[left] = generator.dirichlet(np.full(left.sum(), alpha, np.float64))
+    mix = mix / mix.sum()
+    counts += generator.multinomial(size - counts.sum(), mix)
+    counts = np.minimum(counts, available)
+  return counts
+
+
+def take_from_pools(
+    pools: list[np.ndarray], counts: np.ndarray
+) -> list[np.ndarray]:
+  """Takes the first rows out of pools, which shrink."""
+  taken = []
+  for i, count in enumerate(counts):
+    taken.append(pools[i][:count])
+    pools[i] = pools[i][count:]
+  return taken
 
 
 def dirichlet_per_client(
@@ -29,9 +134,9 @@ def dirichlet_per_client(
     alpha: float,
     seed: int,
     *,
-    examples_per_client: Optional[_common.Sizes] = None,
+    examples_per_client: Optional[Sizes] = None,
     with_replacement: bool = False,
-) -> _common.ClientIndices:
+) -> ClientIndices:
   """Gives every client a mix of classes of its own, drawn from a Dirichlet.
 
   ```
@@ -88,11 +193,11 @@ def dirichlet_per_client(
     again when a class runs out, which comes to the same, and does not say what
     happens when nothing of a mix is left.
   """
-  labels = _common.check_labels(labels)
-  alpha = _common.check_alpha(alpha)
-  sizes = _common.client_sizes(len(labels), num_clients, examples_per_client)
+  labels = check_labels(labels)
+  alpha = check_alpha(alpha)
+  sizes = client_sizes(len(labels), num_clients, examples_per_client)
   if not with_replacement:
-    _common.check_enough(sizes, len(labels))
+    check_enough(sizes, len(labels))
   classes = [np.flatnonzero(labels == label) for label in np.unique(labels)]
   take = _draw_with_replacement if with_replacement else _draw_from_pools
   if not with_replacement:
@@ -104,7 +209,7 @@ def dirichlet_per_client(
     )
     rows = np.concatenate(take(classes, size, alpha, generator))
     clients.append(generator.permutation(rows).astype(np.int64, copy=False))
-  return _common.name_clients(clients)
+  return name_clients(clients)
 
 
 def _draw_with_replacement(
@@ -131,8 +236,8 @@ def _draw_from_pools(
 ) -> list[np.ndarray]:
   """Takes a client's rows out of the pools, which shrink."""
   available = np.array([len(pool) for pool in pools])
-  counts = _common.draw_class_counts(size, available, alpha, generator)
-  return _common.take_from_pools(pools, counts)
+  counts = draw_class_counts(size, available, alpha, generator)
+  return take_from_pools(pools, counts)
 
 
 def _shuffled_pools(classes: list[np.ndarray], seed: int) -> list[np.ndarray]:
@@ -152,8 +257,8 @@ def dirichlet_per_class(
     *,
     min_size: int = 0,
     cap: bool = False,
-    max_tries: int = _MAX_TRIES,
-) -> _common.ClientIndices:
+    max_tries: int = 1000,
+) -> ClientIndices:
   """Divides every class among the clients, in shares drawn from a Dirichlet.
 
   ```
@@ -201,11 +306,11 @@ def dirichlet_per_class(
     `min_size=10`, and draw for ever. Where every client that is not full has
     the share 0, they divide by 0; here the shares of these are drawn again.
   """
-  labels = _common.check_labels(labels)
-  alpha = _common.check_alpha(alpha)
-  _common.check_positive('num_clients', num_clients)
-  _common.check_not_negative('min_size', min_size)
-  _common.check_positive('max_tries', max_tries)
+  labels = check_labels(labels)
+  alpha = check_alpha(alpha)
+  specs.check_positive('num_clients', num_clients)
+  specs.check_not_negative('min_size', min_size)
+  specs.check_positive('max_tries', max_tries)
   if min_size * num_clients > len(labels):
     raise ValueError(
         f'`min_size` must be at most {len(labels) // num_clients} for '
@@ -257,7 +362,7 @@ def _deal_classes(
     classes: list[np.ndarray],
     counts: np.ndarray,
     generator: np.random.Generator,
-) -> _common.ClientIndices:
+) -> ClientIndices:
   """Deals the rows of every class at random, as many as `counts` says."""
   parts = [
       np.split(generator.permutation(rows), np.cumsum(row_counts)[:-1])
@@ -267,7 +372,7 @@ def _deal_classes(
       generator.permutation(np.concatenate(rows)).astype(np.int64, copy=False)
       for rows in zip(*parts)
   ]
-  return _common.name_clients(clients)
+  return name_clients(clients)
 
 
 def pachinko_allocation(
@@ -278,8 +383,8 @@ def pachinko_allocation(
     *,
     coarse_alpha: float = 0.1,
     fine_alpha: float = 10.0,
-    examples_per_client: Optional[_common.Sizes] = None,
-) -> _common.ClientIndices:
+    examples_per_client: Optional[Sizes] = None,
+) -> ClientIndices:
   """Gives every client a mix of coarse classes, and of fine ones in each.
 
   ```
@@ -331,11 +436,11 @@ def pachinko_allocation(
     concentrations), of whose code `tff.simulation.datasets.cifar100` comes.
     It does not say what happens when nothing of a mix is left.
   """
-  labels = _common.check_labels(labels)
-  coarse_alpha = _common.check_alpha(coarse_alpha, 'coarse_alpha')
-  fine_alpha = _common.check_alpha(fine_alpha, 'fine_alpha')
-  sizes = _common.client_sizes(len(labels), num_clients, examples_per_client)
-  _common.check_enough(sizes, len(labels))
+  labels = check_labels(labels)
+  coarse_alpha = check_alpha(coarse_alpha, 'coarse_alpha')
+  fine_alpha = check_alpha(fine_alpha, 'fine_alpha')
+  sizes = client_sizes(len(labels), num_clients, examples_per_client)
+  check_enough(sizes, len(labels))
   families = _families(labels, coarse_labels, seed)
   clients = []
   for i, size in enumerate(sizes):
@@ -344,7 +449,7 @@ def pachinko_allocation(
     )
     rows = _draw(families, size, coarse_alpha, fine_alpha, generator)
     clients.append(generator.permutation(rows))
-  return _common.name_clients(clients)
+  return name_clients(clients)
 
 
 def _draw(
@@ -358,7 +463,7 @@ def _draw(
   available = [np.array([len(p) for p in family]) for family in families]
   # A coarse class is empty when all its classes are, so that its draws can be
   # counted before they are made in it.
-  counts = _common.draw_class_counts(
+  counts = draw_class_counts(
       size,
       np.array([sum(pools) for pools in available]),
       coarse_alpha,
@@ -366,10 +471,10 @@ def _draw(
   )
   taken = [np.zeros(0, np.int64)]
   for c in np.flatnonzero(counts):
-    fine_counts = _common.draw_class_counts(
+    fine_counts = draw_class_counts(
         counts[c], available[c], fine_alpha, generator
     )
-    taken += _common.take_from_pools(families[c], fine_counts)
+    taken += take_from_pools(families[c], fine_counts)
   return np.concatenate(taken)
 
 
@@ -377,7 +482,7 @@ def _families(
     labels: np.ndarray, coarse_labels: np.ndarray, seed: int
 ) -> list[list[np.ndarray]]:
   """Returns the rows of every class in random order, by coarse class."""
-  coarse_labels = _common.check_labels(coarse_labels, 'coarse_labels')
+  coarse_labels = check_labels(coarse_labels, 'coarse_labels')
   if coarse_labels.shape != labels.shape:
     raise ValueError(
         f'`coarse_labels` must have an entry for each of the {len(labels)} '

@@ -20,7 +20,7 @@ from typing import Optional, Union
 import numpy as np
 
 from tff_adaptive.data import random_streams
-from tff_adaptive.data.partition import _common
+from tff_adaptive.data import specs
 from tff_adaptive.data.partition import dirichlet
 
 
@@ -29,8 +29,8 @@ def iid(
     num_clients: int,
     seed: int,
     *,
-    examples_per_client: Optional[_common.Sizes] = None,
-) -> _common.ClientIndices:
+    examples_per_client: Optional[dirichlet.Sizes] = None,
+) -> dirichlet.ClientIndices:
   """Splits a data set uniformly at random, without replacement.
 
   Args:
@@ -54,20 +54,20 @@ def iid(
     >>> [len(rows) for rows in parts.values()]
     [4, 3, 3]
   """
-  _common.check_positive('num_examples', num_examples)
-  sizes = _common.client_sizes(num_examples, num_clients, examples_per_client)
-  _common.check_enough(sizes, num_examples)
+  specs.check_positive('num_examples', num_examples)
+  sizes = dirichlet.client_sizes(num_examples, num_clients, examples_per_client)
+  dirichlet.check_enough(sizes, num_examples)
   generator = random_streams.stream(seed, random_streams.PARTITION, 'iid')
   order = generator.permutation(num_examples).astype(np.int64, copy=False)
   ends = np.cumsum(sizes)
-  return _common.name_clients(
+  return dirichlet.name_clients(
       [order[end - size : end] for size, end in zip(sizes, ends)]
   )
 
 
 def shards(
     labels: np.ndarray, num_clients: int, shards_per_client: int, seed: int
-) -> _common.ClientIndices:
+) -> dirichlet.ClientIndices:
   """Sorts rows by class, cuts them into shards and deals these to the clients.
 
   With two shards a client, most clients have two classes. This is a true
@@ -99,9 +99,9 @@ def shards(
     Decentralized Data, AISTATS 2017, https://arxiv.org/abs/1602.05629, Section
     3: MNIST sorted by digit, 200 shards of 300, two for each of 100 clients.
   """
-  labels = _common.check_labels(labels)
-  _common.check_positive('num_clients', num_clients)
-  _common.check_positive('shards_per_client', shards_per_client)
+  labels = dirichlet.check_labels(labels)
+  specs.check_positive('num_clients', num_clients)
+  specs.check_positive('shards_per_client', shards_per_client)
   num_shards = num_clients * shards_per_client
   if num_shards > len(labels):
     raise ValueError(
@@ -112,7 +112,7 @@ def shards(
   generator = random_streams.stream(seed, random_streams.PARTITION, 'shards')
   order = generator.permutation(num_shards).reshape(num_clients, -1)
   clients = [np.concatenate([parts[i] for i in chosen]) for chosen in order]
-  return _common.name_clients(
+  return dirichlet.name_clients(
       [
           generator.permutation(rows).astype(np.int64, copy=False)
           for rows in clients
@@ -120,7 +120,7 @@ def shards(
   )
 
 
-def by_natural_id(ids: np.ndarray) -> _common.ClientIndices:
+def by_natural_id(ids: np.ndarray) -> dirichlet.ClientIndices:
   """Groups rows by the client that they came from.
 
   Args:
@@ -177,7 +177,7 @@ def equal_sizes(num_clients: int, total: int) -> np.ndarray:
     [4, 3, 3]
   """
   _check_total(num_clients, total, 1)
-  return np.array(_common.client_sizes(total, num_clients, None), np.int64)
+  return np.array(dirichlet.client_sizes(total, num_clients, None), np.int64)
 
 
 def uniform_sizes(
@@ -210,9 +210,9 @@ def uniform_sizes(
     https://arxiv.org/abs/2306.11201, Appendix B.3: n_i from 100 to 500, and an
     example-weighted mean.
   """
-  _common.check_positive('num_clients', num_clients)
-  _common.check_positive('low', low)
-  _common.check_integer('high', high)
+  specs.check_positive('num_clients', num_clients)
+  specs.check_positive('low', low)
+  specs.check_integer('high', high)
   if high < low:
     raise ValueError(f'`high` must be at least `low` = {low}, found {high}.')
   return _stream(seed, 'uniform').integers(
@@ -258,7 +258,7 @@ def skewed_sizes(
     >>> int(skewed_sizes(100, 60_000, seed=1).sum())
     60000
   """
-  _common.check_positive('min_size', min_size)
+  specs.check_positive('min_size', min_size)
   _check_total(num_clients, total, min_size)
   if not (sigma >= 0 and np.isfinite(sigma)):
     raise ValueError(f'`sigma` must be finite and not negative, found {sigma}.')
@@ -277,8 +277,8 @@ def _stream(seed: int, name: str) -> np.random.Generator:
 
 
 def _check_total(num_clients: int, total: int, min_size: int) -> None:
-  _common.check_positive('num_clients', num_clients)
-  _common.check_positive('total', total)
+  specs.check_positive('num_clients', num_clients)
+  specs.check_positive('total', total)
   if total < min_size * num_clients:
     raise ValueError(
         f'`total` must be at least {min_size * num_clients} for {num_clients} '
@@ -312,13 +312,13 @@ def by_scheme(
     seed: int,
     *,
     alpha: float = 0.1,
-    examples_per_client: Optional[Union[str, _common.Sizes]] = None,
+    examples_per_client: Optional[Union[str, dirichlet.Sizes]] = None,
     shards_per_client: int = 2,
     min_size: int = 1,
     cap: bool = False,
     coarse_labels: Optional[np.ndarray] = None,
     fine_alpha: float = 10.0,
-) -> _common.ClientIndices:
+) -> dirichlet.ClientIndices:
   """Splits a data set by a scheme that is chosen by its name.
 
   Args:
@@ -403,7 +403,7 @@ def by_scheme(
   )
 
 
-def _parse_sizes(text: str, num_clients: int, seed: int) -> _common.Sizes:
+def _parse_sizes(text: str, num_clients: int, seed: int) -> dirichlet.Sizes:
   """Returns the sizes of '500' or '100-500'."""
   match = re.fullmatch(r'(\d+)(?:-(\d+))?', text)
   if match is None:
