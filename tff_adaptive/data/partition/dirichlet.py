@@ -93,7 +93,7 @@ def name_clients(clients: Sequence[np.ndarray]) -> ClientIndices:
   )
 
 
-def draw_class_counts(
+def _draw_mixed_counts(
     size: int,
     available: np.ndarray,
     alpha: float,
@@ -115,17 +115,6 @@ def draw_class_counts(
     counts += generator.multinomial(size - counts.sum(), mix)
     counts = np.minimum(counts, available)
   return counts
-
-
-def take_from_pools(
-    pools: list[np.ndarray], counts: np.ndarray
-) -> list[np.ndarray]:
-  """Takes the first rows out of pools, which shrink."""
-  taken = []
-  for i, count in enumerate(counts):
-    taken.append(pools[i][:count])
-    pools[i] = pools[i][count:]
-  return taken
 
 
 def dirichlet_per_client(
@@ -196,35 +185,35 @@ def dirichlet_per_client(
   labels = check_labels(labels)
   alpha = check_alpha(alpha)
   sizes = client_sizes(len(labels), num_clients, examples_per_client)
+  classes = [np.flatnonzero(labels == label) for label in np.unique(labels)]
+  take = _draw_with_replacement
   if not with_replacement:
     check_enough(sizes, len(labels))
-  classes = [np.flatnonzero(labels == label) for label in np.unique(labels)]
-  take = _draw_with_replacement if with_replacement else _draw_from_pools
-  if not with_replacement:
     classes = _shuffled_pools(classes, seed)
+    take = _draw_from_pools
   clients = []
   for i, size in enumerate(sizes):
     generator = random_streams.stream(
         seed, random_streams.PARTITION, 'dirichlet_per_client', i
     )
     rows = np.concatenate(take(classes, size, alpha, generator))
-    clients.append(generator.permutation(rows).astype(np.int64, copy=False))
+    clients.append(generator.permutation(rows))
   return name_clients(clients)
 
 
 def _draw_with_replacement(
-    classes: list[np.ndarray],
+    pools: list[np.ndarray],
     size: int,
     alpha: float,
     generator: np.random.Generator,
 ) -> list[np.ndarray]:
   """Returns a client's rows of every class, drawn with replacement."""
-  mix = generator.dirichlet(np.full(len(classes), alpha, np.float64))
+  mix = generator.dirichlet(np.full(len(pools), alpha, np.float64))
   counts = np.round(size * mix).astype(np.int64)
   counts[-1] = max(size - counts[:-1].sum(), 0)
   return [
       generator.choice(rows, count, replace=True)
-      for rows, count in zip(classes, counts)
+      for rows, count in zip(pools, counts)
   ]
 
 
@@ -236,8 +225,13 @@ def _draw_from_pools(
 ) -> list[np.ndarray]:
   """Takes a client's rows out of the pools, which shrink."""
   available = np.array([len(pool) for pool in pools])
-  counts = draw_class_counts(size, available, alpha, generator)
-  return take_from_pools(pools, counts)
+  taken = []
+  for i, count in enumerate(
+      _draw_mixed_counts(size, available, alpha, generator)
+  ):
+    taken.append(pools[i][:count])
+    pools[i] = pools[i][count:]
+  return taken
 
 
 def _shuffled_pools(classes: list[np.ndarray], seed: int) -> list[np.ndarray]:
@@ -369,8 +363,7 @@ def _deal_classes(
       for rows, row_counts in zip(classes, counts)
   ]
   clients = [
-      generator.permutation(np.concatenate(rows)).astype(np.int64, copy=False)
-      for rows in zip(*parts)
+      generator.permutation(np.concatenate(rows)) for rows in zip(*parts)
   ]
   return name_clients(clients)
 
@@ -460,21 +453,13 @@ def _draw(
     generator: np.random.Generator,
 ) -> np.ndarray:
   """Takes a client's rows out of the pools of all classes, which shrink."""
-  available = [np.array([len(p) for p in family]) for family in families]
   # A coarse class is empty when all its classes are, so that its draws can be
   # counted before they are made in it.
-  counts = draw_class_counts(
-      size,
-      np.array([sum(pools) for pools in available]),
-      coarse_alpha,
-      generator,
-  )
+  available = np.array([sum(map(len, pools)) for pools in families])
+  counts = _draw_mixed_counts(size, available, coarse_alpha, generator)
   taken = [np.zeros(0, np.int64)]
   for c in np.flatnonzero(counts):
-    fine_counts = draw_class_counts(
-        counts[c], available[c], fine_alpha, generator
-    )
-    taken += take_from_pools(families[c], fine_counts)
+    taken += _draw_from_pools(families[c], counts[c], fine_alpha, generator)
   return np.concatenate(taken)
 
 

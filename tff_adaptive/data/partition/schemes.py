@@ -58,7 +58,7 @@ def iid(
   sizes = dirichlet.client_sizes(num_examples, num_clients, examples_per_client)
   dirichlet.check_enough(sizes, num_examples)
   generator = random_streams.stream(seed, random_streams.PARTITION, 'iid')
-  order = generator.permutation(num_examples).astype(np.int64, copy=False)
+  order = generator.permutation(num_examples)
   ends = np.cumsum(sizes)
   return dirichlet.name_clients(
       [order[end - size : end] for size, end in zip(sizes, ends)]
@@ -113,10 +113,7 @@ def shards(
   order = generator.permutation(num_shards).reshape(num_clients, -1)
   clients = [np.concatenate([parts[i] for i in chosen]) for chosen in order]
   return dirichlet.name_clients(
-      [
-          generator.permutation(rows).astype(np.int64, copy=False)
-          for rows in clients
-      ]
+      [generator.permutation(rows) for rows in clients]
   )
 
 
@@ -149,7 +146,7 @@ def by_natural_id(ids: np.ndarray) -> dirichlet.ClientIndices:
   if ids.dtype.kind not in 'iuU':
     raise TypeError(f'`ids` must be integers or strings, found {ids.dtype}.')
   names, owners = np.unique(ids, return_inverse=True)
-  order = np.argsort(owners, kind='stable').astype(np.int64, copy=False)
+  order = np.argsort(owners, kind='stable')
   ends = np.cumsum(np.bincount(owners))[:-1]
   return collections.OrderedDict(
       (str(name), rows) for name, rows in zip(names, np.split(order, ends))
