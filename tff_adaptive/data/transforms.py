@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Callable, Iterable, Mapping
-from typing import Optional, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -204,8 +204,16 @@ def select_clients(
   for client_id in ids:
     source.position(client_id)
   if not isinstance(source, client_data.PackedClientArrays):
-    return _View(source, ids)
-  return _with_rows(source, {name: source.rows(name) for name in ids})
+    return client_data.LazyClientArrays(
+        ids,
+        source.examples,
+        source.element_spec,
+        cache_bytes=0,
+        client_sizes=_Sizes(source),
+    )
+  return client_data.PackedClientArrays.from_partition(
+      source.values, {name: source.rows(name) for name in ids}
+  )
 
 
 def split_examples(
@@ -241,41 +249,48 @@ def split_examples(
         f'`test_fraction` must lie between 0 and 1, found {test_fraction}.'
     )
 
-  def split(client_id):
-    num_examples = source.num_examples(client_id)
-    order = random_streams.stream(
-        seed, random_streams.DATA_SPLIT, client_id
-    ).permutation(num_examples)
-    num_test = int(num_examples * test_fraction)
-    return np.sort(order[num_test:]), np.sort(order[:num_test])
-
   sizes = {name: source.num_examples(name) for name in source.client_ids}
-  tested = [name for name in sizes if int(sizes[name] * test_fraction)]
-  if not tested:
+  test_sizes = {name: int(sizes[name] * test_fraction) for name in sizes}
+  if not any(test_sizes.values()):
     raise ValueError(
         f'No client has enough examples to keep a part of {test_fraction} for '
         f'testing; the largest has {max(sizes.values())}.'
     )
-  if not isinstance(source, client_data.PackedClientArrays):
-    return (
-        _Part(source, source.client_ids, lambda name: split(name)[0]),
-        _Part(source, tested, lambda name: split(name)[1]),
-    )
-  parts = {name: split(name) for name in source.client_ids}
+
+  def order(name):
+    generator = random_streams.stream(seed, random_streams.DATA_SPLIT, name)
+    return generator.permutation(sizes[name])
+
+  def train_part(name):
+    return np.sort(order(name)[test_sizes[name] :])
+
+  def test_part(name):
+    return np.sort(order(name)[: test_sizes[name]])
+
   return (
-      _with_rows(
-          source, {name: source.rows(name, parts[name][0]) for name in parts}
-      ),
-      _with_rows(
-          source, {name: source.rows(name, parts[name][1]) for name in tested}
-      ),
+      _parts(source, {n: sizes[n] - test_sizes[n] for n in sizes}, train_part),
+      _parts(source, {n: k for n, k in test_sizes.items() if k}, test_part),
   )
 
 
-def _with_rows(
-    source: client_data.PackedClientArrays, rows: Mapping[str, np.ndarray]
-) -> client_data.PackedClientArrays:
-  return client_data.PackedClientArrays.from_partition(source.values, rows)
+def _parts(
+    source: client_data.ClientArrays,
+    sizes: Mapping[str, int],
+    choose: Callable[[str], np.ndarray],
+) -> client_data.ClientArrays:
+  """Returns clients with those of their examples that a function chooses."""
+  if isinstance(source, client_data.PackedClientArrays):
+    return client_data.PackedClientArrays.from_partition(
+        source.values,
+        {name: source.rows(name, choose(name)) for name in sizes},
+    )
+  return client_data.LazyClientArrays(
+      sizes,
+      lambda name: source.take(name, choose(name)),
+      source.element_spec,
+      cache_bytes=0,
+      client_sizes=sizes,
+  )
 
 
 class _Sizes(Mapping):
@@ -295,49 +310,3 @@ class _Sizes(Mapping):
 
   def __len__(self) -> int:
     return len(self._source.client_ids)
-
-
-class _View(client_data.ClientArrays):
-  """Some clients of a source."""
-
-  def __init__(self, source: client_data.ClientArrays, ids: Iterable[str]):
-    super().__init__(ids, source.element_spec)
-    self._source = source
-
-  def num_examples(self, client_id: str) -> int:
-    self.position(client_id)
-    return self._source.num_examples(client_id)
-
-  def known_num_examples(self, client_id: str) -> Optional[int]:
-    self.position(client_id)
-    return self._source.known_num_examples(client_id)
-
-  def examples(self, client_id: str) -> feature_arrays.Examples:
-    self.position(client_id)
-    return self._source.examples(client_id)
-
-
-class _Part(_View):
-  """Some examples of every client of a source."""
-
-  def __init__(
-      self,
-      source: client_data.ClientArrays,
-      ids: Iterable[str],
-      choose: Callable[[str], np.ndarray],
-  ):
-    super().__init__(source, ids)
-    self._choose = choose
-
-  def num_examples(self, client_id: str) -> int:
-    self.position(client_id)
-    return len(self._choose(client_id))
-
-  def known_num_examples(self, client_id: str) -> Optional[int]:
-    if super().known_num_examples(client_id) is None:
-      return None
-    return self.num_examples(client_id)
-
-  def examples(self, client_id: str) -> feature_arrays.Examples:
-    positions = self._choose(client_id)
-    return self._source.take(client_id, positions)
