@@ -121,10 +121,7 @@ def _read_rows(
     blocks.append(_convert_rows(file, pending))
   if not blocks:
     raise _no_rows(file.path, split_name, splits)
-  examples = {
-      name: np.concatenate([block[name] for block in blocks])
-      for name in file.features
-  }
+  examples = feature_arrays.concatenate(blocks, file.features)
   return Table(
       feature_arrays.as_examples(examples, str(file.path)),
       None if client_key is None else client_ids,
@@ -162,7 +159,6 @@ def _read_npz(
   """Returns those rows of an archive of arrays that are of a split."""
   wanted = list(features) + ([] if client_key is None else [client_key])
   arrays = _load_arrays(path, wanted)
-  _check_lengths(path, arrays)
   rows = np.arange(len(arrays[wanted[0]]))
   splits: set[str] = set()
   if split_name is not None and SPLIT_KEY in arrays:
@@ -207,27 +203,17 @@ def _load_arrays(
   except _DAMAGES as error:
     raise _damaged(path, error) from error
   for name, array in arrays.items():
-    _check_rows(path, name, array)
-  return arrays
-
-
-def _check_rows(path: pathlib.Path, name: str, array: np.ndarray) -> None:
-  """Raises unless an array has one dimension or more."""
-  if not array.ndim:
-    raise ValueError(
-        f'{path}: array {name!r} must have a row for each example, found the '
-        f'single value {array}.'
-    )
-
-
-def _check_lengths(
-    path: pathlib.Path, arrays: Mapping[str, np.ndarray]
-) -> None:
+    if not array.ndim:
+      raise ValueError(
+          f'{path}: array {name!r} must have a row for each example, found the '
+          f'single value {array}.'
+      )
   lengths = {name: len(array) for name, array in arrays.items()}
   if len(set(lengths.values())) > 1:
     raise ValueError(
         f'{path} must have equally many rows in every array, found {lengths}.'
     )
+  return arrays
 
 
 def _strings(path: pathlib.Path, key: str, array: np.ndarray) -> list[str]:
@@ -350,14 +336,15 @@ class CSVFile(RowFile):
   def value(self, row: Mapping[str, Any], name: str, line: int) -> Any:
     dtype = self.features[name].dtype
     parse = _cell_parser(dtype)
-    try:
-      cells = [parse(row[column]) for column in self._columns[name]]
-    except ValueError as error:
-      column, cell = self._first_bad_cell(row, name, parse)
-      raise ValueError(
-          f'{self.where(line)}: column {column!r} must hold values of type '
-          f'{dtype.name}, found {cell!r}; correct the cell.'
-      ) from error
+    cells = []
+    for column in self._columns[name]:
+      try:
+        cells.append(parse(row[column]))
+      except ValueError as error:
+        raise ValueError(
+            f'{self.where(line)}: column {column!r} must hold values of type '
+            f'{dtype.name}, found {row[column]!r}; correct the cell.'
+        ) from error
     shape = self._shapes[name]
     if not shape:
       return cells[0]
@@ -374,16 +361,6 @@ class CSVFile(RowFile):
             f'{name!r} with shape {self._shapes[name]}, found '
             f'{shown(header)}; add them, or rename them in the first line.'
         )
-
-  def _first_bad_cell(
-      self, row: Mapping[str, Any], name: str, parse: Callable[[str], Any]
-  ) -> tuple[str, str]:
-    for column in self._columns[name]:
-      try:
-        parse(row[column])
-      except ValueError:
-        return column, row[column]
-    raise AssertionError('Some cell was found bad.')
 
 
 class JSONLinesFile(RowFile):
