@@ -13,7 +13,6 @@
 # limitations under the License.
 """How a client walks over its examples in a round, as index arrays."""
 
-import math
 from typing import Optional
 
 import attrs
@@ -102,10 +101,7 @@ def num_steps(plan: BatchPlan, num_examples: int) -> int:
     >>> num_steps(BatchPlan(batch_size=64), num_examples=500)
     8
   """
-  used = _num_used(plan, num_examples)
-  if plan.drop_remainder:
-    return plan.num_epochs * (used // plan.batch_size)
-  return plan.num_epochs * math.ceil(used / plan.batch_size)
+  return len(batch_sizes(plan, num_examples))
 
 
 def batch_sizes(plan: BatchPlan, num_examples: int) -> list[int]:

@@ -224,9 +224,13 @@ def _cure_of_shape(
     found: tf.TensorShape, expected: tf.TensorShape, in_pipeline: bool
 ) -> str:
   """Returns what makes of one shape the other, which has a batch dimension."""
-  if in_pipeline and _lacks_batches(found, expected):
+  example = expected[1:]
+  lacks_batches = found.is_compatible_with(example) and _is_as_open(
+      found, example
+  )
+  if in_pipeline and lacks_batches:
     return 'put the examples into batches, as `tf.data.Dataset.batch` does'
-  rows = (found[1:], expected[1:])
+  rows = (found[1:], example)
   sizes = {row.num_elements() for row in rows}
   if rows[0] != rows[1] and len(sizes) == 1 and None not in sizes:
     return f'reshape it to {_described(expected)}'
@@ -237,14 +241,6 @@ def _cure_of_shape(
     return cure
   other = expected[:1].concatenate(found[1:])
   return f'{cure}, or build the model for {_described(other)}'
-
-
-def _lacks_batches(found: tf.TensorShape, expected: tf.TensorShape) -> bool:
-  """Whether a shape is that of one example of a batch."""
-  return found.is_compatible_with(expected[1:]) and all(
-      size is not None or wanted is None
-      for size, wanted in zip(found, expected[1:])
-  )
 
 
 def _described(shape: tf.TensorShape) -> str:
