@@ -26,16 +26,12 @@ from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import specs
 
 if TYPE_CHECKING:
-  import tensorflow as tf
+  pass
 
 AugmentFn = Callable[
     [feature_arrays.Examples, np.random.Generator], Mapping[str, np.ndarray]
 ]
 EvaluationFn = Callable[[feature_arrays.Examples], Mapping[str, np.ndarray]]
-
-
-def _as_spec(spec: Mapping[str, tf.TensorSpec]) -> feature_arrays.ElementSpec:
-  return collections.OrderedDict(spec)
 
 
 @attrs.frozen(eq=False)
@@ -70,7 +66,9 @@ class Augmentation:
   """
 
   fn: AugmentFn = attrs.field(validator=specs.is_callable)
-  element_spec: feature_arrays.ElementSpec = attrs.field(converter=_as_spec)
+  element_spec: feature_arrays.ElementSpec = attrs.field(
+      converter=collections.OrderedDict
+  )
   evaluation_fn: Optional[EvaluationFn] = attrs.field(
       default=None, validator=attrs.validators.optional(specs.is_callable)
   )

@@ -126,10 +126,7 @@ class ClientArrays(abc.ABC):
       IndexError: If a position is out of range.
       KeyError: If the client is unknown.
     """
-    examples = self.examples(client_id)
-    return collections.OrderedDict(
-        (name, array[positions]) for name, array in examples.items()
-    )
+    return feature_arrays.take(self.examples(client_id), positions)
 
   def position(self, client_id: str) -> int:
     """Returns the place of a client in `client_ids`.
@@ -274,9 +271,7 @@ class PackedClientArrays(ClientArrays):
       parts.append(feature_arrays.check_match(examples, spec, client_id))
     if spec is None:
       raise ValueError('`clients` must hold at least one client, found none.')
-    values = collections.OrderedDict(
-        (name, np.concatenate([part[name] for part in parts])) for name in spec
-    )
+    values = feature_arrays.concatenate(parts, spec)
     sizes = [len(next(iter(part.values()))) for part in parts]
     return cls(values, np.cumsum([0] + sizes), clients.keys())
 
@@ -327,23 +322,16 @@ class PackedClientArrays(ClientArrays):
 
   def examples(self, client_id: str) -> feature_arrays.Examples:
     """Returns a client's features, arrays of shape [num_examples, ...]."""
-    start, end = self._bounds(client_id)
-    if self._indices is None:
-      rows = slice(start, end)
-    else:
-      rows = self._indices[start:end]
-    return self._rows_of_values(rows)
+    if self._indices is not None:
+      return feature_arrays.take(self._values, self.rows(client_id))
+    # A slice is no copy.
+    return feature_arrays.take(self._values, slice(*self._bounds(client_id)))
 
   def take(
       self, client_id: str, positions: np.ndarray
   ) -> feature_arrays.Examples:
     """Returns some of a client's examples, without copying all of them."""
-    return self._rows_of_values(self.rows(client_id, positions))
-
-  def _rows_of_values(self, rows) -> feature_arrays.Examples:
-    return collections.OrderedDict(
-        (name, array[rows]) for name, array in self._values.items()
-    )
+    return feature_arrays.take(self._values, self.rows(client_id, positions))
 
   def _bounds(self, client_id: str) -> tuple[int, int]:
     position = self.position(client_id)

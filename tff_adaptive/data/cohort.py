@@ -16,7 +16,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 import itertools
 from typing import Any, Optional, TYPE_CHECKING, Union
 
@@ -40,10 +40,6 @@ Batch = feature_arrays.Examples
 DATA_KEY = 'data'
 ID_KEY = 'client_id'
 STATE_KEY = 'client_state'
-
-
-def _as_ids(client_ids: Iterable[str]) -> tuple[str, ...]:
-  return tuple(client_ids)
 
 
 @attrs.frozen(eq=False)
@@ -95,7 +91,7 @@ class Cohort(Sequence):
   source: client_data.ClientArrays = attrs.field(
       validator=specs.instance_of(client_data.ClientArrays)
   )
-  client_ids: tuple[str, ...] = attrs.field(converter=_as_ids)
+  client_ids: tuple[str, ...] = attrs.field(converter=tuple[str, ...])
   round_num: int
   seed: int = attrs.field(converter=random_streams.check_seed)
   plan: batching.BatchPlan = attrs.field(
@@ -113,7 +109,7 @@ class Cohort(Sequence):
   )
   step_limits: Mapping[str, int] = attrs.field(factory=dict, kw_only=True)
   dropped_out: tuple[str, ...] = attrs.field(
-      default=(), converter=_as_ids, kw_only=True
+      default=(), converter=tuple[str, ...], kw_only=True
   )
 
   def __attrs_post_init__(self):
@@ -162,7 +158,7 @@ class Cohort(Sequence):
     dataset = None
     for places in np.split(np.arange(num_rows), starts):
       epoch = tf.data.Dataset.from_tensor_slices(
-          packed_clients.take(rows, places)
+          feature_arrays.take(rows, places)
       )
       epoch = epoch.batch(self.plan.batch_size)
       dataset = epoch if dataset is None else dataset.concatenate(epoch)
@@ -183,7 +179,7 @@ class Cohort(Sequence):
     # Also of what is left out, so that the rest is augmented as ever.
     examples = self.source.take(client_id, order)
     examples = self.augmentation(examples, generator, client_id)
-    return packed_clients.take(examples, slice(num_rows))
+    return feature_arrays.take(examples, slice(num_rows))
 
   def num_examples(self, index: int) -> int:
     """Returns how many examples the client at a place holds, used or not.
@@ -260,7 +256,7 @@ class Cohort(Sequence):
     rows = self._training_rows(index)
     ends = packed_clients.offsets(self.batch_sizes(index))
     return [
-        packed_clients.take(rows, slice(*bounds))
+        feature_arrays.take(rows, slice(*bounds))
         for bounds in zip(ends[:-1], ends[1:])
     ]
 
@@ -324,18 +320,8 @@ class Cohort(Sequence):
 
   def _join(self, parts: Sequence[Batch]) -> Batch:
     """Joins the examples of clients, one after the other."""
-    return collections.OrderedDict(
-        (
-            name,
-            np.concatenate(
-                [
-                    np.zeros([0, *feature.shape], feature.dtype.as_numpy_dtype),
-                    *(part[name] for part in parts),
-                ]
-            ),
-        )
-        for name, feature in self.element_spec.items()
-    )
+    empty = feature_arrays.empty(self.element_spec)
+    return feature_arrays.concatenate([empty, *parts], empty)
 
 
 @attrs.frozen(eq=False)

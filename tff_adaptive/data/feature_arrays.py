@@ -16,7 +16,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Optional, TYPE_CHECKING
 
 import numpy as np
@@ -145,6 +145,60 @@ def num_bytes(examples: Mapping[str, np.ndarray]) -> int:
     if array.dtype == np.object_:
       size += sum(len(item) for item in array.flat)
   return size
+
+
+def take(rows: Mapping[str, np.ndarray], places: Any) -> Examples:
+  """Returns some of the rows of every feature.
+
+  Args:
+    rows: Feature names and arrays of shape [num_rows, ...].
+    places: Row numbers, or a slice.
+
+  Returns:
+    Feature names and arrays.
+  """
+  return collections.OrderedDict(
+      (name, array[places]) for name, array in rows.items()
+  )
+
+
+def concatenate(
+    parts: Sequence[Mapping[str, np.ndarray]], names: Iterable[str]
+) -> Examples:
+  """Returns the rows of some parts, one after the other.
+
+  Args:
+    parts: Feature names and arrays of shape [num_rows, ...]; one part or more.
+    names: The names of the features, in the order of the result.
+
+  Returns:
+    Feature names and new arrays.
+  """
+  return collections.OrderedDict(
+      (name, np.concatenate([part[name] for part in parts])) for name in names
+  )
+
+
+def empty(spec: ElementSpec) -> Examples:
+  """Returns no example.
+
+  Args:
+    spec: Feature names and the `tf.TensorSpec` of one example.
+
+  Returns:
+    Feature names and arrays of shape [0, ...]; sizes that the specification
+    leaves open are 0.
+  """
+  return collections.OrderedDict(
+      (
+          name,
+          np.zeros(
+              [0, *(size or 0 for size in feature.shape)],
+              feature.dtype.as_numpy_dtype,
+          ),
+      )
+      for name, feature in spec.items()
+  )
 
 
 # From the place of an example, or None for all of them, to the subject of an

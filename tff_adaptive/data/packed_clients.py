@@ -13,8 +13,7 @@
 # limitations under the License.
 """The sequences of several clients, as rows and numbers of rows."""
 
-import collections
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -97,24 +96,7 @@ def examples_of(packed: PackedClients, client: int) -> feature_arrays.Examples:
   batches = slice(packed.starts[client], packed.ends[client])
   first = packed.begins[batches][:1].sum()
   last = first + packed.sizes[batches].sum()
-  return take(packed.rows, packed.order[first:last])
-
-
-def take(
-    rows: Mapping[str, np.ndarray], places: Any
-) -> feature_arrays.Examples:
-  """Returns some of the rows of every feature.
-
-  Args:
-    rows: Feature names and arrays of shape [num_rows, ...].
-    places: Row numbers, or a slice.
-
-  Returns:
-    Feature names and arrays.
-  """
-  return collections.OrderedDict(
-      (name, array[places]) for name, array in rows.items()
-  )
+  return feature_arrays.take(packed.rows, packed.order[first:last])
 
 
 def offsets(lengths: Sequence[int]) -> np.ndarray:

@@ -13,7 +13,6 @@
 # limitations under the License.
 """Which clients take part in a round, and samples of examples for good."""
 
-import collections
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -186,9 +185,7 @@ def sample_examples(
     return features
   stream = random_streams.stream(seed, random_streams.EXAMPLE_SUBSET)
   rows = np.sort(stream.choice(total, num_examples, replace=False))
-  return collections.OrderedDict(
-      (name, array[rows]) for name, array in features.items()
-  )
+  return feature_arrays.take(features, rows)
 
 
 def sample_client_examples(
@@ -226,15 +223,11 @@ def sample_client_examples(
   parts, missing = [], num_examples
   for place in order:
     examples = source.examples(source.client_ids[place])
-    part = {name: array[:missing] for name, array in examples.items()}
-    parts.append(part)
-    missing -= len(next(iter(part.values())))
+    parts.append(feature_arrays.take(examples, slice(missing)))
+    missing -= len(next(iter(parts[-1].values())))
     if not missing:
       break
-  return collections.OrderedDict(
-      (name, np.concatenate([part[name] for part in parts]))
-      for name in source.element_spec
-  )
+  return feature_arrays.concatenate(parts, source.element_spec)
 
 
 def _check_positive(num_examples: int) -> None:

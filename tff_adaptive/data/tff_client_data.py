@@ -79,10 +79,8 @@ def from_client_data(
         _as_features(batch)
         for batch in dataset_fn(client_id).as_numpy_iterator()
     ]
-    return collections.OrderedDict(
-        (name, _concatenate([batch[name] for batch in batches], spec))
-        for name, spec in element_spec.items()
-    )
+    parts = batches or [feature_arrays.empty(element_spec)]
+    return feature_arrays.concatenate(parts, element_spec)
 
   return client_data.LazyClientArrays(
       source.client_ids, load, element_spec, cache_bytes=cache_bytes
@@ -298,10 +296,3 @@ def _check_not_batched(
           '`preprocess_fn` must return single examples, found batches: '
           f'feature {name!r} has shape {spec.shape}; batch with a BatchPlan.'
       )
-
-
-def _concatenate(parts: list[np.ndarray], spec: tf.TensorSpec) -> np.ndarray:
-  if parts:
-    return np.concatenate(parts)
-  shape = [0] + [size or 0 for size in spec.shape]
-  return np.zeros(shape, spec.dtype.as_numpy_dtype)

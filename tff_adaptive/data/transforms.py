@@ -137,9 +137,7 @@ def concatenate(source: client_data.ClientArrays) -> feature_arrays.Examples:
   packed = materialize(source)
   if packed.indices is None:
     return packed.values
-  return collections.OrderedDict(
-      (name, array[packed.indices]) for name, array in packed.values.items()
-  )
+  return feature_arrays.take(packed.values, packed.indices)
 
 
 def sample_client_ids(
