@@ -24,11 +24,12 @@ def define_flags(binary: str) -> flags.FlagValues:
   """Returns the flags of a binary, unparsed.
 
   Args:
-    binary: The name of a module of `experiments`.
+    binary: The name of a package of `experiments`.
   """
   values = flags.FlagValues()
   if binary == 'train':  # Defines its flags where it is imported.
     hparam_flags.define(values)
   else:
-    importlib.import_module(f'experiments.{binary}').define(values)
+    module = importlib.import_module(f'experiments.{binary}.__main__')
+    module.define(values)
   return values

@@ -52,14 +52,16 @@ _RUN_ELSEWHERE = {
     f'{_PYTHON}pip install': 'tests/packaging/lock_test.py',
     f'{_PYTHON}tff_adaptive.doctor': 'tests/tff_adaptive/doctor_test.py',
     f'{_PYTHON}tasks.fetch': 'tests/tasks/fetch_test.py',
-    f'{_PYTHON}experiments.benchmark': 'tests/experiments/benchmark_test.py',
+    f'{_PYTHON}experiments.benchmark': (
+        'tests/experiments/benchmark/binary_test.py'
+    ),
     f'{_PYTHON}experiments.conformance': 'tests/docs/conformance_test.py',
     f'{_PYTHON}experiments.leaderboard': (
-        'tests/experiments/leaderboard_test.py'
+        'tests/experiments/leaderboard/binary_test.py'
     ),
-    f'{_PYTHON}experiments.scaling': 'tests/experiments/scaling_test.py',
-    f'{_PYTHON}experiments.soak': 'tests/experiments/soak_test.py',
-    f'{_PYTHON}experiments.sweep': 'tests/experiments/sweep_test.py',
+    f'{_PYTHON}experiments.scaling': 'tests/experiments/scaling/binary_test.py',
+    f'{_PYTHON}experiments.soak': 'tests/experiments/soak/binary_test.py',
+    f'{_PYTHON}experiments.sweep': 'tests/experiments/sweep/binary_test.py',
     f'{_PYTHON}experiments.report --table': 'tests/readme_test.py',
     f'{_PYTHON}experiments.report --list': 'tests/readme_test.py',
     'PYTHONPATH=. .venv/bin/python docs/examples/': (
