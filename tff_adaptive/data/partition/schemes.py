@@ -283,23 +283,16 @@ def _check_total(num_clients: int, total: int, min_size: int) -> None:
     )
 
 
-_WITH_REPLACEMENT = 'dirichlet_with_replacement'
-_WITHOUT_REPLACEMENT = 'dirichlet_without_replacement'
-_PER_CLASS = 'dirichlet_per_class'
-_SHARDS = 'shards'
-_IID = 'iid'
-_PACHINKO = 'pachinko'
-
 # The names that `by_scheme` takes of any data set with classes.
 SCHEMES = (
-    _WITH_REPLACEMENT,
-    _WITHOUT_REPLACEMENT,
-    _PER_CLASS,
-    _SHARDS,
-    _IID,
+    'dirichlet_with_replacement',
+    'dirichlet_without_replacement',
+    'dirichlet_per_class',
+    'shards',
+    'iid',
 )
 # With those that need coarse classes, too.
-COARSE_SCHEMES = SCHEMES + (_PACHINKO,)
+COARSE_SCHEMES = SCHEMES + ('pachinko',)
 
 
 def by_scheme(
@@ -360,27 +353,27 @@ def by_scheme(
     raise ValueError(
         f'`partition` must be one of {", ".join(known)}, found {scheme!r}.'
     )
-  if scheme in (_PER_CLASS, _SHARDS):
+  if scheme in ('dirichlet_per_class', 'shards'):
     if examples_per_client is not None:
       raise ValueError(
           f'`examples_per_client` cannot be given for `partition`={scheme!r}, '
           f'which divides all rows, found {examples_per_client!r}.'
       )
-    if scheme == _SHARDS:
+    if scheme == 'shards':
       return shards(labels, num_clients, shards_per_client, seed)
     return dirichlet.dirichlet_per_class(
         labels, num_clients, alpha, seed, min_size=min_size, cap=cap
     )
   if isinstance(examples_per_client, str):
     examples_per_client = _parse_sizes(examples_per_client, num_clients, seed)
-  if scheme == _IID:
+  if scheme == 'iid':
     return iid(
         len(labels),
         num_clients,
         seed,
         examples_per_client=examples_per_client,
     )
-  if scheme == _PACHINKO:
+  if scheme == 'pachinko':
     return dirichlet.pachinko_allocation(
         labels,
         coarse_labels,
@@ -396,7 +389,7 @@ def by_scheme(
       alpha,
       seed,
       examples_per_client=examples_per_client,
-      with_replacement=scheme == _WITH_REPLACEMENT,
+      with_replacement=scheme == 'dirichlet_with_replacement',
   )
 
 
