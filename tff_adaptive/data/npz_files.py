@@ -13,8 +13,7 @@
 # limitations under the License.
 """Archives of arrays (npz files), of which nothing is pickled."""
 
-from collections.abc import Iterable, Iterator, Mapping
-import contextlib
+from collections.abc import Iterable, Mapping
 import os
 from typing import BinaryIO, Optional, Union
 import zipfile
@@ -72,21 +71,18 @@ def read(
     return {name: _read_array(archive, name) for name in names}
 
 
-@contextlib.contextmanager
-def _open(path: _PathLike) -> Iterator[zipfile.ZipFile]:
+def _open(path: _PathLike) -> zipfile.ZipFile:
   """Opens an archive.
 
   `np.load` takes a file that is no archive for one array, or a pickle, and
   leaves one that it cannot read open.
   """
   try:
-    archive = zipfile.ZipFile(path)
+    return zipfile.ZipFile(path)
   except (MemoryError, OSError):
     raise
   except Exception as error:  # pylint: disable=broad-exception-caught
     raise DamagedNpzError(str(error)) from error
-  with archive:
-    yield archive
 
 
 def _read_array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
