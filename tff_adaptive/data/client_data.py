@@ -30,7 +30,7 @@ import numpy as np
 
 from tff_adaptive.data import feature_arrays
 
-_DEFAULT_CACHE_BYTES = 1 << 28
+DEFAULT_CACHE_BYTES = 1 << 28
 
 
 class ClientArrays(abc.ABC):
@@ -199,7 +199,12 @@ class PackedClientArrays(ClientArrays):
     if indices is not None:
       self._indices = _as_integers(indices, 'indices')
       num_entries = len(self._indices)
-      _check_rows(self._indices, num_rows)
+      used = self._indices
+      if used.size and not (0 <= used.min() and used.max() < num_rows):
+        raise ValueError(
+            f'`indices` must lie in [0, {num_rows}), found {used.min()} to '
+            f'{used.max()}.'
+        )
     _check_offsets(self._offsets, len(self._client_ids), num_entries)
 
   @classmethod
@@ -351,7 +356,7 @@ class LazyClientArrays(ClientArrays):
       load_fn: Callable[[str], Mapping[str, np.ndarray]],
       element_spec: feature_arrays.ElementSpec,
       *,
-      cache_bytes: int = _DEFAULT_CACHE_BYTES,
+      cache_bytes: int = DEFAULT_CACHE_BYTES,
       client_sizes: Optional[Mapping[str, int]] = None,
   ):
     """Initializes the clients; nothing is read yet.
@@ -478,15 +483,6 @@ def _as_integers(values, name: str) -> np.ndarray:
   array = array.astype(np.int64, copy=False).view()
   array.setflags(write=False)
   return array
-
-
-def _check_rows(indices: np.ndarray, num_rows: int) -> None:
-  """Raises unless every index is a row."""
-  if indices.size and not (0 <= indices.min() and indices.max() < num_rows):
-    raise ValueError(
-        f'`indices` must lie in [0, {num_rows}), found '
-        f'{indices.min()} to {indices.max()}.'
-    )
 
 
 def _check_offsets(

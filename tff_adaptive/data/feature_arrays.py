@@ -52,11 +52,7 @@ def as_examples(features: Mapping[str, np.ndarray], owner: str) -> Examples:
     >>> as_examples({'x': [1.0, 2.0]}, 'The test set')['x']
     array([1., 2.])
   """
-  if not isinstance(features, Mapping):
-    raise TypeError(
-        f'{owner} must be a mapping from feature names to arrays, found '
-        f'{type(features).__name__}.'
-    )
+  _check_mapping(features, owner)
   if not features:
     raise ValueError(f'{owner} must have at least one feature, found none.')
   examples = collections.OrderedDict()
@@ -266,11 +262,7 @@ def convert_examples(
     ValueError: If a feature is missing or cannot be converted, or features
       differ in the number of examples.
   """
-  if not isinstance(features, Mapping):
-    raise TypeError(
-        f'{where(None)} must be a mapping from feature names to arrays, found '
-        f'{type(features).__name__}.'
-    )
+  _check_mapping(features, where(None))
   check_names(features, specs, where(None))
   return as_examples(
       {
@@ -299,6 +291,14 @@ def check_names(
     raise ValueError(
         f'{owner} must have the features {list(wanted)}, found {list(found)}; '
         f'add or rename {missing}.'
+    )
+
+
+def _check_mapping(features: Any, owner: str) -> None:
+  if not isinstance(features, Mapping):
+    raise TypeError(
+        f'{owner} must be a mapping from feature names to arrays, found '
+        f'{type(features).__name__}.'
     )
 
 

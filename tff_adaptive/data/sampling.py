@@ -66,9 +66,8 @@ def build_client_sampling(
     `tff.simulation.build_uniform_sampling_fn` has the same interface; its seed
     is mixed with the round number alone, ours also with the use of the numbers.
   """
-  ids = tuple(client_ids)
   random_streams.check_seed(seed)
-  _check_sizes(ids, clients_per_round, replace)
+  ids = _checked_ids(client_ids, clients_per_round, replace)
 
   def sample(round_num: int) -> tuple[str, ...]:
     generator = _start_stream(seed, round_num)
@@ -118,9 +117,8 @@ def build_poisson_client_sampling(
     McMahan et al., Learning Differentially Private Recurrent Language Models,
     ICLR 2018, https://arxiv.org/abs/1710.06963, Algorithm 1.
   """
-  ids = tuple(client_ids)
   random_streams.check_seed(seed)
-  _check_sizes(ids, clients_per_round, replace=False)
+  ids = _checked_ids(client_ids, clients_per_round, replace=False)
   probability = clients_per_round / len(ids)
 
   def sample(round_num: int) -> tuple[str, ...]:
@@ -138,10 +136,11 @@ def _start_stream(seed: int, round_num: int) -> np.random.Generator:
   return random_streams.stream(seed, random_streams.SAMPLING, round_num)
 
 
-def _check_sizes(
-    ids: tuple[str, ...], clients_per_round: int, replace: bool
-) -> None:
-  """Raises if a cohort of this size cannot be drawn from these clients."""
+def _checked_ids(
+    client_ids: Sequence[str], clients_per_round: int, replace: bool
+) -> tuple[str, ...]:
+  """Returns clients from which a cohort of this size can be drawn."""
+  ids = tuple(client_ids)
   if not ids:
     raise ValueError('`client_ids` must name a client or more, found none.')
   if len(set(ids)) != len(ids):
@@ -152,6 +151,7 @@ def _check_sizes(
         f'`clients_per_round` must be at most {len(ids)}, the number of '
         f'clients, found {clients_per_round}.'
     )
+  return ids
 
 
 def sample_examples(

@@ -177,7 +177,9 @@ def read_examples(
         split_name=split_name,
         client_key=None,
     ).examples
-  if isinstance(data, Mapping) and not _is_of_clients(data):
+  if isinstance(data, Mapping) and not any(
+      isinstance(value, Mapping) for value in data.values()
+  ):
     return feature_arrays.convert_examples(data, features, _places_in(name))
   return transforms.concatenate(
       read_clients(data, features, split_name=split_name, name=name)
@@ -186,10 +188,6 @@ def read_examples(
 
 def _is_path(data: Any) -> bool:
   return isinstance(data, (str, os.PathLike))
-
-
-def _is_of_clients(data: Mapping[str, Any]) -> bool:
-  return any(isinstance(value, Mapping) for value in data.values())
 
 
 def _places_in(owner: str) -> feature_arrays.Where:

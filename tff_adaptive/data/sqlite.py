@@ -44,8 +44,6 @@ _TABLES = {
         'num_examples': 'INTEGER',
     },
 }
-_INDEX = 'CREATE INDEX clients ON examples (client_id, split_name)'
-_DEFAULT_CACHE_BYTES = 1 << 28
 
 _Path = Union[str, os.PathLike]
 
@@ -55,7 +53,7 @@ def load_sqlite_clients(
     split_name: str,
     features: Mapping[str, tf.TensorSpec],
     *,
-    cache_bytes: int = _DEFAULT_CACHE_BYTES,
+    cache_bytes: int = client_data.DEFAULT_CACHE_BYTES,
 ) -> client_data.LazyClientArrays:
   """Opens the clients of a split of a SQLite file in TFF's format.
 
@@ -329,7 +327,9 @@ def write_sqlite_clients(
         connection.execute(f'CREATE TABLE {table} ({", ".join(described)})')
       for split_name, source in splits.items():
         _write_split(connection, split_name, source)
-      connection.execute(_INDEX)
+      connection.execute(
+          'CREATE INDEX clients ON examples (client_id, split_name)'
+      )
     part.rename(path)
   finally:
     part.unlink(missing_ok=True)

@@ -36,7 +36,7 @@ def from_client_data(
         Callable[[tf.data.Dataset], tf.data.Dataset]
     ] = None,
     *,
-    cache_bytes: int = 1 << 28,
+    cache_bytes: int = client_data.DEFAULT_CACHE_BYTES,
 ) -> client_data.LazyClientArrays:
   """Reads the clients of a `ClientData` as arrays, each when it is needed.
 

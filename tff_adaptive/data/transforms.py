@@ -28,8 +28,6 @@ from tff_adaptive.data import random_streams
 if TYPE_CHECKING:
   import tensorflow as tf
 
-_DEFAULT_CACHE_BYTES = 1 << 28
-
 
 def map_clients(
     source: client_data.ClientArrays,
@@ -37,7 +35,7 @@ def map_clients(
     element_spec: Mapping[str, tf.TensorSpec],
     *,
     keeps_sizes: bool,
-    cache_bytes: int = _DEFAULT_CACHE_BYTES,
+    cache_bytes: int = client_data.DEFAULT_CACHE_BYTES,
 ) -> client_data.ClientArrays:
   """Preprocesses every client.
 
