@@ -204,13 +204,13 @@ def build_fed_opt(
   )
   adapter = model_adapter.build_model_adapter(model)
   weights_type = adapter.weights_type
-  _check_dtypes(weights_type)
+  _check_dtypes(adapter.weights_spec)
 
   broadcast = tff.learning.templates.build_broadcast_process(weights_type)
   update = measured_update.build_measured_update_finalizer(
       server_optimizer, weights_type
   )
-  payloads = _payload_names(client_optimizer, reports, weights_type)
+  payloads = _payload_names(client_optimizer, reports, adapter.weights_spec)
   model_aggregator, payload_aggregators = private_rounds.choose_aggregators(
       privacy,
       model_aggregator,
@@ -219,21 +219,19 @@ def build_fed_opt(
       trainable_type=weights_type.trainable,
       weighs_examples=weighs_examples,
   )
-  train = client_work.build_client_work(
+  train = client_work.build_local_training_client_work(
       model,
-      local_training.LocalTraining(
-          client_optimizer,
-          loss_term,
-          local_training.GradientOptions(clip_norm, weight_decay),
-          loop_implementation,
-          reports,
-          trace_steps,
-          max_update_norm,
-      ),
+      client_optimizer,
       client_weighting,
       metrics_aggregator=metrics_aggregator,
+      loss_term=loss_term,
+      gradient_options=local_training.GradientOptions(clip_norm, weight_decay),
+      loop_implementation=loop_implementation,
+      reports=reports,
       shared_aggregators=payload_aggregators,
       num_expected_clients=privacy.clients_per_round if privacy else None,
+      trace_steps=trace_steps,
+      max_update_norm=max_update_norm,
   )
   sent_type = train.next.type_signature.result.result.member
   aggregate = _build_aggregator(
@@ -262,12 +260,9 @@ def _check_client_optimizer(optimizer: Any) -> None:
     )
 
 
-def _check_dtypes(weights_type: Any) -> None:
+def _check_dtypes(weights_spec: Any) -> None:
   """Raises if TFF's aggregators do not take the model's updates."""
-  specs = tf.nest.flatten(
-      tff.types.type_to_tf_tensor_specs(weights_type.trainable)
-  )
-  for spec in specs:
+  for spec in tf.nest.flatten(weights_spec.trainable):
     if spec.dtype not in (tf.float16, tf.float32, tf.float64):
       raise TypeError(
           f'The model has trainable weights of dtype {spec.dtype.name}, which '
@@ -288,14 +283,14 @@ def _needed_reports(
 def _payload_names(
     client_optimizer: Any,
     reports: Sequence[reports_lib.ClientReport],
-    weights_type: Any,
+    weights_spec: Any,
 ) -> list[str]:
   """The names of what clients send besides the change of the model."""
   names = [report.value for report in reports]
   if isinstance(client_optimizer, federated_optimizer.FederatedOptimizer):
-    specs = tff.types.type_to_tf_tensor_specs(weights_type.trainable)
+    specs = tuple(tf.nest.flatten(weights_spec.trainable))
     with tf.Graph().as_default():
-      shared = client_optimizer.initialize_shared(tuple(tf.nest.flatten(specs)))
+      shared = client_optimizer.initialize_shared(specs)
     names.extend(shared)
   return names
 
@@ -330,4 +325,4 @@ def _schedule(
   """A client work or a finalizer with the schedule of its rate, if any."""
   if schedule is None:
     return process
-  return schedules.schedule_process(process, schedule, what, type(process))
+  return schedules.schedule_process(process, schedule, what)

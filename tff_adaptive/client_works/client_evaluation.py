@@ -185,6 +185,7 @@ def build_personalization_computation(
   """
   _check_optimizer(optimizer)
   adapter = model_adapter.build_model_adapter(model)
+  specs = tuple(tf.nest.flatten(adapter.weights_spec.trainable))
   is_functional = isinstance(model, tff.learning.models.FunctionalModel)
   batches_type = tff.SequenceType(adapter.element_type)
   client_type = tff.StructWithPythonType(
@@ -202,7 +203,7 @@ def build_personalization_computation(
     def run(weights, train, test):
       before = _count(local_model, weights, test)
       received = tuple(tf.nest.flatten(weights.trainable))
-      hparams = optimizer.get_hparams(optimizer.initialize(_specs(received)))
+      hparams = optimizer.get_hparams(optimizer.initialize(specs))
       result = training(local_model, weights, hparams, train)
       trained = [r - u for r, u in zip(received, result.update)]
       tuned = tff.learning.models.ModelWeights(
@@ -221,10 +222,6 @@ def build_personalization_computation(
     )
 
   return _at_server(personalize_client)
-
-
-def _specs(weights: model_adapter.Weights) -> tuple[tf.TensorSpec, ...]:
-  return tuple(tf.TensorSpec(w.shape, w.dtype) for w in weights)
 
 
 def _check_optimizer(optimizer: Any) -> None:

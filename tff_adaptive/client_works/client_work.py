@@ -15,6 +15,7 @@
 
 import collections
 from collections.abc import Mapping, Sequence
+import functools
 from typing import Any, Optional
 
 import numpy as np
@@ -23,19 +24,29 @@ import tensorflow_federated as tff
 
 from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.aggregators import weighting
-from tff_adaptive.client_works import client_update as client_update_lib
 from tff_adaptive.client_works import local_training
 from tff_adaptive.client_works import loss_terms
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.client_works import server_state as server_state_lib
 from tff_adaptive.client_works import totals
+from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer as optimizer_lib
+from tff_adaptive.optimizers import vectors
 
 _OrderedDict = collections.OrderedDict
 
+# The client's input, where clients keep state.
+DATA_KEY = 'data'
+CLIENT_ID_KEY = 'client_id'
+CLIENT_STATE_KEY = 'client_state'
+# What a client reports of each step.
+NUM_STEPS_KEY = 'num_steps'
 
-def _num_bytes(type_spec: tff.Type) -> int:
+
+def _num_bytes(type_spec: Optional[tff.Type]) -> int:
   """The size of a value of a type whose shapes are known, in bytes."""
+  if type_spec is None:
+    return 0
   specs = tf.nest.flatten(tff.types.type_to_tf_tensor_specs(type_spec))
   return sum(spec.shape.num_elements() * spec.dtype.size for spec in specs)
 
@@ -79,6 +90,143 @@ def _check_arguments(
     optimizer_lib.check_positive(
         'max_update_norm', training.max_update_norm, 'Client'
     )
+
+
+class _ClientUpdate:
+  """What a client does in a round: the parts that do not depend on a graph.
+
+  Attributes:
+    adapter: The model.
+    training: How it is trained.
+    weighs_examples: Whether clients are weighted by their examples.
+    specs: The trainable weights, a flat tuple.
+    kept_type: The type of what a client keeps, or `None` if it keeps nothing.
+    input_type: The type of a client's input.
+  """
+
+  def __init__(
+      self,
+      adapter: model_adapter.ModelAdapter,
+      training: local_training.LocalTraining,
+      weighs_examples: bool,
+  ):
+    self.adapter = adapter
+    self.training = training
+    self.weighs_examples = weighs_examples
+    self.specs = tuple(tf.nest.flatten(adapter.weights_spec.trainable))
+    kept = tff.tensorflow.computation(
+        lambda: self._initial_kept(vectors.zeros(self.specs))
+    )
+    kept_type = kept.type_signature.result
+    data_type = tff.SequenceType(adapter.element_type)
+    if not tff.structure.flatten(kept_type):
+      self.kept_type, self.input_type = None, data_type
+      return
+    self.kept_type = kept_type
+    self.input_type = tff.StructWithPythonType(
+        [
+            (DATA_KEY, data_type),
+            (CLIENT_ID_KEY, tff.SequenceType(np.str_)),
+            (CLIENT_STATE_KEY, tff.SequenceType(kept_type)),
+        ],
+        _OrderedDict,
+    )
+
+  def _initial_kept(self, received: model_adapter.Weights) -> Any:
+    return local_training.initial_kept(
+        self.training.optimizer, self.training.loss_term, received
+    )
+
+  def build_computation(
+      self, hparams_type: tff.Type, shared_type: Optional[tff.Type]
+  ) -> tff.Computation:
+    """The computation of (hparams, weights, client's input, what is shared).
+
+    Args:
+      hparams_type: The type of the optimizer's hyperparameters.
+      shared_type: The type of the pair (round number, what the server shares);
+        `None` unless the optimizer is federated, and the argument is left out.
+
+    Returns:
+      A computation to an ordered dictionary of `result`, a
+      `tff.learning.templates.ClientResult`, `statistics`, `metrics`,
+      `rejections` (one row), and where there are such things `sent` and
+      `sent_weight`, `client_states` (one row) and `is_healthy`, and `steps`.
+    """
+
+    def run(hparams, weights, client_input, round_and_shared):
+      model = self.adapter.build_local_model()
+      train = tf.function(functools.partial(self.training, model))
+      start = self._read_start(weights, client_input, round_and_shared)
+      dataset = client_input[DATA_KEY] if start.kept else client_input
+      result = train(weights, hparams, dataset, start)
+      return self._report(result, weights, client_input)
+
+    parameters = [hparams_type, self.adapter.weights_type, self.input_type]
+    if shared_type is not None:
+      return tff.tensorflow.computation(run, [*parameters, shared_type])
+    return tff.tensorflow.computation(
+        lambda hparams, weights, client_input: run(
+            hparams, weights, client_input, (0, _OrderedDict())
+        ),
+        parameters,
+    )
+
+  def _read_start(
+      self, weights: Any, client_input: Any, round_and_shared: Any
+  ) -> local_training.RoundStart:
+    """What the round starts with besides the model."""
+    round_num, shared = round_and_shared
+    kept = self._initial_kept(tuple(tf.nest.flatten(weights.trainable)))
+    if kept:
+      # One element, or none for a client that takes part for the first time.
+      kept = client_input[CLIENT_STATE_KEY].reduce(kept, lambda _, s: s)
+    return local_training.RoundStart(shared, kept, round_num)
+
+  def _report(
+      self, result: local_training.LocalResult, weights: Any, client_input: Any
+  ) -> Any:
+    """What leaves the client."""
+    num_examples = tf.cast(result.num_examples, tf.float32)
+    uniform_weight = tf.minimum(num_examples, 1.0)
+    weight = num_examples if self.weighs_examples else uniform_weight
+    update = tf.nest.pack_sequence_as(weights.trainable, result.update)
+    if self.training.reports:
+      update = _OrderedDict(change=update, reports=result.reports)
+    output = _OrderedDict(
+        result=tff.learning.templates.ClientResult(update, weight),
+        statistics=result.statistics,
+        metrics=result.metrics,
+        rejections=result.rejection[tf.newaxis],
+    )
+    if result.sent:
+      output['sent'] = result.sent
+      output['sent_weight'] = (
+          uniform_weight
+          if self.training.optimizer.averages_uniformly
+          else weight
+      )
+    if result.kept:
+      output['client_states'] = _one_row(result, client_input)
+      output['is_healthy'] = result.is_healthy
+    if result.trace:
+      # Of shape [1], as is a shape.
+      num_steps = tf.shape(next(iter(result.trace.values())), tf.int64)
+      output['steps'] = _OrderedDict(
+          [(NUM_STEPS_KEY, num_steps), *result.trace.items()]
+      )
+    return output
+
+
+def _one_row(result: local_training.LocalResult, client_input: Any) -> Any:
+  """The client's id and state, with an axis to be stacked along."""
+  client_id = client_input[CLIENT_ID_KEY].reduce('', lambda _, text: text)
+  return tf.nest.map_structure(
+      lambda tensor: tensor[tf.newaxis],
+      _OrderedDict(
+          [(CLIENT_ID_KEY, client_id), (CLIENT_STATE_KEY, result.kept)]
+      ),
+  )
 
 
 def build_local_training_client_work(
@@ -201,67 +349,33 @@ def build_local_training_client_work(
       trace_steps,
       max_update_norm,
   )
-  return build_client_work(
-      model,
-      training,
-      client_weighting,
-      metrics_aggregator=metrics_aggregator,
-      shared_aggregators=shared_aggregators,
-      num_expected_clients=num_expected_clients,
-  )
-
-
-def build_client_work(
-    model: model_adapter.Model,
-    training: local_training.LocalTraining,
-    client_weighting: tff.learning.ClientWeighting,
-    *,
-    metrics_aggregator: Optional[
-        tff.learning.metrics.MetricsAggregatorType
-    ] = None,
-    shared_aggregators: Optional[Mapping[str, weighting.Aggregator]] = None,
-    num_expected_clients: Optional[int] = None,
-) -> tff.learning.templates.ClientWorkProcess:
-  """Builds the work of clients; see `build_local_training_client_work`.
-
-  Args:
-    model: See there.
-    training: How clients train: the other arguments, in one.
-    client_weighting: See there.
-    metrics_aggregator: See there.
-    shared_aggregators: See there.
-    num_expected_clients: See there.
-
-  Returns:
-    A `tff.learning.templates.ClientWorkProcess`.
-
-  Raises:
-    TypeError: See there.
-    ValueError: See there.
-  """
   _check_arguments(training, client_weighting)
   adapter = model_adapter.build_model_adapter(model)
-  update = client_update_lib.ClientUpdate(
-      adapter=adapter,
-      training=training,
-      weighs_examples=(
-          client_weighting == tff.learning.ClientWeighting.NUM_EXAMPLES
-      ),
+  weighs_examples = (
+      client_weighting == tff.learning.ClientWeighting.NUM_EXAMPLES
   )
-  aggregate_metrics = (
+  update = _ClientUpdate(adapter, training, weighs_examples)
+  server_state: server_state_lib.ServerState
+  if isinstance(optimizer, federated_optimizer.FederatedOptimizer):
+    server_state = server_state_lib.FederatedState(
+        optimizer,
+        update.specs,
+        shared_aggregators or {},
+        weighs_examples,
+        num_expected_clients,
+    )
+  else:
+    server_state = server_state_lib.ServerState(optimizer)
+  build_aggregator = (
       metrics_aggregator or tff.learning.metrics.sum_then_finalize
-  )(adapter.metric_finalizers)
+  )
   return _build_process(
-      update,
-      server_state_lib.build_server_state(
-          update, shared_aggregators or {}, num_expected_clients
-      ),
-      aggregate_metrics,
+      update, server_state, build_aggregator(adapter.metric_finalizers)
   )
 
 
 def _build_process(
-    update: client_update_lib.ClientUpdate,
+    update: _ClientUpdate,
     server_state: server_state_lib.ServerState,
     aggregate_metrics: Any,
 ) -> tff.learning.templates.ClientWorkProcess:
@@ -276,7 +390,7 @@ def _build_process(
   @tff.federated_computation(
       server_state.initialize.type_signature.result,
       tff.FederatedType(update.adapter.weights_type, tff.CLIENTS),
-      tff.FederatedType(update.input_type(), tff.CLIENTS),
+      tff.FederatedType(update.input_type, tff.CLIENTS),
   )
   def next_fn(state, weights, client_input):
     hparams, *shared = server_state.broadcast(state)
@@ -331,16 +445,19 @@ def _stack_reports(reported: Any) -> dict[str, Any]:
 def _build_measure(update, client_update, server_state):
   """The computation from aggregated statistics to what is measured."""
   result_type = client_update.type_signature.result
-  received = [server_state.hparams_type, update.adapter.weights_type]
-  optional = (server_state.shared_type, update.kept_type())
-  received += [part_type for part_type in optional if part_type is not None]
-  sent = [
+  received = (
+      server_state.hparams_type,
+      update.adapter.weights_type,
+      server_state.shared_type,
+      update.kept_type,
+  )
+  sent = (
       part_type
       for name, part_type in tff.structure.iter_elements(result_type)
       if name in ('result', 'sent', 'sent_weight')
-  ]
+  )
   bytes_down, bytes_up = (
-      sum(map(_num_bytes, part)) for part in (received, sent)
+      sum(map(_num_bytes, parts)) for parts in (received, sent)
   )
 
   @tff.tensorflow.computation(result_type['statistics'])

@@ -22,10 +22,12 @@ the graph of the client's work by a `ModelAdapter`, which knows the types.
 import abc
 from collections.abc import Callable, Iterable, Iterator, Mapping
 import contextlib
+import functools
 import threading
 from typing import Any, NamedTuple, Optional, Union
 import warnings
 
+import attrs
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -68,36 +70,15 @@ def find_moved(variables: Iterable[tf.Variable]) -> Iterator[list[str]]:
       moved.append(variable.name.partition(':')[0])
 
 
-class Watch:
-  """Warns of a model that moves variables, once."""
-
-  def __init__(self) -> None:
-    self._has_warned = False
-
-  @contextlib.contextmanager
-  def over(self, variables: Iterable[tf.Variable]) -> Iterator[None]:
-    """Warns if the operations of a block write to variables; see `find_moved`.
-
-    Args:
-      variables: Those that it may write to.
-
-    Yields:
-      Nothing.
-    """
-    with find_moved(variables) as moved:
-      yield
-    if moved and not self._has_warned:
-      self._has_warned = True
-      warnings.warn(_describe(moved), UserWarning)
-
-
-def _describe(moved: list[str]) -> str:
+def _warn_of_moved(moved: tuple[str, ...]) -> None:
+  """Warns of a model that moves variables, by their names."""
   others = f' and {len(moved) - 1} more' if len(moved) > 1 else ''
-  return (
+  warnings.warn(
       f'The model moves `{moved[0]}`{others} as it trains, and a process '
       'carries trained weights only, so that it is evaluated with the values '
       'that these began with: take `tf.keras.layers.GroupNormalization` in '
-      'place of batch normalization.'
+      'place of batch normalization.',
+      UserWarning,
   )
 
 
@@ -173,7 +154,6 @@ class LocalModel(abc.ABC):
   ) -> Evaluation:
     """Loss and gradients at `trainable`; a variable model counts the batch."""
 
-  @abc.abstractmethod
   def value_and_grad_again(
       self,
       trainable: Weights,
@@ -181,6 +161,7 @@ class LocalModel(abc.ABC):
       loss_term: Optional[BatchLossTerm] = None,
   ) -> Evaluation:
     """The same for a batch that is counted already: it leaves no trace."""
+    return self.value_and_grad(trainable, batch, loss_term)
 
   @abc.abstractmethod
   def update_metrics(
@@ -193,7 +174,8 @@ class LocalModel(abc.ABC):
     """The unfinalized metrics, empty ones where `is_healthy` is false."""
 
 
-class ModelAdapter(abc.ABC):
+@attrs.frozen(kw_only=True, eq=False)
+class ModelAdapter:
   """What can be said of a model outside of the client's graph.
 
   Attributes:
@@ -202,20 +184,16 @@ class ModelAdapter(abc.ABC):
     weights_type: The `tff.Type` of these.
     element_type: The `tff.Type` of one batch.
     metric_finalizers: What a `tff.learning.metrics` aggregator takes.
+    initial_weights: Makes the initial weights in the current graph.
+    build_local_model: Makes the model in the current graph.
   """
 
   weights_spec: tff.learning.models.ModelWeights
   weights_type: tff.Type
   element_type: tff.Type
   metric_finalizers: Any
-
-  @abc.abstractmethod
-  def initial_weights(self) -> tff.learning.models.ModelWeights:
-    """The initial weights, made in the current graph."""
-
-  @abc.abstractmethod
-  def build_local_model(self) -> LocalModel:
-    """The model, made in the current graph."""
+  initial_weights: Callable[[], tff.learning.models.ModelWeights]
+  build_local_model: Callable[[], LocalModel]
 
   def finalize_metrics(self, unfinalized: Any) -> Mapping[str, Any]:
     """The metrics' values, in the current graph, from unfinalized ones."""
@@ -301,9 +279,6 @@ class _LocalFunctionalModel(LocalModel):
         lambda: 0.0 if loss_term is None else loss_term(trainable, batch),
     )
 
-  def value_and_grad_again(self, trainable, batch, loss_term=None):
-    return self.value_and_grad(trainable, batch, loss_term)
-
   def update_metrics(self, metrics, batch, evaluation):
     _, labels = features_and_labels(batch)
     output = tff.learning.models.BatchOutput(
@@ -329,10 +304,10 @@ class _LocalVariableModel(LocalModel):
   def __init__(
       self,
       model: tff.learning.models.VariableModel,
-      watch: Watch,
+      warn: Callable[[tuple[str, ...]], None],
   ):
     self._model = model
-    self._watch = watch
+    self._warn = warn
     self._trainable = tuple(model.trainable_variables)
 
   def start(self, weights):
@@ -353,8 +328,8 @@ class _LocalVariableModel(LocalModel):
 
   def value_and_grad(self, trainable, batch, loss_term=None):
     self._assign(trainable)
-    with self._watch.over(self._model.non_trainable_variables):
-      return _differentiate(
+    with find_moved(self._model.non_trainable_variables) as moved:
+      evaluation = _differentiate(
           lambda: self._model.forward_pass(batch, training=True),
           self._trainable,
           # Of the variables, so that its gradient reaches them.
@@ -364,6 +339,9 @@ class _LocalVariableModel(LocalModel):
               else loss_term(tuple(v.value() for v in self._trainable), batch)
           ),
       )
+    if moved:
+      self._warn(tuple(moved))
+    return evaluation
 
   def value_and_grad_again(self, trainable, batch, loss_term=None):
     # The forward pass counts in the metrics and may move batch statistics.
@@ -402,44 +380,31 @@ def _map_initial_weights(
   )
 
 
-class _FunctionalModelAdapter(ModelAdapter):
-  """The adapter of a `tff.learning.models.FunctionalModel`."""
-
-  def __init__(self, model: tff.learning.models.FunctionalModel):
-    self._model = model
-    self.weights_spec = _map_initial_weights(
-        lambda w: tf.TensorSpec(w.shape, w.dtype), model
-    )
-    self.weights_type = tff.types.tensorflow_to_type(self.weights_spec)
-    self.element_type = tff.types.tensorflow_to_type(model.input_spec)
-    self.metric_finalizers = model.finalize_metrics
-
-  def initial_weights(self):
-    return _map_initial_weights(tf.convert_to_tensor, self._model)
-
-  def build_local_model(self):
-    return _LocalFunctionalModel(self._model)
+def _adapt_functional(
+    model: tff.learning.models.FunctionalModel,
+) -> ModelAdapter:
+  weights_spec = _map_initial_weights(
+      lambda w: tf.TensorSpec(w.shape, w.dtype), model
+  )
+  return ModelAdapter(
+      weights_spec=weights_spec,
+      weights_type=tff.types.tensorflow_to_type(weights_spec),
+      element_type=tff.types.tensorflow_to_type(model.input_spec),
+      metric_finalizers=model.finalize_metrics,
+      initial_weights=lambda: _map_initial_weights(tf.convert_to_tensor, model),
+      build_local_model=lambda: _LocalFunctionalModel(model),
+  )
 
 
-class _VariableModelAdapter(ModelAdapter):
-  """The adapter of a factory of `tff.learning.models.VariableModel`s."""
+def _adapt_variable(
+    model_fn: Callable[[], tff.learning.models.VariableModel],
+) -> ModelAdapter:
+  """The adapter of a factory of models."""
+  # However many graphs the model is made in, it is warned of once.
+  warn = functools.cache(_warn_of_moved)
 
-  def __init__(self, model_fn: Callable[[], tff.learning.models.VariableModel]):
-    self._model_fn = model_fn
-    self._watch = Watch()
-    # A graph of its own, so that no variable outlives the look at the model.
-    with tf.Graph().as_default():
-      model = self._build()
-      self.weights_spec = tf.nest.map_structure(
-          lambda v: tf.TensorSpec(v.shape, v.dtype),
-          tff.learning.models.ModelWeights.from_model(model),
-      )
-      self.weights_type = tff.learning.models.weights_type_from_model(model)
-      self.element_type = tff.types.tensorflow_to_type(model.input_spec)
-      self.metric_finalizers = model.metric_finalizers()
-
-  def _build(self) -> tff.learning.models.VariableModel:
-    model = self._model_fn()
+  def build():
+    model = model_fn()
     if not isinstance(model, tff.learning.models.VariableModel):
       raise TypeError(
           'The model factory must return a `tff.learning.models.VariableModel`,'
@@ -448,11 +413,22 @@ class _VariableModelAdapter(ModelAdapter):
       )
     return model
 
-  def initial_weights(self):
-    return tff.learning.models.ModelWeights.from_model(self._build())
-
-  def build_local_model(self):
-    return _LocalVariableModel(self._build(), self._watch)
+  # A graph of its own, so that no variable outlives the look at the model.
+  with tf.Graph().as_default():
+    model = build()
+    return ModelAdapter(
+        weights_spec=tf.nest.map_structure(
+            lambda v: tf.TensorSpec(v.shape, v.dtype),
+            tff.learning.models.ModelWeights.from_model(model),
+        ),
+        weights_type=tff.learning.models.weights_type_from_model(model),
+        element_type=tff.types.tensorflow_to_type(model.input_spec),
+        metric_finalizers=model.metric_finalizers(),
+        initial_weights=lambda: tff.learning.models.ModelWeights.from_model(
+            build()
+        ),
+        build_local_model=lambda: _LocalVariableModel(build(), warn),
+    )
 
 
 def features_and_labels(batch: Any) -> tuple[Any, Any]:
@@ -478,7 +454,7 @@ def build_model_adapter(model: Model) -> ModelAdapter:
     TypeError: If `model` is neither.
   """
   if isinstance(model, tff.learning.models.FunctionalModel):
-    return _FunctionalModelAdapter(model)
+    return _adapt_functional(model)
   if isinstance(model, (tff.learning.models.VariableModel, tf.keras.Model)):
     raise TypeError(
         f'`model` must not be a model that exists already, found {type(model)}:'
@@ -491,4 +467,4 @@ def build_model_adapter(model: Model) -> ModelAdapter:
         'without arguments that returns a `tff.learning.models.VariableModel`, '
         f'found {type(model)}.'
     )
-  return _VariableModelAdapter(model)
+  return _adapt_variable(model)

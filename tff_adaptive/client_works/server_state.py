@@ -13,7 +13,6 @@
 # limitations under the License.
 """The state of the client work, which the server keeps."""
 
-import abc
 import collections
 from collections.abc import Mapping
 from typing import Any, Optional
@@ -24,117 +23,12 @@ import tensorflow_federated as tff
 
 from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.aggregators import weighting
-from tff_adaptive.client_works import client_update as client_update_lib
+from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import vectors
 
 ROUND_NUM_KEY = 'round_num'
 SHARED_KEY = 'shared'
 AGGREGATOR_KEY = 'aggregator'
-
-
-class SharedState:
-  """What a `FederatedOptimizer` shares: its start, and how it is updated."""
-
-  def __init__(
-      self,
-      update: client_update_lib.ClientUpdate,
-      aggregators: Mapping[str, weighting.Aggregator],
-      num_expected_clients: Optional[int] = None,
-  ):
-    """Initializes the part of the state that the server shares.
-
-    Args:
-      update: What clients do.
-      aggregators: Aggregation factories by the names of what is shared.
-      num_expected_clients: See `build_local_training_client_work`.
-    """
-    self._update = update
-    self._num_expected_clients = num_expected_clients
-
-    @tff.tensorflow.computation
-    def initial():
-      return tf.zeros([], tf.int32), update.initial_shared()
-
-    self.initial = initial
-    self.type_signature = initial.type_signature.result
-    shared_type = self.type_signature[1]
-    weighs_examples = (
-        update.weighs_examples and not update.optimizer.averages_uniformly
-    )
-    names = [name for name, _ in tff.structure.iter_elements(shared_type)]
-    self._aggregator = None
-    if names:
-      factory: tff.aggregators.WeightedAggregationFactory = (
-          reports_lib.NamedFactory(
-              {
-                  name: weighting.to_weighted(
-                      aggregators.get(name),
-                      weighs_examples,
-                      f'The aggregator of {name!r}',
-                  )
-                  for name in names
-              }
-          )
-      )
-      if num_expected_clients is None:
-        factory = weighting.HealthyRoundsFactory(factory)
-      self._aggregator = factory.create(
-          shared_type, tff.TensorType(tf.float32.as_numpy_dtype)
-      )
-
-  def initialize_aggregator(self) -> Any:
-    """The initial state of what aggregates, within a federated computation."""
-    if self._aggregator is None:
-      return tff.federated_value((), tff.SERVER)
-    return self._aggregator.initialize()
-
-  def next(self, state: Any, reported: Any, num_healthy: Any) -> Any:
-    """The round number, what is shared, and the aggregator's state, updated.
-
-    Args:
-      state: The state of the client work, at the server.
-      reported: What clients report, at the clients.
-      num_healthy: How many of them are healthy, at the server.
-
-    Returns:
-      The triple, at the server.
-    """
-    optimizer = self._update.optimizer
-    if self._aggregator is None:
-
-      @tff.tensorflow.computation(np.int32)
-      def advance(round_num):
-        return round_num + 1
-
-      round_num = tff.federated_map(advance, state[ROUND_NUM_KEY])
-      return round_num, state[SHARED_KEY], state[AGGREGATOR_KEY]
-
-    @tff.tensorflow.computation(
-        np.int32,
-        self.type_signature[1],
-        self.type_signature[1],
-        np.int64,
-    )
-    def update(round_num, shared, mean_sent, num_clients):
-      if self._num_expected_clients is not None:
-        num_clients = tf.constant(self._num_expected_clients, tf.int64)
-      updated = optimizer.update_shared(shared, mean_sent, num_clients)
-      # Without a healthy client the mean is NaN; noise or a sum may overflow.
-      is_finite = vectors.all_finite(updated)
-      kept = tf.nest.map_structure(
-          lambda old, new: tf.where(is_finite, new, old), shared, updated
-      )
-      return round_num + 1, kept
-
-    output = self._aggregator.next(
-        state[AGGREGATOR_KEY], reported['sent'], reported['sent_weight']
-    )
-    updated = tff.federated_map(
-        update,
-        (state[ROUND_NUM_KEY], state[SHARED_KEY], output.result, num_healthy),
-    )
-    return updated[0], updated[1], output.state
-
 
 _OrderedDict = collections.OrderedDict
 
@@ -147,8 +41,8 @@ def _initial_hparams(optimizer: tff.learning.optimizers.Optimizer) -> Any:
   return optimizer.get_hparams(optimizer.initialize(whimsy_spec))
 
 
-class ServerState(abc.ABC):
-  """What the server keeps, and sends to the clients of a round.
+class ServerState:
+  """What the server keeps and sends: the hyperparameters alone.
 
   Attributes:
     initialize: A `tff.federated_computation` of the state of the first round.
@@ -156,11 +50,23 @@ class ServerState(abc.ABC):
     shared_type: The type of what is sent besides, or None if nothing is.
   """
 
-  initialize: Any
-  hparams_type: tff.Type
-  shared_type: Optional[tff.Type]
+  shared_type: Optional[tff.Type] = None
 
-  @abc.abstractmethod
+  def __init__(self, optimizer: tff.learning.optimizers.Optimizer):
+    """Initializes the state.
+
+    Args:
+      optimizer: The optimizer of the clients.
+    """
+    hparams = _initial_hparams(optimizer)
+
+    @tff.federated_computation
+    def initialize():
+      return tff.federated_value(hparams, tff.SERVER)
+
+    self.initialize = initialize
+    self.hparams_type = initialize.type_signature.result.member
+
   def broadcast(self, state: Any) -> tuple[Any, ...]:
     """Sends the hyperparameters and, if there is any, what is shared.
 
@@ -172,8 +78,8 @@ class ServerState(abc.ABC):
     Returns:
       The one or two values, at the clients.
     """
+    return (tff.federated_broadcast(state),)
 
-  @abc.abstractmethod
   def next(self, state: Any, reported: Any, num_healthy: Any) -> Any:
     """The state after a round.
 
@@ -185,81 +91,71 @@ class ServerState(abc.ABC):
     Returns:
       The state, at the server.
     """
-
-  @abc.abstractmethod
-  def get_hparams(self, state: Any) -> Any:
-    """The hyperparameters in a state, within a TensorFlow computation."""
-
-  @abc.abstractmethod
-  def set_hparams(self, state: Any, hparams: Any) -> Any:
-    """The state with other hyperparameters."""
-
-
-class _HparamsState(ServerState):
-  """The hyperparameters alone."""
-
-  def __init__(self, optimizer: tff.learning.optimizers.Optimizer):
-    hparams = _initial_hparams(optimizer)
-
-    @tff.federated_computation
-    def initialize():
-      return tff.federated_value(hparams, tff.SERVER)
-
-    self.initialize = initialize
-    self.hparams_type = initialize.type_signature.result.member
-    self.shared_type = None
-
-  def broadcast(self, state: Any) -> tuple[Any, ...]:
-    return (tff.federated_broadcast(state),)
-
-  def next(self, state: Any, reported: Any, num_healthy: Any) -> Any:
     del reported, num_healthy  # Unused.
     return state
 
   def get_hparams(self, state: Any) -> Any:
+    """The hyperparameters in a state, within a TensorFlow computation."""
     return state
 
   def set_hparams(self, state: Any, hparams: Any) -> Any:
+    """The state with other hyperparameters."""
     del state  # Unused.
     return hparams
 
 
-class _FederatedState(ServerState):
+class FederatedState(ServerState):
   """The hyperparameters, and what a `FederatedOptimizer` shares."""
 
   def __init__(
       self,
-      optimizer: tff.learning.optimizers.Optimizer,
-      shared: SharedState,
+      optimizer: federated_optimizer.FederatedOptimizer,
+      specs: tuple[tf.TensorSpec, ...],
+      aggregators: Mapping[str, weighting.Aggregator],
+      weighs_examples: bool,
+      num_expected_clients: Optional[int],
   ):
+    """Initializes the state.
+
+    Args:
+      optimizer: The optimizer of the clients.
+      specs: The trainable weights.
+      aggregators: Aggregation factories by the names of what is shared.
+      weighs_examples: Whether clients are weighted by their examples.
+      num_expected_clients: See `build_local_training_client_work`.
+
+    Raises:
+      ValueError: If an aggregator does not fit what is sent.
+    """
+    self._optimizer = optimizer
+    self._num_expected_clients = num_expected_clients
     hparams = _initial_hparams(optimizer)
-    self._shared = shared
+
+    @tff.tensorflow.computation
+    def initial():
+      return tf.zeros([], tf.int32), optimizer.initialize_shared(specs)
+
+    self.shared_type = initial.type_signature.result
+    _, self._shared_type = initial.type_signature.result
+    self._aggregator = _build_aggregator(
+        self._shared_type,
+        aggregators,
+        weighs_examples and not optimizer.averages_uniformly,
+        is_private=num_expected_clients is not None,
+    )
 
     @tff.federated_computation
     def initialize():
-      round_and_shared = tff.federated_eval(shared.initial, tff.SERVER)
-      return self._zip(
-          tff.federated_value(hparams, tff.SERVER),
-          round_and_shared[0],
-          round_and_shared[1],
-          shared.initialize_aggregator(),
+      round_and_shared = tff.federated_eval(initial, tff.SERVER)
+      aggregator = tff.federated_value((), tff.SERVER)
+      if self._aggregator is not None:
+        aggregator = self._aggregator.initialize()
+      return _zip(
+          tff.federated_value(hparams, tff.SERVER), round_and_shared, aggregator
       )
 
     self.initialize = initialize
     self.hparams_type = initialize.type_signature.result.member[_HPARAMS_KEY]
-    self.shared_type = shared.type_signature
-
-  def _zip(self, hparams, round_num, shared, aggregator):
-    return tff.federated_zip(
-        _OrderedDict(
-            [
-                (_HPARAMS_KEY, hparams),
-                (ROUND_NUM_KEY, round_num),
-                (SHARED_KEY, shared),
-                (AGGREGATOR_KEY, aggregator),
-            ]
-        )
-    )
 
   def broadcast(self, state: Any) -> tuple[Any, ...]:
     round_and_shared = tff.federated_zip(
@@ -271,9 +167,37 @@ class _FederatedState(ServerState):
     )
 
   def next(self, state: Any, reported: Any, num_healthy: Any) -> Any:
-    return self._zip(
-        state[_HPARAMS_KEY], *self._shared.next(state, reported, num_healthy)
+    round_num, shared = state[ROUND_NUM_KEY], state[SHARED_KEY]
+    if self._aggregator is None:
+
+      @tff.tensorflow.computation(np.int32)
+      def advance(round_num):
+        return round_num + 1
+
+      updated = (tff.federated_map(advance, round_num), shared)
+      return _zip(state[_HPARAMS_KEY], updated, state[AGGREGATOR_KEY])
+
+    shared_type = self._shared_type
+
+    @tff.tensorflow.computation(np.int32, shared_type, shared_type, np.int64)
+    def update(round_num, shared, mean_sent, num_clients):
+      if self._num_expected_clients is not None:
+        num_clients = tf.constant(self._num_expected_clients, tf.int64)
+      updated = self._optimizer.update_shared(shared, mean_sent, num_clients)
+      # Without a healthy client the mean is NaN; noise or a sum may overflow.
+      is_finite = vectors.all_finite(updated)
+      kept = tf.nest.map_structure(
+          lambda old, new: tf.where(is_finite, new, old), shared, updated
+      )
+      return round_num + 1, kept
+
+    output = self._aggregator.next(
+        state[AGGREGATOR_KEY], reported['sent'], reported['sent_weight']
     )
+    updated = tff.federated_map(
+        update, (round_num, shared, output.result, num_healthy)
+    )
+    return _zip(state[_HPARAMS_KEY], updated, output.state)
 
   def get_hparams(self, state: Any) -> Any:
     return state[_HPARAMS_KEY]
@@ -282,26 +206,36 @@ class _FederatedState(ServerState):
     return _OrderedDict(state, **{_HPARAMS_KEY: hparams})
 
 
-def build_server_state(
-    update: client_update_lib.ClientUpdate,
+def _zip(hparams: Any, round_and_shared: Any, aggregator: Any) -> Any:
+  """The state at the server, of its parts there."""
+  return tff.federated_zip(
+      _OrderedDict(
+          [
+              (_HPARAMS_KEY, hparams),
+              (ROUND_NUM_KEY, round_and_shared[0]),
+              (SHARED_KEY, round_and_shared[1]),
+              (AGGREGATOR_KEY, aggregator),
+          ]
+      )
+  )
+
+
+def _build_aggregator(
+    shared_type: tff.Type,
     aggregators: Mapping[str, weighting.Aggregator],
-    num_expected_clients: Optional[int] = None,
-) -> ServerState:
-  """Builds what the server keeps for the optimizer of the clients.
-
-  Args:
-    update: What clients do.
-    aggregators: Aggregation factories by the names of what a
-      `FederatedOptimizer` shares.
-    num_expected_clients: See `build_local_training_client_work`.
-
-  Returns:
-    The state's computations.
-
-  Raises:
-    ValueError: If an aggregator does not fit what is sent.
-  """
-  if not update.is_federated:
-    return _HparamsState(update.optimizer)
-  shared = SharedState(update, aggregators, num_expected_clients)
-  return _FederatedState(update.optimizer, shared)
+    weighs_examples: bool,
+    is_private: bool,
+) -> Optional[tff.templates.AggregationProcess]:
+  """What averages the shared parts, `None` if there are none."""
+  factories = {
+      name: weighting.to_weighted(
+          aggregators.get(name), weighs_examples, f'The aggregator of {name!r}'
+      )
+      for name, _ in tff.structure.iter_elements(shared_type)
+  }
+  if not factories:
+    return None
+  factory: Any = reports_lib.NamedFactory(factories)
+  if not is_private:
+    factory = weighting.HealthyRoundsFactory(factory)
+  return factory.create(shared_type, tff.TensorType(np.float32))

@@ -248,9 +248,7 @@ def _check_has_rate(hparams_type: Any, what: str) -> None:
     )
 
 
-def schedule_process(
-    inner: Any, schedule: Schedule, what: str, rebuild: Callable
-) -> Any:
+def schedule_process(inner: Any, schedule: Schedule, what: str) -> Any:
   """Schedules the learning rate of a client work or a finalizer.
 
   Args:
@@ -258,7 +256,6 @@ def schedule_process(
       with a hyperparameter `learning_rate`.
     schedule: Maps the number of finished rounds to a factor.
     what: What is scheduled, for messages.
-    rebuild: The constructor of the process.
 
   Returns:
     A process of the same kind. Its state is an ordered dictionary of
@@ -327,7 +324,7 @@ def schedule_process(
         state, inner=inner.set_hparams(state[_INNER_KEY], hparams)
     )
 
-  return rebuild(
+  return type(inner)(
       initialize,
       next_fn,
       get_hparams_fn=get_hparams,
