@@ -54,10 +54,6 @@ def _pad(matrix: tf.Tensor) -> tf.Tensor:
   return tf.pad(matrix, paddings)
 
 
-def _at(step: tf.Tensor, tensor: Optional[tf.Tensor]) -> Optional[tf.Tensor]:
-  return None if tensor is None else tensor[step]
-
-
 def _select(
     mask: Optional[tf.Tensor], there: tf.Tensor, absent: tf.Tensor
 ) -> tf.Tensor:
@@ -96,7 +92,7 @@ def _run(projected, recurrent_kernel, hidden, cell, mask):
     i, f = tf.split(in_forget, 2, axis=1)
     new_cell = f * cell + i * candidate
     tanh_cell = tf.tanh(new_cell)
-    m = _at(step, mask)
+    m = None if mask is None else mask[step]
     new_hidden = _select(m, output * tanh_cell, hidden)
     of_step = _Kept(in_forget, candidate, output, cell, tanh_cell)
     kept = tf.nest.map_structure(lambda a, x: a.write(step, x), kept, of_step)
@@ -150,7 +146,7 @@ def _run_back(d_outputs, d_cell, kept, transposed_kernel, mask):
   )
 
   def go_back(step, d_hidden, d_cell, d_projected):
-    m = _at(step, mask)
+    m = None if mask is None else mask[step]
     nothing = tf.zeros_like(d_cell)
     d_hidden += d_outputs[step]
     d_new_hidden = _select(m, d_hidden, nothing)
@@ -291,18 +287,12 @@ class LSTM(tf.keras.layers.LSTM):
     hidden, cell = initial_state
     if mask is not None:
       mask = tf.transpose(mask)[..., tf.newaxis]
+    weights = (self.cell.kernel, self.cell.recurrent_kernel, self.cell.bias)
     outputs, cell = lstm(
         tf.transpose(inputs, [1, 0, 2]),
         hidden,
         cell,
-        tuple(
-            tf.convert_to_tensor(weight)
-            for weight in (
-                self.cell.kernel,
-                self.cell.recurrent_kernel,
-                self.cell.bias,
-            )
-        ),
+        tuple(map(tf.convert_to_tensor, weights)),
         mask,
     )
     hidden = outputs[-1]

@@ -287,11 +287,8 @@ def get_clip_norms(state: Any) -> dict[str, float]:
     {'change': 0.5}
   """
   found: dict[str, float] = {}
-  for name, part in (
-      (CHANGE, state.aggregator),
-      ('client_work', state.client_work),
-  ):
-    _collect_clip_norms(name, part, found)
+  _collect_clip_norms(CHANGE, state.aggregator, found)
+  _collect_clip_norms('client_work', state.client_work, found)
   return found
 
 
