@@ -219,19 +219,21 @@ def build_fed_opt(
       trainable_type=weights_type.trainable,
       weighs_examples=weighs_examples,
   )
-  train = client_work.build_local_training_client_work(
+  train = client_work.build_client_work(
       model,
-      client_optimizer,
+      local_training.LocalTraining(
+          client_optimizer,
+          loss_term,
+          local_training.GradientOptions(clip_norm, weight_decay),
+          loop_implementation,
+          reports,
+          trace_steps,
+          max_update_norm,
+      ),
       client_weighting,
       metrics_aggregator=metrics_aggregator,
-      loss_term=loss_term,
-      gradient_options=local_training.GradientOptions(clip_norm, weight_decay),
-      loop_implementation=loop_implementation,
-      reports=reports,
       shared_aggregators=payload_aggregators,
       num_expected_clients=privacy.clients_per_round if privacy else None,
-      trace_steps=trace_steps,
-      max_update_norm=max_update_norm,
   )
   sent_type = train.next.type_signature.result.result.member
   aggregate = _build_aggregator(
