@@ -57,7 +57,8 @@ class StandaloneTest(absltest.TestCase):
         found = _OUTSIDE.search(path.read_text(encoding='utf-8'))
         self.assertIsNone(found, f'{name}: {found}')
     self.assertContainsSubset(
-        ['README.md', 'BUILD', 'experiments/train.py', '.ci/run'], names
+        ['README.md', 'BUILD', 'experiments/train/__main__.py', '.ci/run'],
+        names,
     )
     self.assertGreater(len(names), 500)
 
