@@ -18,8 +18,7 @@ array and a JSON manifest with the names, shapes, dtypes and a SHA-256 digest of
 all of them. Nothing is pickled.
 """
 
-import collections
-from collections.abc import Sequence
+from collections.abc import Mapping
 import hashlib
 import json
 import os
@@ -28,7 +27,6 @@ import re
 from typing import Any, Optional, Union
 
 from absl import logging
-import attrs
 import numpy as np
 
 from tff_adaptive import _files
@@ -54,17 +52,10 @@ class CorruptFileError(Exception):
   """A file is not, or no longer, a whole checkpoint."""
 
 
-def _check_distinct(names: Sequence[str]):
-  counts = collections.Counter(names)
-  repeated = [name for name, count in counts.items() if count > 1]
-  if repeated:
-    raise ValueError(f'Two leaves of the state are named `{repeated[0]}`.')
-
-
-def _digest(names: Sequence[str], arrays: Sequence[np.ndarray]) -> str:
+def _digest(arrays: Mapping[str, np.ndarray]) -> str:
   """Returns the SHA-256 digest of names, dtypes, shapes and bytes."""
   digest = hashlib.sha256()
-  for name, array in zip(names, arrays):
+  for name, array in arrays.items():
     digest.update(f'{name}\0{array.dtype.str}\0{array.shape}\0'.encode())
     digest.update(np.ascontiguousarray(array).tobytes())
   return digest.hexdigest()
@@ -84,19 +75,17 @@ def _encode(name: str, leaf: Any) -> tuple[np.ndarray, str]:
   return array.view(f'u{array.dtype.itemsize}'), array.dtype.name
 
 
-def _decode(name: str, array: np.ndarray, dtype: str, template: Any) -> Any:
+def _like(name: str, array: np.ndarray, template: Any) -> Any:
   """Returns `array` as a leaf like `template`, or raises by name."""
   wanted = np.asarray(template)
-  same_dtype = dtype == wanted.dtype.name or (
+  same_dtype = array.dtype.name == wanted.dtype.name or (
       wanted.dtype.kind in 'SU' and array.dtype.kind == wanted.dtype.kind
   )
   if not same_dtype or array.shape != wanted.shape:
     raise CheckpointError(
-        f'`{name}` is {dtype}{list(array.shape)} in the checkpoint, but '
-        f'{wanted.dtype.name}{list(wanted.shape)} in this run'
+        f'`{name}` is {array.dtype.name}{list(array.shape)} in the checkpoint, '
+        f'but {wanted.dtype.name}{list(wanted.shape)} in this run'
     )
-  if wanted.dtype.kind not in _PLAIN_KINDS:
-    array = array.view(wanted.dtype)
   # numpy's scalars first: some of them are Python's scalars too.
   if isinstance(template, np.generic):
     return array[()]
@@ -105,83 +94,38 @@ def _decode(name: str, array: np.ndarray, dtype: str, template: Any) -> Any:
   return array
 
 
-@attrs.frozen(eq=False)
-class Contents:
-  """What a whole checkpoint holds.
+def _restore(
+    path: pathlib.Path, leaves: Mapping[str, np.ndarray], template: Any
+) -> Any:
+  """Returns the leaves of a file as a structure like `template`, or raises."""
+  wanted = [
+      '/'.join(leaf_path)
+      for leaf_path, _ in structures.flatten_with_path(template)
+  ]
+  missing = [name for name in wanted if name not in leaves]
+  extra = [name for name in leaves if name not in set(wanted)]
+  if missing or extra:
+    sentences = [f'lacks `{name}`' for name in missing[:3]]
+    sentences += [f'has `{name}`, unknown to this run' for name in extra[:3]]
+    raise CheckpointError(
+        f'{path} does not fit this run: it {", it ".join(sentences)}'
+    )
 
-  Attributes:
-    path: The file.
-    rows: Name, dtype and shape of each leaf, as the manifest has them.
-    arrays: The leaves, of dtypes that a npy file describes.
-  """
+  def restore(leaf_path, leaf):
+    name = '/'.join(leaf_path)
+    return _like(name, leaves[name], leaf)
 
-  path: pathlib.Path
-  rows: list[dict[str, Any]]
-  arrays: list[np.ndarray]
-
-  def leaves(self) -> dict[str, np.ndarray]:
-    """Returns the arrays by name, with the dtypes that they were saved with."""
-    return {
-        row['name']: (
-            array
-            if array.dtype.name == row['dtype']
-            else array.view(row['dtype'])
-        )
-        for row, array in zip(self.rows, self.arrays)
-    }
-
-  def restore(self, template: Any) -> Any:
-    """Returns the structure that was saved.
-
-    Args:
-      template: A structure like it; its leaves give the shapes and dtypes that
-        are expected.
-
-    Raises:
-      CheckpointError: If the names, shapes or dtypes differ from those of
-        `template`.
-    """
-    found = {
-        row['name']: (row, array) for row, array in zip(self.rows, self.arrays)
-    }
-    self._check_names(list(found), template)
-
-    def decode(leaf_path, leaf):
-      name = '/'.join(leaf_path)
-      row, array = found[name]
-      return _decode(name, array, row['dtype'], leaf)
-
-    try:
-      return structures.map_with_path(decode, template)
-    except CheckpointError as error:
-      raise CheckpointError(
-          f'{self.path} does not fit this run: {error}'
-      ) from error
-
-  def _check_names(self, found: list[str], template: Any):
-    """Raises if there are other leaves than those of a template."""
-    wanted = [
-        '/'.join(leaf_path)
-        for leaf_path, _ in structures.flatten_with_path(template)
-    ]
-    missing = [name for name in wanted if name not in set(found)]
-    extra = [name for name in found if name not in set(wanted)]
-    if missing or extra:
-      sentences = [f'lacks `{name}`' for name in missing[:3]]
-      sentences += [f'has `{name}`, unknown to this run' for name in extra[:3]]
-      raise CheckpointError(
-          f'{self.path} does not fit this run: it {", it ".join(sentences)}'
-      )
+  try:
+    return structures.map_with_path(restore, template)
+  except CheckpointError as error:
+    raise CheckpointError(f'{path} does not fit this run: {error}') from error
 
 
-def read_contents(path: pathlib.Path) -> Contents:
-  """Reads a whole checkpoint.
+def _read(path: pathlib.Path) -> dict[str, np.ndarray]:
+  """Returns the leaves of a whole checkpoint by name, in order.
 
   Args:
     path: The file.
-
-  Returns:
-    What it holds.
 
   Raises:
     CorruptFileError: If the file is no whole checkpoint.
@@ -190,10 +134,9 @@ def read_contents(path: pathlib.Path) -> Contents:
   try:
     file = npz_files.read(path)
     manifest = json.loads(file[_MANIFEST_KEY].tobytes().decode())
-    rows = manifest['leaves']
-    names = [row['name'] for row in rows]
     found_format, digest = manifest['format'], manifest['digest']
-    arrays = [file[f'leaf_{i}'] for i in range(len(rows))]
+    dtypes = {row['name']: row['dtype'] for row in manifest['leaves']}
+    arrays = {name: file[f'leaf_{i}'] for i, name in enumerate(dtypes)}
   # What a flipped bit leads to is of any kind.
   except Exception as error:  # pylint: disable=broad-exception-caught
     raise CorruptFileError(f'{type(error).__name__}: {error}') from error
@@ -202,9 +145,16 @@ def read_contents(path: pathlib.Path) -> Contents:
         f'{path} has the format {found_format!r}, this version of '
         f'tff_adaptive reads {_FORMAT!r}'
     )
-  if _digest(names, arrays) != digest:
+  if _digest(arrays) != digest:
     raise CorruptFileError('its digest does not match its contents')
-  return Contents(path, rows, arrays)
+  return {
+      name: (
+          array
+          if array.dtype.name == dtypes[name]
+          else array.view(dtypes[name])
+      )
+      for name, array in arrays.items()
+  }
 
 
 def write_structure(path: pathlib.Path, round_num: int, state: Any):
@@ -221,24 +171,27 @@ def write_structure(path: pathlib.Path, round_num: int, state: Any):
     CheckpointWriteError: If the file cannot be written, for example because the
       disk is full; an OSError. What was there before is kept.
   """
-  rows: list[dict[str, Any]] = []
-  arrays = []
+  rows = []
+  arrays: dict[str, np.ndarray] = {}
   for leaf_path, leaf in structures.flatten_with_path(state):
     name = '/'.join(leaf_path)
-    array, dtype = _encode(name, leaf)
-    rows.append({'name': name, 'dtype': dtype, 'shape': list(array.shape)})
-    arrays.append(array)
-  _check_distinct([row['name'] for row in rows])
+    if name in arrays:
+      raise ValueError(f'Two leaves of the state are named `{name}`.')
+    arrays[name], dtype = _encode(name, leaf)
+    shape = list(arrays[name].shape)
+    rows.append({'name': name, 'dtype': dtype, 'shape': shape})
   manifest = json.dumps(
       {
           'format': _FORMAT,
           'round_num': round_num,
           'leaves': rows,
-          'digest': _digest([row['name'] for row in rows], arrays),
+          'digest': _digest(arrays),
       }
   )
   members = {_MANIFEST_KEY: np.frombuffer(manifest.encode(), np.uint8)}
-  members.update((f'leaf_{i}', array) for i, array in enumerate(arrays))
+  members.update(
+      (f'leaf_{i}', array) for i, array in enumerate(arrays.values())
+  )
   try:
     with _files.replacing(path) as file:
       npz_files.write(file, members)
@@ -264,7 +217,7 @@ def read_structure(path: pathlib.Path, template: Any) -> Any:
     CheckpointError: If the file is damaged, or if the names, shapes or dtypes
       differ from those of `template`.
   """
-  return _read_whole(path).restore(template)
+  return _restore(path, read_leaves(path), template)
 
 
 def is_checkpoint(path: pathlib.Path) -> bool:
@@ -288,15 +241,10 @@ def read_leaves(path: pathlib.Path) -> dict[str, np.ndarray]:
     FileNotFoundError: If there is no such file.
     CheckpointError: If the file is damaged.
   """
-  return _read_whole(path).leaves()
-
-
-def _read_whole(path: pathlib.Path) -> Contents:
-  """Returns what a file holds; raises errors that tell the user."""
   if not path.exists():
     raise FileNotFoundError(f'there is no {path}')
   try:
-    return read_contents(path)
+    return _read(path)
   except CorruptFileError as error:
     raise CheckpointError(f'{path} is damaged ({error})') from error
 
@@ -400,11 +348,11 @@ class CheckpointManager:
       CheckpointError: If the names, shapes or dtypes differ from those of
         `template`, or if there are checkpoints but none is whole.
     """
-    newest = self._read_newest()
+    newest = self.load_latest_leaves()
     if newest is None:
       return None
-    round_num, contents = newest
-    return round_num, contents.restore(template)
+    round_num, leaves = newest
+    return round_num, _restore(self.path(round_num), leaves, template)
 
   def load_latest_leaves(self) -> Optional[tuple[int, dict[str, np.ndarray]]]:
     """Loads the newest whole checkpoint without knowing its structure.
@@ -416,19 +364,11 @@ class CheckpointManager:
     Raises:
       CheckpointError: If there are checkpoints but none is whole.
     """
-    newest = self._read_newest()
-    if newest is None:
-      return None
-    round_num, contents = newest
-    return round_num, contents.leaves()
-
-  def _read_newest(self) -> Optional[tuple[int, Contents]]:
-    """Returns the round number and contents of the newest whole checkpoint."""
     round_nums = self.round_nums()
     for round_num in reversed(round_nums):
       path = self.path(round_num)
       try:
-        return round_num, read_contents(path)
+        return round_num, _read(path)
       except CorruptFileError as error:
         logging.warning('Skipping the damaged checkpoint %s (%s).', path, error)
     if round_nums:
