@@ -47,18 +47,17 @@ def _check_same(
     grows = may_grow and new >= old
     if old == new or (grows and not uses_total_rounds):
       continue
+    reason = ''
     if grows:
       user = uses_total_rounds[0]
-      raise RunDirectoryError(
-          f'{path} holds a run with --{name}={_show(old)}, but --{name}='
-          f'{_show(new)} was given, and with --{user}={_show(given.get(user))} '
-          'the rounds that are finished would have been others; choose another '
-          '--experiment_name, or give the value that was found'
+      reason = (
+          f', and with --{user}={_show(given.get(user))} the rounds that are '
+          'finished would have been others'
       )
     raise RunDirectoryError(
         f'{path} holds a run with --{name}={_show(old)}, but --{name}='
-        f'{_show(new)} was given; choose another --experiment_name, or give '
-        'the value that was found'
+        f'{_show(new)} was given{reason}; choose another --experiment_name, or '
+        'give the value that was found'
     )
 
 
@@ -67,6 +66,15 @@ class RunDirectory:
 
   Attributes:
     path: The folder of the run.
+    hparams_json: All hyperparameters of the run, sorted by name.
+    metrics_csv: One row a round.
+    rejected_clients_csv: One row for every client that a round has rejected, if
+      any has.
+    tensorboard: The folder of TensorBoard's event files.
+    checkpoints: The folder of the checkpoints.
+    client_states: The folder of what clients keep across rounds, if they keep
+      anything.
+    plots: The folder of the figures.
 
   Example:
     >>> directory = RunDirectory('runs', 'sgd')
@@ -83,41 +91,13 @@ class RunDirectory:
       experiment_name: The name of this run, one or more path components.
     """
     self.path = pathlib.Path(output_dir) / experiment_name
-
-  @property
-  def hparams_json(self) -> pathlib.Path:
-    """All hyperparameters of the run, sorted by name."""
-    return self.path / 'hparams.json'
-
-  @property
-  def metrics_csv(self) -> pathlib.Path:
-    """One row a round."""
-    return self.path / 'metrics.csv'
-
-  @property
-  def rejected_clients_csv(self) -> pathlib.Path:
-    """One row for every client that a round has rejected, if any has."""
-    return self.path / 'rejected_clients.csv'
-
-  @property
-  def tensorboard(self) -> pathlib.Path:
-    """The folder of TensorBoard's event files."""
-    return self.path / 'tensorboard'
-
-  @property
-  def checkpoints(self) -> pathlib.Path:
-    """The folder of the checkpoints."""
-    return self.path / 'checkpoints'
-
-  @property
-  def client_states(self) -> pathlib.Path:
-    """The folder of what clients keep across rounds, if they keep anything."""
-    return self.path / 'client_states'
-
-  @property
-  def plots(self) -> pathlib.Path:
-    """The folder of the figures."""
-    return self.path / 'plots'
+    self.hparams_json = self.path / 'hparams.json'
+    self.metrics_csv = self.path / 'metrics.csv'
+    self.rejected_clients_csv = self.path / 'rejected_clients.csv'
+    self.tensorboard = self.path / 'tensorboard'
+    self.checkpoints = self.path / 'checkpoints'
+    self.client_states = self.path / 'client_states'
+    self.plots = self.path / 'plots'
 
   def _is_new(self, folder: pathlib.Path) -> bool:
     """Returns whether a folder has no file of a run."""
@@ -197,12 +177,8 @@ class RunDirectory:
     if found is None:
       return
     # Through JSON, so that tuples and lists, 1 and 1.0 compare as written.
-    _check_same(
-        self.path,
-        found,
-        json.loads(json.dumps(dict(hparams))),
-        uses_total_rounds,
-    )
+    given = json.loads(json.dumps(dict(hparams)))
+    _check_same(self.path, found, given, uses_total_rounds)
 
   def open(
       self, hparams: Mapping[str, Any], uses_total_rounds: Sequence[str] = ()
@@ -221,12 +197,13 @@ class RunDirectory:
     """
     self.check(hparams, uses_total_rounds)
     text = json.dumps(dict(hparams), indent=2, sort_keys=True) + '\n'
+    data = text.encode()
     path = self.hparams_json
     # The first file of a run: it says whose the folder is. Its time says when
     # the run was begun, so a resume leaves it as it is.
-    if not path.is_file() or path.read_bytes() != text.encode():
+    if not path.is_file() or path.read_bytes() != data:
       with _files.replacing(path) as file:
-        file.write(text.encode())
+        file.write(data)
     for path in (self.tensorboard, self.checkpoints, self.plots):
       with _files.write_errors_of(path):
         path.mkdir(exist_ok=True)
