@@ -217,20 +217,11 @@ class Monitor:
     self._min_delta = min_delta
     self.worst = -self._sign * math.inf
 
-  def _raise_unknown(self, names: Iterable[str]):
-    raise UnknownMetricError(
+  def _unknown(self, names: Iterable[str]) -> UnknownMetricError:
+    return UnknownMetricError(
         f'there is no metric {self.metric!r} to watch; there are '
         f'{", ".join(names) or "none"}'
     )
-
-  def _to_number(self, value: Any) -> float:
-    try:
-      return float(value)
-    except (TypeError, ValueError):
-      raise UnknownMetricError(
-          f'the metric {self.metric!r} cannot be watched, as it is no number; '
-          f'found {value!r}'
-      ) from None
 
   def check(self, start: TrainingStart):
     """Raises before the first round, if the name can be known to be wrong.
@@ -244,11 +235,10 @@ class Monitor:
         evaluation has no such metric.
     """
     prefix = f'{metrics_writers.EVALUATION_PREFIX}/'
-    if not self.metric.startswith(prefix):
-      return
-    names = [f'{prefix}{name}' for name in start.get_evaluation() or ()]
-    if self.metric not in names:
-      self._raise_unknown(names)
+    if self.metric.startswith(prefix):
+      names = [f'{prefix}{name}' for name in start.get_evaluation() or ()]
+      if self.metric not in names:
+        raise self._unknown(names)
 
   def read(self, round_end: RoundEnd) -> Optional[float]:
     """Returns the value in a round, or None if it was not due.
@@ -264,11 +254,18 @@ class Monitor:
       UnknownMetricError: If a round with evaluation has no such metric, or it
         is no number.
     """
-    if self.metric in round_end.metrics:
-      return self._to_number(round_end.metrics[self.metric])
-    if round_end.evaluate is None or round_end.evaluation is not None:
-      self._raise_unknown(round_end.metrics)
-    return None
+    if self.metric not in round_end.metrics:
+      if round_end.evaluate is None or round_end.evaluation is not None:
+        raise self._unknown(round_end.metrics)
+      return None
+    value = round_end.metrics[self.metric]
+    try:
+      return float(value)
+    except (TypeError, ValueError):
+      raise UnknownMetricError(
+          f'the metric {self.metric!r} cannot be watched, as it is no number; '
+          f'found {value!r}'
+      ) from None
 
   def is_better(self, value: float, best: float) -> bool:
     """Returns whether `value` is better than `best`; NaN never is."""
@@ -380,11 +377,8 @@ class PrivacySpent(Callback):
     accountant.get_epsilon(1, delta)
 
   def measure(self, round_end: RoundEnd) -> Mapping[str, float]:
-    row = {
-        EPSILON_KEY: self._accountant.get_epsilon(
-            round_end.round_num, self._delta
-        )
-    }
+    epsilon = self._accountant.get_epsilon(round_end.round_num, self._delta)
+    row = {EPSILON_KEY: epsilon}
     bounds = differential_privacy.get_clip_norms(round_end.state)
     for name, bound in bounds.items():
       is_change = name == differential_privacy.CHANGE

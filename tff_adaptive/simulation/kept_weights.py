@@ -66,6 +66,9 @@ class BestCheckpoint(callbacks.Callback):
   killed may leave the file of a round beyond its newest checkpoint, until it is
   resumed and comes there again.
 
+  Attributes:
+    path: The file of the best round.
+
   Example:
     >>> keep_best = BestCheckpoint('runs/demo/checkpoints')
     >>> keep_best.path
@@ -92,14 +95,9 @@ class BestCheckpoint(callbacks.Callback):
       ValueError: If an argument is not as above.
     """
     self._monitor = callbacks.Monitor(metric, mode)
-    self._directory = pathlib.Path(directory)
+    self.path = pathlib.Path(directory) / _FILE_NAME
     self._best = np.float64(self._monitor.worst)
     self._round_num = np.int64(0)
-
-  @property
-  def path(self) -> pathlib.Path:
-    """The file of the best round."""
-    return self._directory / _FILE_NAME
 
   def on_training_start(self, start: callbacks.TrainingStart):
     self._monitor.check(start)
@@ -108,18 +106,11 @@ class BestCheckpoint(callbacks.Callback):
     value = self._monitor.read(round_end)
     if value is None or not self._monitor.is_better(value, self._best):
       return
-    checkpoints.write_structure(
-        self.path,
-        round_end.round_num,
-        _to_structure(
-            round_end.round_num,
-            self._monitor.metric,
-            value,
-            round_end.get_weights(),
-        ),
-    )
+    round_num, weights = round_end.round_num, round_end.get_weights()
+    structure = _to_structure(round_num, self._monitor.metric, value, weights)
+    checkpoints.write_structure(self.path, round_num, structure)
     self._best = np.float64(value)
-    self._round_num = np.int64(round_end.round_num)
+    self._round_num = np.int64(round_num)
 
   def get_state(self):
     return {'best': self._best, 'round_num': self._round_num}
@@ -186,12 +177,11 @@ def _is_floating(array: np.ndarray) -> bool:
   return tf.as_dtype(array.dtype).is_floating
 
 
-def _to_array(leaf: Any) -> np.ndarray:
+def _widened(leaf: Any) -> np.ndarray:
   """Returns the array of a leaf, 16-bit numbers as float32."""
   array = np.asarray(leaf)
-  if _is_floating(array) and array.dtype.itemsize < 4:
-    return array.astype(np.float32)
-  return array
+  is_narrow = _is_floating(array) and array.dtype.itemsize < 4
+  return array.astype(np.float32) if is_narrow else array
 
 
 class _WeightsAverage(callbacks.Callback, abc.ABC):
@@ -267,14 +257,14 @@ class WeightsMovingAverage(_WeightsAverage):
     self._template = tf.nest.map_structure(np.asarray, start.get_weights())
     self._sum = np.float64(0)
     self._average = tf.nest.map_structure(
-        lambda leaf: np.zeros_like(_to_array(leaf)), self._template
+        lambda leaf: np.zeros_like(_widened(leaf)), self._template
     )
 
   def on_round_end(self, round_end: callbacks.RoundEnd):
     self._sum = self._decay * self._sum + np.float64(1)
 
     def update(average, leaf):
-      array = _to_array(leaf)
+      array = _widened(leaf)
       if not _is_floating(array):
         return array
       step = array.dtype.type(1 / self._sum)
