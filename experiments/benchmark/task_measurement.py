@@ -31,8 +31,8 @@ from experiments.benchmark import reports
 from experiments.benchmark import workloads
 from experiments.train import run_parts
 from tasks import synthetic_data
-from tff_adaptive.simulation import prefetching
 from tff_adaptive.simulation import task as task_lib
+from tff_adaptive.simulation import training_loop
 
 _SEED = 0
 # Tasks whose models take minutes a round on a few cores, and how much of their
@@ -55,7 +55,7 @@ class _Trainer(measurement.Trainer):
       context: tff.framework.SyncContext,
       workload: workloads.Workload,
       task: task_lib.Task,
-      prefetcher: prefetching.CohortPrefetcher,
+      prefetcher: training_loop.CohortPrefetcher,
   ):
     super().__init__(
         runtime, context, workload, functools.partial(_build_process, task)
@@ -175,7 +175,7 @@ def measure(
             workload,
             task,
             stack.enter_context(
-                prefetching.CohortPrefetcher(cohort_fn, num_rounds)
+                training_loop.CohortPrefetcher(cohort_fn, num_rounds)
             ),
         )
         for runtime, context in zip(runtimes, contexts)

@@ -44,13 +44,13 @@ from tff_adaptive.simulation.metrics_writers import MetricsWriter
 from tff_adaptive.simulation.metrics_writers import RejectedClientsWriter
 from tff_adaptive.simulation.metrics_writers import TensorBoardMetricsWriter
 from tff_adaptive.simulation.pooled_data import build_pooled_cohort_fn
-from tff_adaptive.simulation.prefetching import CohortPrefetcher
 from tff_adaptive.simulation.run_directory import RunDirectory
 from tff_adaptive.simulation.task import hold_out_clients
 from tff_adaptive.simulation.task import hold_out_examples
 from tff_adaptive.simulation.task import Protocol
 from tff_adaptive.simulation.task import take_clients
 from tff_adaptive.simulation.task import Task
+from tff_adaptive.simulation.training_loop import CohortPrefetcher
 from tff_adaptive.simulation.training_loop import run_training
 from tff_adaptive.simulation.training_loop import TrainingInterrupted
 from tff_adaptive.simulation.training_loop import TrainingResult

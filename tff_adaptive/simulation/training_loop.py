@@ -15,6 +15,7 @@
 
 import collections
 from collections.abc import Callable, Mapping, Sequence
+from concurrent import futures
 import contextlib
 import functools
 import numbers
@@ -27,13 +28,85 @@ import attrs
 import numpy as np
 import tensorflow_federated as tff
 
+from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.simulation import callbacks as callbacks_lib
 from tff_adaptive.simulation import checkpoints as checkpoints_lib
 from tff_adaptive.simulation import client_states as client_states_lib
 from tff_adaptive.simulation import client_store as client_store_lib
 from tff_adaptive.simulation import metrics_writers
-from tff_adaptive.simulation import prefetching
 from tff_adaptive.simulation import progress as progress_lib
+
+
+class CohortPrefetcher:
+  """Makes cohorts in a thread of its own, one round ahead.
+
+  While a round works on its cohort, the clients of the next one are sampled,
+  read, shuffled and augmented. At most two cohorts are in memory. What a cohort
+  holds does not depend on when it is made, so the rounds are the same.
+
+  Attributes:
+    seconds_waited: How long `get` has waited in all.
+
+  Example:
+
+    >>> with CohortPrefetcher(cohort_fn, total_rounds=2) as prefetcher:
+    ...   for round_index in range(2):
+    ...     state = process.next(state, prefetcher.get(round_index)).state
+  """
+
+  def __init__(self, cohort_fn: Callable[[int], Any], total_rounds: int):
+    """Initializes the prefetcher; nothing is read yet.
+
+    Args:
+      cohort_fn: From the number of finished rounds to the client data of the
+        next one. It must be a pure function, and is called in another thread.
+      total_rounds: How many rounds there are; nothing is read beyond them.
+    """
+    self._cohort_fn = cohort_fn
+    self._total_rounds = total_rounds
+    self._executor = futures.ThreadPoolExecutor(
+        max_workers=1, thread_name_prefix='cohort_prefetcher'
+    )
+    self._begun: dict[int, futures.Future] = {}
+    self.seconds_waited = 0.0
+
+  def __enter__(self) -> 'CohortPrefetcher':
+    return self
+
+  def __exit__(self, *unused_error) -> None:
+    self.close()
+
+  def close(self) -> None:
+    """Ends the thread; what it is reading is given up when it is read."""
+    self._executor.shutdown(wait=True, cancel_futures=True)
+
+  def get(self, round_index: int) -> Any:
+    """Returns the cohort of a round, and begins with the one after it.
+
+    Args:
+      round_index: The number of finished rounds.
+
+    Returns:
+      What `cohort_fn` returns; a `Cohort` has been read.
+
+    Raises:
+      Exception: What `cohort_fn` has raised for this round.
+    """
+    start = time.perf_counter()
+    begun = self._begun.pop(round_index, None) or self._begin(round_index)
+    cohort = begun.result()
+    self._begun.clear()
+    if round_index + 1 < self._total_rounds:
+      self._begun[round_index + 1] = self._begin(round_index + 1)
+    self.seconds_waited += time.perf_counter() - start
+    return cohort
+
+  def _begin(self, round_index: int) -> futures.Future:
+    return self._executor.submit(self._read, round_index)
+
+  def _read(self, round_index: int) -> Any:
+    cohort = self._cohort_fn(round_index)
+    return cohort.fetch() if isinstance(cohort, cohort_lib.Cohort) else cohort
 
 
 class InterruptGuard:
@@ -445,7 +518,7 @@ def run_training(
       run.evaluation = run.evaluate(run.state)
     else:
       if read_ahead:
-        prefetcher = prefetching.CohortPrefetcher(cohort_fn, total_rounds)
+        prefetcher = CohortPrefetcher(cohort_fn, total_rounds)
         run.cohort_fn = stack.enter_context(prefetcher).get
       _train(run, plan)
   return TrainingResult(

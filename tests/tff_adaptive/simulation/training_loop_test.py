@@ -17,13 +17,18 @@ import os
 import signal
 import threading
 from unittest import mock
+import weakref
 
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
+import pytest
 
 from tests.tff_adaptive import file_testing
 from tests.tff_adaptive.simulation import loop_testing
+from tff_adaptive.data import batching
+from tff_adaptive.data import client_data
+from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import metrics_writers
@@ -254,6 +259,168 @@ class TrainingLoopTest(loop_testing.LoopTestCase):
     ):
       self.run_loop(total_rounds=number)
     self.assertEqual(self.run_loop(total_rounds=np.int64(2)).state['rounds'], 2)
+
+
+class _Thing:
+  """Something that a weak reference can be to."""
+
+
+class InterruptGuardTest(parameterized.TestCase):
+
+  @parameterized.parameters(signal.SIGINT, signal.SIGTERM)
+  def test_a_signal_is_raised_at_once_outside_shielded_blocks(self, number):
+    before = signal.getsignal(number)
+    done = []
+    with self.assertRaises(KeyboardInterrupt):
+      with training_loop.InterruptGuard():
+        os.kill(os.getpid(), number)
+        done.append('after the signal')
+    self.assertEmpty(done)
+    self.assertIs(signal.getsignal(number), before)
+
+  def test_a_shielded_block_is_finished_first(self):
+    done = []
+    before = signal.getsignal(signal.SIGTERM)
+    with self.assertRaises(KeyboardInterrupt):
+      with training_loop.InterruptGuard() as guard:
+        with guard.shielded():
+          os.kill(os.getpid(), signal.SIGINT)
+          done.append('inside')
+        done.append('outside')
+    self.assertEqual(done, ['inside'])
+    self.assertIs(signal.getsignal(signal.SIGTERM), before)
+
+  @pytest.mark.filterwarnings('ignore::pytest.PytestUnraisableExceptionWarning')
+  def test_a_signal_that_python_drops_comes_after_the_next_block(self):
+    done = []
+    thing = _Thing()
+    reference = weakref.ref(
+        thing, lambda _: os.kill(os.getpid(), signal.SIGINT)
+    )
+    with self.assertRaises(KeyboardInterrupt):
+      with training_loop.InterruptGuard() as guard:
+        del thing
+        done.append('after the signal')
+        with guard.shielded():
+          done.append('inside')
+        done.append('outside')
+    self.assertIsNone(reference())
+    self.assertEqual(done, ['after the signal', 'inside'])
+
+  def test_a_signal_can_be_dropped(self):
+    with training_loop.InterruptGuard() as guard:
+      with guard.shielded(raise_at_end=False):
+        os.kill(os.getpid(), signal.SIGINT)
+        was_within = True
+      with guard.shielded():
+        pass
+      was_behind = True
+    self.assertTrue(was_within and was_behind)
+
+  def test_an_error_in_a_shielded_block_comes_first(self):
+    with self.assertRaisesRegex(ValueError, 'a bug'):
+      with training_loop.InterruptGuard() as guard:
+        with guard.shielded():
+          os.kill(os.getpid(), signal.SIGINT)
+          raise ValueError('a bug')
+
+  def test_a_handler_that_is_not_pythons_cannot_come_back(self):
+    install = signal.signal
+    for number in (signal.SIGINT, signal.SIGTERM):
+      self.addCleanup(install, number, signal.getsignal(number))
+
+    def install_over_another(number, handler):
+      install(number, handler)  # Returns None, as for a handler of C code.
+
+    with mock.patch.object(signal, 'signal', install_over_another):
+      with training_loop.InterruptGuard():
+        pass
+    self.assertIs(signal.getsignal(signal.SIGTERM), signal.SIG_DFL)
+
+  def test_does_nothing_in_other_threads(self):
+    before = signal.getsignal(signal.SIGINT)
+    seen = []
+
+    def use():
+      with training_loop.InterruptGuard() as guard:
+        with guard.shielded():
+          seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    thread.join()
+    self.assertEqual(seen, [before])
+
+
+class CohortPrefetcherTest(absltest.TestCase):
+
+  def test_reads_one_round_ahead_in_another_thread(self):
+    made = {}
+    is_made = {i: threading.Event() for i in range(3)}
+
+    def cohort_fn(round_index):
+      made[round_index] = threading.current_thread()
+      is_made[round_index].set()
+      return f'cohort {round_index}'
+
+    with training_loop.CohortPrefetcher(
+        cohort_fn, total_rounds=3
+    ) as prefetcher:
+      self.assertEmpty(made)
+      self.assertEqual(prefetcher.get(0), 'cohort 0')
+      self.assertTrue(is_made[1].wait(10))
+      self.assertNotIn(2, made)
+      self.assertEqual(prefetcher.get(1), 'cohort 1')
+      self.assertEqual(prefetcher.get(2), 'cohort 2')
+    self.assertCountEqual(made, [0, 1, 2])
+    self.assertNotIn(threading.current_thread(), made.values())
+    self.assertGreater(prefetcher.seconds_waited, 0)
+
+  def test_nothing_is_read_beyond_the_last_round(self):
+    made = []
+    with training_loop.CohortPrefetcher(made.append, total_rounds=1) as one:
+      one.get(0)
+    self.assertEqual(made, [0])
+
+  def test_starts_anywhere(self):
+    with training_loop.CohortPrefetcher(lambda i: i, 10) as prefetcher:
+      self.assertEqual([prefetcher.get(i) for i in (5, 6, 2)], [5, 6, 2])
+
+  def test_an_error_comes_with_its_round(self):
+    def cohort_fn(round_index):
+      if round_index == 1:
+        raise ValueError('no such client')
+      return round_index
+
+    with training_loop.CohortPrefetcher(cohort_fn, 3) as prefetcher:
+      self.assertEqual(prefetcher.get(0), 0)
+      with self.assertRaisesRegex(ValueError, 'no such client'):
+        prefetcher.get(1)
+
+  def test_no_thread_is_left(self):
+    before = threading.active_count()
+    with training_loop.CohortPrefetcher(lambda i: i, 3) as prefetcher:
+      prefetcher.get(0)
+      self.assertGreater(threading.active_count(), before)
+    self.assertEqual(threading.active_count(), before)
+
+  def test_cohorts_have_been_read(self):
+    source = client_data.PackedClientArrays.from_clients(
+        {'a': {'x': np.arange(3.0)}}
+    )
+
+    def cohort_fn(round_index):
+      return cohort_lib.Cohort(
+          source, ['a'], round_index, 0, batching.BatchPlan(2)
+      )
+
+    with training_loop.CohortPrefetcher(cohort_fn, 1) as prefetcher:
+      fetched = prefetcher.get(0)
+    self.assertIsNotNone(fetched.packed)
+    self.assertEqual(
+        [batch['x'].tolist() for batch in fetched.batches(0)],
+        [batch['x'].tolist() for batch in cohort_fn(0).batches(0)],
+    )
 
 
 if __name__ == '__main__':
