@@ -11,10 +11,11 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Tests of the curves of a run."""
+"""Tests of the curves of a run, and of curves with bands."""
 
 import pathlib
 import tempfile
+from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -132,6 +133,158 @@ class CurvesTest(parameterized.TestCase):
     self._write({'seconds': 1.0})
     with self.assertRaisesRegex(ValueError, 'metrics.csv has no accuracy'):
       curves.plot_training_curve(self.csv, self.png)
+
+
+def _curve(level, num_points=5, spread=0.1):
+  x = np.arange(1, num_points + 1)
+  mean = np.full(num_points, level)
+  return curves.BandCurve(x, mean, mean - spread, mean + spread)
+
+
+class BandCurvesTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    folder = self.enter_context(tempfile.TemporaryDirectory())
+    self.png = pathlib.Path(folder) / 'plots' / 'curves.png'
+
+  def _draw(self, panels, **options):
+    """Draws and returns the figure, which is caught when it is saved."""
+    saved = []
+    original = figure.Figure.savefig
+
+    def savefig(drawing, *args, **kwargs):
+      saved.append(drawing)
+      original(drawing, *args, **kwargs)
+
+    with mock.patch.object(figure.Figure, 'savefig', savefig):
+      curves.plot_band_curves(panels, self.png, **options)
+    self.assertGreater(np.std(image.imread(self.png)), 0.02)
+    return saved[0]
+
+  def test_draws_lines_bands_and_labels(self):
+    drawing = self._draw(
+        {'MNIST': {'SGD': _curve(1.0)}, 'FMNIST': {'SGD': _curve(2.0)}},
+        title='T',
+        y_label='test accuracy (%)',
+        y_min=0.0,
+        y_max=4.0,
+    )
+    self.assertEqual(drawing.get_suptitle(), 'T')
+    for axes, title, level in zip(drawing.axes, ('MNIST', 'FMNIST'), (1, 2)):
+      self.assertEqual(axes.get_title(loc='left'), title)
+      self.assertEqual(axes.get_xlabel(), 'round')
+      self.assertEqual(axes.get_ylabel(), 'test accuracy (%)')
+      self.assertEqual(axes.get_ylim(), (0.0, 4.0))
+      (line,) = axes.get_lines()
+      np.testing.assert_array_equal(line.get_ydata(), [level] * 5)
+      (band,) = axes.collections
+      edges = band.get_paths()[0].vertices[:, 1]
+      np.testing.assert_allclose(
+          [edges.min(), edges.max()], [level - 0.1, level + 0.1]
+      )
+
+  def test_one_run_has_no_band(self):
+    (axes,) = self._draw({'': {'SGD': _curve(1.0, spread=0.0)}}).axes
+    self.assertEmpty(axes.collections)
+
+  def test_a_method_looks_the_same_in_all_panels_and_figures(self):
+    names = ['SGD', 'Adam', 'SPS']
+    drawing = self._draw(
+        {
+            'a': {'SPS': _curve(1.0)},
+            'b': {'Adam': _curve(1.0), 'SPS': _curve(2.0)},
+        },
+        names=names,
+    )
+    other = self._draw({'a': {n: _curve(1.0) for n in names}})
+    looks = [
+        (line.get_color(), line.get_marker(), line.get_linestyle())
+        for axes in (drawing.axes[0], drawing.axes[1], other.axes[0])
+        for line in axes.get_lines()
+    ]
+    sps, adam, sps_again, sgd_other, adam_other, sps_other = looks
+    self.assertEqual(sps, sps_again)
+    self.assertEqual(sps, sps_other)
+    self.assertEqual(adam, adam_other)
+    self.assertLen({sgd_other, adam_other, sps_other}, 3)
+    (legend,) = drawing.legends
+    self.assertEqual([t.get_text() for t in legend.texts], ['Adam', 'SPS'])
+
+  def test_many_methods_differ_in_more_than_colour(self):
+    names = [f'method {i}' for i in range(12)]
+    (axes,) = self._draw(
+        {'': {n: _curve(float(i)) for i, n in enumerate(names)}}
+    ).axes
+    looks = {
+        (line.get_marker(), str(line.get_linestyle()))
+        for line in axes.get_lines()
+    }
+    self.assertLen(looks, 12)
+
+  def test_no_line_hides_the_markers_of_an_equal_one(self):
+    (axes,) = self._draw({'': {n: _curve(1.0, 50) for n in 'abcd'}}).axes
+    starts = [line.get_markevery()[0] for line in axes.get_lines()]
+    self.assertEqual(starts, [0, 1, 2, 3])
+    (axes,) = self._draw({'': {n: _curve(1.0, 5) for n in 'abcd'}}).axes
+    for line in axes.get_lines():  # Of so few points all are marked.
+      self.assertEqual(line.get_markevery(), (0, 1))
+
+  def test_rows_of_the_legend_are_equally_long(self):
+    names = [f'{i}: a rather long name' for i in range(4)]
+    drawing = self._draw({'': {n: _curve(1.0) for n in names}})
+    (legend,) = drawing.legends
+    columns = {round(t.get_window_extent().x0) for t in legend.texts}
+    self.assertLen(columns, 2)
+
+  def test_logarithmic_axes_name_the_few_values(self):
+    x = np.array([0.01, 0.1, 1.0])
+    curve = curves.BandCurve(x, x, x, x)
+    (axes,) = self._draw({'': {'a': curve}}, log_x=True, log_y=True).axes
+    self.assertEqual((axes.get_xscale(), axes.get_yscale()), ('log', 'log'))
+    self.assertEqual(
+        [label.get_text() for label in axes.get_xticklabels()],
+        ['0.01', '0.1', '1'],
+    )
+
+  @parameterized.named_parameters(
+      ('within_a_decade', 2.0, 8.0, ['2', '5']),
+      ('two_decades', 0.9, 95.0, ['1', '2', '5', '10', '20', '50']),
+  )
+  def test_logarithmic_values_are_written_as_numbers(self, low, high, names):
+    curve = curves.BandCurve(*4 * [np.array([low, high])])
+    (axes,) = self._draw(
+        {'': {'a': curve}}, log_y=True, y_min=low, y_max=high
+    ).axes
+    self.assertEqual(
+        [
+            label.get_text()
+            for place, label in zip(axes.get_yticks(), axes.get_yticklabels())
+            if low <= place <= high
+        ],
+        names,
+    )
+
+  def test_many_decades_are_written_as_powers(self):
+    curve = curves.BandCurve(*4 * [np.array([1e-6, 1.0])])
+    (axes,) = self._draw({'': {'a': curve}}, log_y=True).axes
+    self.assertIn(
+        '$\\mathdefault{10^{-6}}$',
+        [label.get_text() for label in axes.get_yticklabels()],
+    )
+
+  def test_names_from_left_to_right(self):
+    x = np.arange(2)
+    curve = curves.BandCurve(x, x, x, x)
+    (axes,) = self._draw({'': {'a': curve}}, x_names=['low', 'high']).axes
+    self.assertEqual(
+        [label.get_text() for label in axes.get_xticklabels()], ['low', 'high']
+    )
+
+  def test_nothing_to_draw_is_an_error(self):
+    with self.assertRaisesRegex(ValueError, '^There is no curve to draw.$'):
+      curves.plot_band_curves({'a': {}}, self.png)
+    self.assertFalse(self.png.exists())
 
 
 if __name__ == '__main__':

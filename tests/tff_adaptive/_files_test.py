@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Tests that two processes never write into one folder at the same time."""
+"""Tests of files that are replaced atomically, and of locks on folders."""
 
 import os
 import pathlib
@@ -23,8 +23,103 @@ import threading
 from unittest import mock
 
 from absl.testing import absltest
+from absl.testing import parameterized
 
+from tests.tff_adaptive import file_testing
 from tff_adaptive import _files
+
+
+class AtomicFilesTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.folder = pathlib.Path(
+        self.enter_context(tempfile.TemporaryDirectory())
+    )
+    self.path = self.folder / 'new' / 'file'
+
+  def _write(self, data):
+    with _files.replacing(self.path) as file:
+      file.write(data)
+
+  def _assert_only(self, data):
+    """Asserts that there is nothing but the file, with this in it."""
+    self.assertEqual(os.listdir(self.path.parent), ['file'])
+    self.assertEqual(self.path.read_bytes(), data)
+
+  def test_makes_and_replaces(self):
+    self._write(b'old')
+    self._assert_only(b'old')
+    self._write(b'new')
+    self._assert_only(b'new')
+
+  def test_the_file_is_as_before_until_the_end(self):
+    self._write(b'old')
+    with _files.replacing(str(self.path)) as file:
+      file.write(b'new')
+      file.flush()
+      self.assertEqual(self.path.read_bytes(), b'old')
+      temporary = _files.temporary_path(self.path)
+      self.assertEqual(temporary.read_bytes(), b'new')
+    self._assert_only(b'new')
+
+  def test_is_on_the_disk_before_it_is_renamed(self):
+    done = []
+    originals = {name: getattr(os, name) for name in ('fsync', 'replace')}
+
+    def call(name):
+      def called(file, *args):
+        is_file = name == 'fsync' and os.path.isfile(f'/proc/self/fd/{file}')
+        done.append(f'{name} {"file" if is_file else "folder"}')
+        originals[name](file, *args)
+
+      return called
+
+    with mock.patch.multiple(os, fsync=call('fsync'), replace=call('replace')):
+      self._write(b'')
+    self.assertEqual(done, ['fsync file', 'replace folder', 'fsync folder'])
+
+  @parameterized.parameters(RuntimeError, KeyboardInterrupt)
+  def test_an_error_within_changes_nothing(self, error):
+    self._write(b'old')
+    with self.assertRaises(error):
+      with _files.replacing(self.path) as file:
+        file.write(b'new')
+        raise error
+    self._assert_only(b'old')
+
+  @parameterized.parameters(0, 1, 20000)
+  def test_a_full_disk_is_a_sentence_and_changes_nothing(self, max_size):
+    self._write(b'old')
+    with file_testing.max_file_size(max_size):
+      with self.assertRaisesRegex(
+          _files.WriteError,
+          f'^could not write {self.path}: File too large$',
+      ):
+        self._write(b'new' * 10000)
+    self._assert_only(b'old')
+
+  def test_a_folder_that_cannot_be_made_is_a_sentence(self):
+    self.path.parent.write_text('')
+    with self.assertRaisesRegex(
+        _files.WriteError, f'^could not write {self.path}: .* exists$'
+    ):
+      self._write(b'new')
+
+  def test_what_was_left_is_overwritten_and_removed(self):
+    self._write(b'old')
+    temporary = _files.temporary_path(self.path)
+    temporary.write_bytes(b'much longer than the other')
+    self._write(b'new')
+    self._assert_only(b'new')
+    temporary.write_bytes(b'half')
+    other = self.path.with_name('other.tmp')
+    other.mkdir()
+    _files.remove_temporaries(self.path.parent)
+    other.rmdir()
+    self._assert_only(b'new')
+    _files.remove_temporaries(self.folder / 'absent')
+
 
 # Takes the lock if it can, says so, and waits for its standard input to end.
 _PROGRAM = """
