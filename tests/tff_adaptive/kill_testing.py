@@ -76,13 +76,13 @@ class Instants:
     return wrapped
 
   def _within_write(self, function: Callable[..., Any]):
-    """Returns `LogFile.write` with an instant in the middle of a row."""
+    """Returns `append` with an instant in the middle of a row."""
 
-    def wrapped(file, data):
+    def wrapped(path, data):
       half = len(data) // 2
-      function(file, data[:half])
+      function(path, data[:half])
       self._reach('within a row')
-      function(file, data[half:])
+      function(path, data[half:])
 
     return wrapped
 
@@ -103,7 +103,7 @@ class Instants:
         for name in _FILE_OPERATIONS
     ]
     wrappers += [
-        (metrics_writers.LogFile, 'write', self._within_write),
+        (metrics_writers, 'append', self._within_write),
         (np.lib.format, 'write_array', self._after_array),
     ]
     with contextlib.ExitStack() as stack:

@@ -20,7 +20,7 @@ checkpoint decides how far a run has come.
 
 import abc
 import collections
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 import contextlib
 import csv
 import io
@@ -44,88 +44,64 @@ from tff_adaptive.simulation import client_states
 from tff_adaptive.simulation import structures
 
 
-class DamagedFileError(Exception):
-  """A file is not what a run has written; the text names it."""
+class MetricsFileError(Exception):
+  """A metrics file does not fit the run that wants to go on with it."""
 
 
-def damaged(path: pathlib.Path, reason: object) -> DamagedFileError:
-  """Returns the error of a file that is damaged for some reason."""
-  return DamagedFileError(
+def _damaged(path: pathlib.Path, reason: object) -> MetricsFileError:
+  return MetricsFileError(
       f'{path} is damaged ({reason}); bring the file back or remove the folder '
       'of the run'
   )
 
 
-class LogFile:
-  """A file to which whole pieces are added; errors are sentences.
+def append(path: pathlib.Path, data: bytes):
+  """Adds a piece to a file, or nothing if it raises.
 
-  Every piece is handed to the system at once: a killed process loses none.
+  It is handed to the system at once: a killed process loses none.
+
+  Args:
+    path: The file, which is made if it is not there.
+    data: The piece.
+
+  Raises:
+    OSError: If it cannot be written; names the file.
   """
-
-  def __init__(self, path: pathlib.Path):
-    self._path = path
-    with _files.write_errors_of(path):
-      self._file = open(path, 'ab', buffering=0)
-      self._size = self._file.seek(0, os.SEEK_END)
-
-  def write(self, data: bytes):
-    """Adds a piece, or nothing if it raises."""
-    with _files.write_errors_of(self._path):
-      try:
-        rest = memoryview(data)
-        while rest:
-          rest = rest[self._file.write(rest) :]
-      except OSError:
-        with contextlib.suppress(OSError):
-          self._file.truncate(self._size)
-        raise
-    self._size += len(data)
-
-  def sync(self):
-    """Returns when everything is on the disk."""
-    with _files.write_errors_of(self._path):
-      os.fsync(self._file.fileno())
-
-  def close(self):
-    self._file.close()
+  with _files.write_errors_of(path), open(path, 'ab', buffering=0) as file:
+    size = file.seek(0, os.SEEK_END)
+    try:
+      rest = memoryview(data)
+      while rest:
+        rest = rest[file.write(rest) :]
+    except OSError:
+      with contextlib.suppress(OSError):
+        file.truncate(size)
+      raise
 
 
-def to_line(values: Sequence[str]) -> str:
-  """Returns a line of a CSV file."""
-  buffer = io.StringIO()
-  csv.writer(buffer, lineterminator='\n').writerow(values)
-  return buffer.getvalue()
+def _to_csv(rows: Iterable[Sequence[Any]]) -> bytes:
+  text = io.StringIO()
+  csv.writer(text, lineterminator='\n').writerows(rows)
+  return text.getvalue().encode()
 
 
-def replace_rows(
+def _replace_rows(
     path: pathlib.Path, header: Sequence[str], rows: Sequence[Sequence[str]]
 ):
   """Replaces a CSV file by a header and rows, atomically."""
   with _files.replacing(path) as file:
-    file.writelines(to_line(row).encode() for row in [header, *rows])
+    file.write(_to_csv([header, *rows]))
 
 
-def read_rows(path: pathlib.Path) -> tuple[list[str], list[list[str]]]:
-  """Reads a CSV file.
-
-  Args:
-    path: The file; one that is not there has no rows.
-
-  Returns:
-    The header and the whole rows; a row cut short is left out.
-
-  Raises:
-    DamagedFileError: If the file is no CSV file; names it.
-  """
+def _read_rows(path: pathlib.Path) -> tuple[list[str], list[list[str]]]:
+  """Returns the header and the whole rows of a CSV file, if there is one."""
   try:
     lines = [fields for _, fields in _files.read_lines(path)]
   except FileNotFoundError:
     return [], []
   except _files.DamagedCSVError as error:
-    raise damaged(path, error) from error
-  if not lines:
-    return [], []
-  header = lines[0]
+    raise _damaged(path, error) from error
+  header = lines[0] if lines else []
   return header, [row for row in lines[1:] if len(row) == len(header)]
 
 
@@ -139,10 +115,6 @@ _EVENT_FILE_VERSION = 'brain.Event:2'
 _event_file_numbers = itertools.count()
 
 _PathLike = Union[str, os.PathLike]
-
-
-class MetricsFileError(Exception):
-  """A metrics file does not fit the run that wants to go on with it."""
 
 
 def _column_names(paths: Sequence[tuple[str, ...]]) -> list[str]:
@@ -241,9 +213,7 @@ def _format(value: Any) -> str:
   if isinstance(value, str):
     return value
   array = np.asarray(value)
-  if array.dtype.kind == 'b':
-    return str(int(array))
-  if array.dtype.kind in 'iu':
+  if array.dtype.kind in 'biu':
     return str(int(array))
   if array.dtype == np.float32:
     return str(np.float32(array))
@@ -252,26 +222,20 @@ def _format(value: Any) -> str:
   return repr(float(array))
 
 
-class LogFileWriter(MetricsWriter):
-  """A writer that adds to a file, which is open while it adds."""
+class _FileWriter(MetricsWriter):
+  """A writer that adds to a file."""
 
-  def __init__(self):
-    """Initializes the writer without a file."""
-    self._file: Optional[LogFile] = None
+  def __init__(self, path: _PathLike):
+    self._path = pathlib.Path(path)
 
   def flush(self):
     """Waits until the rows are on the disk."""
-    if self._file is not None:
-      self._file.sync()
-
-  def close(self):
-    """Closes the file."""
-    if self._file is not None:
-      self._file.close()
-      self._file = None
+    if self._path.is_file():
+      with _files.write_errors_of(self._path), open(self._path, 'rb') as file:
+        os.fsync(file.fileno())
 
 
-class CSVMetricsWriter(LogFileWriter):
+class CSVMetricsWriter(_FileWriter):
   """Writes `metrics.csv`: one row a round, `round_num` first, seconds last.
 
   The header is fixed, but for columns that appear later than the first round
@@ -291,8 +255,7 @@ class CSVMetricsWriter(LogFileWriter):
     Args:
       path: The file, in a folder that exists.
     """
-    super().__init__()
-    self._path = pathlib.Path(path)
+    super().__init__(path)
     self._columns: list[str] = []
 
   def resume(self, round_num: int):
@@ -306,15 +269,11 @@ class CSVMetricsWriter(LogFileWriter):
         damaged otherwise.
       OSError: If the file cannot be written; names it.
     """
-    self.close()
     if round_num == 0:
       self._columns = []
       self._path.unlink(missing_ok=True)
       return
-    try:
-      header, rows = read_rows(self._path)
-    except DamagedFileError as error:
-      raise MetricsFileError(str(error)) from error
+    header, rows = _read_rows(self._path)
     rows = rows[:round_num]
     if [row[0] for row in rows] != [str(i + 1) for i in range(round_num)]:
       raise MetricsFileError(
@@ -323,7 +282,7 @@ class CSVMetricsWriter(LogFileWriter):
           'folder of the run'
       )
     self._columns = header
-    replace_rows(self._path, header, rows)
+    _replace_rows(self._path, header, rows)
 
   def write(self, round_num: int, row: Mapping[str, Any]):
     """Adds a row; see the base class."""
@@ -331,31 +290,24 @@ class CSVMetricsWriter(LogFileWriter):
     new = [name for name in values if name not in self._columns]
     if new:
       self._add_columns(new)
-    if self._file is None:
-      self._file = LogFile(self._path)
-    line = to_line(
-        [
-            _format(values[name]) if name in values else ''
-            for name in self._columns
-        ]
-    )
-    self._file.write(line.encode())
+    fields = [
+        _format(values[name]) if name in values else ''
+        for name in self._columns
+    ]
+    append(self._path, _to_csv([fields]))
 
   def _add_columns(self, names: Sequence[str]):
     """Puts new columns before `seconds` and rewrites the rows there are."""
-    rows = read_rows(self._path)[1] if self._columns else []
     old = self._columns
-    columns = [name for name in [*old, *names] if name != SECONDS_KEY]
-    if SECONDS_KEY in old or SECONDS_KEY in names:
-      columns.append(SECONDS_KEY)
+    rows = _read_rows(self._path)[1] if old else []
     named = [dict(zip(old, row)) for row in rows]
-    self._columns = columns
-    self.close()
+    columns = sorted([*old, *names], key=lambda name: name == SECONDS_KEY)
     rows = [[row.get(name, '') for name in columns] for row in named]
-    replace_rows(self._path, columns, rows)
+    _replace_rows(self._path, columns, rows)
+    self._columns = columns
 
 
-class TensorBoardMetricsWriter(LogFileWriter):
+class TensorBoardMetricsWriter(_FileWriter):
   """Writes the rows as TensorBoard scalars, the round as the step.
 
   Example:
@@ -370,12 +322,11 @@ class TensorBoardMetricsWriter(LogFileWriter):
     Args:
       directory: The folder of the event files.
     """
-    super().__init__()
-    self._directory = pathlib.Path(directory)
+    super().__init__(directory)
+    self._directory = self._path
 
   def resume(self, round_num: int):
     """Starts an event file that hides older events beyond `round_num`."""
-    self.close()
     if round_num == 0 and self._directory.is_dir():
       for path in self._directory.glob('events.out.tfevents.*'):
         path.unlink()
@@ -386,7 +337,7 @@ class TensorBoardMetricsWriter(LogFileWriter):
         f'events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.'
         f'{os.getpid()}.{next(_event_file_numbers)}'
     )
-    self._file = LogFile(self._directory / name)
+    self._path = self._directory / name
     self._add(file_version=_EVENT_FILE_VERSION)
     if round_num > 0:
       start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
@@ -406,8 +357,7 @@ class TensorBoardMetricsWriter(LogFileWriter):
     event = event_pb2.Event(wall_time=time.time(), **fields)
     record = io.BytesIO()
     record_writer.RecordWriter(record).write(event.SerializeToString())
-    assert self._file is not None, '`resume` has to come first.'
-    self._file.write(record.getvalue())
+    append(self._path, record.getvalue())
 
 
 _REJECTIONS_KEY = 'rejections'
@@ -446,7 +396,7 @@ def find_rejected(
   ]
 
 
-class RejectedClientsWriter(LogFileWriter):
+class RejectedClientsWriter(_FileWriter):
   """Writes `rejected_clients.csv`: one row a rejected client and round.
 
   The columns are `round_num`, `client_id` and `reason`: `no_example`,
@@ -460,14 +410,13 @@ class RejectedClientsWriter(LogFileWriter):
     >>> writer.write_rejected(1, [('client_007', 'not_finite')])
   """
 
-  def __init__(self, path: Union[str, os.PathLike]):
+  def __init__(self, path: _PathLike):
     """Initializes the writer; nothing is read or written yet.
 
     Args:
       path: The file, in a folder that exists.
     """
-    super().__init__()
-    self._path = pathlib.Path(path)
+    super().__init__(path)
     self._has_warned = False
 
   def resume(self, round_num: int):
@@ -480,19 +429,15 @@ class RejectedClientsWriter(LogFileWriter):
       MetricsFileError: If the file is damaged; names it.
       OSError: If the file cannot be written; names it.
     """
-    self.close()
-    try:
-      _, rows = read_rows(self._path)
-      for row in rows:
-        if not row[0].isdecimal():
-          raise damaged(self._path, f'{row[0]!r} is no round')
-    except DamagedFileError as error:
-      raise MetricsFileError(str(error)) from error
+    _, rows = _read_rows(self._path)
+    for row in rows:
+      if not row[0].isdecimal():
+        raise _damaged(self._path, f'{row[0]!r} is no round')
     rows = [row for row in rows if int(row[0]) <= round_num]
     if not rows:
       self._path.unlink(missing_ok=True)
       return
-    replace_rows(self._path, _COLUMNS, rows)
+    _replace_rows(self._path, _COLUMNS, rows)
 
   def write(self, round_num: int, row: Mapping[str, Any]):
     """Does nothing: numbers are for other writers."""
@@ -504,22 +449,16 @@ class RejectedClientsWriter(LogFileWriter):
     if not self._has_warned:
       self._has_warned = True
       self._warn(round_num, rejected)
-    if self._file is None:
-      if not self._path.exists():
-        replace_rows(self._path, _COLUMNS, [])
-      self._file = LogFile(self._path)
-    lines = [to_line([str(round_num), *client]) for client in rejected]
-    self._file.write(''.join(lines).encode())
+    if not self._path.exists():
+      _replace_rows(self._path, _COLUMNS, [])
+    rows = [(round_num, *client) for client in rejected]
+    append(self._path, _to_csv(rows))
 
   def _warn(self, round_num: int, rejected: Sequence[tuple[str, str]]):
     client_id, reason = rejected[0]
     others = f' (the first of {len(rejected)})' if len(rejected) > 1 else ''
     logging.warning(
-        'Round %d has rejected client %r%s: %s. It counts for nothing; %s '
-        'names the rejected clients of all rounds.',
-        round_num,
-        client_id,
-        others,
-        reason,
-        self._path,
+        f'Round {round_num} has rejected client {client_id!r}{others}: '
+        f'{reason}. It counts for nothing; {self._path} names the rejected '
+        'clients of all rounds.'
     )
