@@ -42,10 +42,6 @@ from tff_adaptive.runtime import plans
 
 # The metric of a client that its mean loss is.
 LOSS_KEY = 'loss'
-_MEAN = 'mean'
-_WEIGHTED_MEAN = 'weighted_mean'
-_MEDIAN = 'median'
-_WORST_DECILE = 'worst_decile'
 
 
 def _as_ids(client_ids: Iterable[str]) -> tuple[str, ...]:
@@ -156,18 +152,17 @@ def _summarize(
 ) -> dict[str, float]:
   """Returns the four numbers of one metric."""
   if not len(values):
-    return dict.fromkeys(
-        (_MEAN, _WEIGHTED_MEAN, _MEDIAN, _WORST_DECILE), math.nan
-    )
+    names = ('mean', 'weighted_mean', 'median', 'worst_decile')
+    return dict.fromkeys(names, math.nan)
   sign = 1.0 if smaller_is_better(metric) else -1.0
   # Sorting puts NaN last, so that it is among the worst.
   from_best = sign * np.sort(sign * values)
   num_worst = max(1, len(values) // 10)
   return {
-      _MEAN: float(values.mean()),
-      _WEIGHTED_MEAN: float(np.average(values, weights=num_examples)),
-      _MEDIAN: float(np.median(values)),
-      _WORST_DECILE: float(from_best[-num_worst:].mean()),
+      'mean': float(values.mean()),
+      'weighted_mean': float(np.average(values, weights=num_examples)),
+      'median': float(np.median(values)),
+      'worst_decile': float(from_best[-num_worst:].mean()),
   }
 
 
@@ -192,11 +187,17 @@ class PersonalizedMetrics(NamedTuple):
   after: ClientMetrics
 
 
-@attrs.frozen(eq=False)
-class _Evaluator:
-  """Runs a computation on clients, some at a time.
+def _build_evaluator(
+    computation: Any,
+    clients: client_data.ClientArrays,
+    client_ids: Sequence[str],
+    collect: Callable[[Sequence[str]], Sequence[Any]],
+    context: compiled.CompiledContext,
+    seed: int,
+) -> Callable[[tff.learning.models.ModelWeights], Any]:
+  """Builds a function from weights to the rows of all clients, stacked.
 
-  Attributes:
+  Args:
     computation: From weights and clients to rows, in the order of the clients,
       which the compiled runtime keeps.
     clients: Whose examples are evaluated.
@@ -204,98 +205,74 @@ class _Evaluator:
     collect: Returns the argument of some clients.
     context: Where the computation runs.
     seed: What dropout depends on, and the client's id.
+
+  Returns:
+    The function.
   """
 
-  computation: Any
-  clients: client_data.ClientArrays
-  client_ids: Sequence[str]
-  collect: Callable[[Sequence[str]], Sequence[Any]]
-  context: compiled.CompiledContext
-  seed: int
-
-  def __call__(self, weights: tff.learning.models.ModelWeights) -> Any:
-    """Returns the rows of all clients, stacked."""
+  def evaluate(weights):
     spec = tff.types.type_to_tf_tensor_specs(
-        self.computation.type_signature.parameter[0].member
+        computation.type_signature.parameter[0].member
     )
     received = tf.nest.pack_sequence_as(spec, tf.nest.flatten(weights))
     parts = []
-    with tff.framework.get_context_stack().install(self.context):
-      for client_ids in self._chunks():
-        self.context.begin_round(self.seed, 0, client_ids)
-        part = self.computation(received, self.collect(client_ids))
+    with tff.framework.get_context_stack().install(context):
+      for chunk in _chunks(clients, client_ids):
+        context.begin_round(seed, 0, chunk)
+        part = computation(received, collect(chunk))
         parts.append(tf.nest.map_structure(np.asarray, part))
     return tf.nest.map_structure(lambda *rows: np.concatenate(rows), *parts)
 
-  def _chunks(self) -> Iterator[list[str]]:
-    """Yields the clients of one call after the other."""
-    chunk: list[str] = []
-    num_examples = 0
-    for client_id in self.client_ids:
-      chunk.append(client_id)
-      num_examples += self.clients.num_examples(client_id)
-      if num_examples >= _MAX_EXAMPLES or len(chunk) == _MAX_CLIENTS:
-        yield chunk
-        chunk, num_examples = [], 0
-    if chunk:
+  return evaluate
+
+
+def _chunks(
+    clients: client_data.ClientArrays, client_ids: Sequence[str]
+) -> Iterator[list[str]]:
+  """Yields the clients of one call after the other."""
+  chunk: list[str] = []
+  num_examples = 0
+  for client_id in client_ids:
+    chunk.append(client_id)
+    num_examples += clients.num_examples(client_id)
+    if num_examples >= _MAX_EXAMPLES or len(chunk) == _MAX_CLIENTS:
       yield chunk
-
-  def to_metrics(self, rows: Any) -> ClientMetrics:
-    """Returns the metrics of the clients that have examples."""
-    num_examples = rows[computations.NUM_EXAMPLES_KEY]
-    has_examples = num_examples > 0
-    return ClientMetrics(
-        np.asarray(self.client_ids)[has_examples].tolist(),
-        num_examples[has_examples],
-        {
-            name: values[has_examples]
-            for name, values in rows[computations.METRICS_KEY].items()
-        },
-    )
+      chunk, num_examples = [], 0
+  if chunk:
+    yield chunk
 
 
-@attrs.frozen(eq=False)
-class _FineTuning:
-  """What a client trains on before it is evaluated.
+def _to_metrics(client_ids: Sequence[str], rows: Any) -> ClientMetrics:
+  """Returns the metrics of the clients that have examples."""
+  num_examples = rows[computations.NUM_EXAMPLES_KEY]
+  has_examples = num_examples > 0
+  return ClientMetrics(
+      np.asarray(client_ids)[has_examples].tolist(),
+      num_examples[has_examples],
+      {
+          name: values[has_examples]
+          for name, values in rows[computations.METRICS_KEY].items()
+      },
+  )
 
-  Attributes:
-    train_clients: The examples to train on.
-    num_epochs: Passes over them; used where `num_steps` is None.
-    num_steps: How many batches, of as many epochs as it takes.
-    batch_size: Examples in a batch.
-    max_examples: How many examples of a client count.
-    seed: The seed of shuffling and augmentation.
-    augmentation: Changes examples on their way into training.
+
+def _first_batches(
+    cohort: cohort_lib.Cohort, num_steps: Optional[int]
+) -> list[Any]:
+  """Returns so many batches of a cohort's only client, in order of training.
+
+  Args:
+    cohort: The cohort.
+    num_steps: How many, of as many epochs as it takes; None for all of the
+      plan's epochs.
   """
-
-  train_clients: client_data.ClientArrays
-  num_epochs: int
-  num_steps: Optional[int]
-  batch_size: int
-  max_examples: Optional[int]
-  seed: int
-  augmentation: Optional[augmentation_lib.Augmentation]
-
-  def batches(self, client_id: str) -> list[Any]:
-    """Returns the batches of a client, in the order of training."""
-    plan = batching.BatchPlan(
-        self.batch_size, self.num_epochs, self.max_examples
-    )
-    if self.num_steps is not None:
-      num_examples = self.train_clients.num_examples(client_id)
-      one_epoch = attrs.evolve(plan, num_epochs=1)
-      in_epoch = max(1, batching.num_steps(one_epoch, num_examples))
-      num_epochs = math.ceil(self.num_steps / in_epoch)
-      plan = attrs.evolve(plan, num_epochs=num_epochs)
-    cohort = cohort_lib.Cohort(
-        self.train_clients,
-        [client_id],
-        round_num=0,
-        seed=self.seed,
-        plan=plan,
-        augmentation=self.augmentation,
-    )
-    return cohort.batches(0)[: self.num_steps]
+  if num_steps is not None:
+    one_epoch = attrs.evolve(cohort.plan, num_epochs=1)
+    in_epoch = max(1, attrs.evolve(cohort, plan=one_epoch).num_steps(0))
+    num_epochs = math.ceil(num_steps / in_epoch)
+    plan = attrs.evolve(cohort.plan, num_epochs=num_epochs)
+    cohort = attrs.evolve(cohort, plan=plan)
+  return cohort.batches(0)[:num_steps]
 
 
 def _sample(
@@ -359,7 +336,7 @@ def build_client_evaluation(
         clients, chunk, round_num=0, seed=seed, plan=batches
     )
 
-  evaluator = _Evaluator(
+  evaluate = _build_evaluator(
       computations.build_evaluation_computation(model),
       clients,
       client_ids,
@@ -369,7 +346,7 @@ def build_client_evaluation(
       ),
       seed,
   )
-  return lambda weights: evaluator.to_metrics(evaluator(weights))
+  return lambda weights: _to_metrics(client_ids, evaluate(weights))
 
 
 def build_personalized_evaluation(
@@ -452,53 +429,50 @@ def build_personalized_evaluation(
     `tff.learning.algorithms.build_personalization_eval_computation`, which
     takes a client's training as a function of the user's own.
   """
-  batching.BatchPlan(batch_size, num_epochs, max_examples)
+  train_plan = batching.BatchPlan(batch_size, num_epochs, max_examples)
   if num_steps is not None and num_steps < 1:
     raise ValueError(f'`num_steps` must be positive, found {num_steps}.')
   client_ids = _sample(_in_both(train_clients, test_clients), num_clients, seed)
-  fine_tuning = _FineTuning(
-      train_clients,
-      num_epochs,
-      num_steps,
-      batch_size,
-      max_examples,
-      random_streams.derived_seed(seed, _USE),
-      augmentation,
-  )
-  evaluation_plan = batching.BatchPlan(_DEFAULT_BATCH_SIZE, shuffle=False)
+  train_seed = random_streams.derived_seed(seed, _USE)
+  test_plan = batching.BatchPlan(_DEFAULT_BATCH_SIZE, shuffle=False)
 
-  def collect(chunk):
-    tested = cohort_lib.Cohort(
-        test_clients, chunk, round_num=0, seed=seed, plan=evaluation_plan
+  def collect_one(client_id):
+    trained = cohort_lib.Cohort(
+        train_clients,
+        [client_id],
+        round_num=0,
+        seed=train_seed,
+        plan=train_plan,
+        augmentation=augmentation,
     )
-    return [
-        collections.OrderedDict(
-            [
-                (computations.TRAIN_KEY, fine_tuning.batches(client_id)),
-                (computations.TEST_KEY, tested.batches(place)),
-            ]
-        )
-        for place, client_id in enumerate(chunk)
-    ]
+    tested = cohort_lib.Cohort(
+        test_clients, [client_id], round_num=0, seed=seed, plan=test_plan
+    )
+    return collections.OrderedDict(
+        [
+            (computations.TRAIN_KEY, _first_batches(trained, num_steps)),
+            (computations.TEST_KEY, tested.batches(0)),
+        ]
+    )
 
-  evaluator = _Evaluator(
+  train_and_test = _build_evaluator(
       computations.build_personalization_computation(
           model, optimizer, gradient_options
       ),
       train_clients,
       client_ids,
-      collect,
+      lambda chunk: list(map(collect_one, chunk)),
       compiled.create_compiled_context(
           devices=devices, plan=plan, strict=True, seed=seed
       ),
-      fine_tuning.seed,
+      train_seed,
   )
 
   def evaluate(weights):
-    rows = evaluator(weights)
+    rows = train_and_test(weights)
     return PersonalizedMetrics(
-        evaluator.to_metrics(rows[computations.BEFORE_KEY]),
-        evaluator.to_metrics(rows[computations.AFTER_KEY]),
+        _to_metrics(client_ids, rows[computations.BEFORE_KEY]),
+        _to_metrics(client_ids, rows[computations.AFTER_KEY]),
     )
 
   return evaluate
