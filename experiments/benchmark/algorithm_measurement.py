@@ -27,7 +27,6 @@ from experiments.benchmark import models
 from experiments.benchmark import reports
 from experiments.benchmark import workloads
 from tff_adaptive.simulation import client_states
-from tff_adaptive.simulation import client_store
 
 
 class _Trainer(measurement.Trainer):
@@ -52,7 +51,7 @@ class _Trainer(measurement.Trainer):
     self.algorithm = algorithm
     store = None
     if client_states.get_state_spec(self._process) is not None:
-      store = client_store.ClientStateStore()
+      store = client_states.ClientStateStore()
     self._states = client_states.bind(self._process, store, None)
     self._measured: list[Mapping[str, Any]] = []
 

@@ -37,7 +37,6 @@ from tff_adaptive import analysis
 from tff_adaptive.analysis import run_metrics
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import client_states
-from tff_adaptive.simulation import client_store
 from tff_adaptive.simulation import run_directory
 from tff_adaptive.simulation import task as task_lib
 
@@ -116,7 +115,7 @@ class Replay:
       run: RecordedRun,
       process: tff.learning.templates.LearningProcess,
       task: task_lib.Task,
-      store: Optional[client_store.ClientStateStore],
+      store: Optional[client_states.ClientStateStore],
   ):
     self._run = run
     self._process = process
@@ -224,7 +223,7 @@ class Replay:
 def _copied_store(
     process: tff.learning.templates.LearningProcess,
     directory: run_directory.RunDirectory,
-) -> Iterator[Optional[client_store.ClientStateStore]]:
+) -> Iterator[Optional[client_states.ClientStateStore]]:
   """Yields a store of copies, since training again writes and removes files."""
   if client_states.get_state_spec(process) is None:
     yield None
@@ -233,7 +232,7 @@ def _copied_store(
     copies = pathlib.Path(folder) / 'client_states'
     if directory.client_states.is_dir():
       shutil.copytree(directory.client_states, copies)
-    yield client_store.ClientStateStore(copies)
+    yield client_states.ClientStateStore(copies)
 
 
 @contextlib.contextmanager

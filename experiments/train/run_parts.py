@@ -31,7 +31,6 @@ from tff_adaptive.data import cohort
 from tff_adaptive.data import sampling
 from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import client_states
-from tff_adaptive.simulation import client_store
 from tff_adaptive.simulation import faults
 from tff_adaptive.simulation import kept_weights
 from tff_adaptive.simulation import pooled_data
@@ -379,7 +378,7 @@ def build_client_store(
     process: tff.learning.templates.LearningProcess,
     settings: hparams.Settings,
     directory: run_directory.RunDirectory,
-) -> Optional[client_store.ClientStateStore]:
+) -> Optional[client_states.ClientStateStore]:
   """Builds what keeps the state of clients across rounds.
 
   Args:
@@ -392,7 +391,7 @@ def build_client_store(
   """
   if client_states.get_state_spec(process) is None:
     return None
-  return client_store.ClientStateStore(
+  return client_states.ClientStateStore(
       directory.client_states,
       max_bytes=settings.client_states_memory_mb * 2**20,
   )

@@ -35,7 +35,7 @@ from tff_adaptive.data import client_data
 from tff_adaptive.runtime import scale_out
 from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import checkpoints
-from tff_adaptive.simulation import client_store as client_store_lib
+from tff_adaptive.simulation import client_states as client_states_lib
 from tff_adaptive.simulation import metrics_writers
 from tff_adaptive.simulation import run_directory
 from tff_adaptive.simulation import task as task_lib
@@ -210,7 +210,7 @@ class _Parts:
   task: task_lib.Task
   process: tff.learning.templates.LearningProcess
   cohort_fn: Callable[[int], Any]
-  client_store: Optional[client_store_lib.ClientStateStore]
+  client_store: Optional[client_states_lib.ClientStateStore]
   initial_state_fn: Callable[[], Any]
   callbacks: Sequence[callbacks.Callback]
   evaluations: evaluations_lib.Evaluations

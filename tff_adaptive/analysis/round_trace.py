@@ -31,7 +31,6 @@ from tff_adaptive.analysis import _style
 from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.runtime import compiled
 from tff_adaptive.simulation import client_states as client_states_lib
-from tff_adaptive.simulation import client_store as client_store_lib
 from tff_adaptive.simulation import structures
 
 _STEPS_KEY = 'steps'
@@ -115,7 +114,7 @@ def trace_round(
     state: Any,
     cohort: cohort_lib.Cohort,
     *,
-    client_store: Optional[client_store_lib.ClientStateStore] = None,
+    client_store: Optional[client_states_lib.ClientStateStore] = None,
 ) -> RoundTrace:
   """Trains one round and returns what every client did in every step.
 

@@ -28,8 +28,8 @@ from tff_adaptive.simulation.callbacks import TrainingStart
 from tff_adaptive.simulation.callbacks import UnknownMetricError
 from tff_adaptive.simulation.checkpoints import CheckpointManager
 from tff_adaptive.simulation.client_evaluation import ClientMetrics
-from tff_adaptive.simulation.client_store import ClientStateStore
-from tff_adaptive.simulation.client_store import ClientStoreMemoryError
+from tff_adaptive.simulation.client_states import ClientStateStore
+from tff_adaptive.simulation.client_states import ClientStoreMemoryError
 from tff_adaptive.simulation.evaluation import build_central_evaluation
 from tff_adaptive.simulation.faults import FaultCounts
 from tff_adaptive.simulation.faults import inject_faults

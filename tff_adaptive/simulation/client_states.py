@@ -27,24 +27,312 @@ shapes, or nothing for a client that has none yet. The metrics hold, as
 ids, and `client_state`, the structure of C with every tensor stacked to [number
 of ids, ...], see `aggregators.stack_at_server`. Clients that are not among them
 keep the state that they had.
+
+A file of the store holds the state of one client after one round and never
+changes. A checkpoint of a run names the round of every client's newest file, so
+that a checkpoint and the files it names are consistent at all times: files are
+written before the checkpoint that needs them, and removed after the last one
+that did.
 """
 
 import collections
-from collections.abc import Mapping
-from typing import Any, Optional
+from collections.abc import Iterable, Mapping, Sequence
+import hashlib
+import json
+import os
+import pathlib
+import re
+from typing import Any, Optional, Union
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import _files
 from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.simulation import checkpoints as checkpoints_lib
-from tff_adaptive.simulation import client_store
+from tff_adaptive.simulation import structures
 
 CLIENT_WORK_KEY = 'client_work'
 CLIENT_STATES_KEY = 'client_states'
 # The name that a checkpoint gives to the index of the store.
 SNAPSHOT_KEY = 'client_states'
+
+
+DEFAULT_MAX_BYTES = 1024**3
+
+_FILE_PATTERN = re.compile(r'^[0-9a-f]{32}-\d{8}\.npz$')
+
+
+class ClientStoreMemoryError(Exception):
+  """The states of the clients need more memory than they may have."""
+
+
+def _file_name(client_id: str, round_num: int) -> str:
+  # A hash, for an id may be of any length and hold any character.
+  digest = hashlib.sha256(client_id.encode()).hexdigest()
+  return f'{digest[:32]}-{round_num:08d}.npz'
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+  array.flags.writeable = False
+  return array
+
+
+def _take(stacked: Any, place: int, template: Any) -> Any:
+  """Returns one client's state out of those of several."""
+  found = dict(structures.flatten_with_path(stacked))
+
+  def take(path, leaf):
+    if path not in found:
+      raise ValueError(f'The states lack `{"/".join(path)}`.')
+    # A copy: a view would keep the states of all clients of the round alive.
+    array = np.array(found[path][place])
+    if (array.dtype, array.shape) != (leaf.dtype, leaf.shape):
+      raise ValueError(
+          f'`{"/".join(path)}` of a client must be {leaf.dtype}'
+          f'{list(leaf.shape)}, found {array.dtype}{list(array.shape)}.'
+      )
+    return _read_only(array)
+
+  return structures.map_with_path(take, template)
+
+
+class ClientStateStore:
+  """The states of the clients of one run, by client id.
+
+  States are structures of arrays, the same for all clients. Those used last are
+  in memory. Beyond `max_bytes`, the others are in files of `directory`, out of
+  which they are read on demand; it makes no difference to a run. The states of
+  the clients of one round are in memory in any case.
+
+  The folder belongs to one run: files of the store that no checkpoint of the
+  run needs are removed.
+
+  Example:
+
+    >>> store = ClientStateStore('runs/demo/client_states')
+    >>> store.update(1, ['ann', 'bob'], {'steps': np.array([3, 4])})
+    >>> store.get('bob')
+    {'steps': array(4)}
+    >>> store.get('cid') is None
+    True
+    >>> store.save()
+    >>> store.index()
+    '{"ann": 1, "bob": 1}'
+  """
+
+  def __init__(
+      self,
+      directory: Optional[Union[str, os.PathLike]] = None,
+      *,
+      max_bytes: int = DEFAULT_MAX_BYTES,
+  ):
+    """Initializes an empty store; the folder is made when it is needed.
+
+    Args:
+      directory: The folder of the files. Without one, the default, the store
+        cannot be saved and everything has to fit into memory.
+      max_bytes: How many bytes of states to keep in memory, by default 1 GiB.
+
+    Raises:
+      ValueError: If `max_bytes` is negative.
+    """
+    if max_bytes < 0:
+      raise ValueError(f'`max_bytes` must not be negative, found {max_bytes}.')
+    self._directory = None if directory is None else pathlib.Path(directory)
+    self._max_bytes = max_bytes
+    self._clear({}, None)
+
+  def _clear(self, versions: dict[str, int], template: Any):
+    """Starts with states that are all in files."""
+    self._template = template
+    # The round after which each client has the state that it has now.
+    self._versions = versions
+    # What is in memory, used last at the end, and of that what is in no file.
+    self._resident: collections.OrderedDict[str, Any] = (
+        collections.OrderedDict()
+    )
+    self._unsaved: set[str] = set()
+    # No checkpoint names a file of a later round.
+    self._saved_round = max(versions.values(), default=0)
+
+  @property
+  def directory(self) -> Optional[pathlib.Path]:
+    """The folder of the files, if there is one."""
+    return self._directory
+
+  def __len__(self) -> int:
+    """Returns how many clients have a state."""
+    return len(self._versions)
+
+  def _path(self, client_id: str) -> pathlib.Path:
+    assert self._directory is not None
+    return self._directory / _file_name(client_id, self._versions[client_id])
+
+  def get(self, client_id: str) -> Any:
+    """Returns the state of a client.
+
+    Args:
+      client_id: The client.
+
+    Returns:
+      The structure, whose arrays cannot be written to; None for a client that
+      has no state yet.
+
+    Raises:
+      CheckpointError: If the file that holds it is missing or damaged.
+      OSError: If another state has to make room and cannot be written.
+    """
+    if client_id not in self._versions:
+      return None
+    if client_id in self._resident:
+      self._resident.move_to_end(client_id)
+      return self._resident[client_id]
+    state = self._resident[client_id] = self._read(client_id)
+    self._make_room()
+    return state
+
+  def update(self, round_num: int, client_ids: Sequence[str], states: Any):
+    """Replaces the states of some clients; those of the others stay.
+
+    Args:
+      round_num: The number of the round that has just been finished, larger
+        than in any call before.
+      client_ids: The clients. Of one that occurs twice, the last state counts.
+      states: The structure of their states, every array stacked to
+        [num_clients, ...].
+
+    Raises:
+      ValueError: If the states are not of the structure, dtypes and shapes that
+        others have.
+      ClientStoreMemoryError: If the store has no folder and not all states fit
+        into memory.
+      OSError: If a state has to make room and cannot be written.
+    """
+    if self._template is None:
+      self._template = structures.map_with_path(
+          lambda _, leaf: np.zeros(np.shape(leaf)[1:], np.asarray(leaf).dtype),
+          states,
+      )
+    for place, client_id in enumerate(client_ids):
+      state = _take(states, place, self._template)
+      self._forget(client_id)
+      self._versions[client_id] = round_num
+      self._unsaved.add(client_id)
+      self._resident[client_id] = state
+      self._make_room()
+
+  def _forget(self, client_id: str):
+    """Drops a state that is to be replaced, but for what a checkpoint needs."""
+    self._resident.pop(client_id, None)
+    is_in_file = client_id in self._versions and client_id not in self._unsaved
+    if is_in_file and self._versions[client_id] > self._saved_round:
+      self._path(client_id).unlink(missing_ok=True)
+
+  def _make_room(self):
+    """Drops from memory what was not used for longest."""
+    leaves = structures.flatten_with_path(self._template)
+    bytes_of_state = sum(leaf.nbytes for _, leaf in leaves)
+    while len(self._resident) * bytes_of_state > self._max_bytes:
+      client_id = next(iter(self._resident))
+      if client_id in self._unsaved:
+        if self._directory is None:
+          raise ClientStoreMemoryError(
+              f'The states of {len(self._versions)} clients take more than '
+              f'{self._max_bytes} bytes: give the `ClientStateStore` a '
+              '`directory` where it can put them, or a larger `max_bytes`.'
+          )
+        self._write(client_id)
+      del self._resident[client_id]
+
+  def _write(self, client_id: str):
+    """Brings a state that is in memory alone into its file."""
+    round_num = self._versions[client_id]
+    contents = self._contents(client_id, self._resident[client_id])
+    checkpoints_lib.write_structure(self._path(client_id), round_num, contents)
+    self._unsaved.discard(client_id)
+
+  def _contents(self, client_id: str, state: Any) -> dict[str, Any]:
+    return collections.OrderedDict(client_id=client_id, state=state)
+
+  def _read(self, client_id: str) -> Any:
+    """Returns a state out of its file."""
+    path = self._path(client_id)
+    try:
+      contents = checkpoints_lib.read_structure(
+          path, self._contents('', self._template)
+      )
+      if contents['client_id'] != client_id:
+        raise checkpoints_lib.CheckpointError(
+            f'{path} is of the client {contents["client_id"]!r}'
+        )
+    except (FileNotFoundError, checkpoints_lib.CheckpointError) as error:
+      raise checkpoints_lib.CheckpointError(
+          f'{error}, and the run needs it for the state of the client '
+          f'{client_id!r} after round {self._versions[client_id]}; bring the '
+          'file back, or start the run again in another folder'
+      ) from error
+    return structures.map_with_path(
+        lambda _, array: _read_only(array), contents['state']
+    )
+
+  def index(self) -> str:
+    """Returns what `load` needs to find the states of this moment.
+
+    Returns:
+      A JSON object from client ids to the rounds of their states.
+    """
+    return json.dumps(self._versions, sort_keys=True)
+
+  def save(self):
+    """Writes all states that have changed; no file of before is changed.
+
+    Raises:
+      ValueError: If the store has no folder.
+      OSError: If a file cannot be written, for example because the disk is
+        full. All files of before are kept.
+    """
+    if self._directory is None:
+      raise ValueError('A `ClientStateStore` without `directory` has no files.')
+    for client_id in sorted(self._unsaved):
+      self._write(client_id)
+    self._saved_round = max(self._versions.values(), default=0)
+
+  def load(self, index: str, template: Any):
+    """Goes back to the states of a moment that was saved.
+
+    All files are read, so that a damaged one is found now.
+
+    Args:
+      index: What `index` returned at that moment.
+      template: A structure of arrays like one client's state.
+
+    Raises:
+      CheckpointError: If a file is missing, damaged, or not like `template`.
+    """
+    self._clear(json.loads(index), template)
+    for client_id in self._versions:
+      self.get(client_id)
+
+  def drop_unused(self, indices: Iterable[str]):
+    """Removes the files that are needed no more.
+
+    Args:
+      indices: Those of all checkpoints that are kept. What the store holds now
+        stays, too.
+    """
+    if self._directory is None or not self._directory.is_dir():
+      return
+    used = {
+        _file_name(client_id, round_num)
+        for index in (*indices, self.index())
+        for client_id, round_num in json.loads(index).items()
+    }
+    for name in os.listdir(self._directory):
+      if _FILE_PATTERN.match(name) and name not in used:
+        (self._directory / name).unlink(missing_ok=True)
+    _files.remove_temporaries(self._directory)
 
 
 def _field(type_spec: Any, name: str) -> Any:
@@ -54,16 +342,10 @@ def _field(type_spec: Any, name: str) -> Any:
   return dict(tff.structure.iter_elements(type_spec)).get(name)
 
 
-def _specs_by_path(
-    type_spec: Any, path: tuple[str, ...] = ()
-) -> dict[tuple[str, ...], tf.TensorSpec]:
+def _specs_by_path(type_spec: Any) -> dict[tuple[str, ...], tf.TensorSpec]:
   """The tensors of a type by the names on the way to them."""
-  if not isinstance(type_spec, tff.StructType):
-    return {path: tff.types.type_to_tf_tensor_specs(type_spec)}
-  found = {}
-  for place, (name, field) in enumerate(tff.structure.iter_elements(type_spec)):
-    found.update(_specs_by_path(field, (*path, name or f'{place}')))
-  return found
+  specs = tff.types.type_to_tf_tensor_specs(type_spec)
+  return dict(structures.flatten_with_path(specs))
 
 
 def get_state_spec(
@@ -134,7 +416,7 @@ class ClientStates:
 
   def __init__(
       self,
-      store: client_store.ClientStateStore,
+      store: ClientStateStore,
       spec: Any,
       checkpoints: Optional[checkpoints_lib.CheckpointManager],
   ):
@@ -229,7 +511,7 @@ def _read_index(
 
 def bind(
     process: tff.learning.templates.LearningProcess,
-    store: Optional[client_store.ClientStateStore],
+    store: Optional[ClientStateStore],
     checkpoints: Optional[checkpoints_lib.CheckpointManager],
 ) -> Optional[ClientStates]:
   """Brings a process and the store of its clients' states together.

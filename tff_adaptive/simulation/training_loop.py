@@ -32,7 +32,6 @@ from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.simulation import callbacks as callbacks_lib
 from tff_adaptive.simulation import checkpoints as checkpoints_lib
 from tff_adaptive.simulation import client_states as client_states_lib
-from tff_adaptive.simulation import client_store as client_store_lib
 from tff_adaptive.simulation import metrics_writers
 from tff_adaptive.simulation import progress as progress_lib
 
@@ -426,7 +425,7 @@ def run_training(
     callbacks: Sequence[callbacks_lib.Callback] = (),
     get_weights: Optional[Callable[[Any], Any]] = None,
     initial_state_fn: Optional[Callable[[], Any]] = None,
-    client_store: Optional[client_store_lib.ClientStateStore] = None,
+    client_store: Optional[client_states_lib.ClientStateStore] = None,
     read_ahead: bool = False,
 ) -> TrainingResult:
   """Trains a learning process, from its newest checkpoint on.
