@@ -195,99 +195,96 @@ class TrainingResult:
   stopped: bool = False
 
 
-@attrs.frozen(kw_only=True)
-class _Plan:
-  """The arguments of `run_training`."""
+def _check_num_rounds(instance, attribute, number):
+  del instance  # Unused.
+  name = attribute.name
+  if isinstance(number, bool) or not isinstance(number, numbers.Integral):
+    raise TypeError(f'`{name}` must be an integer, found {number!r}.')
+  if number < 1:
+    raise ValueError(f'`{name}` must be positive, found {number}.')
+
+
+@attrs.define(kw_only=True)
+class _Run:
+  """A run between two rounds: its state, and how to advance and record it.
+
+  Attributes: first those of `run_training`, then what changes.
+  """
 
   process: tff.learning.templates.LearningProcess
   cohort_fn: Callable[[int], Any]
-  total_rounds: int
+  total_rounds: int = attrs.field(validator=_check_num_rounds)
   evaluate_fn: Optional[Callable[[Any], Mapping[str, float]]]
-  rounds_per_evaluation: int
-  rounds_per_checkpoint: int
+  rounds_per_evaluation: int = attrs.field(validator=_check_num_rounds)
+  rounds_per_checkpoint: int = attrs.field(validator=_check_num_rounds)
   checkpoints: Optional[checkpoints_lib.CheckpointManager]
   writers: Sequence[metrics_writers.MetricsWriter]
   callbacks: Sequence[callbacks_lib.Callback]
   get_weights: Callable[[Any], Any]
-  initial_state_fn: Callable[[], Any]
   client_states: Optional[client_states_lib.ClientStates]
+  state: Any = None
+  round_num: int = 0
+  saved_round: int = 0
+  stopped: bool = False
+  evaluation: Optional[Mapping[str, float]] = None
 
-  def __attrs_post_init__(self):
-    for name in (
-        'total_rounds',
-        'rounds_per_evaluation',
-        'rounds_per_checkpoint',
-    ):
-      number = getattr(self, name)
-      if isinstance(number, bool) or not isinstance(number, numbers.Integral):
-        raise TypeError(f'`{name}` must be an integer, found {number!r}.')
-      if number < 1:
-        raise ValueError(f'`{name}` must be positive, found {number}.')
+  def start(self, state: Any):
+    """Begins with the initial state of the process.
 
-
-class _Run:
-  """A run between two rounds: its state, and how to advance and record it."""
-
-  def __init__(self, plan: _Plan):
-    self._plan = plan
-    self._saved_round = 0
-    self.cohort_fn = plan.cohort_fn
-    self.round_num = 0
-    self.stopped = False
-    self.evaluation = None
-    self.state = plan.initial_state_fn()
+    Args:
+      state: That state.
+    """
+    self.state = state
     start = callbacks_lib.TrainingStart(
-        state=self.state,
-        get_weights=functools.partial(plan.get_weights, self.state),
-        get_evaluation=functools.lru_cache(
-            functools.partial(self.evaluate, self.state)
-        ),
+        state=state,
+        get_weights=functools.partial(self.get_weights, state),
+        get_evaluation=functools.cache(functools.partial(self.evaluate, state)),
     )
-    for callback in plan.callbacks:
+    for callback in self.callbacks:
       callback.on_training_start(start)
 
   def _snapshot(self):
     """Returns everything that a resumed run needs, as one structure."""
     snapshot = collections.OrderedDict(
         process=self.state,
-        callbacks=[callback.get_state() for callback in self._plan.callbacks],
+        callbacks=[callback.get_state() for callback in self.callbacks],
         stopped=np.bool_(self.stopped),
     )
-    if self._plan.client_states:
-      index = self._plan.client_states.index()
+    if self.client_states:
+      index = self.client_states.index()
       snapshot[client_states_lib.SNAPSHOT_KEY] = index
     return snapshot
 
   def restore(self):
     """Goes back to the newest checkpoint, or to the start without one."""
-    checkpoints = self._plan.checkpoints
-    if self._plan.client_states:
-      self._plan.client_states.load()
+    checkpoints = self.checkpoints
+    if self.client_states:
+      self.client_states.load()
     loaded = checkpoints and checkpoints.load_latest(self._snapshot())
     if loaded:
       self.round_num, snapshot = loaded
-      self._saved_round = self.round_num
+      self.saved_round = self.round_num
       self.state = snapshot['process']
       self.stopped = bool(snapshot['stopped'])
-      for callback, state in zip(self._plan.callbacks, snapshot['callbacks']):
+      for callback, state in zip(self.callbacks, snapshot['callbacks']):
         callback.set_state(state)
-      if self._plan.client_states:
+      if self.client_states:
         index = snapshot[client_states_lib.SNAPSHOT_KEY]
-        self._plan.client_states.load(index)
+        self.client_states.load(index)
       # A run that was killed right after its newest checkpoint did not.
       checkpoints.drop_old(self.round_num)
-    if self._plan.client_states:
-      self._plan.client_states.drop_unused()
+    if self.client_states:
+      self.client_states.drop_unused()
 
   @property
   def finished(self) -> bool:
-    return self.stopped or self.round_num >= self._plan.total_rounds
+    return self.stopped or self.round_num >= self.total_rounds
 
   def evaluate(self, state):
     """Returns the central evaluation of a state, or None."""
-    if self._plan.evaluate_fn is None:
+    if self.evaluate_fn is None:
       return None
-    return self._plan.evaluate_fn(self._plan.get_weights(state))
+    return self.evaluate_fn(self.get_weights(state))
 
   def train_one_round(self):
     """Returns the next round: cohort, output, evaluation and seconds.
@@ -297,14 +294,14 @@ class _Run:
     start = time.perf_counter()
     cohort = self.cohort_fn(self.round_num)
     clients = cohort
-    if self._plan.client_states:
-      clients = self._plan.client_states.add_to(cohort)
-    output = self._plan.process.next(self.state, clients)
+    if self.client_states:
+      clients = self.client_states.add_to(cohort)
+    output = self.process.next(self.state, clients)
     seconds = time.perf_counter() - start
     round_num = self.round_num + 1
-    is_due = round_num % self._plan.rounds_per_evaluation == 0
+    is_due = round_num % self.rounds_per_evaluation == 0
     evaluation = None
-    if is_due or round_num == self._plan.total_rounds:
+    if is_due or round_num == self.total_rounds:
       evaluation = self.evaluate(output.state)
     return cohort, output, evaluation, seconds
 
@@ -314,15 +311,15 @@ class _Run:
     self.round_num += 1
     self.evaluation = evaluation
     metrics = output.metrics
-    if self._plan.client_states:
-      metrics = self._plan.client_states.keep(self.round_num, metrics)
+    if self.client_states:
+      metrics = self.client_states.keep(self.round_num, metrics)
     row = self._call_callbacks(cohort, metrics)
     row[metrics_writers.SECONDS_KEY] = round(seconds, 6)
     rejected = metrics_writers.find_rejected(cohort, metrics)
-    for writer in self._plan.writers:
+    for writer in self.writers:
       writer.write(self.round_num, row)
       writer.write_rejected(self.round_num, rejected)
-    is_due = self.round_num % self._plan.rounds_per_checkpoint == 0
+    is_due = self.round_num % self.rounds_per_checkpoint == 0
     if is_due or self.finished:
       self.save()
     return row
@@ -332,14 +329,14 @@ class _Run:
     round_end = self._new_round_end(cohort, metrics)
     stops = []
     # All of them: a callback that stops keeps no other from its turn.
-    for callback in self._plan.callbacks:
+    for callback in self.callbacks:
       stops.append(callback.on_round_end(round_end))
       _measure(callback, round_end)
     self.stopped = any(stops)
     if self.stopped and self.evaluation is None:
       self.evaluation = self.evaluate(self.state)
       round_end = self._new_round_end(cohort, metrics)
-      for callback in self._plan.callbacks:
+      for callback in self.callbacks:
         _measure(callback, round_end)
     return round_end.metrics
 
@@ -348,34 +345,34 @@ class _Run:
     return callbacks_lib.RoundEnd(
         round_num=self.round_num,
         state=self.state,
-        get_weights=functools.partial(self._plan.get_weights, self.state),
+        get_weights=functools.partial(self.get_weights, self.state),
         metrics=metrics_writers.flatten_metrics(metrics, self.evaluation),
         evaluation=self.evaluation,
-        evaluate=self._plan.evaluate_fn,
+        evaluate=self.evaluate_fn,
         cohort=cohort,
     )
 
   def save(self):
     """Saves a checkpoint, after the files that it vouches for."""
-    if self._plan.checkpoints is None or self._saved_round == self.round_num:
+    if self.checkpoints is None or self.saved_round == self.round_num:
       return
-    for writer in self._plan.writers:
+    for writer in self.writers:
       writer.flush()
-    if self._plan.client_states:
-      self._plan.client_states.save(self.round_num)
-    self._plan.checkpoints.save(self.round_num, self._snapshot())
-    self._saved_round = self.round_num
-    if self._plan.client_states:
-      self._plan.client_states.drop_unused()
+    if self.client_states:
+      self.client_states.save(self.round_num)
+    self.checkpoints.save(self.round_num, self._snapshot())
+    self.saved_round = self.round_num
+    if self.client_states:
+      self.client_states.drop_unused()
 
   def describe_interruption(self) -> str:
     """Returns one sentence on where the run stands and how to go on."""
-    done = f'Interrupted after round {self.round_num} of'
-    if self._plan.checkpoints is None:
-      return f'{done} {self._plan.total_rounds}; no checkpoints are kept.'
+    rest = 'run the same command again to go on from there.'
+    if self.checkpoints is None:
+      rest = 'no checkpoints are kept.'
     return (
-        f'{done} {self._plan.total_rounds}; run the same command again to go '
-        'on from there.'
+        f'Interrupted after round {self.round_num} of {self.total_rounds}; '
+        f'{rest}'
     )
 
 
@@ -390,11 +387,11 @@ def _measure(callback, round_end):
     round_end.metrics[name] = value
 
 
-def _train(run: _Run, plan: _Plan):
+def _train(run: _Run):
   """Trains until the run is finished, or raises `TrainingInterrupted`."""
-  for writer in plan.writers:
+  for writer in run.writers:
     writer.resume(run.round_num)
-  progress = progress_lib.Progress(plan.total_rounds, run.round_num)
+  progress = progress_lib.Progress(run.total_rounds, run.round_num)
   with InterruptGuard() as guard:
     try:
       while not run.finished:
@@ -493,7 +490,7 @@ def run_training(
     >>> result.round_num, list(result.evaluation)
     (3, ['loss', 'accuracy'])
   """
-  plan = _Plan(
+  run = _Run(
       process=process,
       cohort_fn=cohort_fn,
       total_rounds=total_rounds,
@@ -504,10 +501,9 @@ def run_training(
       writers=writers,
       callbacks=callbacks,
       get_weights=get_weights or process.get_model_weights,
-      initial_state_fn=initial_state_fn or process.initialize,
       client_states=client_states_lib.bind(process, client_store, checkpoints),
   )
-  run = _Run(plan)
+  run.start((initial_state_fn or process.initialize)())
   run.restore()
   initial_round = run.round_num
   with contextlib.ExitStack() as stack:
@@ -519,7 +515,7 @@ def run_training(
       if read_ahead:
         prefetcher = CohortPrefetcher(cohort_fn, total_rounds)
         run.cohort_fn = stack.enter_context(prefetcher).get
-      _train(run, plan)
+      _train(run)
   return TrainingResult(
       state=run.state,
       round_num=run.round_num,
