@@ -19,6 +19,7 @@ import textwrap
 from typing import Any, Optional, Union
 
 from matplotlib import figure
+from matplotlib import ticker
 from matplotlib.backends import backend_agg
 
 from tff_adaptive import _files
@@ -36,6 +37,10 @@ SKY = '#56B4E9'
 BLACK = '#000000'
 _SILVER = '#8A8A8A'
 COLORS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, _SILVER, BLACK)
+
+# Of heat maps. Light to dark: it reads the same printed in grey.
+HEAT_COLORS = 'Blues'
+_DARK = 0.6  # From this value on, white is read better than black.
 
 GREY = '#555555'
 GRID = '#DDDDDD'
@@ -83,10 +88,8 @@ def frame(axes, axis: str = 'both', grid: Optional[str] = GRID):
   if grid is not None:
     axes.grid(True, axis=axis, color=grid, linewidth=0.6)
   axes.set_axisbelow(True)
-  for side in ('top', 'right'):
-    axes.spines[side].set_visible(False)
-  for side in ('left', 'bottom'):
-    axes.spines[side].set_color(GREY)
+  axes.spines[['top', 'right']].set_visible(False)
+  axes.spines[['left', 'bottom']].set_color(GREY)
   axes.tick_params(colors=GREY, labelcolor='black')
 
 
@@ -125,13 +128,57 @@ def new_panels(
       max(width * num_columns, 1.5 * width), height * num_rows + 0.8
   )
   grid = drawing.subplots(num_rows, num_columns, squeeze=False, **sharing)
-  panels = {}
-  for axes, title in zip(grid.flat, titles):
+  panels = dict(zip(titles, grid.flat))
+  for title, axes in panels.items():
     axes.set_title(title, fontsize=10, loc='left')
-    panels[title] = axes
-  for axes in list(grid.flat)[len(titles) :]:
+  for axes in grid.flat[len(titles) :]:
     axes.set_visible(False)
   return drawing, panels
+
+
+def new_stack(
+    num_panels: int, *, width: float, height: float, x_label: str
+) -> tuple[figure.Figure, Sequence[Any]]:
+  """Returns a figure with panels one above the other, and these.
+
+  Args:
+    num_panels: How many there are.
+    width: Of the figure, in inches.
+    height: Of a panel, in inches.
+    x_label: The label of the axis that they share, of whole numbers.
+
+  Returns:
+    The figure and the panels.
+  """
+  drawing = new_figure(width, height * num_panels + 0.7)
+  panels = drawing.subplots(num_panels, 1, sharex=True, squeeze=False)[:, 0]
+  panels[-1].set_xlabel(x_label)
+  panels[-1].xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
+  return drawing, panels
+
+
+def write_cell(
+    axes, row: int, column: int, text: str, darkness: float, **look: Any
+):
+  """Writes into a cell of a heat map.
+
+  Args:
+    axes: The panel.
+    row: The place of the cell.
+    column: The place of the cell.
+    text: What to write.
+    darkness: Of the cell, from 0 to 1.
+    **look: Of the letters.
+  """
+  axes.text(
+      column,
+      row,
+      text,
+      ha='center',
+      va='center',
+      color='white' if darkness >= _DARK else 'black',
+      **look,
+  )
 
 
 def save(drawing: figure.Figure, path_png: PathLike, title: str = ''):

@@ -72,20 +72,16 @@ def plot_client_histogram(
     ...     title='delta_sgd + fedavg on emnist')
   """
   shown = _drop_not_finite(metrics, metric)
-  values = shown.values[metric]
-  outlined = None
+  values, outlined = shown.values[metric], np.zeros(0)
   if before is not None:
     outlined = _drop_not_finite(before, metric).values[metric]
   num_bins = np.clip(int(np.sqrt(len(values))) + 1, _MIN_BINS, _MAX_BINS)
-  edges = np.histogram_bin_edges(
-      values if outlined is None else np.concatenate([values, outlined]),
-      bins=num_bins,
-  )
+  edges = np.histogram_bin_edges(np.append(values, outlined), num_bins)
 
   drawing = _style.new_figure(_WIDTH, _HEIGHT)
   axes = drawing.subplots()
   axes.hist(values, edges, color=_LIGHT_BLUE, edgecolor='white', linewidth=0.6)
-  if outlined is not None:
+  if before is not None:
     axes.hist(
         outlined,
         edges,
@@ -155,15 +151,12 @@ def _label(axes, metric: str, num_shown: int, num_clients: int) -> None:
   """Gives the picture its labels, grid and frame."""
   text = metric.replace('_', ' ')
   if _is_share(metric):
-    axes.xaxis.set_major_formatter(
-        ticker.FuncFormatter(lambda value, _: f'{100 * value:.4g}')
-    )
+    axes.xaxis.set_major_formatter(lambda value, _: f'{100 * value:.4g}')
     text += ' (%)'
   text += f' of {num_clients:,} client' + 's' * (num_clients > 1)
   if num_shown < num_clients:
     text += f' ({num_clients - num_shown:,} not finite, left out)'
-  axes.set_xlabel(text)
-  axes.set_ylabel('clients')
+  axes.set(xlabel=text, ylabel='clients')
   axes.yaxis.set_major_locator(ticker.MaxNLocator(5, integer=True))
-  axes.yaxis.set_major_formatter(ticker.StrMethodFormatter('{x:,.0f}'))
+  axes.yaxis.set_major_formatter('{x:,.0f}')
   _style.frame(axes, axis='y', grid=_GRID)

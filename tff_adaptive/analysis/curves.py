@@ -116,6 +116,7 @@ def plot_band_curves(
     axes = axes_by_title[panel]
     for name, curve in curves.items():
       handles[name] = _draw(axes, curve, looks[name], places[name])
+    axes.set(xlabel=x_label, ylabel=y_label)
     if log_x:
       axes.set_xscale('log')
     if log_y:
@@ -123,8 +124,6 @@ def plot_band_curves(
     axes.set_ylim(y_min, y_max)
     if log_y:
       _set_log_ticks(axes)
-    axes.set_xlabel(x_label)
-    axes.set_ylabel(y_label)
     _set_ticks(axes, curves, x_names, log_x)
     _style.frame(axes)
   shown = [name for name in looks if name in handles]
@@ -177,7 +176,7 @@ def _set_log_ticks(axes):
   low, high = axes.get_ylim()
   if high <= low * 10.0**_FEW_DECADES:
     axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.yaxis.set_major_formatter(ticker.FormatStrFormatter('%g'))
+    axes.yaxis.set_major_formatter('{x:g}')
     axes.yaxis.set_minor_formatter(ticker.NullFormatter())
 
 
@@ -231,19 +230,20 @@ def _legend(axes):
 
 def _draw_accuracy(axes, columns):
   """Draws the test accuracy and writes its last value beside it."""
-  series = columns[_ACCURACY]
-  percents = [100.0 * value for value in series[1]]
+  rounds, values = columns[_ACCURACY]
+  percents = [100.0 * value for value in values]
+  marker = _style.marker(len(rounds))
   axes.plot(
-      series[0],
+      rounds,
       percents,
       color=_style.BLUE,
       linewidth=1.8,
-      marker=_style.marker(len(series[0])),
+      marker=marker,
       markersize=3.5,
   )
   axes.annotate(
       f'{percents[-1]:.1f} %',
-      (series[0][-1], percents[-1]),
+      (rounds[-1], percents[-1]),
       xytext=(6, 0),
       textcoords='offset points',
       color=_style.BLUE,
@@ -256,19 +256,13 @@ def _draw_accuracy(axes, columns):
 
 def _draw_losses(axes, columns):
   """Draws the clients' training loss and, if there is one, the test loss."""
-  lines = [
-      (_TRAIN_LOSS, 'training (clients)', _style.VERMILION, '-'),
-      (_TEST_LOSS, 'test', _style.BLUE, '--'),
-  ]
-  drawn = [line for line in lines if line[0] in columns]
-  for name, label, color, dashes in drawn:
-    axes.plot(
-        *columns[name],
-        color=color,
-        linestyle=dashes,
-        linewidth=1.5,
-        label=label,
-    )
+  looks = {
+      _TRAIN_LOSS: dict(label='training (clients)', color=_style.VERMILION),
+      _TEST_LOSS: dict(label='test', color=_style.BLUE, linestyle='--'),
+  }
+  drawn = [name for name in looks if name in columns]
+  for name in drawn:
+    axes.plot(*columns[name], linewidth=1.5, **looks[name])
   if len(drawn) > 1:
     _legend(axes)
   _frame(axes, 'mean loss per example')
@@ -300,9 +294,9 @@ def _panels(columns) -> list:
     panels.append(_draw_accuracy)
   if _TRAIN_LOSS in columns or _TEST_LOSS in columns:
     panels.append(_draw_losses)
-  lengths = {len(columns[n][0]) for n in _STEP_SIZES if n in columns}
-  if all(name in columns for name in _STEP_SIZES) and len(lengths) == 1:
-    panels.append(_draw_step_sizes)
+  if all(name in columns for name in _STEP_SIZES):
+    if len({len(columns[name][0]) for name in _STEP_SIZES}) == 1:
+      panels.append(_draw_step_sizes)
   return panels
 
 
@@ -332,14 +326,11 @@ def plot_training_curve(
   panels = _panels(columns)
   if not panels:
     raise ValueError(f'{metrics_csv} has no accuracy, loss or step size.')
-  drawing = _style.new_figure(_WIDTH, _RUN_PANEL_HEIGHT * len(panels) + 0.7)
-  grid = drawing.subplots(len(panels), 1, sharex=True, squeeze=False)
-  for draw, axes in zip(panels, grid[:, 0]):
+  drawing, stack = _style.new_stack(
+      len(panels), width=_WIDTH, height=_RUN_PANEL_HEIGHT, x_label='round'
+  )
+  for draw, axes in zip(panels, stack):
     draw(axes, columns)
   drawing.align_ylabels()
-  last = grid[-1, 0]
-  last.set_xlabel('round')
-  last.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
-  rounds = columns['round_num'][0]
-  last.set_xlim(0, max(rounds) + 1)
+  stack[-1].set_xlim(0, max(columns['round_num'][0]) + 1)
   _style.save(drawing, path_png, title)

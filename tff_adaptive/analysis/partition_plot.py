@@ -224,15 +224,12 @@ def _draw(
 
 def _draw_sizes(axes, sizes: np.ndarray) -> None:
   """Draws a bar for every client."""
-  axes.bar(
-      np.arange(len(sizes)), sizes, width=0.7, color=_style.GREY, linewidth=0
-  )
-  axes.set_ylabel('examples')
-  axes.set_ylim(0, 1.1 * max(sizes.max(), 1))
+  axes.bar(range(len(sizes)), sizes, 0.7, color=_style.GREY, linewidth=0)
+  axes.set(ylabel='examples', ylim=(0, 1.1 * max(sizes.max(), 1)))
   axes.yaxis.set_major_locator(
       ticker.MaxNLocator(3, integer=True, steps=_STEPS)
   )
-  axes.yaxis.set_major_formatter(ticker.StrMethodFormatter('{x:,.0f}'))
+  axes.yaxis.set_major_formatter('{x:,.0f}')
   axes.tick_params(axis='x', length=0)
   _style.frame(axes, grid=None)
 
@@ -271,9 +268,7 @@ def _draw_bubbles(axes, counts: np.ndarray, diameter: float) -> None:
       fontsize=_FONT_SIZE,
       title_fontsize=_FONT_SIZE,
   )
-  axes.set_ylabel('class')
-  axes.set_xlim(-1.0, num_shown)
-  axes.set_ylim(-0.7, num_classes - 0.3)
+  axes.set(ylabel='class', xlim=(-1, num_shown), ylim=(-0.7, num_classes - 0.3))
   for axis, count in ((axes.xaxis, num_shown), (axes.yaxis, num_classes)):
     if count <= 20:
       axis.set_major_locator(ticker.FixedLocator(range(count)))

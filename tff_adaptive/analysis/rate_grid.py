@@ -25,8 +25,6 @@ from tff_adaptive.analysis import _style
 _PANEL_WIDTH = 3.6
 _PANEL_HEIGHT = 3.2
 _MARGIN = 2.0  # A factor, around the smallest and largest rates.
-_COLORS = 'Blues'  # Light to dark: it reads the same printed in grey.
-_DARK = 0.6  # From this share of the range on, white is read better than black.
 _PITCH = 0.52  # Between two rates, in inches.
 _MARGIN_WIDTH = 1.3  # Of the labels, in inches.
 _MARGIN_HEIGHT = 1.0
@@ -117,10 +115,8 @@ def plot_rate_grids(
       height=max(num_rows * _PITCH, _MIN_SIZE) + _MARGIN_HEIGHT,
   )
   for name, grid in panels.items():
-    axes = axes_by_title[name]
-    _draw(axes, grid, decimals)
-    axes.set_xlabel(x_label)
-    axes.set_ylabel(y_label)
+    _draw(axes_by_title[name], grid, decimals)
+    axes_by_title[name].set(xlabel=x_label, ylabel=y_label)
   _add_legend(drawing)
   _style.save(drawing, path_png, title)
 
@@ -130,7 +126,12 @@ def _draw(axes, grid: RateGrid, decimals: int):
   values = np.asarray(grid.values, np.float64)
   shares = _to_shares(values if grid.higher_is_better else -values)
   axes.imshow(
-      shares, cmap=_COLORS, vmin=0.0, vmax=1.15, origin='lower', aspect='auto'
+      shares,
+      cmap=_style.HEAT_COLORS,
+      vmin=0.0,
+      vmax=1.15,
+      origin='lower',
+      aspect='auto',
   )
   best = grid.best()
   diverged = np.zeros(values.shape, bool)
@@ -140,27 +141,24 @@ def _draw(axes, grid: RateGrid, decimals: int):
   for (row, column), value in np.ndenumerate(values):
     if diverged[row, column]:
       continue
-    is_best = (row, column) == best
-    axes.text(
-        column,
+    _style.write_cell(
+        axes,
         row,
+        column,
         f'{value:.{decimals}f}' if np.isfinite(value) else '–',
-        ha='center',
-        va='center',
+        shares[row, column],
         fontsize=_FONT_SIZE,
-        fontweight='bold' if is_best else 'normal',
-        color='white' if shares[row, column] >= _DARK else 'black',
+        fontweight='bold' if (row, column) == best else 'normal',
     )
   if best is not None:
-    axes.add_patch(_best_frame(*best))
+    _draw_frame(axes, *best)
   for axis, rates in (
       (axes.xaxis, grid.server_rates),
       (axes.yaxis, grid.client_rates),
   ):
     axis.set_ticks(range(len(rates)), [f'{rate:.2g}' for rate in rates])
     axis.set_tick_params(length=0, labelsize=_FONT_SIZE)
-  for spine in axes.spines.values():
-    spine.set_visible(False)
+  axes.spines[:].set_visible(False)
 
 
 def _draw_crosses(axes, diverged: np.ndarray):
@@ -181,16 +179,11 @@ def _draw_crosses(axes, diverged: np.ndarray):
 
 def _add_legend(drawing):
   """Says below the panels what a cross is, if there is one."""
+  look = dict(loc='outside lower left', frameon=False, fontsize=_FONT_SIZE)
   for axes in drawing.axes:
     handles, labels = axes.get_legend_handles_labels()
     if handles:
-      drawing.legend(
-          handles,
-          labels,
-          loc='outside lower left',
-          frameon=False,
-          fontsize=_FONT_SIZE,
-      )
+      drawing.legend(handles, labels, **look)
       return
 
 
@@ -202,21 +195,14 @@ def _to_shares(values: np.ndarray) -> np.ndarray:
   return (values - low) / (high - low) if high > low else values - low + 1.0
 
 
-def _best_frame(row: int, column: int):
-  """Returns the frame of the best cell, which is seen on light and dark."""
-  return patches.Rectangle(
-      (column - 0.45, row - 0.45),
-      0.9,
-      0.9,
-      fill=False,
-      edgecolor=_style.VERMILION,
-      linewidth=2.2,
-  )
+def _draw_frame(axes, row: int, column: int):
+  """Draws the frame of the best cell, which is seen on light and dark."""
+  corner = (column - 0.45, row - 0.45)
+  look = dict(fill=False, edgecolor=_style.VERMILION, linewidth=2.2)
+  axes.add_patch(patches.Rectangle(corner, 0.9, 0.9, **look))
 
 
-def best_server_rates(
-    grid: RateGrid,
-) -> tuple[np.ndarray, np.ndarray]:
+def best_server_rates(grid: RateGrid) -> tuple[np.ndarray, np.ndarray]:
   """Returns the client rates with a value, and the best server rate of each.
 
   Args:
@@ -242,6 +228,10 @@ def best_server_rates(
       np.asarray(grid.client_rates)[has_value],
       np.asarray(grid.server_rates)[best],
   )
+
+
+def _with_margin(rates: np.ndarray) -> tuple[float, float]:
+  return min(rates) / _MARGIN, max(rates) * _MARGIN
 
 
 def plot_best_server_rates(
@@ -289,16 +279,9 @@ def plot_best_server_rates(
     axes.plot(
         *best_server_rates(grid), linewidth=1.6, markersize=6.0, **looks[name]
     )
-    axes.set_xscale('log')
-    axes.set_yscale('log')
+    axes.set(xscale='log', yscale='log', xlabel=x_label, ylabel=y_label)
     # The whole grid that was searched, so that a best rate at its edge shows.
-    axes.set_xlim(
-        min(grid.client_rates) / _MARGIN, max(grid.client_rates) * _MARGIN
-    )
-    axes.set_ylim(
-        min(grid.server_rates) / _MARGIN, max(grid.server_rates) * _MARGIN
-    )
-    axes.set_xlabel(x_label)
-    axes.set_ylabel(y_label)
+    axes.set_xlim(_with_margin(grid.client_rates))
+    axes.set_ylim(_with_margin(grid.server_rates))
     _style.frame(axes)
   _style.save(drawing, path_png, title)

@@ -22,7 +22,6 @@ from typing import Any, Optional, Union
 
 import attrs
 import matplotlib
-from matplotlib import ticker
 import numpy as np
 import tensorflow_federated as tff
 
@@ -97,11 +96,9 @@ class RoundTrace:
 
 def _check_process(process: tff.learning.templates.LearningProcess) -> None:
   """Raises unless the process records its steps."""
-  metrics_type = process.next.type_signature.result.metrics.member
-  client_work_type = getattr(
-      metrics_type, client_states_lib.CLIENT_WORK_KEY, None
-  )
-  if not hasattr(client_work_type, _STEPS_KEY):
+  metrics = process.next.type_signature.result.metrics.member
+  client_work = getattr(metrics, client_states_lib.CLIENT_WORK_KEY, None)
+  if not hasattr(client_work, _STEPS_KEY):
     raise ValueError(
         'The process does not record its local steps: build it with '
         '`tff_adaptive.algorithms.build_fed_opt(..., trace_steps=True)`, or '
@@ -174,10 +171,8 @@ def trace_round(
 def _to_trace(cohort: cohort_lib.Cohort, output: Any) -> RoundTrace:
   """The trace, from what the process returned."""
   metrics = collections.OrderedDict(output.metrics)
-  client_work = collections.OrderedDict(
-      metrics[client_states_lib.CLIENT_WORK_KEY]
-  )
-  metrics[client_states_lib.CLIENT_WORK_KEY] = client_work
+  key = client_states_lib.CLIENT_WORK_KEY
+  client_work = metrics[key] = collections.OrderedDict(metrics[key])
   values = collections.OrderedDict(client_work.pop(_STEPS_KEY))
   num_steps = values.pop(_NUM_STEPS_KEY)
   steps = [np.arange(number, dtype=np.int64) for number in num_steps]
@@ -313,15 +308,14 @@ def plot_trace(
   if not len(trace.step):
     raise ValueError('The trace has no step: no client has an example.')
   names = _panels(trace)
-  drawing = _style.new_figure(_WIDTH, _PANEL_HEIGHT * len(names) + 0.7)
-  grid = drawing.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
+  drawing, grid = _style.new_stack(
+      len(names), width=_WIDTH, height=_PANEL_HEIGHT, x_label='local step'
+  )
   panels = list(zip(grid, names))
   for axes, name in panels:
     _draw(axes, name, trace)
   _scale([panel for panel in panels if panel[1] in _STEP_SIZES], trace)
   drawing.align_ylabels()
-  grid[-1].set_xlabel('local step')
-  grid[-1].xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
   lines, labels = grid[0].get_legend_handles_labels()
   if len(lines) <= _MAX_NAMED_CLIENTS:
     drawing.legend(

@@ -13,12 +13,15 @@
 # limitations under the License.
 """Reads the metrics of a run and makes one number of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 import math
 import os
+import statistics
 from typing import Union
 
 from tff_adaptive import _files
+
+_PathLike = Union[str, os.PathLike]
 
 # Rounds, and the values in them.
 Series = tuple[list[int], list[float]]
@@ -35,7 +38,7 @@ _NUM_LAST_EVALUATIONS = 10
 _NUM_LAST_ROUNDS = 100
 
 
-def read_columns(metrics_csv: Union[str, os.PathLike]) -> dict[str, Series]:
+def read_columns(metrics_csv: _PathLike) -> dict[str, Series]:
   """Returns the rounds and values of every column that holds finite numbers.
 
   Args:
@@ -60,7 +63,11 @@ def read_columns(metrics_csv: Union[str, os.PathLike]) -> dict[str, Series]:
   columns: dict[str, Series] = {}
   words: dict[str, int] = {}
   for line_num, row in _read_rows(metrics_csv):
-    round_num = _to_round(row.get(_ROUND_NUM, ''), metrics_csv, line_num)
+    text = row.get(_ROUND_NUM, '')
+    if not text.isdecimal():
+      what = f'{_ROUND_NUM} is a whole number, found {text!r}'
+      raise _damage(metrics_csv, line_num, what)
+    round_num = int(text)
     for name, text in row.items():
       try:
         value = float(text) if text else math.nan
@@ -78,7 +85,7 @@ def read_columns(metrics_csv: Union[str, os.PathLike]) -> dict[str, Series]:
 
 
 def _read_rows(
-    metrics_csv: Union[str, os.PathLike],
+    metrics_csv: _PathLike,
 ) -> Iterator[tuple[int, dict[str, str]]]:
   """Yields the fields of whole rows by column, and the numbers of lines."""
   names: list[str] = []
@@ -89,36 +96,17 @@ def _read_rows(
       elif len(fields) == len(names):
         yield line_num, dict(zip(names, fields))
       else:
-        raise _damage(
-            metrics_csv,
-            line_num,
-            f'{len(fields)} fields for {len(names)} columns',
-        )
+        what = f'{len(fields)} fields for {len(names)} columns'
+        raise _damage(metrics_csv, line_num, what)
   except _files.DamagedCSVError as error:
     raise _damage(metrics_csv, error.line_num, str(error)) from error
 
 
-def _to_round(
-    text: str, metrics_csv: Union[str, os.PathLike], line_num: int
-) -> int:
-  if not text.isdecimal():
-    raise _damage(
-        metrics_csv, line_num, f'{_ROUND_NUM} is a whole number, found {text!r}'
-    )
-  return int(text)
-
-
-def _damage(
-    metrics_csv: Union[str, os.PathLike], line_num: int, what: str
-) -> ValueError:
+def _damage(metrics_csv: _PathLike, line_num: int, what: str) -> ValueError:
   return ValueError(
       f'{metrics_csv}, line {line_num} is damaged ({what}); bring the file '
       'back, or train again'
   )
-
-
-def _mean(values: Sequence[float]) -> float:
-  return math.fsum(values) / len(values)
 
 
 def summarize(
@@ -148,10 +136,10 @@ def summarize(
   if not values:
     raise ValueError('nothing was measured, so there is no number for the run')
   if estimate == LAST_10_EVALUATIONS:
-    return _mean(values[-_NUM_LAST_EVALUATIONS:])
+    return statistics.fmean(values[-_NUM_LAST_EVALUATIONS:])
   if estimate == LAST_100_ROUNDS:
     first = rounds[-1] - _NUM_LAST_ROUNDS
-    return _mean([v for r, v in zip(rounds, values) if r > first])
+    return statistics.fmean(v for r, v in zip(rounds, values) if r > first)
   if estimate == BEST:
     return max(values) if higher_is_better else min(values)
   if estimate == FINAL:

@@ -17,16 +17,14 @@ How alike the adaptive state of two clients is tells how far their data have
 pulled it apart.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from matplotlib import ticker
 import numpy as np
 
 from tff_adaptive.analysis import _style
+from tff_adaptive.simulation import structures
 
-_COLORS = 'Blues'  # Light to dark: it reads the same printed in grey.
-_DARK = 0.6  # From this value on, white is read better than black.
 _MARGIN = 2.2  # Of labels, title and color bar, in inches.
 _MIN_SIZE = 3.0
 _MAX_SIZE = 9.0
@@ -196,11 +194,13 @@ def plot_similarity(
       size + _MARGIN, size + 0.6 * _MARGIN, layout='compressed'
   )
   axes = drawing.subplots()
-  image = axes.imshow(matrix, cmap=_COLORS, vmin=0.0, vmax=1.0)
+  image = axes.imshow(matrix, cmap=_style.HEAT_COLORS, vmin=0.0, vmax=1.0)
   drawing.colorbar(image, ax=axes, label='similarity')
   _label_rows(axes, [str(label) for label in labels])
   if num_rows <= _MAX_WRITTEN_ROWS:
-    _write_values(axes, matrix)
+    for (row, column), value in np.ndenumerate(matrix):
+      look = dict(fontsize=_FONT_SIZE)
+      _style.write_cell(axes, row, column, f'{value:.2f}', value, **look)
   _style.save(drawing, path_png, title)
 
 
@@ -242,32 +242,18 @@ def _weighted_alignment(
   layers = [(x, y) for x, y in zip(a, b) if np.any(x) or np.any(y)]
   if not layers:
     return 0.0
-  return float(
-      np.average(
-          [_alignment(x, y) for x, y in layers],
-          weights=[x.size for x, _ in layers],
-      )
-  )
-
-
-def _leaves(structure: Any) -> Iterator[np.ndarray]:
-  """Yields the arrays of a structure of mappings and sequences."""
-  if isinstance(structure, Mapping):
-    structure = list(structure.values())
-  if isinstance(structure, (list, tuple)):
-    for part in structure:
-      yield from _leaves(part)
-  else:
-    yield np.asarray(structure)
+  alignments = [_alignment(x, y) for x, y in layers]
+  return float(np.average(alignments, weights=[x.size for x, _ in layers]))
 
 
 def _kernels(moments: Any, client: int) -> list[np.ndarray]:
   """Returns a client's kernels as matrices of fan-in by fan-out."""
+  leaves = [np.asarray(x) for _, x in structures.flatten_with_path(moments)]
   kernels = [
       _to_matrix(
           leaf.reshape([-1, leaf.shape[-1]]), f'The moments of client {client}'
       )
-      for leaf in _leaves(moments)
+      for leaf in leaves
       if leaf.ndim >= 2
   ]
   if not kernels:
@@ -301,23 +287,7 @@ def _label_rows(axes, labels: Sequence[str]) -> None:
   shown = range(0, len(labels), step)
   font_size = _FONT_SIZE if len(labels) <= 30 else _SMALL_FONT_SIZE
   for axis in (axes.xaxis, axes.yaxis):
-    axis.set_major_locator(ticker.FixedLocator(shown))
-    axis.set_major_formatter(ticker.FixedFormatter([labels[i] for i in shown]))
+    axis.set_ticks(shown, labels[::step])
     axis.set_tick_params(length=0, labelsize=font_size)
   axes.xaxis.set_tick_params(rotation=90 if max(map(len, labels)) > 2 else 0)
-  for spine in axes.spines.values():
-    spine.set_visible(False)
-
-
-def _write_values(axes, matrix: np.ndarray) -> None:
-  """Writes every value into its cell."""
-  for (row, column), value in np.ndenumerate(matrix):
-    axes.text(
-        column,
-        row,
-        f'{value:.2f}',
-        ha='center',
-        va='center',
-        fontsize=_FONT_SIZE,
-        color='white' if value >= _DARK else 'black',
-    )
+  axes.spines[:].set_visible(False)
