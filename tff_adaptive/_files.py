@@ -51,9 +51,8 @@ def write_errors_of(path: _PathLike) -> Iterator[None]:
   except WriteError:
     raise
   except OSError as error:
-    raise WriteError(
-        f'could not write {path}: {error.strerror or error}'
-    ) from error
+    reason = error.strerror or error
+    raise WriteError(f'could not write {path}: {reason}') from error
 
 
 def temporary_path(path: _PathLike) -> pathlib.Path:
@@ -221,9 +220,7 @@ class DamagedCSVError(ValueError):
     self.line_num = line_num
 
 
-def read_lines(
-    path: Union[str, os.PathLike],
-) -> Iterator[tuple[int, list[str]]]:
+def read_lines(path: _PathLike) -> Iterator[tuple[int, list[str]]]:
   """Yields the lines that hold fields, the header first.
 
   A last line without its end is not there yet.
@@ -238,8 +235,7 @@ def read_lines(
     OSError: If the file cannot be read.
     DamagedCSVError: If it is no CSV file.
   """
-  with open(path, 'rb') as file:
-    data = file.read()
+  data = pathlib.Path(path).read_bytes()
   whole = data[: data.rfind(b'\n') + 1]
   try:
     # Spreadsheets put a mark before the first byte.

@@ -50,9 +50,8 @@ def _line(name: str, value: str, note: str = '') -> str:
 def _how_to_install(package: str, version: str) -> str:
   # The pins of TFF 0.87 do not resolve any more, and it asks for an older
   # Python than it needs.
-  option = ''
-  if package == 'tensorflow-federated':
-    option = ' --ignore-requires-python'
+  is_tff = package == 'tensorflow-federated'
+  option = ' --ignore-requires-python' if is_tff else ''
   return (
       'run `make venv` in a checkout of tff_adaptive and use its'
       f' .venv/bin/python, or `pip install --no-deps{option}'
@@ -68,11 +67,9 @@ def _check_python(version: tuple[int, int], stack: _stack.Stack) -> _Report:
   if stack.pythons[0] <= version <= stack.pythons[1]:
     return lines, []
   return lines, [
-      'This is Python {}.{}, but tff_adaptive needs Python {} to {} with'
-      ' TensorFlow {}: install one of them and run `make venv` in a checkout of'
-      ' tff_adaptive.'.format(
-          *version, oldest, newest, stack.packages['tensorflow']
-      )
+      f'This is Python {version[0]}.{version[1]}, but tff_adaptive needs Python'
+      f' {oldest} to {newest} with TensorFlow {stack.packages["tensorflow"]}:'
+      ' install one of them and run `make venv` in a checkout of tff_adaptive.'
   ]
 
 
@@ -144,18 +141,16 @@ def _check_devices(stack: _stack.Stack) -> _Report:
     cpus = len(os.sched_getaffinity(0))
   else:
     cpus = os.cpu_count() or 1
-  lines = [_line('CPUs', str(cpus))]
+  note = ''
   try:
-    tf = _import_tensorflow()
-    gpus = [device.name for device in tf.config.list_physical_devices('GPU')]
-    note = (
-        '' if gpus else f'(what they need: pip install {_cuda_packages(stack)})'
-    )
-    lines.append(_line('GPUs', ', '.join(gpus) or 'none', note))
+    devices = _import_tensorflow().config.list_physical_devices('GPU')
+    gpus = ', '.join(device.name for device in devices)
+    if not gpus:
+      note = f'(what they need: pip install {_cuda_packages(stack)})'
   except Exception:  # pylint: disable=broad-exception-caught
     # `_check_import` has said why.
-    lines.append(_line('GPUs', 'unknown, TensorFlow does not import'))
-  return lines, []
+    gpus = 'unknown, TensorFlow does not import'
+  return [_line('CPUs', str(cpus)), _line('GPUs', gpus or 'none', note)], []
 
 
 def _free_memory_gib() -> Optional[float]:
@@ -176,18 +171,18 @@ def _free_disk_gib() -> float:
 
 def _check_space() -> _Report:
   """Checks free memory, and free disk space in the current folder."""
-  lines, problems = [], []
+  problems = []
   memory, disk = _free_memory_gib(), _free_disk_gib()
-  if memory is None:
-    lines.append(_line('free memory', 'unknown'))
-  else:
-    lines.append(_line('free memory', f'{memory:.1f} GiB'))
-    if memory < _NEEDED_MEMORY_GIB:
-      problems.append(
-          f'Only {memory:.1f} GiB of memory are free, {_NEEDED_MEMORY_GIB:.0f}'
-          ' are needed: end other programs or use a larger machine.'
-      )
-  lines.append(_line('free disk', f'{disk:.1f} GiB in {os.getcwd()}'))
+  shown = 'unknown' if memory is None else f'{memory:.1f} GiB'
+  lines = [
+      _line('free memory', shown),
+      _line('free disk', f'{disk:.1f} GiB in {os.getcwd()}'),
+  ]
+  if memory is not None and memory < _NEEDED_MEMORY_GIB:
+    problems.append(
+        f'Only {memory:.1f} GiB of memory are free, {_NEEDED_MEMORY_GIB:.0f}'
+        ' are needed: end other programs or use a larger machine.'
+    )
   if disk < _NEEDED_DISK_GIB:
     problems.append(
         f'Only {disk:.1f} GiB of disk are free in {os.getcwd()},'
@@ -225,12 +220,9 @@ def main(arguments: Sequence[str] = ()) -> int:
   all_problems = []
   for check in checks:
     lines, problems = check()
-    for line in lines:
-      print(line, flush=True)
+    print(*lines, sep='\n', flush=True)
     all_problems.extend(problems)
-  print()
-  for sentence in all_problems or [_IN_ORDER]:
-    print(sentence)
+  print('', *(all_problems or [_IN_ORDER]), sep='\n')
   return 1 if all_problems else 0
 
 
