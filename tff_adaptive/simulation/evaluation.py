@@ -33,8 +33,6 @@ from tff_adaptive.runtime import plans
 
 _DEFAULT_BATCH_SIZE = 256
 
-_Evaluation = collections.OrderedDict
-
 
 def _split_arrays(arrays, adapter: model_adapter.ModelAdapter):
   """Returns the features and labels of `arrays` and the examples they hold."""
@@ -73,7 +71,9 @@ def build_central_evaluation(
     batch_size: int = _DEFAULT_BATCH_SIZE,
     *,
     devices: plans.Devices = plans.AUTO,
-) -> Callable[[tff.learning.models.ModelWeights], _Evaluation]:
+) -> Callable[
+    [tff.learning.models.ModelWeights], 'collections.OrderedDict[str, float]'
+]:
   """Builds a function that evaluates weights on a whole test set.
 
   The test set is cut into consecutive batches, the last one as short as it

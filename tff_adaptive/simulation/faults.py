@@ -52,10 +52,10 @@ def _drop_out(
   ids = cohort.client_ids
   return attrs.evolve(
       cohort,
-      client_ids=[client_id for client_id in ids if client_id not in dropped],
+      client_ids=[name for name in ids if name not in dropped],
       dropped_out=[
           *cohort.dropped_out,
-          *(client_id for client_id in ids if client_id in dropped),
+          *(name for name in ids if name in dropped),
       ],
   )
 
@@ -140,16 +140,12 @@ def inject_faults(
 
   def faulty_cohort_fn(round_index: int) -> cohort_lib.Cohort:
     cohort = cohort_fn(round_index)
-    if drop_clients:
-      cohort = _drop_out(
-          cohort,
-          _sample_faulty(cohort, random_streams.CLIENT_DROP_OUT, drop_clients),
-      )
-    if straggler_fraction:
-      cohort = _slow_down(
-          cohort,
-          _sample_faulty(cohort, random_streams.STRAGGLING, straggler_fraction),
-      )
+    for use, probability, harm in (
+        (random_streams.CLIENT_DROP_OUT, drop_clients, _drop_out),
+        (random_streams.STRAGGLING, straggler_fraction, _slow_down),
+    ):
+      if probability:
+        cohort = harm(cohort, _sample_faulty(cohort, use, probability))
     return cohort
 
   return faulty_cohort_fn

@@ -63,15 +63,12 @@ class _Pool:
 
   def walk(self, start: int, stop: int) -> feature_arrays.Examples:
     """The examples from one place of the walk to another, epochs on end."""
-    parts = []
-    for epoch in range(
-        start // self.num_examples, stop // self.num_examples + 1
-    ):
-      begin = epoch * self.num_examples
-      first = max(start - begin, 0)
-      last = min(stop - begin, self.num_examples)
-      if first < last:
-        parts.append(self._locate(epoch, first, last))
+    size = self.num_examples
+    edges = [start, *range((start // size + 1) * size, stop, size), stop]
+    parts = [
+        self._locate(begin // size, begin % size, begin % size + end - begin)
+        for begin, end in zip(edges, edges[1:])
+    ]
     clients, positions = map(np.concatenate, zip(*parts))
     return self._gather(clients, positions)
 

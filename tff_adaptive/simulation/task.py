@@ -78,27 +78,6 @@ class Protocol:
     )
 
 
-def _optional_functional_model(instance, attribute, value):
-  del instance, attribute  # Unused.
-  if value is not None and not isinstance(
-      value, tff.learning.models.FunctionalModel
-  ):
-    raise TypeError(
-        '`functional_model` must be a tff.learning.models.FunctionalModel or '
-        f'None, found {type(value).__name__}.'
-    )
-
-
-def _central_examples(value: Any) -> feature_arrays.Examples:
-  return feature_arrays.as_examples(value, 'The central test data')
-
-
-def _validation_examples(value: Any) -> Optional[feature_arrays.Examples]:
-  if value is None:
-    return None
-  return feature_arrays.as_examples(value, 'The validation data')
-
-
 @attrs.frozen(eq=False)
 class Task:
   """Everything that a simulation needs to know about what is learned.
@@ -141,7 +120,9 @@ class Task:
 
   name: str = attrs.field(validator=specs.instance_of(str))
   functional_model: Optional[tff.learning.models.FunctionalModel] = attrs.field(
-      validator=_optional_functional_model
+      validator=attrs.validators.optional(
+          specs.instance_of(tff.learning.models.FunctionalModel)
+      )
   )
   variable_model_fn: Callable[[], tff.learning.models.VariableModel] = (
       attrs.field(validator=specs.is_callable)
@@ -150,7 +131,9 @@ class Task:
       validator=specs.instance_of(client_data.ClientArrays)
   )
   central_test: feature_arrays.Examples = attrs.field(
-      converter=_central_examples
+      converter=lambda value: feature_arrays.as_examples(
+          value, 'The central test data'
+      )
   )
   protocol: Protocol = attrs.field(validator=specs.instance_of(Protocol))
   test_data: Optional[client_data.ClientArrays] = attrs.field(
@@ -168,7 +151,10 @@ class Task:
       validator=attrs.validators.optional(specs.is_callable),
   )
   validation: Optional[feature_arrays.Examples] = attrs.field(
-      default=None, converter=_validation_examples
+      default=None,
+      converter=attrs.converters.optional(
+          lambda value: feature_arrays.as_examples(value, 'The validation data')
+      ),
   )
   augmentation: Optional[augmentation_lib.Augmentation] = attrs.field(
       default=None,
@@ -181,13 +167,13 @@ class Task:
     input_spec = self.input_spec
     trained_on = (self.augmentation or self.train_data).element_spec
     check_input_spec(trained_on, input_spec, '`train_data`')
-    central_spec = feature_arrays.spec_of(self.central_test)
-    check_input_spec(central_spec, input_spec, '`central_test`')
     if self.test_data is not None:
       check_input_spec(self.test_data.element_spec, input_spec, '`test_data`')
-    if self.validation is not None:
-      validation_spec = feature_arrays.spec_of(self.validation)
-      check_input_spec(validation_spec, input_spec, '`validation`')
+    for name in ('central_test', 'validation'):
+      examples = getattr(self, name)
+      if examples is not None:
+        spec = feature_arrays.spec_of(examples)
+        check_input_spec(spec, input_spec, f'`{name}`')
     _check_clients_per_round(self.protocol, self.train_data)
 
   @property
@@ -252,11 +238,8 @@ def protocol_or_default(
   """
   if protocol is not None:
     return protocol
-  _check_clients_per_round(
-      default,
-      train_data,
-      ", the task's default; change it with `protocol=`",
-  )
+  remark = ", the task's default; change it with `protocol=`"
+  _check_clients_per_round(default, train_data, remark)
   return default
 
 
@@ -311,8 +294,7 @@ def check_input_spec(
 
 
 def _preprocess_fn(
-    protocol: Protocol,
-    augmentation: Optional[augmentation_lib.Augmentation],
+    protocol: Protocol, augmentation: Optional[augmentation_lib.Augmentation]
 ) -> Callable[[tf.data.Dataset], tf.data.Dataset]:
   """Returns a client's preprocessing in `tf.data`; the order of `BatchPlan`."""
 
@@ -381,12 +363,12 @@ def hold_out_clients(task: Task, num_clients: int, seed: int) -> Task:
         f'remains to train on; found {num_clients}.'
     )
   held_out = transforms.sample_client_ids(clients.client_ids, num_clients, seed)
-  kept = set(clients.client_ids) - set(held_out)
-  train_data = transforms.select_clients(
-      clients, [name for name in clients.client_ids if name in kept]
-  )
+  dropped = set(held_out)
+  kept = [name for name in clients.client_ids if name not in dropped]
   return _with_held_out(
-      task, train_data, transforms.select_clients(clients, held_out)
+      task,
+      transforms.select_clients(clients, kept),
+      transforms.select_clients(clients, held_out),
   )
 
 

@@ -79,7 +79,10 @@ class StoredWeights:
       WeightsFileError: If number, shapes or dtypes differ from those of
         `template`; names the weight, what was found and what is expected.
     """
-    by_name = {name: self._find(name) for name in _names(template)}
+    by_name = {
+        '/'.join(leaf_path): self._find('/'.join(leaf_path))
+        for leaf_path, _ in structures.flatten_with_path(template)
+    }
     lacking = [name for name, found in by_name.items() if found is None]
     extra = [name for name in self.arrays if name not in by_name.values()]
     if lacking or extra:
@@ -106,18 +109,8 @@ class StoredWeights:
 
   def _find(self, wanted):
     """Returns the name of a weight in the file, or None."""
-    for name in self.arrays:
-      if name == wanted or name.startswith(f'{wanted}/'):
-        return name
-    return None
-
-
-def _names(structure):
-  """Returns the names of all leaves."""
-  return [
-      '/'.join(leaf_path)
-      for leaf_path, _ in structures.flatten_with_path(structure)
-  ]
+    names = (n for n in self.arrays if f'{n}/'.startswith(f'{wanted}/'))
+    return next(names, None)
 
 
 def _with_dtype(array, dtype):
