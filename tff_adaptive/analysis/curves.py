@@ -181,10 +181,7 @@ def _set_log_ticks(axes):
 
 
 def _set_ticks(
-    axes,
-    curves: Mapping[str, BandCurve],
-    x_names: Sequence[str],
-    log_x: bool,
+    axes, curves: Mapping[str, BandCurve], x_names: Sequence[str], log_x: bool
 ):
   """Names the values from left to right where these are few."""
   if x_names:

@@ -189,10 +189,7 @@ def _count(labels: Sequence[np.ndarray], num_classes: int) -> np.ndarray:
 
 
 def _draw(
-    counts: np.ndarray,
-    num_clients: int,
-    path_png: _style.PathLike,
-    title: str,
+    counts: np.ndarray, num_clients: int, path_png: _style.PathLike, title: str
 ) -> None:
   """Draws counts of shape [clients that are shown, classes]."""
   num_shown, num_classes = counts.shape
@@ -205,10 +202,7 @@ def _draw(
   )
   drawing = _style.new_figure(width, num_classes * pitch_y + _MARGIN_HEIGHT)
   sizes, bubbles = drawing.subplots(
-      2,
-      1,
-      sharex=True,
-      height_ratios=[0.75, max(num_classes * pitch_y, 0.5)],
+      2, 1, sharex=True, height_ratios=[0.75, max(num_classes * pitch_y, 0.5)]
   )
   diameter = _POINTS_PER_INCH * min(
       _LARGEST_BUBBLE * pitch_y, _LARGEST_OVERLAP * pitch_x

@@ -219,11 +219,10 @@ def best_server_rates(grid: RateGrid) -> tuple[np.ndarray, np.ndarray]:
     (array([0.01, 0.1 ]), array([1. , 0.1]))
   """
   values = np.asarray(grid.values, np.float64)
-  worst = -np.inf if grid.higher_is_better else np.inf
+  values = np.where(np.isfinite(values), values, np.nan)
   has_value = np.isfinite(values).any(axis=1)
-  filled = np.where(np.isfinite(values), values, worst)[has_value]
-  find = np.argmax if grid.higher_is_better else np.argmin
-  best = find(filled, axis=1) if len(filled) else np.zeros([0], np.int64)
+  find = np.nanargmax if grid.higher_is_better else np.nanargmin
+  best = find(values[has_value], axis=1)
   return (
       np.asarray(grid.client_rates)[has_value],
       np.asarray(grid.server_rates)[best],

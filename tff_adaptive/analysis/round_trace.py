@@ -271,11 +271,7 @@ def _draw(axes, name: str, trace: RoundTrace):
   _style.frame(axes)
 
 
-def plot_trace(
-    trace: RoundTrace,
-    path_png: _style.PathLike,
-    title: str = '',
-):
+def plot_trace(trace: RoundTrace, path_png: _style.PathLike, title: str = ''):
   """Draws the local steps of a round, a line a client.
 
   Of Delta-SGD the step size above its two limits, of which it is the smaller

@@ -84,9 +84,7 @@ def read_columns(metrics_csv: _PathLike) -> dict[str, Series]:
   return columns
 
 
-def _read_rows(
-    metrics_csv: _PathLike,
-) -> Iterator[tuple[int, dict[str, str]]]:
+def _read_rows(metrics_csv: _PathLike) -> Iterator[tuple[int, dict[str, str]]]:
   """Yields the fields of whole rows by column, and the numbers of lines."""
   names: list[str] = []
   try:

@@ -348,9 +348,7 @@ def _specs_by_path(type_spec: Any) -> dict[tuple[str, ...], tf.TensorSpec]:
   return dict(structures.flatten_with_path(specs))
 
 
-def get_state_spec(
-    process: tff.learning.templates.LearningProcess,
-) -> Any:
+def get_state_spec(process: tff.learning.templates.LearningProcess) -> Any:
   """Returns what a process keeps for each client.
 
   Args:

@@ -147,8 +147,7 @@ class Task:
       validator=attrs.validators.optional(batching.positive_integer),
   )
   representation_fn: Optional[model_adapter.RepresentationFn] = attrs.field(
-      default=None,
-      validator=attrs.validators.optional(specs.is_callable),
+      default=None, validator=attrs.validators.optional(specs.is_callable)
   )
   validation: Optional[feature_arrays.Examples] = attrs.field(
       default=None,
