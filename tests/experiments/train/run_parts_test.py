@@ -242,7 +242,7 @@ class DirectoryTest(parameterized.TestCase):
     with (
         mock.patch.object(client_states, 'get_state_spec', return_value={}),
         mock.patch.object(
-            run_parts.client_store, 'ClientStateStore'
+            run_parts.client_states, 'ClientStateStore'
         ) as build_store,
     ):
       store = run_parts.build_client_store(None, settings, self._directory)
