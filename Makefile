@@ -32,7 +32,7 @@ SOURCES := tff_adaptive tasks experiments tests tools docs/examples
 PYTEST := $(VENV)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all test-data check format lock tables wheel clean
+.PHONY: help venv demo test test-all test-data coverage check format lock tables wheel clean
 
 help: ## Lists the targets.
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -52,6 +52,24 @@ test-all: venv ## Runs all tests.
 
 test-data: venv ## Runs the tests that need published data; see CONTRIBUTING.md.
 	@$(PYTEST) -m published_data tests
+
+# Tests that are measured, with MARK='not slow' the fast ones, and the settings.
+MARK :=
+RCFILE := setup.cfg
+COVERAGE := .venv-coverage/bin/python -m coverage
+
+coverage: venv ## Runs all tests and says which branches they do not reach.
+	@PYTHON=$(VENV)/bin/python \
+	  tools/make_venv.sh .venv-coverage requirements-coverage.txt
+	@for site in $$PWD/$(VENV)/lib/python3*/site-packages; do \
+	  echo "import site; site.addsitedir('$$site')" \
+	    > .venv-coverage/$${site#$$PWD/$(VENV)/}/environment.pth; done
+	@ln -sf $$PWD/$(VENV)/bin/tff-adaptive .venv-coverage/bin
+	@rm -f .coverage .coverage.*
+	-@$(COVERAGE) run --rcfile=$(RCFILE) -m pytest -n 2 --dist loadfile \
+	  --no-loadscope-reorder -m "$(MARK)" tests
+	@$(COVERAGE) combine --quiet --rcfile=$(RCFILE)
+	@$(COVERAGE) report --rcfile=$(RCFILE)
 
 check: .venv-check ## Checks format, style and types.
 	@.venv-check/bin/pyink --check $(SOURCES) || { \

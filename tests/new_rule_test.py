@@ -15,6 +15,8 @@
 
 import json
 import pathlib
+import shlex
+import subprocess
 import sys
 
 from absl.testing import absltest
@@ -85,11 +87,13 @@ class NewRuleTest(absltest.TestCase):
       file.write(_LINE)
 
   def _run(self, module: str, *flags: str) -> str:
-    result = page_testing.run(
-        [sys.executable, '-m', module, *flags], self._project
-    )
+    result = self._try(module, *flags)
     self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
     return result.stdout
+
+  def _try(self, module: str, *flags: str) -> subprocess.CompletedProcess:
+    command = shlex.join([sys.executable, '-m', module, *flags])
+    return page_testing.run(command, self._project)
 
   def _page(self, name: str) -> str:
     return pathlib.Path(self._project, name).read_text(encoding='utf-8')
@@ -136,10 +140,7 @@ class NewRuleTest(absltest.TestCase):
     run['config']['client'] = {'name': 'sign_descent', 'lr': 0.05}
     path = self._project / 'goldens.json'
     path.write_text(json.dumps({**goldens, 'runs': [run]}), encoding='utf-8')
-    replay = page_testing.run(
-        [sys.executable, '-m', 'experiments.conformance', f'--goldens={path}'],
-        self._project,
-    )
+    replay = self._try('experiments.conformance', f'--goldens={path}')
     # The numbers are those of another rule; this one was run.
     self.assertRegex(replay.stdout, r'fedavg quadratic \d\S* \S+ FAIL')
 

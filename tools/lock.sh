@@ -59,6 +59,6 @@ for python in 3.12 3.13; do
 done
 compile 3.11 requirements-tf214 "$@"
 compile 3.11 requirements-check "$@"
+compile 3.11 requirements-coverage "$@"
 compile 3.11 requirements-docs "$@"
-echo 'Wrote requirements.txt, requirements-tf214.txt, requirements-check.txt and
-requirements-docs.txt.'
+echo 'Wrote requirements.txt and requirements-{tf214,check,coverage,docs}.txt.'

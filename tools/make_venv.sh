@@ -156,6 +156,7 @@ fi
 if ! is_up_to_date; then
   make_environment
 fi
+# One that is linked to is that of another checkout.
 case "$LOCK" in
-  *requirements.txt | *tf214*) link_checkout ;;
+  *requirements.txt | *tf214*) [ -L "$VENV" ] || link_checkout ;;
 esac

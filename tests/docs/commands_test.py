@@ -11,86 +11,261 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Tests of the commands of all pages: their Python, their flags."""
+"""Tests of the commands of README and docs: each is run here or elsewhere."""
 
+import importlib
+import json
 import os
+import pathlib
 import re
+import tempfile
 
+from absl import flags
 from absl.testing import absltest
 from absl.testing import parameterized
+import pytest
 
+from experiments import hparam_flags
 from experiments import published
+from tasks import synthetic_data
 from tests import page_testing
-from tests.docs import flags_testing
+from tests import program_testing
 
-_PAGES = tuple(
-    path.relative_to(page_testing.ROOT).as_posix()
-    for pattern in ('*.md', 'docs/**/*.md', 'experiments/presets/*/README.md')
-    for path in sorted(page_testing.ROOT.glob(pattern))
-    if path.name != 'CHANGELOG.md'  # It is about what was, too.
+_ROOT = page_testing.ROOT
+_PYTHON = '.venv/bin/python -m '
+# How commands begin that other tests run, or that take hours.
+_RUN_ELSEWHERE = {
+    'make venv': 'tests/packaging/make_venv_test.py',
+    'make check': 'tests/packaging/tree_test.py',
+    'make docs': 'tests/packaging/tree_test.py',
+    'make release': 'tests/packaging/wheel_test.py',
+    'make results': 'tests/packaging/results_tool_test.py',
+    # The suite does not run itself; whoever reads this result has run it.
+    'make test': 'Makefile',
+    'make coverage': 'Makefile',
+    'make format': 'Makefile',
+    f'{_PYTHON}pytest': 'Makefile',
+    'python3 -m venv': 'tests/packaging/make_venv_test.py',
+    'my-environment/bin/pip install': 'tests/packaging/wheel_test.py',
+    f'{_PYTHON}pip install': 'tests/packaging/lock_test.py',
+    f'{_PYTHON}tff_adaptive.doctor': 'tests/tff_adaptive/doctor_test.py',
+    f'{_PYTHON}tasks.fetch': 'tests/tasks/fetch_test.py',
+    f'{_PYTHON}experiments.benchmark': 'tests/experiments/benchmark',
+    f'{_PYTHON}experiments.conformance': 'tests/experiments/conformance',
+    f'{_PYTHON}experiments.leaderboard': 'tests/experiments/leaderboard',
+    f'{_PYTHON}experiments.scaling': 'tests/experiments/scaling',
+    f'{_PYTHON}experiments.soak': 'tests/experiments/soak',
+    f'{_PYTHON}experiments.sweep': 'tests/experiments/sweep',
+    'PYTHONPATH=. .venv/bin/python docs/examples/': (
+        'tests/docs/examples_test.py'
+    ),
+}
+# Cells of published tables: tests/experiments/published runs those of all
+# tables briefly, and here is one table.
+_CELL = re.compile(
+    r'experiments/presets/\w+/|--run=runs/\w+/|report --(table|list)'
 )
-# Programs write these, and name themselves as their docstrings do.
+# Programs write these pages, and name themselves as their docstrings do.
 _GENERATED = re.compile(r'docs/results/(?!README)')
-_COMMAND = re.compile(
-    r'\S*python -m (?:experiments|tasks|tff_adaptive|tools)\b'
-)
+
+
+def _commands(page: str) -> list[page_testing.Block]:
+  return page_testing.commands_of(page_testing.read(page))
+
+
+def _test_of(command: str) -> str:
+  """Returns what else tests a command; empty if it is to be run here."""
+  if _CELL.search(command):
+    return 'tests/experiments/published'
+  found = [
+      f for start, f in _RUN_ELSEWHERE.items() if command.startswith(start)
+  ]
+  return found[0] if found else ''
+
+
+def _define_flags(binary: str) -> flags.FlagValues:
+  """Returns the flags of a package of `experiments`, unparsed."""
+  values = flags.FlagValues()
+  if binary == 'train':  # Defines its flags where it is imported.
+    hparam_flags.define(values)
+  else:
+    importlib.import_module(f'experiments.{binary}.__main__').define(values)
+  return values
+
+
+def _defaults(values: flags.FlagValues, flag: str) -> dict[str, str]:
+  """Returns the defaults of a flag by the rules that have one of their own."""
+  if flag in hparam_flags.DEFAULT_ROWS:
+    return {flag: hparam_flags.DEFAULT_ROWS[flag]}
+  uses = hparam_flags.flags_of_rows().get(flag)
+  if uses is None:
+    return {flag: _show(values[flag].default)}
+  return {row.name: _show(argument.default) for _, row, argument in uses}
+
+
+def _show(value) -> str:
+  return value if isinstance(value, str) else json.dumps(value)
+
+
+def _shortened(command: str) -> str:
+  """Returns a brief command on made-up data for one on published data."""
+  if '--data_dir=data' not in command:
+    return command
+  command = command.replace('--data_dir=data', '--use_synthetic_data')
+  return f'{command} --max_examples=8 --total_rounds=2'
+
+
+def _run(command: str, project: pathlib.Path):
+  """Runs a command, in a fork if it is a program of the project alone."""
+  module, arguments = page_testing.module_and_flags(command)
+  if re.fullmatch(rf'{_PYTHON}[^|;&<>]*', command):
+    return program_testing.run(module, *arguments, cwd=project, merged=True)
+  return page_testing.run(f'({command}) 2>&1', project)
+
+
+class FlagsTest(absltest.TestCase):
+
+  def test_flags_are_accepted(self):
+    # Flagfiles are given from the project's folder.
+    self.addCleanup(os.chdir, os.getcwd())
+    os.chdir(_ROOT)
+    for page in page_testing.PAGES:
+      for command in _commands(page):
+        module, arguments = page_testing.module_and_flags(command.text)
+        package, _, binary = module.rpartition('.')
+        if package != 'experiments' or 'error:' in command.shown:
+          continue
+        with self.subTest(page=page, command=command.text):
+          if '--help' in arguments:
+            continue
+          if binary == 'train':
+            published.parse_flags(arguments)
+          else:
+            _define_flags(binary)([binary, *arguments])
+
+  def test_flags_of_the_guide_exist(self):
+    known = {'help', 'flagfile', 'logdir', 'list'}  # Of absl, TensorBoard, pip.
+    for binary in ('benchmark', 'export', 'report', 'sweep', 'trace', 'train'):
+      known.update(_define_flags(binary))
+    for page in page_testing.PAGES:
+      if page.startswith('docs/guide/'):
+        named = re.findall(r'--(?:no)?(\w+)', page_testing.read(page))
+        self.assertEmpty(set(named) - known, page)
+
+  def test_flags_of_the_migration_have_the_defaults_that_are_shown(self):
+    values = _define_flags('train')
+    page = page_testing.read('docs/migration/google_research_federated.md')
+    rows = re.findall(
+        r'^\|[^|]*\|[^|]*\| `--(\w+)` \| ([^|]+) \|[^|]*\|$', page, re.M
+    )
+    self.assertGreater(len(rows), 30)
+    for name, shown in rows:
+      self.assertIn(name, values)
+      found = set(_defaults(values, name).values())
+      if shown == "the task's":
+        self.assertEqual(found, {'null'}, name)
+        self.assertIn("Default: the task's", values[name].help)
+      elif shown == 'unset':
+        self.assertEqual(found, {'null'}, name)
+      else:
+        self._assert_defaults(shown, _defaults(values, name))
+
+  def _assert_defaults(self, shown, defaults):
+    """Compares defaults, which may be followed by the rules that have them."""
+    for value, rules in re.findall(r'`([^`]+)`(?: \(([^)]*)\))?', shown):
+      for rule in page_testing.names_in([rules]) or defaults:
+        self.assertEqual(defaults[rule], value, rule)
 
 
 class CommandsTest(parameterized.TestCase):
 
-  @parameterized.parameters(
-      *(page for page in _PAGES if not _GENERATED.match(page))
-  )
-  def test_python_is_that_of_the_environment(self, page):
-    for command in _COMMAND.findall(page_testing.read(page)):
-      python, _ = command.split(' ', 1)
-      self.assertEqual(python.lstrip('`('), '.venv/bin/python', command)
+  def test_python_is_that_of_the_environment(self):
+    programs = r'\S*python -m (?:experiments|tasks|tff_adaptive|tools)\b'
+    for page in page_testing.PAGES:
+      if not _GENERATED.match(page):
+        for command in re.findall(programs, page_testing.read(page)):
+          self.assertRegex(command, r'^\W*\.venv/bin/python ', page)
 
-  @parameterized.parameters(*_PAGES)
-  def test_flags_are_accepted(self, page):
-    # Flagfiles are given from the project's folder.
-    self.addCleanup(os.chdir, os.getcwd())
-    os.chdir(page_testing.ROOT)
-    for command in page_testing.commands_of(page_testing.read(page)):
-      module, arguments = page_testing.module_and_flags(command.text)
-      package, _, binary = module.rpartition('.')
-      if package != 'experiments' or 'error:' in command.shown:
-        continue
-      if '--help' in arguments:
-        continue
-      if binary == 'train':
-        published.parse_flags(arguments)
-      else:
-        flags_testing.define_flags(binary)([binary, *arguments])
+  def test_commands_that_are_not_run_here_are_run_elsewhere(self):
+    for page in page_testing.PAGES:
+      for command in _commands(page):
+        self.assertTrue((_ROOT / _test_of(command.text)).exists(), command.text)
 
-  def test_runs_of_one_name_have_the_same_flags(self):
-    # A reader who copies one page after the other has them in one folder.
-    flags_of_runs: dict[str, tuple[str, list[str]]] = {}
-    for page in _PAGES:
-      for command in page_testing.commands_of(page_testing.read(page)):
-        module, arguments = page_testing.module_and_flags(command.text)
-        if module != 'experiments.train' or 'error:' in command.shown:
-          continue
-        given = dict(
-            argument.split('=', 1) for argument in _with_values(arguments)
-        )
-        name = given.pop('--experiment_name', None)
-        folder = given.pop('--output_dir', 'runs')
-        given.pop('--total_rounds', None)  # More of them go on.
-        if name is None:
-          continue
-        flags = sorted(f'{flag}={value}' for flag, value in given.items())
-        first = flags_of_runs.setdefault(f'{folder}/{name}', (page, flags))
-        self.assertEqual(first[1], flags, f'{name} of {first[0]} and {page}')
+  @pytest.mark.slow
+  def test_commands_run_in_one_folder(self):
+    """Runs them as a reader of the site meets them."""
+    copy = self.enter_context(page_testing.copied_project())
+    site = re.findall(
+        r'- (?:.*: )?([\w/]+\.md)$', page_testing.read('mkdocs.yml'), re.M
+    )
+    for page in (page for page in site if page in page_testing.PAGES):
+      for command in _commands(page):
+        if not _test_of(command.text):
+          with self.subTest(page=page, command=command.text):
+            self._check(command, copy)
+    for name in self._named_files():
+      self.assertNotEmpty(list(copy.glob(f'runs/*/{name}')), name)
 
+  def _named_files(self):
+    """Returns the files that the page says a run has."""
+    page = page_testing.read('docs/guide/run_an_experiment.md')
+    rows = page_testing.table_rows(page, 'file')
+    names = page_testing.names_in(row[0] for row in rows)
+    return set(names) - {'rejected_clients.csv', 'client_states/'}
 
-def _with_values(arguments: list[str]) -> list[str]:
-  """The flags, each with a value behind `=`."""
-  return [
-      argument if '=' in argument else f'{argument}=true'
-      for argument in arguments
-      if argument.startswith('--')
-  ]
+  def _check(self, command: page_testing.Block, project: pathlib.Path):
+    """Asserts that a command ends as its page shows."""
+    if command.text == 'make demo':
+      self._check_demo(project)
+      return
+    result = _run(_shortened(command.text), project)
+    expected = 2 if 'error:' in command.shown else 0
+    self.assertEqual(result.returncode, expected, result.stdout)
+    self.assertTrue(
+        not command.shown
+        or page_testing.is_shown(command.shown, result.stdout),
+        f'It prints\n{result.stdout}\nand the page shows\n{command.shown}',
+    )
+
+  def _check_demo(self, project: pathlib.Path):
+    blocks = page_testing.find_blocks(page_testing.read('README.md'))
+    (shown,) = [b.text for b in blocks if '\ntest accuracy' in b.text]
+    for _ in range(2):  # The second call finds the run finished.
+      result = page_testing.run('make demo', project)
+      self.assertEqual(result.returncode, 0, result.stderr)
+    # Another TensorFlow, or another processor, rounds otherwise.
+    accuracies = [float(t.split()[-1]) for t in (shown, result.stdout)]
+    self.assertAlmostEqual(*accuracies, delta=0.015)
+
+  def test_goldens_of_the_page_pass_as_it_shows(self):
+    blocks = page_testing.find_blocks(page_testing.read('docs/conformance.md'))
+    goldens = next(b.text for b in blocks if '"problems"' in b.text)
+    shown = next(b.text for b in blocks if ' passed, ' in b.text)
+    folder = self.enter_context(tempfile.TemporaryDirectory())
+    path = pathlib.Path(folder, 'goldens.json')
+    path.write_text(goldens, encoding='utf-8')
+    result = program_testing.run('experiments.conformance', f'--goldens={path}')
+    self.assertEqual((result.returncode, result.stdout), (0, shown))
+
+  @pytest.mark.slow
+  def test_published_tables(self):
+    """Lists a table, runs two of its cells briefly on made-up data, reports."""
+    commands = [command.text for command in _commands('README.md')]
+    listing, report = [c for c in commands if 'experiments.report' in c]
+    (sweep,) = [c for c in commands if 'experiments.sweep' in c]
+    copy = self.enter_context(page_testing.copied_project())
+    synthetic_data.write_synthetic_data('mnist', copy / 'data')
+    result = _run(listing, copy)
+    self.assertEqual(result.returncode, 0, result.stdout)
+    self.assertLen(result.stdout.splitlines(), 1 + 120)
+    some = ' --rows=SGD --groups="alpha = 0.1,alpha = 1"'
+    result = _run(f'{sweep}{some} --total_rounds=2 --max_examples=8', copy)
+    self.assertEqual(result.returncode, 0, result.stdout)
+    result = _run(report, copy)
+    self.assertEqual(result.returncode, 0, result.stdout)
+    page = (copy / 'results/delta_sgd/table_1.md').read_text(encoding='utf-8')
+    # Runs of two rounds are not those of the table, and do not count.
+    self.assertEqual(page.count('total_rounds'), 2)
 
 
 if __name__ == '__main__':

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Runs the code cells of a notebook without Jupyter, which is not in the lock.
+"""Runs the code cells of a notebook without Jupyter.
 
   python tests/docs/notebook_runner.py NOTEBOOK
 
@@ -54,41 +54,27 @@ def _add_ipython():
   sys.modules['IPython'] = package
 
 
-class _Pictures:
-  """Counts what `plt.show()` shows."""
+def _count_pictures(counts: dict[str, int]):
+  """Takes the place of `plt.show`, once matplotlib is installed."""
+  if counts or util.find_spec('matplotlib') is None:
+    return
+  counts['shown'] = 0
+  import matplotlib  # pylint: disable=g-import-not-at-top
 
-  def __init__(self):
-    self.count = 0
-    self._is_attached = False
+  matplotlib.use('Agg')
+  from matplotlib import pyplot  # pylint: disable=g-import-not-at-top
 
-  def attach(self):
-    """Takes the place of `plt.show`, once matplotlib is installed."""
-    if self._is_attached or util.find_spec('matplotlib') is None:
-      return
-    self._is_attached = True
-    import matplotlib  # pylint: disable=g-import-not-at-top
+  def show():
+    for number in pyplot.get_fignums():
+      pyplot.figure(number).canvas.draw()
+      counts['shown'] += 1
+    pyplot.close('all')
 
-    matplotlib.use('Agg')
-    from matplotlib import pyplot  # pylint: disable=g-import-not-at-top
-
-    def show():
-      for number in pyplot.get_fignums():
-        pyplot.figure(number).canvas.draw()
-        self.count += 1
-      pyplot.close('all')
-
-    pyplot.show = show
+  pyplot.show = show
 
 
 def read_code(notebook: pathlib.Path) -> list[dict[str, Any]]:
-  """Returns the code cells of a notebook.
-
-  Args:
-    notebook: The file.
-
-  Returns:
-    The cells in nbformat's form, with their sources as one text.
-  """
+  """Returns the code cells of a notebook, with their sources as one text."""
   cells = json.loads(notebook.read_text(encoding='utf-8'))['cells']
   return [
       {**cell, 'source': ''.join(cell['source'])}
@@ -99,31 +85,25 @@ def read_code(notebook: pathlib.Path) -> list[dict[str, Any]]:
 
 def _install(source: str) -> str:
   """Runs the lines that begin with `%pip`, and returns the others."""
-  others = []
-  for line in source.splitlines(keepends=True):
+  lines = source.splitlines(keepends=True)
+  for line in lines:
     if line.startswith('%pip '):
       command = [sys.executable, '-m', *shlex.split(line[1:])]
       subprocess.run(command, check=True, stdout=sys.stderr)
-    else:
-      others.append(line)
   importlib.invalidate_caches()
-  return ''.join(others)
+  return ''.join(line for line in lines if not line.startswith('%pip '))
 
 
 def _run_cell(source: str, name: str, namespace: dict[str, Any]) -> Any:
   """Runs a cell and returns the value of its last line, if it has one."""
-  source = _install(source)
   tree = ast.parse(source, name)
-  if not tree.body:
-    return None
-  last = tree.body[-1]
-  if not isinstance(last, ast.Expr) or source.rstrip().endswith(';'):
-    exec(compile(tree, name, 'exec'), namespace)  # pylint: disable=exec-used
-    return None
-  tree.body.pop()
+  last = None
+  if tree.body and isinstance(tree.body[-1], ast.Expr):
+    if not source.rstrip().endswith(';'):
+      last = ast.Expression(tree.body.pop().value)  # type: ignore[attr-defined]
   exec(compile(tree, name, 'exec'), namespace)  # pylint: disable=exec-used
   # pylint: disable-next=eval-used
-  return eval(compile(ast.Expression(last.value), name, 'eval'), namespace)
+  return last and eval(compile(last, name, 'eval'), namespace)
 
 
 def run(notebook: pathlib.Path) -> list[dict[str, Any]]:
@@ -136,23 +116,23 @@ def run(notebook: pathlib.Path) -> list[dict[str, Any]]:
     For every code cell its `text` and its number of `pictures`.
   """
   _add_ipython()
-  pictures = _Pictures()
+  counts: dict[str, int] = {}
   namespace: dict[str, Any] = {'__name__': '__main__'}
   os.chdir(notebook.parent)
   results = []
   for number, cell in enumerate(read_code(notebook)):
+    source = _install(cell['source'])
+    _count_pictures(counts)
+    before = counts.get('shown', 0)
     text = io.StringIO()
-    pictures.attach()
-    before = pictures.count
     with contextlib.redirect_stdout(text):
-      value = _run_cell(cell['source'], f'cell {number}', namespace)
+      value = _run_cell(source, f'cell {number}', namespace)
+    pictures = counts.get('shown', 0) - before
     if isinstance(value, _Image):
-      pictures.count += 1
+      pictures += 1
     elif value is not None:
       text.write(f'{value!r}\n')
-    results.append(
-        {'text': text.getvalue(), 'pictures': pictures.count - before}
-    )
+    results.append({'text': text.getvalue(), 'pictures': pictures})
   return results
 
 

@@ -105,13 +105,7 @@ class MakeVenvTest(parameterized.TestCase):
     self.assertEndsWith(process.stderr, '.\n')
     self.assertEmpty(self._calls())
 
-  @parameterized.named_parameters(
-      ('python3_11', 'python3.11', '3.11'),
-      ('python3_12', 'python3.12', '3.12'),
-      ('python3_13', 'python3.13', '3.13'),
-      ('python3', 'python3', '3.13'),
-      ('python', 'python', '3.12'),
-  )
+  @parameterized.parameters(('python3.11', '3.11'), ('python', '3.12'))
   def test_first_call_installs_what_the_lock_says(self, name, version):
     self._add_python(name, version)
     process = self._run()
@@ -124,29 +118,16 @@ class MakeVenvTest(parameterized.TestCase):
     self.assertEndsWith(build_tools, '--requirement env/build-tools.lock')
     self.assertEndsWith(packages, '--requirement lock.txt')
     self.assertIn('--no-deps', packages)
-
-  def test_build_tools_keep_their_hashes(self):
-    self._add_python('python3', '3.11')
-    self._run()
     self.assertEqual(
         (self.folder / 'env/build-tools.lock').read_text(),
         _LOCK[_LOCK.index('setuptools') :],
     )
-
-  def test_second_call_does_nothing(self):
-    self._add_python('python3', '3.11')
-    self._run()
-    self._calls()
+    # There is nothing left to do, and no Python on the path is needed for it.
+    (self.bin / name).unlink()
     process = self._run()
     self.assertEqual(process.returncode, 0)
     self.assertEmpty(process.stdout + process.stderr)
     self.assertEmpty(self._calls())
-
-  def test_second_call_needs_no_python_on_the_path(self):
-    self._add_python('python3', '3.11')
-    self._run()
-    (self.bin / 'python3').unlink()
-    self.assertEqual(self._run().returncode, 0)
 
   def test_changed_lock_installs_again(self):
     self._add_python('python3', '3.11')
@@ -186,11 +167,6 @@ class MakeVenvTest(parameterized.TestCase):
     self.assertEqual(self._run(PYTHON='python3.13').returncode, 0)
     self.assertIn('venv', self._calls())
 
-  def test_newer_default_python_is_passed_over(self):
-    self._add_python('python3', '3.14')
-    self._add_python('python', '3.11')
-    self.assertEqual(self._run().returncode, 0)
-
   def test_best_python_is_taken(self):
     for version in ('3.11', '3.13', '3.12'):
       self._add_python(f'python{version}', version)
@@ -208,13 +184,6 @@ class MakeVenvTest(parameterized.TestCase):
     self.assertEqual(process.returncode, 0, process.stderr)
     self.assertEmpty(process.stderr)
 
-  def test_other_stack_has_a_python_of_its_own(self):
-    self.lock.rename(self.folder / 'tf214.txt')
-    self._add_python('python3.12', '3.12')
-    self._assert_one_sentence(
-        self._run(lock='tf214.txt'), 'Python 3.11 is needed to make env, but '
-    )
-
   @parameterized.named_parameters(('newer', '3.14'), ('older', '3.10'))
   def test_only_another_python_is_one_sentence(self, version):
     self._add_python('python3', version)
@@ -224,18 +193,10 @@ class MakeVenvTest(parameterized.TestCase):
         rf'{version}: install it .*apt-get install python3\.12 ',
     )
 
-  def test_no_python_is_one_sentence(self):
-    self._assert_one_sentence(self._run(), 'not a Python that runs: install it')
-
   def test_python_of_the_caller_is_taken(self):
     self._add_python('my python', '3.11')
     process = self._run(PYTHON=str(self.bin / 'my python'))
     self.assertEqual(process.returncode, 0, process.stderr)
-
-  def test_wrong_python_of_the_caller_is_one_sentence(self):
-    self._add_python('python3', '3.11')
-    self._add_python('mine', '3.10')
-    self._assert_one_sentence(self._run(PYTHON='mine'), 'but mine is 3.10: ')
 
   def test_missing_venv_module_is_one_sentence(self):
     self._add_python('python3', '3.11', venv_status=1)

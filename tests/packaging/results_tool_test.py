@@ -19,13 +19,12 @@ import json
 import os
 import pathlib
 import re
-import subprocess
-import sys
 import tempfile
 
 from absl.testing import absltest
 
 from tests import page_testing
+from tests import program_testing
 from tools import results
 
 
@@ -111,13 +110,8 @@ class PagesTest(absltest.TestCase):
     *commands, audit = results.build_commands(runs_dir, output_dir)
     self.assertEqual(audit[0], 'experiments.audit')
     for module, *arguments in commands:
-      subprocess.run(
-          (sys.executable, '-m', module, *arguments),
-          cwd=page_testing.ROOT,
-          stdin=subprocess.DEVNULL,
-          capture_output=True,
-          check=True,
-      )
+      result = program_testing.run(module, *arguments)
+      self.assertEqual(result.returncode, 0, result.stderr)
     written = list(output_dir.rglob('*.csv'))
     tables = [f for flags in commands for f in flags if '--table=' in f]
     self.assertNotEmpty(tables)

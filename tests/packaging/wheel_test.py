@@ -11,32 +11,31 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Tests of what the wheel holds and declares, and that it can be imported."""
+"""Tests that the wheel is whole and works away from the checkout."""
 
 import ast
 import configparser
+import hashlib
+import os
 import pathlib
-import re
 import shutil
+import subprocess
 import sys
+import sysconfig
 import tempfile
 import zipfile
 
 from absl.testing import absltest
 from absl.testing import parameterized
 from packaging import requirements
-from packaging import specifiers
 import pytest
 
-from tests.packaging import wheel_testing
+from tests import page_testing
 import tff_adaptive
-from tff_adaptive import _stack
+from tools import check_release
 
-_ROOT = wheel_testing.ROOT
-_EXAMPLES = _ROOT / 'docs/examples'
-
-# The tests run on the lock's Python, the type check is for the oldest.
-_STDLIB = sys.stdlib_module_names  # type: ignore[attr-defined]
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_VERSION = tff_adaptive.__version__
 
 # The packages whose import has another name than their distribution.
 _DISTRIBUTIONS = {
@@ -49,31 +48,28 @@ _DISTRIBUTIONS = {
     'tensorflow_datasets': 'tensorflow-datasets',
     'tensorflow_federated': 'tensorflow-federated',
 }
-
-# Run where the wheel is installed. Prints what it imports.
-_IMPORT_ALL = """
-import importlib, pkgutil
+# Where the wheel is installed: TFF first, as a program on stock TFF does it, a
+# round, every module.
+_TRY_OUT = """
+import importlib, pkgutil, runpy, sys
+assert 'tff_adaptive' not in sys.modules
+import tensorflow_federated as tff
 import tff_adaptive
-print(tff_adaptive.__file__)
 for module in pkgutil.walk_packages(tff_adaptive.__path__, 'tff_adaptive.'):
   importlib.import_module(module.name)
-  print(module.name)
-"""
-
-# Runs an example as `python FILE` does, and prints whose library it used.
-_IMPORT_TFF_FIRST = """
-import sys
-imported_at_start = 'tff_adaptive' in sys.modules
-import tensorflow_federated as tff
-print(tff.__version__, imported_at_start)
-"""
-
-_RUN_EXAMPLE = """
-import runpy, sys
-runpy.run_path(sys.argv[1], run_name='__main__')
-import tff_adaptive
 print(tff_adaptive.__file__)
+sys.path.insert(0, '')
+runpy.run_path('one_line_runtime.py', run_name='__main__')
 """
+
+
+def _make_environment(folder: pathlib.Path) -> pathlib.Path:
+  """Makes an environment with what the lock names; returns its Python."""
+  command = [sys.executable, '-m', 'venv', '--without-pip', str(folder)]
+  subprocess.run(command, check=True)
+  (site,) = folder.glob('lib/python*/site-packages')
+  (site / 'lock.pth').write_text(sysconfig.get_path('purelib') + '\n')
+  return folder / 'bin/python'
 
 
 def _imported_packages() -> dict[str, str]:
@@ -83,108 +79,67 @@ def _imported_packages() -> dict[str, str]:
     for node in ast.walk(ast.parse(path.read_text(encoding='utf-8'))):
       if isinstance(node, ast.Import):
         names = [alias.name for alias in node.names]
-      elif isinstance(node, ast.ImportFrom) and not node.level:
+      elif isinstance(node, ast.ImportFrom):
         names = [node.module or '']
       else:
         continue
       for name in names:
         packages[name.split('.')[0]] = str(path.relative_to(_ROOT))
-  ours = set(_STDLIB) | {'tff_adaptive'}
-  return {name: path for name, path in packages.items() if name not in ours}
+  # The tests run on the lock's Python, the type check is for the oldest.
+  ours = set(sys.stdlib_module_names)  # type: ignore[attr-defined]
+  return {k: v for k, v in packages.items() if k not in ours | {'tff_adaptive'}}
 
 
-class WheelTest(absltest.TestCase):
+class WheelTest(parameterized.TestCase):
 
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
     folder = cls.enterClassContext(tempfile.TemporaryDirectory())
     cls.folder = pathlib.Path(folder).resolve()
-    cls.wheel = wheel_testing.build_wheel(cls.folder)
-    with zipfile.ZipFile(cls.wheel) as archive:
-      cls.names = archive.namelist()
-      (metadata,) = [name for name in cls.names if name.endswith('/METADATA')]
-      cls.metadata = archive.read(metadata).decode('utf-8')
+    # Of a copy, so that the tree stays clean.
+    copy = cls.enterClassContext(page_testing.copied_project())
+    result = page_testing.run('make wheel', copy)
+    assert not result.returncode, result.stderr
+    (wheel,) = copy.glob('dist/*.whl')
+    cls.wheel = pathlib.Path(shutil.copy(wheel, cls.folder))
 
-  def test_holds_tff_adaptive_only(self):
-    version = tff_adaptive.__version__
-    tops = {name.split('/')[0] for name in self.names}
-    self.assertEqual(
-        tops,
-        {
-            'tff_adaptive',
-            'tff_adaptive.pth',
-            f'tff_adaptive-{version}.dist-info',
-        },
-    )
-
-  def test_holds_every_module(self):
-    modules = [
+  def test_holds_the_modules_and_the_hook_alone(self):
+    with zipfile.ZipFile(self.wheel) as archive:
+      names = {n for n in archive.namelist() if '.dist-info/' not in n}
+    modules = {
         path.relative_to(_ROOT).as_posix()
         for path in (_ROOT / 'tff_adaptive').rglob('*.py')
-    ]
-    self.assertContainsSubset(modules, self.names)
+    }
+    hooks = {'tff_adaptive.pth', 'tff_adaptive/_import_hook.pth'}
+    self.assertEqual(names, modules | hooks)
 
-  def test_holds_the_licence(self):
-    self.assertTrue(any(name.endswith('/LICENSE') for name in self.names))
-
-  def test_declares_the_pythons_of_both_stacks(self):
-    (declared,) = re.findall('^Requires-Python: (.*)$', self.metadata, re.M)
-    pythons = specifiers.SpecifierSet(declared)
-    oldest, newest = _stack.TF214.pythons[0], _stack.CURRENT.pythons[1]
-    for minor in range(oldest[1] - 1, newest[1] + 2):
-      self.assertEqual(
-          pythons.contains(f'3.{minor}.0'), oldest[1] <= minor <= newest[1]
-      )
-
-
-class InstalledWheelTest(parameterized.TestCase):
-  """The wheel in an environment that has TFF, used from somewhere else."""
-
-  @classmethod
-  def setUpClass(cls):
-    super().setUpClass()
-    folder = cls.enterClassContext(tempfile.TemporaryDirectory())
-    folder = pathlib.Path(folder).resolve()
-    cls.environment = folder / 'venv'
-    cls.python = wheel_testing.make_environment(cls.environment)
-    wheel = wheel_testing.build_wheel(folder)
-    wheel_testing.install(cls.python, wheel)
-    cls.elsewhere = folder / 'elsewhere'
-    cls.elsewhere.mkdir()
-    for path in _EXAMPLES.glob('*.py'):
-      shutil.copy(path, cls.elsewhere)
-
-  def _run(self, *arguments):
-    return wheel_testing.run(self.python, *arguments, cwd=self.elsewhere)
-
-  def _installed_library(self):
-    (site,) = self.environment.glob('lib/python*/site-packages')
-    return str(site / 'tff_adaptive/__init__.py')
+  def test_metadata_can_be_released(self):
+    self.assertEqual(check_release.find_problems(self.wheel, _ROOT), [])
 
   @pytest.mark.slow
-  def test_all_modules_can_be_imported(self):
-    result = self._run('-I', '-c', _IMPORT_ALL)
+  def test_works_where_it_is_installed(self):
+    environment = self.folder / 'venv'
+    python = _make_environment(environment)
+    command = [str(python), '-m', 'pip', 'install', '--quiet', '--no-deps']
+    command += ['--no-index', '--root-user-action', 'ignore', str(self.wheel)]
+    subprocess.run(command, cwd=self.folder, check=True)
+    for path in (_ROOT / 'docs/examples').glob('*.py'):
+      shutil.copy(path, self.folder)
+    result = subprocess.run(
+        [str(python), '-c', _TRY_OUT],
+        cwd=self.folder,
+        env={k: v for k, v in os.environ.items() if k != 'PYTHONPATH'},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     self.assertEqual(result.returncode, 0, result.stderr)
-    file, *modules = result.stdout.splitlines()
-    self.assertEqual(file, self._installed_library())
-    self.assertIn('tff_adaptive.doctor', modules)
-
-  @pytest.mark.slow
-  def test_tff_can_be_imported_first(self):
-    result = self._run('-c', _IMPORT_TFF_FIRST)
-    self.assertEqual(result.returncode, 0, result.stderr)
-    self.assertEqual(result.stdout.split(), ['0.87.0', 'False'])
-
-  @parameterized.parameters('one_line_optimizer.py', 'one_line_runtime.py')
-  @pytest.mark.slow
-  def test_examples_run_without_the_checkout(self, name):
-    result = self._run('-c', _RUN_EXAMPLE, name)
-    self.assertEqual(result.returncode, 0, result.stderr)
-    first, second, file = result.stdout.splitlines()
-    self.assertRegex(first, r': (test accuracy )?\d+\.\d+')
-    self.assertRegex(second, r': (test accuracy )?\d')
-    self.assertEqual(file, self._installed_library())
+    file, speed, difference = result.stdout.splitlines()
+    (site,) = environment.glob('lib/python*/site-packages')
+    self.assertEqual(file, str(site / 'tff_adaptive/__init__.py'))
+    self.assertRegex(speed, r'^speed-up of a round: \d+\.\d times$')
+    self.assertRegex(difference, r'^largest difference of the weights: \d')
 
 
 class DeclarationTest(absltest.TestCase):
@@ -213,6 +168,65 @@ class DeclarationTest(absltest.TestCase):
     imported = {_DISTRIBUTIONS.get(name, name) for name in _imported_packages()}
     required = self._declared('options', 'install_requires')
     self.assertContainsSubset(required, imported)
+
+
+class ChangelogTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      ('## Unreleased\n\n* New.\n', ''),
+      ('## Unreleased\n\n## 0.2.0 - 2026-12-01\n\n* New.\n', ''),
+      (
+          '## 0.2.0 - 2026-12-01\n\n### Added\n\n* New.\n\n## 0.1.0\n\n* Old.',
+          '',
+      ),
+      ('## 0.2.0\n\n* New.\n', "is '0.2.0', but must be"),
+      ('## 0.1.0 - 2026-12-01\n\n* New.\n', "is '0.1.0 - 2026-12-01', but"),
+      ('# Changelog\n\nNothing.\n', "is '', but must be"),
+  )
+  def test_heading_of_the_newest_entry(self, changelog, problem):
+    found = check_release.find_changelog_problem(changelog, '0.2.0')
+    self.assertIn(problem, found)
+    self.assertEqual(bool(problem), bool(found))
+
+
+class ReleaseTest(absltest.TestCase):
+  """Runs the script in a copy of the project."""
+
+  def setUp(self):
+    super().setUp()
+    self.project = self.enter_context(page_testing.copied_project())
+    # Has what the lock names, so that nothing is installed but the wheel.
+    environment = self.project / 'prepared'
+    _make_environment(environment)
+    shutil.copy(
+        self.project / 'requirements.txt', environment / 'installed.lock'
+    )
+
+  def _run(self):
+    return page_testing.run(
+        'RELEASE_VENV=prepared tools/release.sh', self.project
+    )
+
+  @pytest.mark.slow
+  def test_files_are_made_and_tried_out(self):
+    result = self._run()
+    self.assertEqual(result.returncode, 0, result.stderr)
+    self.assertIn('\ntrained: ', result.stdout)
+    for line, suffix in zip(
+        result.stdout.splitlines()[-2:], ('.tar.gz', '-py3-none-any.whl')
+    ):
+      digest, name = line.split()
+      self.assertEqual(name, f'dist/tff_adaptive-{_VERSION}{suffix}')
+      content = (self.project / name).read_bytes()
+      self.assertEqual(hashlib.sha256(content).hexdigest(), digest)
+
+  @pytest.mark.slow
+  def test_wrong_changelog_ends_it_before_anything_is_there(self):
+    (self.project / 'CHANGELOG.md').write_text('## 9.9.9\n\n* New.\n')
+    result = self._run()
+    self.assertEqual(result.returncode, 1)
+    self.assertIn("CHANGELOG.md is '9.9.9', but must be", result.stderr)
+    self.assertFalse((self.project / 'dist').exists())
 
 
 if __name__ == '__main__':

@@ -26,10 +26,19 @@ from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiments import __main__
-from tests.tff_adaptive import docstring_testing
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
-_MODULES = docstring_testing.Sources(_ROOT).modules
+_PATHS = {
+    '.'.join(path.relative_to(_ROOT).with_suffix('').parts).removesuffix(
+        '.__init__'
+    ): path
+    for folder in ('tff_adaptive', 'tasks', 'experiments')
+    for path in sorted((_ROOT / folder).rglob('*.py'))
+}
+_MODULES = {
+    name: ast.parse(path.read_text(encoding='utf-8'))
+    for name, path in _PATHS.items()
+}
 
 # Packages that take long to import, and that not everybody has.
 _OPTIONAL = (
@@ -73,7 +82,7 @@ def _imported_at_once(name: str) -> set[str]:
       if module not in found:
         found.add(module)
         if module in _MODULES:
-          waiting += _module_level_imports(_MODULES[module].tree)
+          waiting += _module_level_imports(_MODULES[module])
   return {m if m in _MODULES else m.partition('.')[0] for m in found}
 
 
@@ -100,9 +109,8 @@ def _module_level_imports(tree: ast.Module) -> list[str]:
 def _programs() -> list[str]:
   """The modules that can be run."""
   return [
-      '.'.join(path.relative_to(_ROOT).with_suffix('').parts)
-      for folder in ('experiments', 'tasks', 'tff_adaptive')
-      for path in sorted((_ROOT / folder).rglob('*.py'))
+      name
+      for name, path in _PATHS.items()
       if "\nif __name__ == '__main__':\n" in path.read_text(encoding='utf-8')
   ]
 
@@ -126,7 +134,7 @@ class ImportsTest(parameterized.TestCase):
     self.assertEqual(done.stdout, 'tff_adaptive\n')
 
   @parameterized.parameters(
-      *(name for name, m in _MODULES.items() if m.path.name == '__init__.py')
+      *(name for name, p in _PATHS.items() if p.name == '__init__.py')
   )
   def test_packages_import_what_they_need_alone(self, name):
     self.assertNoCommonElements(

@@ -11,25 +11,13 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The flags of the binaries, for the tests of pages that name them."""
+"""What the process is to have imported that `program_testing` forks."""
 
-import importlib
+from experiments import command_line
 
-from absl import flags
+# As the binaries do, before the first import of TensorFlow: it changes bits.
+command_line.prepare_libraries()
 
-from experiments import hparam_flags
+import tensorflow_federated  # noqa: E402, F401
 
-
-def define_flags(binary: str) -> flags.FlagValues:
-  """Returns the flags of a binary, unparsed.
-
-  Args:
-    binary: The name of a package of `experiments`.
-  """
-  values = flags.FlagValues()
-  if binary == 'train':  # Defines its flags where it is imported.
-    hparam_flags.define(values)
-  else:
-    module = importlib.import_module(f'experiments.{binary}.__main__')
-    module.define(values)
-  return values
+from experiments.train import trainer  # noqa: E402, F401

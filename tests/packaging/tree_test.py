@@ -1,0 +1,156 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of what holds for the whole tree: checks, documentation, imports."""
+
+import ast
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import pytest
+
+from tests import page_testing
+
+_ROOT = page_testing.ROOT
+# What packages may import of the others; each may import what it is above of.
+_LIBRARY = {
+    'data': (),
+    'aggregators': (),
+    'optimizers': (),
+    'privacy': (),
+    'layers': (),
+    'runtime': ('data',),
+    'client_works': ('aggregators', 'optimizers'),
+    'finalizers': ('aggregators', 'optimizers'),
+    'algorithms': (
+        'aggregators',
+        'client_works',
+        'finalizers',
+        'optimizers',
+        'privacy',
+    ),
+    'simulation': ('client_works', 'data', 'privacy', 'runtime'),
+    'analysis': ('data', 'runtime', 'simulation'),
+}
+# Folders of a machine, folders beside the checkout, and code that leads there.
+_OUTSIDE = r'/(work|farm|home|root|mnt)/|\.\./shared|ROOT\.parent'
+_PATH = re.compile(
+    r'`((?:tff_adaptive|tasks|experiments|tests|tools)/[\w./]+)`'
+)
+
+
+def _imports(folder: pathlib.Path) -> set[tuple[str, ...]]:
+  """Returns the parts of the names that the modules of a folder import."""
+  names = set()
+  for path in folder.rglob('*.py'):
+    for node in ast.walk(ast.parse(path.read_text(encoding='utf-8'))):
+      if isinstance(node, ast.ImportFrom) and node.module:
+        names |= {f'{node.module}.{alias.name}' for alias in node.names}
+      elif isinstance(node, ast.Import):
+        names |= {alias.name for alias in node.names}
+  return {tuple(name.split('.')) for name in names}
+
+
+class ImportsTest(parameterized.TestCase):
+
+  @parameterized.parameters(*_LIBRARY.items())
+  def test_package_of_the_library(self, package, allowed):
+    found = {
+        parts[1]
+        for parts in _imports(_ROOT / 'tff_adaptive' / package)
+        if parts[0] == 'tff_adaptive' and parts[1] in _LIBRARY
+    }
+    self.assertContainsSubset(found, {package, *allowed})
+
+  def test_simulation_knows_no_algorithm(self):
+    found = {
+        parts[2]
+        for parts in _imports(_ROOT / 'tff_adaptive/simulation')
+        if parts[:2] == ('tff_adaptive', 'client_works')
+    }
+    self.assertContainsSubset(
+        found,
+        ('client_evaluation', 'local_training', 'model_adapter', 'totals'),
+    )
+
+  def test_library_tasks_experiments(self):
+    tops = lambda name: {parts[0] for parts in _imports(_ROOT / name)}
+    self.assertNoCommonElements(tops('tff_adaptive'), ('tasks', 'experiments'))
+    self.assertNotIn('experiments', tops('tasks'))
+
+
+class PathsTest(absltest.TestCase):
+
+  def test_nothing_names_a_path_outside(self):
+    if not (_ROOT / '.git').exists():
+      self.skipTest('Not a checkout.')
+    found = subprocess.run(
+        ['git', 'grep', '-nE', _OUTSIDE, '--', ':!.ci/run', ':!*tree_test.py'],
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    self.assertEqual((found.returncode, found.stdout), (1, ''))
+
+  def test_paths_in_pages_exist(self):
+    for page in page_testing.PAGES:
+      for path in _PATH.findall(page_testing.read(page)):
+        if path not in ('tests/x/y_test.py',) and 'sign_descent' not in path:
+          self.assertTrue((_ROOT / path).exists(), f'{page}: {path}')
+
+
+@pytest.mark.slow
+class CommandsTest(absltest.TestCase):
+
+  def test_check_finds_nothing(self):
+    result = page_testing.run('make check')
+    self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
+  def test_site_builds_without_the_network(self):
+    made = page_testing.run('make .venv-docs')
+    if made.returncode:
+      self.skipTest(f'.venv-docs cannot be made: {made.stderr}')
+    site = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+    command = '.venv-docs/bin/python -m mkdocs build --strict --site-dir'
+    result = subprocess.run(
+        [*command.split(), str(site)],
+        cwd=_ROOT,
+        env={
+            **os.environ,
+            'NO_MKDOCS_2_WARNING': '1',
+            'http_proxy': 'http://127.0.0.1:9',
+            'https_proxy': 'http://127.0.0.1:9',
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    self.assertEqual(result.returncode, 0, result.stderr)
+    # A browser loads nothing from elsewhere, and the reference has the names.
+    pages = {p: p.read_text(encoding='utf-8') for p in site.rglob('*.html')}
+    for path, text in pages.items():
+      self.assertNotRegex(
+          text, r'<(script|img|iframe)[^>]* src="(https?:)?//', path
+      )
+    reference = pages[site / 'api/tff_adaptive/optimizers.html']
+    self.assertIn('id="tff_adaptive.optimizers.build_delta_sgd"', reference)
+
+
+if __name__ == '__main__':
+  absltest.main()
