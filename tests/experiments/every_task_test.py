@@ -14,6 +14,7 @@
 """Every task trains, by the flags that a user would give."""
 
 import csv
+import itertools
 import pathlib
 import tempfile
 
@@ -44,9 +45,7 @@ _RUNS = (
     ('emnist_cr', ('--max_examples=40',)),
     ('emnist_ae', ('--max_examples=40',)),
     ('cifar10', (*_CAPPED, '--cifar10_model=resnet18')),
-    ('cifar10', (*_CAPPED, '--cifar10_model=resnet50')),
     ('cifar10', (*_CAPPED, '--cifar10_model=simple_cnn')),
-    ('cifar100', (*_CAPPED, '--cifar100_model=resnet18')),
     ('cifar100', (*_CAPPED, '--cifar100_model=resnet50')),
     ('shakespeare', ('--max_examples=8',)),
     ('stackoverflow_nwp', ('--clients_per_round=5', '--max_examples=32')),
@@ -54,17 +53,14 @@ _RUNS = (
     ('ag_news', ('--max_examples=64',)),
     ('ag_news', (*_CAPPED_DISTILBERT, '--ag_news_model=distilbert')),
     ('dbpedia', ('--max_examples=64',)),
-    ('dbpedia', (*_CAPPED_DISTILBERT, '--dbpedia_model=distilbert')),
 )
 _SMALL_TASKS = (
     'digits',
     'mnist',
-    'fashion_mnist',
     'emnist_cr',
     'emnist_ae',
     'stackoverflow_lr',
     'ag_news',
-    'dbpedia',
 )
 
 
@@ -109,9 +105,8 @@ class EveryTaskTest(parameterized.TestCase):
     )
 
   @parameterized.named_parameters(
-      (_name(task, method, arguments), task, (*arguments, *flags))
-      for task, arguments in _RUNS
-      for method, flags in _METHODS.items()
+      (_name(task, method, arguments), task, (*arguments, *_METHODS[method]))
+      for (task, arguments), method in zip(_RUNS, itertools.cycle(_METHODS))
   )
   @pytest.mark.slow
   def test_trains_three_rounds(self, task, arguments):

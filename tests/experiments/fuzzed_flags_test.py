@@ -33,8 +33,8 @@ from tests.tff_adaptive import property_testing  # noqa: F401
 from tests.tff_adaptive import testing
 
 _CLEAN = (flags.Error, command_line.UserError, command_line.EnvironmentalError)
-_SEEDS = range(5)
-_RUNS_OF_A_SEED = 100
+_SEEDS = range(3)
+_RUNS_OF_A_SEED = 40
 _NUM_WEIGHTS = {'logistic': 650, 'cnn': 23_946}
 
 
@@ -106,7 +106,7 @@ class FuzzedFlagsTest(parameterized.TestCase):
   )
   @hypothesis.given(flag_set_testing.flag_sets(min_extremes=2))
   @hypothesis.settings(
-      max_examples=15,
+      max_examples=5,
       phases=(hypothesis.Phase.explicit, hypothesis.Phase.generate),
   )
   def test_extreme_values_end_in_a_run_or_in_a_sentence(self, arguments):

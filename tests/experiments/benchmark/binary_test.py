@@ -14,10 +14,7 @@
 """Tests of the benchmark binary; none of how long anything takes."""
 
 import json
-import os
 import pathlib
-import subprocess
-import sys
 import tempfile
 
 from absl.testing import absltest
@@ -36,8 +33,8 @@ from experiments.benchmark import measurement
 from experiments.benchmark import models
 from experiments.benchmark import reports
 from experiments.benchmark import workloads
+from tests import program_testing
 
-_ROOT = pathlib.Path(__file__).resolve().parents[3]
 _PEER = {
     'peer': 'loop',
     'variant': 't1',
@@ -59,14 +56,7 @@ _LINE = {
 
 
 def _call(*arguments):
-  return subprocess.run(
-      [sys.executable, '-m', 'experiments.benchmark', *arguments],
-      cwd=_ROOT,
-      check=False,
-      capture_output=True,
-      text=True,
-      env={**os.environ, 'TF_CPP_MIN_LOG_LEVEL': '3'},
-  )
+  return program_testing.run('experiments.benchmark', *arguments)
 
 
 class BinaryTest(parameterized.TestCase):

@@ -168,7 +168,9 @@ class ReplayerTest(tf.test.TestCase, parameterized.TestCase):
     result = replay.replay(run, _PROBLEMS)
     self.assertTrue(result.passed, str(result))
 
-  @parameterized.named_parameters(*_named(_all_runs()))
+  @parameterized.named_parameters(
+      *_named(key for key in _all_runs() if key[1] == 'softmax')
+  )
   @pytest.mark.slow
   def test_native_runtime_has_the_reference_numbers(self, run):
     result = replay.replay(run, _PROBLEMS)

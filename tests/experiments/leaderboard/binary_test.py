@@ -18,8 +18,6 @@ import dataclasses
 import io
 import pathlib
 import shlex
-import subprocess
-import sys
 import tempfile
 from unittest import mock
 
@@ -33,6 +31,7 @@ from experiments import published
 from experiments.leaderboard import __main__ as leaderboard
 from experiments.leaderboard import definitions
 from experiments.sweep import running
+from tests import program_testing
 from tests.experiments import binary_testing
 from tests.experiments.leaderboard import board_testing
 from tests.experiments.sweep import sweep_testing
@@ -207,13 +206,7 @@ class LeaderboardTest(parameterized.TestCase):
   @pytest.mark.slow
   def test_real_runs_are_compared(self):
     arguments = (*_SMALL, *self.places, '--tasks=digits')
-    result = subprocess.run(
-        [sys.executable, '-m', 'experiments.leaderboard', *arguments],
-        cwd=_ROOT,
-        check=False,
-        capture_output=True,
-        text=True,
-    )
+    result = program_testing.run('experiments.leaderboard', *arguments)
     self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
     text = (self.folder / 'results' / 'leaderboard.md').read_text()
     self.assertIn('**With 2 trials to tune:', text)

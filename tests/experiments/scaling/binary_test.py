@@ -15,8 +15,6 @@
 
 import csv
 import pathlib
-import subprocess
-import sys
 import tempfile
 
 from absl.testing import absltest
@@ -25,9 +23,8 @@ import attrs
 import pytest
 
 from experiments.scaling import model as model_lib
+from tests import program_testing
 from tests.experiments import binary_testing
-
-_ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 @attrs.frozen
@@ -96,19 +93,10 @@ class ScalingTest(parameterized.TestCase):
   @pytest.mark.slow
   def test_measures_and_predicts(self):
     folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-    process = subprocess.run(
-        [
-            sys.executable,
-            *('-m', 'experiments.scaling', '--workload=tiny_many'),
-            *('--rounds=1', '--predict=1,100', '--clients=5000'),
-            f'--output_dir={folder}',
-        ],
-        cwd=_ROOT,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
+    process = program_testing.run(
+        'experiments.scaling',
+        *('--workload=tiny_many', '--rounds=1', '--predict=1,100'),
+        *('--clients=5000', f'--output_dir={folder}'),
     )
     self.assertEqual(process.returncode, 0, process.stderr)
     self.assertRegex(process.stdout, r'ray_2 logistic')

@@ -20,8 +20,6 @@ import io
 import pathlib
 import re
 import shlex
-import subprocess
-import sys
 import tempfile
 from unittest import mock
 
@@ -35,6 +33,7 @@ from experiments import published
 from experiments import table_flags
 from experiments.sweep import __main__ as sweep
 from experiments.sweep import running
+from tests import program_testing
 from tests.experiments import binary_testing
 from tests.experiments.report import made_up_runs
 from tests.experiments.sweep import sweep_testing
@@ -211,8 +210,6 @@ class SweepTest(parameterized.TestCase):
   @pytest.mark.slow
   def test_real_runs_are_run_once(self):
     arguments = [
-        sys.executable,
-        '-m',
         'experiments.sweep',
         '--sweep_name=rates',
         '--client_optimizer=sgd',
@@ -228,9 +225,7 @@ class SweepTest(parameterized.TestCase):
     ]
     lines = []
     for _ in range(2):
-      result = subprocess.run(
-          arguments, cwd=_ROOT, check=False, capture_output=True, text=True
-      )
+      result = program_testing.run(*arguments)
       self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
       lines.append(result.stdout.splitlines())
     self.assertLen([line for line in lines[0] if line.startswith('end')], 4)

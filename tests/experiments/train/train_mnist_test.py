@@ -15,17 +15,14 @@
 
 import csv
 import pathlib
-import subprocess
-import sys
 import tempfile
 
 from absl.testing import absltest
 import numpy as np
 import pytest
 
+from tests import program_testing
 from tests.tasks import data_testing
-
-_ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 class TrainMnistTest(absltest.TestCase):
@@ -48,23 +45,14 @@ class TrainMnistTest(absltest.TestCase):
         y_test=(np.arange(30) % 10).astype(np.uint8),
     )
 
-  def _run(self, *arguments, timeout=300):
-    return subprocess.run(
-        [
-            sys.executable,
-            '-m',
-            'experiments.train',
-            '--task=mnist',
-            f'--data_dir={self.npz.parent}',
-            f'--output_dir={self.folder}',
-            '--experiment_name=run',
-            *arguments,
-        ],
-        cwd=_ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=timeout,
+  def _run(self, *arguments):
+    return program_testing.run(
+        'experiments.train',
+        '--task=mnist',
+        f'--data_dir={self.npz.parent}',
+        f'--output_dir={self.folder}',
+        '--experiment_name=run',
+        *arguments,
     )
 
   def _assert_refused(self, done, code, sentence):
@@ -113,7 +101,6 @@ class TrainMnistTest(absltest.TestCase):
         '--client_weighting=uniform',
         '--total_rounds=100',
         '--rounds_per_evaluation=100',
-        timeout=1800,
     )
     self.assertEqual(done.returncode, 0, done.stderr)
     with open(self.folder / 'run/metrics.csv', encoding='utf-8') as file:

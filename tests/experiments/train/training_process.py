@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Trains large models for tests: in processes of their own, one at a time.
+"""Trains large models for tests: in forks, one at a time.
 
 The graphs of a ResNet or of DistilBERT take gigabytes, which a process does not
 give back, and which a machine may not have twice.
@@ -22,12 +22,9 @@ import contextlib
 import fcntl
 import os
 import pathlib
-import subprocess
-import sys
 import tempfile
 
-_ROOT = pathlib.Path(__file__).resolve().parents[3]
-_TIMEOUT_SECONDS = 3600
+from tests import program_testing
 
 
 def train(*arguments: str) -> str:
@@ -43,15 +40,7 @@ def train(*arguments: str) -> str:
     AssertionError: If it fails; has what it said.
   """
   with _one_at_a_time():
-    result = subprocess.run(
-        [sys.executable, '-m', 'experiments.train', *arguments],
-        cwd=_ROOT,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=_TIMEOUT_SECONDS,
-        check=False,
-    )
+    result = program_testing.run('experiments.train', *arguments)
   if result.returncode:
     raise AssertionError(f'exit code {result.returncode}: {result.stderr}')
   return result.stdout
