@@ -50,7 +50,11 @@ _REPORTS = (
         ('--columns=MNIST',),
     ),
     (
-        ('fedcada/ablation_mnist', 'fedli/comparison_mnist', 'fedli/figure_1'),
+        (
+            'fedcada/ablation_mnist',
+            'fedli/comparison_mnist',
+            'fedli/logistic_mnist',
+        ),
         (),
     ),
 )

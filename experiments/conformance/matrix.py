@@ -205,8 +205,9 @@ IMPLEMENTATIONS = {
         ),
         Implementation(
             'google-research/federated',
-            '`utils/optimizers/optimizer_utils.py`: the Adagrad of Keras',
-            dialects.INNER_EPSILON,
+            '`utils/optimizers/optimizer_utils.py`: the Adagrad of Keras '
+            'before 2.11',
+            dialects.REDDI,
         ),
         Implementation('PyTorch', '`torch/optim/adagrad.py`', dialects.REDDI),
         Implementation(

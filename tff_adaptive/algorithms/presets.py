@@ -263,8 +263,9 @@ def build_fedli_lu(
   and `velocity`, of the structure and shapes of the trainable weights.
 
   Args:
-    model: As in `build_fed_opt`. The paper trains with the multi-class hinge
-      loss, too: `tff_adaptive.losses.MulticlassHinge`.
+    model: As in `build_fed_opt`. The paper derives the step for the multi-class
+      hinge loss, `tff_adaptive.losses.MulticlassHinge`, and trains with
+      cross-entropy.
     client_optimizer: Any; the paper takes SGD.
     server_optimizer: Default `finalizers.build_frank_wolfe()`.
     **options: Further arguments of `build_fed_opt`.
@@ -288,8 +289,8 @@ def build_fedli_lu(
 
   References:
     Towards Hyper-parameter-free Federated
-    Learning, 2024, https://arxiv.org/abs/2408.17145v1, section 3,
-    Algorithm FedLi-LU. The published code never takes the step: the loss does
+    Learning, 2024, https://arxiv.org/abs/2408.17145v1, section 6,
+    Algorithm 2. The published code never takes the step: the loss does
     not reach its server.
   """
   return fed_opt.build_fed_opt(

@@ -97,9 +97,9 @@ def build_fedadagrad(
     learning_rate: The server's step size, per round, not negative. It depends
       on the task: Reddi et al. tune it over nine values from 1e-3 to 10.
       Default 0.1.
-    beta_1: The share of m that is kept, in [0, 1). Default 0.0, section 5.
+    beta_1: The share of m that is kept, in [0, 1). Default 0.0, section 4.
     epsilon: tau of the paper, its degree of adaptivity: added to the root, not
-      negative. Default 1e-3, section 5.
+      negative. Default 1e-3, section 5.2.
     initial_second_moment: v_{-1}, not negative. Default `None`: the square of
       `epsilon`, the smallest value that the paper's Algorithm 2 allows.
     second_moment_of: `'update'`, the default and what all code does, takes the

@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple, Optional
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
 
@@ -259,6 +260,7 @@ def build_delta_sgd(
     *,
     previous_gradient: Literal['recompute', 'reuse'] = 'recompute',
     amplify_first: bool = False,
+    carry_state: bool = False,
 ) -> optimizer.ExtraArgsOptimizer:
   """Builds Delta-SGD, the client optimizer that tunes its own step.
 
@@ -278,11 +280,18 @@ def build_delta_sgd(
   second limits how fast the step may grow. Where either norm is zero, eta_k is
   `grow`. Where one is not finite, eta_k is NaN, so the client is counted as
   rejected instead of training on. The history starts anew in every round and
-  goes on over the epochs of a round; with one local step a round this is SGD
+  continues over the epochs of a round; with one local step a round this is SGD
   with step `learning_rate`.
 
+  With `carry_state` the history continues over the rounds: a client keeps
+  eta, theta and the point of its last step, and its first step of the next
+  round is a step k, not step 0. With one local step a round, `gamma=1` and
+  `delta=1` this is equation (4) of the paper, whose convergence Theorem 5 is
+  about.
+
   It sends the model's change alone, keeps nothing on the server and holds one
-  more copy of the weights (two with `'reuse'`) while it trains.
+  more copy of the weights (two with `'reuse'`) while it trains, or with
+  `carry_state` for good.
 
   Args:
     learning_rate: eta_0, the step size of each round's first step, above zero.
@@ -290,8 +299,9 @@ def build_delta_sgd(
     theta: theta_0, the ratio that the second step assumes for the first, not
       negative. Default 1.0, section 4.
     gamma: Scales the estimate from the smoothness, above zero. Default 2.0,
-      section 4. The paper calls this factor the amplifier. The convergence
-      theorems take gamma = 1: the default lies outside of them.
+      section 4. The paper calls this factor the amplifier. Its theory takes
+      other values: Theorem 1 one of order 1 / (K sqrt(T)) for K local steps and
+      T rounds, Theorem 5 takes 1.
     delta: Limits the growth of the step, not negative. Default 0.1, section 4.
       The published code calls this one `amplifier`, with default 0.02, and runs
       it at 0.1.
@@ -304,14 +314,18 @@ def build_delta_sgd(
     amplify_first: Whether step 0 takes sqrt(1 + delta * theta) * learning_rate,
       as the published code does, in place of `learning_rate`, as Algorithm 1
       says. Default False.
+    carry_state: Whether clients keep their step sizes, thetas and last points
+      until they take part again, as in equation (4), in place of starting anew
+      in every round, as Algorithm 1 does. Default False.
 
   Returns:
-    An `ExtraArgsOptimizer` with the hyperparameters `learning_rate`, `theta`,
-    `gamma` and `delta`. It reports of each step `step_size`, `theta` and both
-    arguments of the minimum, `smoothness_limit` (at most 1e30) and
-    `growth_limit`, of which the step size is the smaller one. Where a limit
-    does not exist it equals the step size: both at step 0, and the first where
-    a norm is zero. Where a norm is not finite, all but `growth_limit` are NaN.
+    An `ExtraArgsOptimizer`, with `carry_state` a `FederatedOptimizer`, with the
+    hyperparameters `learning_rate`, `theta`, `gamma` and `delta`. It reports of
+    each step `step_size`, `theta` and both arguments of the minimum,
+    `smoothness_limit` (at most 1e30) and `growth_limit`, of which the step size
+    is the smaller one. Where a limit does not exist it equals the step size:
+    both at step 0, and the first where a norm is zero. Where a norm is not
+    finite, all but `growth_limit` are NaN.
 
   Raises:
     TypeError: If an argument is no number.
@@ -342,4 +356,5 @@ def build_delta_sgd(
   hparams = collections.OrderedDict(
       learning_rate=learning_rate, theta=theta, gamma=gamma, delta=delta
   )
-  return _DeltaSGD(hparams, previous_gradient, amplify_first)
+  rule = _DeltaSGD(hparams, previous_gradient, amplify_first)
+  return federated_optimizer.KeptOptimizer(rule) if carry_state else rule

@@ -248,3 +248,44 @@ class CarriedOptimizer(FederatedOptimizer):
         for name, part in state.items()
         if name not in self._hparam_names
     )
+
+
+class KeptOptimizer(CarriedOptimizer):
+  """An optimizer whose state stays with the client until it takes part again.
+
+  Its steps are those of another optimizer, whose state, without the
+  hyperparameters, is kept as it is. Nothing but the model's change is sent.
+  """
+
+  averages_uniformly = False
+
+  def next(
+      self, state, weights, gradients, *, value=None, value_and_grad_fn=None
+  ):
+    check_caller(type(self._optimizer).__name__.lstrip('_'), value)
+    return super().next(
+        state,
+        weights,
+        gradients,
+        value=value,
+        value_and_grad_fn=value_and_grad_fn,
+    )
+
+  def initialize_shared(self, specs):
+    return collections.OrderedDict()
+
+  def initialize_kept(self, specs):
+    return self._keep(self._optimizer.initialize(specs))
+
+  def start_round(self, state, shared, kept, round_num):
+    return super().start_round(state, kept, shared, round_num)
+
+  def finish_round(self, state):
+    return collections.OrderedDict(), self._keep(state)
+
+  def _keep(self, state: Mapping[str, Any]) -> Parts:
+    return collections.OrderedDict(
+        (name, part)
+        for name, part in state.items()
+        if name not in self._hparam_names
+    )

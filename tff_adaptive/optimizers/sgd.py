@@ -182,7 +182,7 @@ def build_fedavgm(
 
   Args:
     learning_rate: The server's step size, per round, not negative. Default 1.
-    momentum: The share of `u` that is kept, in [0, 1]. Default 0.9, section 5
+    momentum: The share of `u` that is kept, in [0, 1]. Default 0.9, section 4
       of Reddi et al.
 
   Returns:
@@ -207,6 +207,6 @@ def build_fedavgm(
     Hsu, Qi, Brown, Measuring the Effects of Non-Identical Data Distribution
     for Federated Visual Classification, 2019, https://arxiv.org/abs/1909.06335,
     section 4.3; Reddi et al., Adaptive Federated Optimization, ICLR 2021,
-    https://arxiv.org/abs/2003.00295, section 5.
+    https://arxiv.org/abs/2003.00295, section 4.
   """
   return build_sgd(learning_rate, momentum)

@@ -53,7 +53,7 @@ _EQUAL = {
         'tff_adaptive': 'Reddi',
         'TFF 0.87': 'epsilon in the root',
         'Keras 2': 'epsilon in the root',
-        'google-research/federated': 'epsilon in the root',
+        'google-research/federated': 'Reddi',
         'PyTorch': 'Reddi',
         'optax': 'epsilon in the root',
         'FedJAX': 'epsilon in the root',

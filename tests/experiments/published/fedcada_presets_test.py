@@ -51,9 +51,9 @@ class FedcadaPresetsTest(parameterized.TestCase):
             'ablation_mnist': 7,
             'figure_2': 2,
             'figure_3': 5,
-            'figure_4': 30,
-            'figure_5': 30,
-            'figure_6': 12,
+            'figure_4': 12,
+            'figure_5': 12,
+            'figure_6': 6,
         },
     )
 

@@ -45,9 +45,10 @@ class FedliPresetsTest(parameterized.TestCase):
             'table_1': 28,
             'table_2': 28,
             'comparison_mnist': 14,
-            'figure_1': 7,
-            'figure_2': 28,
-            'figure_3': 28,
+            'logistic_mnist': 7,
+            'figure_1': 21,
+            'figure_2': 21,
+            'figure_3': 7,
         },
     )
 
@@ -119,7 +120,7 @@ class FedliPresetsTest(parameterized.TestCase):
     self.assertNotIn('client_learning_rate', values)
 
   def test_ls_takes_whole_steps_on_a_convex_problem(self):
-    values = _values('figure_1', 'LS')
+    values = _values('logistic_mnist', 'LS')
     self.assertEqual(values['mnist_model'], 'logistic')
     self.assertEqual(values['line_search_step_scale'], 'unit')
 

@@ -32,8 +32,13 @@ import math
 
 from absl.testing import parameterized
 import numpy as np
+import pytest
 import tensorflow as tf
 
+from tests.tff_adaptive import testing
+from tests.tff_adaptive.optimizers import federated_testing
+from tff_adaptive import algorithms
+from tff_adaptive import runtime
 from tff_adaptive.optimizers import delta_sgd
 
 
@@ -63,6 +68,116 @@ def _run(optimizer, gradient_fn, x, num_steps):
   points, reports = _reports(optimizer, gradient_fn, x, num_steps)
   steps, thetas = ([r[key] for r in reports] for key in ('step_size', 'theta'))
   return points, steps, thetas
+
+
+def _plain_carried_rounds(cohorts, previous_gradient, eta0, gamma, delta):
+  """Clients that keep their history, in numpy; yields the model and steps."""
+  eta0, gamma, delta = federated_testing.single(eta0, gamma, delta)
+  x, own = federated_testing.START, {}
+  for cohort in cohorts:
+    ends, steps = [], []
+    for i in cohort:
+      y = x
+      for batch in federated_testing.CLIENTS[i]:
+        g = federated_testing.gradient(batch, y)
+        if i not in own:
+          eta, theta = eta0, 1.0
+        else:
+          y_old, g_old, eta_old, theta_old = own[i]
+          if previous_gradient == 'recompute':
+            g_old = federated_testing.gradient(batch, y_old)
+          smooth = gamma * np.linalg.norm(y - y_old)
+          smooth /= 2 * np.linalg.norm(g - g_old)
+          eta = min(smooth, np.sqrt(1 + delta * theta_old) * eta_old)
+          theta = eta / eta_old
+        own[i] = (y, g, eta, theta)
+        y = y - eta * g
+        steps.append(eta)
+      ends.append(y)
+    x = np.mean(ends, axis=0)
+    yield x, steps
+
+
+class CarriedStateTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.product(
+      previous_gradient=['recompute', 'reuse'],
+      # The defaults, and equation (4).
+      hparams=[(0.2, 2.0, 0.1), (0.05, 1.0, 1.0)],
+  )
+  def test_rounds_equal_a_plain_loop(self, previous_gradient, hparams):
+    eta, gamma, delta = hparams
+    rounds = federated_testing.Rounds(
+        delta_sgd.build_delta_sgd(
+            eta,
+            gamma=gamma,
+            delta=delta,
+            previous_gradient=previous_gradient,
+            carry_state=True,
+        )
+    )
+    self.assertEmpty(rounds.shared)
+    cohorts = [(0, 1), (0,), (1,), (0, 1), (0, 1)]
+    expected = _plain_carried_rounds(cohorts, previous_gradient, *hparams)
+    for cohort, (x, steps) in zip(cohorts, expected):
+      kept = rounds.next(
+          {
+              i: federated_testing.to_batches(federated_testing.CLIENTS[i])
+              for i in cohort
+          }
+      )
+      self.assertAllClose(rounds.x, x, **federated_testing.EXACT)
+      self.assertAllClose(
+          kept[cohort[-1]]['last_step_size'],
+          steps[-1],
+          **federated_testing.EXACT,
+      )
+
+  def test_literal_numbers_of_equation_4(self):
+    # One client, one step a round, f(x) = 5 x^2, eta_0 = 0.01, theta_0 = 1:
+    # the second condition doubles the square of the step, 0.01 sqrt(2), and
+    # then takes 0.01 sqrt(2) sqrt(1 + sqrt(2)); the first is 1 / (2 * 10).
+    rounds = federated_testing.Rounds(
+        delta_sgd.build_delta_sgd(0.01, gamma=1.0, delta=1.0, carry_state=True),
+        start=[1.0],
+    )
+    batch = federated_testing.to_batch((np.array([10.0]), 0.0))
+    steps = [
+        float(rounds.next({0: [batch]})[0]['last_step_size']) for _ in range(6)
+    ]
+    self.assertAllClose(
+        steps,
+        [0.01, 0.0141421356, 0.0219736823, 0.0351151129, 0.05, 0.05],
+        rtol=1e-6,
+    )
+
+  def test_another_loop_is_told_to_train_with_the_algorithms(self):
+    rule = delta_sgd.build_delta_sgd(
+        previous_gradient='reuse', carry_state=True
+    )
+    state = rule.initialize(tf.TensorSpec([], tf.float32))
+    with self.assertRaisesRegex(ValueError, 'DeltaSGD begins each round from'):
+      rule.next(state, tf.constant(1.0), tf.constant(1.0))
+
+  @pytest.mark.slow
+  def test_state_passes_through_the_process(self):
+    with runtime.compiled_context(strict=True):
+      store = federated_testing.Store(
+          algorithms.build_fed_opt(
+              testing.functional_model(),
+              delta_sgd.build_delta_sgd(0.05, carry_state=True),
+          )
+      )
+      first, second = testing.clients([10, 7])
+      store.next({'first': first, 'second': second})
+      kept = dict(store.kept)
+      self.assertCountEqual(kept, ['first', 'second'])
+      store.next({'second': second, 'bad': testing.unhealthy_client()})
+    self.assertIs(store.kept['first'], kept['first'])
+    num_steps = [
+        int(k['second']['optimizer']['num_steps']) for k in (kept, store.kept)
+    ]
+    self.assertEqual(num_steps[1], 2 * num_steps[0])
 
 
 class DeltaSgdTest(tf.test.TestCase, parameterized.TestCase):
