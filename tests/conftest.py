@@ -13,6 +13,7 @@
 # limitations under the License.
 """What the tests of one process share: quiet TensorFlow, one TFF worker."""
 
+import collections
 import ctypes
 import gc
 import os
@@ -27,9 +28,20 @@ import pytest  # noqa: E402
 from experiments import command_line  # noqa: E402
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-  """Drops `tf.test.TestCase.test_session`, which is no test and says so."""
+  """Drops `tf.test.TestCase.test_session`, and samples the marked grids."""
   items[:] = [item for item in items if item.name != 'test_session']
+  grids = collections.defaultdict(list)
+  for item in items:
+    if item.get_closest_marker('sample'):
+      grids[item.parent, item.function.__wrapped__].append(item)
+  for cells in grids.values():
+    (num_cells,) = cells[0].get_closest_marker('sample').args
+    sample = cells[:: -(-len(cells) // num_cells)]
+    for cell in cells:
+      if cell not in sample:
+        cell.add_marker(pytest.mark.slow)
 
 
 def pytest_unconfigure():

@@ -28,22 +28,6 @@ from tests.experiments.conformance import golden_testing
 from tff_adaptive import runtime
 
 _RUNS, _PROBLEMS = conformance.read_goldens(golden_testing.GOLDENS)
-# A run of every algorithm, on the problem that takes least.
-_SAMPLE = (
-    ('fedavg_examples', 'quadratic'),
-    ('delta_sgd_fedprox', 'quadratic'),
-    ('sps_max', 'quadratic'),
-    ('fedadam', 'quadratic'),
-    ('fedams', 'quadratic'),
-    ('fedexp', 'quadratic'),
-    ('fedli_ls_max', 'quadratic'),
-    ('fedli_lu_partial_step', 'quadratic'),
-    ('scaffold_partial', 'quadratic'),
-    ('fafed', 'quadratic'),
-    ('adaalter', 'quadratic'),
-    ('fedcada_option1', 'quadratic'),
-    ('moon', 'mlp'),
-)
 
 
 def _all_runs():
@@ -163,21 +147,16 @@ class ReplayerTest(tf.test.TestCase, parameterized.TestCase):
     result = replay.replay(run, problems)
     self.assertIn("KeyError: 'batch_size'", str(result))
 
-  @parameterized.named_parameters(*_named(_SAMPLE))
-  def test_sample_has_the_reference_numbers(self, run):
-    result = replay.replay(run, _PROBLEMS)
-    self.assertTrue(result.passed, str(result))
-
   @parameterized.named_parameters(
       *_named(key for key in _all_runs() if key[1] == 'softmax')
   )
-  @pytest.mark.slow
+  @pytest.mark.sample(3)
   def test_native_runtime_has_the_reference_numbers(self, run):
     result = replay.replay(run, _PROBLEMS)
     self.assertTrue(result.passed, str(result))
 
   @parameterized.named_parameters(*_named(_all_runs()))
-  @pytest.mark.slow
+  @pytest.mark.sample(12)
   def test_compiled_runtime_has_the_reference_numbers(self, run):
     with runtime.compiled_context(strict=True):
       result = replay.replay(run, _PROBLEMS)

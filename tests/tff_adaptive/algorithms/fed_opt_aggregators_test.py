@@ -36,6 +36,7 @@ class FedOptAggregatorsTest(tf.test.TestCase, parameterized.TestCase):
       ('clipping', lambda: tff.learning.robust_aggregator(zeroing=False)),
       ('compression', lambda: tff.learning.compression_aggregator()),
   )
+  @pytest.mark.sample(1)
   def test_weighted_aggregators(self, build):
     process = algorithms.build_fed_opt(
         testing.functional_model(),

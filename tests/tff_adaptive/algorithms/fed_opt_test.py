@@ -35,6 +35,7 @@ _BY_EXAMPLES = tff.learning.ClientWeighting.NUM_EXAMPLES
 class FedOptTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.product(kind=['functional', 'variable'], momentum=[0.0, 0.9])
+  @pytest.mark.sample(1)
   def test_equals_stock_weighted_fed_avg(self, kind, momentum):
     model = testing.either_model(kind)
     ours = algorithms.build_fed_opt(model, optimizers.build_sgd(0.1, momentum))
@@ -117,6 +118,7 @@ class FedOptTest(tf.test.TestCase, parameterized.TestCase):
   @parameterized.product(
       kind=['functional', 'variable'], weighting=[_UNIFORM, _BY_EXAMPLES]
   )
+  @pytest.mark.sample(1)
   def test_unhealthy_clients_have_no_effect(self, kind, weighting):
     process = algorithms.build_fed_opt(
         testing.either_model(kind),
@@ -251,6 +253,7 @@ class FedOptTest(tf.test.TestCase, parameterized.TestCase):
       ),
       ('robust', dict(model_aggregator=tff.learning.robust_aggregator())),
   )
+  @pytest.mark.sample(1)
   def test_has_the_map_reduce_form(self, arguments):
     # What other runtimes than TFF's own execute.
     process = algorithms.build_fed_opt(
@@ -298,6 +301,7 @@ class FedOptTest(tf.test.TestCase, parameterized.TestCase):
           testing.functional_model(), optimizers.build_delta_sgd()
       )
 
+  @pytest.mark.slow
   def test_dropout_model_trains_with_two_evaluations_a_step(self):
     for kind in ('functional', 'variable'):
       process = algorithms.build_fed_opt(

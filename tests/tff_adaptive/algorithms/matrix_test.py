@@ -44,12 +44,6 @@ _SERVERS = {
     ),
     **rules_testing.builders(registry.SERVER_OPTIMIZER),
 }
-_SAMPLE = (
-    ('armijo', 'moon', 'line_search_step'),
-    ('fedcada_adam', 'fedprox', 'fedexp'),
-    ('scaffold_sgd', 'none', 'frank_wolfe'),
-    ('sps_max', 'fedprox', 'fedyogi'),
-)
 
 
 def _pairs():
@@ -147,12 +141,8 @@ class MatrixTest(tf.test.TestCase, parameterized.TestCase):
     state = self._run_round(_build(client, loss_term, server_optimizer))
     self._assert_moved(testing.trainable(state))
 
-  @parameterized.parameters(*_SAMPLE)
-  def test_sample_builds_and_runs(self, client, loss_term, server):
-    self._check_cell(client, loss_term, server)
-
   @parameterized.parameters(*_pairs())
-  @pytest.mark.slow
+  @pytest.mark.sample(3)
   def test_every_pair_builds_and_runs(self, client, loss_term, server):
     self._check_cell(client, loss_term, server)
 

@@ -13,15 +13,11 @@
 # limitations under the License.
 """Tests of the picture of a metric over clients."""
 
-import pathlib
-import tempfile
-
 from absl.testing import absltest
 from absl.testing import parameterized
-from matplotlib import figure
-from matplotlib import image
 import numpy as np
 
+from tests.tff_adaptive.analysis import figure_testing
 from tff_adaptive.analysis import client_histogram
 from tff_adaptive.simulation import client_evaluation
 
@@ -38,26 +34,12 @@ def _metrics(num_clients, seed=1):
   )
 
 
-class ClientHistogramTest(parameterized.TestCase):
-
-  def setUp(self):
-    super().setUp()
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    self.png = pathlib.Path(folder) / 'plots' / 'clients_accuracy.png'
+class ClientHistogramTest(figure_testing.FigureTestCase):
 
   def _draw(self, *args, **kwargs):
-    """Draws and returns the axes, which are caught when they are saved."""
-    saved = []
-    original = figure.Figure.savefig
-
-    def savefig(drawing, *args, **kwargs):
-      saved.append(drawing)
-      original(drawing, *args, **kwargs)
-
-    with absltest.mock.patch.object(figure.Figure, 'savefig', savefig):
-      client_histogram.plot_client_histogram(*args, **kwargs)
-    self.assertGreater(np.std(image.imread(self.png)), 0.02)
-    return saved[0].axes[0]
+    return self.draw(
+        client_histogram.plot_client_histogram, *args, **kwargs
+    ).axes[0]
 
   def _legend(self, axes):
     return [text.get_text() for text in axes.get_legend().get_texts()]

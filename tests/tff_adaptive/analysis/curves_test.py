@@ -13,18 +13,13 @@
 # limitations under the License.
 """Tests of the curves of a run, and of curves with bands."""
 
-import pathlib
-import tempfile
-from unittest import mock
-
 from absl.testing import absltest
 from absl.testing import parameterized
 import matplotlib
-from matplotlib import figure
-from matplotlib import image
 import numpy as np
 
 from tests.tff_adaptive import file_testing
+from tests.tff_adaptive.analysis import figure_testing
 from tff_adaptive.analysis import curves
 
 _STEP_SIZES = {
@@ -34,13 +29,11 @@ _STEP_SIZES = {
 }
 
 
-class CurvesTest(parameterized.TestCase):
+class CurvesTest(figure_testing.FigureTestCase):
 
   def setUp(self):
     super().setUp()
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    self.csv = pathlib.Path(folder) / 'metrics.csv'
-    self.png = pathlib.Path(folder) / 'plots' / 'curve.png'
+    self.csv = self.folder / 'metrics.csv'
 
   def _write(self, columns, num_rounds=6):
     lines = [','.join(['round_num', *columns])]
@@ -53,17 +46,7 @@ class CurvesTest(parameterized.TestCase):
     self.csv.write_text('\n'.join(lines) + '\n')
 
   def _draw(self, title='digits: delta_sgd'):
-    """Draws and returns the figure, which is caught when it is saved."""
-    saved = []
-    original = figure.Figure.savefig
-
-    def savefig(drawing, *args, **kwargs):
-      saved.append(drawing)
-      original(drawing, *args, **kwargs)
-
-    with absltest.mock.patch.object(figure.Figure, 'savefig', savefig):
-      curves.plot_training_curve(self.csv, self.png, title)
-    return saved[0]
+    return self.draw(curves.plot_training_curve, self.csv, self.png, title)
 
   @parameterized.named_parameters(
       (
@@ -99,8 +82,6 @@ class CurvesTest(parameterized.TestCase):
     self.assertEqual([axes.get_ylabel() for axes in drawing.axes], labels)
     self.assertEqual(drawing.axes[-1].get_xlabel(), 'round')
     self.assertEqual(drawing.get_suptitle(), 'digits: delta_sgd')
-    pixels = image.imread(self.png)
-    self.assertGreater(np.std(pixels), 0.05)
 
   def test_draws_the_numbers_of_the_file(self):
     self._write({'evaluation/accuracy': 0.25})
@@ -141,26 +122,10 @@ def _curve(level, num_points=5, spread=0.1):
   return curves.BandCurve(x, mean, mean - spread, mean + spread)
 
 
-class BandCurvesTest(parameterized.TestCase):
-
-  def setUp(self):
-    super().setUp()
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    self.png = pathlib.Path(folder) / 'plots' / 'curves.png'
+class BandCurvesTest(figure_testing.FigureTestCase):
 
   def _draw(self, panels, **options):
-    """Draws and returns the figure, which is caught when it is saved."""
-    saved = []
-    original = figure.Figure.savefig
-
-    def savefig(drawing, *args, **kwargs):
-      saved.append(drawing)
-      original(drawing, *args, **kwargs)
-
-    with mock.patch.object(figure.Figure, 'savefig', savefig):
-      curves.plot_band_curves(panels, self.png, **options)
-    self.assertGreater(np.std(image.imread(self.png)), 0.02)
-    return saved[0]
+    return self.draw(curves.plot_band_curves, panels, self.png, **options)
 
   def test_draws_lines_bands_and_labels(self):
     drawing = self._draw(

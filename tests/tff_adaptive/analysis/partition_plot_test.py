@@ -13,15 +13,11 @@
 # limitations under the License.
 """Tests of the picture of a partition."""
 
-import pathlib
-import tempfile
-
 from absl.testing import absltest
 from absl.testing import parameterized
-from matplotlib import figure
-from matplotlib import image
 import numpy as np
 
+from tests.tff_adaptive.analysis import figure_testing
 from tff_adaptive.analysis import partition_plot
 from tff_adaptive.data import client_data
 from tff_adaptive.data import partition
@@ -65,32 +61,13 @@ class CountLabelsTest(parameterized.TestCase):
       partition_plot.count_labels([0], {})
 
 
-class PlotTest(parameterized.TestCase):
-
-  def setUp(self):
-    super().setUp()
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    self.png = pathlib.Path(folder) / 'plots' / 'partition.png'
-
-  def _draw(self, plot, *args, **kwargs):
-    """Draws and returns the figure, which is caught when it is saved."""
-    saved = []
-    original = figure.Figure.savefig
-
-    def savefig(drawing, *args, **kwargs):
-      saved.append(drawing)
-      original(drawing, *args, **kwargs)
-
-    with absltest.mock.patch.object(figure.Figure, 'savefig', savefig):
-      plot(*args, **kwargs)
-    self.assertGreater(np.std(image.imread(self.png)), 0.02)
-    return saved[0]
+class PlotTest(figure_testing.FigureTestCase):
 
   @parameterized.parameters((1, 1), (10, 10), (100, 10), (30, 62))
   def test_draws_every_number_of_clients(self, num_clients, num_classes):
     labels = np.arange(num_classes * 40) % num_classes
     parts = partition.dirichlet_per_client(labels, num_clients, 0.3, seed=1)
-    drawing = self._draw(
+    drawing = self.draw(
         partition_plot.plot_partition, labels, parts, self.png, title='A title'
     )
     sizes, bubbles = drawing.axes
@@ -103,7 +80,7 @@ class PlotTest(parameterized.TestCase):
   def test_areas_are_in_proportion_to_the_counts(self):
     labels = np.repeat([0, 1], 100)
     parts = {'a': np.arange(100), 'b': np.arange(75, 125)}
-    drawing = self._draw(partition_plot.plot_partition, labels, parts, self.png)
+    drawing = self.draw(partition_plot.plot_partition, labels, parts, self.png)
     points = drawing.axes[1].collections[0]
     np.testing.assert_array_equal(
         points.get_offsets(), [[0, 0], [1, 0], [1, 1]]
@@ -116,7 +93,7 @@ class PlotTest(parameterized.TestCase):
   def test_of_many_clients_the_first_are_drawn_and_it_says_so(self):
     labels = np.zeros([500], np.int32)
     parts = partition.iid(500, 250, seed=1)
-    drawing = self._draw(
+    drawing = self.draw(
         partition_plot.plot_partition, labels, parts, self.png, max_clients=40
     )
     self.assertLen(drawing.axes[0].patches, 40)
@@ -132,7 +109,7 @@ class PlotTest(parameterized.TestCase):
       (6742, ['600', '3,000', '6,000']),
   )
   def test_legend(self, largest, expected):
-    drawing = self._draw(
+    drawing = self.draw(
         partition_plot.plot_partition,
         np.zeros([largest], np.int32),
         {'a': np.arange(largest)},
@@ -153,7 +130,7 @@ class PlotTest(parameterized.TestCase):
     else:
       spec = client_data.PackedClientArrays.from_clients(clients).element_spec
       source = client_data.LazyClientArrays(clients, clients.get, spec)
-    drawing = self._draw(partition_plot.plot_client_labels, source, 5, self.png)
+    drawing = self.draw(partition_plot.plot_client_labels, source, 5, self.png)
     points = drawing.axes[1].collections[0].get_offsets()
     np.testing.assert_array_equal(points, [[0, 0], [0, 2]])
 

@@ -13,16 +13,11 @@
 # limitations under the License.
 """Tests of heat maps over learning rates, and of the best rates."""
 
-import pathlib
-import tempfile
-from unittest import mock
-
 from absl.testing import absltest
 from absl.testing import parameterized
-from matplotlib import figure
-from matplotlib import image
 import numpy as np
 
+from tests.tff_adaptive.analysis import figure_testing
 from tff_adaptive.analysis import rate_grid
 
 _VALUES = [[70.0, 80.0, 75.0], [np.nan, np.nan, np.nan], [60.0, np.nan, 50.0]]
@@ -37,26 +32,10 @@ def _grid(values=_VALUES, **kwargs):
   )
 
 
-class RateGridTest(parameterized.TestCase):
-
-  def setUp(self):
-    super().setUp()
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    self.png = pathlib.Path(folder) / 'plots' / 'rates.png'
+class RateGridTest(figure_testing.FigureTestCase):
 
   def _draw(self, plot, panels, **options):
-    """Draws and returns the figure, which is caught when it is saved."""
-    saved = []
-    original = figure.Figure.savefig
-
-    def savefig(drawing, *args, **kwargs):
-      saved.append(drawing)
-      original(drawing, *args, **kwargs)
-
-    with mock.patch.object(figure.Figure, 'savefig', savefig):
-      plot(panels, self.png, **options)
-    self.assertGreater(np.std(image.imread(self.png)), 0.02)
-    return saved[0]
+    return self.draw(plot, panels, self.png, **options)
 
   @parameterized.parameters((True, (0, 1)), (False, (2, 2)))
   def test_best(self, higher_is_better, place):

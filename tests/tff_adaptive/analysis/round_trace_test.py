@@ -20,13 +20,12 @@ import tempfile
 
 from absl.testing import absltest
 from absl.testing import parameterized
-from matplotlib import figure
-from matplotlib import image
 import numpy as np
 import pytest
 import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
+from tests.tff_adaptive.analysis import figure_testing
 from tests.tff_adaptive.runtime import compiled_testing
 from tff_adaptive import algorithms
 from tff_adaptive import analysis
@@ -254,23 +253,10 @@ def _made_up_trace(names, num_clients=3, num_steps=5, largest=0.4):
   )
 
 
-class TracePlotTest(parameterized.TestCase):
+class TracePlotTest(figure_testing.FigureTestCase):
 
   def _draw(self, trace, title='delta_sgd, round 4'):
-    """Draws and returns the figure, which is caught when it is saved."""
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    path = pathlib.Path(folder) / 'plots' / 'trace.png'
-    saved = []
-    original = figure.Figure.savefig
-
-    def savefig(drawing, *args, **kwargs):
-      saved.append(drawing)
-      original(drawing, *args, **kwargs)
-
-    with absltest.mock.patch.object(figure.Figure, 'savefig', savefig):
-      analysis.plot_trace(trace, path, title)
-    self.assertGreater(np.std(image.imread(path)), 0.02)
-    return saved[0]
+    return self.draw(analysis.plot_trace, trace, self.png, title)
 
   @parameterized.named_parameters(
       (

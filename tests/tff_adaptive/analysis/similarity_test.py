@@ -14,15 +14,12 @@
 """Tests of the alignment of moments, and of its picture."""
 
 import collections
-import pathlib
-import tempfile
 
 from absl.testing import absltest
 from absl.testing import parameterized
-from matplotlib import figure
-from matplotlib import image
 import numpy as np
 
+from tests.tff_adaptive.analysis import figure_testing
 from tff_adaptive.analysis import similarity
 
 # Two columns of three rows, whose centered products are [[2, -1], [-1, 2]] / 3.
@@ -182,26 +179,12 @@ class MomentsCKATest(parameterized.TestCase):
       similarity.pairwise_moments_cka(moments)
 
 
-class PlotSimilarityTest(parameterized.TestCase):
-
-  def setUp(self):
-    super().setUp()
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    self.png = pathlib.Path(folder) / 'plots' / 'similarity.png'
+class PlotSimilarityTest(figure_testing.FigureTestCase):
 
   def _draw(self, matrix, labels):
-    """Draws and returns the figure, which is caught when it is saved."""
-    saved = []
-    original = figure.Figure.savefig
-
-    def savefig(drawing, *args, **kwargs):
-      saved.append(drawing)
-      original(drawing, *args, **kwargs)
-
-    with absltest.mock.patch.object(figure.Figure, 'savefig', savefig):
-      similarity.plot_similarity(matrix, labels, self.png, 'A title')
-    self.assertGreater(np.std(image.imread(self.png)), 0.02)
-    return saved[0]
+    return self.draw(
+        similarity.plot_similarity, matrix, labels, self.png, 'A title'
+    )
 
   def test_draws_and_writes_the_values(self):
     drawing = self._draw([[1.0, 0.25], [0.25, 0.7]], ['first', 'second'])

@@ -125,6 +125,7 @@ class ReportsTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllClose(result.update, update, atol=1e-6)
 
   @parameterized.parameters('functional', 'variable')
+  @pytest.mark.sample(1)
   def test_received_model_is_evaluated_with_the_mask_of_the_step(self, kind):
     # A model that stands still is the received one in every step.
     result = training_testing.train(
@@ -172,6 +173,7 @@ class ReportsTest(tf.test.TestCase, parameterized.TestCase):
       kind=['functional', 'variable'],
       loop=list(tff.learning.LoopImplementation),
   )
+  @pytest.mark.sample(2)
   def test_trace_has_every_step(self, kind, loop):
     batches = testing.client(10, seed=0)
     result = training_testing.train(
@@ -231,6 +233,7 @@ class SentAndKeptTest(tf.test.TestCase, parameterized.TestCase):
   @parameterized.parameters(
       dict(sent=np.nan), dict(sent=np.inf), dict(kept=np.nan)
   )
+  @pytest.mark.sample(1)
   def test_payload_that_is_not_finite_makes_a_client_unhealthy(self, **numbers):
     result = training_testing.train(
         testing.functional_model(),

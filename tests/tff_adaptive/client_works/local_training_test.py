@@ -18,6 +18,7 @@ import math
 
 from absl.testing import parameterized
 import numpy as np
+import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -71,6 +72,7 @@ class LocalTrainingTest(tf.test.TestCase, parameterized.TestCase):
       kind=['functional', 'variable'],
       loop=list(tff.learning.LoopImplementation),
   )
+  @pytest.mark.sample(2)
   def test_sgd_equals_a_plain_loop(self, kind, loop):
     batches = testing.client(10, seed=0)
     result = training_testing.train(
@@ -119,6 +121,7 @@ class LocalTrainingTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllClose(minimum, 0.2)
 
   @parameterized.product(kind=['functional', 'variable'], dropout=[0.0, 0.5])
+  @pytest.mark.sample(1)
   def test_evaluations_of_a_step_see_the_same_mask(self, kind, dropout):
     result = training_testing.train(
         testing.either_model(kind, dropout=dropout),
@@ -158,6 +161,7 @@ class LocalTrainingTest(tf.test.TestCase, parameterized.TestCase):
   @parameterized.product(
       kind=['functional', 'variable'], client=['empty', 'not_finite']
   )
+  @pytest.mark.sample(2)
   def test_unhealthy_client_sends_nothing(self, kind, client):
     batches = [] if client == 'empty' else testing.unhealthy_client()
     result = training_testing.train(
@@ -186,6 +190,7 @@ class LocalTrainingTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(result.statistics['sum']['payload'], 0.0)
 
   @parameterized.parameters('functional', 'variable')
+  @pytest.mark.sample(1)
   def test_loss_term_pulls_back(self, kind):
     batches = testing.client(12, seed=6)
     norms, losses = [], []

@@ -17,6 +17,7 @@ import warnings
 
 from absl.testing import absltest
 from absl.testing import parameterized
+import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -156,6 +157,7 @@ class MovedVariablesTest(parameterized.TestCase):
       ('constant', lambda: _frozen(_LAYERS.Dense(4))),
       ('group', lambda: _LAYERS.GroupNormalization(5)),
   )
+  @pytest.mark.sample(1)
   def test_what_does_not_move_is_not_warned_of(self, layer_fn):
     self.assertEmpty(_warnings_of(_model_fn(layer_fn)))
 

@@ -1,0 +1,49 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""A test case for what draws: figures are caught when they are saved."""
+
+import pathlib
+import tempfile
+from typing import Any
+from unittest import mock
+
+from absl.testing import parameterized
+from matplotlib import figure
+from matplotlib import image
+import numpy as np
+
+
+class FigureTestCase(parameterized.TestCase):
+  """Draws into `png`, in a folder that does not exist yet."""
+
+  def setUp(self):
+    super().setUp()
+    self.folder = pathlib.Path(
+        self.enter_context(tempfile.TemporaryDirectory())
+    )
+    self.png = self.folder / 'plots' / 'figure.png'
+
+  def draw(self, plot, *args: Any, **kwargs: Any) -> figure.Figure:
+    """Calls a function that writes `png`; returns the figure, not blank."""
+    saved = []
+    original = figure.Figure.savefig
+
+    def savefig(drawing, *args, **kwargs):
+      saved.append(drawing)
+      original(drawing, *args, **kwargs)
+
+    with mock.patch.object(figure.Figure, 'savefig', savefig):
+      plot(*args, **kwargs)
+    self.assertGreater(np.std(image.imread(self.png)), 0.02)
+    return saved[0]
