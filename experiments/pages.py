@@ -11,21 +11,27 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Pages of results: what they say, as Markdown, and as one file of HTML.
+"""Pages and files of results: Markdown, the same as HTML, and CSV.
 
-Texts may have `code`, **bold** and [links](address). No TensorFlow is imported
-here.
+A page is a title and blocks of Markdown, whose texts may have `code`, **bold**
+and [links](address).
 """
 
 import base64
-from collections.abc import Sequence
-import dataclasses
+from collections.abc import Iterable, Sequence
+import csv
 import html
+import io
+import math
 import pathlib
 import re
-from typing import Union
+from typing import Any, Optional
 
 import markdown  # type: ignore[import-untyped]
+
+from experiments.run_results import environments
+from experiments.run_results import run_folder
+from tff_adaptive import _files
 
 # A page needs nothing from elsewhere, and can be read on a phone.
 _TEMPLATE = """<!DOCTYPE html>
@@ -65,94 +71,120 @@ pre { background: var(--soft); overflow-x: auto; padding: .7rem; }
 img { background: #fff; height: auto; max-width: 100%; }
 """
 _CODE = re.compile('(`[^`]*`)')
+_PICTURE = re.compile('(<img [^>]*src=)"([^":]+)"')
+# Up to this number a float holds every integer.
+_MAX_INTEGER = 2**53
+_DATE = '%Y-%m-%d'
+UNKNOWN = 'unknown'
 
 
-@dataclasses.dataclass(frozen=True)
-class Heading:
-  """A heading below the title of the page."""
-
-  text: str
+def heading(text: str) -> str:
+  """Returns a heading below the title of the page."""
+  return f'## {_escape(text)}'
 
 
-@dataclasses.dataclass(frozen=True)
-class Paragraph:
-  """A few sentences."""
-
-  text: str
+def paragraph(text: str) -> str:
+  """Returns a paragraph of a few sentences."""
+  return _escape(text)
 
 
-@dataclasses.dataclass(frozen=True)
-class Table:
-  """A table.
-
-  Attributes:
-    header: The names of the columns.
-    rows: The texts of the cells.
-    num_labels: How many columns from the left are words; the others, numbers,
-      stand to the right.
-  """
-
-  header: Sequence[str]
-  rows: Sequence[Sequence[str]]
-  num_labels: int = 1
+def code(text: str) -> str:
+  """Returns lines for a shell."""
+  return f'```\n{text}\n```'
 
 
-@dataclasses.dataclass(frozen=True)
-class Figure:
-  """A picture.
+def figure(path: pathlib.Path, caption: str, command: str) -> str:
+  """Returns a picture with its caption.
 
-  Attributes:
+  Args:
     path: The PNG file, in the folder of the page.
     caption: What it shows.
     command: What made it.
   """
-
-  path: pathlib.Path
-  caption: str
-  command: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Code:
-  """Lines for a shell."""
-
-  text: str
+  caption = _escape(caption)
+  alt = caption.replace('[', '(').replace(']', ')')
+  return f'![{alt}]({path.name})\n\n{caption} Made by `{command}`.'
 
 
-Block = Union[Heading, Paragraph, Table, Figure, Code]
-
-
-@dataclasses.dataclass(frozen=True)
-class Page:
-  """A page.
-
-  Attributes:
-    title: Its title.
-    blocks: What it says, from top to bottom.
-  """
-
-  title: str
-  blocks: Sequence[Block]
-
-
-def to_markdown(page: Page) -> str:
-  """Returns a page as Markdown of GitHub's flavour.
+def table(
+    header: Sequence[str], rows: Iterable[Sequence[str]], num_labels: int = 1
+) -> str:
+  """Returns a table.
 
   Args:
-    page: The page; its pictures lie beside it.
+    header: The names of the columns.
+    rows: The texts of the cells.
+    num_labels: How many columns from the left are words, which stand to the
+      left; numbers stand to the right.
+  """
+  marks = [':---'] * num_labels + ['---:'] * (len(header) - num_labels)
+  return '\n'.join(map(_table_row, [header, marks, *rows]))
+
+
+def _table_row(cells: Sequence[str]) -> str:
+  texts = [
+      ' '.join(_escape(cell).replace('|', r'\|').split()) for cell in cells
+  ]
+  return f'| {" | ".join(texts)} |'
+
+
+def _escape(text: str) -> str:
+  """Escapes HTML outside of code, which is shown as it is."""
+  parts = _CODE.split(text)
+  parts[::2] = [part.replace('<', '&lt;') for part in parts[::2]]
+  return ''.join(parts)
+
+
+def origin(runs: Sequence[run_folder.Run], command: str) -> list[str]:
+  """Returns the blocks at the end of a page that say how it was made.
+
+  Args:
+    runs: The runs that count.
+    command: What made the page.
 
   Returns:
-    The text of the file.
+    Versions, machine, seeds, dates, total time and the command.
   """
-  blocks = [f'# {_escape(page.title)}', *map(_render_block, page.blocks)]
-  return '\n\n'.join(blocks) + '\n'
+  found = [found for run in runs for found in environments.read(run.path)]
+  names = dict.fromkeys(name for environment in found for name in environment)
+  rows = [
+      [name, ', '.join(dict.fromkeys(str(e.get(name, '-')) for e in found))]
+      for name in names
+  ]
+  if runs:
+    seeds = sorted({int(run.hparams.get('seed') or 0) for run in runs})
+    first = min(run.started for run in runs).strftime(_DATE)
+    last = max(run.ended for run in runs).strftime(_DATE)
+    seconds = sum(run.seconds for run in runs)
+    time = f'{seconds:,.0f} s ({format_seconds(seconds)})'
+    rows += [
+        ['seeds', ', '.join(map(str, seeds))],
+        ['runs', f'{len(runs)}, from {first} to {last}'],
+        ['time of all rounds', time],
+    ]
+  return [
+      heading('How this page was made'),
+      table(['what', 'value'], rows, num_labels=2),
+      paragraph(
+          'Versions and machine are those that the runs have recorded; dates '
+          "are those of the runs' files."
+      ),
+      code(command),
+  ]
 
 
-def to_html(page: Page) -> str:
+def to_markdown(title: str, blocks: Sequence[str]) -> str:
+  """Returns a page as Markdown of GitHub's flavour."""
+  return '\n\n'.join([f'# {_escape(title)}', *blocks]) + '\n'
+
+
+def to_html(title: str, blocks: Sequence[str], folder: pathlib.Path) -> str:
   """Returns a page as HTML, with its pictures in it.
 
   Args:
-    page: The page.
+    title: The title of the page.
+    blocks: What it says, from top to bottom.
+    folder: The folder of its pictures.
 
   Returns:
     The text of the file.
@@ -161,7 +193,7 @@ def to_html(page: Page) -> str:
     OSError: If a picture cannot be read.
   """
   body = markdown.markdown(
-      to_markdown(page),
+      to_markdown(title, blocks),
       extensions=['fenced_code', 'tables'],
       output_format='html',
   )
@@ -169,50 +201,105 @@ def to_html(page: Page) -> str:
   body = body.replace('</table>', '</table></div>')
   # An address that runs code is no link.
   body = re.sub(r'<a href="(?!https?://)[^"]*">', '<a>', body)
-  for block in page.blocks:
-    if isinstance(block, Figure):
-      data = base64.b64encode(block.path.read_bytes()).decode('ascii')
-      source = f'src="{block.path.name}"'
-      body = body.replace(source, f'src="data:image/png;base64,{data}"')
-  return _TEMPLATE.format(
-      title=html.escape(page.title), style=_STYLE, body=body
-  )
+
+  def embed(match: re.Match) -> str:
+    data = base64.b64encode((folder / match[2]).read_bytes()).decode('ascii')
+    return f'{match[1]}"data:image/png;base64,{data}"'
+
+  body = _PICTURE.sub(embed, body)
+  return _TEMPLATE.format(title=html.escape(title), style=_STYLE, body=body)
 
 
-def _escape(text: str) -> str:
-  """Keeps what looks like HTML from being it; code is shown as it is."""
-  parts = _CODE.split(text)
-  parts[::2] = [part.replace('<', '&lt;') for part in parts[::2]]
-  return ''.join(parts)
+def write_page(path: pathlib.Path, title: str, blocks: Sequence[str]):
+  """Writes a page as Markdown and as HTML.
+
+  Args:
+    path: The files without `.md` and `.html`; the pictures lie beside them.
+    title: The title of the page.
+    blocks: What it says, from top to bottom.
+
+  Raises:
+    OSError: If a picture cannot be read, or a file cannot be written.
+  """
+  write(with_suffix(path, '.md'), to_markdown(title, blocks))
+  write(with_suffix(path, '.html'), to_html(title, blocks, path.parent))
 
 
-def _render_block(block: Block) -> str:
-  if isinstance(block, Heading):
-    return f'## {_escape(block.text)}'
-  if isinstance(block, Paragraph):
-    return _escape(block.text)
-  if isinstance(block, Code):
-    return f'```\n{block.text}\n```'
-  if isinstance(block, Table):
-    return _render_table(block)
-  alt = _escape(block.caption).replace('[', '(').replace(']', ')')
-  return (
-      f'![{alt}]({block.path.name})\n\n{_escape(block.caption)} Made by '
-      f'`{block.command}`.'
-  )
+def write_csv(
+    path: pathlib.Path, header: Sequence[str], rows: Iterable[Iterable[Any]]
+):
+  """Writes a CSV file of values, see `format_value`.
+
+  Args:
+    path: The file.
+    header: The names of the columns.
+    rows: The values of the rows.
+
+  Raises:
+    OSError: If it cannot be written.
+  """
+  file = io.StringIO()
+  writer = csv.writer(file, lineterminator='\n')
+  writer.writerow(header)
+  writer.writerows(map(format_value, row) for row in rows)
+  write(path, file.getvalue())
 
 
-def _render_row(cells: Sequence[str]) -> str:
-  texts = [
-      ' '.join(_escape(cell).replace('|', r'\|').split()) for cell in cells
-  ]
-  return f'| {" | ".join(texts)} |'
+def write(path: pathlib.Path, text: str):
+  """Replaces the text of a file at once, or raises an `OSError`."""
+  with _files.replacing(path) as file:
+    file.write(text.encode())
 
 
-def _render_table(table: Table) -> str:
-  marks = [
-      ':---' if i < table.num_labels else '---:'
-      for i in range(len(table.header))
-  ]
-  rows = [table.header, marks, *table.rows]
-  return '\n'.join(map(_render_row, rows))
+def with_suffix(path: pathlib.Path, suffix: str) -> pathlib.Path:
+  """Returns a path with a suffix; a dot in its name stays."""
+  return path.with_name(path.name + suffix)
+
+
+def format_value(value: Any) -> str:
+  """Returns a field of a CSV file.
+
+  Args:
+    value: Anything; None and NaN were not measured.
+
+  Returns:
+    Ten digits of a float, all digits of a whole number; empty for what was not
+    measured.
+
+  Example:
+
+    >>> format_value(0.1 + 0.2), format_value(3.0), format_value(math.nan)
+    ('0.3', '3', '')
+  """
+  if value is None:
+    return ''
+  if not isinstance(value, float):
+    return str(value)
+  if math.isnan(value):
+    return ''
+  is_whole = value.is_integer() and abs(value) <= _MAX_INTEGER
+  return str(int(value)) if is_whole else f'{value:.10g}'
+
+
+def format_seconds(seconds: Optional[float]) -> str:
+  """Returns a time in its two largest units, rounded up.
+
+  Args:
+    seconds: The time; None or NaN if it is not known.
+
+  Returns:
+    As '45 s', '3 min 20 s', '2 h 5 min' or 'unknown'.
+
+  Example:
+
+    >>> format_seconds(199.5)
+    '3 min 20 s'
+  """
+  if seconds is None or not math.isfinite(seconds):
+    return UNKNOWN
+  total = math.ceil(seconds)
+  if total < 60:
+    return f'{total} s'
+  if total < 3600:
+    return f'{total // 60} min {total % 60} s'
+  return f'{total // 3600:,} h {total % 3600 // 60} min'

@@ -11,21 +11,13 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Which published tables a binary is about, and which parts of them.
+"""The flags of binaries that work on published tables."""
 
-No TensorFlow is imported here.
-"""
-
-from collections.abc import Sequence
-import dataclasses
-import itertools
+from collections.abc import Iterable
 
 from absl import flags
 
-from experiments import hparam_errors
 from experiments import published
-
-AXES = ('groups', 'rows', 'columns')
 
 
 def define(flag_values: flags.FlagValues):
@@ -34,7 +26,7 @@ def define(flag_values: flags.FlagValues):
   Args:
     flag_values: Where to define them.
   """
-  for axis in AXES:
+  for axis in published.AXES:
     flags.DEFINE_list(
         axis,
         [],
@@ -45,101 +37,24 @@ def define(flag_values: flags.FlagValues):
     )
 
 
-def read_names(flag_values: flags.FlagValues) -> dict[str, list[str]]:
-  """Returns the groups, rows and columns that flags name.
+def restrict(
+    tables: Iterable[published.Table], flag_values: flags.FlagValues
+) -> list[published.Table]:
+  """Returns the parts of tables that the flags choose.
 
   Args:
+    tables: The tables.
     flag_values: The parsed flags.
 
   Returns:
-    The names by axis, as the arguments of `restrict`; none where all is meant.
-  """
-  return {axis: flag_values[axis].value for axis in AXES}
-
-
-def find_tables(
-    papers: Sequence[str], names: Sequence[str]
-) -> list[published.Table]:
-  """Returns the tables of papers and those that are named.
-
-  Args:
-    papers: Folders of papers.
-    names: As 'delta_sgd/table_1'.
-
-  Returns:
-    The tables, each once.
+    Each table once, with the groups, rows and columns that are named; all of
+    them where none is.
 
   Raises:
-    HparamError: If there is no such paper.
-    PublishedError: If there is no such table, or a file is not as it should be.
+    PublishedError: If a table has no such group, row or column.
   """
-  found = []
-  for paper in papers:
-    tables = published.load_tables(paper)
-    if not tables:
-      known = dict.fromkeys(table.paper for table in published.load_tables())
-      raise hparam_errors.HparamError(
-          f'there is no --paper={paper}; there are {", ".join(known)}'
-      )
-    found.extend(tables)
-  found.extend(published.find_table(name) for name in names)
-  return list({(table.paper, table.name): table for table in found}.values())
-
-
-def restrict(
-    table: published.Table,
-    *,
-    groups: Sequence[str] = (),
-    rows: Sequence[str] = (),
-    columns: Sequence[str] = (),
-) -> published.Table:
-  """Returns a table with some of its groups, rows and columns.
-
-  Args:
-    table: The table.
-    groups: The names of those that stay; all by default.
-    rows: The same for the rows.
-    columns: The same for the columns.
-
-  Returns:
-    The table, with fewer cells.
-
-  Raises:
-    HparamError: If it has no such group, row or column.
-  """
-  place = f'{table.paper}/{table.name}'
-  kept_groups = _keep(table.groups, groups, f'--groups of {place}')
-  kept_rows = _keep(table.rows, rows, f'--rows of {place}')
-  kept_columns = _keep(table.columns, columns, f'--columns of {place}')
-  keys = set(
-      itertools.product(
-          *(
-              [entry.name for entry in axis]
-              for axis in (kept_groups, kept_rows, kept_columns)
-          )
-      )
-  )
-  return dataclasses.replace(
-      table,
-      groups=kept_groups,
-      rows=kept_rows,
-      columns=kept_columns,
-      cells=tuple(
-          cell
-          for cell in table.cells
-          if (cell.group, cell.row, cell.column) in keys
-      ),
-  )
-
-
-def _keep(
-    axis: published.Axis, wanted: Sequence[str], place: str
-) -> published.Axis:
-  """Returns the entries that are wanted, or all."""
-  known = [entry.name for entry in axis]
-  for name in wanted:
-    if name not in known:
-      raise hparam_errors.HparamError(
-          f'{place} are {", ".join(known)}, found {name!r}'
-      )
-  return tuple(entry for entry in axis if not wanted or entry.name in wanted)
+  names = {axis: flag_values[axis].value for axis in published.AXES}
+  return [
+      table.restrict(**names)
+      for table in {table.place: table for table in tables}.values()
+  ]

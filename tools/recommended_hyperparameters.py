@@ -23,7 +23,7 @@ from typing import Any, Optional
 
 from experiments import published
 from experiments import registry
-from experiments.leaderboard import definitions
+from experiments.leaderboard import board
 
 PAGE = 'docs/guide/recommended_hyperparameters.md'
 _RATES = ('client_learning_rate', 'server_learning_rate')
@@ -295,7 +295,7 @@ def defaults() -> str:
     A row a method of the leaderboard.
   """
   rows = []
-  for method in definitions.load().methods.values():
+  for method in board.load().methods.values():
     choices, _ = published.parse_flags(['--task=digits', *method.flags])
     values: dict[str, Any] = {}
     for kind in _RULES:

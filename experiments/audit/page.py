@@ -23,10 +23,7 @@ from typing import Any
 from experiments import audit
 from experiments import pages
 from experiments.run_results import environments
-from experiments.run_results import formatting
-from experiments.run_results import provenance
 from experiments.run_results import run_folder
-from tff_adaptive import _files
 
 _COLUMNS = ('claim', 'verdict', 'statement', 'evidence', 'source', 'method')
 
@@ -51,8 +48,8 @@ def build_page(
     rows: Sequence[tuple[str, ...]],
     runs: Sequence[run_folder.Run],
     command: str,
-) -> pages.Page:
-  """Returns the page.
+) -> list[str]:
+  """Returns the blocks of the page.
 
   Args:
     rows: What is told of each claim, in the order of the columns.
@@ -64,21 +61,20 @@ def build_page(
   """
   counts = collections.Counter(verdict for _, verdict, *_ in rows)
   summary = ', '.join(f'{name} {count}' for name, count in counts.items())
-  blocks: list[pages.Block] = [
-      pages.Paragraph(f'{len(rows)} claims: {summary}.'),
-      pages.Table(_COLUMNS[:3], [row[:3] for row in rows], num_labels=3),
-      pages.Paragraph(audit.RULE),
+  blocks: list[str] = [
+      pages.paragraph(f'{len(rows)} claims: {summary}.'),
+      pages.table(_COLUMNS[:3], [row[:3] for row in rows], num_labels=3),
+      pages.paragraph(audit.RULE),
   ]
   for name, verdict, statement, evidence, source, method in rows:
     blocks += [
-        pages.Heading(name),
-        pages.Paragraph(f'{statement} ({source})'),
-        pages.Paragraph(f'How it is checked: {method}'),
-        pages.Paragraph(f'**{verdict}**: {evidence}'),
+        pages.heading(name),
+        pages.paragraph(f'{statement} ({source})'),
+        pages.paragraph(f'How it is checked: {method}'),
+        pages.paragraph(f'**{verdict}**: {evidence}'),
     ]
-  blocks += provenance.build_blocks(runs, command)
-  blocks.append(pages.Paragraph(_describe_process()))
-  return pages.Page('The central claims of the papers', blocks)
+  blocks += pages.origin(runs, command)
+  return [*blocks, pages.paragraph(_describe_process())]
 
 
 def _describe_process() -> str:
@@ -145,12 +141,8 @@ def write(
     WriteError: If a file cannot be written.
   """
   rows = list(_rows(selected, verdicts))
-  page = build_page(rows, runs, command)
-  for name, text in (
-      ('claims.md', pages.to_markdown(page)),
-      ('claims.html', pages.to_html(page)),
-      ('claims.csv', formatting.format_table(_COLUMNS, rows)),
-      ('claims.json', to_json(selected, verdicts)),
-  ):
-    with _files.replacing(folder / name) as file:
-      file.write(text.encode())
+  blocks = build_page(rows, runs, command)
+  path = folder / 'claims'
+  pages.write_page(path, 'The central claims of the papers', blocks)
+  pages.write_csv(path.with_suffix('.csv'), _COLUMNS, rows)
+  pages.write(path.with_suffix('.json'), to_json(selected, verdicts))

@@ -67,10 +67,7 @@ def find_places(table: published.Table, rows: Sequence[str]) -> dict[str, int]:
   Returns:
     The places, 1 for the best; ties share the better one.
   """
-  standings = views.rank(
-      {(c.group, c.row, c.column): c.published for c in table.cells},
-      lower_is_better=views.lower_is_better(table),
-  )
+  standings = views.rank(table, {c.key: c.published for c in table.cells})
   places: dict[str, int] = {}
   for (group, row, column), standing in standings.items():
     if row in rows:

@@ -29,7 +29,7 @@ from experiments import published
 from experiments.audit import quadratics
 
 # Of this project.
-_PRESETS = published.table_files.ROOT / 'experiments' / 'presets'
+_PRESETS = published.ROOT / 'experiments' / 'presets'
 
 
 class Workbench:

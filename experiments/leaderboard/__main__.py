@@ -40,9 +40,9 @@ from absl import flags
 
 from experiments import command_line
 from experiments import folders
+from experiments import published
 from experiments import registry
-from experiments.leaderboard import definitions
-from experiments.leaderboard import plans
+from experiments.leaderboard import board
 from experiments.sweep import running
 from experiments.sweep import trials as trials_lib
 
@@ -122,11 +122,10 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
 
 def _build_plan(
     flag_values: flags.FlagValues,
-    *,
     tasks: Optional[Sequence[str]],
     methods: Optional[Sequence[str]],
     data_dir: Optional[str],
-) -> plans.Plan:
+) -> board.Plan:
   """Returns the plan of some tasks and methods, by the rules that flags give.
 
   Args:
@@ -135,55 +134,20 @@ def _build_plan(
     methods: The methods; None for the default ones.
     data_dir: The folder of the data sets.
   """
-  with command_line.errors_as(command_line.UserError, definitions.Error):
-    board = definitions.load()
-  board = board.restrict(
+  with command_line.errors_as(command_line.UserError, published.PublishedError):
+    rules = board.load()
+  rules = rules.restrict(
       tasks=tasks,
       methods=methods,
       num_seeds=flag_values.num_seeds,
       num_trials=flag_values.trials,
       total_rounds=flag_values.total_rounds,
   )
-  return plans.Plan(
-      board,
-      flag_values.output_dir,
-      data_dir,
-      given=tuple(_serialize(flag_values, _RULES)),
-  )
+  given = tuple(_serialize(flag_values, _RULES))
+  return board.Plan(rules, flag_values.output_dir, data_dir, given)
 
 
-def _build_chosen(flag_values: flags.FlagValues) -> plans.Plan:
-  """Returns the plan of what is to run and to compare."""
-  reads_data = not flag_values.report_only
-  return _build_plan(
-      flag_values,
-      tasks=flag_values.tasks or _DEFAULT_TASKS,
-      methods=flag_values.methods,
-      data_dir=flag_values.data_dir or (None if reads_data else _DATA_DIR),
-  )
-
-
-def _build_catalogue(
-    flag_values: flags.FlagValues,
-    tasks: Optional[Sequence[str]] = None,
-    methods: Optional[Sequence[str]] = None,
-) -> plans.Plan:
-  """Returns the plan of all there is, for the list of what is not run.
-
-  Args:
-    flag_values: The parsed flags.
-    tasks: The tasks. Default: all of the data file.
-    methods: The methods. Default: all of the data file.
-  """
-  return _build_plan(
-      flag_values,
-      tasks=tasks,
-      methods=methods or [definitions.ALL],
-      data_dir=flag_values.data_dir or _DATA_DIR,
-  )
-
-
-def _check(plan: plans.Plan):
+def _check(plan: board.Plan):
   """Raises unless every trial fits, and there is the data that it needs."""
   for name in plan.board.tasks:
     row = registry.ROWS[registry.TASK][name]
@@ -212,25 +176,25 @@ def _command(flag_values: flags.FlagValues) -> str:
   return shlex.join(['python', '-m', 'experiments.leaderboard', *given])
 
 
-def _print_list(plan: plans.Plan):
-  from experiments.leaderboard import listing  # pylint: disable=import-outside-toplevel
+def _print_list(plan: board.Plan):
+  from experiments.leaderboard import execution  # pylint: disable=import-outside-toplevel
   from experiments.leaderboard import results  # pylint: disable=import-outside-toplevel
 
-  print('\t'.join(listing.HEADER))
-  found = results.Results(plan)
-  for entry in listing.list_entries(found, per_method=True):
-    print('\t'.join(map(str, entry)))
+  print('\t'.join(execution.HEADER))
+  for row in execution.list_missing(results.Results(plan), per_method=True):
+    print('\t'.join(row))
 
 
 def _run(
-    plan: plans.Plan, flag_values: flags.FlagValues
+    plan: board.Plan, flag_values: flags.FlagValues
 ) -> list[trials_lib.Trial]:
   """Runs what is not finished, says what is left, returns what failed."""
   from experiments.leaderboard import execution  # pylint: disable=import-outside-toplevel
 
+  trials = [trial for pair in plan.pairs for trial in plan.tuning(*pair)]
   ending = execution.run(
       plan,
-      num_at_once=flag_values.jobs or _default_jobs(plan),
+      num_at_once=flag_values.jobs or running.default_jobs(trials),
       max_seconds=flag_values.max_hours * _SECONDS_PER_HOUR,
       command=running.TRAIN,
   )
@@ -242,24 +206,16 @@ def _run(
   return ending.failed
 
 
-def _default_jobs(plan: plans.Plan) -> int:
-  trials = [trial for pair in plan.pairs for trial in plan.tuning(*pair)]
-  return running.default_jobs(trials)
-
-
-def _write(plan: plans.Plan, flag_values: flags.FlagValues):
+def _write(plan: board.Plan, flag_values: flags.FlagValues):
   """Writes the page of what is finished."""
   # TensorFlow takes seconds to import: not for --help and not for a typo.
-  from experiments.leaderboard import writing  # pylint: disable=import-outside-toplevel
+  from experiments.leaderboard import page  # pylint: disable=import-outside-toplevel
 
+  data_dir = flag_values.data_dir or _DATA_DIR
+  catalogue = _build_plan(flag_values, None, [board.ALL], data_dir)
   results_dir = pathlib.Path(flag_values.results_dir)
   with folders.locked(results_dir):
-    writing.write(
-        plan,
-        _build_catalogue(flag_values),
-        results_dir,
-        _command(flag_values),
-    )
+    page.write(plan, catalogue, results_dir, _command(flag_values))
 
 
 def _check_none_failed(failed: Sequence[trials_lib.Trial]):
@@ -279,11 +235,16 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
   Args:
     flag_values: The parsed flags.
   """
-  plan = (
-      _build_catalogue(flag_values, flag_values.tasks, flag_values.methods)
-      if flag_values.list
-      else _build_chosen(flag_values)
-  )
+  tasks, methods = flag_values.tasks, flag_values.methods
+  data_dir = flag_values.data_dir
+  if flag_values.list or flag_values.report_only:
+    # Commands of the page name the folder, though nothing is read.
+    data_dir = data_dir or _DATA_DIR
+  if flag_values.list:
+    methods = methods or [board.ALL]
+  else:
+    tasks = tasks or _DEFAULT_TASKS
+  plan = _build_plan(flag_values, tasks, methods, data_dir)
   _check(plan)
   if flag_values.dry_run:
     for pair in plan.pairs:

@@ -11,10 +11,9 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Which method to pick: a rule, applied to what was measured."""
+"""The advice which method to pick: a rule, applied to the measurements."""
 
-from collections.abc import Callable, Mapping, Sequence
-import dataclasses
+from collections.abc import Mapping, Sequence
 import math
 from typing import Optional
 
@@ -61,66 +60,82 @@ def format_assignment(assignment: search_spaces.Assignment) -> str:
   return ' '.join(f'`--{flag}={value}`' for flag, value in assignment)
 
 
-RULE = (
+_RULE = (
     'The rule: take the method whose largest loss against the best, over all '
     'tasks, is the smallest. It is fixed beforehand, and looks at means; what '
     'the seeds prove stands beside it.'
 )
+_COSTS = {
+    'seconds': 'seconds_to_target',
+    'gradient evaluations': 'gradient_evaluations_to_target',
+    'megabytes': 'megabytes_to_target',
+}
 # Outcomes by method, by task.
 _Outcomes = Mapping[str, Mapping[str, results_lib.Outcome]]
-_COSTS: Mapping[str, Callable[[results_lib.Outcome], float]] = {
-    'seconds': lambda outcome: outcome.seconds_to_target,
-    'gradient evaluations': lambda outcome: outcome.gradients_to_target,
-    'megabytes': lambda outcome: outcome.megabytes_to_target,
-}
+# Standings by task, by method.
+_Standings = Mapping[str, Mapping[str, results_lib.Standing]]
 
 
-@dataclasses.dataclass(frozen=True)
-class Record:
-  """How a method stands on all tasks.
-
-  Attributes:
-    method: The name of the method.
-    worst_task: Where it loses most against the best.
-    worst: Its standing there.
-    verdicts: What is said of it, by task.
-  """
-
-  method: str
-  worst_task: str
-  worst: results_lib.Standing
-  verdicts: frozenset[results_lib.Verdict]
-
-
-def build_records(
-    by_task: Mapping[str, Sequence[results_lib.Standing]],
-) -> list[Record]:
-  """Returns the records of the methods that all tasks have, the best first.
+def advise(results: results_lib.Results) -> list[str]:
+  """Returns what a user should pick, a paragraph a situation.
 
   Args:
-    by_task: The standings of every task.
+    results: The finished runs.
 
   Returns:
-    The records, that of the smallest largest loss first.
+    The paragraphs; one that says so if nothing can be compared yet.
   """
-  if not by_task:
+  rules = results.plan.board
+  tuned = {task: results.tuned(task) for task in rules.tasks}
+  defaults = {task: results.defaults(task) for task in rules.tasks}
+  paragraphs = [
+      *_advise_for(
+          f'With {rules.protocol.num_trials} trials to tune', results, tuned
+      ),
+      *_advise_for(
+          'Without tuning, with the defaults of the library', results, defaults
+      ),
+  ]
+  if not paragraphs:
+    return ['Nothing can be compared yet: no task has two methods that ran.']
+  return [*paragraphs, *_cheapest(tuned), _RULE]
+
+
+def _advise_for(
+    situation: str, results: results_lib.Results, outcomes: _Outcomes
+) -> list[str]:
+  """Returns the paragraph of a situation; none if nothing can be compared."""
+  tasks = [task for task, found in outcomes.items() if len(found) > 1]
+  standings = _rank_on_all(results, tasks, outcomes)
+  if not standings:
     return []
-  found = {
-      task: {standing.method: standing for standing in ranked}
-      for task, ranked in by_task.items()
-  }
-  common = set.intersection(*(set(ranked) for ranked in found.values()))
-  records = []
-  for standing in next(iter(by_task.values())):
-    method = standing.method
-    if method in common:
-      of_method = {task: ranked[method] for task, ranked in found.items()}
-      worst = min(of_method, key=lambda t: _rank_key(of_method[t]))
-      verdicts = frozenset(s.verdict for s in of_method.values())
-      records.append(Record(method, worst, of_method[worst], verdicts))
-  return sorted(
-      records, key=lambda record: _rank_key(record.worst), reverse=True
-  )
+  best = next(iter(standings))
+  worst_task = min(tasks, key=lambda task: _rank_key(standings[best][task]))
+  num_runs = len(outcomes[worst_task][best].runs)
+  loss = _describe(standings[best][worst_task], worst_task, num_runs)
+  return [
+      f'**{situation}: {best}**; {loss}. {_group(standings)} Compared on '
+      f'{", ".join(tasks)}.'
+  ]
+
+
+def _rank_on_all(
+    results: results_lib.Results, tasks: Sequence[str], outcomes: _Outcomes
+) -> _Standings:
+  """Returns the standings of the methods that all tasks have.
+
+  The method with the smallest largest loss comes first.
+  """
+  found: dict[str, dict[str, results_lib.Standing]] = {}
+  for task in tasks:
+    for standing in results.rank(task, outcomes[task]):
+      found.setdefault(standing.method, {})[task] = standing
+  common = [method for method in found if len(found[method]) == len(tasks)]
+
+  def worst(method: str) -> tuple[float, int]:
+    return min(map(_rank_key, found[method].values()))
+
+  return {m: found[m] for m in sorted(common, key=worst, reverse=True)}
 
 
 def _rank_key(standing: results_lib.Standing) -> tuple[float, int]:
@@ -128,60 +143,14 @@ def _rank_key(standing: results_lib.Standing) -> tuple[float, int]:
   return standing.difference.mean, -standing.num_diverged
 
 
-def advise(results: results_lib.Results) -> list[str]:
-  """Returns what a user should pick, a paragraph a situation.
-
-  Args:
-    results: What was measured.
-
-  Returns:
-    The paragraphs; one that says so if nothing can be compared yet.
-  """
-  board = results.plan.board
-  tuned = {task: results.tuned(task) for task in board.tasks}
-  defaults = {task: results.defaults(task) for task in board.tasks}
-  trials = board.protocol.num_trials
-  paragraphs = [
-      text
-      for situation, outcomes in (
-          (f'With {trials} trials to tune', tuned),
-          ('Without tuning, with the defaults of the library', defaults),
-      )
-      for text in _advise_for(situation, results, outcomes)
-  ]
-  if not paragraphs:
-    return ['Nothing can be compared yet: no task has two methods that ran.']
-  return [*paragraphs, *_cheapest(tuned), RULE]
-
-
-def _advise_for(
-    situation: str, results: results_lib.Results, outcomes: _Outcomes
-) -> list[str]:
-  """Returns the paragraph of a situation; none if nothing can be compared."""
-  by_task = {
-      task: results_lib.rank(found, results.plan.board.tasks[task].margin)
-      for task, found in outcomes.items()
-      if len(found) > 1
-  }
-  records = build_records(by_task)
-  if not records:
-    return []
-  best = records[0]
-  num_runs = len(outcomes[best.worst_task][best.method].runs)
-  return [
-      f'**{situation}: {best.method}**; {_describe(best, num_runs)}. '
-      f'{_group(records)} Compared on {", ".join(by_task)}.'
-  ]
-
-
-def _describe(best: Record, num_runs: int) -> str:
+def _describe(worst: results_lib.Standing, task: str, num_runs: int) -> str:
   """Returns where the pick is furthest behind, of so many runs there."""
-  difference = best.worst.difference
-  if best.worst.num_diverged:
+  if worst.num_diverged:
     return (
-        'every method diverged on some task, this one on '
-        f'{best.worst_task} in {best.worst.num_diverged} of {num_runs} runs'
+        f'every method diverged on some task, this one on {task} in '
+        f'{worst.num_diverged} of {num_runs} runs'
     )
+  difference = worst.difference
   if difference.mean == 0.0:
     return 'it is the best on every task'
   loss = (
@@ -189,27 +158,26 @@ def _describe(best: Record, num_runs: int) -> str:
       if num_runs == 1
       else f'{format_interval(difference)} points against the best'
   )
-  return f'where it is furthest behind, on {best.worst_task}, it has {loss}'
+  return f'where it is furthest behind, on {task}, it has {loss}'
 
 
-def _group(records: Sequence[Record]) -> str:
+def _group(standings: _Standings) -> str:
   """Returns who is proven as good, who is worse or diverged, who is open."""
-  groups: dict[str, list[str]] = {'as good': [], 'open': [], 'worse': []}
-  for record in records:
-    if record.verdicts & {
-        results_lib.Verdict.WORSE,
-        results_lib.Verdict.DIVERGED,
-    }:
-      groups['worse'].append(record.method)
-    elif results_lib.Verdict.OPEN in record.verdicts:
-      groups['open'].append(record.method)
+  answers = seed_statistics.Answer
+  good, undecided, worse = [], [], []
+  for method, by_task in standings.items():
+    verdicts = {standing.verdict for standing in by_task.values()}
+    if verdicts & {answers.WORSE, answers.DIVERGED}:
+      worse.append(method)
+    elif answers.OPEN in verdicts:
+      undecided.append(method)
     else:
-      groups['as good'].append(record.method)
+      good.append(method)
   return (
       'The best, or shown to be as good within the margin, on every task: '
-      f'{_join(groups["as good"])}. Shown to be worse by more than the margin '
-      f'on a task, or diverged in a run: {_join(groups["worse"])}. The seeds '
-      f'decide nothing about: {_join(groups["open"])}.'
+      f'{_join(good)}. Shown to be worse by more than the margin on a task, or '
+      f'diverged in a run: {_join(worse)}. The seeds decide nothing about: '
+      f'{_join(undecided)}.'
   )
 
 
@@ -221,15 +189,13 @@ def _cheapest(tuned: _Outcomes) -> list[str]:
   """Returns which tuned methods reach the targets at the least cost."""
   sentences = []
   for task, outcomes in tuned.items():
-    for name, cost in _COSTS.items():
-      costs = {method: cost(found) for method, found in outcomes.items()}
+    for name, attribute in _COSTS.items():
+      costs = {m: getattr(found, attribute) for m, found in outcomes.items()}
       reached = {m: value for m, value in costs.items() if math.isfinite(value)}
       if reached:
-        best = min(reached, key=lambda method: reached[method])
-        sentences.append(
-            f'{task}, fewest {name}: {best} '
-            f'({format_number(reached[best])})'
-        )
+        best = min(reached, key=reached.__getitem__)
+        cost = format_number(reached[best])
+        sentences.append(f'{task}, fewest {name}: {best} ({cost})')
   if not sentences:
     return []
   return [

@@ -11,97 +11,157 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Runs a leaderboard: trials first, then the chosen, within a time."""
+"""The runs of a leaderboard that are missing: lists them, and makes them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 import json
 import pathlib
+import shlex
 import sys
 import time
 from typing import NamedTuple
 
 from experiments import command_line
-from experiments.leaderboard import plans
+from experiments import pages
+from experiments import registry
+from experiments.leaderboard import board
 from experiments.leaderboard import results as results_lib
 from experiments.sweep import result_tables
 from experiments.sweep import running
 from experiments.sweep import trials as trials_lib
-from tff_adaptive import _files
 
-_Stage = Callable[[results_lib.Results], list[trials_lib.Trial]]
-
-
-def tuning(results: results_lib.Results) -> list[trials_lib.Trial]:
-  """Returns the tuning trials of all tasks and methods."""
-  plan = results.plan
-  return plans.unite(t for pair in plan.pairs for t in plan.tuning(*pair))
-
-
-def tuned(results: results_lib.Results) -> list[trials_lib.Trial]:
-  """Returns the final runs of what was chosen on the same task."""
-  return _finals(results, lambda task: [task])
+HEADER = ('task', 'method', 'runs', 'expected time', 'command')
+# The stages of a leaderboard, in their order.
+_STAGES = (
+    'tuning trials',
+    'final runs of the best',
+    'final runs of rates of other tasks',
+    'final runs of the defaults',
+)
+_FAILED = 'failed.json'
 
 
-def carried(results: results_lib.Results) -> list[trials_lib.Trial]:
-  """Returns the final runs of what was chosen on the other tasks."""
-  return _finals(
-      results, lambda task: [t for t in results.plan.board.tasks if t != task]
-  )
-
-
-def defaults(results: results_lib.Results) -> list[trials_lib.Trial]:
-  """Returns the final runs of the library's defaults."""
-  plan = results.plan
-  return plans.unite(
-      trial
-      for pair in plan.pairs
-      for trial in plan.finals(*pair, plans.DEFAULTS)
-  )
-
-
-def _finals(
-    results: results_lib.Results, sources_of: Callable[[str], Sequence[str]]
-) -> list[trials_lib.Trial]:
-  """Returns the final runs of assignments that are known by now."""
-  found = []
-  for task, method in results.plan.pairs:
-    for source in sources_of(task):
-      assignment = results.chosen(source, method)
-      if assignment is not None:
-        found += results.plan.finals(task, method, assignment)
-  return plans.unite(found)
-
-
-STAGES: dict[str, _Stage] = {
-    'tuning trials': tuning,
-    'final runs of the best': tuned,
-    'final runs of rates of other tasks': carried,
-    'final runs of the defaults': defaults,
-}
-
-
-def known_trials(results: results_lib.Results) -> list[trials_lib.Trial]:
-  """Returns the runs of all stages, as far as they are known by now."""
-  return plans.unite(
-      trial for stage in STAGES.values() for trial in stage(results)
-  )
-
-
-_FILE_NAME = 'failed.json'
-
-
-def update(results: Sequence[result_tables.RunResult]):
-  """Notes which runs have failed, and which of those noted have not any more.
-
-  A run that fails is tried again by the next call, and stays noted until it has
-  begun.
+def list_missing(
+    results: results_lib.Results, *, per_method: bool
+) -> Iterator[list[str]]:
+  """Yields the missing runs: the columns of `HEADER`.
 
   Args:
-    results: Of runs that were to begin.
+    results: The finished runs.
+    per_method: Whether every method has a row of its own, not every task.
+
+  Yields:
+    Task, method or 'all', the number of missing runs, those of carried rates
+    not counted, their expected time, one after the other, and the command that
+    makes them.
+  """
+  plan = results.plan
+  methods = list(plan.board.methods)
+  groups = {name: [name] for name in methods}
+  if not per_method:
+    groups = {board.ALL: methods}
+  for task in plan.board.tasks:
+    for name, group in groups.items():
+      num_runs = sum(
+          _count_missing(results, task, method)
+          for method in group
+          if (task, method) in plan.pairs
+      )
+      if num_runs:
+        time_text = _expect_time(plan.board, task, num_runs)
+        command = _build_command(plan, task, name)
+        yield [task, name, str(num_runs), time_text, command]
+
+
+def _count_missing(results: results_lib.Results, task: str, method: str) -> int:
+  """Returns how many runs of a method on a task are not finished."""
+  plan = results.plan
+  known = plan.tuning(task, method)
+  known += plan.finals(task, method, board.DEFAULTS)
+  chosen = results.chosen(task, method)
+  if chosen is None:
+    return len(results.unfinished(known)) + plan.board.tasks[task].num_seeds
+  known += plan.finals(task, method, chosen)
+  return len(results.unfinished(board.unite(known)))
+
+
+def _expect_time(rules: board.Leaderboard, task: str, num_runs: int) -> str:
+  """Returns the time of runs one after the other, in words."""
+  per_round = rules.tasks[task].seconds_per_round
+  if per_round is None:
+    return pages.UNKNOWN
+  protocol = rules.protocol
+  per_run = protocol.seconds_per_start + protocol.total_rounds * per_round
+  return pages.format_seconds(num_runs * per_run)
+
+
+def _build_command(plan: board.Plan, task: str, methods: str) -> str:
+  """Returns the command that runs methods on a task."""
+  needs_data = 'data_dir' in registry.ROWS[registry.TASK][task].supplied
+  return shlex.join(
+      [
+          'python',
+          '-m',
+          'experiments.leaderboard',
+          f'--tasks={task}',
+          f'--methods={methods}',
+          *([f'--data_dir={plan.data_dir}'] if needs_data else []),
+          f'--output_dir={plan.output_dir}',
+          *plan.given,
+      ]
+  )
+
+
+def _find_stages(
+    results: results_lib.Results,
+) -> dict[str, list[trials_lib.Trial]]:
+  """Returns the runs of every stage, as far as they are known by now."""
+  plan = results.plan
+  tuning: list[trials_lib.Trial] = []
+  tuned: list[trials_lib.Trial] = []
+  carried: list[trials_lib.Trial] = []
+  defaults: list[trials_lib.Trial] = []
+  for task, method in plan.pairs:
+    tuning += plan.tuning(task, method)
+    for source in plan.board.tasks:
+      assignment = results.chosen(source, method)
+      if assignment is not None:
+        stage = tuned if source == task else carried
+        stage += plan.finals(task, method, assignment)
+    defaults += plan.finals(task, method, board.DEFAULTS)
+  stages = map(board.unite, (tuning, tuned, carried, defaults))
+  return dict(zip(_STAGES, stages))
+
+
+def find_failed(results: results_lib.Results) -> list[trials_lib.Trial]:
+  """Returns the runs of a plan that failed when they were last tried.
+
+  Args:
+    results: The finished runs.
+
+  Returns:
+    The runs, in the order in which they are made.
 
   Raises:
     UserError: If the note of a task is damaged.
-    WriteError: If it cannot be written.
+  """
+  failed = {
+      task: _read_failed(pathlib.Path(results.plan.output_dir) / task)
+      for task in results.plan.board.tasks
+  }
+  known = [t for stage in _find_stages(results).values() for t in stage]
+  return [
+      trial
+      for trial in results.unfinished(board.unite(known))
+      if trial.name in failed[trial.home.name]
+  ]
+
+
+def _note_failed(results: Sequence[result_tables.RunResult]):
+  """Notes which runs have failed, and forgets those that ended well.
+
+  A run that fails is tried again by the next call, and stays noted until it has
+  begun.
   """
   for home in dict.fromkeys(result.trial.home for result in results):
     tried = [
@@ -110,16 +170,15 @@ def update(results: Sequence[result_tables.RunResult]):
         if result.trial.home == home and result.status != result_tables.WAITING
     ]
     failed = {r.trial.name for r in tried if r.status == result_tables.FAILED}
-    before = _read(home)
+    before = _read_failed(home)
     names = sorted((before - {r.trial.name for r in tried}) | failed)
     if set(names) != before:
-      with _files.replacing(home / _FILE_NAME) as file:
-        file.write((json.dumps(names, indent=2) + '\n').encode())
+      pages.write(home / _FAILED, json.dumps(names, indent=2) + '\n')
 
 
-def _read(home: pathlib.Path) -> set[str]:
+def _read_failed(home: pathlib.Path) -> set[str]:
   """Returns the names of the runs of a task that failed when last tried."""
-  path = home / _FILE_NAME
+  path = home / _FAILED
   try:
     return set(json.loads(path.read_text(encoding='utf-8')))
   except FileNotFoundError:
@@ -129,34 +188,6 @@ def _read(home: pathlib.Path) -> set[str]:
         f'{path} is damaged ({error}); remove it, and run the leaderboard '
         'again to know which runs fail'
     ) from error
-
-
-def find(results: results_lib.Results) -> list[trials_lib.Trial]:
-  """Returns the runs of a plan that failed when they were last tried.
-
-  Args:
-    results: What was measured.
-
-  Returns:
-    The runs, in the order in which they are made.
-
-  Raises:
-    UserError: If the note of a task is damaged.
-  """
-  failed = {
-      task: _read(pathlib.Path(results.plan.output_dir) / task)
-      for task in results.plan.board.tasks
-  }
-  return [
-      trial
-      for trial in results.unfinished(known_trials(results))
-      if trial.name in failed[trial.home.name]
-  ]
-
-
-def method_of(trial: trials_lib.Trial) -> str:
-  """Returns the name of the method of a run."""
-  return trial.name.partition('/')[0]
 
 
 class Ending(NamedTuple):
@@ -172,17 +203,17 @@ class Ending(NamedTuple):
 
 
 def run(
-    plan: plans.Plan,
+    plan: board.Plan,
     *,
     num_at_once: int,
     max_seconds: float,
     command: Sequence[str],
     now: Callable[[], float] = time.monotonic,
 ) -> Ending:
-  """Runs what is not finished.
+  """Makes the missing runs: trials first, then the chosen, within a time.
 
   A run that fails leaves the others alone; those that build on it, as the final
-  runs of a method that has not all of its trials, are left out.
+  runs of a method that lacks trials, are left out.
 
   Args:
     plan: The plan.
@@ -201,9 +232,9 @@ def run(
   """
   deadline = now() + max_seconds
   failed: list[trials_lib.Trial] = []
-  for name, stage in STAGES.items():
+  for name in _STAGES:
     results = results_lib.Results(plan)
-    unfinished = results.unfinished(stage(results))
+    unfinished = results.unfinished(_find_stages(results)[name])
     trials = [trial for trial in unfinished if trial not in failed]
     if not trials:
       continue
@@ -232,7 +263,7 @@ def _run_trials(
 
   def keep(results: Sequence[result_tables.RunResult]):
     ended[:] = results
-    update(results)
+    _note_failed(results)
 
   try:
     running.run_trials(

@@ -11,19 +11,17 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What the finished runs of a leaderboard came to."""
+"""The scores of a leaderboard's finished runs, and the ranks of its methods."""
 
 from collections.abc import Mapping, Sequence
 import dataclasses
-import enum
 import functools
 import math
 import pathlib
 import statistics
 from typing import NamedTuple, Optional
 
-from experiments.leaderboard import definitions
-from experiments.leaderboard import plans
+from experiments.leaderboard import board
 from experiments.run_results import run_folder
 from experiments.run_results import seed_statistics
 from experiments.sweep import scores as scores_lib
@@ -33,34 +31,21 @@ from experiments.sweep import trials as trials_lib
 # The scores of a method's runs, by seed; -infinity of one that diverged.
 Scores = Mapping[int, float]
 
-# To the best, of a method that diverged in a run: that is no chance.
-_LOST = seed_statistics.Interval(-math.inf, -math.inf, -math.inf)
-
-
-class Verdict(enum.Enum):
-  """What is said of a method.
-
-  The best, diverged in a run, or the answer of `noninferiority`.
-  """
-
-  BEST = 'best'
-  DIVERGED = 'diverged'
-  AS_GOOD = seed_statistics.Answer.AS_GOOD.value
-  OPEN = seed_statistics.Answer.OPEN.value
-  WORSE = seed_statistics.Answer.WORSE.value
+_PERCENT = 100.0
+_BYTES_PER_MEGABYTE = 1e6
 
 
 @dataclasses.dataclass(frozen=True)
 class Standing:
-  """Where a method stands on a task.
+  """The rank of a method on a task.
 
   Attributes:
     method: The name of the method.
     mean: The mean score over the seeds; -infinity if a run diverged.
     std: The standard deviation; None of one seed, or if a run diverged.
-    difference: To the best, paired by seed, with its t interval; -infinity if
-      a run diverged.
-    verdict: What that says.
+    difference: To the best, paired by seed, with its t interval; -infinity if a
+      run diverged.
+    verdict: What the difference says.
     num_diverged: How many runs diverged.
   """
 
@@ -68,18 +53,16 @@ class Standing:
   mean: float
   std: Optional[float]
   difference: seed_statistics.Interval
-  verdict: Verdict
+  verdict: seed_statistics.Answer
   num_diverged: int = 0
 
 
-def rank_by_scores(
-    scores: Mapping[str, Scores], margin: float
-) -> list[Standing]:
+def rank(scores: Mapping[str, Scores], margin: float) -> list[Standing]:
   """Returns the standings, the best first.
 
-  That is the best mean of the methods of which no run diverged. The others come
-  after them: those with fewer such runs first, then by the mean of the rest. If
-  there are no others, none is the best.
+  The best has the best mean of the methods of which no run diverged. The others
+  come after them: those with fewer such runs first, then by the mean of the
+  rest. If all methods diverged, none is the best.
 
   The best is found on the seeds on which it is compared, so that luck is part
   of its lead, and others look worse than they are.
@@ -104,15 +87,18 @@ def _stand(
     method: str, best: str, scores: Mapping[str, Scores], margin: float
 ) -> Standing:
   found = list(scores[method].values())
-  mean, std = statistics.fmean(found), seed_statistics.std(found)
   num_diverged = sum(map(math.isinf, found))
   if num_diverged:
-    return Standing(method, mean, std, _LOST, Verdict.DIVERGED, num_diverged)
-  difference = compare(scores[method], scores[best])
-  verdict = Verdict.BEST
-  if method != best:
-    verdict = Verdict(seed_statistics.judge(difference, margin).value)
-  return Standing(method, mean, std, difference, verdict)
+    # A run that diverged is not chance, whatever the other seeds say.
+    difference = seed_statistics.Interval(-math.inf, -math.inf, -math.inf)
+    verdict = seed_statistics.Answer.DIVERGED
+  else:
+    difference = compare(scores[method], scores[best])
+    verdict = seed_statistics.judge(difference, margin)
+    if method == best:
+      verdict = seed_statistics.Answer.BEST
+  mean, std = statistics.fmean(found), seed_statistics.std(found)
+  return Standing(method, mean, std, difference, verdict, num_diverged)
 
 
 def compare(scores: Scores, others: Scores) -> seed_statistics.Interval:
@@ -121,12 +107,12 @@ def compare(scores: Scores, others: Scores) -> seed_statistics.Interval:
 
 
 class TrialScore(NamedTuple):
-  """What a tuning trial came to.
+  """The scores of a tuning trial.
 
   Attributes:
-    selection: What chooses, the smaller the better; not a number of a trial
+    selection: The number that chooses, the smaller the better; NaN of a trial
       that diverged, which comes last.
-    test: What it is worth; -infinity of a trial that diverged.
+    test: Its test score; -infinity if it diverged.
   """
 
   selection: float
@@ -134,12 +120,12 @@ class TrialScore(NamedTuple):
 
 
 def choose(trials: Sequence[TrialScore]) -> int:
-  """Returns the place of the trial that is chosen: the first of the best."""
+  """Returns the index of the trial that is chosen: the first of the best."""
   return _order(trials)[0]
 
 
 def _order(trials: Sequence[TrialScore]) -> list[int]:
-  """Returns the places of the trials, that of the best first."""
+  """Returns the indices of the trials, that of the best first."""
 
   def key(place: int) -> float:
     selection = trials[place].selection
@@ -191,11 +177,7 @@ def expected_scores(trials: Sequence[TrialScore]) -> list[float]:
   ]
 
 
-_PERCENT = 100.0
-_BYTES_PER_MEGABYTE = 1e6
-
-
-def score(run: run_folder.Run, task: definitions.Task) -> float:
+def score(run: run_folder.Run, task: board.Task) -> float:
   """Returns the mean of the last ten evaluations in percent.
 
   Args:
@@ -211,7 +193,7 @@ def score(run: run_folder.Run, task: definitions.Task) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-  """What the final runs of an assignment came to.
+  """The measurements of the final runs of an assignment.
 
   Attributes:
     task: The task.
@@ -219,7 +201,7 @@ class Outcome:
     runs: The runs by seed.
   """
 
-  task: definitions.Task
+  task: board.Task
   assignment: search_spaces.Assignment
   runs: Mapping[int, run_folder.Run]
 
@@ -246,12 +228,12 @@ class Outcome:
     return self._to_target(run_folder.SECONDS)
 
   @property
-  def gradients(self) -> float:
+  def gradient_evaluations(self) -> float:
     """The gradient evaluations of a run, the mean over the seeds."""
     return self._total(run_folder.GRADIENT_EVALUATIONS)
 
   @property
-  def gradients_to_target(self) -> float:
+  def gradient_evaluations_to_target(self) -> float:
     """The median over the seeds."""
     return self._to_target(run_folder.GRADIENT_EVALUATIONS)
 
@@ -295,10 +277,10 @@ class Outcome:
 
 
 class Results:
-  """The finished runs of a plan; each is read once, when it is asked for."""
+  """The finished runs of a plan; each is read once, when it is needed."""
 
-  def __init__(self, plan: plans.Plan):
-    """Reads what is finished now.
+  def __init__(self, plan: board.Plan):
+    """Reads which runs are finished now.
 
     Args:
       plan: The plan.
@@ -312,32 +294,34 @@ class Results:
         for task in plan.board.tasks
     }
     self._runs: dict[trials_lib.Trial, run_folder.Run] = {}
-
-  def is_finished(self, trial: trials_lib.Trial) -> bool:
-    """Returns whether a trial has run to its end."""
-    return self._records[trial.home.name].is_finished(trial)
+    self._scores: dict[tuple[str, str], Optional[list[TrialScore]]] = {}
 
   def unfinished(
       self, trials: Sequence[trials_lib.Trial]
   ) -> list[trials_lib.Trial]:
     """Returns the trials that are still to run."""
-    return [trial for trial in trials if not self.is_finished(trial)]
+    return [
+        trial
+        for trial in trials
+        if not self._records[trial.home.name].is_finished(trial)
+    ]
 
   def trial_scores(self, task: str, method: str) -> Optional[list[TrialScore]]:
-    """Returns what the tuning trials came to; None until all have."""
+    """Returns the scores of the tuning trials; None until all have run."""
+    if (task, method) not in self._scores:
+      self._scores[task, method] = self._score_trials(task, method)
+    return self._scores[task, method]
+
+  def _score_trials(self, task: str, method: str) -> Optional[list[TrialScore]]:
     trials = self.plan.tuning(task, method)
     if self.unfinished(trials):
       return None
     definition, selection = self.plan.board.tasks[task], self.plan.selection
-    return [
-        TrialScore(
-            scores_lib.compute_score(
-                selection, self._read(trial), definition.metric
-            ),
-            score(self._read(trial), definition),
-        )
-        for trial in trials
-    ]
+    found = []
+    for run in map(self._read, trials):
+      chosen_by = scores_lib.compute_score(selection, run, definition.metric)
+      found.append(TrialScore(chosen_by, score(run, definition)))
+    return found
 
   def chosen(
       self, task: str, method: str
@@ -348,43 +332,46 @@ class Results:
       return None
     return self.plan.assignments(method)[choose(found)]
 
-  def outcome(
-      self,
-      task: str,
-      method: str,
-      assignment: Optional[search_spaces.Assignment],
-  ) -> Optional[Outcome]:
-    """Returns what the final runs came to; None until all have run."""
-    if assignment is None:
-      return None
-    trials = self.plan.finals(task, method, assignment)
-    if self.unfinished(trials):
-      return None
-    runs = {trial.seed: self._read(trial) for trial in trials}
-    return Outcome(self.plan.board.tasks[task], assignment, runs)
+  def tuned(
+      self, task: str, source: Optional[str] = None
+  ) -> dict[str, Outcome]:
+    """Returns the outcomes of the assignments that were chosen, by method.
 
-  def tuned(self, task: str) -> dict[str, Outcome]:
-    """Returns what the chosen assignments came to, by method."""
-    return self._outcomes(task, task)
-
-  def carried(self, task: str, source: str) -> dict[str, Outcome]:
-    """Returns what the assignments chosen on another task came to."""
-    return self._outcomes(task, source)
+    Args:
+      task: The task of the runs.
+      source: The task on which the assignments were chosen; by default the
+        same.
+    """
+    methods = self.plan.board.methods
+    return self._outcomes(
+        task, {name: self.chosen(source or task, name) for name in methods}
+    )
 
   def defaults(self, task: str) -> dict[str, Outcome]:
-    """Returns what the library's defaults came to, by method."""
-    found = {
-        method: self.outcome(task, method, plans.DEFAULTS)
-        for method in self.plan.board.methods
-    }
-    return {name: outcome for name, outcome in found.items() if outcome}
+    """Returns the outcomes of the library's defaults, by method."""
+    assignments = dict.fromkeys(self.plan.board.methods, board.DEFAULTS)
+    return self._outcomes(task, assignments)
 
-  def _outcomes(self, task: str, source: str) -> dict[str, Outcome]:
-    found = {
-        method: self.outcome(task, method, self.chosen(source, method))
-        for method in self.plan.board.methods
-    }
-    return {name: outcome for name, outcome in found.items() if outcome}
+  def _outcomes(
+      self,
+      task: str,
+      assignments: Mapping[str, Optional[search_spaces.Assignment]],
+  ) -> dict[str, Outcome]:
+    """Returns the outcomes of the methods of which all runs are finished."""
+    found = {}
+    for method, assignment in assignments.items():
+      if assignment is not None:
+        trials = self.plan.finals(task, method, assignment)
+        if not self.unfinished(trials):
+          runs = {trial.seed: self._read(trial) for trial in trials}
+          definition = self.plan.board.tasks[task]
+          found[method] = Outcome(definition, assignment, runs)
+    return found
+
+  def rank(self, task: str, outcomes: Mapping[str, Outcome]) -> list[Standing]:
+    """Returns the standings of methods on a task; none of no methods."""
+    scores = {name: outcome.scores for name, outcome in outcomes.items()}
+    return rank(scores, self.plan.board.tasks[task].margin)
 
   def runs(self) -> list[run_folder.Run]:
     """Returns the runs that were read so far."""
@@ -394,12 +381,3 @@ class Results:
     if trial not in self._runs:
       self._runs[trial] = run_folder.read_run(trial.folder)
     return self._runs[trial]
-
-
-def rank(outcomes: Mapping[str, Outcome], margin: float) -> list[Standing]:
-  """Returns the standings of methods on a task; none of no methods."""
-  if not outcomes:
-    return []
-  return rank_by_scores(
-      {name: outcome.scores for name, outcome in outcomes.items()}, margin
-  )

@@ -17,20 +17,23 @@ A paper is a folder of `experiments/presets`: flagfiles, a data file for each
 table or figure, and a README. No TensorFlow is imported here.
 """
 
+from experiments.published.commands import argument_values
 from experiments.published.commands import build_command
 from experiments.published.commands import build_sweep_command
 from experiments.published.commands import Hyperparameter
 from experiments.published.commands import hyperparameters
 from experiments.published.commands import parse_flags
 from experiments.published.commands import train_arguments
-from experiments.published.given_flags import GivenFlag
-from experiments.published.given_flags import Origin
-from experiments.published.table_files import find_table
-from experiments.published.table_files import load_tables
-from experiments.published.table_files import PublishedError
-from experiments.published.tables import Axis
+from experiments.published.files import find_table
+from experiments.published.files import load_tables
+from experiments.published.tables import AXES
 from experiments.published.tables import Cell
 from experiments.published.tables import Entry
+from experiments.published.tables import expand
+from experiments.published.tables import GivenFlag
 from experiments.published.tables import Measure
+from experiments.published.tables import Origin
+from experiments.published.tables import PublishedError
 from experiments.published.tables import REPLICATION_ONLY
+from experiments.published.tables import ROOT
 from experiments.published.tables import Table

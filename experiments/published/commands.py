@@ -13,7 +13,7 @@
 # limitations under the License.
 """The command of a cell, and where each of its hyperparameters comes from."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 import functools
 import shlex
@@ -24,16 +24,14 @@ from absl import flags
 from experiments import hparam_flags
 from experiments import hparams
 from experiments import registry
-from experiments.published import given_flags
-from experiments.published import table_files
 from experiments.published import tables
 
 _BINARY = ('python', '-m', 'experiments.train')
 _SWEEP = ('python', '-m', 'experiments.sweep')
 _DATA_DIR = 'data'
 _OUTPUT_DIR = 'runs'
-# Settings that are hyperparameters of an experiment; the others say how it is
-# watched, and count if they were given.
+# Settings that are hyperparameters of every experiment; others count where they
+# are given.
 _PROTOCOL = (
     'total_rounds',
     'clients_per_round',
@@ -55,7 +53,7 @@ class Hyperparameter:
 
   name: str
   value: Any
-  origin: given_flags.Origin
+  origin: tables.Origin
 
 
 def train_arguments(
@@ -177,37 +175,37 @@ def hyperparameters(cell: tables.Cell) -> list[Hyperparameter]:
     absl.flags.Error: If there is no such flag, or not of this value.
     OSError: If a flagfile cannot be read.
   """
-  given = given_flags.expand(cell.flags, table_files.ROOT)
-  values = {_flag_name(flag): flag for flag in given}
+  given = tables.expand(cell.flags)
+  origins = {_flag_name(flag): flag.origin for flag in given}
   choices, settings = parse_flags(
       [flag.text for flag in given] + ['--data_dir=data']
   )
-  algorithm = values.get(registry.ALGORITHM)
-  if algorithm:
+  if registry.ALGORITHM in origins:
     for part in choices[registry.ALGORITHM].row.parts:
-      values.setdefault(part.kind, algorithm)
-  found = {
-      kind: choice.row.name
-      for kind, choice in choices.items()
-      if kind != registry.RUNTIME
-  }
-  for kind, choice in choices.items():
-    if kind != registry.RUNTIME:
-      found.update(choice.hparams())
+      origins.setdefault(part.kind, origins[registry.ALGORITHM])
+  found = {kind: choice.row.name for kind, choice in choices.items()}
+  del found[registry.RUNTIME]
+  found.update(argument_values(choices))
   for name, value in vars(settings).items():
-    if name in _PROTOCOL or name in values:
+    if name in _PROTOCOL or name in origins:
       found[name] = value
   return [
-      Hyperparameter(
-          name,
-          value,
-          values[name].origin if name in values else given_flags.Origin.ASSUMED,
-      )
+      Hyperparameter(name, value, origins.get(name, tables.Origin.ASSUMED))
       for name, value in found.items()
   ]
 
 
-def _flag_name(given: given_flags.GivenFlag) -> str:
-  """Returns the name of a flag that may have been negated."""
+def argument_values(choices: Mapping[str, hparams.Choice]) -> dict[str, Any]:
+  """Returns the values in force of the arguments of rows, by flag."""
+  return {
+      flag: value
+      for kind, choice in choices.items()
+      if kind != registry.RUNTIME
+      for flag, value in choice.hparams().items()
+  }
+
+
+def _flag_name(given: tables.GivenFlag) -> str:
+  """Returns the name of a flag that may be negated."""
   name = given.name
   return name if name in _define_flags() else name.removeprefix('no')

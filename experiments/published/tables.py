@@ -11,19 +11,26 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Published tables and figures: their axes, their cells and their numbers."""
+"""A published table as a value: its axes, its cells and their flags."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import dataclasses
+import enum
+import functools
+import itertools
+import pathlib
 import re
 from typing import Any, Optional
 
 from experiments import folders
-from experiments.published import given_flags
 from experiments.run_results import run_folder
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+AXES = ('groups', 'rows', 'columns')
 REPLICATION_ONLY = 'replication only: chosen on the test data'
-# How the papers of the presets' folders are called for short.
+_FLAGFILE = '--flagfile='
+_COMMENTS = ('#', '//')
+# Short titles of the papers in the presets' folders.
 _SHORT_TITLES = {
     'delta_sgd': 'Delta-SGD',
     'fedopt': 'Adaptive Federated Optimization',
@@ -32,14 +39,137 @@ _SHORT_TITLES = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class Measure:
-  """What is compared.
+class PublishedError(ValueError):
+  """A published table is not there, or its data file is wrong."""
+
+
+class Origin(str, enum.Enum):
+  """Where the value of a hyperparameter comes from.
 
   Attributes:
-    metric: Its name: an evaluation's, as 'accuracy', or that of a column of
-      metrics.csv, as 'clients/loss'.
-    scale: What a measured metric is multiplied by: 100 for percent.
+    SPECIFIED: The paper, or the code that its authors published, says it.
+    ASSUMED: Neither says it; the value is ours.
+    LOST: They mention a value without giving it, or contradict each other; the
+      value is ours.
+  """
+
+  SPECIFIED = 'specified'
+  ASSUMED = 'assumed'
+  LOST = 'lost'
+
+
+@dataclasses.dataclass(frozen=True)
+class GivenFlag:
+  """A flag of a cell.
+
+  Attributes:
+    text: As on the command line: '--task=mnist', '--nokeep_best'.
+    origin: Where its value comes from.
+    reason: What a flagfile says beside the origin; may be empty.
+  """
+
+  text: str
+  origin: Origin
+  reason: str = ''
+
+  @property
+  def name(self) -> str:
+    """The text between the dashes and the value: 'task', 'nokeep_best'."""
+    return self.text.partition('=')[0].lstrip('-')
+
+  @property
+  def value(self) -> str:
+    """The text after the equals sign."""
+    return self.text.partition('=')[2]
+
+
+def read_flagfile(path: pathlib.Path) -> list[GivenFlag]:
+  """Returns the flags of a flagfile with their origins.
+
+  A comment that begins with 'specified', 'assumed' or 'lost' holds for the
+  flags below it, up to the next such comment; before the first, flags are
+  specified.
+
+  Args:
+    path: The flagfile; it includes no other.
+
+  Returns:
+    The flags in their order.
+
+  Raises:
+    OSError: If it cannot be read.
+
+  Example:
+
+    # specified: Section 5.1
+    --client_batch_size=64
+    # lost: the values of the grid
+    --client_weight_decay=0.001
+  """
+  return list(_parse(path.read_text(encoding='utf-8')))
+
+
+# The cells of a paper share flagfiles.
+@functools.lru_cache(maxsize=None)
+def _parse(text: str) -> tuple[GivenFlag, ...]:
+  found = []
+  origin, reason = Origin.SPECIFIED, ''
+  for line in map(str.strip, text.splitlines()):
+    if line.startswith(_COMMENTS):
+      word, _, rest = line.lstrip('#/ ').partition(':')
+      if word in list(Origin):
+        origin, reason = Origin(word), rest.strip()
+    elif line:
+      found.append(GivenFlag(line, origin, reason))
+  return tuple(found)
+
+
+def from_mapping(entry: Mapping[str, Any]) -> list[GivenFlag]:
+  """Returns the flags that an entry of a data file gives.
+
+  Args:
+    entry: Has lists of flags by the names of origins; other keys are ignored.
+
+  Returns:
+    The flags, sorted by origin.
+  """
+  return [
+      GivenFlag(str(text), origin)
+      for origin in Origin
+      for text in entry.get(origin.value) or ()
+  ]
+
+
+def expand(
+    flags: Sequence[GivenFlag], root: pathlib.Path = ROOT
+) -> list[GivenFlag]:
+  """Replaces each flagfile by its flags.
+
+  Args:
+    flags: May have `--flagfile=PATH`.
+    root: The folder that the paths are relative to.
+
+  Returns:
+    The flags, none of them a flagfile.
+
+  Raises:
+    OSError: If a flagfile cannot be read.
+  """
+  found = []
+  for flag in flags:
+    is_file = flag.text.startswith(_FLAGFILE)
+    found += read_flagfile(root / flag.value) if is_file else [flag]
+  return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Measure:
+  """A metric that a table compares.
+
+  Attributes:
+    metric: The name of a metric of the evaluation, as 'accuracy', or a column
+      of metrics.csv, as 'clients/loss'.
+    scale: The factor of a measured metric: 100 for percent.
     higher_is_better: Whether the largest number of a column is the best.
   """
 
@@ -55,14 +185,12 @@ class Entry:
   Attributes:
     name: As printed; empty for the only group of a table without groups.
     flags: What it adds to the command of its cells.
-    note: What is to be said about it; may be empty.
-    measure: Of a column or a group: what is compared in it; None where it is
-      what the table compares.
+    measure: What a column or a group compares, where that is not what the table
+      compares.
   """
 
   name: str
-  flags: tuple[given_flags.GivenFlag, ...] = ()
-  note: str = ''
+  flags: tuple[GivenFlag, ...] = ()
   measure: Optional[Measure] = None
 
 
@@ -79,12 +207,10 @@ class Cell:
     group: The name of its group.
     row: The name of its row.
     column: The name of its column.
-    flags: The flags of its runs but for seed, data and output, in the order in
-      which later ones win.
+    flags: The flags of its runs except seed, data and output; later ones win.
     published: The number in the paper, in the unit of the table; None where it
       printed none.
     published_std: The spread that the paper printed.
-    note: What is to be said about it; may be empty.
   """
 
   paper: str
@@ -92,16 +218,22 @@ class Cell:
   group: str
   row: str
   column: str
-  flags: tuple[given_flags.GivenFlag, ...]
+  flags: tuple[GivenFlag, ...]
   published: Optional[float] = None
   published_std: Optional[float] = None
-  note: str = ''
+
+  @property
+  def key(self) -> tuple[str, str, str]:
+    """Group, row and column."""
+    return self.group, self.row, self.column
 
   @property
   def experiment_name(self) -> str:
     """The folder of its runs, in the folder of all runs."""
-    names = [name for name in (self.group, self.row, self.column) if name]
-    return '/'.join([self.paper, self.table, '.'.join(map(_to_slug, names))])
+    slugs = [
+        folders.to_slug(name.lower()).strip('_') for name in self.key if name
+    ]
+    return '/'.join([self.paper, self.table, '.'.join(slugs)])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,9 +245,9 @@ class Table:
     name: As 'table_1' or 'figure_2'.
     title: What it shows, in a sentence.
     source: Where it is printed.
-    metric: What is compared, but for columns with a measure of their own, see
-      `Measure`.
-    scale: What a measured metric is multiplied by: 100 for percent.
+    metric: What is compared, as in `Measure`; a column or a group may have a
+      measure of its own.
+    scale: The factor of a measured metric.
     higher_is_better: Whether the largest number of a column is the best.
     estimate: How a run's number is made: 'last_10_evaluations' and
       'last_100_rounds' are means, 'best' and 'final' single values.
@@ -126,8 +258,8 @@ class Table:
     cells: By group, row and column, in their order.
     figure: How a figure is drawn: its kind and its options; None for a table.
     notes: What a reader must know, as Markdown.
-    chosen_on_test: Whether it shows what is the best on the test data, whatever
-      the estimate of a run is.
+    chosen_on_test: Whether it shows the best on the test data, whatever the
+      estimate of a run is.
   """
 
   paper: str
@@ -156,8 +288,13 @@ class Table:
     return Measure(self.metric, self.scale, self.higher_is_better)
 
   @property
+  def place(self) -> str:
+    """As 'delta_sgd/table_1'."""
+    return f'{self.paper}/{self.name}'
+
+  @property
   def stamp(self) -> str:
-    """What is to stand wherever its numbers are shown; empty for nothing."""
+    """A warning for wherever its numbers are shown; empty if it needs none."""
     is_chosen = self.chosen_on_test or self.estimate == run_folder.BEST
     return REPLICATION_ONLY if is_chosen else ''
 
@@ -172,10 +309,40 @@ class Table:
   def cell(self, group: str, row: str, column: str) -> Cell:
     """Returns a cell by the names of its group, row and column."""
     for cell in self.cells:
-      if (cell.group, cell.row, cell.column) == (group, row, column):
+      if cell.key == (group, row, column):
         return cell
     raise KeyError((group, row, column))
 
+  def restrict(self, **wanted: Sequence[str]) -> 'Table':
+    """Returns a table with some of its groups, rows and columns.
 
-def _to_slug(name: str) -> str:
-  return folders.to_slug(name.lower()).strip('_')
+    Args:
+      **wanted: The names of the entries to keep, by axis of `AXES`; all of an
+        axis that is missing or has no names.
+
+    Returns:
+      The table, with fewer cells.
+
+    Raises:
+      PublishedError: If it has no such group, row or column.
+    """
+    axes: dict[str, Any] = {
+        axis: self._keep(axis, list(map(str, wanted.get(axis) or ())))
+        for axis in AXES
+    }
+    keys = set(
+        itertools.product(*([e.name for e in axes[axis]] for axis in AXES))
+    )
+    cells = tuple(cell for cell in self.cells if cell.key in keys)
+    return dataclasses.replace(self, cells=cells, **axes)
+
+  def _keep(self, axis: str, wanted: Sequence[str]) -> Axis:
+    """Returns the entries of an axis that are wanted, or all."""
+    entries = getattr(self, axis)
+    known = [entry.name for entry in entries]
+    for name in wanted:
+      if name not in known:
+        raise PublishedError(
+            f'{axis} of {self.place} are {", ".join(known)}, found {name!r}'
+        )
+    return tuple(e for e in entries if not wanted or e.name in wanted)

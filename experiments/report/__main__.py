@@ -31,6 +31,7 @@ the runs that there are; and
 compares any runs.
 """
 
+from collections.abc import Iterator, Sequence
 import functools
 import pathlib
 import shlex
@@ -44,14 +45,18 @@ from experiments import hparams
 from experiments import published
 from experiments import table_flags
 from experiments.report import figures
-from experiments.report import listing
+from experiments.run_results import run_folder
 
 # What the command of a page repeats, besides its table.
-_SHOWN_FLAGS = (*table_flags.AXES, 'runs', 'runs_dir', 'output_dir')
-_USER_ERRORS = (
-    published.PublishedError,
-    figures.FigureError,
-    hparams.HparamError,
+_SHOWN_FLAGS = (*published.AXES, 'runs', 'runs_dir', 'output_dir')
+_COLUMNS = (
+    'paper',
+    'table',
+    'row',
+    'column',
+    'published',
+    'command',
+    'hyperparameters',
 )
 
 
@@ -95,7 +100,7 @@ def _check(flag_values: flags.FlagValues):
   """Raises unless the flags say one thing to do."""
   of_tables = [
       name
-      for name in ('list', 'paper', 'table', *table_flags.AXES)
+      for name in ('list', 'paper', 'table', *published.AXES)
       if flag_values[name].value
   ]
   if flag_values.runs and of_tables:
@@ -117,17 +122,68 @@ def _check(flag_values: flags.FlagValues):
 
 def _find_tables(flag_values: flags.FlagValues) -> list[published.Table]:
   """Returns the tables, restricted, with figures that can be drawn."""
-  with command_line.errors_as(command_line.UserError, *_USER_ERRORS):
-    if flag_values.paper or flag_values.table:
-      tables = table_flags.find_tables(flag_values.paper, flag_values.table)
-    else:
-      tables = published.load_tables()
-    for table in tables:
-      figures.read_options(table)
-    return [
-        table_flags.restrict(table, **table_flags.read_names(flag_values))
-        for table in tables
-    ]
+  tables = []
+  for paper in flag_values.paper:
+    tables += published.load_tables(paper)
+  tables += map(published.find_table, flag_values.table)
+  if not (flag_values.paper or flag_values.table):
+    tables = published.load_tables()
+  for table in tables:
+    figures.read_options(table)
+  return table_flags.restrict(tables, flag_values)
+
+
+def format_cells(tables: Sequence[published.Table]) -> Iterator[str]:
+  r"""Yields the list of cells, tab separated, after a line of headings.
+
+  Args:
+    tables: Those to list. A figure that shows the runs of a table has lines of
+      its own.
+
+  Yields:
+    A line: paper, table, group and row, column, published number or '-', the
+    command of the first seed, and the hyperparameters by origin.
+
+  Raises:
+    HparamError: If two flags of a cell do not fit.
+    absl.flags.Error: If there is no such flag.
+    OSError: If a flagfile cannot be read.
+
+  Example:
+
+    >>> lines = format_cells([published.find_table('delta_sgd/table_1')])
+    >>> next(lines).split('\t')[:3]
+    ['paper', 'table', 'row']
+    >>> next(lines).split('\t')[:5]
+    ['delta_sgd', 'table_1', 'alpha = 1 / SGD', 'MNIST', '98.3']
+  """
+  yield '\t'.join(_COLUMNS)
+  for table in tables:
+    for cell in table.cells:
+      fields = [
+          table.paper,
+          table.name,
+          ' / '.join(filter(None, (cell.group, cell.row))),
+          cell.column,
+          '-' if cell.published is None else str(cell.published),
+          published.build_command(cell),
+          _format_hyperparameters(cell),
+      ]
+      yield '\t'.join(fields)
+
+
+@functools.lru_cache(maxsize=None)  # Figures share the cells of tables.
+def _format_hyperparameters(cell: published.Cell) -> str:
+  """Returns those that are set: 'specified: a=1 b=2; assumed: c=3'."""
+  texts: dict[published.Origin, list[str]] = {o: [] for o in published.Origin}
+  for found in published.hyperparameters(cell):
+    if found.value is not None:
+      texts[found.origin].append(f'{found.name}={found.value}')
+  return '; '.join(
+      f'{origin.value}: {" ".join(pairs)}'
+      for origin, pairs in texts.items()
+      if pairs
+  )
 
 
 def _command(
@@ -136,7 +192,7 @@ def _command(
   """Returns the command line with what was given, for one table if any."""
   parts = ['python', '-m', 'experiments.report']
   if table is not None:
-    parts.append(f'--table={table.paper}/{table.name}')
+    parts.append(f'--table={table.place}')
   for name in _SHOWN_FLAGS:
     if flag_values[name].present:
       parts.append(flag_values[name].serialize())
@@ -150,29 +206,31 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
     flag_values: The parsed flags.
   """
   _check(flag_values)
-  if not flag_values.runs:
-    tables = _find_tables(flag_values)
-  if flag_values.list:
-    with command_line.errors_as(command_line.UserError, *_USER_ERRORS):
-      for line in listing.format_lines(tables):
+  with command_line.errors_as(
+      command_line.UserError, published.PublishedError, hparams.HparamError
+  ):
+    tables = [] if flag_values.runs else _find_tables(flag_values)
+    if flag_values.list:
+      for line in format_cells(tables):
         print(line)
-    return
+      return
   command_line.prepare_libraries()
   # TensorFlow takes seconds to import: not for --help, --list and a typo.
-  from experiments.report import writing  # pylint: disable=import-outside-toplevel
+  from experiments.report import comparison  # pylint: disable=import-outside-toplevel
+  from experiments.report import page  # pylint: disable=import-outside-toplevel
 
   output_dir = pathlib.Path(flag_values.output_dir)
   with (
       command_line.errors_as(command_line.EnvironmentalError, OSError),
-      command_line.errors_as(command_line.UserError, writing.RunError),
+      command_line.errors_as(command_line.UserError, run_folder.RunError),
       folders.locked(output_dir),
   ):
     if flag_values.runs:
-      writing.write_comparison(
+      comparison.write_comparison(
           flag_values.runs, output_dir, _command(flag_values)
       )
     else:
-      writing.write_tables(
+      page.write_tables(
           tables,
           pathlib.Path(flag_values.runs_dir),
           output_dir,

@@ -11,10 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The kinds of figures that a data file of a paper can ask for.
-
-No TensorFlow is imported here.
-"""
+"""The kinds of figures that a data file of a paper can ask for."""
 
 from collections.abc import Mapping, Sequence
 import dataclasses
@@ -56,10 +53,6 @@ KINDS: Mapping[str, Sequence[str]] = {
     PARTITION: (),
     CKA: (),
 }
-
-
-class FigureError(ValueError):
-  """A figure is asked for that there is not; its text is one sentence."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,8 +100,8 @@ def read_options(table: published.Table) -> FigureOptions:
     The options; those of `DEFAULT` if the table asks for no figure.
 
   Raises:
-    FigureError: If there is no such kind, it has no such option or not of this
-      value, or the rows or columns must be numbers and are not.
+    PublishedError: If there is no such kind, it has no such option or not of
+      this value, or the rows or columns must be numbers and are not.
 
   Example:
 
@@ -118,11 +111,11 @@ def read_options(table: published.Table) -> FigureOptions:
   """
   if table.figure is None:
     return DEFAULT
-  place = f'{table.paper}/{table.name}: figure'
+  place = f'{table.place}: figure'
   options = dict(table.figure)
   kind = options.get('kind')
   if not isinstance(kind, str) or kind not in KINDS:
-    raise FigureError(
+    raise published.PublishedError(
         f'{place}: kind is one of {", ".join(KINDS)}, found {kind!r}'
     )
   for name, value in options.items():
@@ -141,7 +134,9 @@ def read_options(table: published.Table) -> FigureOptions:
 def _check_option(name: str, value: Any, known: Sequence[str], place: str):
   """Raises unless an option is one of a kind and has a value that fits."""
   if name not in known:
-    raise FigureError(f'{place} takes {", ".join(known)}, found {name!r}')
+    raise published.PublishedError(
+        f'{place} takes {", ".join(known)}, found {name!r}'
+    )
   if name in _SCALES:
     fits, wanted = isinstance(value, bool), 'true or false'
   elif name in _LIMITS:
@@ -152,11 +147,13 @@ def _check_option(name: str, value: Any, known: Sequence[str], place: str):
   else:
     fits, wanted = isinstance(value, str), 'a text'
   if not fits:
-    raise FigureError(f'{place}: {name} is {wanted}, found {value!r}')
+    raise published.PublishedError(
+        f'{place}: {name} is {wanted}, found {value!r}'
+    )
 
 
 def to_numbers(names: Sequence[str]) -> Optional[list[float]]:
-  """Returns names as numbers; None if one of them is none."""
+  """Returns names as numbers; None unless all of them are."""
   try:
     return [float(name) for name in names]
   except ValueError:
@@ -174,11 +171,11 @@ def to_rates(names: Sequence[str], place: str) -> list[float]:
     The rates, in the same order.
 
   Raises:
-    FigureError: If one of them is no number above 0.
+    PublishedError: If one of them is not a number above 0.
   """
   rates = to_numbers(names)
   if rates is None or not all(0 < rate < math.inf for rate in rates):
-    raise FigureError(
+    raise published.PublishedError(
         f'{place} must be numbers above 0, found {", ".join(names)}'
     )
   return rates

@@ -11,44 +11,58 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""How a table is seen: ranks, bold print, both numbers of a cell."""
+"""The numbers of a table as its readers see them: ranks, gaps, bold print."""
 
 import collections
 from collections.abc import Callable, Collection, Mapping
 import dataclasses
 import decimal
-import itertools
 import math
 from typing import Optional
 
 from experiments import pages
 from experiments import published
 
-# By group, row and column; None where nothing was measured or printed, not a
-# number where a run diverged.
-Numbers = Mapping[tuple[str, str, str], Optional[float]]
+_Key = tuple[str, str, str]
+# By group, row and column; None where nothing was measured or printed, NaN
+# where a run diverged.
+Numbers = Mapping[_Key, Optional[float]]
 
+GAP_LEGEND = (
+    'In parentheses stands the gap to the best of the column. Bold is the '
+    'best, of numbers in percent also what is within 0.5 points of it; † marks '
+    'what is more than 2 points behind.'
+)
 # In points of percent, as the Delta-SGD paper marks its tables.
 _CLOSE = 0.5
 _FAR_BEHIND = 2.0
 _DIGITS = 9  # What decimal fractions lose in binary is beyond them.
+_PERCENT = 100.0
+_NONE = '-'
+_FAR_MARK = ' †'
 
 
 @dataclasses.dataclass(frozen=True)
 class Standing:
-  """How a number stands in its column.
+  """The rank of a number in its column.
 
   Attributes:
-    gap: How far it is from the best, 0 or more.
+    gap: The distance to the best, 0 or more.
     place: 1 for the best; one more than the numbers that are better.
-    is_close: Whether it is the best or within 0.5 of it.
-    is_far: Whether it is more than 2 behind.
   """
 
   gap: float
   place: int
-  is_close: bool
-  is_far: bool
+
+  @property
+  def is_close(self) -> bool:
+    """Whether it is the best or within 0.5 of it."""
+    return self.gap <= _CLOSE
+
+  @property
+  def is_far(self) -> bool:
+    """Whether it is more than 2 behind."""
+    return self.gap > _FAR_BEHIND
 
 
 def is_number(value: Optional[float]) -> bool:
@@ -56,55 +70,44 @@ def is_number(value: Optional[float]) -> bool:
   return value is not None and math.isfinite(value)
 
 
-def rank(
-    numbers: Numbers, *, lower_is_better: Collection[tuple[str, str]] = ()
-) -> dict[tuple[str, str, str], Standing]:
+def rank(table: published.Table, numbers: Numbers) -> dict[_Key, Standing]:
   """Compares every number with those of its column within its group.
 
   Equal numbers share a place, the better one: of 3, 3 and 1 two are first and
   one is third.
 
   Args:
+    table: The table, which says where the smallest number is the best.
     numbers: The numbers.
-    lower_is_better: The groups and columns whose smallest number is the best.
-      Defaults to none.
 
   Returns:
-    The standings of what are numbers, by the same keys.
+    The standings of the finite numbers, by the same keys.
 
   Example:
 
-    >>> rank({('', 'SGD', 'MNIST'): 98.3, ('', 'SPS', 'MNIST'): 10.1})[
-    ...     '', 'SPS', 'MNIST']
-    Standing(gap=88.2, place=2, is_close=False, is_far=True)
+    >>> table = published.find_table('delta_sgd/table_6')
+    >>> numbers = {('', 'SGD', 'MNIST'): 98.3, ('', 'SPS', 'MNIST'): 10.1}
+    >>> rank(table, numbers)['', 'SPS', 'MNIST']
+    Standing(gap=88.2, place=2)
   """
-  # Of every column the numbers as losses: the smallest is the best.
-  losses = {
-      key: value if (key[0], key[2]) in lower_is_better else -value
-      for key, value in numbers.items()
-      if value is not None and math.isfinite(value)
-  }
+  # The numbers as losses: the smallest of every column is the best.
+  losses = {}
   columns: dict[tuple[str, str], list[float]] = {}
-  for (group, _, column), loss in losses.items():
-    columns.setdefault((group, column), []).append(loss)
+  for (group, row, column), value in numbers.items():
+    if value is not None and math.isfinite(value):
+      is_loss = not table.measure(column, group).higher_is_better
+      losses[group, row, column] = loss = value if is_loss else -value
+      columns.setdefault((group, column), []).append(loss)
   standings = {}
   for (group, row, column), loss in losses.items():
     behind = [round(loss - other, _DIGITS) for other in columns[group, column]]
-    standings[group, row, column] = Standing(
-        gap=max(behind),
-        place=1 + sum(gap > 0 for gap in behind),
-        is_close=max(behind) <= _CLOSE,
-        is_far=max(behind) > _FAR_BEHIND,
-    )
+    place = 1 + sum(gap > 0 for gap in behind)
+    standings[group, row, column] = Standing(max(behind), place)
   return standings
 
 
 def share_of_places(
-    numbers: Numbers,
-    row: str,
-    max_place: int,
-    *,
-    lower_is_better: Collection[tuple[str, str]] = (),
+    table: published.Table, numbers: Numbers, row: str, max_place: int
 ) -> Optional[float]:
   """Returns in which part of the columns a row has one of the first places.
 
@@ -116,12 +119,11 @@ def share_of_places(
   authors state.
 
   Args:
+    table: The table.
     numbers: The numbers.
     row: The name of the row.
     max_place: The last place that counts: 1 for 'first', 2 for 'first or
       second'.
-    lower_is_better: The groups and columns whose smallest number is the best.
-      Defaults to none.
 
   Returns:
     The share, from 0 to 1; None if there is nothing to compare.
@@ -130,39 +132,20 @@ def share_of_places(
     Kim et al., Adaptive Federated Learning with Auto-Tuned Clients, ICLR 2024,
     https://arxiv.org/abs/2306.11201, Table 1.
   """
-  standings = rank(numbers, lower_is_better=lower_is_better)
+  standings = rank(table, numbers)
+  was_run = [key for key, number in numbers.items() if number is not None]
+  num_rows = collections.Counter(
+      (group, column) for group, _, column in was_run
+  )
   keys = [
       (group, name, column)
-      for (group, name, column), number in numbers.items()
-      if name == row
-      and number is not None
-      and _has_rival(numbers, group, row, column)
+      for group, name, column in was_run
+      if name == row and num_rows[group, column] > 1
   ]
   if not keys:
     return None
   places = [standings[key].place for key in keys if key in standings]
   return sum(place <= max_place for place in places) / len(keys)
-
-
-def _has_rival(numbers: Numbers, group: str, row: str, column: str) -> bool:
-  """Returns whether another row was run in a column of a group."""
-  return any(
-      g == group and c == column and r != row and number is not None
-      for (g, r, c), number in numbers.items()
-  )
-
-
-GAP_LEGEND = (
-    'In parentheses stands the gap to the best of the column. Bold is the '
-    'best, of numbers in percent also what is within 0.5 points of it; † marks '
-    'what is more than 2 points behind.'
-)
-_NONE = '-'
-_FAR_MARK = ' †'
-_PERCENT = 100.0
-_OTHER_DECIMALS = 3
-
-_Key = tuple[str, str, str]
 
 
 def count_decimals(table: published.Table, column: str, group: str) -> int:
@@ -183,7 +166,7 @@ def count_decimals(table: published.Table, column: str, group: str) -> int:
       and (cell.group, cell.column) == (group, column)
   )
   if not counts:
-    return 1 if is_percent(table, column, group) else _OTHER_DECIMALS
+    return 1 if is_percent(table, column, group) else 3
   return counts.most_common(1)[0][0]
 
 
@@ -194,17 +177,7 @@ def _count_decimals_of(number: float) -> int:
 
 
 def round_numbers(table: published.Table, numbers: Numbers) -> Numbers:
-  """Returns measured numbers with the decimals with which they are shown.
-
-  What looks the same is the same then, as it is of published numbers.
-
-  Args:
-    table: The published table.
-    numbers: What was measured.
-
-  Returns:
-    The rounded numbers, by the same keys.
-  """
+  """Rounds measured numbers as they are shown, so that what looks equal is."""
   return {
       (group, row, column): (
           None
@@ -216,24 +189,15 @@ def round_numbers(table: published.Table, numbers: Numbers) -> Numbers:
 
 
 def is_percent(table: published.Table, column: str, group: str) -> bool:
-  """Returns whether the thresholds of points of percent mean something."""
+  """Returns whether the thresholds of points of percent apply."""
   return table.measure(column, group).scale == _PERCENT
-
-
-def lower_is_better(table: published.Table) -> list[tuple[str, str]]:
-  """Returns the groups and columns whose smallest number is the best."""
-  return [
-      (group.name, column.name)
-      for group, column in itertools.product(table.groups, table.columns)
-      if not table.measure(column.name, group.name).higher_is_better
-  ]
 
 
 def build_tables(
     table: published.Table,
     format_cell: Callable[[_Key], str],
     groups: Optional[Collection[str]] = None,
-) -> list[pages.Table]:
+) -> list[str]:
   """Returns a table for every group.
 
   Args:
@@ -244,38 +208,24 @@ def build_tables(
   Returns:
     The tables; the name of the group stands above the rows' names.
   """
-  return [
-      pages.Table(
+  tables = []
+  for group in (entry.name for entry in table.groups):
+    if groups is None or group in groups:
+      # A column without a name is the only one: that of its metric.
+      columns = [entry.name for entry in table.columns]
+      titles = [name or table.measure(name, group).metric for name in columns]
+      rows = [
           [
-              group.name or 'row',
-              *(_heading(table, column, group) for column in table.columns),
-          ],
-          [
-              [
-                  row.name,
-                  *(
-                      format_cell((group.name, row.name, column.name))
-                      for column in table.columns
-                  ),
-              ]
-              for row in table.rows
-          ],
-      )
-      for group in table.groups
-      if groups is None or group.name in groups
-  ]
+              row.name,
+              *(format_cell((group, row.name, name)) for name in columns),
+          ]
+          for row in table.rows
+      ]
+      tables.append(pages.table([group or 'row', *titles], rows))
+  return tables
 
 
-def _heading(
-    table: published.Table, column: published.Entry, group: published.Entry
-) -> str:
-  """Returns what stands above a column; its metric, if it is the only one."""
-  return column.name or table.measure(column.name, group.name).metric
-
-
-def build_gap_tables(
-    table: published.Table, numbers: Numbers
-) -> list[pages.Table]:
+def build_gap_tables(table: published.Table, numbers: Numbers) -> list[str]:
   """Returns the numbers with their gaps to the best of their columns.
 
   Args:
@@ -285,7 +235,7 @@ def build_gap_tables(
   Returns:
     A table for every group that has a number, as `GAP_LEGEND` says.
   """
-  standings = rank(numbers, lower_is_better=lower_is_better(table))
+  standings = rank(table, numbers)
 
   def format_cell(key: _Key) -> str:
     number, standing = numbers.get(key), standings.get(key)
@@ -294,52 +244,48 @@ def build_gap_tables(
     decimals = count_decimals(table, key[2], key[0])
     in_percent = is_percent(table, key[2], key[0])
     text = _format_number(number, decimals)
-    is_bold = standing.is_close if in_percent else standing.place == 1
-    if is_bold:
+    if standing.is_close if in_percent else standing.place == 1:
       text = f'**{text}**'
     mark = _FAR_MARK if standing.is_far and in_percent else ''
     return f'{text} ({_format_number(standing.gap, decimals)}){mark}'
 
-  groups = {group for group, _, _ in standings}
-  return build_tables(table, format_cell, groups)
+  return build_tables(table, format_cell, {group for group, _, _ in standings})
 
 
 def build_places_table(
     table: published.Table, numbers_by_source: Mapping[str, Numbers]
-) -> pages.Table:
+) -> str:
   """Returns how often every row is first, and first or second.
 
   Args:
     table: The published table.
-    numbers_by_source: Numbers, by what to call them: 'published', 'measured'.
+    numbers_by_source: Numbers by their source: 'published', 'measured'.
 
   Returns:
     The table.
   """
-  rows = []
-  for row in table.rows:
-    cells = [row.name]
-    for numbers in numbers_by_source.values():
-      for place in (1, 2):
-        cells.append(
-            _format_share(
-                share_of_places(
-                    numbers,
-                    row.name,
-                    place,
-                    lower_is_better=lower_is_better(table),
-                )
-            )
-        )
-    rows.append(cells)
-  header = ['row']
-  for source in numbers_by_source:
-    header += [f'first, {source}', f'first or second, {source}']
-  return pages.Table(header, rows)
 
+  def format_share(row: str, numbers: Numbers, place: int) -> str:
+    share = share_of_places(table, numbers, row, place)
+    return _NONE if share is None else f'{100 * share:.0f} %'
 
-def _format_share(share: Optional[float]) -> str:
-  return _NONE if share is None else f'{100 * share:.0f} %'
+  counted = [
+      (source, place, name)
+      for source in numbers_by_source
+      for place, name in ((1, 'first'), (2, 'first or second'))
+  ]
+  rows = [
+      [
+          row.name,
+          *(
+              format_share(row.name, numbers_by_source[source], place)
+              for source, place, _ in counted
+          ),
+      ]
+      for row in table.rows
+  ]
+  titles = [f'{name}, {source}' for source, _, name in counted]
+  return pages.table(['row', *titles], rows)
 
 
 def _format_number(number: float, decimals: int) -> str:
@@ -352,7 +298,7 @@ def format_published(cell: published.Cell, decimals: int) -> str:
 
   Args:
     cell: The cell.
-    decimals: Of the other numbers of its column; it may have more of its own.
+    decimals: Those of its column; its own number may have more.
 
   Returns:
     As '98.4 ± 0.1' or '98.41'; empty if there is none.
@@ -369,9 +315,9 @@ def format_value(
   """Returns a mean and its spread.
 
   Args:
-    mean: The mean; None for none, not a number for a run that diverged.
+    mean: The mean; None without runs, NaN if a run diverged.
     std: The standard deviation, if there is one.
-    decimals: Of both.
+    decimals: The decimals of both.
 
   Returns:
     As '98.4 ± 0.1', '98.4', 'diverged' or '-'.

@@ -28,8 +28,6 @@ from experiments import hparam_flags
 from experiments import hparams
 from experiments import published
 from experiments import registry
-from experiments.published import given_flags
-from experiments.published import table_files
 
 _EVALUATIONS = 'evaluations'
 # What adds to the files of a run and leaves its numbers as they are: it must be
@@ -128,7 +126,7 @@ def of_arguments(arguments: Sequence[str]) -> WantedHparams:
   protocol = registry.resolve(str(choices[registry.TASK].row.protocol))
   values = {
       **{kind: choice.row.name for kind, choice in choices.items()},
-      **_collect(choices),
+      **published.argument_values(choices),
       **settings.hparams(),
   }
   unset = {
@@ -139,7 +137,7 @@ def of_arguments(arguments: Sequence[str]) -> WantedHparams:
       **_default_settings(),
       **hparam_flags.DEFAULT_ROWS,
       **{part.kind: part.name for part in algorithm.parts},
-      **_collect(unset),
+      **published.argument_values(unset),
   }
   del values[registry.RUNTIME]
 
@@ -156,16 +154,6 @@ def of_arguments(arguments: Sequence[str]) -> WantedHparams:
     return json.loads(json.dumps(in_force))
 
   return WantedHparams(complete(values), complete(defaults))
-
-
-def _collect(choices: Mapping[str, hparams.Choice]) -> dict[str, Any]:
-  """Returns the values in force of the arguments of rows, by flag."""
-  return {
-      flag: value
-      for kind, choice in choices.items()
-      if kind != registry.RUNTIME
-      for flag, value in choice.hparams().items()
-  }
 
 
 @functools.lru_cache(maxsize=None)
@@ -190,7 +178,7 @@ def of_cell(cell: published.Cell, seed: int) -> WantedHparams:
     absl.flags.Error: If there is no such flag, or not of this value.
     OSError: If a flagfile cannot be read.
   """
-  given = given_flags.expand(cell.flags, table_files.ROOT)
+  given = published.expand(cell.flags)
   return of_arguments(
       [*(flag.text for flag in given), '--data_dir=data', f'--seed={seed}']
   )

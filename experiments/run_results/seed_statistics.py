@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What several seeds say: means, intervals, and whether a method is as good."""
+"""The comparison of methods over seeds: means, intervals, non-inferiority."""
 
 from collections.abc import Collection, Mapping, Sequence
 import enum
@@ -23,7 +23,7 @@ _CONFIDENCE = 0.95
 
 
 def mean(values: Collection[float]) -> Optional[float]:
-  """Returns the mean; None of nothing, no number if a run diverged."""
+  """Returns the mean; None without values, NaN if a run diverged."""
   return math.fsum(values) / len(values) if values else None
 
 
@@ -74,20 +74,16 @@ def subtract(
   ]
 
 
-def t_interval(
-    differences: Sequence[float], confidence: float = _CONFIDENCE
-) -> Interval:
-  """Returns the mean of differences and its t interval.
+def t_interval(differences: Sequence[float]) -> Interval:
+  """Returns the mean of differences and its 95 % t interval.
 
   Args:
     differences: What `subtract` returned; at least one.
-    confidence: How often such an interval covers the true mean. Defaults to
-      0.95.
 
   Returns:
-    The interval; where a run diverged it is no chance, and all three are
-    infinite. Where each of the methods diverged in a seed of its own, the mean
-    is NaN and the interval is everything.
+    The interval. A run that diverged is not chance: all three are infinite.
+    Where each of the methods diverged in a seed of its own, the mean is NaN and
+    the interval is everything.
 
   Example:
 
@@ -106,37 +102,42 @@ def t_interval(
   mean, half = statistics.fmean(differences), math.inf
   if len(differences) > 1:
     error = statistics.stdev(differences) / math.sqrt(len(differences))
-    quantile = stats.t.ppf((1 + confidence) / 2, df=len(differences) - 1)
+    quantile = stats.t.ppf((1 + _CONFIDENCE) / 2, df=len(differences) - 1)
     half = float(error * quantile)
   return Interval(mean, mean - half, mean + half)
 
 
 class Answer(str, enum.Enum):
-  """What the interval of a difference says of the first of two methods.
+  """What the seeds say of a method, compared with another or with the best.
 
   Attributes:
-    AS_GOOD: The whole interval is at or above minus the margin.
-    WORSE: All of it is below.
+    BEST: It is the best of those that are compared.
+    AS_GOOD: The whole interval of its difference is at or above minus the
+      margin.
     OPEN: Neither; the seeds decide nothing, and nothing is proven equal.
+    WORSE: The whole interval is below minus the margin.
+    DIVERGED: One of its runs did.
   """
 
+  BEST = 'best'
   AS_GOOD = 'as good'
   OPEN = 'open'
   WORSE = 'worse'
+  DIVERGED = 'diverged'
 
 
 def judge(difference: Interval, margin: float) -> Answer:
-  """Returns what a difference says.
+  """Returns whether the first of two methods is as good as the second.
 
   Args:
-    difference: Of the scores of two methods, the larger the better, paired by
-      seed. One seed has no interval, and leaves the answer open; a run that
-      diverged is no chance, and decides.
+    difference: The difference of their scores, the larger the better, paired by
+      seed. One seed has no interval and leaves the answer open; a run that
+      diverged decides.
     margin: The loss that counts for nothing, in the unit of the scores; 0 or
       more.
 
   Returns:
-    The answer.
+    `AS_GOOD`, `OPEN` or `WORSE`.
 
   Example:
 

@@ -187,8 +187,8 @@ def _read_seeds(flag_values: flags.FlagValues) -> Optional[list[int]]:
 
 def _build_search(flag_values: flags.FlagValues) -> searches.Search:
   """Returns the search that the flags say."""
-  for axis, names in table_flags.read_names(flag_values).items():
-    if names:
+  for axis in published.AXES:
+    if flag_values[axis].value:
       raise hparam_errors.HparamError(f'--{axis} needs --table')
   if not any(flag_values[name].value for name in _SPACES):
     raise hparam_errors.HparamError(
@@ -227,13 +227,13 @@ def _build_tables(flag_values: flags.FlagValues) -> list[trials_lib.Trial]:
           f'--{name} belongs to a search, and --table excludes one'
       )
   given = trials_lib.read_given_flags(flag_values)
-  names = table_flags.read_names(flag_values)
   with command_line.errors_as(command_line.UserError, published.PublishedError):
-    tables = table_flags.find_tables([], flag_values.table)
+    named = map(published.find_table, flag_values.table)
+    tables = table_flags.restrict(named, flag_values)
   found = {}
   for table in tables:
     for trial in trials_lib.build_table_trials(
-        table_flags.restrict(table, **names),
+        table,
         given,
         seeds=_read_seeds(flag_values),
         output_dir=flag_values.output_dir,

@@ -18,7 +18,7 @@ import shutil
 import time
 from typing import TextIO
 
-from experiments.run_results import formatting
+from experiments import pages
 from experiments.run_results import run_folder
 from experiments.sweep import result_tables
 from experiments.sweep import trials as trials_lib
@@ -79,7 +79,7 @@ class Progress:
     """Takes a trial that has ended, and its exit status."""
     status = result_tables.FAILED if code else result_tables.FINISHED
     self._statuses[trial] = status
-    took = formatting.format_seconds(self._now() - self._starts[trial])
+    took = pages.format_seconds(self._now() - self._starts[trial])
     if code:
       self._print(
           f'failed {_describe(trial)} after {took} with {code}: '
@@ -101,7 +101,7 @@ class Progress:
     width = shutil.get_terminal_size().columns - 1
     lines = [self._summary(glances)]
     for trial, (_, text) in glances.items():
-      took = formatting.format_seconds(self._now() - self._starts[trial])
+      took = pages.format_seconds(self._now() - self._starts[trial])
       lines.append(f'  {took}  {text}  {_describe(trial)}')
     self._erase()
     self._stream.write(''.join(f'{line[:width]}\n' for line in lines))
@@ -133,8 +133,8 @@ class Progress:
     return (
         f'{num_done + self._num_before} finished, {len(glances)} running, '
         f'{num_failed} failed, {statuses.count(result_tables.WAITING)} waiting;'
-        f' {formatting.format_seconds(elapsed)} so far, '
-        f'{formatting.format_seconds(left)} to go'
+        f' {pages.format_seconds(elapsed)} so far, '
+        f'{pages.format_seconds(left)} to go'
     )
 
   def _count_parts(

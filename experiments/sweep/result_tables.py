@@ -21,7 +21,7 @@ import statistics
 from typing import Any, Optional
 
 from experiments import command_line
-from experiments.run_results import formatting
+from experiments import pages
 from experiments.run_results import run_folder
 from experiments.run_results import seed_statistics
 from experiments.sweep import scores
@@ -254,10 +254,10 @@ def write_flagfile(
     WriteError: If the file cannot be written.
   """
   lines = [
-      f'# The best by {selection.label}: {formatting.format_value(best.score)}.'
+      f'# The best by {selection.label}: {pages.format_value(best.score)}.'
   ]
   lines += [f'--{flag}={value}' for flag, value in best.assignment]
-  _write(path, '\n'.join(lines) + '\n')
+  pages.write(path, '\n'.join(lines) + '\n')
 
 
 def remove(*paths: pathlib.Path):
@@ -287,12 +287,4 @@ def _read_rows(path: pathlib.Path) -> list[dict[str, str]]:
 
 
 def _write_rows(path: pathlib.Path, rows: Sequence[Mapping[str, Any]]):
-  _write(
-      path,
-      formatting.format_table(list(rows[0]), (row.values() for row in rows)),
-  )
-
-
-def _write(path: pathlib.Path, text: str):
-  with _files.replacing(path) as file:
-    file.write(text.encode())
+  pages.write_csv(path, list(rows[0]), (row.values() for row in rows))

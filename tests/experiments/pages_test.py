@@ -14,10 +14,12 @@
 """Tests of pages as Markdown and HTML."""
 
 import html.parser
+import math
 import pathlib
 import tempfile
 
 from absl.testing import absltest
+from absl.testing import parameterized
 
 from experiments import pages
 
@@ -43,9 +45,9 @@ class _Reader(html.parser.HTMLParser):
     self.text += data
 
 
-def _read(page):
+def _read(html_text):
   reader = _Reader()
-  reader.feed(pages.to_html(page))
+  reader.feed(html_text)
   assert not reader.open, reader.open
   return reader
 
@@ -54,23 +56,23 @@ class PageRenderingTest(absltest.TestCase):
 
   def setUp(self):
     super().setUp()
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    self.png = pathlib.Path(folder) / 'table_1.png'
-    self.png.write_bytes(b'picture')
-    self.page = pages.Page(
-        'A < B & "C"',
-        [
-            pages.Heading('Numbers'),
-            pages.Paragraph('**Bold**, `a<b`, <i> and [us](https://x.y/?a&b).'),
-            pages.Table(['row', 'x|y'], [['a', '**1.0** (0.0)'], ['b', '2 †']]),
-            pages.Figure(self.png, 'What [it] <shows>.', 'python -m x'),
-            pages.Code('run <this> && that'),
-        ],
-    )
+    folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+    png = folder / 'table_1.png'
+    png.write_bytes(b'picture')
+    blocks = [
+        pages.heading('Numbers'),
+        pages.paragraph('**Bold**, `a<b`, <i> and [us](https://x.y/?a&b).'),
+        pages.table(['row', 'x|y'], [['a', '**1.0** (0.0)'], ['b', '2 †']]),
+        pages.figure(png, 'What [it] <shows>.', 'python -m x'),
+        pages.code('run <this> && that'),
+    ]
+    pages.write_page(folder / 'page', 'A < B & "C"', blocks)
+    self.markdown = (folder / 'page.md').read_text(encoding='utf-8')
+    self.html = (folder / 'page.html').read_text(encoding='utf-8')
 
   def test_markdown(self):
     self.assertEqual(
-        pages.to_markdown(self.page),
+        self.markdown,
         """# A &lt; B & "C"
 
 ## Numbers
@@ -93,7 +95,7 @@ run <this> && that
     )
 
   def test_html_is_escaped_and_well_formed(self):
-    reader = _read(self.page)
+    reader = _read(self.html)
     self.assertIn('Bold, a<b, <i> and us.', reader.text)
     self.assertIn('run <this> && that', reader.text)
     self.assertNotIn('shows>', [tag for tag, _ in reader.tags])
@@ -105,26 +107,64 @@ run <this> && that
     self.assertEqual(attributes['img']['alt'], 'What (it) <shows>.')
 
   def test_html_needs_no_other_file(self):
-    reader = _read(self.page)
+    reader = _read(self.html)
     sources = [a['src'] for _, a in reader.tags if 'src' in a]
     self.assertEqual(sources, ['data:image/png;base64,cGljdHVyZQ=='])
     self.assertNotIn('link', [tag for tag, _ in reader.tags])
     self.assertNotIn('script', [tag for tag, _ in reader.tags])
 
   def test_html_is_made_for_phones_and_for_the_dark(self):
-    text = pages.to_html(self.page)
+    text = self.html
     self.assertIn('name="viewport" content="width=device-width', text)
     self.assertIn('prefers-color-scheme: dark', text)
-    wide = [a for tag, a in _read(self.page).tags if tag == 'div']
+    wide = [a for tag, a in _read(self.html).tags if tag == 'div']
     self.assertEqual(wide, [{'class': 'wide'}])
 
   def test_words_stand_left_and_numbers_right(self):
-    cells = [a.get('style') for tag, a in _read(self.page).tags if tag == 'td']
+    cells = [a.get('style') for tag, a in _read(self.html).tags if tag == 'td']
     self.assertEqual(cells, ['text-align: left;', 'text-align: right;'] * 2)
 
   def test_an_address_that_runs_code_is_no_link(self):
-    page = pages.Page('', [pages.Paragraph('[x](javascript:alert)')])
-    self.assertIn(('a', {}), _read(page).tags)
+    blocks = [pages.paragraph('[x](javascript:alert)')]
+    text = pages.to_html('', blocks, pathlib.Path())
+    self.assertIn(('a', {}), _read(text).tags)
+
+
+class CsvTextTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      (None, ''),
+      (math.nan, ''),
+      (-math.inf, '-inf'),
+      (0.1 + 0.2, '0.3'),
+      (2.0, '2'),
+      (123456789012345.0, '123456789012345'),
+      (1e300, '1e+300'),
+      (7, '7'),
+      ('a, b', 'a, b'),
+  )
+  def test_values(self, value, text):
+    self.assertEqual(pages.format_value(value), text)
+
+  def test_a_table_has_a_line_a_row(self):
+    folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+    pages.write_csv(folder / 'x', ('x', 'y'), [('a, b', 0.5), (1, None)])
+    self.assertEqual((folder / 'x').read_text(), 'x,y\n"a, b",0.5\n1,\n')
+
+
+class DurationsTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      (0.2, '1 s'),
+      (200, '3 min 20 s'),
+      (7500, '2 h 5 min'),
+      (59.5, '1 min 0 s'),
+      (None, 'unknown'),
+      (math.nan, 'unknown'),
+      (math.inf, 'unknown'),
+  )
+  def test_times_in_words(self, seconds, text):
+    self.assertEqual(pages.format_seconds(seconds), text)
 
 
 if __name__ == '__main__':

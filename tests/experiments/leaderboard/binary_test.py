@@ -29,7 +29,7 @@ import pytest
 from experiments import command_line
 from experiments import published
 from experiments.leaderboard import __main__ as leaderboard
-from experiments.leaderboard import definitions
+from experiments.leaderboard import board
 from experiments.sweep import running
 from tests import program_testing
 from tests.experiments import binary_testing
@@ -43,7 +43,7 @@ _SMALL = (
     '--num_seeds=2',
     '--total_rounds=3',
 )
-_METHODS = definitions.load().methods
+_METHODS = board.load().methods
 
 
 def _main(*arguments):
@@ -144,7 +144,7 @@ class LeaderboardTest(parameterized.TestCase):
     self.assertIn('**With 2 trials to tune:', text)
     self.assertIn('--trials=2', text)
     not_run = text[text.index('## Not run') :]
-    for task in definitions.load().tasks:
+    for task in board.load().tasks:
       is_left_out = f'--tasks={task} --methods=all' in not_run
       self.assertTrue(is_left_out, task)
     self.assertIn('--num_seeds=2', not_run)
@@ -152,11 +152,11 @@ class LeaderboardTest(parameterized.TestCase):
   def test_a_failed_run_leaves_the_page_and_another_exit_code(self):
     arguments = (*_SMALL, *self.places, '--tasks=digits', '--jobs=2')
     broken = {**_METHODS, 'Delta-SGD': _fail(_METHODS['Delta-SGD'])}
-    board = dataclasses.replace(definitions.load(), methods=broken)
+    rules = dataclasses.replace(board.load(), methods=broken)
     out = io.StringIO()
     with (
         mock.patch.object(running, 'TRAIN', sweep_testing.FAKE_TRAIN),
-        mock.patch.object(definitions, 'load', return_value=board),
+        mock.patch.object(board, 'load', return_value=rules),
         contextlib.redirect_stdout(out),
         self.assertRaisesRegex(
             command_line.EnvironmentalError, '^4 runs failed, listed above'

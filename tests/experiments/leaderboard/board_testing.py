@@ -20,8 +20,7 @@ import math
 import pathlib
 from typing import Optional
 
-from experiments.leaderboard import definitions
-from experiments.leaderboard import plans
+from experiments.leaderboard import board
 from experiments.sweep import trials as trials_lib
 
 ROUNDS = 4
@@ -37,16 +36,16 @@ def build_plan(
     num_trials: int = 3,
     num_seeds: int = 2,
     total_rounds: int = ROUNDS,
-) -> plans.Plan:
+) -> board.Plan:
   """Returns the plan of a leaderboard with few runs."""
-  board = definitions.load().restrict(
+  rules = board.load().restrict(
       tasks=tasks,
       methods=methods,
       num_seeds=num_seeds,
       num_trials=num_trials,
       total_rounds=total_rounds,
   )
-  return plans.Plan(board, str(output_dir), 'data')
+  return board.Plan(rules, str(output_dir), 'data')
 
 
 def write_run(
@@ -82,7 +81,7 @@ def write_run(
 
 
 def write_tuning(
-    plan: plans.Plan,
+    plan: board.Plan,
     task: str,
     method: str,
     losses: Sequence[float],
@@ -96,7 +95,7 @@ def write_tuning(
 
 
 def write_finals(
-    plan: plans.Plan,
+    plan: board.Plan,
     task: str,
     method: str,
     place: int,

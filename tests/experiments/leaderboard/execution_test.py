@@ -82,7 +82,7 @@ class ExecutionTest(absltest.TestCase):
       self.assertIn('FedAvg', results.tuned(task))
       self.assertIn('FedAvg', results.defaults(task))
       others = [name for name in board_testing.TASKS if name != task]
-      self.assertIn('FedAvg', results.carried(task, others[0]))
+      self.assertIn('FedAvg', results.tuned(task, others[0]))
 
     before = self._runs()
     self.assertLen(before, 14)
@@ -152,7 +152,7 @@ class FailureTest(absltest.TestCase):
     self.assertIn('it is thirteen', ending.failed[0].log.read_text())
     results = results_lib.Results(self.plan)
     self.assertEqual(list(results.tuned('digits')), ['Delta-SGD'])
-    self.assertEqual(execution.find(results), ending.failed)
+    self.assertEqual(execution.find_failed(results), ending.failed)
 
   def test_failures_are_tried_again_and_forgotten_once_they_end_well(self):
     first, _ = self._run(self.plan)
@@ -162,13 +162,13 @@ class FailureTest(absltest.TestCase):
 
     ending, _ = self._run(self.mended)
     self.assertEqual(ending, (True, []))
-    self.assertEmpty(execution.find(results_lib.Results(self.mended)))
+    self.assertEmpty(execution.find_failed(results_lib.Results(self.mended)))
 
   def test_a_damaged_note_is_one_sentence(self):
     (self.folder / 'digits').mkdir()
     (self.folder / 'digits' / 'failed.json').write_text('{')
     with self.assertRaisesRegex(command_line.UserError, 'failed.json is dama'):
-      execution.find(results_lib.Results(self.plan))
+      execution.find_failed(results_lib.Results(self.plan))
 
   def test_another_process_in_the_folder_is_no_failed_run(self):
     with folders.locked(self.folder / 'digits'):
@@ -185,6 +185,51 @@ def _break(board):
       fedavg, flags=(*fedavg.flags, '--client_learning_rate=13')
   )
   return dataclasses.replace(board, methods={**board.methods, 'FedAvg': broken})
+
+
+class ListingTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.folder = self.enter_context(tempfile.TemporaryDirectory())
+    self.plan = board_testing.build_plan(pathlib.Path(self.folder))
+
+  def _entries(self, plan=None, **kwargs):
+    results = results_lib.Results(plan or self.plan)
+    return list(execution.list_missing(results, **kwargs))
+
+  def test_every_method_has_an_entry_with_its_command(self):
+    entries = self._entries(per_method=True)
+    self.assertEqual(
+        [tuple(entry[:2]) for entry in entries],
+        [(t, m) for t in board_testing.TASKS for m in board_testing.METHODS],
+    )
+    # Three trials, two seeds of the chosen, and two of the defaults.
+    self.assertEqual({entry[2] for entry in entries}, {'7'})
+    # Each 20 s and 4 rounds of 0.6 s.
+    self.assertEqual(entries[2][3], '2 min 37 s')
+    self.assertIn('--tasks=mnist --methods=FedAvg', entries[2][4])
+
+  def test_what_is_finished_is_not_listed(self):
+    board_testing.write_tuning(self.plan, 'digits', 'FedAvg', [0.1, 0.2, 0.3])
+    entries = self._entries(per_method=True)
+    # The defaults are the best, so that there are two runs left.
+    self.assertEqual(entries[0][2], '2')
+    board_testing.write_finals(self.plan, 'digits', 'FedAvg', 0, {0: 1, 1: 1})
+    entries = self._entries(per_method=True)
+    self.assertEqual(entries[0][:2], ['digits', 'Delta-SGD'])
+
+  def test_unknown_times_are_unknown(self):
+    plan = board_testing.build_plan(
+        pathlib.Path(self.folder), tasks=['cifar10']
+    )
+    entries = self._entries(plan, per_method=False)
+    self.assertEqual([entry[1:4:2] for entry in entries], [['all', 'unknown']])
+
+  def test_commands_repeat_the_rules_that_were_given(self):
+    plan = dataclasses.replace(self.plan, given=('--trials=3',))
+    entries = self._entries(plan, per_method=False)
+    self.assertEndsWith(entries[0][4], ' --trials=3')
 
 
 if __name__ == '__main__':

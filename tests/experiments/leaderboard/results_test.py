@@ -22,11 +22,12 @@ import tempfile
 from absl.testing import absltest
 from absl.testing import parameterized
 
-from experiments.leaderboard import plans
+from experiments.leaderboard import board
 from experiments.leaderboard import results as results_lib
+from experiments.run_results import seed_statistics
 from tests.experiments.leaderboard import board_testing
 
-_Verdict = results_lib.Verdict
+_Verdict = seed_statistics.Answer
 _INF = math.inf
 
 
@@ -34,7 +35,7 @@ class StandingsTest(absltest.TestCase):
 
   def test_ranks_by_mean_and_pairs_by_seed(self):
     # The seeds differ by 20 points, and the methods by 0.1 in each.
-    found = results_lib.rank_by_scores(
+    found = results_lib.rank(
         {
             'a': {0: 70.0, 1: 80.0, 2: 90.0},
             'b': {0: 70.1, 1: 80.1, 2: 90.1},
@@ -57,7 +58,7 @@ class StandingsTest(absltest.TestCase):
     self.assertEqual(set(found[3].difference), {-_INF})
 
   def test_of_methods_that_diverged_none_is_the_best(self):
-    found = results_lib.rank_by_scores(
+    found = results_lib.rank(
         {
             'a': {0: -_INF, 1: -_INF, 2: -_INF},
             'b': {0: -_INF, 1: 70.0, 2: 70.0},
@@ -73,9 +74,7 @@ class StandingsTest(absltest.TestCase):
       self.assertEqual(set(standing.difference), {-_INF})
 
   def test_one_seed_decides_nothing(self):
-    found = results_lib.rank_by_scores(
-        {'a': {0: 70.0}, 'b': {0: 90.0}}, margin=0.5
-    )
+    found = results_lib.rank({'a': {0: 70.0}, 'b': {0: 90.0}}, margin=0.5)
     self.assertEqual([s.mean for s in found], [90.0, 70.0])
     self.assertEqual([s.verdict for s in found], [_Verdict.BEST, _Verdict.OPEN])
 
@@ -174,24 +173,24 @@ class ResultsTest(absltest.TestCase):
       )
 
   def test_outcome_waits_for_every_seed(self):
-    trials = self.plan.finals('digits', 'FedAvg', plans.DEFAULTS)
+    trials = self.plan.finals('digits', 'FedAvg', board.DEFAULTS)
     board_testing.write_run(trials[0], [0.5, 0.5])
     self.assertEqual(self._results().defaults('digits'), {})
     board_testing.write_run(trials[1], [0.5, 0.5])
     self.assertEqual(list(self._results().defaults('digits')), ['FedAvg'])
 
   def test_numbers_of_an_outcome(self):
-    trials = self.plan.finals('digits', 'FedAvg', plans.DEFAULTS)
+    trials = self.plan.finals('digits', 'FedAvg', board.DEFAULTS)
     board_testing.write_run(trials[0], [0.96, 0.98])  # At the target at once.
     board_testing.write_run(trials[1], [0.90, 0.96])  # In round 4.
     outcome = self._results().defaults('digits')['FedAvg']
     self.assertSequenceAlmostEqual(list(outcome.scores.values()), [97.0, 93.0])
     self.assertEqual(outcome.rounds_to_target, 3.0)
     self.assertEqual(outcome.seconds_to_target, 1.5)
-    self.assertEqual(outcome.gradients_to_target, 300.0)
+    self.assertEqual(outcome.gradient_evaluations_to_target, 300.0)
     self.assertEqual(outcome.megabytes_to_target, 9.0)
     self.assertEqual(outcome.seconds_per_round, 0.5)
-    self.assertEqual(outcome.gradients, 400.0)
+    self.assertEqual(outcome.gradient_evaluations, 400.0)
     self.assertEqual(outcome.megabytes_up, 4.0)
     self.assertEqual(outcome.megabytes_down, 8.0)
 
@@ -199,11 +198,11 @@ class ResultsTest(absltest.TestCase):
     board_testing.write_finals(
         self.plan, 'digits', 'FedAvg', 0, {0: 0.9, 1: math.nan}
     )
-    outcome = self._results().defaults('digits')['FedAvg']
-    self.assertEqual(outcome.scores[1], -math.inf)
-    self.assertEqual(outcome.rounds_to_target, math.inf)
-    ranked = results_lib.rank({'FedAvg': outcome}, margin=1.0)
-    self.assertEqual(ranked[0].mean, -math.inf)
+    outcomes = self._results().defaults('digits')
+    self.assertEqual(outcomes['FedAvg'].scores[1], -math.inf)
+    self.assertEqual(outcomes['FedAvg'].rounds_to_target, math.inf)
+    (ranked,) = self._results().rank('digits', outcomes)
+    self.assertEqual(ranked.mean, -math.inf)
 
   def test_values_are_carried_from_task_to_task(self):
     board_testing.write_tuning(self.plan, 'digits', 'FedAvg', [0.3, 0.1, 0.2])
@@ -214,7 +213,7 @@ class ResultsTest(absltest.TestCase):
       )
     results = self._results()
     tuned = results.tuned('mnist')['FedAvg']
-    carried = results.carried('mnist', 'digits')['FedAvg']
+    carried = results.tuned('mnist', 'digits')['FedAvg']
     self.assertAlmostEqual(tuned.scores[0], 90.0)
     self.assertAlmostEqual(carried.scores[0], 70.0)
     self.assertEqual(results.tuned('digits'), {})

@@ -24,17 +24,16 @@ from absl.testing import parameterized
 from experiments import hparams
 from experiments import registry
 from experiments.published import commands
-from experiments.published import given_flags
 from experiments.published import tables
 
-_SPECIFIED = given_flags.Origin.SPECIFIED
-_ASSUMED = given_flags.Origin.ASSUMED
-_LOST = given_flags.Origin.LOST
+_SPECIFIED = tables.Origin.SPECIFIED
+_ASSUMED = tables.Origin.ASSUMED
+_LOST = tables.Origin.LOST
 _METHOD = 'experiments/presets/delta_sgd/methods/delta_sgd.flags'
 
 
 def _cell(specified=(), lost=()):
-  given = given_flags.from_mapping({'specified': specified, 'lost': lost})
+  given = tables.from_mapping({'specified': specified, 'lost': lost})
   return tables.Cell('paper', 'table_1', '', 'SGD', 'MNIST', flags=tuple(given))
 
 

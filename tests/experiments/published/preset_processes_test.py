@@ -30,11 +30,10 @@ import pytest
 
 from experiments import published
 from experiments import registry
-from experiments.published import table_files
 from experiments.train import run_parts
 from tests.experiments.train import training_process
 
-_PRESETS = table_files.ROOT / 'experiments' / 'presets'
+_PRESETS = published.ROOT / 'experiments' / 'presets'
 _TABLES = tuple(
     (f'{path.parent.name}_{path.stem}', f'{path.parent.name}/{path.stem}')
     for path in sorted(_PRESETS.glob('*/*.yaml'))
@@ -176,7 +175,7 @@ class PresetProcessesTest(parameterized.TestCase):
     super().setUp()
     # Flagfiles are given from the project's folder.
     self.addCleanup(os.chdir, os.getcwd())
-    os.chdir(table_files.ROOT)
+    os.chdir(published.ROOT)
     self.enter_context(contextlib.redirect_stdout(io.StringIO()))
 
   def _by_task(self, cells):

@@ -14,11 +14,17 @@
 """Tests of tables and their cells."""
 
 import dataclasses
+import pathlib
+import tempfile
 
 from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiments.published import tables
+
+_SPECIFIED = tables.Origin.SPECIFIED
+_ASSUMED = tables.Origin.ASSUMED
+_LOST = tables.Origin.LOST
 
 
 def _cell(group, row, column):
@@ -80,6 +86,116 @@ class TablesTest(parameterized.TestCase):
     self.assertIs(table.cell('', 'Adam', 'MNIST'), cells[1])
     with self.assertRaisesRegex(KeyError, 'Yogi'):
       table.cell('', 'Yogi', 'MNIST')
+
+  def test_every_axis_is_restricted(self):
+    cells = tuple(_cell('', row, 'MNIST') for row in ('SGD', 'Adam'))
+    table = _table('paper', 'table_1', cells)
+    found = table.restrict(rows=['Adam'], columns=())
+    self.assertEqual([entry.name for entry in found.rows], ['Adam'])
+    self.assertEqual(found.columns, table.columns)
+    self.assertEqual(found.cells, cells[1:])
+    self.assertEqual(table.restrict(), table)
+    with self.assertRaisesRegex(
+        tables.PublishedError,
+        "^rows of paper/table_1 are SGD, Adam, found 'z'$",
+    ):
+      table.restrict(rows=['Adam', 'z'])
+
+
+class GivenFlagsTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.folder = pathlib.Path(
+        self.enter_context(tempfile.TemporaryDirectory())
+    )
+
+  def _read(self, *lines):
+    path = self.folder / 'method.flags'
+    path.write_text('\n'.join(lines), encoding='utf-8')
+    return tables.read_flagfile(path)
+
+  def test_heading_holds_up_to_the_next(self):
+    found = self._read(
+        '--task=mnist',
+        '# assumed: the paper does not say',
+        '--client_epochs=1',
+        '',
+        '--nokeep_best',
+        '# lost: the grid',
+        '--sgd_momentum=0.9',
+    )
+    self.assertEqual(
+        found,
+        [
+            tables.GivenFlag('--task=mnist', _SPECIFIED),
+            tables.GivenFlag(
+                '--client_epochs=1', _ASSUMED, 'the paper does not say'
+            ),
+            tables.GivenFlag(
+                '--nokeep_best', _ASSUMED, 'the paper does not say'
+            ),
+            tables.GivenFlag('--sgd_momentum=0.9', _LOST, 'the grid'),
+        ],
+    )
+
+  @parameterized.parameters(
+      '# What all experiments share.',
+      '// What all experiments share.',
+      '# unspecified: a word that only looks like a heading',
+  )
+  def test_other_comment_changes_nothing(self, comment):
+    found = self._read('# assumed: ours', comment, '--task=mnist')
+    self.assertEqual([flag.origin for flag in found], [_ASSUMED])
+
+  def test_second_line_of_a_heading_is_a_comment(self):
+    found = self._read('# lost: the text says', '# nothing', '--task=mnist')
+    self.assertEqual(found[0].origin, _LOST)
+    self.assertEqual(found[0].reason, 'the text says')
+
+  def test_entry_has_flags_by_origin(self):
+    found = tables.from_mapping(
+        {
+            'name': 'SGD',
+            'lost': ['--sgd_momentum=0.9'],
+            'specified': ['--client_optimizer=sgd', '--client_epochs=1'],
+            'assumed': None,
+        }
+    )
+    self.assertEqual(
+        [(flag.name, flag.origin) for flag in found],
+        [
+            ('client_optimizer', _SPECIFIED),
+            ('client_epochs', _SPECIFIED),
+            ('sgd_momentum', _LOST),
+        ],
+    )
+
+  def test_expand_puts_flags_in_the_place_of_the_file(self):
+    self._read('# assumed: ours', '--client_epochs=1')
+    given = tables.from_mapping(
+        {
+            'specified': [
+                '--task=mnist',
+                '--flagfile=method.flags',
+                '--client_epochs=2',
+            ]
+        }
+    )
+    found = tables.expand(given, self.folder)
+    self.assertEqual(
+        [(flag.text, flag.origin) for flag in found],
+        [
+            ('--task=mnist', _SPECIFIED),
+            ('--client_epochs=1', _ASSUMED),
+            ('--client_epochs=2', _SPECIFIED),
+        ],
+    )
+
+  def test_missing_flagfile_is_named(self):
+    given = tables.from_mapping({'specified': ['--flagfile=no.flags']})
+    with self.assertRaisesRegex(FileNotFoundError, 'no.flags'):
+      tables.expand(given, self.folder)
 
 
 if __name__ == '__main__':

@@ -13,24 +13,18 @@
 # limitations under the License.
 """Tests of what there is of the runs of a table, and of what is missing."""
 
-import contextlib
 import dataclasses
-import io
 import math
 import pathlib
-import shlex
 import tempfile
 
-from absl import flags
 from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiments import published
 from experiments.report import cell_results
 from experiments.run_results import run_folder
-from experiments.sweep import __main__ as sweep
 from tests.experiments.report import made_up_runs
-from tests.experiments.report import page_testing
 
 
 class CellResultsTest(parameterized.TestCase):
@@ -164,179 +158,6 @@ class CellResultsTest(parameterized.TestCase):
         run_folder.RunError, 'seed_0/metrics.csv, line 6 is damaged'
     ):
       self._collect()
-
-
-_NAN = float('nan')
-
-
-_NO_PICTURE = {'kind': 'partition'}  # Of these runs there is none to copy.
-_SEEDS = {
-    'all': ([0.9, 0.9, 0.9], '90.0 ± 0.0, n = 3', []),
-    'some': ([0.9, 0.9], '90.0 ± 0.0, n = 2', [2]),
-    'one': ([0.9], '90.0, n = 1', [1, 2]),
-    'more than all': ([0.9] * 4, '90.0 ± 0.0, n = 4', []),
-    'one diverged': ([0.9, _NAN, 0.9], '1 of 3 diverged', []),
-    'all diverged': ([_NAN] * 3, '3 of 3 diverged', []),
-    'some diverged': ([0.9, _NAN], '1 of 2 diverged', [2]),
-    'the only one': ([_NAN], 'diverged, n = 1', [1, 2]),
-    'none': ([], '-', [0, 1, 2]),
-}
-
-
-class MissingRunsTest(page_testing.PageTestCase):
-
-  def _write_seeds(self, cell, finals):
-    """Writes seeds of a cell, with a final number each."""
-    made_up_runs.write_cell(
-        self.runs_dir, cell, [[0.5, 0.5, 0.5, final] for final in finals]
-    )
-
-  def test_a_cell_says_how_many_seeds_it_has(self):
-    table = made_up_runs.build_table(
-        num_seeds=3, rows=list(_SEEDS), figure=_NO_PICTURE
-    )
-    for cell in table.cells:
-      self._write_seeds(cell, _SEEDS[cell.row][0])
-    self.write(table)
-    text = self.read('.md')
-    self.assertIn('8 of 9 cells were measured, 4 with all 3 seeds. ', text)
-    self.assertIn(
-        ' The cells differ in their seeds: n is how many a cell has, and gaps '
-        'and places compare means over different seeds. ',
-        text,
-    )
-    for cell in table.cells:
-      _, shown, missing = _SEEDS[cell.row]
-      self.assertIn(f'\n| {cell.row} | {shown} |\n', text)
-      # What is missing is listed with its time, of four rounds of half a
-      # second a run, and with its command.
-      command = (
-          published.build_command(
-              cell, seed=missing[0], output_dir=str(self.runs_dir)
-          )
-          if len(missing) == 1
-          else published.build_sweep_command(
-              cell, missing, output_dir=str(self.runs_dir)
-          )
-      )
-      seeds = ', '.join(map(str, missing))
-      line = (
-          f'\n| {cell.row} / digits | {seeds} | {2 * len(missing)} s | '
-          f'`{command}` |\n'
-      )
-      (self.assertIn if missing else self.assertNotIn)(line, text)
-    self.assertEqual(text.count('/ digits |'), 5)
-
-  @parameterized.parameters(
-      ([0.9, 0.9], [0.8, 0.8], 'Each measured number is of 2 seeds. '),
-      ([0.9], [0.8], 'Each measured number is of 1 seed. '),
-      ([], [0.8], 'Each measured number is of 1 seed. '),
-      ([], [], ''),
-  )
-  def test_a_page_says_how_many_seeds_all_cells_have(self, sgd, delta, text):
-    table = made_up_runs.build_table(num_seeds=3, figure=_NO_PICTURE)
-    for cell, finals in zip(table.cells, (sgd, delta)):
-      self._write_seeds(cell, finals)
-    self.write(table)
-    found = self.read('.md')
-    self.assertIn(f'it is the mean ± the standard deviation. {text}How', found)
-    self.assertNotIn('n = ', found)
-
-  def test_as_many_other_seeds_are_not_the_same(self):
-    table = made_up_runs.build_table(num_seeds=2, figure=_NO_PICTURE)
-    for seed, cell in enumerate(table.cells):
-      folder = self.runs_dir / cell.experiment_name / f'seed_{seed}'
-      made_up_runs.write_run(folder, [0.9] * 4, seed=seed)
-    self.write(table)
-    self.assertIn('The cells differ in their seeds', self.read('.md'))
-    self.assertIn('\n| SGD | 90.0, n = 1 |\n', self.read('.md'))
-
-  def test_a_single_seed_is_not_counted(self):
-    table = made_up_runs.build_table(rows=['SGD'], figure=_NO_PICTURE)
-    self._write_seeds(table.cells[0], [_NAN])
-    self.write(table)
-    text = self.read('.md')
-    self.assertIn('\n| SGD | diverged |\n', text)
-    self.assertIn('1 of 1 cells were measured. ', text)
-    self.assertNotIn('## Not run', text)
-
-  def test_a_run_that_does_not_count_is_missing(self):
-    table = made_up_runs.build_table(
-        num_seeds=2, rows=['SGD'], figure=_NO_PICTURE
-    )
-    self._write_seeds(table.cells[0], [0.9, 0.9])
-    folder = self.runs_dir / table.cells[0].experiment_name / 'seed_1'
-    made_up_runs.write_run(folder, [0.1], seed=1)
-    self.write(table)
-    text = self.read('.md')
-    self.assertIn('| SGD / digits | seed 1: unfinished, 1 of 4 rounds |', text)
-    self.assertIn('| SGD / digits | 1 | ', text)
-    self.assertIn('An unfinished run goes on with its command', text)
-
-  def test_the_command_of_several_seeds_runs_just_these(self):
-    cell = published.find_table('delta_sgd/table_3').cells[0]
-    command = published.build_sweep_command(cell, [1, 2], output_dir='out')
-    _, *arguments = command.split(' -m ')
-    values = flags.FlagValues()
-    sweep.define(values)
-    values([*shlex.split(arguments[0]), '--dry_run'])
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-      sweep.main(values)
-    found = out.getvalue().splitlines()
-    self.assertLen(found, 2)
-    for line, seed in zip(found, (1, 2)):
-      self.assertEqual(
-          set(shlex.split(line)[1:]),
-          set(
-              shlex.split(
-                  published.build_command(cell, seed=seed, output_dir='out')
-              )[1:]
-          ),
-      )
-
-  def test_pictures_of_kept_states_have_a_command(self):
-    table = made_up_runs.build_table(num_seeds=2, figure={'kind': 'cka'})
-    self.write(table)
-    trace = 'python -m experiments.trace --run='
-    self.assertIn(f'\n{trace}RUN --round=ROUND --cka', self.read('.md'))
-    self._write_seeds(table.cells[0], [0.9, 0.9])
-    folder = self.runs_dir / table.cells[0].experiment_name
-    (folder / 'seed_0' / 'plots').mkdir()
-    (folder / 'seed_0' / 'plots' / 'cka.png').write_bytes(b'picture')
-    self.write(table)
-    text = self.read('.md')
-    self.assertIn('](table_1_1.png)', text)
-    self.assertIn(
-        f'\n{trace}{folder}/seed_1 --round=4 --cka --data_dir=data\n', text
-    )
-    self.assertEqual(text.count(trace), 1)
-
-  @parameterized.parameters(
-      ({}, False),
-      ({'estimate': 'best'}, True),
-      ({'chosen_on_test': True}, True),
-  )
-  def test_numbers_chosen_on_the_test_data_are_stamped(self, changes, stamped):
-    table = made_up_runs.build_table(
-        rows=['1'], columns=['1'], figure={'kind': 'best_server_rate'}
-    )
-    self._write_seeds(table.cells[0], [0.9])
-    self.write(dataclasses.replace(table, **changes))
-    text = self.read('.md')
-    for line in (
-        f'This page is for **{published.REPLICATION_ONLY}**.',
-        f'\nMade-up numbers ({published.REPLICATION_ONLY}): the best server',
-    ):
-      self.assertEqual(line in text, stamped)
-
-  def test_curves_choose_nothing(self):
-    table = made_up_runs.build_table(figure={'kind': 'curves'})
-    self._write_seeds(table.cells[0], [0.9])
-    self.write(dataclasses.replace(table, estimate='best'))
-    text = self.read('.md')
-    self.assertIn('\nMade-up numbers: by round', text)
-    self.assertIn('This page is for **replication only', text)
 
 
 class ExpectedTimesTest(parameterized.TestCase):

@@ -53,7 +53,7 @@ def build_table(
     The table.
   """
   flags = tuple(
-      published.GivenFlag(text.partition('=')[0].lstrip('-'), text, origin)
+      published.GivenFlag(text, origin)
       for text, origin in (
           ('--task=digits', published.Origin.SPECIFIED),
           ('--total_rounds=4', published.Origin.SPECIFIED),

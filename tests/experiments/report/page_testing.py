@@ -19,9 +19,12 @@ import pathlib
 import tempfile
 
 from absl.testing import parameterized
+from matplotlib import image
+import numpy as np
 
 from experiments import published
-from experiments.report import writing
+from experiments.report import page
+from tests.experiments.report import made_up_runs
 
 
 class PageTestCase(parameterized.TestCase):
@@ -43,7 +46,7 @@ class PageTestCase(parameterized.TestCase):
     """Writes the pages of tables; returns what is printed."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-      writing.write_tables(
+      page.write_tables(
           tables,
           self.runs_dir,
           self.output_dir,
@@ -55,3 +58,19 @@ class PageTestCase(parameterized.TestCase):
     """Returns a file of the table of `made_up_runs`."""
     path = self.output_dir / 'paper' / f'table_1{suffix}'
     return path.read_text(encoding='utf-8')
+
+  def write_runs(self, table, finals, **kwargs):
+    """Writes two seeds of every cell with a final number, half a point off."""
+    for cell, final in zip(table.cells, finals):
+      if final is not None:
+        made_up_runs.write_cell(
+            self.runs_dir,
+            cell,
+            [[0.1, 0.2, 0.3, final + spread] for spread in (-0.005, 0.005)],
+            **kwargs,
+        )
+
+  def assert_drawn(self, name='paper/table_1'):
+    """Asserts that a picture is not blank."""
+    picture = image.imread(self.output_dir / f'{name}.png')
+    self.assertGreater(np.std(picture), 0.02)

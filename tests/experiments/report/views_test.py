@@ -19,8 +19,10 @@ from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiments import published
-from experiments.report import cell_results
 from experiments.report import views
+from tests.experiments.report import made_up_runs
+
+_TABLE = made_up_runs.build_table()
 
 
 def _column(**values):
@@ -37,22 +39,22 @@ class RankingTest(parameterized.TestCase):
       ('beyond_two', 96.3, 2.1, False, True),
   )
   def test_gaps_and_thresholds(self, value, gap, is_close, is_far):
-    standings = views.rank(_column(best=98.4, other=value))
-    self.assertEqual(
-        standings['', 'best', 'c'], views.Standing(0.0, 1, True, False)
-    )
-    self.assertEqual(
-        standings['', 'other', 'c'],
-        views.Standing(gap, 2, is_close, is_far),
-    )
+    standings = views.rank(_TABLE, _column(best=98.4, other=value))
+    best, other = standings['', 'best', 'c'], standings['', 'other', 'c']
+    self.assertEqual(best, views.Standing(gap=0.0, place=1))
+    self.assertEqual(other, views.Standing(gap=gap, place=2))
+    self.assertEqual((other.is_close, other.is_far), (is_close, is_far))
 
   def test_ties_share_the_better_place(self):
-    standings = views.rank(_column(a=3.0, b=3.0, c=1.0, d=2.0))
+    standings = views.rank(_TABLE, _column(a=3.0, b=3.0, c=1.0, d=2.0))
     places = [standings['', row, 'c'].place for row in 'abcd']
     self.assertEqual(places, [1, 1, 4, 3])
 
   def test_the_smallest_loss_is_the_best(self):
-    standings = views.rank(_column(a=0.1, b=0.3), lower_is_better=[('', 'c')])
+    standings = views.rank(
+        made_up_runs.build_table(higher_is_better=False),
+        _column(a=0.1, b=0.3),
+    )
     self.assertEqual(standings['', 'a', 'c'].place, 1)
     self.assertEqual(standings['', 'b', 'c'].gap, 0.2)
 
@@ -63,16 +65,20 @@ class RankingTest(parameterized.TestCase):
         ('h', 'a', 'c'): 1.0,
         ('g', 'a', 'd'): 1.0,
     }
-    places = {key: s.place for key, s in views.rank(numbers).items()}
+    places = {key: s.place for key, s in views.rank(_TABLE, numbers).items()}
     self.assertEqual(list(places.values()), [2, 1, 1, 1])
 
   def test_what_was_not_measured_or_diverged_has_no_standing(self):
-    standings = views.rank(_column(a=1.0, b=None, c=math.nan))
+    standings = views.rank(_TABLE, _column(a=1.0, b=None, c=math.nan))
     self.assertEqual(list(standings), [('', 'a', 'c')])
 
   def test_a_row_without_a_rival_wins_nothing(self):
-    self.assertIsNone(views.share_of_places(_column(a=1.0, b=None), 'a', 1))
-    self.assertIsNone(views.share_of_places(_column(a=1.0, b=2.0), 'z', 1))
+    self.assertIsNone(
+        views.share_of_places(_TABLE, _column(a=1.0, b=None), 'a', 1)
+    )
+    self.assertIsNone(
+        views.share_of_places(_TABLE, _column(a=1.0, b=2.0), 'z', 1)
+    )
 
   def test_a_row_that_diverged_is_behind_all(self):
     numbers = {
@@ -89,13 +95,15 @@ class RankingTest(parameterized.TestCase):
         ('SGD', 1, 1 / 3),
         ('SGD', 2, 2 / 3),
     ):
-      self.assertEqual(views.share_of_places(numbers, row, place), share)
+      self.assertEqual(
+          views.share_of_places(_TABLE, numbers, row, place), share
+      )
 
   @parameterized.parameters((1, 11, '73 %'), (2, 15, '100 %'))
   def test_delta_sgd_leads_its_published_table(self, place, count, percent):
     table = published.find_table('delta_sgd/table_1')
-    numbers = cell_results.published_numbers(table.cells)
-    share = views.share_of_places(numbers, 'Delta-SGD', place)
+    numbers = {cell.key: cell.published for cell in table.cells}
+    share = views.share_of_places(table, numbers, 'Delta-SGD', place)
     self.assertEqual(share, count / 15)
     self.assertEqual(f'{100 * share:.0f} %', percent)
 

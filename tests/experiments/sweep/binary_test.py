@@ -30,7 +30,6 @@ import pytest
 
 from experiments import command_line
 from experiments import published
-from experiments import table_flags
 from experiments.sweep import __main__ as sweep
 from experiments.sweep import running
 from tests import program_testing
@@ -103,7 +102,8 @@ class SweepTest(parameterized.TestCase):
 
   def test_a_name_that_is_not_of_the_table_is_refused(self):
     with self.assertRaisesRegex(
-        flags.Error, "^--rows of delta_sgd/table_1 are SGD, .*, found 'SDG'$"
+        command_line.UserError,
+        "^rows of delta_sgd/table_1 are SGD, .*, found 'SDG'$",
     ):
       _call('--table=delta_sgd/table_1', '--rows=SGD,SDG')
 
@@ -204,7 +204,7 @@ class SweepTest(parameterized.TestCase):
     sweep.define(values)
     own = [flag.name for flag in values.flags_by_module_dict()[sweep.__name__]]
     self.assertIn('grid', own)
-    for name in (*own, *table_flags.AXES):
+    for name in (*own, *published.AXES):
       self.assertIn(f'--{name}', _PAGE)
 
   @pytest.mark.slow

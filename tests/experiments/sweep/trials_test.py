@@ -25,7 +25,6 @@ from experiments import command_line
 from experiments import hparam_errors
 from experiments import hparam_flags
 from experiments import published
-from experiments import table_flags
 from experiments.run_results import agreement
 from experiments.sweep import trials as trials_lib
 from tests.experiments.sweep import sweep_testing
@@ -295,7 +294,7 @@ class TableTrialsTest(parameterized.TestCase):
 
   def _build(self, seeds=None, given=None, **names):
     return trials_lib.build_table_trials(
-        table_flags.restrict(self.table, **names),
+        self.table.restrict(**names),
         given or {},
         seeds=seeds,
         output_dir='out',

@@ -11,19 +11,24 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What is compared, and by which rules, read from the data file."""
+"""The rules of a leaderboard, and the runs that they ask for."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
+import functools
 import pathlib
 from typing import Any, Optional
 
 from experiments import hparam_errors
 from experiments import hparam_flags
+from experiments import published
 from experiments import registry
-from experiments.published import data_files
+from experiments.published import files
+from experiments.sweep import scores
+from experiments.sweep import search_spaces
+from experiments.sweep import trials as trials_lib
 
-_PATH = data_files.ROOT / 'experiments' / 'presets' / 'leaderboard.yaml'
+_PATH = published.ROOT / 'experiments' / 'presets' / 'leaderboard.yaml'
 # What --methods takes for every method.
 ALL = 'all'
 _RULES = (
@@ -32,7 +37,9 @@ _RULES = (
     registry.LOSS_TERM,
 )
 
-Error = data_files.PublishedError
+# The assignment of the library's defaults, and their folder.
+DEFAULTS: search_spaces.Assignment = ()
+_DEFAULTS_FOLDER = 'defaults'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,7 +140,7 @@ class Leaderboard:
     protocol: The rules.
     tasks: The tasks by name.
     methods: The methods by name.
-    default_methods: The names of those that are compared if nothing is said.
+    default_methods: The names of those that are compared by default.
     excluded: The tasks of the registry that are not compared, with the reason.
   """
 
@@ -200,7 +207,7 @@ def _choose(
 def _read(kind: type, raw: Mapping[str, Any], place: str, **given: Any) -> Any:
   """Returns an object of the keys and values of a mapping."""
   fields = [f for f in dataclasses.fields(kind) if f.name not in given]
-  data_files.check_keys(
+  files.check_keys(
       raw,
       [field.name for field in fields],
       place,
@@ -243,9 +250,9 @@ def _read_method(
   method = _read(Method, raw, f'method {name}', name=name)
   known = {**_decades(_rows_of(method.flags).values()), **ranges}
   for key in method.search:
-    data_files.check_choice(key, list(known), f'method {name}: search')
+    files.check_choice(key, list(known), f'method {name}: search')
   for task in method.not_on:
-    data_files.check_choice(
+    files.check_choice(
         task, list(registry.ROWS[registry.TASK]), f'method {name}: not_on'
     )
   return dataclasses.replace(
@@ -256,7 +263,7 @@ def _read_method(
 def _other_methods(methods: Iterable[Method]) -> Iterator[Method]:
   """Yields the rules of the registry that no method has, each as a method.
 
-  The learning rates are searched, or of a rule without one its first number.
+  Their learning rates are searched; of a rule without one, its first number.
   """
   described = {
       (kind, row.name)
@@ -277,23 +284,14 @@ def _other_methods(methods: Iterable[Method]) -> Iterator[Method]:
 
 
 def _read_task(name: str, raw: Mapping[str, Any], protocol: Protocol) -> Task:
-  data_files.check_choice(name, list(registry.ROWS[registry.TASK]), 'a task')
+  files.check_choice(name, list(registry.ROWS[registry.TASK]), 'a task')
   task = _read(Task, raw, f'task {name}', name=name)
   if protocol.tuning_seed in task.seeds:
-    raise Error(
+    raise published.PublishedError(
         f'tuning_seed is none of the final seeds, but task {name} has '
         f'{protocol.tuning_seed} among them'
     )
   return task
-
-
-def _read_excluded(
-    raw: Mapping[str, str], tasks: Mapping[str, Any]
-) -> dict[str, str]:
-  rest = [name for name in registry.ROWS[registry.TASK] if name not in tasks]
-  for name in raw:
-    data_files.check_choice(name, rest, 'an excluded task')
-  return dict(raw)
 
 
 def load(path: pathlib.Path = _PATH) -> Leaderboard:
@@ -309,10 +307,10 @@ def load(path: pathlib.Path = _PATH) -> Leaderboard:
     PublishedError: If the file is not as it should be; names the place, what
       was found and what would be right.
   """
-  raw = data_files.load(path)
+  raw = files.load(path)
   rules = [field.name for field in dataclasses.fields(Protocol)]
   parts = ('tasks', 'excluded', 'default_methods', 'ranges', 'methods')
-  data_files.check_keys(raw, [*rules, *parts], path.name, needed=parts)
+  files.check_keys(raw, [*rules, *parts], path.name, needed=parts)
   protocol = _read(
       Protocol, {k: v for k, v in raw.items() if k in rules}, path.name
   )
@@ -326,14 +324,135 @@ def load(path: pathlib.Path = _PATH) -> Leaderboard:
   }
   methods |= {m.name: m for m in _other_methods(tuple(methods.values()))}
   for name in raw['default_methods']:
-    data_files.check_choice(name, list(methods), 'default_methods')
-  return Leaderboard(
-      protocol,
-      {
-          name: _read_task(name, item, protocol)
-          for name, item in raw['tasks'].items()
-      },
-      methods,
-      tuple(raw['default_methods']),
-      _read_excluded(raw['excluded'], raw['tasks']),
+    files.check_choice(name, list(methods), 'default_methods')
+  others = [n for n in registry.ROWS[registry.TASK] if n not in raw['tasks']]
+  for name in raw['excluded']:
+    files.check_choice(name, others, 'an excluded task')
+  tasks = {
+      name: _read_task(name, item, protocol)
+      for name, item in raw['tasks'].items()
+  }
+  default_methods = tuple(raw['default_methods'])
+  return Leaderboard(protocol, tasks, methods, default_methods, raw['excluded'])
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+  """The runs of a leaderboard.
+
+  A run lies in `<output_dir>/<task>/<method>/<assignment>/seed_<seed>`. Tuning
+  trials differ from final runs in the seed only, so that a run which serves two
+  ends, as where the defaults are the best, is one run.
+
+  Attributes:
+    board: What is compared.
+    output_dir: The folder of all runs.
+    data_dir: The folder of the data sets; None if no task needs one.
+    given: The flags that gave other rules than those of the data file.
+  """
+
+  board: Leaderboard
+  output_dir: str
+  data_dir: Optional[str] = None
+  given: tuple[str, ...] = ()
+
+  @property
+  def pairs(self) -> list[tuple[str, str]]:
+    """The names of every task with every method of it, task by task."""
+    return [
+        (task, name)
+        for task in self.board.tasks
+        for name, method in self.board.methods.items()
+        if task not in method.not_on
+    ]
+
+  @property
+  def selection(self) -> scores.Selection:
+    """How the best trial is chosen: without the test data."""
+    rounds = self.board.protocol.selection_rounds
+    return dataclasses.replace(
+        scores.TRAIN_LOSS, name=f'train_loss_last{rounds}', num_rounds=rounds
+    )
+
+  def assignments(self, method: str) -> list[search_spaces.Assignment]:
+    """Returns what a method tries: the library's defaults, then draws.
+
+    Args:
+      method: The name of the method.
+
+    Returns:
+      The assignments: a function of the method's ranges and the search seed.
+    """
+    protocol = self.board.protocol
+    drawn = search_spaces.build_assignments(
+        randoms=[item.text for item in self.board.methods[method].search],
+        num_trials=protocol.num_trials - 1,
+        search_seed=protocol.search_seed,
+    )
+    return list(dict.fromkeys([DEFAULTS, *drawn]))[: protocol.num_trials]
+
+  def tuning(self, task: str, method: str) -> list[trials_lib.Trial]:
+    """Returns the trials among which the best is chosen, in their order."""
+    seed = self.board.protocol.tuning_seed
+    return [
+        self._build(task, method, assignment, seed)
+        for assignment in self.assignments(method)
+    ]
+
+  def finals(
+      self, task: str, method: str, assignment: search_spaces.Assignment
+  ) -> list[trials_lib.Trial]:
+    """Returns the runs of an assignment with the final seeds."""
+    return [
+        self._build(task, method, assignment, seed)
+        for seed in self.board.tasks[task].seeds
+    ]
+
+  def _build(
+      self,
+      task: str,
+      method: str,
+      assignment: search_spaces.Assignment,
+      seed: int,
+  ) -> trials_lib.Trial:
+    protocol = self.board.protocol
+    slug = trials_lib.to_slug(assignment) or _DEFAULTS_FOLDER
+    return _build_trial(
+        (
+            f'--task={task}',
+            *self.board.tasks[task].flags,
+            *self.board.methods[method].flags,
+            f'--total_rounds={protocol.total_rounds}',
+            f'--rounds_per_evaluation={protocol.rounds_per_evaluation}',
+            *([] if self.data_dir is None else [f'--data_dir={self.data_dir}']),
+            *(f'--{flag}={value}' for flag, value in assignment),
+        ),
+        seed,
+        self.output_dir,
+        task,
+        f'{method}/{slug}',
+    )
+
+
+# A trial is compared by identity, and one run has one trial.
+@functools.lru_cache(maxsize=None)
+def _build_trial(
+    arguments: tuple[str, ...],
+    seed: int,
+    output_dir: str,
+    home: str,
+    name: str,
+) -> trials_lib.Trial:
+  return trials_lib.build_trial(
+      {'run': name},
+      arguments,
+      seed=seed,
+      output_dir=output_dir,
+      home=home,
+      name=name,
   )
+
+
+def unite(trials: Iterable[trials_lib.Trial]) -> list[trials_lib.Trial]:
+  """Returns trials without doubles, in their order."""
+  return list(dict.fromkeys(trials))

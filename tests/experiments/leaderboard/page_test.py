@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Tests of the page, the numbers and the pictures of a leaderboard."""
+"""Tests of the page of the leaderboard, and of its pictures."""
 
 import contextlib
 import csv
@@ -20,13 +20,17 @@ import json
 import math
 import pathlib
 import tempfile
+from unittest import mock
 
 from absl.testing import absltest
+import numpy as np
 
 from experiments.leaderboard import advice
+from experiments.leaderboard import drawing
+from experiments.leaderboard import page
 from experiments.leaderboard import results as results_lib
-from experiments.leaderboard import writing
 from tests.experiments.leaderboard import board_testing
+from tff_adaptive import analysis
 
 _METHODS = ('FedAvg', 'Delta-SGD', 'SCAFFOLD')
 _LOSSES = [0.3, 0.1, 0.2]
@@ -36,7 +40,7 @@ _COMMAND = 'python -m experiments.leaderboard --report_only'
 def _write(plan, results_dir):
   """Writes the page; returns it as Markdown."""
   with contextlib.redirect_stdout(io.StringIO()):
-    writing.write(plan, plan, results_dir, _COMMAND)
+    page.write(plan, plan, results_dir, _COMMAND)
   return (results_dir / 'leaderboard.md').read_text(encoding='utf-8')
 
 
@@ -62,7 +66,7 @@ def _build_plan(folder):
   )
 
 
-class WritingTest(absltest.TestCase):
+class PageTest(absltest.TestCase):
   """Of one page that shows runs on digits."""
 
   @classmethod
@@ -249,6 +253,41 @@ class OtherPagesTest(absltest.TestCase):
     board_testing.write_finals(self.plan, 'digits', 'FedAvg', 0, healthy)
     text = _write(self.plan, self.results_dir)
     self.assertIn('| digits | FedAvg | diverged | the other diverged |', text)
+
+
+class DrawingTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+    plan = board_testing.build_plan(folder, tasks=['digits'])
+    board_testing.write_tuning(
+        plan, 'digits', 'FedAvg', [0.3, 0.1, 0.2], [float('nan'), 0.9, 0.6]
+    )
+    board_testing.write_finals(plan, 'digits', 'FedAvg', 1, {0: 0.96, 1: 1.0})
+    plot = self.enter_context(mock.patch.object(analysis, 'plot_band_curves'))
+    drawing.draw(results_lib.Results(plan), folder / 'leaderboard')
+    self.curves = {
+        call.args[1].stem: call.args[0]['digits']['FedAvg']
+        for call in plot.call_args_list
+    }
+    self.options = [call.kwargs for call in plot.call_args_list]
+
+  def test_seeds_are_shown_by_what_is_missing(self):
+    curve = self.curves['leaderboard_accuracy']
+    np.testing.assert_array_equal(curve.x, [2, 4])
+    np.testing.assert_allclose(curve.mean, [2.0, 2.0])
+    # A perfect seed still has a place on the axis.
+    np.testing.assert_allclose(curve.low, [0.01, 0.01])
+    np.testing.assert_allclose(curve.high, [4.0, 4.0])
+    self.assertTrue(all(options['log_y'] for options in self.options))
+
+  def test_a_trial_that_diverged_misses_everything(self):
+    curve = self.curves['leaderboard_trials']
+    np.testing.assert_array_equal(curve.x, [1, 2, 3])
+    # Of one trial the mean of 100, 10 and 40; of two the better by the loss:
+    # 10, 10 and 40.
+    np.testing.assert_allclose(curve.mean, [50.0, 20.0, 10.0])
 
 
 if __name__ == '__main__':

@@ -11,50 +11,46 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Tests of the files of a report, from folders of runs."""
+"""Tests of the pages of published tables."""
 
 import contextlib
 import csv
 import dataclasses
 import io
 import math
-from unittest import mock
+import shlex
 
+from absl import flags
 from absl.testing import absltest
 from absl.testing import parameterized
-from matplotlib import image
-import numpy as np
 
 from experiments import published
-from experiments.report import writing
-from experiments.run_results import run_folder
+from experiments.sweep import __main__ as sweep
 from tests.experiments.report import made_up_runs
 from tests.experiments.report import page_testing
 from tests.tff_adaptive import file_testing
-from tff_adaptive import analysis
 
+_NAN = float('nan')
 _PUBLISHED = {
     ('', 'SGD', 'digits'): 90.0,
     ('', 'Adam', 'digits'): 89.7,
     ('', 'Delta-SGD', 'digits'): 80.0,
 }
+_NO_PICTURE = {'kind': 'partition'}  # Of these runs there is none to copy.
+_SEEDS = {
+    'all': ([0.9, 0.9, 0.9], '90.0 ± 0.0, n = 3', []),
+    'some': ([0.9, 0.9], '90.0 ± 0.0, n = 2', [2]),
+    'one': ([0.9], '90.0, n = 1', [1, 2]),
+    'more than all': ([0.9] * 4, '90.0 ± 0.0, n = 4', []),
+    'one diverged': ([0.9, _NAN, 0.9], '1 of 3 diverged', []),
+    'all diverged': ([_NAN] * 3, '3 of 3 diverged', []),
+    'some diverged': ([0.9, _NAN], '1 of 2 diverged', [2]),
+    'the only one': ([_NAN], 'diverged, n = 1', [1, 2]),
+    'none': ([], '-', [0, 1, 2]),
+}
 
 
-class WritingTest(page_testing.PageTestCase):
-
-  def _write_runs(self, table, finals, **kwargs):
-    """Writes two seeds of every cell with a final number, half a point off."""
-    for cell, final in zip(table.cells, finals):
-      if final is not None:
-        made_up_runs.write_cell(
-            self.runs_dir,
-            cell,
-            [[0.1, 0.2, 0.3, final + spread] for spread in (-0.005, 0.005)],
-            **kwargs,
-        )
-
-  def _shade(self, path):
-    self.assertGreater(np.std(image.imread(path)), 0.02)
+class PageTest(page_testing.PageTestCase):
 
   def test_a_table_with_everything(self):
     table = made_up_runs.build_table(
@@ -62,7 +58,7 @@ class WritingTest(page_testing.PageTestCase):
         rows=['SGD', 'Adam', 'Delta-SGD', 'SPS'],
         numbers=_PUBLISHED,
     )
-    self._write_runs(table, [0.901, 0.925, 0.5])
+    self.write_runs(table, [0.901, 0.925, 0.5])
     made_up_runs.write_cell(self.runs_dir, table.cells[2], [[0.5], [0.5]])
     out = self.write(table)
     self.assertEqual(
@@ -96,14 +92,14 @@ class WritingTest(page_testing.PageTestCase):
     ):
       self.assertIn(f'\n{line}\n', f'\n{text}')
     self.assertIn('![Made-up numbers: by round', text)
-    self._shade(self.output_dir / 'paper' / 'table_1.png')
+    self.assert_drawn()
     html = self.read('.html')
     self.assertIn('<strong>92.5</strong> (0.0)', html)
     self.assertIn('src="data:image/png;base64,', html)
 
   def test_csv_has_every_cell(self):
     table = made_up_runs.build_table(numbers=_PUBLISHED)
-    self._write_runs(table, [0.9])
+    self.write_runs(table, [0.9])
     self.write(table)
     first, second = csv.DictReader(io.StringIO(self.read('.csv')))
     self.assertEqual(
@@ -143,48 +139,9 @@ class WritingTest(page_testing.PageTestCase):
     )
     self.assertFalse((self.output_dir / 'paper' / 'table_1.png').exists())
 
-  @parameterized.named_parameters(
-      ('curves', {'kind': 'curves', 'metric': 'clients/loss'}),
-      ('curves_std', {'kind': 'curves', 'band': 'std', 'y_min': 0}),
-      ('step_sizes', {'kind': 'step_sizes', 'log_y': True}),
-      ('heat_map', {'kind': 'heat_map', 'x_label': 'server rate'}),
-      ('best_server_rate', {'kind': 'best_server_rate'}),
-      ('final_over', {'kind': 'final_over', 'log_x': True}),
-  )
-  def test_figures_of_every_kind(self, figure):
-    table = made_up_runs.build_table(
-        groups=['g', 'h'],
-        rows=['0.1', '0.01'],
-        columns=['1', '10', '100'],
-        figure=figure,
-    )
-    self._write_runs(
-        table, [0.5, 0.6, None, 0.7, None, 0.8, 0.9], step_size=0.1
-    )
-    self.write(table)
-    self._shade(self.output_dir / 'paper' / 'table_1.png')
-    self.assertIn('Made by `report --table=table_1`.', self.read('.md'))
-
-  @parameterized.parameters('partition', 'cka')
-  def test_pictures_of_runs_are_copied_once(self, kind):
-    table = made_up_runs.build_table(
-        rows=['a', 'b', 'c'], figure={'kind': kind}
-    )
-    self._write_runs(table, [0.5, 0.5, 0.5])
-    for cell, data in zip(table.cells, (b'one', b'one', b'two')):
-      plots = self.runs_dir / cell.experiment_name / 'seed_0' / 'plots'
-      plots.mkdir()
-      (plots / f'{kind}.png').write_bytes(data)
-    self.write(table)
-    found = sorted((self.output_dir / 'paper').glob('*.png'))
-    self.assertEqual(
-        [p.name for p in found], ['table_1_1.png', 'table_1_2.png']
-    )
-    self.assertEqual([p.read_bytes() for p in found], [b'one', b'two'])
-
   def test_a_full_disk_leaves_the_pages_as_they_were(self):
     table = made_up_runs.build_table(figure={'kind': 'partition'})
-    self._write_runs(table, [0.5])
+    self.write_runs(table, [0.5])
     plots = self.runs_dir / table.cells[0].experiment_name / 'seed_0' / 'plots'
     plots.mkdir()
     (plots / 'partition.png').write_bytes(b'one')
@@ -207,20 +164,12 @@ class WritingTest(page_testing.PageTestCase):
     table = made_up_runs.build_table(
         groups=['g', 'h'], figure={'kind': 'partition'}
     )
-    self._write_runs(table, [0.5, 0.6])
+    self.write_runs(table, [0.5, 0.6])
     self.write(table)
     _, gaps = self.read('.md').split('## Gap to the best, measured')
     gaps, _ = gaps.split('## Figure')
     self.assertIn('| g | digits |', gaps)
     self.assertNotIn('| h | digits |', gaps)
-
-  def test_words_as_settings(self):
-    table = made_up_runs.build_table(
-        columns=['low', 'high'], figure={'kind': 'final_over'}
-    )
-    self._write_runs(table, [0.5, 0.6])
-    self.write(table)
-    self._shade(self.output_dir / 'paper' / 'table_1.png')
 
   def test_losses_have_a_smallest_best_and_no_thresholds_of_percents(self):
     table = made_up_runs.build_table(
@@ -245,7 +194,7 @@ class WritingTest(page_testing.PageTestCase):
         *table.cells[:2],
         dataclasses.replace(table.cells[2], published_std=0.25),
     )
-    self._write_runs(table, [0.90123, 0.9, 0.5])
+    self.write_runs(table, [0.90123, 0.9, 0.5])
     self.write(dataclasses.replace(table, cells=cells))
     for line in (
         '| a | 90.1 ± 0.7 (90.1) |',
@@ -260,7 +209,7 @@ class WritingTest(page_testing.PageTestCase):
     table = made_up_runs.build_table(
         rows=['SGD', 'Adam', 'SPS'], columns=['one', 'other']
     )
-    self._write_runs(table, [0.98394, 0.98394, 0.984015, 0.5, 0.9, math.nan])
+    self.write_runs(table, [0.98394, 0.98394, 0.984015, 0.5, 0.9, math.nan])
     self.write(table)
     for line in (
         '| SGD | **98.4** (0.0) | **98.4** (0.0) |',
@@ -272,64 +221,161 @@ class WritingTest(page_testing.PageTestCase):
     ):
       self.assertIn(f'\n{line}\n', self.read('.md'))
 
-  def test_a_group_may_measure_something_else(self):
-    table = made_up_runs.build_table(
-        groups=['images', 'errors'],
-        rows=['0.1', '1'],
-        columns=['1'],
-        figure={'kind': 'heat_map'},
-    )
-    loss = published.Measure('clients/loss', 1.0, False)
-    images, errors = table.groups
-    table = dataclasses.replace(
-        table, groups=(images, dataclasses.replace(errors, measure=loss))
-    )
-    self._write_runs(table, [0.5, 0.6, 0.5, 0.6])
-    with mock.patch.object(analysis, 'plot_rate_grids') as plot:
-      plot.side_effect = ValueError('drawn')
-      with self.assertRaisesRegex(ValueError, '^drawn$'):
-        self.write(table)
-    panels = plot.call_args.args[0]
-    np.testing.assert_allclose(panels['images'].values, [[50.0], [60.0]])
-    np.testing.assert_allclose(panels['errors'].values, [[0.25], [0.25]])
-    self.assertTrue(panels['images'].higher_is_better)
-    self.assertFalse(panels['errors'].higher_is_better)
 
-  def test_any_runs_are_compared(self):
-    made_up_runs.write_run(self.runs_dir / 'a', [0.2, 0.9, 0.4, 0.5])
-    for seed in range(2):
-      made_up_runs.write_run(
-          self.runs_dir / 'b' / f'seed_{seed}', [0.6, 0.8], seed=seed
-      )
-    with contextlib.redirect_stdout(io.StringIO()):
-      writing.write_comparison(
-          [f'{self.runs_dir}/a/', f'{self.runs_dir}/b'],
-          self.output_dir,
-          'report --runs',
-      )
-    text = (self.output_dir / 'comparison.md').read_text()
-    self.assertIn('| a | 50.00 | 90.00 | 50.00 | 4 | 2 s | 1 |', text)
+class SeedsTest(page_testing.PageTestCase):
+
+  def _write_seeds(self, cell, finals):
+    """Writes seeds of a cell, with a final number each."""
+    made_up_runs.write_cell(
+        self.runs_dir, cell, [[0.5, 0.5, 0.5, final] for final in finals]
+    )
+
+  def test_a_cell_says_how_many_seeds_it_has(self):
+    table = made_up_runs.build_table(
+        num_seeds=3, rows=list(_SEEDS), figure=_NO_PICTURE
+    )
+    for cell in table.cells:
+      self._write_seeds(cell, _SEEDS[cell.row][0])
+    self.write(table)
+    text = self.read('.md')
+    self.assertIn('8 of 9 cells were measured, 4 with all 3 seeds. ', text)
     self.assertIn(
-        '| b | 80.00 ± 0.00 | 80.00 ± 0.00 | 70.00 ± 0.00 | '
-        '2 of 4, unfinished | 2 s | 2 |',
+        ' The cells differ in their seeds: n is how many a cell has, and gaps '
+        'and places compare means over different seeds. ',
         text,
     )
-    self._shade(self.output_dir / 'comparison.png')
-    self.assertTrue((self.output_dir / 'comparison.html').exists())
+    for cell in table.cells:
+      _, shown, missing = _SEEDS[cell.row]
+      self.assertIn(f'\n| {cell.row} | {shown} |\n', text)
+      # What is missing is listed with its time, of four rounds of half a
+      # second a run, and with its command.
+      command = (
+          published.build_command(
+              cell, seed=missing[0], output_dir=str(self.runs_dir)
+          )
+          if len(missing) == 1
+          else published.build_sweep_command(
+              cell, missing, output_dir=str(self.runs_dir)
+          )
+      )
+      seeds = ', '.join(map(str, missing))
+      line = (
+          f'\n| {cell.row} / digits | {seeds} | {2 * len(missing)} s | '
+          f'`{command}` |\n'
+      )
+      (self.assertIn if missing else self.assertNotIn)(line, text)
+    self.assertEqual(text.count('/ digits |'), 5)
 
-  def test_what_cannot_be_compared(self):
-    made_up_runs.write_run(self.runs_dir / 'a', [0.2])
-    made_up_runs.write_run(self.runs_dir / 'b', [0.2], metric='perplexity')
-    for paths, sentence in (
-        (['a', 'b'], '^--runs have no metric of the evaluation in common'),
-        (['c'], 'c is not the folder of a run: it has no hparams.json$'),
+  @parameterized.parameters(
+      ([0.9, 0.9], [0.8, 0.8], 'Each measured number is of 2 seeds. '),
+      ([0.9], [0.8], 'Each measured number is of 1 seed. '),
+      ([], [0.8], 'Each measured number is of 1 seed. '),
+      ([], [], ''),
+  )
+  def test_a_page_says_how_many_seeds_all_cells_have(self, sgd, delta, text):
+    table = made_up_runs.build_table(num_seeds=3, figure=_NO_PICTURE)
+    for cell, finals in zip(table.cells, (sgd, delta)):
+      self._write_seeds(cell, finals)
+    self.write(table)
+    found = self.read('.md')
+    self.assertIn(f'it is the mean ± the standard deviation. {text}How', found)
+    self.assertNotIn('n = ', found)
+
+  def test_as_many_other_seeds_are_not_the_same(self):
+    table = made_up_runs.build_table(num_seeds=2, figure=_NO_PICTURE)
+    for seed, cell in enumerate(table.cells):
+      folder = self.runs_dir / cell.experiment_name / f'seed_{seed}'
+      made_up_runs.write_run(folder, [0.9] * 4, seed=seed)
+    self.write(table)
+    self.assertIn('The cells differ in their seeds', self.read('.md'))
+    self.assertIn('\n| SGD | 90.0, n = 1 |\n', self.read('.md'))
+
+  def test_a_single_seed_is_not_counted(self):
+    table = made_up_runs.build_table(rows=['SGD'], figure=_NO_PICTURE)
+    self._write_seeds(table.cells[0], [_NAN])
+    self.write(table)
+    text = self.read('.md')
+    self.assertIn('\n| SGD | diverged |\n', text)
+    self.assertIn('1 of 1 cells were measured. ', text)
+    self.assertNotIn('## Not run', text)
+
+  def test_a_run_that_does_not_count_is_missing(self):
+    table = made_up_runs.build_table(
+        num_seeds=2, rows=['SGD'], figure=_NO_PICTURE
+    )
+    self._write_seeds(table.cells[0], [0.9, 0.9])
+    folder = self.runs_dir / table.cells[0].experiment_name / 'seed_1'
+    made_up_runs.write_run(folder, [0.1], seed=1)
+    self.write(table)
+    text = self.read('.md')
+    self.assertIn('| SGD / digits | seed 1: unfinished, 1 of 4 rounds |', text)
+    self.assertIn('| SGD / digits | 1 | ', text)
+    self.assertIn('An unfinished run goes on with its command', text)
+
+  def test_the_command_of_several_seeds_runs_just_these(self):
+    cell = published.find_table('delta_sgd/table_3').cells[0]
+    command = published.build_sweep_command(cell, [1, 2], output_dir='out')
+    _, *arguments = command.split(' -m ')
+    values = flags.FlagValues()
+    sweep.define(values)
+    values([*shlex.split(arguments[0]), '--dry_run'])
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+      sweep.main(values)
+    found = out.getvalue().splitlines()
+    self.assertLen(found, 2)
+    for line, seed in zip(found, (1, 2)):
+      self.assertEqual(
+          set(shlex.split(line)[1:]),
+          set(
+              shlex.split(
+                  published.build_command(cell, seed=seed, output_dir='out')
+              )[1:]
+          ),
+      )
+
+  def test_pictures_of_kept_states_have_a_command(self):
+    table = made_up_runs.build_table(num_seeds=2, figure={'kind': 'cka'})
+    self.write(table)
+    trace = 'python -m experiments.trace --run='
+    self.assertIn(f'\n{trace}RUN --round=ROUND --cka', self.read('.md'))
+    self._write_seeds(table.cells[0], [0.9, 0.9])
+    folder = self.runs_dir / table.cells[0].experiment_name
+    (folder / 'seed_0' / 'plots').mkdir()
+    (folder / 'seed_0' / 'plots' / 'cka.png').write_bytes(b'picture')
+    self.write(table)
+    text = self.read('.md')
+    self.assertIn('](table_1_1.png)', text)
+    self.assertIn(
+        f'\n{trace}{folder}/seed_1 --round=4 --cka --data_dir=data\n', text
+    )
+    self.assertEqual(text.count(trace), 1)
+
+  @parameterized.parameters(
+      ({}, False),
+      ({'estimate': 'best'}, True),
+      ({'chosen_on_test': True}, True),
+  )
+  def test_numbers_chosen_on_the_test_data_are_stamped(self, changes, stamped):
+    table = made_up_runs.build_table(
+        rows=['1'], columns=['1'], figure={'kind': 'best_server_rate'}
+    )
+    self._write_seeds(table.cells[0], [0.9])
+    self.write(dataclasses.replace(table, **changes))
+    text = self.read('.md')
+    for line in (
+        f'This page is for **{published.REPLICATION_ONLY}**.',
+        f'\nMade-up numbers ({published.REPLICATION_ONLY}): the best server',
     ):
-      with self.assertRaisesRegex(run_folder.RunError, sentence):
-        writing.write_comparison(
-            [str(self.runs_dir / path) for path in paths],
-            self.output_dir,
-            'report',
-        )
+      self.assertEqual(line in text, stamped)
+
+  def test_curves_choose_nothing(self):
+    table = made_up_runs.build_table(figure={'kind': 'curves'})
+    self._write_seeds(table.cells[0], [0.9])
+    self.write(dataclasses.replace(table, estimate='best'))
+    text = self.read('.md')
+    self.assertIn('\nMade-up numbers: by round', text)
+    self.assertIn('This page is for **replication only', text)
 
 
 if __name__ == '__main__':

@@ -20,7 +20,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import yaml
 
-from experiments.published import table_files
+from experiments.published import files
 from experiments.published import tables
 
 _TABLE = {
@@ -59,7 +59,7 @@ def _without(mapping, key):
   return {name: value for name, value in mapping.items() if name != key}
 
 
-class TableFilesTest(parameterized.TestCase):
+class FilesTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
@@ -74,17 +74,17 @@ class TableFilesTest(parameterized.TestCase):
 
   def _read(self, raw, name='table_1'):
     self._write(raw, name)
-    return table_files.find_table(f'paper/{name}', self.presets)
+    return files.find_table(f'paper/{name}', self.presets)
 
   def _read_error(self, raw, name='table_1'):
-    with self.assertRaises(table_files.PublishedError) as caught:
+    with self.assertRaises(tables.PublishedError) as caught:
       self._read(raw, name)
     return str(caught.exception)
 
   def test_cells_are_in_the_order_of_the_axes(self):
     table = self._read(_TABLE)
     self.assertEqual(
-        [(cell.group, cell.row, cell.column) for cell in table.cells][:3],
+        [cell.key for cell in table.cells][:3],
         [
             ('alpha = 1', 'SGD', 'MNIST'),
             ('alpha = 1', 'SGD', 'FMNIST'),
@@ -114,7 +114,7 @@ class TableFilesTest(parameterized.TestCase):
         _TABLE,
         cells=[
             {'specified': ['--max_examples=8']},
-            {'row': 'Adam', 'specified': ['--max_examples=4'], 'note': 'Few.'},
+            {'row': 'Adam', 'specified': ['--max_examples=4']},
         ],
     )
     cell = self._read(raw).cell('alpha = 0.1', 'Adam', 'MNIST')
@@ -132,7 +132,6 @@ class TableFilesTest(parameterized.TestCase):
         ],
     )
     self.assertEqual(cell.flags[5].origin.value, 'assumed')
-    self.assertEqual(cell.note, 'Few.')
 
   def test_task_stands_in_the_name_of_a_flag(self):
     cell = self._read(_TABLE).cell('alpha = 0.1', 'SGD', 'FMNIST')
@@ -262,7 +261,7 @@ class TableFilesTest(parameterized.TestCase):
     self._write(_TABLE, paper='another')
     names = [
         f'{table.paper}/{table.name}'
-        for table in table_files.load_tables(presets=self.presets)
+        for table in files.load_tables(presets=self.presets)
     ]
     self.assertEqual(
         names,
@@ -273,7 +272,11 @@ class TableFilesTest(parameterized.TestCase):
             'paper/figure_1',
         ],
     )
-    self.assertLen(table_files.load_tables('paper', self.presets), 3)
+    self.assertLen(files.load_tables('paper', self.presets), 3)
+    with self.assertRaisesRegex(
+        tables.PublishedError, "no paper 'fedx'; there are another, paper$"
+    ):
+      files.load_tables('fedx', self.presets)
 
   @parameterized.parameters(
       (dict(_TABLE, colour='red'), "paper/table_1 takes title.*'colour'"),
@@ -284,15 +287,15 @@ class TableFilesTest(parameterized.TestCase):
           "estimate is one of last_10_evaluations, .*, final, found 'mean'",
       ),
       (dict(_TABLE, rows=[{'title': 'SGD'}]), "rows takes name.*'title'"),
-      (dict(_TABLE, rows=[{'note': 'SGD'}]), "rows needs 'name'"),
+      (dict(_TABLE, rows=[{'lost': ['SGD']}]), "rows needs 'name'"),
       (dict(_TABLE, rows=['SGD', 'SGD']), 'rows names an entry twice: SGD'),
       (
           dict(_TABLE, rows='table_9'),
-          "table_1 is like 'table_9', and there is no such table",
+          "no table 'paper/table_9'; there are paper/table_1",
       ),
       (
           dict(_TABLE, rows=[{'name': 'SGD', 'like': 'table_9'}]),
-          "table_1 is like 'table_9', and there is no such table",
+          "no table 'paper/table_9'; there are paper/table_1",
       ),
       (
           dict(_TABLE, published={'alpha = 2': {}}),
@@ -325,9 +328,12 @@ class TableFilesTest(parameterized.TestCase):
 
   @parameterized.parameters(
       ({'runs_of': 'table_9'}, "no table 'paper/table_9'; there are paper/"),
-      ({'rows': ['Yogi']}, "figure_1: rows takes SGD, Adam, found 'Yogi'"),
+      (
+          {'rows': ['Yogi']},
+          "rows of paper/figure_1 are SGD, Adam, found 'Yogi'",
+      ),
       ({'published': {}}, "figure_1 with runs_of takes .*, found 'published'"),
-      ({'metric': 'loss'}, "figure_1 with runs_of needs 'estimate'"),
+      ({'metric': 'loss'}, "figure_1 needs 'estimate'"),
       (
           {'metric': 'loss', 'estimate': 'mean'},
           "figure_1: estimate is one of .*, found 'mean'",
@@ -355,9 +361,9 @@ class TableFilesTest(parameterized.TestCase):
   def test_unknown_table_is_refused_with_those_there_are(self, name):
     self._write(_TABLE)
     with self.assertRaisesRegex(
-        table_files.PublishedError, 'there are paper/table_1$'
+        tables.PublishedError, 'there are paper/table_1$'
     ):
-      table_files.find_table(name, self.presets)
+      files.find_table(name, self.presets)
 
 
 if __name__ == '__main__':

@@ -1,0 +1,418 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Reads the data files of published tables, one a table or figure."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+import dataclasses
+import functools
+import itertools
+import pathlib
+import re
+from typing import Any, Optional
+
+import yaml
+
+from experiments.published import tables
+from experiments.run_results import run_folder
+
+_PRESETS = tables.ROOT / 'experiments' / 'presets'
+_TASK = 'task'
+# An entry each of the axes, in their order.
+_NAMES = ('group', 'row', 'column')
+_ORIGINS = tuple(origin.value for origin in tables.Origin)
+_NUMBERS = ('published', 'published_std')
+_MEASURE_KEYS = ('metric', 'scale', 'higher_is_better')
+_CELL_KEYS = (*_NAMES, 'like', 'of', 'origin', *_ORIGINS)
+_TEXT_KEYS = ('title', 'source', 'chosen_on_test', 'figure', 'notes')
+# Of a table with another metric than that of the runs it shows.
+_REMEASURED_KEYS = (*_MEASURE_KEYS, 'estimate', *_NUMBERS)
+_SHOWN_KEYS = (*_TEXT_KEYS, 'runs_of', *tables.AXES)
+_OWN_KEYS = (
+    *_TEXT_KEYS,
+    *_REMEASURED_KEYS,
+    *('seeds', 'runs_of', 'beside', 'cells'),
+    *tables.AXES,
+    *_ORIGINS,
+)
+
+
+def load(path: pathlib.Path) -> Mapping[str, Any]:
+  """Returns the content of a data file."""
+  return _parse(path.read_text(encoding='utf-8'))
+
+
+# Tables share axes and runs, and so are read again and again.
+_parse = functools.lru_cache(maxsize=None)(yaml.safe_load)
+
+
+def check_keys(
+    found: Iterable[str],
+    known: Sequence[str],
+    place: str,
+    needed: Sequence[str] = (),
+):
+  """Raises if a mapping has an unknown key, or lacks one."""
+  for key in found:
+    if key not in known:
+      raise tables.PublishedError(
+          f'{place} takes {", ".join(known)}, found {key!r}'
+      )
+  for key in needed:
+    if key not in found:
+      raise tables.PublishedError(f'{place} needs {key!r}')
+
+
+def check_choice(found: Any, known: Sequence[str], place: str):
+  """Raises if a value is not one of those allowed."""
+  if found not in known:
+    raise tables.PublishedError(
+        f'{place} is one of {", ".join(known)}, found {found!r}'
+    )
+
+
+class _File:
+  """A data file, which may refer to others of the same paper."""
+
+  def __init__(self, path: pathlib.Path):
+    self._path = path
+    self._paper = path.parent.name
+    self.place = f'{self._paper}/{path.stem}'
+    self.raw = load(path)
+
+  def other(self, name: str) -> '_File':
+    """Returns the file of another table of the paper."""
+    presets = self._path.parents[1]
+    return _File(_find_path(f'{self._paper}/{name}', presets))
+
+  def read_table(self) -> tables.Table:
+    """Returns the table, its own cells after those of tables `beside`."""
+    if 'runs_of' in self.raw:
+      return self._read_shown()
+    self._check(_OWN_KEYS)
+    axes: dict[str, Any] = {a: self.read_axis(a) for a in tables.AXES}
+    table = tables.Table(
+        paper=self._paper,
+        name=self._path.stem,
+        estimate=self.raw['estimate'],
+        seeds=int(self.raw.get('seeds', 1)),
+        cells=self._read_cells(list(axes.values())),
+        **axes,
+        **vars(_read_measure(self.raw)),
+        **self._read_texts(chosen_on_test=False),
+    )
+    others = self._find_all(self.raw.get('beside') or [])
+    return _join(table, [*others, table]) if others else table
+
+  def _check(self, known: Sequence[str]):
+    """Raises unless the file has the keys of a table with a metric."""
+    needed = ('title', 'source', 'metric', 'estimate')
+    check_keys(self.raw, known, self.place, needed)
+    check_choice(
+        self.raw['estimate'], run_folder.ESTIMATES, f'{self.place}: estimate'
+    )
+
+  def _read_texts(self, *, chosen_on_test: bool) -> dict[str, Any]:
+    """Returns what every table has, whoever owns its runs."""
+    raw = self.raw
+    return {
+        'title': raw['title'],
+        'source': raw['source'],
+        'figure': raw.get('figure'),
+        'notes': tuple(raw.get('notes') or ()),
+        'chosen_on_test': bool(raw.get('chosen_on_test', chosen_on_test)),
+    }
+
+  def _find_all(self, names: Any) -> list[tables.Table]:
+    return [self.other(name).read_table() for name in _as_list(names)]
+
+  def _read_shown(self) -> tables.Table:
+    """Returns a table of the runs of others, perhaps by another metric."""
+    raw, place = self.raw, f'{self.place} with runs_of'
+    if 'metric' not in raw:
+      check_keys(raw, _SHOWN_KEYS, place, ('title', 'source', 'figure'))
+    bases = self._find_all(raw['runs_of'])
+    base = _join(bases[0], bases)
+    shown = dataclasses.replace(
+        base,
+        name=self._path.stem,
+        **self._read_texts(chosen_on_test=base.chosen_on_test),
+    ).restrict(**{axis: raw.get(axis) or () for axis in tables.AXES})
+    return self._remeasure(shown) if 'metric' in raw else shown
+
+  def _remeasure(self, table: tables.Table) -> tables.Table:
+    """Returns a table of the same runs that compares another metric."""
+    self._check((*_SHOWN_KEYS, *_REMEASURED_KEYS))
+    axes: dict[str, Any] = {
+        axis: tuple(
+            dataclasses.replace(entry, measure=None)
+            for entry in getattr(table, axis)
+        )
+        for axis in tables.AXES
+    }
+    return dataclasses.replace(
+        table,
+        estimate=self.raw['estimate'],
+        cells=self._replace_numbers(table.cells, list(axes.values())),
+        **axes,
+        **vars(_read_measure(self.raw)),
+    )
+
+  def read_axis(self, axis: str) -> tables.Axis:
+    """Returns the entries of an axis; one without a name if there are none.
+
+    Args:
+      axis: One of `AXES`. In the file it is a list of entries, or the name of a
+        table whose axis is shared.
+    """
+    found = self.raw.get(axis)
+    if not found:
+      return (tables.Entry(''),)
+    if isinstance(found, str):
+      return self.other(found).read_axis(axis)
+    place = f'{self.place}: {axis}'
+    entries = tuple(self._read_entry(item, axis, place) for item in found)
+    names = [entry.name for entry in entries]
+    if len(set(names)) < len(names):
+      raise tables.PublishedError(
+          f'{place} names an entry twice: {", ".join(names)}'
+      )
+    return entries
+
+  def _read_entry(self, item: Any, axis: str, place: str) -> tables.Entry:
+    """Returns an entry: a name, or flags on top of those of a `like` table."""
+    item = item if isinstance(item, dict) else {'name': item}
+    known = ('name', 'like', *_ORIGINS)
+    if axis != 'rows':
+      known += _MEASURE_KEYS
+    check_keys(item, known, place, needed=('name',))
+    entry = tables.Entry(str(item['name']))
+    if 'like' in item:
+      others = self.other(item['like']).read_axis(axis)
+      by_name = {other.name: other for other in others}
+      check_choice(entry.name, list(by_name), f'{place} like {item["like"]}')
+      entry = by_name[entry.name]
+    if any(key in item for key in _MEASURE_KEYS):
+      measure = _read_measure({**self.raw, **item})
+      entry = dataclasses.replace(entry, measure=measure)
+    flags = entry.flags + tuple(tables.from_mapping(item))
+    return dataclasses.replace(entry, flags=flags)
+
+  def _read_cells(self, axes: Sequence[tables.Axis]) -> tuple[tables.Cell, ...]:
+    """Returns the cells.
+
+    Their flags are, from the general to the special: those of the table, of the
+    group, the column and the row, and their own.
+    """
+    items = list(self._read_items())
+    for item in self.raw.get('cells') or ():
+      for name, axis in zip(_NAMES, axes):
+        known = [entry.name for entry in axis]
+        for found in _as_list(item.get(name, [])):
+          check_choice(found, known, f'{self.place}: cells: {name}')
+    cells = []
+    for group, row, column in itertools.product(*axes):
+      key = (group.name, row.name, column.name)
+      flags = tables.from_mapping(self.raw)
+      flags += [*group.flags, *column.flags, *row.flags]
+      for item in items:
+        names = zip(key, _NAMES)
+        if all(name in _as_list(item.get(axis, name)) for name, axis in names):
+          flags += tables.from_mapping(item)
+      filled = tuple(_substitute(flags, f'{self.place}: {key}'))
+      cells.append(tables.Cell(self._paper, self._path.stem, *key, filled))
+    return self._replace_numbers(cells, axes)
+
+  def _read_items(self) -> Iterator[Mapping[str, Any]]:
+    """Yields the items of `cells`: flags of a cell, group, row or column.
+
+    An item that is `like` another table stands for that table's items, or for
+    those `of` a group, row or column of it, whose names then do not count; its
+    own names and origin replace theirs.
+    """
+    place = f'{self.place}: cells'
+    for item in self.raw.get('cells') or ():
+      check_keys(item, _CELL_KEYS, place)
+      if 'like' not in item:
+        yield item
+        continue
+      wanted = item.get('of') or {}
+      check_keys(wanted, _NAMES, f'{place}: of')
+      names = {name: item[name] for name in _NAMES if name in item}
+      for shared in self.other(item['like'])._read_items():
+        if all(shared.get(name) == value for name, value in wanted.items()):
+          kept = {key: shared[key] for key in shared if key not in wanted}
+          yield {**_with_origin(kept, item.get('origin'), place), **names}
+
+  def _replace_numbers(
+      self, cells: Iterable[tables.Cell], axes: Sequence[tables.Axis]
+  ) -> tuple[tables.Cell, ...]:
+    """Returns cells with the numbers that this file gives, and no others."""
+    published, stds = (self._read_numbers(name, axes) for name in _NUMBERS)
+    return tuple(
+        dataclasses.replace(
+            cell,
+            published=published.get(cell.key),
+            published_std=stds.get(cell.key),
+        )
+        for cell in cells
+    )
+
+  def _read_numbers(
+      self, name: str, axes: Sequence[tables.Axis]
+  ) -> dict[tuple[str, str, str], Optional[float]]:
+    """Returns numbers by group, row and column.
+
+    In the file they are lists in the order of the columns, by row, by group if
+    there are any; rows may be missing.
+    """
+    raw, place = self.raw.get(name) or {}, f'{self.place}: {name}'
+    groups, rows, columns = ([entry.name for entry in axis] for axis in axes)
+    if groups == ['']:
+      raw = {'': raw}
+    check_keys(raw, groups, place)
+    numbers = {}
+    for group, by_row in raw.items():
+      check_keys(by_row, rows, place)
+      for row, values in by_row.items():
+        if len(values) != len(columns):
+          raise tables.PublishedError(
+              f'{place} needs {len(columns)} numbers in row {row!r}, found '
+              f'{len(values)}'
+          )
+        for column, value in zip(columns, values):
+          numbers[group, row, column] = value
+    return numbers
+
+
+def _as_list(names: Any) -> list[str]:
+  return [str(n) for n in (names if isinstance(names, list) else [names])]
+
+
+def _read_measure(raw: Mapping[str, Any]) -> tables.Measure:
+  return tables.Measure(
+      metric=raw['metric'],
+      scale=float(raw.get('scale', 1.0)),
+      higher_is_better=bool(raw.get('higher_is_better', True)),
+  )
+
+
+def _with_origin(
+    item: Mapping[str, Any], origin: Optional[str], place: str
+) -> Mapping[str, Any]:
+  """Returns an item with all its flags of one origin; None leaves them."""
+  if origin is None:
+    return item
+  check_choice(origin, _ORIGINS, f'{place}: origin')
+  flags = [flag for other in _ORIGINS for flag in item.get(other) or ()]
+  others = {key: item[key] for key in item if key not in _ORIGINS}
+  return {**others, origin: flags}
+
+
+def _substitute(
+    flags: Sequence[tables.GivenFlag], place: str
+) -> Iterator[tables.GivenFlag]:
+  """Fills in the values of flags: '{task}', '{server_optimizer}'."""
+  chosen = {flag.name: flag.value for flag in tables.expand(flags)}
+  if _TASK not in chosen:
+    raise tables.PublishedError(f'{place} has no --{_TASK}')
+  for flag in flags:
+    text = flag.text
+    for name in re.findall(r'{(\w+)}', text):
+      if name not in chosen:
+        raise tables.PublishedError(f'{place} has {text!r}, and no --{name}')
+      text = text.replace(f'{{{name}}}', chosen[name])
+    yield dataclasses.replace(flag, text=text)
+
+
+def _join(table: tables.Table, parts: Sequence[tables.Table]) -> tables.Table:
+  """Returns a table with the axes and cells of all of some tables."""
+  axes: dict[str, Any] = {}
+  for axis in tables.AXES:
+    entries = [entry for part in parts for entry in getattr(part, axis)]
+    axes[axis] = tuple({entry.name: entry for entry in entries}.values())
+  if len({part.measure('') for part in parts}) > 1:
+    axes['groups'] = tuple(
+        dataclasses.replace(group, measure=part.measure('', group.name))
+        for part in parts
+        for group in part.groups
+    )
+  cells = tuple(cell for part in parts for cell in part.cells)
+  return dataclasses.replace(table, cells=cells, **axes)
+
+
+def _order(path: pathlib.Path) -> tuple:
+  """Sorts tables before figures before anything else; and 2 before 10."""
+  numbers = [int(number) for number in re.findall(r'\d+', path.stem)]
+  is_table = path.stem.startswith('table')
+  is_figure = path.stem.startswith('figure')
+  return path.parent.name, not is_table, not is_figure, numbers, path.stem
+
+
+def load_tables(
+    paper: str = '*', presets: pathlib.Path = _PRESETS
+) -> list[tables.Table]:
+  """Returns the tables and figures, paper by paper, tables first.
+
+  Additions to the tables of a paper, such as an ablation, come last.
+
+  Args:
+    paper: The folder of one paper; by default those of all.
+    presets: The folder of the papers' folders.
+
+  Returns:
+    The tables.
+
+  Raises:
+    PublishedError: If there is no such paper, or a data file is wrong; names
+      the place, what was found and what would be right.
+
+  Example:
+
+    >>> [table.name for table in load_tables('delta_sgd')][:2]
+    ['table_1', 'table_2']
+  """
+  paths = sorted(presets.glob(f'{paper}/*.yaml'), key=_order)
+  if not paths:
+    known = sorted({path.parent.name for path in presets.glob('*/*.yaml')})
+    raise tables.PublishedError(
+        f'there is no paper {paper!r}; there are {", ".join(known)}'
+    )
+  return [_File(path).read_table() for path in paths]
+
+
+def find_table(name: str, presets: pathlib.Path = _PRESETS) -> tables.Table:
+  """Returns one table by paper and name.
+
+  Args:
+    name: As 'delta_sgd/table_1'.
+    presets: The folder of the papers' folders.
+
+  Returns:
+    The table.
+
+  Raises:
+    PublishedError: If there is no such table, or its file is wrong.
+  """
+  return _File(_find_path(name, presets)).read_table()
+
+
+def _find_path(name: str, presets: pathlib.Path) -> pathlib.Path:
+  path = presets / f'{name}.yaml'
+  if not path.is_file() or path.parent.parent != presets:
+    known = sorted(presets.glob('*/*.yaml'), key=_order)
+    names = ', '.join(f'{p.parent.name}/{p.stem}' for p in known)
+    raise tables.PublishedError(
+        f'there is no table {name!r}; there are {names}'
+    )
+  return path

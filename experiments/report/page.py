@@ -1,0 +1,365 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The page and the CSV file of a published table: measured beside published."""
+
+from collections.abc import Callable, Mapping, Sequence
+import itertools
+import pathlib
+import shlex
+from typing import Any
+
+from experiments import pages
+from experiments import published
+from experiments.report import cell_results
+from experiments.report import drawing
+from experiments.report import figures
+from experiments.report import views
+from experiments.run_results import seed_statistics
+
+_Results = Sequence[cell_results.CellResult]
+
+_ESTIMATES = {
+    'last_10_evaluations': 'the mean of the last ten evaluations of a run',
+    'last_100_rounds': 'the mean of the last hundred rounds of a run',
+    'best': 'the best evaluation of a run, which looks at the test data often',
+    'final': 'the last evaluation of a run',
+}
+_TRACE = (
+    'python -m experiments.trace --run={run} --round={round} --cka '
+    '--data_dir=data'
+)
+_CSV_HEADER = (
+    'paper',
+    'table',
+    'group',
+    'row',
+    'column',
+    'published',
+    'published_std',
+    'measured_mean',
+    'measured_std',
+    'seeds',
+    'rounds_done',
+    'seconds',
+    'gradient_evaluations',
+    'bytes',
+    'status',
+    'problems',
+    'command',
+)
+
+
+def write_tables(
+    tables: Sequence[published.Table],
+    runs_dir: pathlib.Path,
+    output_dir: pathlib.Path,
+    command_of: Callable[[published.Table], str],
+):
+  """Writes `<output_dir>/<paper>/<table>` as .md, .html, .csv and .png.
+
+  Args:
+    tables: The tables.
+    runs_dir: The folder of all runs.
+    output_dir: The folder that gets the pages; it is made.
+    command_of: From a table to the command that makes its page.
+
+  Raises:
+    RunError: If a file of a run is damaged.
+    OSError: If a file cannot be read or written.
+  """
+  times = cell_results.ExpectedTimes(runs_dir)
+  for table in tables:
+    path = output_dir / table.place
+    results = cell_results.collect(table, runs_dir)
+    command = command_of(table)
+    pictures = drawing.draw(table, results, pages.with_suffix(path, '.png'))
+    runs = [run for result in results for run in result.runs.values()]
+    blocks = [
+        *_introduce(table, results),
+        *_side_by_side(table, results),
+        *_gaps_and_places(table, results),
+        *_figures(table, results, pictures, command),
+        *_not_counted(results),
+        *_missing(table, results, runs_dir, times),
+        *pages.origin(runs, command),
+    ]
+    pages.write_page(path, f'{table.heading}: {table.title}', blocks)
+    rows = [_csv_row(table, result, runs_dir) for result in results]
+    pages.write_csv(pages.with_suffix(path, '.csv'), _CSV_HEADER, rows)
+    num_measured = sum(bool(result.numbers) for result in results)
+    print(
+        f'{path}.html: {num_measured} of {len(results)} cells measured',
+        flush=True,
+    )
+
+
+def _csv_row(
+    table: published.Table,
+    result: cell_results.CellResult,
+    runs_dir: pathlib.Path,
+) -> list[Any]:
+  """Returns the row of a cell; totals are means over the seeds that count."""
+  cell, runs = result.cell, result.runs.values()
+  return [
+      table.paper,
+      table.name,
+      *cell.key,
+      cell.published,
+      cell.published_std,
+      result.mean,
+      result.std,
+      ' '.join(map(str, result.runs)),
+      seed_statistics.mean([run.rounds_done for run in runs]),
+      seed_statistics.mean([run.seconds for run in runs]),
+      seed_statistics.mean([run.gradient_evaluations for run in runs]),
+      seed_statistics.mean([run.num_bytes for run in runs]),
+      result.status,
+      '; '.join(result.problems),
+      published.build_command(cell, output_dir=str(runs_dir)),
+  ]
+
+
+def _introduce(table: published.Table, results: _Results) -> list[str]:
+  """Returns the source of the numbers, their meaning and the notes."""
+  num_measured = sum(bool(result.numbers) for result in results)
+  num_complete = sum(
+      not cell_results.missing_seeds(table, result) for result in results
+  )
+  seeds = (
+      f', {num_complete} with all {table.seeds} seeds'
+      if table.seeds > 1
+      else ''
+  )
+  text = (
+      f'Source: {table.source}. {num_measured} of {len(results)} cells were '
+      f'measured{seeds}. {_describe_metrics(table)} A number is '
+      f'{_ESTIMATES[table.estimate]}; of several seeds it is the mean ± the '
+      f'standard deviation. {_describe_seeds(results)}How the published '
+      'numbers were made may differ; the notes say so.'
+  )
+  stamp = [f'This page is for **{table.stamp}**.'] if table.stamp else []
+  return list(map(pages.paragraph, [*stamp, text, *table.notes]))
+
+
+def _find_seeds(results: _Results) -> set[frozenset[int]]:
+  """Returns the seeds of the measured cells; one set if all have the same."""
+  return {frozenset(result.numbers) for result in results if result.numbers}
+
+
+def _describe_seeds(results: _Results) -> str:
+  """Returns of how many seeds the numbers are, or that these differ."""
+  found = _find_seeds(results)
+  if not found:
+    return ''
+  if len(found) > 1:
+    return (
+        'The cells differ in their seeds: n is how many a cell has, and gaps '
+        'and places compare means over different seeds. '
+    )
+  (seeds,) = found
+  plural = 's' if len(seeds) > 1 else ''
+  return f'Each measured number is of {len(seeds)} seed{plural}. '
+
+
+def _describe_metrics(table: published.Table) -> str:
+  """Returns what is compared, and where if that is not the same everywhere."""
+  places: dict[published.Measure, list[str]] = {}
+  for group, column in itertools.product(table.groups, table.columns):
+    # A group or a column has a measure of its own, rarely both.
+    entry = group if group.measure and not column.measure else column
+    measure = table.measure(column.name, group.name)
+    places.setdefault(measure, []).append(entry.name)
+  sentences = []
+  for i, (measure, names) in enumerate(places.items()):
+    place = f' of {", ".join(dict.fromkeys(names))}' if i else ''
+    unit = ' in percent' if measure.scale == 100.0 else ''
+    direction = 'higher' if measure.higher_is_better else 'lower'
+    sentences.append(
+        f'The metric{place} is `{measure.metric}`{unit}, {direction} is better.'
+    )
+  return ' '.join(sentences)
+
+
+def _side_by_side(table: published.Table, results: _Results) -> list[str]:
+  """Returns every cell as 'measured (published)'."""
+  by_key = {result.cell.key: result for result in results}
+  shows_count = len(_find_seeds(results)) > 1
+
+  def format_cell(key: tuple[str, str, str]) -> str:
+    result = by_key.get(key)
+    if result is None:  # Tables that were joined have gaps.
+      return ''
+    decimals = views.count_decimals(table, key[2], key[0])
+    if result.numbers or not result.problems:
+      text = _format_measured(result, decimals, shows_count=shows_count)
+    else:
+      text = result.status
+    theirs = views.format_published(result.cell, decimals)
+    return f'{text} ({theirs})' if theirs else text
+
+  has_published = any(cell.published is not None for cell in table.cells)
+  return [
+      pages.heading('Measured (published)' if has_published else 'Measured'),
+      *views.build_tables(table, format_cell),
+  ]
+
+
+def _format_measured(
+    result: cell_results.CellResult, decimals: int, *, shows_count: bool
+) -> str:
+  """Returns mean and spread, and of how many seeds, or how many diverged."""
+  num_found = len(result.numbers)
+  num_diverged = sum(
+      not views.is_number(number) for number in result.numbers.values()
+  )
+  if num_diverged and num_found > 1:
+    return f'{num_diverged} of {num_found} diverged'
+  text = views.format_value(result.mean, result.std, decimals)
+  return f'{text}, n = {num_found}' if shows_count and num_found else text
+
+
+def _gaps_and_places(table: published.Table, results: _Results) -> list[str]:
+  """Returns the gaps to the best, and how often rows are first.
+
+  The rows of a figure may be no rivals, and have no places.
+  """
+  measured = {result.cell.key: result.mean for result in results}
+  sources = {
+      'measured': views.round_numbers(table, measured),
+      'published': {cell.key: cell.published for cell in table.cells},
+  }
+  sources = {
+      name: numbers
+      for name, numbers in sources.items()
+      if any(map(views.is_number, numbers.values()))
+  }
+  if len(table.rows) < 2 or not sources:
+    return []
+  blocks = []
+  for source, numbers in sources.items():
+    blocks += [
+        pages.heading(f'Gap to the best, {source}'),
+        pages.paragraph(views.GAP_LEGEND),
+        *views.build_gap_tables(table, numbers),
+    ]
+  if table.figure is not None:
+    return blocks
+  return [
+      *blocks,
+      pages.heading('First and second places'),
+      pages.paragraph(
+          'In which part of the columns of all groups a row is the best, or '
+          'one of the best two; a tie counts for all in it. Measured columns '
+          'count as soon as two rows were run; a row that diverged is behind '
+          'all.'
+      ),
+      views.build_places_table(table, sources),
+  ]
+
+
+def _figures(
+    table: published.Table,
+    results: _Results,
+    pictures: Mapping[pathlib.Path, str],
+    command: str,
+) -> list[str]:
+  """Returns the pictures, or that there is none yet."""
+  if not pictures and table.figure is None:
+    return []
+  blocks = [
+      pages.figure(path, caption, command) for path, caption in pictures.items()
+  ] or [pages.paragraph('None yet: no run that counts has what it shows.')]
+  if figures.read_options(table).kind == figures.CKA:
+    blocks += _cka_commands(results)
+  return [pages.heading('Figure'), *blocks]
+
+
+def _cka_commands(results: _Results) -> list[str]:
+  """Returns the commands that draw the states of clients, where none has."""
+  runs = [run for result in results for run in result.runs.values()]
+  commands = [
+      _TRACE.format(run=shlex.quote(str(run.path)), round=run.total_rounds)
+      for run in runs
+      if not (run.path / 'plots' / f'{figures.CKA}.png').is_file()
+  ]
+  if runs and not commands:
+    return []
+  return [
+      pages.paragraph(
+          'Of a run that is finished the picture is drawn by a command of its '
+          'own, from the checkpoint of the round; then make this page again.'
+      ),
+      pages.code(
+          '\n'.join(commands) or _TRACE.format(run='RUN', round='ROUND')
+      ),
+  ]
+
+
+def _not_counted(results: _Results) -> list[str]:
+  """Returns the runs that do not count, and why."""
+  rows = [
+      [_name(result.cell), problem]
+      for result in results
+      for problem in result.problems
+  ]
+  if not rows:
+    return []
+  return [
+      pages.heading('Runs that do not count'),
+      pages.table(['cell', 'why'], rows, num_labels=2),
+      pages.paragraph(
+          'An unfinished run goes on with its command below. One with other '
+          'hyperparameters is in the place of a run of the cell: move it away.'
+      ),
+  ]
+
+
+def _missing(
+    table: published.Table,
+    results: _Results,
+    runs_dir: pathlib.Path,
+    times: cell_results.ExpectedTimes,
+) -> list[str]:
+  """Returns the missing runs, with the commands that make them."""
+  rows = []
+  for result in results:
+    cell, seeds = result.cell, cell_results.missing_seeds(table, result)
+    if seeds:
+      if len(seeds) == 1:
+        command = published.build_command(
+            cell, seed=seeds[0], output_dir=str(runs_dir)
+        )
+      else:
+        command = published.build_sweep_command(
+            cell, seeds, output_dir=str(runs_dir)
+        )
+      time = times.describe(cell, len(seeds))
+      shown_seeds = ', '.join(map(str, seeds))
+      rows.append([_name(cell), shown_seeds, time, f'`{command}`'])
+  if not rows:
+    return []
+  header = ['cell', 'seeds', 'expected time', 'command']
+  return [
+      pages.heading('Not run'),
+      pages.paragraph(
+          'The time is what runs with the same task, model, cohort and local '
+          'work took a round, here or on another machine, times the rounds and '
+          'seeds.'
+      ),
+      pages.table(header, rows, num_labels=4),
+  ]
+
+
+def _name(cell: published.Cell) -> str:
+  return ' / '.join(filter(None, cell.key))

@@ -1,0 +1,287 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the rules and the runs of a leaderboard."""
+
+import dataclasses
+import math
+import pathlib
+import tempfile
+
+from absl import flags
+from absl.testing import absltest
+from absl.testing import parameterized
+import yaml
+
+from experiments import published
+from experiments import registry
+from experiments.leaderboard import board
+from experiments.run_results import run_folder
+from experiments.sweep import scores
+from tests.experiments.leaderboard import board_testing
+
+_BOARD = board.load()
+_TASK = {'num_seeds': 2, 'target': 90, 'margin': 1}
+_RAW = {
+    'total_rounds': 4,
+    'rounds_per_evaluation': 2,
+    'selection_rounds': 2,
+    'num_trials': 2,
+    'search_seed': 0,
+    'tuning_seed': 100,
+    'seconds_per_start': 1,
+    'tasks': {'digits': _TASK},
+    'excluded': {'emnist_ae': 'it has errors'},
+    'default_methods': ['FedAvg'],
+    'ranges': {'rate': {'flag': 'a', 'values': 'uniform(0,1)', 'reason': 'b'}},
+    'methods': {'FedAvg': {'flags': [], 'search': ['rate']}},
+}
+
+
+class RulesTest(parameterized.TestCase):
+
+  def _load(self, **changes):
+    folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+    path = folder / 'board.yaml'
+    path.write_text(yaml.safe_dump({**_RAW, **changes}), encoding='utf-8')
+    return board.load(path)
+
+  def test_reads_a_file(self):
+    rules = self._load()
+    self.assertEqual(rules.protocol.tuning_seed, 100)
+    self.assertEqual(rules.tasks['digits'].seeds, range(2))
+    self.assertEqual(rules.methods['FedAvg'].search[0].text, 'a=uniform(0,1)')
+
+  @parameterized.named_parameters(
+      ('key', {'rounds': 1}, "board.yaml takes .* found 'rounds'"),
+      (
+          'task',
+          {'tasks': {'digit': _TASK}},
+          "a task is one of .* found 'digit'",
+      ),
+      (
+          'task_without_margin',
+          {'tasks': {'digits': {'num_seeds': 2, 'target': 90}}},
+          "task digits needs 'margin'",
+      ),
+      (
+          'tuning_seed',
+          {'tuning_seed': 1},
+          'none of the final seeds, but task digits has 1 among them',
+      ),
+      (
+          'range',
+          {'methods': {'FedAvg': {'flags': [], 'search': ['rates']}}},
+          "method FedAvg: search is one of .*, rate, found 'rates'",
+      ),
+      (
+          'excluded',
+          {'excluded': {'digits': 'it is small'}},
+          "an excluded task is one of .* found 'digits'",
+      ),
+      (
+          'default',
+          {'default_methods': ['FedAvgM']},
+          "default_methods is one of FedAvg, .*, found 'FedAvgM'",
+      ),
+  )
+  def test_bad_files_are_refused(self, changes, sentence):
+    with self.assertRaisesRegex(published.PublishedError, sentence):
+      self._load(**changes)
+
+  def test_rule_without_an_entry_is_tuned_around_its_defaults(self):
+    methods = self._load().methods
+    self.assertEqual(
+        [item.text for item in methods['fedyogi'].search],
+        [
+            'client_learning_rate=log_uniform(0.01,1)',
+            'server_learning_rate=log_uniform(0.01,1)',
+        ],
+    )
+    self.assertEqual(
+        methods['fedprox'].flags,
+        ('--client_optimizer=sgd', '--loss_term=fedprox'),
+    )
+    self.assertEqual(
+        [item.flag for item in methods['fedprox'].search],
+        ['client_learning_rate', 'fedprox_mu'],
+    )
+    (searched,) = methods['sps'].search
+    self.assertEqual(searched.text, 'sps_c=log_uniform(0.05,5)')
+    self.assertEqual(
+        searched.reason, 'a decade to each side of the default 0.5'
+    )
+
+  def test_restricts(self):
+    rules = _BOARD.restrict(tasks=['mnist'], num_seeds=7, total_rounds=None)
+    self.assertEqual(list(rules.tasks), ['mnist'])
+    self.assertEqual(rules.tasks['mnist'].num_seeds, 7)
+    self.assertEqual(tuple(rules.methods), _BOARD.default_methods)
+    self.assertEqual(rules.protocol, _BOARD.protocol)
+    everything = _BOARD.restrict(methods=['all'])
+    self.assertLen(everything.methods, len(_BOARD.methods))
+
+  @parameterized.named_parameters(
+      ('task', {'tasks': ['mnis']}, '--tasks=mnis .* did you mean mnist'),
+      ('method', {'methods': ['FedAvgg']}, '--methods=FedAvgg .* mean FedAvg'),
+  )
+  def test_unknown_names_are_refused(self, names, sentence):
+    with self.assertRaisesRegex(flags.Error, sentence):
+      _BOARD.restrict(**names)
+
+  def test_an_excluded_task_is_refused_with_the_reason(self):
+    with self.assertRaisesRegex(
+        flags.Error, '--tasks=emnist_ae is not on .*: it has errors'
+    ):
+      self._load().restrict(tasks=['digits', 'emnist_ae'])
+
+  def test_every_task_is_compared_or_excluded(self):
+    self.assertCountEqual(
+        [*_BOARD.tasks, *_BOARD.excluded], registry.ROWS[registry.TASK]
+    )
+
+  def test_every_trial_of_every_method_on_every_task_fits(self):
+    plan = board.Plan(_BOARD, 'runs', 'data')
+    for task, method in plan.pairs:
+      trials = plan.tuning(task, method)
+      self.assertLessEqual(len(trials), 6)
+      self.assertGreaterEqual(len(trials), 6 if task == 'digits' else 2)
+      self.assertEqual({trial.hparams['task'] for trial in trials}, {task})
+
+  def test_every_row_of_the_registry_is_compared(self):
+    plan = board.Plan(_BOARD, 'runs', 'data')
+    used = {
+        (kind, plan.tuning('digits', method)[0].hparams[kind])
+        for method in _BOARD.methods
+        for kind in (
+            registry.ALGORITHM,
+            registry.CLIENT_OPTIMIZER,
+            registry.SERVER_OPTIMIZER,
+            registry.LOSS_TERM,
+        )
+    }
+    rows = {
+        (kind, name)
+        for kind in dict(used)
+        for name in registry.ROWS[kind]
+        if name != 'centralized'  # It has no clients, and so is no rival.
+    }
+    self.assertEqual(used, rows)
+
+
+_PLAN = board_testing.build_plan(pathlib.Path('runs'), num_trials=6)
+
+
+def _draws(plan, method, flag):
+  return [dict(values)[flag] for values in plan.assignments(method)[1:]]
+
+
+class PlansTest(absltest.TestCase):
+
+  def test_the_first_trial_is_the_defaults_of_the_library(self):
+    first = _PLAN.tuning('digits', 'Delta-SGD')[0]
+    self.assertEqual(_PLAN.assignments('Delta-SGD')[0], ())
+    self.assertEqual(first.name, 'Delta-SGD/defaults/seed_100')
+    self.assertNotIn('client_learning_rate', first.hparams)
+
+  def test_draws_are_a_function_of_the_search_seed_and_the_ranges(self):
+    again = board_testing.build_plan(pathlib.Path('x'), num_trials=6)
+    fewer = board_testing.build_plan(pathlib.Path('x'), num_trials=3)
+    rules = _PLAN.board.restrict(methods=['Delta-SGD'], search_seed=1)
+    other = dataclasses.replace(_PLAN, board=rules)
+    found = _PLAN.assignments('Delta-SGD')
+    self.assertEqual(again.assignments('Delta-SGD'), found)
+    self.assertEqual(fewer.assignments('Delta-SGD'), found[:3])
+    self.assertNotEqual(other.assignments('Delta-SGD')[1:], found[1:])
+
+  def test_choice_is_by_the_training_loss_of_the_last_rounds(self):
+    rounds = list(range(1, 101))
+    columns = {
+        'round_num': (rounds, [float(r) for r in rounds]),
+        'clients/loss': (rounds, [9.0] * 80 + [1.0, 2.0] * 10),
+    }
+    selection = _PLAN.selection
+    self.assertEqual(selection.name, 'train_loss_last20')
+    self.assertIsNone(selection.evaluation_data)
+    run = run_folder.Run(pathlib.Path('run'), {'total_rounds': 100}, columns)
+    self.assertEqual(scores.compute_score(selection, run, 'accuracy'), 1.5)
+
+  def test_methods_with_one_range_have_the_same_draws(self):
+    plan = board.Plan(board.load(), 'runs', 'data')
+    self.assertEqual(
+        _draws(plan, 'FedProx', 'client_learning_rate'),
+        _draws(plan, 'FedAvg', 'client_learning_rate'),
+    )
+
+  def test_draws_of_both_rates_meet_every_third_of_their_ranges(self):
+    plan = board.Plan(board.load(), 'runs', 'data')
+    for flag, low in (
+        ('client_learning_rate', 0.01),
+        ('server_learning_rate', 0.001),
+    ):
+      values = map(float, _draws(plan, 'FedAdam', flag))
+      thirds = {
+          math.floor(3 * math.log(value / low) / -math.log(low))
+          for value in values
+      }
+      self.assertEqual(thirds, {0, 1, 2}, flag)
+
+  def test_trials_and_final_runs_differ_in_the_seed_only(self):
+    trial = _PLAN.tuning('mnist', 'FedAvg')[1]
+    finals = _PLAN.finals('mnist', 'FedAvg', _PLAN.assignments('FedAvg')[1])
+    self.assertEqual([final.seed for final in finals], [0, 1])
+    for final in finals:
+      self.assertEqual({**final.hparams, 'seed': 100}, trial.hparams)
+      self.assertEqual(final.folder.parent, trial.folder.parent)
+
+  def test_methods_of_a_seed_are_paired(self):
+    runs = [
+        _PLAN.finals('mnist', method, board.DEFAULTS)[1].hparams
+        for method in board_testing.METHODS
+    ]
+    differing = {name for name in runs[0] if runs[0][name] != runs[1].get(name)}
+    self.assertEqual(differing, {'client_optimizer'})
+
+  def test_carried_values_leave_the_flags_of_the_task_alone(self):
+    assignment = _PLAN.assignments('FedAvg')[1]
+    from_digits = _PLAN.finals('mnist', 'FedAvg', assignment)[0]
+    self.assertEqual(from_digits.hparams['mnist_alpha'], 0.1)
+    on_digits = _PLAN.finals('digits', 'FedAvg', assignment)[0]
+    self.assertNotIn('mnist_alpha', on_digits.hparams)
+    self.assertEqual(
+        on_digits.hparams['client_learning_rate'],
+        from_digits.hparams['client_learning_rate'],
+    )
+
+  def test_a_method_is_not_run_on_tasks_that_it_does_not_go_with(self):
+    rules = board.load().restrict(
+        tasks=['digits', 'stackoverflow_lr'], methods=['FedAvg', 'MOON']
+    )
+    self.assertEqual(
+        board.Plan(rules, 'runs', 'data').pairs,
+        [
+            ('digits', 'FedAvg'),
+            ('digits', 'MOON'),
+            ('stackoverflow_lr', 'FedAvg'),
+        ],
+    )
+
+  def test_one_run_is_one_trial(self):
+    twice = [
+        _PLAN.finals('digits', 'FedAvg', board.DEFAULTS)[0] for _ in range(2)
+    ]
+    self.assertLen(board.unite(twice), 1)
+
+
+if __name__ == '__main__':
+  absltest.main()

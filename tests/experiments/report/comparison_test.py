@@ -1,0 +1,67 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the comparison of any runs."""
+
+import contextlib
+import io
+
+from absl.testing import absltest
+
+from experiments.report import comparison
+from experiments.run_results import run_folder
+from tests.experiments.report import made_up_runs
+from tests.experiments.report import page_testing
+
+
+class ComparisonTest(page_testing.PageTestCase):
+
+  def test_any_runs_are_compared(self):
+    made_up_runs.write_run(self.runs_dir / 'a', [0.2, 0.9, 0.4, 0.5])
+    for seed in range(2):
+      made_up_runs.write_run(
+          self.runs_dir / 'b' / f'seed_{seed}', [0.6, 0.8], seed=seed
+      )
+    with contextlib.redirect_stdout(io.StringIO()):
+      comparison.write_comparison(
+          [f'{self.runs_dir}/a/', f'{self.runs_dir}/b'],
+          self.output_dir,
+          'report --runs',
+      )
+    text = (self.output_dir / 'comparison.md').read_text()
+    self.assertIn('| a | 50.00 | 90.00 | 50.00 | 4 | 2 s | 1 |', text)
+    self.assertIn(
+        '| b | 80.00 ± 0.00 | 80.00 ± 0.00 | 70.00 ± 0.00 | '
+        '2 of 4, unfinished | 2 s | 2 |',
+        text,
+    )
+    self.assert_drawn('comparison')
+    self.assertTrue((self.output_dir / 'comparison.html').exists())
+
+  def test_what_cannot_be_compared(self):
+    made_up_runs.write_run(self.runs_dir / 'a', [0.2])
+    made_up_runs.write_run(self.runs_dir / 'b', [0.2], metric='perplexity')
+    for paths, sentence in (
+        (['a', 'b'], '^--runs have no metric of the evaluation in common'),
+        (['c'], 'c is not the folder of a run: it has no hparams.json$'),
+    ):
+      with self.assertRaisesRegex(run_folder.RunError, sentence):
+        comparison.write_comparison(
+            [str(self.runs_dir / path) for path in paths],
+            self.output_dir,
+            'report',
+        )
+
+
+if __name__ == '__main__':
+  absltest.main()

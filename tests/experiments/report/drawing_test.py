@@ -1,0 +1,146 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the figures of published tables."""
+
+import dataclasses
+from unittest import mock
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+
+from experiments import published
+from tests.experiments.report import made_up_runs
+from tests.experiments.report import page_testing
+from tff_adaptive import analysis
+
+_NAN = float('nan')
+
+
+class DrawingTest(page_testing.PageTestCase):
+
+  @parameterized.named_parameters(
+      ('curves', {'kind': 'curves', 'metric': 'clients/loss'}),
+      ('curves_std', {'kind': 'curves', 'band': 'std', 'y_min': 0}),
+      ('step_sizes', {'kind': 'step_sizes', 'log_y': True}),
+      ('heat_map', {'kind': 'heat_map', 'x_label': 'server rate'}),
+      ('best_server_rate', {'kind': 'best_server_rate'}),
+      ('final_over', {'kind': 'final_over', 'log_x': True}),
+  )
+  def test_figures_of_every_kind(self, figure):
+    table = made_up_runs.build_table(
+        groups=['g', 'h'],
+        rows=['0.1', '0.01'],
+        columns=['1', '10', '100'],
+        figure=figure,
+    )
+    self.write_runs(table, [0.5, 0.6, None, 0.7, None, 0.8, 0.9], step_size=0.1)
+    self.write(table)
+    self.assert_drawn()
+    self.assertIn('Made by `report --table=table_1`.', self.read('.md'))
+
+  @parameterized.parameters('partition', 'cka')
+  def test_pictures_of_runs_are_copied_once(self, kind):
+    table = made_up_runs.build_table(
+        rows=['a', 'b', 'c'], figure={'kind': kind}
+    )
+    self.write_runs(table, [0.5, 0.5, 0.5])
+    for cell, data in zip(table.cells, (b'one', b'one', b'two')):
+      plots = self.runs_dir / cell.experiment_name / 'seed_0' / 'plots'
+      plots.mkdir()
+      (plots / f'{kind}.png').write_bytes(data)
+    self.write(table)
+    found = sorted((self.output_dir / 'paper').glob('*.png'))
+    self.assertEqual(
+        [p.name for p in found], ['table_1_1.png', 'table_1_2.png']
+    )
+    self.assertEqual([p.read_bytes() for p in found], [b'one', b'two'])
+
+  def test_words_as_settings(self):
+    table = made_up_runs.build_table(
+        columns=['low', 'high'], figure={'kind': 'final_over'}
+    )
+    self.write_runs(table, [0.5, 0.6])
+    self.write(table)
+    self.assert_drawn()
+
+  def test_a_group_may_measure_something_else(self):
+    table = made_up_runs.build_table(
+        groups=['images', 'errors'],
+        rows=['0.1', '1'],
+        columns=['1'],
+        figure={'kind': 'heat_map'},
+    )
+    loss = published.Measure('clients/loss', 1.0, False)
+    images, errors = table.groups
+    table = dataclasses.replace(
+        table, groups=(images, dataclasses.replace(errors, measure=loss))
+    )
+    self.write_runs(table, [0.5, 0.6, 0.5, 0.6])
+    with mock.patch.object(analysis, 'plot_rate_grids') as plot:
+      plot.side_effect = ValueError('drawn')
+      with self.assertRaisesRegex(ValueError, '^drawn$'):
+        self.write(table)
+    panels = plot.call_args.args[0]
+    np.testing.assert_allclose(panels['images'].values, [[50.0], [60.0]])
+    np.testing.assert_allclose(panels['errors'].values, [[0.25], [0.25]])
+    self.assertTrue(panels['images'].higher_is_better)
+    self.assertFalse(panels['errors'].higher_is_better)
+
+  def _draw_grids(self, finals_by_cell):
+    """Returns the heat maps of two groups of one row and three columns."""
+    table = made_up_runs.build_table(
+        groups=['g', 'h'],
+        rows=['0.1'],
+        columns=['1', '10', '100'],
+        figure={'kind': 'heat_map'},
+    )
+    for cell, finals in zip(table.cells, finals_by_cell):
+      made_up_runs.write_cell(
+          self.runs_dir, cell, [[0.5, 0.5, 0.5, final] for final in finals]
+      )
+    with mock.patch.object(analysis, 'plot_rate_grids') as plot:
+      plot.side_effect = ValueError('drawn')
+      with self.assertRaisesRegex(ValueError, '^drawn$'):
+        self.write(table)
+    return plot.call_args.args[0]
+
+  def test_a_run_that_diverged_is_not_one_that_is_missing(self):
+    grids = self._draw_grids([[0.5], [0.5, _NAN], []])
+    self.assertEqual(list(grids), ['g'])
+    np.testing.assert_array_equal(grids['g'].values, [[50.0, _NAN, _NAN]])
+    np.testing.assert_array_equal(grids['g'].diverged, [[False, True, False]])
+
+  def test_a_group_of_which_all_runs_diverged_is_shown(self):
+    grids = self._draw_grids([[0.5], [0.5], [], [_NAN]])
+    self.assertEqual(list(grids), ['g', 'h'])
+    self.assertTrue(grids['h'].diverged[0, 0])
+    self.assertIsNone(grids['h'].best())
+
+  def test_pages_of_heat_maps_say_what_a_cross_is(self):
+    table = made_up_runs.build_table(
+        rows=['0.1'], columns=['1', '10'], figure={'kind': 'heat_map'}
+    )
+    made_up_runs.write_cell(self.runs_dir, table.cells[0], [[0.5] * 3 + [_NAN]])
+    self.write(table)
+    self.assertIn('a cross stands where a run diverged', self.read('.md'))
+    table = made_up_runs.build_table(
+        rows=['0.1'], columns=['1', '10'], figure={'kind': 'best_server_rate'}
+    )
+    self.write(table)
+    self.assertIn('None yet', self.read('.md'))
+
+
+if __name__ == '__main__':
+  absltest.main()
