@@ -46,6 +46,20 @@ def _twice(weights):
   return tf.nest.map_structure(lambda w: 2.0 * w, weights)
 
 
+def _weights():
+  return tf.constant([1.0, 2.0]), tf.constant(3.0)
+
+
+def _take_steps(optimizer, weights, gradient_fn, num_steps=3):
+  """Returns the weights after a few steps."""
+  state = optimizer.initialize(rules_testing.specs(weights))
+  for _ in range(num_steps):
+    state, weights = rules_testing.next_step(
+        optimizer, state, weights, gradient_fn
+    )
+  return weights
+
+
 class OptimizerConformanceTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.product(
@@ -72,42 +86,20 @@ class OptimizerConformanceTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.named_parameters(*rules_testing.RULES)
   def test_none_gradient_leaves_its_weight(self, build, arguments, _):
-    optimizer = build(**arguments)
-    weights = (tf.constant([1.0, 2.0]), tf.constant(3.0))
-    state = optimizer.initialize(rules_testing.specs(weights))
-    for _ in range(3):
-      state, weights = rules_testing.next_step(
-          optimizer, state, weights, lambda w: (None, 2.0 * w[1])
-      )
+    weights = _take_steps(
+        build(**arguments), _weights(), lambda w: (None, 2.0 * w[1])
+    )
     self.assertAllEqual(weights[0], [1.0, 2.0])
     self.assertNotAllClose(weights[1], 3.0)
 
   @parameterized.named_parameters(*rules_testing.RULES)
-  def test_all_none_gradients_leave_all_weights(self, build, arguments, _):
-    optimizer = build(**arguments)
-    weights = (tf.constant([1.0, 2.0]), tf.constant(3.0))
-    state = optimizer.initialize(rules_testing.specs(weights))
-    for _ in range(2):
-      state, weights = rules_testing.next_step(
-          optimizer, state, weights, lambda _: (None, None)
+  def test_no_and_zero_gradients_leave_all_weights(self, build, arguments, _):
+    for gradients in ((None, None), (tf.zeros([2]), tf.zeros([]))):
+      weights = _take_steps(
+          build(**arguments), _weights(), lambda _, found=gradients: found
       )
-    self.assertAllEqual(weights[0], [1.0, 2.0])
-    self.assertAllEqual(weights[1], 3.0)
-
-  @parameterized.named_parameters(*rules_testing.RULES)
-  def test_zero_gradients_leave_all_weights(self, build, arguments, _):
-    optimizer = build(**arguments)
-    weights = (tf.constant([1.0, 2.0]), tf.constant(3.0))
-    state = optimizer.initialize(rules_testing.specs(weights))
-    for _ in range(3):
-      state, weights = rules_testing.next_step(
-          optimizer,
-          state,
-          weights,
-          lambda w: tf.nest.map_structure(tf.zeros_like, w),
-      )
-    self.assertAllEqual(weights[0], [1.0, 2.0])
-    self.assertAllEqual(weights[1], 3.0)
+      self.assertAllEqual(weights[0], [1.0, 2.0])
+      self.assertAllEqual(weights[1], 3.0)
 
   @parameterized.product(
       row=rules_testing.RULES,
@@ -139,15 +131,8 @@ class OptimizerConformanceTest(tf.test.TestCase, parameterized.TestCase):
     def dense(w):
       return tf.convert_to_tensor(sparse(w))
 
-    results = []
-    for gradient_fn in (sparse, dense):
-      weights = tf.constant([[1.0], [2.0], [3.0]])
-      state = optimizer.initialize(rules_testing.specs(weights))
-      for _ in range(3):
-        state, weights = rules_testing.next_step(
-            optimizer, state, weights, gradient_fn
-        )
-      results.append(weights)
+    weights = tf.constant([[1.0], [2.0], [3.0]])
+    results = [_take_steps(optimizer, weights, fn) for fn in (sparse, dense)]
     self.assertAllEqual(*results)
     self.assertAllEqual(results[0][1], [2.0])
 

@@ -21,9 +21,6 @@ threads in an op make on the compiled runtime itself.
 
 import collections
 import functools
-import pathlib
-import subprocess
-import sys
 import tempfile
 
 from absl.testing import parameterized
@@ -32,10 +29,10 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests import program_testing
 from tff_adaptive import data
 from tff_adaptive import runtime
 
-_ROOT = pathlib.Path(__file__).parents[3]
 _NUM_CLASSES = 5
 _BATCH_SIZE = 8
 # Clients of at most a batch, so that each takes one local step.
@@ -237,18 +234,10 @@ class ModelsTest(tf.test.TestCase, parameterized.TestCase):
     with tempfile.TemporaryDirectory() as folder:
       for num_threads in (1, 2):
         path = f'{folder}/{num_threads}.npz'
-        arguments = f'{name!r}, {kind!r}, {num_threads}, {path!r}'
-        subprocess.run(
-            [
-                sys.executable,
-                '-c',
-                'from tests.tff_adaptive.runtime import equality_models_test\n'
-                f'equality_models_test.save_compiled({arguments})',
-            ],
-            cwd=_ROOT,
-            check=True,
-            capture_output=True,
-        )
+        result = program_testing.Program(
+            save_compiled, name, kind, num_threads, path
+        ).wait()
+        self.assertEqual(result.returncode, 0, result.stderr)
         runs.append(list(np.load(path).values()))
     native = _train(name, kind, _SEVERAL_STEPS, _NUM_ROUNDS, as_lists=True)
     # What the linear model keeps to anyway.

@@ -128,19 +128,18 @@ _PROCESSES = {
     ),
 }
 
-# Every kind of loop and of model, and a server that draws random numbers.
+# Both kinds of loops and of models.
 _SAMPLE = (
     ('weighted_fed_avg', 'functional'),
     ('fed_avg_by_iterator', 'variable'),
-    ('fed_eval', 'variable'),
-    ('dp_aggregator_without_noise', 'functional'),
     ('fed_opt_delta_sgd_recompute', 'functional'),
 )
+# Both kinds of models for every second process.
 _OTHERS = tuple(
-    (name, kind)
-    for name in _PROCESSES
-    for kind in ('functional', 'variable')
-    if (name, kind) not in _SAMPLE
+    case
+    for i, name in enumerate(_PROCESSES)
+    for case in ((name, 'variable'), (name, 'functional'))[: 1 + i % 2]
+    if case not in _SAMPLE
 )
 
 
@@ -209,6 +208,7 @@ class ProcessesTest(equality_testing.TestCase):
     cohort = data.Cohort(source, ['nine', 'many'], 0, 1, plan)
     self.assert_process_equals(process, [list(cohort)], [cohort], atol=1e-4)
 
+  @pytest.mark.slow
   def test_personalization_with_batches_that_are_mappings(self):
     evaluate = _learning.build_personalization_eval_computation(
         testing.variable_model_fn(),
