@@ -43,6 +43,8 @@ from experiments import folders
 from experiments import published
 from experiments import registry
 from experiments.leaderboard import board
+from experiments.leaderboard import execution
+from experiments.leaderboard import results as results_lib
 from experiments.sweep import running
 from experiments.sweep import trials as trials_lib
 
@@ -177,11 +179,8 @@ def _command(flag_values: flags.FlagValues) -> str:
 
 
 def _print_list(plan: board.Plan):
-  from experiments.leaderboard import execution  # pylint: disable=import-outside-toplevel
-  from experiments.leaderboard import results  # pylint: disable=import-outside-toplevel
-
   print('\t'.join(execution.HEADER))
-  for row in execution.list_missing(results.Results(plan), per_method=True):
+  for row in execution.list_missing(results_lib.Results(plan), per_method=True):
     print('\t'.join(row))
 
 
@@ -189,8 +188,6 @@ def _run(
     plan: board.Plan, flag_values: flags.FlagValues
 ) -> list[trials_lib.Trial]:
   """Runs what is not finished, says what is left, returns what failed."""
-  from experiments.leaderboard import execution  # pylint: disable=import-outside-toplevel
-
   trials = [trial for pair in plan.pairs for trial in plan.tuning(*pair)]
   ending = execution.run(
       plan,

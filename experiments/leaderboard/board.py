@@ -97,7 +97,7 @@ class Task:
 
 @dataclasses.dataclass(frozen=True)
 class Range:
-  """Where a flag is searched.
+  """The range in which a flag is searched.
 
   Attributes:
     flag: The flag.
@@ -134,7 +134,7 @@ class Method:
 
 @dataclasses.dataclass(frozen=True)
 class Leaderboard:
-  """What is compared.
+  """The tasks and methods to compare, and the rules.
 
   Attributes:
     protocol: The rules.
@@ -288,7 +288,7 @@ def _read_task(name: str, raw: Mapping[str, Any], protocol: Protocol) -> Task:
   task = _read(Task, raw, f'task {name}', name=name)
   if protocol.tuning_seed in task.seeds:
     raise published.PublishedError(
-        f'tuning_seed is none of the final seeds, but task {name} has '
+        f'tuning_seed must not be one of the final seeds, but task {name} has '
         f'{protocol.tuning_seed} among them'
     )
   return task
@@ -368,7 +368,7 @@ class Plan:
 
   @property
   def selection(self) -> scores.Selection:
-    """How the best trial is chosen: without the test data."""
+    """The choice of the best trial, which ignores the test data."""
     rounds = self.board.protocol.selection_rounds
     return dataclasses.replace(
         scores.TRAIN_LOSS, name=f'train_loss_last{rounds}', num_rounds=rounds
@@ -437,11 +437,7 @@ class Plan:
 # A trial is compared by identity, and one run has one trial.
 @functools.lru_cache(maxsize=None)
 def _build_trial(
-    arguments: tuple[str, ...],
-    seed: int,
-    output_dir: str,
-    home: str,
-    name: str,
+    arguments: tuple[str, ...], seed: int, output_dir: str, home: str, name: str
 ) -> trials_lib.Trial:
   return trials_lib.build_trial(
       {'run': name},

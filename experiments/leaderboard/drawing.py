@@ -108,7 +108,7 @@ def _scores_of_trials(results: results_lib.Results, task: str) -> _Curves:
 
 
 def _to_missing(band: analysis.BandCurve) -> analysis.BandCurve:
-  """What is missing from 100 percent; it is least where the metric is high."""
+  """Returns the distance to 100 percent; the highest metric has the least."""
   mean, low, high = (
       np.maximum(100.0 - values, _LEAST)
       for values in (band.mean, band.high, band.low)

@@ -117,20 +117,17 @@ def _find_stages(
 ) -> dict[str, list[trials_lib.Trial]]:
   """Returns the runs of every stage, as far as they are known by now."""
   plan = results.plan
-  tuning: list[trials_lib.Trial] = []
-  tuned: list[trials_lib.Trial] = []
-  carried: list[trials_lib.Trial] = []
-  defaults: list[trials_lib.Trial] = []
+  stages: list[list[trials_lib.Trial]] = [[], [], [], []]
+  tuning, tuned, carried, defaults = stages
   for task, method in plan.pairs:
     tuning += plan.tuning(task, method)
     for source in plan.board.tasks:
       assignment = results.chosen(source, method)
       if assignment is not None:
-        stage = tuned if source == task else carried
-        stage += plan.finals(task, method, assignment)
+        finals = plan.finals(task, method, assignment)
+        (tuned if source == task else carried).extend(finals)
     defaults += plan.finals(task, method, board.DEFAULTS)
-  stages = map(board.unite, (tuning, tuned, carried, defaults))
-  return dict(zip(_STAGES, stages))
+  return dict(zip(_STAGES, map(board.unite, stages)))
 
 
 def find_failed(results: results_lib.Results) -> list[trials_lib.Trial]:
@@ -191,7 +188,7 @@ def _read_failed(home: pathlib.Path) -> set[str]:
 
 
 class Ending(NamedTuple):
-  """How a call has ended.
+  """The end of a call.
 
   Attributes:
     in_time: Whether every run has begun that could.
@@ -223,7 +220,7 @@ def run(
     now: Returns the seconds of a clock.
 
   Returns:
-    How it has ended.
+    Whether the time sufficed, and the runs that failed.
 
   Raises:
     EnvironmentalError: If another process is at work in the same folder.

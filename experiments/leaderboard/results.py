@@ -239,12 +239,12 @@ class Outcome:
 
   @property
   def megabytes_up(self) -> float:
-    """What the clients send in a run, the mean over the seeds."""
+    """Sent by the clients in a run, the mean over the seeds."""
     return self._total(run_folder.BYTES_UP) / _BYTES_PER_MEGABYTE
 
   @property
   def megabytes_down(self) -> float:
-    """What the clients receive in a run, the mean over the seeds."""
+    """Received by the clients in a run, the mean over the seeds."""
     return self._total(run_folder.BYTES_DOWN) / _BYTES_PER_MEGABYTE
 
   @property

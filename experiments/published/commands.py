@@ -100,7 +100,7 @@ def build_command(cell: tables.Cell, **kwargs: Any) -> str:
 def build_sweep_command(
     cell: tables.Cell, seeds: Sequence[int], *, output_dir: str = _OUTPUT_DIR
 ) -> str:
-  """Returns the command that runs a cell with several seeds.
+  """Returns the command that runs a cell with one or several seeds.
 
   Args:
     cell: The cell.
@@ -116,12 +116,13 @@ def build_sweep_command(
     >>> print(build_sweep_command(cell, [1, 2])[:52])
     python -m experiments.sweep --table=delta_sgd/table_
   """
-  names = {'groups': cell.group, 'rows': cell.row, 'columns': cell.column}
+  if len(seeds) == 1:
+    return build_command(cell, seed=seeds[0], output_dir=output_dir)
   return shlex.join(
       [
           *_SWEEP,
           f'--table={cell.paper}/{cell.table}',
-          *(f'--{axis}={name}' for axis, name in names.items() if name),
+          *(f'--{a}={n}' for a, n in zip(tables.AXES, cell.key) if n),
           f'--seeds={",".join(map(str, seeds))}',
           f'--data_dir={_DATA_DIR}',
           f'--output_dir={output_dir}',

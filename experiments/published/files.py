@@ -139,7 +139,9 @@ class _File:
   def _read_shown(self) -> tables.Table:
     """Returns a table of the runs of others, perhaps by another metric."""
     raw, place = self.raw, f'{self.place} with runs_of'
-    if 'metric' not in raw:
+    if 'metric' in raw:
+      self._check((*_SHOWN_KEYS, *_REMEASURED_KEYS))
+    else:
       check_keys(raw, _SHOWN_KEYS, place, ('title', 'source', 'figure'))
     bases = self._find_all(raw['runs_of'])
     base = _join(bases[0], bases)
@@ -152,7 +154,6 @@ class _File:
 
   def _remeasure(self, table: tables.Table) -> tables.Table:
     """Returns a table of the same runs that compares another metric."""
-    self._check((*_SHOWN_KEYS, *_REMEASURED_KEYS))
     axes: dict[str, Any] = {
         axis: tuple(
             dataclasses.replace(entry, measure=None)

@@ -44,7 +44,7 @@ class PublishedError(ValueError):
 
 
 class Origin(str, enum.Enum):
-  """Where the value of a hyperparameter comes from.
+  """The origin of the value of a hyperparameter.
 
   Attributes:
     SPECIFIED: The paper, or the code that its authors published, says it.

@@ -14,6 +14,7 @@
 """The figures of published tables, drawn from the runs of their cells."""
 
 from collections.abc import Callable, Mapping, Sequence
+import dataclasses
 import functools
 import itertools
 import pathlib
@@ -122,20 +123,21 @@ def _copy_pictures(
   return copied
 
 
+@dataclasses.dataclass(frozen=True)
 class _Drawing:
-  """The figure of a table; each kind returns whether it had something."""
+  """The figure of a table; each kind returns whether it had something.
 
-  def __init__(
-      self,
-      table: published.Table,
-      options: figures.FigureOptions,
-      results: _Results,
-      path_png: pathlib.Path,
-  ):
-    self._table = table
-    self._options = options
-    self._results = results
-    self._path_png = path_png
+  Attributes:
+    table: The table.
+    options: How it is drawn.
+    results: The measurements of its cells.
+    path_png: The picture to write.
+  """
+
+  table: published.Table
+  options: figures.FigureOptions
+  results: _Results
+  path_png: pathlib.Path
 
   def draw(self) -> bool:
     """Draws the kind that the options ask for."""
@@ -145,19 +147,19 @@ class _Drawing:
         figures.FINAL_OVER: self._draw_final_over,
         figures.HEAT_MAP: self._draw_heat_map,
         figures.BEST_SERVER_RATE: self._draw_best_server_rate,
-    }[self._options.kind]()
+    }[self.options.kind]()
 
   def _draw_curves(self) -> bool:
     """Draws a metric over the rounds."""
-    metric = self._options.metric
+    metric = self.options.metric
 
     def build(result: cell_results.CellResult) -> Optional[analysis.BandCurve]:
-      measure = self._table.measure(result.cell.column, result.cell.group)
+      measure = self.table.measure(result.cell.column, result.cell.group)
       is_own = metric in ('', measure.metric)
       column = run_folder.column_of(metric or measure.metric)
       runs = [run.series(column) for run in result.runs.values()]
       scale = measure.scale if is_own else 1.0
-      return band_over_seeds(runs, scale, self._options.band)
+      return band_over_seeds(runs, scale, self.options.band)
 
     label = metric or self._metric_label()
     return self._draw_panels(self._panels(build), 'round', label)
@@ -182,7 +184,7 @@ class _Drawing:
   ) -> _Panels:
     """Returns curves by row, by group and column."""
     panels: _Panels = {}
-    for result in self._results:
+    for result in self.results:
       group, row, column = result.cell.key
       curve = build(result)
       if curve is not None:
@@ -192,14 +194,14 @@ class _Drawing:
 
   def _draw_final_over(self) -> bool:
     """Draws the final metric over the columns."""
-    names = [entry.name for entry in self._table.columns]
+    names = [entry.name for entry in self.table.columns]
     numbers = figures.to_numbers(names)
     xs = dict(zip(names, numbers or range(len(names))))
     found: dict[str, dict[str, dict[float, list[float]]]] = {
-        group.name: {row.name: {} for row in self._table.rows}
-        for group in self._table.groups
+        group.name: {row.name: {} for row in self.table.rows}
+        for group in self.table.groups
     }
-    for result in self._results:
+    for result in self.results:
       if result.status == 'measured':
         group, row, column = result.cell.key
         found[group][row][xs[column]] = list(result.numbers.values())
@@ -208,7 +210,7 @@ class _Drawing:
             row: _band(
                 sorted(values),
                 [values[x] for x in sorted(values)],
-                self._options.band,
+                self.options.band,
             )
             for row, values in curves.items()
             if values
@@ -226,16 +228,16 @@ class _Drawing:
       x_names: Sequence[str] = (),
   ) -> bool:
     """Draws curves with bands."""
-    options = self._options
+    options = self.options
     panels = {title: curves for title, curves in panels.items() if curves}
     if not panels:
       return False
     # A row of panels for every group, if all of them fit.
-    per_row = len(panels) // len(self._table.groups)
+    per_row = len(panels) // len(self.table.groups)
     analysis.plot_band_curves(
         panels,
-        self._path_png,
-        title=_title(self._table, options),
+        self.path_png,
+        title=_title(self.table, options),
         x_label=options.x_label or x_label,
         y_label=options.y_label or y_label,
         log_x=options.log_x,
@@ -243,22 +245,22 @@ class _Drawing:
         y_min=options.y_min,
         y_max=options.y_max,
         x_names=x_names,
-        names=[entry.name for entry in self._table.rows],
+        names=[entry.name for entry in self.table.rows],
         panels_per_row=per_row if per_row in (2, 4) else 3,
     )
     return True
 
   def _draw_heat_map(self) -> bool:
     """Draws the metric over client rate and server rate."""
-    table = self._table
+    table = self.table
     in_percent = views.is_percent(table, '', table.groups[0].name)
     decimals = 1 if in_percent else 3
     plot = functools.partial(analysis.plot_rate_grids, decimals=decimals)
-    return self._draw_rates(plot, _rate_grids(table, self._results))
+    return self._draw_rates(plot, _rate_grids(table, self.results))
 
   def _draw_best_server_rate(self) -> bool:
     """Draws the best server rate over the client rate."""
-    grids = _rate_grids(self._table, self._results)
+    grids = _rate_grids(self.table, self.results)
     grids = {name: g for name, g in grids.items() if g.best() is not None}
     return self._draw_rates(analysis.plot_best_server_rates, grids)
 
@@ -268,15 +270,15 @@ class _Drawing:
     """Draws a panel a group."""
     if not grids:
       return False
-    options = self._options
+    options = self.options
     labels = {'x_label': options.x_label, 'y_label': options.y_label}
     given = {name: label for name, label in labels.items() if label}
-    plot(grids, self._path_png, title=_title(self._table, options), **given)
+    plot(grids, self.path_png, title=_title(self.table, options), **given)
     return True
 
   def _metric_label(self) -> str:
     """Returns the name of what the table compares, with its unit."""
-    table = self._table
+    table = self.table
     measures = {
         table.measure(column.name, group.name)
         for group, column in itertools.product(table.groups, table.columns)

@@ -57,7 +57,7 @@ KINDS: Mapping[str, Sequence[str]] = {
 
 @dataclasses.dataclass(frozen=True)
 class FigureOptions:
-  """How a figure is drawn.
+  """The options of a figure.
 
   Attributes:
     kind: A name of `KINDS`.

@@ -39,25 +39,6 @@ _TRACE = (
     'python -m experiments.trace --run={run} --round={round} --cka '
     '--data_dir=data'
 )
-_CSV_HEADER = (
-    'paper',
-    'table',
-    'group',
-    'row',
-    'column',
-    'published',
-    'published_std',
-    'measured_mean',
-    'measured_std',
-    'seeds',
-    'rounds_done',
-    'seconds',
-    'gradient_evaluations',
-    'bytes',
-    'status',
-    'problems',
-    'command',
-)
 
 
 def write_tables(
@@ -96,7 +77,8 @@ def write_tables(
     ]
     pages.write_page(path, f'{table.heading}: {table.title}', blocks)
     rows = [_csv_row(table, result, runs_dir) for result in results]
-    pages.write_csv(pages.with_suffix(path, '.csv'), _CSV_HEADER, rows)
+    values = [row.values() for row in rows]
+    pages.write_csv(pages.with_suffix(path, '.csv'), list(rows[0]), values)
     num_measured = sum(bool(result.numbers) for result in results)
     print(
         f'{path}.html: {num_measured} of {len(results)} cells measured',
@@ -108,26 +90,29 @@ def _csv_row(
     table: published.Table,
     result: cell_results.CellResult,
     runs_dir: pathlib.Path,
-) -> list[Any]:
+) -> dict[str, Any]:
   """Returns the row of a cell; totals are means over the seeds that count."""
   cell, runs = result.cell, result.runs.values()
-  return [
-      table.paper,
-      table.name,
-      *cell.key,
-      cell.published,
-      cell.published_std,
-      result.mean,
-      result.std,
-      ' '.join(map(str, result.runs)),
-      seed_statistics.mean([run.rounds_done for run in runs]),
-      seed_statistics.mean([run.seconds for run in runs]),
-      seed_statistics.mean([run.gradient_evaluations for run in runs]),
-      seed_statistics.mean([run.num_bytes for run in runs]),
-      result.status,
-      '; '.join(result.problems),
-      published.build_command(cell, output_dir=str(runs_dir)),
-  ]
+  mean = seed_statistics.mean
+  return {
+      'paper': table.paper,
+      'table': table.name,
+      'group': cell.group,
+      'row': cell.row,
+      'column': cell.column,
+      'published': cell.published,
+      'published_std': cell.published_std,
+      'measured_mean': result.mean,
+      'measured_std': result.std,
+      'seeds': ' '.join(map(str, result.runs)),
+      'rounds_done': mean([run.rounds_done for run in runs]),
+      'seconds': mean([run.seconds for run in runs]),
+      'gradient_evaluations': mean([run.gradient_evaluations for run in runs]),
+      'bytes': mean([run.num_bytes for run in runs]),
+      'status': result.status,
+      'problems': '; '.join(result.problems),
+      'command': published.build_command(cell, output_dir=str(runs_dir)),
+  }
 
 
 def _introduce(table: published.Table, results: _Results) -> list[str]:
@@ -336,14 +321,9 @@ def _missing(
   for result in results:
     cell, seeds = result.cell, cell_results.missing_seeds(table, result)
     if seeds:
-      if len(seeds) == 1:
-        command = published.build_command(
-            cell, seed=seeds[0], output_dir=str(runs_dir)
-        )
-      else:
-        command = published.build_sweep_command(
-            cell, seeds, output_dir=str(runs_dir)
-        )
+      command = published.build_sweep_command(
+          cell, seeds, output_dir=str(runs_dir)
+      )
       time = times.describe(cell, len(seeds))
       shown_seeds = ', '.join(map(str, seeds))
       rows.append([_name(cell), shown_seeds, time, f'`{command}`'])

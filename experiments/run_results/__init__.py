@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What runs have left in their folders, and the numbers that are made of it.
+"""The folders of finished runs, and the numbers that are made of them.
 
 No TensorFlow is imported before the metrics of a run are read.
 """

@@ -11,10 +11,10 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Whether a run has the hyperparameters that flags ask for.
+"""The hyperparameters that flags ask for, compared with those of a run.
 
-One check for all who look for the run of some flags: for cells of published
-tables, for trials of sweeps, and for the times that are expected of others.
+The cells of published tables, the trials of sweeps and the expected times of
+runs all find their runs by this check.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -63,9 +63,9 @@ class Difference(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class WantedHparams:
-  """What `hparams.json` of a run with some flags has to say.
+  """The values that `hparams.json` of a run with some flags must have.
 
-  Where a run is computed is no part of it: runtime, device and plan.
+  Runtime, device and plan, the place where a run is computed, do not count.
 
   Attributes:
     values: The values in force by flag, defaults filled in.

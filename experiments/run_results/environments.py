@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What a run is trained with: versions and machine, kept beside its metrics."""
+"""The versions and the machine that train a run, recorded in its folder."""
 
 from importlib import metadata
 import json
@@ -25,12 +25,7 @@ import tff_adaptive
 from tff_adaptive import _files
 
 _FILE = 'environment.json'
-_PACKAGES = (
-    'tensorflow',
-    'tensorflow-federated',
-    'keras',
-    'numpy',
-)
+_PACKAGES = ('tensorflow', 'tensorflow-federated', 'keras', 'numpy')
 _CPU_INFO = pathlib.Path('/proc/cpuinfo')
 
 

@@ -126,12 +126,12 @@ class Run:
 
   @property
   def gradient_evaluations(self) -> float:
-    """How many gradients of a batch all clients computed."""
+    """The gradients of a batch that all clients computed."""
     return self.total(GRADIENT_EVALUATIONS)
 
   @property
   def num_bytes(self) -> float:
-    """What went over the network, down and up."""
+    """The bytes that went over the network, down and up."""
     return self.total(BYTES_DOWN) + self.total(BYTES_UP)
 
   @property

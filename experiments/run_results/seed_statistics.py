@@ -108,7 +108,7 @@ def t_interval(differences: Sequence[float]) -> Interval:
 
 
 class Answer(str, enum.Enum):
-  """What the seeds say of a method, compared with another or with the best.
+  """The answer of the seeds: a method against another, or against the best.
 
   Attributes:
     BEST: It is the best of those that are compared.

@@ -19,6 +19,7 @@ import io
 import itertools
 import pathlib
 import tempfile
+import time
 
 from absl.testing import absltest
 
@@ -29,7 +30,19 @@ from experiments.leaderboard import results as results_lib
 from tests.experiments.leaderboard import board_testing
 from tests.experiments.sweep import sweep_testing
 
-_FOREVER = 1e6
+
+def _run(plan, max_seconds=1e6, clock=time.monotonic):
+  """Runs a plan with the made-up program; returns its end and its output."""
+  out = io.StringIO()
+  with contextlib.redirect_stdout(out):
+    ending = execution.run(
+        plan,
+        num_at_once=4,
+        max_seconds=max_seconds,
+        command=sweep_testing.FAKE_TRAIN,
+        now=clock,
+    )
+  return ending, out.getvalue()
 
 
 class ExecutionTest(absltest.TestCase):
@@ -44,18 +57,6 @@ class ExecutionTest(absltest.TestCase):
         self.folder, methods=('FedAvg',), num_trials=3, total_rounds=3
     )
 
-  def _run(self, max_seconds=_FOREVER, clock=None):
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-      ending = execution.run(
-          self.plan,
-          num_at_once=4,
-          max_seconds=max_seconds,
-          command=sweep_testing.FAKE_TRAIN,
-          **({} if clock is None else {'now': clock}),
-      )
-    return ending, out.getvalue()
-
   def _runs(self):
     """Returns a line for every start, by run."""
     return {
@@ -64,7 +65,7 @@ class ExecutionTest(absltest.TestCase):
     }
 
   def test_runs_the_stages_and_nothing_twice(self):
-    ending, out = self._run()
+    ending, out = _run(self.plan)
     self.assertEqual(ending, (True, []))
     titles = [line for line in out.splitlines() if line.endswith(' to run')]
     # The loss of the made-up program is the distance of the rate to 0.1, 0 by
@@ -86,7 +87,7 @@ class ExecutionTest(absltest.TestCase):
 
     before = self._runs()
     self.assertLen(before, 14)
-    ending, out = self._run()
+    ending, out = _run(self.plan)
     self.assertEqual(ending, (True, []))
     self.assertEqual(out, '')
     self.assertEqual(self._runs(), before)
@@ -94,23 +95,18 @@ class ExecutionTest(absltest.TestCase):
   def test_after_the_time_no_run_begins_and_the_next_call_goes_on(self):
     # It is read at the start, before the first runs, and again and again.
     clock = itertools.chain([0.0, 1.0], itertools.repeat(11.0))
-    ending, out = self._run(10.0, lambda: next(clock))
+    ending, out = _run(self.plan, 10.0, lambda: next(clock))
     self.assertEqual(ending, (False, []))
     done = self._runs()
     self.assertLen(done, 4)
     self.assertNotIn('final runs', out)
 
-    ending, _ = self._run()
+    ending, _ = _run(self.plan)
     self.assertEqual(ending, (True, []))
     after = self._runs()
     self.assertLen(after, 14)
     for name, text in done.items():
       self.assertEqual(after[name], text)
-
-  def test_no_time_runs_nothing(self):
-    ending, _ = self._run(0.0)
-    self.assertEqual(ending, (False, []))
-    self.assertEqual(self._runs(), {})
 
 
 class FailureTest(absltest.TestCase):
@@ -127,19 +123,8 @@ class FailureTest(absltest.TestCase):
     self.mended = plan
     self.plan = dataclasses.replace(plan, board=_break(plan.board))
 
-  def _run(self, plan):
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-      ending = execution.run(
-          plan,
-          num_at_once=2,
-          max_seconds=_FOREVER,
-          command=sweep_testing.FAKE_TRAIN,
-      )
-    return ending, out.getvalue()
-
   def test_other_methods_go_on_and_failures_are_told(self):
-    ending, _ = self._run(self.plan)
+    ending, _ = _run(self.plan)
     self.assertTrue(ending.in_time)
     self.assertEqual(
         [trial.name for trial in ending.failed],
@@ -155,12 +140,12 @@ class FailureTest(absltest.TestCase):
     self.assertEqual(execution.find_failed(results), ending.failed)
 
   def test_failures_are_tried_again_and_forgotten_once_they_end_well(self):
-    first, _ = self._run(self.plan)
-    again, out = self._run(self.plan)
+    first, _ = _run(self.plan)
+    again, out = _run(self.plan)
     self.assertEqual(again, first)
     self.assertIn('tuning trials: 1 to run', out)
 
-    ending, _ = self._run(self.mended)
+    ending, _ = _run(self.mended)
     self.assertEqual(ending, (True, []))
     self.assertEmpty(execution.find_failed(results_lib.Results(self.mended)))
 
@@ -175,7 +160,7 @@ class FailureTest(absltest.TestCase):
       with self.assertRaisesRegex(
           command_line.EnvironmentalError, 'is in use by process'
       ):
-        self._run(self.plan)
+        _run(self.plan)
 
 
 def _break(board):

@@ -126,16 +126,12 @@ class GivenFlagsTest(parameterized.TestCase):
         '--sgd_momentum=0.9',
     )
     self.assertEqual(
-        found,
+        [(flag.name, flag.value, flag.origin, flag.reason) for flag in found],
         [
-            tables.GivenFlag('--task=mnist', _SPECIFIED),
-            tables.GivenFlag(
-                '--client_epochs=1', _ASSUMED, 'the paper does not say'
-            ),
-            tables.GivenFlag(
-                '--nokeep_best', _ASSUMED, 'the paper does not say'
-            ),
-            tables.GivenFlag('--sgd_momentum=0.9', _LOST, 'the grid'),
+            ('task', 'mnist', _SPECIFIED, ''),
+            ('client_epochs', '1', _ASSUMED, 'the paper does not say'),
+            ('nokeep_best', '', _ASSUMED, 'the paper does not say'),
+            ('sgd_momentum', '0.9', _LOST, 'the grid'),
         ],
     )
 

@@ -125,14 +125,6 @@ class ReportTest(parameterized.TestCase):
     self.assertEqual(parts['lost'], 'client_epochs=1')
     self.assertNotIn('None', text)
 
-  def test_figures_have_lines_under_their_own_name(self):
-    tables = published.load_tables('delta_sgd')
-    lines = list(report.format_cells(tables))[1:]
-    self.assertLen(lines, sum(len(table.cells) for table in tables))
-    names = {tuple(line.split('\t')[:2]) for line in lines}
-    self.assertEqual(names, {(t.paper, t.name) for t in tables})
-    self.assertEqual({line.count('\t') for line in lines}, {6})
-
   @parameterized.named_parameters(
       ('nothing', [], 'give --list, --table, --paper or --runs$'),
       ('two_things', ['--runs=a', '--list'], 'drop it or --list$'),
