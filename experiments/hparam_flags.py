@@ -182,7 +182,8 @@ def _define_clients(flag_values):
       'heldout_fraction',
       None,
       "Keep this part of every client's examples for testing only, in place of "
-      "the task's test data. Default: none.",
+      "the task's test data; with --heldout_clients central evaluation takes "
+      'those. Default: none.',
       lower_bound=0.0,
       upper_bound=1.0,
       flag_values=flag_values,

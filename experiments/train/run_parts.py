@@ -222,7 +222,11 @@ def _choose_clients(
   if settings.num_clients is not None:
     task = task_lib.take_clients(task, settings.num_clients, seed)
   if settings.heldout_fraction is not None:
-    task = task_lib.hold_out_examples(task, settings.heldout_fraction, seed)
+    tested = task_lib.hold_out_examples(task, settings.heldout_fraction, seed)
+    if settings.heldout_clients is not None:
+      # The server tests on the clients that are held out, as FedCAda does.
+      tested = attrs.evolve(tested, central_test=task.central_test)
+    task = tested
   return task
 
 

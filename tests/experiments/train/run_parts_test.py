@@ -93,6 +93,25 @@ def _build_task(*arguments):
   return run_parts.build_task(choices, settings, protocol)
 
 
+class BuildTaskTest(tf.test.TestCase):
+
+  def test_held_out_clients_are_the_central_test_data_of_held_out_examples(
+      self,
+  ):
+    arguments = ('--num_clients=10', '--heldout_clients=5')
+    whole = _build_task(*arguments)
+    task = _build_task(*arguments, '--heldout_fraction=0.25')
+    self.assertAllEqual(task.central_test['x'], whole.central_test['x'])
+    self.assertEqual(task.train_data.client_ids, whole.train_data.client_ids)
+    for name in task.train_data.client_ids:
+      num_tested, num_trained, num_all = (
+          len(data.examples(name)['y'])
+          for data in (task.test_data, task.train_data, whole.train_data)
+      )
+      self.assertEqual(num_tested, num_all // 4)
+      self.assertEqual(num_tested + num_trained, num_all)
+
+
 class BuildProcessTest(tf.test.TestCase, parameterized.TestCase):
 
   @classmethod

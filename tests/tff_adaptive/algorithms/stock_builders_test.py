@@ -1,0 +1,114 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of our optimizers in the builders of `tff.learning.algorithms`."""
+
+from absl.testing import parameterized
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.tff_adaptive import testing
+from tests.tff_adaptive.runtime import compiled_testing
+from tff_adaptive import optimizers
+
+_STOCK = tff.learning.algorithms
+
+
+def _rate(round_num):
+  return 0.1 / tf.cast(round_num + 1, tf.float32)
+
+
+# Each takes the model, a builder of the client's rule with a rate, and the
+# server's rule.
+_BUILDERS = {
+    'build_weighted_fed_avg': lambda model, client, server: (
+        _STOCK.build_weighted_fed_avg(model, client(0.1), server)
+    ),
+    'build_unweighted_fed_avg': lambda model, client, server: (
+        _STOCK.build_unweighted_fed_avg(model, client(0.1), server)
+    ),
+    'build_weighted_fed_avg_with_optimizer_schedule': (
+        lambda model, client, server: (
+            _STOCK.build_weighted_fed_avg_with_optimizer_schedule(
+                model, _rate, client, server
+            )
+        )
+    ),
+    'build_weighted_fed_prox': lambda model, client, server: (
+        _STOCK.build_weighted_fed_prox(model, 0.1, client(0.1), server)
+    ),
+    'build_unweighted_fed_prox': lambda model, client, server: (
+        _STOCK.build_unweighted_fed_prox(model, 0.1, client(0.1), server)
+    ),
+    'build_fed_sgd': lambda model, client, server: (
+        _STOCK.build_fed_sgd(model, server)
+    ),
+    'build_weighted_mime_lite': lambda model, client, server: (
+        _STOCK.build_weighted_mime_lite(model, client(0.1), server)
+    ),
+    'build_unweighted_mime_lite': lambda model, client, server: (
+        _STOCK.build_unweighted_mime_lite(model, client(0.1), server)
+    ),
+    'build_mime_lite_with_optimizer_schedule': lambda model, client, server: (
+        _STOCK.build_mime_lite_with_optimizer_schedule(
+            model, _rate, client(0.1), server
+        )
+    ),
+}
+
+
+def _train(build, client, server):
+  cohort = testing.clients([10, 7])
+  process = build(testing.functional_model(), client, server)
+  return compiled_testing.train(process, cohort, cohort)
+
+
+class StockBuildersTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.named_parameters(*_BUILDERS.items())
+  @pytest.mark.slow
+  def test_momentum_gives_the_numbers_of_the_one_of_tff(self, build):
+    with compiled_testing.installed('loop'):
+      found = _train(
+          build,
+          lambda rate: optimizers.build_sgd(rate, 0.9),
+          optimizers.build_fedavgm(0.5, 0.9),
+      )
+      expected = _train(
+          build,
+          lambda rate: tff.learning.optimizers.build_sgdm(rate, 0.9),
+          tff.learning.optimizers.build_sgdm(0.5, 0.9),
+      )
+    for w, v in zip(found, expected):
+      self.assertAllClose(w, v, rtol=0, atol=1e-6)
+
+  @parameterized.named_parameters(*_BUILDERS.items())
+  @pytest.mark.slow
+  def test_rules_that_tff_lacks_train(self, build):
+    with compiled_testing.installed('loop'):
+      found = _train(
+          build,
+          lambda rate: optimizers.build_delta_sgd(
+              rate, previous_gradient='reuse'
+          ),
+          optimizers.build_fedadam(0.1),
+      )
+    (start, _), *_ = [testing.functional_model().initial_weights]
+    for w, v in zip(found, start):
+      self.assertAllEqual(tf.math.is_finite(w), tf.ones_like(w, tf.bool))
+      self.assertNotAllClose(w, v)
+
+
+if __name__ == '__main__':
+  tf.test.main()
