@@ -30,7 +30,6 @@ import tempfile
 import textwrap
 from typing import Any
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pytest
@@ -237,7 +236,3 @@ class ExamplesTest(parameterized.TestCase):
           owner = known.get(ast.unparse(node.value))
           if inspect.ismodule(owner):
             self.assertTrue(hasattr(owner, node.attr), ast.unparse(node))
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -143,7 +143,3 @@ class NewRuleTest(absltest.TestCase):
     replay = self._try('experiments.conformance', f'--goldens={path}')
     # The numbers are those of another rule; this one was run.
     self.assertRegex(replay.stdout, r'fedavg quadratic \d\S* \S+ FAIL')
-
-
-if __name__ == '__main__':
-  absltest.main()

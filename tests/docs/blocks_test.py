@@ -19,7 +19,6 @@ import os
 import re
 import tempfile
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import pytest
 
@@ -163,7 +162,3 @@ class BlocksTest(parameterized.TestCase):
     )
     self.assertGreater(code.count('\n'), 5)
     exec(code, {})  # pylint: disable=exec-used
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -266,7 +266,3 @@ class CommandsTest(parameterized.TestCase):
     page = (copy / 'results/delta_sgd/table_1.md').read_text(encoding='utf-8')
     # Runs of two rounds are not those of the table, and do not count.
     self.assertEqual(page.count('total_rounds'), 2)
-
-
-if __name__ == '__main__':
-  absltest.main()

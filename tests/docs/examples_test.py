@@ -182,7 +182,3 @@ class NotebookTest(parameterized.TestCase):
     title, accuracy = trained['text'].split(': ')
     self.assertEqual(title, 'test accuracy after 100 rounds')
     self.assertGreater(float(accuracy), 0.9)
-
-
-if __name__ == '__main__':
-  absltest.main()

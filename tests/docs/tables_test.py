@@ -129,7 +129,3 @@ class TablesTest(absltest.TestCase):
     cell = published.find_table(place[0]).cell(*place[1:])
     self.assertEqual(command.text, f'.venv/bin/{published.build_command(cell)}')
     self.assertLess(max(map(len, block.splitlines())), 101)
-
-
-if __name__ == '__main__':
-  absltest.main()

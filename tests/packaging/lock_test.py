@@ -18,7 +18,6 @@ import pathlib
 import re
 import unittest
 
-from absl.testing import absltest
 from absl.testing import parameterized
 from packaging import requirements
 from packaging import utils
@@ -99,7 +98,3 @@ class LockTest(parameterized.TestCase):
     del wanted['tensorrt']  # Nothing here uses it.
     found = {r.name: str(r.specifier) for r in _requirements(_CUDA)}
     self.assertEqual(found, wanted)
-
-
-if __name__ == '__main__':
-  absltest.main()

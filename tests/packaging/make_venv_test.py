@@ -18,7 +18,6 @@ import shutil
 import subprocess
 import tempfile
 
-from absl.testing import absltest
 from absl.testing import parameterized
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -204,7 +203,3 @@ class MakeVenvTest(parameterized.TestCase):
         self._run(),
         'has no venv module: .* apt-get install python3.11-venv',
     )
-
-
-if __name__ == '__main__':
-  absltest.main()

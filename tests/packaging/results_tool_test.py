@@ -132,7 +132,3 @@ def _read_table(path, runs_dir):
   # The last of the ten digits that are written depend on the release of SciPy.
   text = re.sub(r'\d+\.\d{6,}', lambda x: f'{float(x[0]):.7g}', text)
   return list(csv.reader(io.StringIO(text)))
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -107,7 +107,3 @@ class CheckoutTest(absltest.TestCase):
     self.assertIn('| 0 / 1 / 0 | 0 / 1 / 0 | 0 |', broken)
     (difference,) = [row for row in rows if row.startswith('*')]
     self.assertIn('test_context_is_that_of_tff', difference)
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -150,7 +150,3 @@ class CommandsTest(absltest.TestCase):
       )
     reference = pages[site / 'api/tff_adaptive/optimizers.html']
     self.assertIn('id="tff_adaptive.optimizers.build_delta_sgd"', reference)
-
-
-if __name__ == '__main__':
-  absltest.main()

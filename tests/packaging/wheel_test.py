@@ -227,7 +227,3 @@ class ReleaseTest(absltest.TestCase):
     self.assertEqual(result.returncode, 1)
     self.assertIn("CHANGELOG.md is '9.9.9', but must be", result.stderr)
     self.assertFalse((self.project / 'dist').exists())
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -220,7 +220,3 @@ class FolderLocksTest(absltest.TestCase):
         process.communicate()
       # The folder stays where the one that was refused had made it.
       self.assertFalse((self.folder / _files.FILE_NAME).exists())
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -365,7 +365,3 @@ class StackingTest(equality_testing.TestCase):
           lambda rows: aggregators.stack_at_server(rows),
           testing.at_clients(_Dict(a=tensor_type)),
       )
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -108,7 +108,3 @@ class HealthyRoundsTest(tf.test.TestCase):
     ):
       self.assertAllEqual(before, after)
     self.assertAllEqual(np.isnan(output.result[1]), [True, True])
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -195,7 +195,3 @@ class CentralizedTest(compiled_testing.TestCase):
       algorithms.build_centralized(
           testing.least_squares_model(np.float64, 1), 'adam'
       )
-
-
-if __name__ == '__main__':
-  tf.test.main()

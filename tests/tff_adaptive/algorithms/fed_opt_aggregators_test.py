@@ -110,7 +110,3 @@ class SecureAggregatorTest(tf.test.TestCase):
         ),
     ):
       self.assertAllClose(w, v, atol=1e-3)
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -101,7 +101,3 @@ class FedOptSchedulesTest(tf.test.TestCase):
           NoRate(0.1),
           client_schedule=schedules.build_constant(),
       )
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -91,7 +91,3 @@ class SpecialCasesTest(tf.test.TestCase):
       norms.append(output.metrics['finalizer']['update_norm'])
     self.assertGreater(norms[0], 0.1)
     self.assertEqual(norms[0], norms[1])
-
-
-if __name__ == '__main__':
-  tf.test.main()

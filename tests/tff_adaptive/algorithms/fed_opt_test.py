@@ -355,7 +355,3 @@ class FedOptTest(tf.test.TestCase, parameterized.TestCase):
     arguments = {'client_optimizer': optimizers.build_sgd(0.1), **arguments}
     with self.assertRaisesRegex(error, message):
       algorithms.build_fed_opt(testing.functional_model(), **arguments)
-
-
-if __name__ == '__main__':
-  tf.test.main()

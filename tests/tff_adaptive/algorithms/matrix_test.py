@@ -145,7 +145,3 @@ class MatrixTest(tf.test.TestCase, parameterized.TestCase):
   @pytest.mark.sample(3)
   def test_every_pair_builds_and_runs(self, client, loss_term, server):
     self._check_cell(client, loss_term, server)
-
-
-if __name__ == '__main__':
-  tf.test.main()

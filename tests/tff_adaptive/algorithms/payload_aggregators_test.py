@@ -254,7 +254,3 @@ class BuildErrorsTest(tf.test.TestCase, parameterized.TestCase):
       algorithms.build_fed_opt(
           testing.functional_model(), finalizers.build_fedexp()
       )
-
-
-if __name__ == '__main__':
-  tf.test.main()

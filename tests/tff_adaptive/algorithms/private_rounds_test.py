@@ -336,7 +336,3 @@ class RefusalsTest(tf.test.TestCase, parameterized.TestCase):
         model_aggregator=aggregator,
         payload_aggregators={'control': aggregator},
     )
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -218,7 +218,3 @@ class FedLiLUTest(tf.test.TestCase, parameterized.TestCase):
         self.assertAllClose(_start(state), x, rtol=1e-5)
         gammas.append(gamma)
     self.assertBetween(min(gammas), 0.01, 0.99)
-
-
-if __name__ == '__main__':
-  tf.test.main()

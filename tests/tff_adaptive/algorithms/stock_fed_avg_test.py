@@ -90,7 +90,3 @@ class StockFedAvgTest(tf.test.TestCase, parameterized.TestCase):
       tff.learning.algorithms.build_weighted_fed_avg(
           testing.functional_model(), client_optimizer_fn=rule
       )
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -18,7 +18,6 @@ import functools
 from absl.testing import parameterized
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.optimizers import federated_testing
@@ -93,7 +92,3 @@ class UnhealthyClientsTest(compiled_testing.TestCase):
     self.assertEqual(store.kept.keys(), kept.keys())
     for client_id, own in kept.items():
       self.assert_same_bits(own, store.kept[client_id])
-
-
-if __name__ == '__main__':
-  tf.test.main()

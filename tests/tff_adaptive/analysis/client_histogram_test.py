@@ -13,7 +13,6 @@
 # limitations under the License.
 """Tests of the picture of a metric over clients."""
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -97,7 +96,3 @@ class ClientHistogramTest(figure_testing.FigureTestCase):
     with self.assertRaisesRegex(ValueError, "No client has a finite 'loss'"):
       client_histogram.plot_client_histogram(nothing, 'loss', self.png)
     self.assertFalse(self.png.exists())
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -13,7 +13,6 @@
 # limitations under the License.
 """Tests of the curves of a run, and of curves with bands."""
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import matplotlib
 import numpy as np
@@ -250,7 +249,3 @@ class BandCurvesTest(figure_testing.FigureTestCase):
     with self.assertRaisesRegex(ValueError, '^There is no curve to draw.$'):
       curves.plot_band_curves({'a': {}}, self.png)
     self.assertFalse(self.png.exists())
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -13,7 +13,6 @@
 # limitations under the License.
 """Tests of the picture of a partition."""
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -144,7 +143,3 @@ class PlotTest(figure_testing.FigureTestCase):
     self.assertFalse(partition_plot.has_class_labels(source))
     with self.assertRaisesRegex(ValueError, "feature 'y' with one integer"):
       partition_plot.plot_client_labels(source, 5, self.png)
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -13,7 +13,6 @@
 # limitations under the License.
 """Tests of heat maps over learning rates, and of the best rates."""
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -127,7 +126,3 @@ class RateGridTest(figure_testing.FigureTestCase):
   def test_nothing_to_draw_is_an_error(self, plot):
     with self.assertRaisesRegex(ValueError, '^There is no value to draw.$'):
       plot({'': _grid(np.full([3, 3], np.nan))}, self.png)
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -18,7 +18,6 @@ import functools
 import pathlib
 import tempfile
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pytest
@@ -314,7 +313,3 @@ class TracePlotTest(figure_testing.FigureTestCase):
   def test_no_step_is_an_error(self):
     with self.assertRaisesRegex(ValueError, 'The trace has no step'):
       analysis.plot_trace(_made_up_trace(('loss',), num_clients=0), 'trace.png')
-
-
-if __name__ == '__main__':
-  absltest.main()

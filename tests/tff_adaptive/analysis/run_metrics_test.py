@@ -17,7 +17,6 @@ import math
 import pathlib
 import tempfile
 
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from tff_adaptive.analysis import run_metrics
@@ -109,7 +108,3 @@ class RunMetricsTest(parameterized.TestCase):
         ),
         found,
     )
-
-
-if __name__ == '__main__':
-  absltest.main()

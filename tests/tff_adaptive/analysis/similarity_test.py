@@ -15,7 +15,6 @@
 
 import collections
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -233,7 +232,3 @@ class PlotSimilarityTest(figure_testing.FigureTestCase):
     with self.assertRaisesRegex(ValueError, message):
       similarity.plot_similarity(matrix, labels, self.png)
     self.assertFalse(self.png.parent.exists())
-
-
-if __name__ == '__main__':
-  absltest.main()

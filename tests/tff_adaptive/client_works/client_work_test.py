@@ -146,7 +146,3 @@ class ClientWorkTest(tf.test.TestCase):
           client_weighting=tff.learning.ClientWeighting.NUM_EXAMPLES,
           payload_aggregators=aggregators,
       )
-
-
-if __name__ == '__main__':
-  tf.test.main()

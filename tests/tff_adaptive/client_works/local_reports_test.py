@@ -298,7 +298,3 @@ class SentAndKeptTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllClose(
         result.sent['control'], [c - 0.25 for c in control], atol=1e-6
     )
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -262,7 +262,3 @@ class GradientOptionsTest(tf.test.TestCase, parameterized.TestCase):
   def test_bad_argument_raises_by_name(self, arguments, name):
     with self.assertRaisesRegex(ValueError, name):
       local_training.GradientOptions(**arguments)
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -141,7 +141,3 @@ class MoonPropertiesTest(tf.test.TestCase):
         for points in (models, [s * m for s, m in zip(sizes, models)])
     )
     self.assertAllClose(one, other, rtol=1e-9)
-
-
-if __name__ == '__main__':
-  tf.test.main()

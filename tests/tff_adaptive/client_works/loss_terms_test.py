@@ -414,7 +414,3 @@ class KerasRepresentationTest(tf.test.TestCase, parameterized.TestCase):
     )
     expected = model.get_layer('features')(_EXAMPLES[0])
     self.assertAllClose(_represent_by(model, 'features'), expected, rtol=1e-6)
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -15,7 +15,6 @@
 
 import warnings
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import pytest
 import tensorflow as tf
@@ -183,7 +182,3 @@ class MovedVariablesTest(parameterized.TestCase):
     with model_adapter.find_moved([variable]) as moved:
       variable.assign(2.0)
     self.assertEmpty(moved)
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -238,7 +238,3 @@ class StatelessRandomTest(tf.test.TestCase, parameterized.TestCase):
         return seeded_calls.call_with_seed(draw, seed)
 
       run(tf.constant([1, 1]))
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -153,7 +153,3 @@ class NamesTest(tf.test.TestCase, parameterized.TestCase):
   def test_so_they_are_on_the_native_runtime(self):
     for _ in range(3):
       self._check(_build_process())
-
-
-if __name__ == '__main__':
-  tf.test.main()

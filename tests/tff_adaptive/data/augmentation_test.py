@@ -136,7 +136,3 @@ class AugmentedCohortTest(absltest.TestCase):
     _packed_batches(fetched)
     list(fetched[0])
     self.assertLen(read, 2)
-
-
-if __name__ == '__main__':
-  absltest.main()

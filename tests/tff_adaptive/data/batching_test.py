@@ -13,7 +13,6 @@
 # limitations under the License.
 """Tests of `batching`."""
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
@@ -156,7 +155,3 @@ class BatchingTest(parameterized.TestCase):
     self.assertEqual(plan, batching.BatchPlan(2, num_epochs=1))
     with self.assertRaises(AttributeError):
       plan.batch_size = 3
-
-
-if __name__ == '__main__':
-  absltest.main()

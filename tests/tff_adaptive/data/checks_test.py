@@ -197,7 +197,3 @@ class GraphErrorLineTest(absltest.TestCase):
 
   def test_takes_the_type_of_what_says_nothing(self):
     self.assertEqual(checks.graph_error_line(KeyError()), 'KeyError')
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -15,7 +15,6 @@
 
 import collections
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
@@ -294,7 +293,3 @@ class LazyClientArraysTest(parameterized.TestCase):
   def test_negative_room_raises(self):
     with self.assertRaisesRegex(ValueError, '`cache_bytes`.* -1'):
       self._source(cache_bytes=-1)
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -254,7 +254,3 @@ class NativeRuntimeTest(absltest.TestCase):
     value, num_batches = total(list(_cohort()))
     self.assertEqual(value, 2 * (1 + 2 + 3) + 2 * (10 + 20 + 30 + 40 + 50 + 60))
     self.assertEqual(num_batches, 4 + 0 + 6)
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -15,7 +15,6 @@
 
 import collections
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
@@ -158,7 +157,3 @@ class ConversionTest(data_source_testing.DataSourceTestCase):
       )['x']
       self.assertEqual(converted.dtype, np.object_)
       self.assertEqual(converted.tolist(), [['ö'.encode(), b''], [b'a', b'b']])
-
-
-if __name__ == '__main__':
-  absltest.main()

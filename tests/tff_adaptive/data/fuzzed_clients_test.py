@@ -19,7 +19,6 @@ from absl.testing import parameterized
 import hypothesis
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from tests.tff_adaptive import fuzz_testing
 from tests.tff_adaptive import property_testing  # noqa: F401
@@ -103,7 +102,3 @@ def _sizes(clients):
   if isinstance(clients, data.Cohort):
     return [sum(clients.batch_sizes(i)) for i in range(len(clients))]
   return [sum(len(batch['y']) for batch in client) for client in clients]
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -13,7 +13,6 @@
 # limitations under the License.
 """Tests of `random_streams`."""
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -122,7 +121,3 @@ class RandomStreamsTest(parameterized.TestCase):
   def test_key_of_another_type_raises(self, key):
     with self.assertRaisesRegex(TypeError, 'integers or strings'):
       random_streams.stream(1, 'use', key)
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -13,7 +13,6 @@
 # limitations under the License.
 """Tests of sampling."""
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
@@ -201,7 +200,3 @@ class SampleExamplesTest(parameterized.TestCase):
       sampling.sample_examples({'x': np.arange(3)}, 0, seed=1)
     with self.assertRaisesRegex(ValueError, '`num_examples`.*found -1'):
       sampling.sample_client_examples(_lazy_clients([1], []), -1, seed=1)
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -19,7 +19,6 @@ import gzip
 import json
 import sqlite3
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
@@ -383,7 +382,3 @@ class ObjectsTest(data_source_testing.DataSourceTestCase):
         {'x': [[1, 2]], 'y': [1, 2]},
         _XY,
     )
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -16,7 +16,6 @@
 import collections
 from typing import Any, Optional
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import attrs
 import numpy as np
@@ -227,7 +226,3 @@ class ValidatorsTest(parameterized.TestCase):
     with self.assertRaises(TypeError) as caught:
       _Checked(**arguments)
     self.assertEqual(str(caught.exception), sentence)
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -237,7 +237,3 @@ class WriteSqliteClientsTest(absltest.TestCase):
           self.path, {'train': _clients(x=np.complex64([1]))}
       )
     self.assertEmpty(list(self.folder.iterdir()))
-
-
-if __name__ == '__main__':
-  absltest.main()

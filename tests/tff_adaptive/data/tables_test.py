@@ -13,7 +13,6 @@
 # limitations under the License.
 """Tests of tables."""
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
@@ -248,7 +247,3 @@ class RowFilesTest(data_source_testing.DataSourceTestCase):
         path,
         _FEATURES,
     )
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -16,7 +16,6 @@
 import collections
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
@@ -247,7 +246,3 @@ class FromClientDataTest(parameterized.TestCase):
       tff_client_data.from_client_data(
           data, lambda dataset: dataset.map(lambda e: {'a': {'b': e['y']}})
       )
-
-
-if __name__ == '__main__':
-  absltest.main()

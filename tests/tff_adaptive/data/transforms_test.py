@@ -200,7 +200,3 @@ class TogetherTest(absltest.TestCase):
     )
     self.assertEqual(transforms.concatenate(source)['x'].tolist(), [2, 2, 1])
     self.assertLen(transforms.concatenate(_lazy())['x'], 12)
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -135,7 +135,3 @@ class FedExPTest(tf.test.TestCase, parameterized.TestCase):
     state = rule.initialize(tf.TensorSpec([2], tf.float32))
     with self.assertRaisesRegex(ValueError, 'squared_norm.*build_fed_opt'):
       rule.next(state, tf.zeros([2]), tf.ones([2]))
-
-
-if __name__ == '__main__':
-  tf.test.main()

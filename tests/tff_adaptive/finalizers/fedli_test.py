@@ -296,7 +296,3 @@ class FrankWolfeTest(tf.test.TestCase, parameterized.TestCase):
   def test_bad_arguments_raise_by_name(self, arguments, message):
     with self.assertRaisesRegex(ValueError, f'Frank-Wolfe.*{message}'):
       _build_frank_wolfe(**arguments)
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -184,7 +184,3 @@ class ReportsTest(tf.test.TestCase, parameterized.TestCase):
         self._process.set_hparams(state, hparams), [3.0, 4.0], 5.0
     )
     self.assertAllEqual(output.result.trainable[0], [1.0, 1.0])
-
-
-if __name__ == '__main__':
-  tf.test.main()

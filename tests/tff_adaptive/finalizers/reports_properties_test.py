@@ -194,7 +194,3 @@ class LineSearchStepPropertiesTest(tf.test.TestCase):
     for end in (step.x, path.points[-1]):
       self.assertLess(batches.value(0, end), batches.value(0, x))
     self.assertBetween(step.report['server_step_size'], 0.0, 1.0)
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -151,7 +151,3 @@ class BagOfWordsDenseTest(tf.test.TestCase, parameterized.TestCase):
       trained.append(testing.trainable(state))
     for found, expected in zip(*trained):
       self.assertAllClose(found, expected, rtol=1e-5, atol=1e-6)
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -280,7 +280,3 @@ class RuntimesTest(tf.test.TestCase):
       found = train()
     for f, e in zip(found, expected):
       self.assertAllClose(f, e, rtol=0, atol=1e-5)
-
-
-if __name__ == '__main__':
-  tf.test.main()

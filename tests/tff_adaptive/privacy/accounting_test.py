@@ -15,7 +15,6 @@
 
 import math
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 from scipy import integrate
@@ -136,7 +135,3 @@ class RoundAccountantTest(parameterized.TestCase):
   def test_bad_argument_of_epsilon(self, num_rounds, delta):
     with self.assertRaisesRegex(ValueError, 'found'):
       _build(1.0, _POISSON).get_epsilon(num_rounds, delta)
-
-
-if __name__ == '__main__':
-  absltest.main()

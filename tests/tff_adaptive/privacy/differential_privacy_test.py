@@ -169,7 +169,3 @@ class BuildAggregatorsTest(tf.test.TestCase, parameterized.TestCase):
         noise_multiplier=2.0,
         adaptive_clipping=privacy.AdaptiveClipping(count_stddev=1.5),
     ).build_aggregators()
-
-
-if __name__ == '__main__':
-  tf.test.main()

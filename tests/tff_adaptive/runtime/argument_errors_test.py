@@ -260,7 +260,3 @@ class ArgumentsTest(compiled_testing.TestCase):
         process.next(process.initialize(), 3)
       after = compiled_testing.train(process, clients)
     self.assert_same_bits(before, after)
-
-
-if __name__ == '__main__':
-  tf.test.main()

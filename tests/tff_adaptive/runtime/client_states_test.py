@@ -16,7 +16,6 @@
 from unittest import mock
 
 import pytest
-import tensorflow as tf
 
 from tests.tff_adaptive import client_state_testing
 from tests.tff_adaptive.runtime import compiled_testing
@@ -141,7 +140,3 @@ class ClientStatesTest(equality_testing.TestCase):
       self.assert_same(
           process.next(state, clients), process.next(state, list(clients)), 0
       )
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -147,7 +147,3 @@ class BuildingTest(tf.test.TestCase):
     # And the computation runs in the next one.
     with runtime.compiled_context(strict=True):
       self.assertEqual(add_up([1.0, 2.0]), 3.0)
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -292,7 +292,3 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
     del context
     gc.collect()
     self.assertIsNone(rows())
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -147,7 +147,3 @@ class AggregatorsTest(equality_testing.TestCase):
       _, found = process.next(process.initialize(), clients)
     for left, right in zip(tf.nest.flatten(expected), tf.nest.flatten(found)):
       self.assertAllEqual(left, right)
-
-
-if __name__ == '__main__':
-  tf.test.main()

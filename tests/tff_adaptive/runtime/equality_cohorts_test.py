@@ -156,7 +156,3 @@ class CohortsTest(equality_testing.TestCase):
     )
     with equality_testing.pipelines():
       self.assert_equals(composed, ['3', '0', '10'])
-
-
-if __name__ == '__main__':
-  tf.test.main()

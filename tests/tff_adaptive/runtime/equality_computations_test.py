@@ -269,7 +269,3 @@ class ComputationsTest(equality_testing.TestCase):
       return pair
 
     self.assert_equals(pass_on, self.assert_equals(make))
-
-
-if __name__ == '__main__':
-  tf.test.main()

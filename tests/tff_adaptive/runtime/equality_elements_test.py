@@ -255,7 +255,3 @@ class ElementsTest(equality_testing.TestCase):
     found = self.assert_equals(run, clients)
     self.assertEqual(found['id'].tolist(), [b'a', b'b', b'c', b'd'])
     self.assertEqual(found['n'].tolist(), [1, 2, 3, 4])
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -243,7 +243,3 @@ class ModelsTest(tf.test.TestCase, parameterized.TestCase):
     # What the linear model keeps to anyway.
     bound = max(3 * _difference(*runs), 1e-5)
     self.assertLess(_difference(native, runs[0]), bound)
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -264,7 +264,3 @@ class ProcessesTest(equality_testing.TestCase):
     self.assert_process_equals(
         process, [datasets, datasets[1:3]], [datasets, lists[1:3]], atol=1e-10
     )
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -99,7 +99,3 @@ class ResourcesTest(equality_testing.TestCase):
     with equality_testing.pipelines():
       for clients in ([['a', 'b', 'c'], ['b']], []):
         self.assert_equals(add_up, clients)
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -16,7 +16,6 @@
 from absl.testing import parameterized
 import numpy as np
 import pytest
-import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
@@ -49,7 +48,3 @@ class SecureSumsTest(equality_testing.TestCase):
 
     found = self.assert_equals(add_up, [(1, [2, 3]), (4, [5, 6])])
     self.assertAllEqual(found[1], [7, 9])
-
-
-if __name__ == '__main__':
-  tf.test.main()

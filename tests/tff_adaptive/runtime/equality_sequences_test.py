@@ -145,7 +145,3 @@ class SequencesTest(equality_testing.TestCase):
     lists = [sequence_testing.numbers(4, 4, 1), [], sequence_testing.numbers(3)]
     with equality_testing.pipelines(is_change):
       self.assert_equals(use, lists)
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -354,7 +354,3 @@ class SecureSumsTest(tf.test.TestCase, parameterized.TestCase):
       with runtime.compiled_context(strict=True):
         self.assertEqual(add_up([5, 6, 7]), 18 % 8)
     self.assertLen(texts, 1)
-
-
-if __name__ == '__main__':
-  tf.test.main()

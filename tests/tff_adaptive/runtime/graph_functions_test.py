@@ -329,7 +329,3 @@ class AppendedRowsTest(equality_testing.TestCase):
       return tff.federated_aggregate(rows, zero(), add, add, report)
 
     self.assert_equals(aggregate, _clients(_NUM_CLIENTS))
-
-
-if __name__ == '__main__':
-  tf.test.main()

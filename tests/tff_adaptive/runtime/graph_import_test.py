@@ -72,7 +72,3 @@ class GraphImportTest(compiled_testing.TestCase):
   def test_results_share_a_function(self):
     with compiled_testing.installed():
       self.assertEqual(_double_often(1.0), [2.0 * (1.0 + i) for i in range(9)])
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -148,7 +148,3 @@ class MemoryTest(tf.test.TestCase):
   @pytest.mark.slow
   def test_does_not_grow_with_new_datasets(self):
     self._check(list)
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -200,7 +200,3 @@ class NativeSeedsTest(tf.test.TestCase, parameterized.TestCase):
     before = tff.framework.serialize_computation(process.next)
     after = tff.framework.serialize_computation(native.with_seeds(process.next))
     self.assertEqual(before, after)
-
-
-if __name__ == '__main__':
-  tf.test.main()

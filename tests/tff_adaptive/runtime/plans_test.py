@@ -249,7 +249,3 @@ class GpuTest(tf.test.TestCase):
     self.assertEqual(context.device, 'GPU:0')
     with self.assertRaisesRegex(ValueError, "'CPU:0', 'GPU:0'"):
       runtime.create_compiled_context(devices='GPU:99')
-
-
-if __name__ == '__main__':
-  tf.test.main()

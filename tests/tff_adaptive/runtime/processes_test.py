@@ -204,7 +204,3 @@ with runtime.{function}():
   print(tff.tensorflow.computation(lambda x: 2 * x, np.int32)(2))
 """)
     self.assertEqual((result.stdout, result.stderr), ('4\n', ''))
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -129,7 +129,3 @@ class RandomAggregatorsTest(tf.test.TestCase):
     self.assertLess(np.max(np.abs(error)), 1.1 * step)
     self.assertGreater(np.std(error), 0.1 * step)
     self.assertLess(abs(np.mean(error)), 4 * step / np.sqrt(error.size))
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -178,7 +178,3 @@ class RandomNumbersTest(compiled_testing.TestCase):
   def test_context_with_what_is_no_seed(self, seed, error):
     with self.assertRaisesRegex(error, '`seed` must'):
       runtime.create_compiled_context(seed=seed)
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -73,7 +73,3 @@ class SharedArraysTest(tf.test.TestCase, parameterized.TestCase):
     del array
     gc.collect()
     self.assertLen(values._tensors, before)
-
-
-if __name__ == '__main__':
-  tf.test.main()

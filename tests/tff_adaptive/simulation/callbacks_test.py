@@ -351,7 +351,3 @@ class PrivacySpentTest(absltest.TestCase):
   def test_delta_is_checked_before_the_first_round(self):
     with self.assertRaisesRegex(ValueError, '`delta`.*found 2'):
       callbacks.PrivacySpent(_build_accountant(), delta=2.0)
-
-
-if __name__ == '__main__':
-  absltest.main()

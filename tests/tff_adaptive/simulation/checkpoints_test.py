@@ -22,7 +22,6 @@ import sys
 import tempfile
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
@@ -293,7 +292,3 @@ class CheckpointsTest(parameterized.TestCase):
   def test_keep_total_must_be_positive(self):
     with self.assertRaisesRegex(ValueError, '`keep_total`.*found 0'):
       checkpoints.CheckpointManager(self.directory, keep_total=0)
-
-
-if __name__ == '__main__':
-  absltest.main()

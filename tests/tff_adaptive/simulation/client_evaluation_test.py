@@ -414,7 +414,3 @@ class PersonalizedEvaluationTest(tf.test.TestCase, parameterized.TestCase):
       build(train, train, optimizers.build_sgd(), num_steps=0)
     with self.assertRaisesRegex(ValueError, '`num_epochs`.*found 0'):
       build(train, train, optimizers.build_sgd(), num_epochs=0)
-
-
-if __name__ == '__main__':
-  tf.test.main()

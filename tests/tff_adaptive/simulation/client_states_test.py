@@ -20,7 +20,6 @@ import pathlib
 import tempfile
 import types
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pytest
@@ -599,7 +598,3 @@ class ClientStateStoreTest(parameterized.TestCase):
   def test_negative_bound_raises(self):
     with self.assertRaisesRegex(ValueError, '`max_bytes`.*found -1'):
       client_states.ClientStateStore(max_bytes=-1)
-
-
-if __name__ == '__main__':
-  absltest.main()

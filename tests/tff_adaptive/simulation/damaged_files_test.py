@@ -19,7 +19,6 @@ import pathlib
 import random
 import shutil
 
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from tests.tff_adaptive.simulation import loop_testing
@@ -180,7 +179,3 @@ class DamagedFilesTest(loop_testing.LoopTestCase):
       path = self.folder / 'copy' / newest.relative_to(self.folder / 'run')
       path.write_bytes(bytes(flipped))
       self.assertEqual(self._train('copy', 10).state['rounds'], 10)
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -252,7 +252,3 @@ class EvaluationTest(tf.test.TestCase, parameterized.TestCase):
         ValueError, 'evaluation does not take .* 7 .*check_central_examples'
     ):
       evaluate(_weights(1))
-
-
-if __name__ == '__main__':
-  tf.test.main()

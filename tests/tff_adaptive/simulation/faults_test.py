@@ -15,7 +15,6 @@
 
 import collections
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -176,7 +175,3 @@ class FaultsTest(parameterized.TestCase):
   def test_no_probability_raises(self, name, value):
     with self.assertRaisesRegex(ValueError, f'`{name}` must be from 0 to 1'):
       faults.inject_faults(_cohort_fn(), **{name: value})
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -17,7 +17,6 @@ import errno
 import os
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
@@ -318,7 +317,3 @@ class AveragingTest(loop_testing.LoopTestCase):
   def test_bad_arguments(self, make, message):
     with self.assertRaisesRegex(ValueError, f'`{message}'):
       make()
-
-
-if __name__ == '__main__':
-  absltest.main()

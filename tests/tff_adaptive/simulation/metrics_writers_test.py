@@ -384,7 +384,3 @@ class RejectedClientsWriterTest(absltest.TestCase):
   def test_without_rejected_clients_there_is_no_file_to_go_on_with(self):
     self._write(self._writer(7), 8, [])
     self.assertEmpty(os.listdir(self.path.parent))
-
-
-if __name__ == '__main__':
-  absltest.main()

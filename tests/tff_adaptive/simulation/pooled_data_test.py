@@ -15,7 +15,6 @@
 
 import functools
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import attrs
 import numpy as np
@@ -211,7 +210,3 @@ class PooledDataTest(parameterized.TestCase):
       pooled_data.build_pooled_cohort_fn(
           _task(), seed, shuffle_buffer=shuffle_buffer
       )
-
-
-if __name__ == '__main__':
-  absltest.main()

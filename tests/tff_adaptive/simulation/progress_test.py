@@ -76,7 +76,3 @@ class ProgressTest(absltest.TestCase):
     self.assertEqual(
         stream.getvalue(), 'round 1/1  1.00 s/round  0:00:00 left\n'
     )
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -13,7 +13,6 @@
 # limitations under the License.
 """Tests that a loop killed at any instant ends as one that was not."""
 
-from absl.testing import absltest
 import pytest
 from tensorboard.backend.event_processing import event_accumulator
 
@@ -127,7 +126,3 @@ class ResumeTest(killed_loop_testing.KilledLoopTestCase):
         num_killed += 1
       self.assertGreater(num_killed, 2)
       self.assertEqual(self.contents(name), whole)
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -19,7 +19,6 @@ import pathlib
 import tempfile
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from tests.tff_adaptive import file_testing
@@ -176,7 +175,3 @@ class RunDirectoryTest(parameterized.TestCase):
     self.assertEqual(
         file_testing.read_files(self.directory.path), {'hparams.json': before}
     )
-
-
-if __name__ == '__main__':
-  absltest.main()

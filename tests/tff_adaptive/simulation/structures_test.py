@@ -72,7 +72,3 @@ class StructuresTest(absltest.TestCase):
     self.assertEqual(
         structures.map_with_path(lambda path, leaf: (path, leaf), 7), ((), 7)
     )
-
-
-if __name__ == '__main__':
-  absltest.main()

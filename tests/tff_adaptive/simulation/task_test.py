@@ -337,7 +337,3 @@ class HoldOutExamplesTest(absltest.TestCase):
     self.assertEqual(held_out.train_data.total_examples, 9)
     self.assertEqual(held_out.test_data.total_examples, 3)
     self.assertLen(held_out.central_test['y'], 3)
-
-
-if __name__ == '__main__':
-  absltest.main()

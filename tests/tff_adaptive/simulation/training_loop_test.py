@@ -421,7 +421,3 @@ class CohortPrefetcherTest(absltest.TestCase):
         [batch['x'].tolist() for batch in fetched.batches(0)],
         [batch['x'].tolist() for batch in cohort_fn(0).batches(0)],
     )
-
-
-if __name__ == '__main__':
-  absltest.main()

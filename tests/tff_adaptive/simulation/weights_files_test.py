@@ -17,7 +17,6 @@ import collections
 import pathlib
 import tempfile
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
@@ -256,7 +255,3 @@ class WeightsFilesTest(parameterized.TestCase):
         checkpoints.CheckpointError, 'every checkpoint in .* is damaged'
     ):
       weights_files.read_weights(self.folder)
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -13,7 +13,6 @@
 # limitations under the License.
 """Tests of the partitions by a Dirichlet distribution."""
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -314,7 +313,3 @@ class DirichletPerClassTest(parameterized.TestCase):
     arguments = dict(labels=[0, 1, 0, 1], num_clients=2, alpha=1.0, seed=1)
     with self.assertRaisesRegex(error, message):
       partition.dirichlet_per_class(**{**arguments, **change})
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -13,7 +13,6 @@
 # limitations under the License.
 """Tests of Pachinko allocation."""
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -157,7 +156,3 @@ class PachinkoTest(parameterized.TestCase):
   def test_labels_must_be_integers(self):
     with self.assertRaisesRegex(TypeError, '`coarse_labels`.*float64'):
       partition.pachinko_allocation([0, 1], [0.0, 1.0], 1, 1)
-
-
-if __name__ == '__main__':
-  absltest.main()

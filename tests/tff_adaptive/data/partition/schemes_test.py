@@ -13,7 +13,6 @@
 # limitations under the License.
 """Tests of schemes."""
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -349,7 +348,3 @@ class SizesTest(parameterized.TestCase):
       partition.skewed_sizes(3, 20.0, 1)
     with self.assertRaisesRegex(TypeError, '`high`.*2.5'):
       partition.uniform_sizes(3, 1, 2.5, 1)
-
-
-if __name__ == '__main__':
-  absltest.main()

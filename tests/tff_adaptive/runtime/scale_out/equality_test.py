@@ -56,7 +56,3 @@ class EqualityTest(absltest.TestCase):
       found = [digests.pop(f'{name} ray {n}') for n in (1, 2, 4)]
       self.assertEqual(found, [expected] * 3)
     self.assertEmpty(digests)
-
-
-if __name__ == '__main__':
-  absltest.main()

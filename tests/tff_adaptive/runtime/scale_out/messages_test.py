@@ -49,7 +49,3 @@ class TypeMessagesTest(absltest.TestCase):
     self.assertIs(found['data'].element.python_container, Pair)
     self.assertIs(found['state'].python_container, list)
     self.assertIs(type(found['state'][1][1]), tff.StructType)
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -441,7 +441,3 @@ def _train(process, rounds):
     output = process.next(state, clients)
     state = output.state
   return state, output.metrics
-
-
-if __name__ == '__main__':
-  tf.test.main()

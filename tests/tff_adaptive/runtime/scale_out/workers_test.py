@@ -83,7 +83,3 @@ class CacheTest(absltest.TestCase):
     for tensors in found.values():
       for one, other in zip(tensors, found[0]):
         np.testing.assert_array_equal(one, other)
-
-
-if __name__ == '__main__':
-  absltest.main()
