@@ -13,9 +13,15 @@
 # limitations under the License.
 """Runs binaries as users do, for the tests of how these start and end."""
 
+import contextlib
+import io
 import pathlib
 import subprocess
 import sys
+from types import ModuleType
+from typing import Optional
+
+from absl import flags
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -53,3 +59,25 @@ def run_quickly(
       capture_output=True,
       text=True,
   )
+
+
+def call(
+    binary: ModuleType, *arguments: str, out: Optional[io.StringIO] = None
+) -> str:
+  """Runs a binary in this process.
+
+  Args:
+    binary: The module, with `define` and `main`.
+    *arguments: Its arguments.
+    out: Gets what is printed, also if the binary raises.
+
+  Returns:
+    What is printed.
+  """
+  values = flags.FlagValues()
+  binary.define(values)
+  values([binary.__name__, *map(str, arguments)])
+  out = out or io.StringIO()
+  with contextlib.redirect_stdout(out):
+    binary.main(values)
+  return out.getvalue()

@@ -13,7 +13,6 @@
 # limitations under the License.
 """Tests of the leaderboard binary."""
 
-import contextlib
 import dataclasses
 import io
 import pathlib
@@ -46,20 +45,8 @@ _SMALL = (
 _METHODS = board.load().methods
 
 
-def _main(*arguments):
-  """Runs the binary in this process."""
-  values = flags.FlagValues()
-  leaderboard.define(values)
-  values(['leaderboard', *arguments])
-  leaderboard.main(values)
-
-
-def _call(*arguments):
-  """Runs the binary in this process; returns what it printed."""
-  out = io.StringIO()
-  with contextlib.redirect_stdout(out):
-    _main(*arguments)
-  return out.getvalue()
+def _call(*arguments, **kwargs):
+  return binary_testing.call(leaderboard, *arguments, **kwargs)
 
 
 def _fail(method):
@@ -157,12 +144,11 @@ class LeaderboardTest(parameterized.TestCase):
     with (
         mock.patch.object(running, 'TRAIN', sweep_testing.FAKE_TRAIN),
         mock.patch.object(board, 'load', return_value=rules),
-        contextlib.redirect_stdout(out),
         self.assertRaisesRegex(
             command_line.EnvironmentalError, '^4 runs failed, listed above'
         ),
     ):
-      _main(*arguments)
+      _call(*arguments, out=out)
     self.assertRegex(
         out.getvalue(),
         r'(?m)^failed: digits/Delta-SGD/\S+/seed_100, see \S+\.log$',

@@ -13,12 +13,6 @@
 # limitations under the License.
 """Tests of the report as a binary."""
 
-import contextlib
-import io
-import pathlib
-import tempfile
-
-from absl import flags
 from absl.testing import absltest
 from absl.testing import parameterized
 
@@ -27,27 +21,14 @@ from experiments import published
 from experiments.report import __main__ as report
 from tests.experiments import binary_testing
 from tests.experiments.report import made_up_runs
+from tests.experiments.report import page_testing
 
 
 def _call(*arguments):
-  """Runs the binary in this process; returns what it prints."""
-  values = flags.FlagValues()
-  report.define(values)
-  values(['report', *map(str, arguments)])
-  out = io.StringIO()
-  with contextlib.redirect_stdout(out):
-    report.main(values)
-  return out.getvalue()
+  return binary_testing.call(report, *arguments)
 
 
-class ReportTest(parameterized.TestCase):
-
-  def setUp(self):
-    super().setUp()
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    self.runs_dir = pathlib.Path(folder) / 'runs'
-    self.output_dir = pathlib.Path(folder) / 'out'
-    self.runs_dir.mkdir()
+class ReportTest(page_testing.PageTestCase):
 
   def test_the_list_needs_no_tensorflow(self):
     done = binary_testing.run_quickly(

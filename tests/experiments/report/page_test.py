@@ -13,19 +13,18 @@
 # limitations under the License.
 """Tests of the pages of published tables."""
 
-import contextlib
 import csv
 import dataclasses
 import io
 import math
 import shlex
 
-from absl import flags
 from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiments import published
 from experiments.sweep import __main__ as sweep
+from tests.experiments import binary_testing
 from tests.experiments.report import made_up_runs
 from tests.experiments.report import page_testing
 from tests.tff_adaptive import file_testing
@@ -315,14 +314,8 @@ class SeedsTest(page_testing.PageTestCase):
   def test_the_command_of_several_seeds_runs_just_these(self):
     cell = published.find_table('delta_sgd/table_3').cells[0]
     command = published.build_sweep_command(cell, [1, 2], output_dir='out')
-    _, *arguments = command.split(' -m ')
-    values = flags.FlagValues()
-    sweep.define(values)
-    values([*shlex.split(arguments[0]), '--dry_run'])
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-      sweep.main(values)
-    found = out.getvalue().splitlines()
+    arguments = shlex.split(command.partition(' -m ')[2])[1:]
+    found = binary_testing.call(sweep, *arguments, '--dry_run').splitlines()
     self.assertLen(found, 2)
     for line, seed in zip(found, (1, 2)):
       self.assertEqual(
