@@ -19,12 +19,13 @@ it can speak where TensorFlow or TFF is missing or broken.
 
 import argparse
 from collections.abc import Sequence
+import importlib
 from importlib import metadata
 import os
 import platform
 import shutil
 import sys
-from typing import Callable, Optional
+from typing import Optional
 import warnings
 
 from tff_adaptive import _stack
@@ -102,22 +103,10 @@ def _silence_tensorflow() -> None:
   warnings.simplefilter('ignore')
 
 
-def _import_tensorflow():
-  import tensorflow as tf  # pylint: disable=g-import-not-at-top
-
-  return tf
-
-
-def _import_tff():
-  import tensorflow_federated as tff  # pylint: disable=g-import-not-at-top
-
-  return tff
-
-
-def _check_import(name: str, import_fn: Callable[[], object]) -> _Report:
+def _check_import(name: str) -> _Report:
   """Imports a package, whatever it may raise."""
   try:
-    import_fn()
+    importlib.import_module(name)
   except Exception as error:  # pylint: disable=broad-exception-caught
     cause = f'{type(error).__name__}: {error}'.splitlines()[0]
     return [_line(f'import {name}', 'fails')], [
@@ -143,7 +132,8 @@ def _check_devices(stack: _stack.Stack) -> _Report:
     cpus = os.cpu_count() or 1
   note = ''
   try:
-    devices = _import_tensorflow().config.list_physical_devices('GPU')
+    tf = importlib.import_module('tensorflow')
+    devices = tf.config.list_physical_devices('GPU')
     gpus = ', '.join(device.name for device in devices)
     if not gpus:
       note = f'(what they need: pip install {_cuda_packages(stack)})'
@@ -212,8 +202,8 @@ def main(arguments: Sequence[str] = ()) -> int:
   checks = [
       lambda: _check_python(sys.version_info[:2], stack),
       lambda: _check_packages(stack),
-      lambda: _check_import('tensorflow', _import_tensorflow),
-      lambda: _check_import('tensorflow_federated', _import_tff),
+      lambda: _check_import('tensorflow'),
+      lambda: _check_import('tensorflow_federated'),
       lambda: _check_devices(stack),
       _check_space,
   ]

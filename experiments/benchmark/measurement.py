@@ -40,7 +40,7 @@ from tff_adaptive.data import batching
 from tff_adaptive.data import client_data
 from tff_adaptive.data import cohort
 from tff_adaptive.data import sampling
-from tff_adaptive.runtime.scale_out import clusters
+from tff_adaptive.runtime.scale_out import context as context_lib
 
 # Tracing, compilation and the growth of memory are over by then.
 _NUM_WARM_UP_TURNS = 3
@@ -283,8 +283,8 @@ def open_contexts(
   """
   num_workers = sum(r.arguments.get('num_workers', 0) for r in runtimes)
   with contextlib.ExitStack() as stack:
-    if num_workers and clusters.connect(None, num_workers):
-      stack.callback(clusters.disconnect)
+    if num_workers and context_lib.connect(None, num_workers):
+      stack.callback(context_lib.disconnect)
     with command_line.errors_as(command_line.UserError, ValueError):
       contexts = [
           stack.enter_context(open_context(runtime, settings))

@@ -26,7 +26,7 @@ import numpy as np
 from experiments import evaluation_flags
 from experiments import hparams
 from experiments import registry
-from tff_adaptive.analysis import client_histogram
+from tff_adaptive.analysis import client_plots
 from tff_adaptive.client_works import local_training
 from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
@@ -121,7 +121,7 @@ def _draw_all(metrics, before, path, title):
         before is None or np.isfinite(before.values[name]).any()
     ):
       picture = path.with_name(f'{path.name}_{name}.png')
-      client_histogram.plot_client_histogram(
+      client_plots.plot_client_histogram(
           metrics, name, picture, title, before=before
       )
       yield picture

@@ -31,9 +31,8 @@ from tff_adaptive.data import cohort
 from tff_adaptive.data import sampling
 from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import client_states
-from tff_adaptive.simulation import faults
+from tff_adaptive.simulation import cohort_fns
 from tff_adaptive.simulation import kept_weights
-from tff_adaptive.simulation import pooled_data
 from tff_adaptive.simulation import run_directory
 from tff_adaptive.simulation import task as task_lib
 
@@ -306,7 +305,7 @@ def build_cohort_fn(
     A pure function of the number of finished rounds.
   """
   if pools_clients:
-    return pooled_data.build_pooled_cohort_fn(task, seed)
+    return cohort_fns.build_pooled_cohort_fn(task, seed)
   is_poisson = sampling_name == privacy_flags.POISSON
   build_sampling = (
       sampling.build_poisson_client_sampling
@@ -329,7 +328,7 @@ def build_cohort_fn(
     )
 
   if drop_clients or straggler_fraction:
-    return faults.inject_faults(
+    return cohort_fns.inject_faults(
         cohort_fn,
         drop_clients=drop_clients or 0.0,
         straggler_fraction=straggler_fraction or 0.0,
@@ -358,7 +357,7 @@ def build_callbacks(
   }
   found: list[callbacks.Callback] = []
   if settings.drop_clients or settings.straggler_fraction:
-    found.append(faults.FaultCounts())
+    found.append(cohort_fns.FaultCounts())
   if settings.weights_average_decay is not None:
     found.append(
         kept_weights.WeightsMovingAverage(settings.weights_average_decay)

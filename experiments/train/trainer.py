@@ -29,8 +29,8 @@ from experiments.train import evaluations as evaluations_lib
 from experiments.train import run_parts
 from experiments.train import warm_start
 from tff_adaptive import runtime
+from tff_adaptive.analysis import client_plots
 from tff_adaptive.analysis import curves
-from tff_adaptive.analysis import partition_plot
 from tff_adaptive.data import client_data
 from tff_adaptive.runtime import scale_out
 from tff_adaptive.simulation import callbacks
@@ -392,8 +392,8 @@ def draw_partition(task: task_lib.Task, directory: run_directory.RunDirectory):
   is_in_memory = isinstance(task.train_data, client_data.PackedClientArrays)
   if picture.exists() or task.num_classes is None or not is_in_memory:
     return
-  if partition_plot.has_class_labels(task.train_data):
-    partition_plot.plot_client_labels(
+  if client_plots.has_class_labels(task.train_data):
+    client_plots.plot_client_labels(
         task.train_data, task.num_classes, picture, f'clients of {task.name}'
     )
     print(f'partition: {picture}', flush=True)

@@ -21,7 +21,7 @@ import attrs
 import numpy as np
 import tensorflow as tf
 
-from tff_adaptive.data import augmentation as augmentation_lib
+from tff_adaptive.data import batching
 from tff_adaptive.data import feature_arrays
 
 IMAGE_SIZE = 32
@@ -168,7 +168,7 @@ def to_model_inputs(
 
 def build_augmentation(
     augmentation: str, statistics: ChannelStatistics
-) -> augmentation_lib.Augmentation:
+) -> batching.Augmentation:
   """Builds what turns a client's examples into what a model trains on.
 
   Args:
@@ -191,7 +191,7 @@ def build_augmentation(
   def augment(examples, generator):
     return to_model_inputs(examples, augmentation, statistics, generator)
 
-  return augmentation_lib.Augmentation(
+  return batching.Augmentation(
       augment,
       element_spec(augmentation),
       lambda examples: to_model_inputs(examples, augmentation, statistics),

@@ -32,8 +32,7 @@ _LIBRARY = {
     'data': (),
     'aggregators': (),
     'optimizers': (),
-    'privacy': (),
-    'layers': (),
+    'privacy': ('aggregators', 'optimizers'),
     'runtime': ('data',),
     'client_works': ('aggregators', 'optimizers'),
     'finalizers': ('aggregators', 'optimizers'),
@@ -85,7 +84,7 @@ class ImportsTest(parameterized.TestCase):
     }
     self.assertContainsSubset(
         found,
-        ('client_evaluation', 'local_training', 'model_adapter', 'totals'),
+        ('evaluation', 'local_training', 'model_adapter', 'totals'),
     )
 
   def test_library_tasks_experiments(self):

@@ -50,9 +50,12 @@ class DoctorTest(parameterized.TestCase):
         mock.patch.object(metadata, 'version', side_effect=self._find_version)
     )
     self.enter_context(mock.patch.object(doctor, '_silence_tensorflow'))
-    self.tff = self.enter_context(mock.patch.object(doctor, '_import_tff'))
-    self.tf = self.enter_context(
-        mock.patch.object(doctor, '_import_tensorflow')
+    self.tf, self.tff = mock.Mock(), mock.Mock()
+    packages = {'tensorflow': self.tf, 'tensorflow_federated': self.tff}
+    self.enter_context(
+        mock.patch.object(
+            importlib, 'import_module', side_effect=lambda n: packages[n]()
+        )
     )
     self.tf.return_value.config.list_physical_devices.return_value = []
     self._set_space(memory=8.0, disk=8.0)
@@ -172,9 +175,9 @@ class RealEnvironmentTest(absltest.TestCase):
 
   def test_importing_tff_starts_no_process(self):
     before = set(psutil.Process().children(recursive=True))
-    lines, problems = doctor._check_import('tff', doctor._import_tff)
+    lines, problems = doctor._check_import('tensorflow_federated')
     self.assertEmpty(problems)
-    self.assertRegex(lines[0], 'import tff +works')
+    self.assertRegex(lines[0], 'import tensorflow_federated +works')
     after = set(psutil.Process().children(recursive=True))
     self.assertEmpty(after - before)
 

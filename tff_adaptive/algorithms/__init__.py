@@ -13,9 +13,9 @@
 # limitations under the License.
 """Federated algorithms: compositions that give TFF learning processes."""
 
-from tff_adaptive.algorithms.centralized import build_centralized
 from tff_adaptive.algorithms.fed_opt import build_fed_opt
 from tff_adaptive.algorithms.presets import build_adaalter
+from tff_adaptive.algorithms.presets import build_centralized
 from tff_adaptive.algorithms.presets import build_fafed
 from tff_adaptive.algorithms.presets import build_fedcada
 from tff_adaptive.algorithms.presets import build_fedli_ls

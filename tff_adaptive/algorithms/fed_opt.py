@@ -33,7 +33,6 @@ import tensorflow_federated as tff
 
 from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.aggregators import weighting
-from tff_adaptive.algorithms import private_rounds
 from tff_adaptive.client_works import client_work
 from tff_adaptive.client_works import local_training
 from tff_adaptive.client_works import loss_terms
@@ -211,29 +210,29 @@ def build_fed_opt(
       server_optimizer, weights_type
   )
   payloads = _payload_names(client_optimizer, reports, adapter.weights_spec)
-  model_aggregator, payload_aggregators = private_rounds.choose_aggregators(
-      privacy,
-      model_aggregator,
-      payload_aggregators or {},
-      payloads=payloads,
-      trainable_type=weights_type.trainable,
-      weighs_examples=weighs_examples,
+  model_aggregator, payload_aggregators = (
+      differential_privacy.choose_aggregators(
+          privacy,
+          model_aggregator,
+          payload_aggregators or {},
+          payloads=payloads,
+          trainable_type=weights_type.trainable,
+          weighs_examples=weighs_examples,
+      )
   )
-  train = client_work.build_client_work(
+  train = client_work.build_local_training_client_work(
       model,
-      local_training.LocalTraining(
-          client_optimizer,
-          loss_term,
-          local_training.GradientOptions(clip_norm, weight_decay),
-          loop_implementation,
-          reports,
-          trace_steps,
-          max_update_norm,
-      ),
+      client_optimizer,
       client_weighting,
       metrics_aggregator=metrics_aggregator,
+      loss_term=loss_term,
+      gradient_options=local_training.GradientOptions(clip_norm, weight_decay),
+      loop_implementation=loop_implementation,
+      reports=reports,
       shared_aggregators=payload_aggregators,
       num_expected_clients=privacy.clients_per_round if privacy else None,
+      trace_steps=trace_steps,
+      max_update_norm=max_update_norm,
   )
   sent_type = train.next.type_signature.result.result.member
   aggregate = _build_aggregator(
@@ -246,9 +245,9 @@ def build_fed_opt(
   return tff.learning.templates.compose_learning_process(
       tff.tensorflow.computation(adapter.initial_weights),
       broadcast,
-      _schedule(train, client_schedule, 'client optimizer'),
+      schedules.schedule_process(train, client_schedule, 'client optimizer'),
       aggregate,
-      _schedule(update, server_schedule, 'server optimizer'),
+      schedules.schedule_process(update, server_schedule, 'server optimizer'),
   )
 
 
@@ -319,12 +318,3 @@ def _build_aggregator(
     # A round that changes nothing would tell that nobody healthy took part.
     return factory
   return weighting.HealthyRoundsFactory(factory)
-
-
-def _schedule(
-    process: Any, schedule: Optional[schedules.Schedule], what: str
-) -> Any:
-  """A client work or a finalizer with the schedule of its rate, if any."""
-  if schedule is None:
-    return process
-  return schedules.schedule_process(process, schedule, what)

@@ -13,13 +13,13 @@
 # limitations under the License.
 """Figures and tables of runs, from the files that they wrote."""
 
-from tff_adaptive.analysis.client_histogram import plot_client_histogram
+from tff_adaptive.analysis.client_plots import count_labels
+from tff_adaptive.analysis.client_plots import plot_client_histogram
+from tff_adaptive.analysis.client_plots import plot_client_labels
+from tff_adaptive.analysis.client_plots import plot_partition
 from tff_adaptive.analysis.curves import BandCurve
 from tff_adaptive.analysis.curves import plot_band_curves
 from tff_adaptive.analysis.curves import plot_training_curve
-from tff_adaptive.analysis.partition_plot import count_labels
-from tff_adaptive.analysis.partition_plot import plot_client_labels
-from tff_adaptive.analysis.partition_plot import plot_partition
 from tff_adaptive.analysis.rate_grid import best_server_rates
 from tff_adaptive.analysis.rate_grid import plot_best_server_rates
 from tff_adaptive.analysis.rate_grid import plot_rate_grids

@@ -32,9 +32,6 @@ from tff_adaptive.runtime import compiled
 from tff_adaptive.simulation import client_states as client_states_lib
 from tff_adaptive.simulation import structures
 
-_STEPS_KEY = 'steps'
-_NUM_STEPS_KEY = 'num_steps'
-
 
 @attrs.frozen(eq=False, kw_only=True)
 class RoundTrace:
@@ -98,7 +95,7 @@ def _check_process(process: tff.learning.templates.LearningProcess) -> None:
   """Raises unless the process records its steps."""
   metrics = process.next.type_signature.result.metrics.member
   client_work = getattr(metrics, client_states_lib.CLIENT_WORK_KEY, None)
-  if not hasattr(client_work, _STEPS_KEY):
+  if not hasattr(client_work, 'steps'):
     raise ValueError(
         'The process does not record its local steps: build it with '
         '`tff_adaptive.algorithms.build_fed_opt(..., trace_steps=True)`, or '
@@ -173,8 +170,8 @@ def _to_trace(cohort: cohort_lib.Cohort, output: Any) -> RoundTrace:
   metrics = collections.OrderedDict(output.metrics)
   key = client_states_lib.CLIENT_WORK_KEY
   client_work = metrics[key] = collections.OrderedDict(metrics[key])
-  values = collections.OrderedDict(client_work.pop(_STEPS_KEY))
-  num_steps = values.pop(_NUM_STEPS_KEY)
+  values = collections.OrderedDict(client_work.pop('steps'))
+  num_steps = values.pop('num_steps')
   steps = [np.arange(number, dtype=np.int64) for number in num_steps]
   states = client_work.pop(client_states_lib.CLIENT_STATES_KEY, None)
   return RoundTrace(

@@ -223,9 +223,7 @@ def _one_row(result: local_training.LocalResult, client_input: Any) -> Any:
   client_id = client_input[CLIENT_ID_KEY].reduce('', lambda _, text: text)
   return tf.nest.map_structure(
       lambda tensor: tensor[tf.newaxis],
-      _OrderedDict(
-          [(CLIENT_ID_KEY, client_id), (CLIENT_STATE_KEY, result.kept)]
-      ),
+      _OrderedDict(client_id=client_id, client_state=result.kept),
   )
 
 
@@ -349,44 +347,6 @@ def build_local_training_client_work(
       trace_steps,
       max_update_norm,
   )
-  return build_client_work(
-      model,
-      training,
-      client_weighting,
-      metrics_aggregator=metrics_aggregator,
-      shared_aggregators=shared_aggregators,
-      num_expected_clients=num_expected_clients,
-  )
-
-
-def build_client_work(
-    model: model_adapter.Model,
-    training: local_training.LocalTraining,
-    client_weighting: tff.learning.ClientWeighting,
-    *,
-    metrics_aggregator: Optional[
-        tff.learning.metrics.MetricsAggregatorType
-    ] = None,
-    shared_aggregators: Optional[Mapping[str, weighting.Aggregator]] = None,
-    num_expected_clients: Optional[int] = None,
-) -> tff.learning.templates.ClientWorkProcess:
-  """Builds the work of clients of what says how they train, in one.
-
-  Args:
-    model: See `build_local_training_client_work`, as for the others.
-    training: How clients train: the other arguments there.
-    client_weighting: See there.
-    metrics_aggregator: See there.
-    shared_aggregators: See there.
-    num_expected_clients: See there.
-
-  Returns:
-    A `tff.learning.templates.ClientWorkProcess`.
-
-  Raises:
-    TypeError: See there.
-    ValueError: See there.
-  """
   _check_arguments(training, client_weighting)
   adapter = model_adapter.build_model_adapter(model)
   weighs_examples = (
@@ -394,7 +354,6 @@ def build_client_work(
   )
   update = _ClientUpdate(adapter, training, weighs_examples)
   server_state: server_state_lib.ServerState
-  optimizer = training.optimizer
   if isinstance(optimizer, federated_optimizer.FederatedOptimizer):
     server_state = server_state_lib.FederatedState(
         optimizer,

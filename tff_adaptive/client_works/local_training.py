@@ -28,10 +28,10 @@ import attrs
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive import _random_ops
 from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.client_works import loss_terms
 from tff_adaptive.client_works import model_adapter
-from tff_adaptive.client_works import seeded_calls
 from tff_adaptive.client_works import totals as totals_lib
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer as optimizer_lib
@@ -326,10 +326,10 @@ class LocalTraining:
     if not (repeats or self._wants_received_loss):
       return lambda point: model.value_and_grad(point, batch, loss_term), None
     # Every evaluation of a step sees the same random numbers.
-    seed = seeded_calls.draw_seed()
+    seed = _random_ops.draw_seed()
 
     def build(value_and_grad):
-      return lambda point: seeded_calls.call_with_seed(
+      return lambda point: _random_ops.call_with_seed(
           value_and_grad, seed, point, batch, loss_term
       )
 

@@ -26,13 +26,7 @@ from tff_adaptive.aggregators import weighting
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import vectors
 
-ROUND_NUM_KEY = 'round_num'
-SHARED_KEY = 'shared'
-AGGREGATOR_KEY = 'aggregator'
-
 _OrderedDict = collections.OrderedDict
-
-_HPARAMS_KEY = 'hparams'
 
 
 def _initial_hparams(optimizer: tff.learning.optimizers.Optimizer) -> Any:
@@ -155,19 +149,17 @@ class FederatedState(ServerState):
       )
 
     self.initialize = initialize
-    self.hparams_type = initialize.type_signature.result.member[_HPARAMS_KEY]
+    self.hparams_type = initialize.type_signature.result.member['hparams']
 
   def broadcast(self, state: Any) -> tuple[Any, ...]:
-    round_and_shared = tff.federated_zip(
-        (state[ROUND_NUM_KEY], state[SHARED_KEY])
-    )
+    round_and_shared = tff.federated_zip((state['round_num'], state['shared']))
     return (
-        tff.federated_broadcast(state[_HPARAMS_KEY]),
+        tff.federated_broadcast(state['hparams']),
         tff.federated_broadcast(round_and_shared),
     )
 
   def next(self, state: Any, reported: Any, num_healthy: Any) -> Any:
-    round_num, shared = state[ROUND_NUM_KEY], state[SHARED_KEY]
+    round_num, shared = state['round_num'], state['shared']
     if self._aggregator is None:
 
       @tff.tensorflow.computation(np.int32)
@@ -175,7 +167,7 @@ class FederatedState(ServerState):
         return round_num + 1
 
       updated = (tff.federated_map(advance, round_num), shared)
-      return _zip(state[_HPARAMS_KEY], updated, state[AGGREGATOR_KEY])
+      return _zip(state['hparams'], updated, state['aggregator'])
 
     shared_type = self._shared_type
 
@@ -192,30 +184,29 @@ class FederatedState(ServerState):
       return round_num + 1, kept
 
     output = self._aggregator.next(
-        state[AGGREGATOR_KEY], reported['sent'], reported['sent_weight']
+        state['aggregator'], reported['sent'], reported['sent_weight']
     )
     updated = tff.federated_map(
         update, (round_num, shared, output.result, num_healthy)
     )
-    return _zip(state[_HPARAMS_KEY], updated, output.state)
+    return _zip(state['hparams'], updated, output.state)
 
   def get_hparams(self, state: Any) -> Any:
-    return state[_HPARAMS_KEY]
+    return state['hparams']
 
   def set_hparams(self, state: Any, hparams: Any) -> Any:
-    return _OrderedDict(state, **{_HPARAMS_KEY: hparams})
+    return _OrderedDict(state, hparams=hparams)
 
 
 def _zip(hparams: Any, round_and_shared: Any, aggregator: Any) -> Any:
   """The state at the server, of its parts there."""
+  round_num, shared = round_and_shared
   return tff.federated_zip(
       _OrderedDict(
-          [
-              (_HPARAMS_KEY, hparams),
-              (ROUND_NUM_KEY, round_and_shared[0]),
-              (SHARED_KEY, round_and_shared[1]),
-              (AGGREGATOR_KEY, aggregator),
-          ]
+          hparams=hparams,
+          round_num=round_num,
+          shared=shared,
+          aggregator=aggregator,
       )
   )
 

@@ -286,23 +286,17 @@ def to_statistics(
     )
 
   sums = _OrderedDict(
-      [
-          ('num_healthy', tf.ones([], tf.int64)),
-          ('num_examples', totals.num_examples),
-          ('num_steps', totals.num_steps),
-          ('num_gradient_evaluations', totals.num_gradient_evaluations),
-          ('loss', totals.loss),
-          *totals.report_sum.items(),
-      ]
+      num_healthy=tf.ones([], tf.int64),
+      num_examples=totals.num_examples,
+      num_steps=totals.num_steps,
+      num_gradient_evaluations=totals.num_gradient_evaluations,
+      loss=totals.loss,
+      **totals.report_sum,
   )
-  sums = keep(sums, 0)
-  sums['num_clients'] = tf.ones([], tf.int64)
   return _OrderedDict(
-      [
-          ('sum', sums),
-          ('min', keep(totals.report_min, float('inf'))),
-          ('max', keep(totals.report_max, -float('inf'))),
-      ]
+      sum=_OrderedDict(keep(sums, 0), num_clients=tf.ones([], tf.int64)),
+      min=keep(totals.report_min, float('inf')),
+      max=keep(totals.report_max, -float('inf')),
   )
 
 
@@ -324,14 +318,12 @@ def measure_clients(
       tf.cast(sums[key], tf.float32) for key in ('num_examples', 'num_steps')
   )
   measured = _OrderedDict(
-      [
-          ('loss', sums['loss'] / examples),
-          ('num_clients', sums['num_clients']),
-          ('num_rejected', sums['num_clients'] - sums['num_healthy']),
-          ('num_examples', sums['num_examples']),
-          ('num_steps', sums['num_steps']),
-          ('num_gradient_evaluations', sums['num_gradient_evaluations']),
-      ]
+      loss=sums['loss'] / examples,
+      num_clients=sums['num_clients'],
+      num_rejected=sums['num_clients'] - sums['num_healthy'],
+      num_examples=sums['num_examples'],
+      num_steps=sums['num_steps'],
+      num_gradient_evaluations=sums['num_gradient_evaluations'],
   )
   nothing = tf.constant(float('nan'))
   for name in aggregated['min']:

@@ -11,38 +11,23 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""How a client walks over its examples in a round, as index arrays."""
+"""How clients' examples become the batches of a round.
 
-from typing import Optional
+A `BatchPlan` says which examples are in which batch, an `Augmentation` changes
+them on their way, and `PackedClients` are the batches of several clients.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Optional
 
 import attrs
 import numpy as np
 
+from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import specs
-
-
-def positive_integer(instance, attribute, value) -> None:
-  """An attrs validator: a positive integer, and nothing else.
-
-  Args:
-    instance: The object under construction; unused.
-    attribute: The attribute, whose name an error gives.
-    value: The value to check.
-
-  Raises:
-    TypeError: If the value is not an integer.
-    ValueError: If it is not positive.
-  """
-  del instance  # Unused.
-  specs.check_positive(attribute.name, value)
-
-
-def _boolean(instance, attribute, value):
-  del instance  # Unused.
-  if not isinstance(value, bool):
-    raise TypeError(
-        f'`{attribute.name}` must be True or False, found {value!r}.'
-    )
 
 
 @attrs.frozen
@@ -70,38 +55,20 @@ class BatchPlan:
 
   Example:
 
-    >>> num_steps(BatchPlan(batch_size=20, num_epochs=2), num_examples=45)
-    6
+    >>> plan = BatchPlan(batch_size=20, num_epochs=2)
+    >>> batch_sizes(plan, num_examples=45)
+    [20, 20, 5, 20, 20, 5]
   """
 
-  batch_size: int = attrs.field(validator=positive_integer)
-  num_epochs: int = attrs.field(default=1, validator=positive_integer)
+  batch_size: int = attrs.field(validator=specs.positive_integer)
+  num_epochs: int = attrs.field(default=1, validator=specs.positive_integer)
   max_examples: Optional[int] = attrs.field(
-      default=None, validator=attrs.validators.optional(positive_integer)
+      default=None, validator=attrs.validators.optional(specs.positive_integer)
   )
-  shuffle: bool = attrs.field(default=True, validator=_boolean)
-  drop_remainder: bool = attrs.field(default=False, validator=_boolean)
-
-
-def num_steps(plan: BatchPlan, num_examples: int) -> int:
-  """Returns how many batches a client of this size makes in a round.
-
-  Args:
-    plan: How examples become batches.
-    num_examples: Examples that the client holds; may be 0.
-
-  Returns:
-    The number of batches, all epochs together.
-
-  Raises:
-    ValueError: If `num_examples` is negative.
-
-  Example:
-
-    >>> num_steps(BatchPlan(batch_size=64), num_examples=500)
-    8
-  """
-  return len(batch_sizes(plan, num_examples))
+  shuffle: bool = attrs.field(default=True, validator=specs.instance_of(bool))
+  drop_remainder: bool = attrs.field(
+      default=False, validator=specs.instance_of(bool)
+  )
 
 
 def batch_sizes(plan: BatchPlan, num_examples: int) -> list[int]:
@@ -169,37 +136,6 @@ def example_order(
   return order.astype(np.int64, copy=False)
 
 
-def batch_indices(
-    plan: BatchPlan,
-    num_examples: int,
-    generator: Optional[np.random.Generator] = None,
-) -> list[np.ndarray]:
-  """Returns which examples are in which batch of a client's round.
-
-  Args:
-    plan: How examples become batches.
-    num_examples: Examples that the client holds; may be 0.
-    generator: As for `example_order`.
-
-  Returns:
-    An int64 array of positions in [0, num_examples) for every batch, in the
-    order of training; an empty list for an empty client.
-
-  Raises:
-    ValueError: If `num_examples` is negative, or a generator is needed and not
-      given.
-
-  Example:
-
-    >>> plan = BatchPlan(batch_size=2, num_epochs=2, shuffle=False)
-    >>> [batch.tolist() for batch in batch_indices(plan, num_examples=3)]
-    [[0, 1], [2], [0, 1], [2]]
-  """
-  order = example_order(plan, num_examples, generator)
-  ends = np.cumsum(batch_sizes(plan, num_examples), dtype=np.int64)
-  return np.split(order, ends)[:-1]
-
-
 def _num_used(plan: BatchPlan, num_examples: int) -> int:
   if num_examples < 0:
     raise ValueError(
@@ -208,3 +144,197 @@ def _num_used(plan: BatchPlan, num_examples: int) -> int:
   if plan.max_examples is None:
     return num_examples
   return min(num_examples, plan.max_examples)
+
+
+class PackedClients(NamedTuple):
+  """What clients hold, from `Cohort.pack` to the graph of a round.
+
+  Arrays of NumPy become tensors on the way; the layout stays.
+
+  Attributes:
+    rows: Arrays of rows, [num_rows, ...]: one for each feature by its name, or
+      one for each component of an element.
+    order: The row numbers of all elements one after the other, int64 of shape
+      [num_picks]; `()` where elements are no batches, but each is a row.
+    begins: Where in `order` each element begins, int64 of shape
+      [num_elements, 1]; `()` as `order`.
+    sizes: How many rows each element has, likewise.
+    starts: The number of each client's first element, int32 of shape
+      [num_clients]; a scalar where one client was picked.
+    ends: The number after each client's last element, likewise.
+  """
+
+  rows: Any
+  order: Any
+  begins: Any
+  sizes: Any
+  starts: Any
+  ends: Any
+
+
+def of_batches(
+    rows: Any, order: Any, sizes: Sequence[int], counts: Sequence[int]
+) -> PackedClients:
+  """Returns clients that hold batches.
+
+  Args:
+    rows: As in `PackedClients`.
+    order: As in `PackedClients`.
+    sizes: How many rows each batch has.
+    counts: How many batches each client has.
+  """
+  bounds = offsets(sizes)
+  return PackedClients(
+      rows,
+      order,
+      bounds[:-1, np.newaxis],
+      np.diff(bounds)[:, np.newaxis],
+      *_bounds_of_clients(counts),
+  )
+
+
+def of_rows(rows: Any, counts: Sequence[int]) -> PackedClients:
+  """Returns clients each element of which is a row.
+
+  Args:
+    rows: As in `PackedClients`, in the order of the clients.
+    counts: How many elements each client has.
+  """
+  return PackedClients(rows, (), (), (), *_bounds_of_clients(counts))
+
+
+def _bounds_of_clients(counts: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+  bounds = offsets(counts).astype(np.int32)
+  return bounds[:-1], bounds[1:]
+
+
+def examples_of(packed: PackedClients, client: int) -> feature_arrays.Examples:
+  """Returns the examples of all batches of one of the clients.
+
+  Args:
+    packed: The batches of several clients, their rows by feature name.
+    client: Which of them.
+
+  Returns:
+    Feature names and new arrays, the batches one after the other.
+  """
+  batches = slice(packed.starts[client], packed.ends[client])
+  first = packed.begins[batches][:1].sum()
+  last = first + packed.sizes[batches].sum()
+  return feature_arrays.take(packed.rows, packed.order[first:last])
+
+
+def offsets(lengths: Sequence[int]) -> np.ndarray:
+  """Returns where parts of these lengths begin, and where the last one ends."""
+  return np.cumsum([0, *lengths], dtype=np.int64)
+
+
+AugmentFn = Callable[
+    [feature_arrays.Examples, np.random.Generator], Mapping[str, np.ndarray]
+]
+EvaluationFn = Callable[[feature_arrays.Examples], Mapping[str, np.ndarray]]
+
+
+@attrs.frozen(eq=False)
+class Augmentation:
+  """What happens to the examples of a client on their way into training.
+
+  It runs in NumPy, outside of the model, so that every runtime sees the same
+  examples. A cohort gives it a random stream of its own for every client and
+  round, a function of the seed, the round and the client's id.
+
+  Attributes:
+    fn: From features, arrays of shape [n, ...], and a random generator to the
+      features that the model takes. An example comes as often as there are
+      epochs, in the order of training.
+    element_spec: Names and `tf.TensorSpec`s of one example of what comes out.
+    evaluation_fn: What becomes of examples that are evaluated on and not
+      trained on: `fn` without chance. None (the default) if the training
+      examples cannot be evaluated on.
+
+  Example:
+
+    >>> def flip(examples, generator):
+    ...   is_flipped = generator.random(len(examples['x'])) < 0.5
+    ...   x = np.where(
+    ...       is_flipped[:, None], examples['x'][:, ::-1], examples['x'])
+    ...   return {'x': x}
+    >>> flips = Augmentation(flip, {'x': tf.TensorSpec([2], tf.float32)})
+    >>> flips({'x': np.ones([3, 2], np.float32)}, np.random.default_rng())['x']
+    array([[1., 1.],
+           [1., 1.],
+           [1., 1.]], dtype=float32)
+  """
+
+  fn: AugmentFn = attrs.field(validator=specs.instance_of(Callable))
+  element_spec: feature_arrays.ElementSpec = attrs.field(
+      converter=collections.OrderedDict
+  )
+  evaluation_fn: Optional[EvaluationFn] = attrs.field(
+      default=None,
+      validator=attrs.validators.optional(specs.instance_of(Callable)),
+  )
+
+  def __call__(
+      self,
+      examples: feature_arrays.Examples,
+      generator: np.random.Generator,
+      client_id: str = '',
+  ) -> feature_arrays.Examples:
+    """Returns the changed examples.
+
+    Args:
+      examples: Feature names and arrays of shape [n, ...].
+      generator: Where random numbers come from.
+      client_id: Whose examples they are, for the error's sentence.
+
+    Returns:
+      As many examples, with the features of `element_spec`.
+
+    Raises:
+      ValueError: If names, types, shapes or the number of examples are others
+        than declared.
+    """
+    return self._check(examples, self.fn(examples, generator), client_id)
+
+  def for_evaluation(
+      self, examples: feature_arrays.Examples
+  ) -> feature_arrays.Examples:
+    """Returns examples as they are evaluated on.
+
+    Args:
+      examples: Feature names and arrays of shape [n, ...], as clients hold
+        them.
+
+    Returns:
+      As many examples, with the features of `element_spec`.
+
+    Raises:
+      ValueError: If there is no `evaluation_fn`, or names, types, shapes or the
+        number of examples are others than declared.
+    """
+    if self.evaluation_fn is None:
+      raise ValueError(
+          'The augmentation has no `evaluation_fn`, so the examples that it '
+          'changes at random cannot be evaluated on.'
+      )
+    return self._check(examples, self.evaluation_fn(examples), 'evaluation')
+
+  def _check(
+      self,
+      examples: feature_arrays.Examples,
+      augmented: Mapping[str, np.ndarray],
+      client_id: str,
+  ) -> feature_arrays.Examples:
+    """Returns what a function has made, if it is what was declared."""
+    changed = feature_arrays.as_examples(
+        augmented, f'Augmented client {client_id!r}'
+    )
+    before = len(next(iter(examples.values())))
+    after = len(next(iter(changed.values())))
+    if before != after:
+      raise ValueError(
+          f'An augmentation must return as many examples as it was given, '
+          f'{before} of client {client_id!r}, found {after}.'
+      )
+    return feature_arrays.check_match(changed, self.element_spec, client_id)

@@ -29,6 +29,7 @@ from typing import Any, Optional
 import numpy as np
 
 from tff_adaptive.data import feature_arrays
+from tff_adaptive.data import specs
 
 DEFAULT_CACHE_BYTES = 1 << 28
 
@@ -116,8 +117,7 @@ class ClientArrays(abc.ABC):
 
     Args:
       client_id: The client.
-      positions: Integers in [0, num_examples), such as a batch of
-        `batching.batch_indices`.
+      positions: Integers in [0, num_examples).
 
     Returns:
       Feature names and new arrays of shape [len(positions), ...].
@@ -197,9 +197,8 @@ class PackedClientArrays(ClientArrays):
     self._indices = None
     num_entries = num_rows
     if indices is not None:
-      self._indices = _as_integers(indices, 'indices')
-      num_entries = len(self._indices)
-      used = self._indices
+      used = self._indices = _as_integers(indices, 'indices')
+      num_entries = len(used)
       if used.size and not (0 <= used.min() and used.max() < num_rows):
         raise ValueError(
             f'`indices` must lie in [0, {num_rows}), found {used.min()} to '
@@ -343,6 +342,57 @@ class PackedClientArrays(ClientArrays):
     return int(self._offsets[position]), int(self._offsets[position + 1])
 
 
+class BoundedCache:
+  """Values by key, of which those used last are kept, up to a size.
+
+  Attributes:
+    num_bytes: The size of what is kept now.
+  """
+
+  def __init__(self, max_bytes: int):
+    """Initializes an empty cache.
+
+    Args:
+      max_bytes: What all values together may take. A larger value is not kept.
+    """
+    self.num_bytes = 0
+    self._max_bytes = max_bytes
+    self._kept: collections.OrderedDict[str, tuple[Any, int]] = (
+        collections.OrderedDict()
+    )
+    self._lock = threading.Lock()
+
+  def __reduce__(self) -> Any:
+    """Another process begins with an empty cache."""
+    return BoundedCache, (self._max_bytes,)
+
+  def get(self, key: str) -> Any:
+    """Returns the value of a key; None if it is not kept."""
+    with self._lock:
+      if key not in self._kept:
+        return None
+      self._kept.move_to_end(key)
+      return self._kept[key][0]
+
+  def put(self, key: str, value: Any, num_bytes: int) -> Any:
+    """Keeps a value, unless there is one, and returns the one that is kept.
+
+    Args:
+      key: The key.
+      value: The value.
+      num_bytes: Its size.
+    """
+    with self._lock:
+      if key in self._kept or num_bytes > self._max_bytes:
+        return self._kept.get(key, (value, 0))[0]
+      self._kept[key] = (value, num_bytes)
+      self.num_bytes += num_bytes
+      while self.num_bytes > self._max_bytes:
+        _, (_, dropped) = self._kept.popitem(last=False)
+        self.num_bytes -= dropped
+      return value
+
+
 class LazyClientArrays(ClientArrays):
   """Clients that are read when asked for, and kept while there is room.
 
@@ -373,7 +423,7 @@ class LazyClientArrays(ClientArrays):
         `total_examples` all of them, once. None (the default) for none.
 
     Raises:
-      TypeError: If an id is not a string.
+      TypeError: If an id is not a string, or `cache_bytes` no integer.
       ValueError: If `cache_bytes` is negative, there is no client, or an id
         occurs twice.
 
@@ -386,35 +436,16 @@ class LazyClientArrays(ClientArrays):
       2
     """
     super().__init__(client_ids, element_spec)
-    if cache_bytes < 0:
-      raise ValueError(
-          f'`cache_bytes` must not be negative, found {cache_bytes}.'
-      )
+    specs.check_not_negative('cache_bytes', cache_bytes)
     self._load_fn = load_fn
-    self._cache_bytes = cache_bytes
     self._known_sizes = client_sizes or {}
     self._read_sizes: dict[str, int] = {}
-    self._cache: collections.OrderedDict[str, Any] = collections.OrderedDict()
-    self._cached_bytes = 0
-    self._lock = threading.Lock()
+    self._cache = BoundedCache(cache_bytes)
 
   @property
   def cached_bytes(self) -> int:
     """The size of the clients that are kept now, in bytes."""
-    return self._cached_bytes
-
-  def __getstate__(self) -> dict[str, Any]:
-    """Returns what is sent to another process, which reads for itself."""
-    return {
-        **self.__dict__,
-        '_cache': collections.OrderedDict(),
-        '_cached_bytes': 0,
-        '_lock': None,
-    }
-
-  def __setstate__(self, state: dict[str, Any]):
-    self.__dict__.update(state)
-    self._lock = threading.Lock()
+    return self._cache.num_bytes
 
   def num_examples(self, client_id: str) -> int:
     """Returns how many examples a client holds; KeyError if it is unknown."""
@@ -444,31 +475,16 @@ class LazyClientArrays(ClientArrays):
         client and the feature.
     """
     self.position(client_id)
-    with self._lock:
-      if client_id in self._cache:
-        self._cache.move_to_end(client_id)
-        return self._cache[client_id]
+    kept = self._cache.get(client_id)
+    if kept is not None:
+      return kept
     loaded = feature_arrays.as_examples(
         self._load_fn(client_id), f'Client {client_id!r}'
     )
     examples = feature_arrays.check_match(loaded, self.element_spec, client_id)
     self._read_sizes[client_id] = len(next(iter(examples.values())))
-    self._keep(client_id, examples)
-    return examples
-
-  def _keep(self, client_id: str, examples: feature_arrays.Examples) -> None:
-    """Puts a client into the cache, dropping those not used for longest."""
     size = feature_arrays.num_bytes(examples)
-    if size > self._cache_bytes:
-      return
-    with self._lock:
-      if client_id in self._cache:
-        return
-      self._cache[client_id] = examples
-      self._cached_bytes += size
-      while self._cached_bytes > self._cache_bytes:
-        _, dropped = self._cache.popitem(last=False)
-        self._cached_bytes -= feature_arrays.num_bytes(dropped)
+    return self._cache.put(client_id, examples, size)
 
 
 def _as_integers(values, name: str) -> np.ndarray:
@@ -489,19 +505,12 @@ def _check_offsets(
     offsets: np.ndarray, num_clients: int, num_entries: int
 ) -> None:
   """Raises unless offsets cut entries into one part a client."""
-  if len(offsets) != num_clients + 1:
+  if (
+      len(offsets) != num_clients + 1
+      or (offsets[0], offsets[-1]) != (0, num_entries)
+      or np.any(np.diff(offsets) < 0)
+  ):
     raise ValueError(
-        f'`offsets` must have {num_clients + 1} entries for {num_clients} '
-        f'clients, found {len(offsets)}.'
-    )
-  if offsets[0] != 0 or offsets[-1] != num_entries:
-    raise ValueError(
-        f'`offsets` must go from 0 to {num_entries}, found {offsets[0]} to '
-        f'{offsets[-1]}.'
-    )
-  if np.any(np.diff(offsets) < 0):
-    place = int(np.argmax(np.diff(offsets) < 0))
-    raise ValueError(
-        f'`offsets` must not decrease, found {offsets[place]} before '
-        f'{offsets[place + 1]} at client {place}.'
+        f'`offsets` must be {num_clients + 1} numbers from 0 to {num_entries} '
+        f'that never decrease, found {offsets}.'
     )

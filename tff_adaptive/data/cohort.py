@@ -23,11 +23,9 @@ from typing import Any, Optional, TYPE_CHECKING, Union
 import attrs
 import numpy as np
 
-from tff_adaptive.data import augmentation as augmentation_lib
 from tff_adaptive.data import batching
 from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
-from tff_adaptive.data import packed_clients
 from tff_adaptive.data import random_streams
 from tff_adaptive.data import specs
 
@@ -48,12 +46,11 @@ class Cohort(Sequence):
 
   TFF's native runtime takes `list(cohort)` where clients' sequences are
   expected; it refuses any other sequence, and lists of batches too if one
-  before the last is short, as in every epoch but the last one. A runtime that
-  batches by index takes `index_plan` and the arrays of `source` instead. All
-  are the same batches in the same order: shuffling depends on the seed, the
-  round and the client's id, and neither on the other clients nor on the place
-  in the cohort. A client that occurs twice brings the same batches twice,
-  and counts twice.
+  before the last is short, as in every epoch but the last one. The compiled
+  runtime takes `pack` instead, which batches by index. Both are the same
+  batches in the same order: shuffling depends on the seed, the round and the
+  client's id, and neither on the other clients nor on the place in the cohort.
+  A client that occurs twice brings the same batches twice, and counts twice.
 
   Attributes:
     source: The data of all clients.
@@ -97,14 +94,14 @@ class Cohort(Sequence):
   plan: batching.BatchPlan = attrs.field(
       validator=specs.instance_of(batching.BatchPlan)
   )
-  augmentation: Optional[augmentation_lib.Augmentation] = attrs.field(
+  augmentation: Optional[batching.Augmentation] = attrs.field(
       default=None,
       kw_only=True,
       validator=attrs.validators.optional(
-          specs.instance_of(augmentation_lib.Augmentation)
+          specs.instance_of(batching.Augmentation)
       ),
   )
-  packed: Optional[packed_clients.PackedClients] = attrs.field(
+  packed: Optional[batching.PackedClients] = attrs.field(
       default=None, kw_only=True, repr=False
   )
   step_limits: Mapping[str, int] = attrs.field(factory=dict, kw_only=True)
@@ -167,7 +164,7 @@ class Cohort(Sequence):
   def _training_rows(self, index: int) -> Batch:
     """Returns the examples of all batches of a client, one after the other."""
     if self.packed is not None:
-      return packed_clients.examples_of(self.packed, range(len(self))[index])
+      return batching.examples_of(self.packed, range(len(self))[index])
     order = self._example_order(index, self._shuffling())
     num_rows = sum(self.batch_sizes(index))
     client_id = self.client_ids[index]
@@ -196,27 +193,6 @@ class Cohort(Sequence):
       index: The place of the client in the cohort.
     """
     return len(self.batch_sizes(index))
-
-  def arrays(self, index: int) -> feature_arrays.Examples:
-    """Returns all examples of the client at a place, as they are stored.
-
-    Args:
-      index: The place of the client in the cohort.
-    """
-    return self.source.examples(self.client_ids[index])
-
-  def index_plan(self, index: int) -> list[np.ndarray]:
-    """Returns which of `arrays(index)` are in which batch.
-
-    Args:
-      index: The place of the client in the cohort.
-
-    Returns:
-      An int64 array of positions for every batch, in the order of training.
-    """
-    order = self._example_order(index, self._shuffling())
-    ends = np.cumsum(self.batch_sizes(index), dtype=np.int64)
-    return np.split(order, ends)[:-1]
 
   def _shuffling(self) -> random_streams.StreamFamily:
     return random_streams.StreamFamily(
@@ -254,13 +230,13 @@ class Cohort(Sequence):
       [batch_size or less, ...]; an empty list for an empty client.
     """
     rows = self._training_rows(index)
-    ends = packed_clients.offsets(self.batch_sizes(index))
+    ends = batching.offsets(self.batch_sizes(index))
     return [
         feature_arrays.take(rows, slice(*bounds))
         for bounds in zip(ends[:-1], ends[1:])
     ]
 
-  def pack(self) -> packed_clients.PackedClients:
+  def pack(self) -> batching.PackedClients:
     """Returns the batches of all clients together.
 
     Returns:
@@ -283,7 +259,7 @@ class Cohort(Sequence):
     clients = range(len(self))
     sizes = [self.batch_sizes(index) for index in clients]
     rows, order = self._rows_and_order(list(map(sum, sizes)))
-    return packed_clients.of_batches(
+    return batching.of_batches(
         rows,
         order,
         list(itertools.chain.from_iterable(sizes)),
@@ -311,10 +287,8 @@ class Cohort(Sequence):
       rows = self.source.values
       orders = list(map(self.source.rows, self.client_ids, orders))
     else:
-      rows = self._join([self.arrays(index) for index in clients])
-      firsts = packed_clients.offsets(
-          [self.num_examples(index) for index in clients]
-      )
+      rows = self._join(list(map(self.source.examples, self.client_ids)))
+      firsts = batching.offsets([self.num_examples(index) for index in clients])
       orders = list(map(np.add, orders, firsts))
     return rows, np.concatenate([np.zeros(0, np.int64), *orders])
 
@@ -372,11 +346,9 @@ class StatefulCohort(Cohort):
 
     client_id = self.client_ids[index]
     return collections.OrderedDict(
-        [
-            (DATA_KEY, data),
-            (ID_KEY, tf.data.Dataset.from_tensors(client_id)),
-            (STATE_KEY, self._state_dataset(self._state(client_id))),
-        ]
+        data=data,
+        client_id=tf.data.Dataset.from_tensors(client_id),
+        client_state=self._state_dataset(self._state(client_id)),
     )
 
   def ids_and_states(self) -> dict[str, list[Any]]:

@@ -124,9 +124,7 @@ def check_match(
     array([1., 1.], dtype=float32)
   """
   difference = specs_lib.find_difference(
-      specs_lib.batched(spec_of(examples)),
-      specs_lib.batched(spec),
-      in_pipeline=False,
+      specs_lib.batched(spec_of(examples)), specs_lib.batched(spec)
   )
   if difference is not None:
     raise ValueError(f'Client {client_id!r} has {difference}.')
@@ -336,7 +334,7 @@ def _as_numbers(
       from_floats and dtype.is_floating
   )
   if not is_cast:
-    raise _wrong_type(array, name, dtype.name, where, _wanted(dtype))
+    raise _wrong_type(array, name, dtype.name, where)
   converted, changed = specs_lib.cast(array, target)
   if changed.any():
     place = tuple(np.argwhere(changed)[0])
@@ -350,7 +348,7 @@ def _as_numbers(
 def _as_bytes(array: np.ndarray, name: str, where: Where) -> np.ndarray:
   """Returns strings as objects of type bytes."""
   if array.dtype.kind not in 'OSU':
-    raise _wrong_type(array, name, 'string', where, 'strings')
+    raise _wrong_type(array, name, 'string', where)
   converted = np.empty(array.size, np.object_)
   for place, item in enumerate(array.flat):
     if isinstance(item, str):
@@ -365,17 +363,11 @@ def _as_bytes(array: np.ndarray, name: str, where: Where) -> np.ndarray:
   return converted.reshape(array.shape)
 
 
-def _wanted(dtype: tf.DType) -> str:
-  if dtype.is_integer:
-    return 'integers'
-  return 'numbers' if dtype.is_floating else f'values of type {dtype.name}'
-
-
 def _wrong_type(
-    array: np.ndarray, name: str, dtype: str, where: Where, wanted: str
+    array: np.ndarray, name: str, dtype: str, where: Where
 ) -> ValueError:
   found = 'strings' if array.dtype.kind in 'SU' else array.dtype
   return ValueError(
       f'{where(None)}: feature {name!r} must be of type {dtype}, found '
-      f'{found} such as {array.flat[:1].tolist()[0]!r}; give {wanted}.'
+      f'{found} such as {array.flat[:1].tolist()[0]!r}.'
   )

@@ -131,8 +131,7 @@ def build_poisson_client_sampling(
 
 def _start_stream(seed: int, round_num: int) -> np.random.Generator:
   """Returns the random numbers of a round's sampling."""
-  if round_num < 0:
-    raise ValueError(f'`round_num` must not be negative, found {round_num}.')
+  specs.check_not_negative('round_num', round_num)
   return random_streams.stream(seed, random_streams.SAMPLING, round_num)
 
 
@@ -178,7 +177,7 @@ def sample_examples(
     >>> sample_examples({'x': np.arange(100)}, 3, seed=0)['x'].shape
     (3,)
   """
-  _check_positive(num_examples)
+  specs.check_positive('num_examples', num_examples)
   features = feature_arrays.as_examples(examples, 'The examples')
   total = len(next(iter(features.values())))
   if num_examples >= total:
@@ -216,7 +215,7 @@ def sample_client_examples(
     >>> seen['y'].shape
     (100,)
   """
-  _check_positive(num_examples)
+  specs.check_positive('num_examples', num_examples)
   order = random_streams.stream(
       seed, random_streams.EXAMPLE_SUBSET
   ).permutation(len(source.client_ids))
@@ -228,8 +227,3 @@ def sample_client_examples(
     if not missing:
       break
   return feature_arrays.concatenate(parts, source.element_spec)
-
-
-def _check_positive(num_examples: int) -> None:
-  if num_examples < 1:
-    raise ValueError(f'`num_examples` must be positive, found {num_examples}.')

@@ -229,17 +229,11 @@ def _checked_spec(
 ) -> client_data.ClientArrays:
   """Returns clients after checking that they have just the features wanted."""
   found = source.element_spec
-  if list(found) != list(features):
-    raise ValueError(
-        f'{name} must have the features {list(features)}, in this order, found '
-        f'{list(found)}; change them with '
-        'data.transforms.map_clients.'
-    )
   difference = specs_lib.find_difference(
-      specs_lib.batched(found),
-      specs_lib.batched(features),
-      in_pipeline=False,
+      specs_lib.batched(found), specs_lib.batched(features)
   )
+  if difference is None and list(found) != list(features):
+    difference = f'the order {list(found)}; make it {list(features)}'
   if difference is not None:
     raise ValueError(
         f'{name} must have the features that the task asks for, found '

@@ -19,7 +19,6 @@ import contextlib
 import os
 import pathlib
 import sqlite3
-import threading
 from typing import Any, Union
 import urllib.parse
 
@@ -93,26 +92,30 @@ def load_sqlite_clients(
   References:
     TensorFlow Federated, `tff.simulation.datasets.SqlClientData`.
   """
-  file = _File(pathlib.Path(path))
-  sizes = _read_sizes(file, split_name)
-  query = _examples_query(file, split_name)
-  parse = _build_parser(features)
+  path = pathlib.Path(path)
+  _check_file(path)
+  sizes = _read_sizes(path, split_name)
+  query = _build_query(path, split_name)
+  stored = {
+      name: tf.io.FixedLenFeature(spec.shape, _stored_type(name, spec.dtype))
+      for name, spec in features.items()
+  }
 
   def load(client_id: str) -> feature_arrays.Examples:
     rows = query(client_id)
     if len(rows) != sizes[client_id]:
       raise ValueError(
-          f'{file.path} has {len(rows)} examples of client {client_id!r} in '
-          f'split {split_name!r}, but its table client_metadata says '
+          f'{path} has {len(rows)} examples of client {client_id!r} in split '
+          f'{split_name!r}, but its table client_metadata says '
           f'{sizes[client_id]}; replace it by a good copy.'
       )
     try:
-      return parse(rows)
+      return _parse(rows, features, stored)
     except tf.errors.OpError as error:
       raise ValueError(
-          f'{file.path}: the examples of client {client_id!r} in split '
-          f'{split_name!r} do not have the features {_describe(features)} '
-          f'({checks.first_line(error)}).'
+          f'{path}: the examples of client {client_id!r} in split '
+          f'{split_name!r} do not have the features '
+          f'{dict(features)} ({checks.first_line(error)}).'
       ) from error
 
   return client_data.LazyClientArrays(
@@ -124,142 +127,104 @@ def load_sqlite_clients(
   )
 
 
-class _Connection(sqlite3.Connection):
-  """A connection that is closed when nothing refers to it any more."""
-
-  def __del__(self):
-    self.close()
-
-
-class _File:
-  """A SQLite file, opened for reading once in every thread that asks."""
-
-  def __init__(self, path: pathlib.Path):
-    self.path = path
-    self._local = threading.local()
-    if not path.exists():
-      raise FileNotFoundError(f'There is no file {path}.')
-    if not path.stat().st_size:
-      raise ValueError(f'{path} is empty; replace it by a good copy.')
-    for table, columns in _TABLES.items():
-      found = [row[1] for row in self.fetch(f'PRAGMA table_info({table})')]
-      missing = [column for column in columns if column not in found]
-      if missing:
-        raise ValueError(
-            f'{path} must have a table {table} with the columns '
-            f'{", ".join(columns)}, as the files of TFF have, but '
-            f'{", ".join(missing) if found else "the table"} is missing.'
-        )
-
-  def __getstate__(self) -> pathlib.Path:
-    # Another process opens the file for itself.
-    return self.path
-
-  def __setstate__(self, path: pathlib.Path):
-    self.path = path
-    self._local = threading.local()
-
-  def fetch(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
-    """Returns the rows of a query."""
-    try:
-      if not hasattr(self._local, 'connection'):
-        quoted = urllib.parse.quote(str(self.path.absolute()))
-        self._local.connection = sqlite3.connect(
-            f'file:{quoted}?mode=ro',
-            uri=True,
-            factory=_Connection,
-            # It is used in one thread, and closed in any.
-            check_same_thread=False,
-        )
-      return self._local.connection.execute(query, values).fetchall()
-    except sqlite3.DatabaseError as error:
+def _check_file(path: pathlib.Path) -> None:
+  """Raises unless a file has the tables of TFF's format."""
+  if not path.exists():
+    raise FileNotFoundError(f'There is no file {path}.')
+  if not path.stat().st_size:
+    raise ValueError(f'{path} is empty; replace it by a good copy.')
+  for table, columns in _TABLES.items():
+    found = [row[1] for row in _fetch(path, f'PRAGMA table_info({table})')]
+    missing = [column for column in columns if column not in found]
+    if missing:
       raise ValueError(
-          f'{self.path} is damaged, or not a SQLite file ({error}); replace it '
-          'by a good copy.'
-      ) from error
+          f'{path} must have a table {table} with the columns '
+          f'{", ".join(columns)}, as the files of TFF have, but '
+          f'{", ".join(missing) if found else "the table"} is missing.'
+      )
 
 
-def _read_sizes(file: _File, split_name: str) -> dict[str, int]:
+def _fetch(
+    path: pathlib.Path, query: str, *values: Any
+) -> list[tuple[Any, ...]]:
+  """Returns the rows of a query, for which the file is opened."""
+  quoted = urllib.parse.quote(str(path.absolute()))
+  try:
+    with contextlib.closing(
+        sqlite3.connect(f'file:{quoted}?mode=ro', uri=True)
+    ) as connection:
+      return connection.execute(query, values).fetchall()
+  except sqlite3.DatabaseError as error:
+    raise ValueError(
+        f'{path} is damaged, or not a SQLite file ({error}); replace it by a '
+        'good copy.'
+    ) from error
+
+
+def _read_sizes(path: pathlib.Path, split_name: str) -> dict[str, int]:
   """Returns the number of examples of every client of a split."""
-  rows = file.fetch(
+  rows = _fetch(
+      path,
       'SELECT client_id, num_examples FROM client_metadata '
       'WHERE split_name = ?',
       split_name,
   )
   if rows:
     return dict(rows)
-  names = file.fetch('SELECT DISTINCT split_name FROM client_metadata')
+  names = _fetch(path, 'SELECT DISTINCT split_name FROM client_metadata')
   known = ', '.join(repr(name) for (name,) in sorted(names))
   if not known:
     raise ValueError(
-        f'{file.path} has no client in its table client_metadata; replace it '
-        'by a good copy.'
+        f'{path} has no client in its table client_metadata; replace it by a '
+        'good copy.'
     )
-  raise ValueError(f'{file.path} has no split {split_name!r}; it has {known}.')
+  raise ValueError(f'{path} has no split {split_name!r}; it has {known}.')
 
 
-def _examples_query(
-    file: _File, split_name: str
+def _build_query(
+    path: pathlib.Path, split_name: str
 ) -> Callable[[str], list[bytes]]:
-  """Returns what reads the serialized examples of a client."""
-  condition = 'WHERE client_id = ? AND split_name = ?'
-  query = f'SELECT serialized_example_proto FROM examples {condition}'
-  plan = file.fetch(f'EXPLAIN QUERY PLAN {query}', 'client', split_name)
+  """Returns a function that reads the serialized examples of a client."""
+  select = 'SELECT serialized_example_proto FROM examples'
+  query = f'{select} WHERE client_id = ? AND split_name = ?'
+  plan = _fetch(path, f'EXPLAIN QUERY PLAN {query}', 'client', split_name)
   if any('USING INDEX' in str(row[-1]) for row in plan):
     return lambda client_id: [
-        row[0] for row in file.fetch(query, client_id, split_name)
+        example for (example,) in _fetch(path, query, client_id, split_name)
     ]
   logging.warning(
       '%s has no index on its clients, so that all of it is looked through '
       'once now; `CREATE INDEX clients ON examples (client_id, split_name)` '
       'in sqlite3 spares that.',
-      file.path,
+      path,
   )
-  places = _read_places(file, split_name)
+  places = collections.defaultdict(list)
+  for client_id, place in _fetch(
+      path,
+      'SELECT client_id, rowid FROM examples WHERE split_name = ?',
+      split_name,
+  ):
+    places[client_id].append(str(place))
 
   def read(client_id: str) -> list[bytes]:
-    return [
-        file.fetch(
-            'SELECT serialized_example_proto FROM examples WHERE rowid = ?',
-            int(place),
-        )[0][0]
-        for place in places.get(client_id, ())
-    ]
+    rows = ','.join(places.get(client_id, ()))
+    ordered = f'{select} WHERE rowid IN ({rows}) ORDER BY rowid'
+    return [example for (example,) in _fetch(path, ordered)]
 
   return read
 
 
-def _read_places(file: _File, split_name: str) -> dict[str, np.ndarray]:
-  """Returns the row numbers of the examples of every client."""
-  rows = file.fetch(
-      'SELECT client_id, rowid FROM examples WHERE split_name = ?', split_name
-  )
-  places = collections.defaultdict(list)
-  for client_id, place in rows:
-    places[client_id].append(place)
-  return {
-      client_id: np.asarray(found, np.int64)
-      for client_id, found in places.items()
-  }
-
-
-def _build_parser(
+def _parse(
+    rows: list[bytes],
     features: Mapping[str, tf.TensorSpec],
-) -> Callable[[list[bytes]], feature_arrays.Examples]:
-  """Returns what turns serialized examples into arrays of the types wanted."""
-  stored = {
-      name: tf.io.FixedLenFeature(spec.shape, _stored_type(name, spec.dtype))
+    stored: Mapping[str, tf.io.FixedLenFeature],
+) -> feature_arrays.Examples:
+  """Returns serialized examples as arrays of the types wanted."""
+  parsed = tf.io.parse_example(np.asarray(rows, np.object_), stored)
+  return collections.OrderedDict(
+      (name, parsed[name].numpy().astype(spec.dtype.as_numpy_dtype))
       for name, spec in features.items()
-  }
-
-  def parse(rows: list[bytes]) -> feature_arrays.Examples:
-    parsed = tf.io.parse_example(np.asarray(rows, np.object_), stored)
-    return collections.OrderedDict(
-        (name, parsed[name].numpy().astype(spec.dtype.as_numpy_dtype))
-        for name, spec in features.items()
-    )
-
-  return parse
+  )
 
 
 def _stored_type(name: str, dtype: tf.DType) -> tf.DType:
@@ -273,13 +238,6 @@ def _stored_type(name: str, dtype: tf.DType) -> tf.DType:
   raise TypeError(
       f'Feature {name!r} must be of a float, integer or string type to be read '
       f'from a file, found {dtype.name}.'
-  )
-
-
-def _describe(features: Mapping[str, tf.TensorSpec]) -> str:
-  return ', '.join(
-      f'{name} ({spec.dtype.name} of shape {spec.shape})'
-      for name, spec in features.items()
   )
 
 

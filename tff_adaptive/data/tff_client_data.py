@@ -16,7 +16,6 @@
 import collections
 from collections.abc import Callable, Mapping
 import functools
-import threading
 from typing import Any, Optional
 
 import numpy as np
@@ -199,11 +198,7 @@ class _KeptClientData(tff.simulation.datasets.ClientData):
   ):
     self._inner = inner
     self._num_bytes = num_bytes
-    self._kept: collections.OrderedDict[str, tuple[int, tf.data.Dataset]] = (
-        collections.OrderedDict()
-    )
-    self._kept_bytes = 0
-    self._lock = threading.Lock()
+    self._cache = client_data.BoundedCache(_KEPT_BYTES)
 
   @property
   def client_ids(self) -> list[str]:
@@ -218,17 +213,11 @@ class _KeptClientData(tff.simulation.datasets.ClientData):
     return self._inner.serializable_dataset_fn
 
   def create_tf_dataset_for_client(self, client_id: str) -> tf.data.Dataset:
-    with self._lock:
-      if client_id not in self._kept:
-        dataset = self._inner.create_tf_dataset_for_client(client_id)
-        self._kept[client_id] = (self._num_bytes(client_id), dataset)
-        self._kept_bytes += self._kept[client_id][0]
-      self._kept.move_to_end(client_id)
-      dataset = self._kept[client_id][1]
-      while self._kept_bytes > _KEPT_BYTES:
-        _, (num_bytes, _) = self._kept.popitem(last=False)
-        self._kept_bytes -= num_bytes
-      return dataset
+    kept = self._cache.get(client_id)
+    if kept is not None:
+      return kept
+    dataset = self._inner.create_tf_dataset_for_client(client_id)
+    return self._cache.put(client_id, dataset, self._num_bytes(client_id))
 
   def preprocess(
       self, preprocess_fn: Callable[[tf.data.Dataset], tf.data.Dataset]

@@ -127,10 +127,6 @@ def build_line_search_step(
   return sgd.build_fedavg(scale)
 
 
-_GAMMA_KEY = 'gamma'
-_OBJECTIVE_KEY = 'objective'
-_VELOCITY_KEY = 'velocity'
-
 # Where the clients' losses are taken, and what they then report.
 OBJECTIVES = collections.OrderedDict(
     local_mean=reports_lib.ClientReport.MEAN_LOSS,
@@ -163,13 +159,14 @@ class _FrankWolfe(optimizer.HparamsInState, measured_update.ReportsOptimizer):
 
   def initialize(self, specs: Any) -> _State:
     dtype = vectors.step_dtype(specs)
-    state = collections.OrderedDict(
-        (key, tf.constant(value, dtype)) for key, value in self._hparams.items()
+    hparams = tf.nest.map_structure(
+        lambda value: tf.constant(value, dtype), self._hparams
     )
-    state[_GAMMA_KEY] = tf.ones([], dtype)
-    state[_OBJECTIVE_KEY] = tf.zeros([], dtype)
+    state = collections.OrderedDict(
+        hparams, gamma=tf.ones([], dtype), objective=tf.zeros([], dtype)
+    )
     if self._has_momentum:
-      state[_VELOCITY_KEY] = vectors.zeros(specs)
+      state['velocity'] = vectors.zeros(specs)
     return state
 
   def step(self, state, weights, gradients, reports):
@@ -182,9 +179,7 @@ class _FrankWolfe(optimizer.HparamsInState, measured_update.ReportsOptimizer):
     points, changes = _cast(weights, dtype), _cast(gradients, dtype)
     decays = [decay * point for point in points]
     gamma = _gamma(objective, changes, decays, rate, epsilon)
-    new_state = collections.OrderedDict(state)
-    new_state[_GAMMA_KEY] = gamma
-    new_state[_OBJECTIVE_KEY] = objective
+    new_state = collections.OrderedDict(state, gamma=gamma, objective=objective)
     moved = [
         point - rate * (d + gamma * c)
         for point, d, c in zip(points, decays, changes)
@@ -193,17 +188,15 @@ class _FrankWolfe(optimizer.HparamsInState, measured_update.ReportsOptimizer):
       momentum = tf.cast(state['momentum'], dtype)
       velocity = [
           momentum * z - rate * gamma * (c + d)
-          for z, c, d in zip(
-              _cast(state[_VELOCITY_KEY], dtype), changes, decays
-          )
+          for z, c, d in zip(_cast(state['velocity'], dtype), changes, decays)
       ]
       moved = [point + momentum * z for point, z in zip(moved, velocity)]
-      new_state[_VELOCITY_KEY] = _cast_like(velocity, state[_VELOCITY_KEY])
+      new_state['velocity'] = _cast_like(velocity, state['velocity'])
     return new_state, _cast_like(moved, weights)
 
   def report(self, state):
     return collections.OrderedDict(
-        (key, state[key]) for key in (_GAMMA_KEY, _OBJECTIVE_KEY)
+        gamma=state['gamma'], objective=state['objective']
     )
 
 

@@ -23,10 +23,7 @@ from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
 
-_SECOND_MOMENT_KEY = 'second_moment'
-_ACCUMULATOR_KEY = 'accumulator'
-_MOMENT_KEYS = (_SECOND_MOMENT_KEY, _ACCUMULATOR_KEY)
-_NUM_STEPS_KEY = 'num_steps'
+_MOMENT_KEYS = ('second_moment', 'accumulator')
 
 _State = collections.OrderedDict[str, Any]
 
@@ -47,23 +44,24 @@ class _AdaAlter(
 
   def initialize_shared(self, specs):
     moment = vectors.fill_moments(specs, self._initial_second_moment)
-    return collections.OrderedDict({_SECOND_MOMENT_KEY: moment})
+    return collections.OrderedDict(second_moment=moment)
 
   def initialize(self, specs):
-    state = collections.OrderedDict(self._hparams)
-    state[_NUM_STEPS_KEY] = tf.zeros([], tf.int32)
-    for key in _MOMENT_KEYS:
-      state[key] = vectors.fill_moments(specs, self._initial_second_moment)
-    return state
+    moment = vectors.fill_moments(specs, self._initial_second_moment)
+    return collections.OrderedDict(
+        self._hparams,
+        num_steps=tf.zeros([], tf.int32),
+        **dict.fromkeys(_MOMENT_KEYS, moment),
+    )
 
   def start_round(self, state, shared, kept, round_num):
     del kept, round_num  # It keeps nothing.
-    moment = vectors.non_negative(shared[_SECOND_MOMENT_KEY])
+    moment = vectors.non_negative(shared['second_moment'])
     return collections.OrderedDict(state, **dict.fromkeys(_MOMENT_KEYS, moment))
 
   def finish_round(self, state):
-    sent = {_SECOND_MOMENT_KEY: state[_ACCUMULATOR_KEY]}
-    return collections.OrderedDict(sent), collections.OrderedDict()
+    sent = collections.OrderedDict(second_moment=state['accumulator'])
+    return sent, collections.OrderedDict()
 
   def next(
       self, state, weights, gradients, *, value=None, value_and_grad_fn=None
@@ -72,16 +70,14 @@ class _AdaAlter(
     federated_optimizer.check_caller('AdaAlter', value)
     gradients = optimizer.dense_gradients(weights, gradients)
     optimizer.check_moments(weights, state, _MOMENT_KEYS)
-
-    new_state = collections.OrderedDict(state)
-    new_state[_NUM_STEPS_KEY] = state[_NUM_STEPS_KEY] + 1
-    new_weights, new_state[_ACCUMULATOR_KEY] = vectors.step_tensors(
+    new_state = collections.OrderedDict(state, num_steps=state['num_steps'] + 1)
+    new_weights, new_state['accumulator'] = vectors.step_tensors(
         _step_tensor,
         functools.partial(_coefficients, new_state),
         weights,
         gradients,
-        [state[_ACCUMULATOR_KEY]],
-        [state[_SECOND_MOMENT_KEY]],
+        [state['accumulator']],
+        [state['second_moment']],
     )
     return new_state, new_weights
 
@@ -90,7 +86,7 @@ def _coefficients(state: _State, dtype: tf.DType) -> tuple[tf.Tensor, ...]:
   """The learning rate, and what is added to the frozen accumulator."""
   learning_rate, epsilon, num_steps = (
       tf.cast(state[key], dtype)
-      for key in ('learning_rate', 'epsilon', _NUM_STEPS_KEY)
+      for key in ('learning_rate', 'epsilon', 'num_steps')
   )
   return learning_rate, num_steps * tf.square(epsilon)
 

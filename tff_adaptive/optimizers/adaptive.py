@@ -31,7 +31,6 @@ import tensorflow_federated as tff
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
 
-_NUM_STEPS_KEY = 'num_steps'
 _MOMENTUM_KEY = 'accumulator'
 _SECOND_MOMENT_KEY = 'preconditioner'
 _MAX_SECOND_MOMENT_KEY = 'max_preconditioner'
@@ -137,7 +136,7 @@ class Adaptive(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
   def initialize(self, specs: Any) -> _State:
     state = collections.OrderedDict(self._hparams)
     if self.bias_correction:
-      state[_NUM_STEPS_KEY] = tf.zeros([], tf.int32)
+      state['num_steps'] = tf.zeros([], tf.int32)
     starts = {_SECOND_MOMENT_KEY: self.initial_second_moment}
     for key in self._moment_keys:
       state[key] = vectors.fill_moments(specs, starts.get(key, 0.0))
@@ -148,7 +147,7 @@ class Adaptive(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
     optimizer.check_moments(weights, state, self._moment_keys)
     new_state = collections.OrderedDict(state)
     if self.bias_correction:
-      new_state[_NUM_STEPS_KEY] = state[_NUM_STEPS_KEY] + 1
+      new_state['num_steps'] = state['num_steps'] + 1
     new_weights, *new_moments = vectors.step_tensors(
         self._step_tensor,
         functools.partial(self._coefficients, new_state),
@@ -171,7 +170,7 @@ class Adaptive(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
     hparams = {key: tf.cast(state[key], dtype) for key in self._hparams}
     if not self.bias_correction:
       return hparams
-    num_steps = tf.cast(state[_NUM_STEPS_KEY], dtype)
+    num_steps = tf.cast(state['num_steps'], dtype)
     if self._has_momentum:
       hparams['learning_rate'] /= 1.0 - tf.pow(hparams['beta_1'], num_steps)
     if self.beta_2 is not None:

@@ -21,9 +21,6 @@ import tensorflow as tf
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
 
-_LAST_STEP_SIZE_KEY = 'last_step_size'
-_BACKTRACKS_KEY = 'backtracks'
-
 # Where the search of a step starts: the values of `reset`.
 _FROM_LAST, _FROM_GROWN_LAST, _FROM_MAX = range(3)
 
@@ -58,11 +55,12 @@ class _Armijo(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
     self._max_trials = max_trials
 
   def initialize(self, specs: Any) -> _State:
-    state = collections.OrderedDict(self._hparams)
-    # Zero stands for the largest step size, which may yet be set.
-    state[_LAST_STEP_SIZE_KEY] = tf.zeros([], vectors.step_dtype(specs))
-    state[_BACKTRACKS_KEY] = tf.zeros([], tf.int32)
-    return state
+    return collections.OrderedDict(
+        self._hparams,
+        # Zero stands for the largest step size, which may yet be set.
+        last_step_size=tf.zeros([], vectors.step_dtype(specs)),
+        backtracks=tf.zeros([], tf.int32),
+    )
 
   def next(
       self, state, weights, gradients, *, value=None, value_and_grad_fn=None
@@ -78,9 +76,9 @@ class _Armijo(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
     step_size, backtracks = self._search(
         state, weights, gradients, value, value_and_grad_fn
     )
-    new_state = collections.OrderedDict(state)
-    new_state[_LAST_STEP_SIZE_KEY] = step_size
-    new_state[_BACKTRACKS_KEY] = backtracks
+    new_state = collections.OrderedDict(
+        state, last_step_size=step_size, backtracks=backtracks
+    )
     return new_state, vectors.descend(weights, gradients, step_size)
 
   def _search(
@@ -135,7 +133,7 @@ class _Armijo(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
     )
     if self._reset == _FROM_MAX:
       return largest
-    start = last = state[_LAST_STEP_SIZE_KEY]
+    start = last = state['last_step_size']
     if self._reset == _FROM_GROWN_LAST:
       grown = optimizer.grow(last, gamma, batches_per_epoch)
       start = tf.minimum(largest, grown)
@@ -143,12 +141,9 @@ class _Armijo(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
 
   def report(self, state: _State) -> _State:
     return collections.OrderedDict(
-        [
-            (optimizer.STEP_SIZE_KEY, state[_LAST_STEP_SIZE_KEY]),
-            (_BACKTRACKS_KEY, tf.cast(state[_BACKTRACKS_KEY], tf.float32)),
-            # Trials evaluate losses alone.
-            (optimizer.GRADIENT_EVALUATIONS_KEY, tf.ones([], tf.int32)),
-        ]
+        step_size=state['last_step_size'],
+        backtracks=tf.cast(state['backtracks'], tf.float32),
+        gradient_evaluations=tf.ones([], tf.int32),  # Trials take none.
     )
 
 

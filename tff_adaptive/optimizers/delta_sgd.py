@@ -23,7 +23,6 @@ from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
 
-_NUM_STEPS_KEY = 'num_steps'
 # In the order of `_StepSize`.
 _LAST_KEYS = (
     'last_step_size',
@@ -31,8 +30,6 @@ _LAST_KEYS = (
     'last_smoothness_limit',
     'last_growth_limit',
 )
-_PREVIOUS_WEIGHTS_KEY = 'previous_weights'
-_PREVIOUS_GRADIENTS_KEY = 'previous_gradients'
 
 # Reported limits are summed over steps in float32. A sum that is not finite
 # would make the client count as diverged, so a limit that overflows is cut.
@@ -126,14 +123,14 @@ class _DeltaSGD(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
     self._amplify_first = amplify_first
 
   def initialize(self, specs: Any) -> _State:
-    dtype = vectors.step_dtype(specs)
-    state = collections.OrderedDict(self._hparams)
-    state[_NUM_STEPS_KEY] = tf.zeros([], tf.int32)
-    for key in _LAST_KEYS:
-      state[key] = tf.zeros([], dtype)
-    state[_PREVIOUS_WEIGHTS_KEY] = vectors.zeros(specs)
+    state = collections.OrderedDict(
+        self._hparams,
+        num_steps=tf.zeros([], tf.int32),
+        **dict.fromkeys(_LAST_KEYS, tf.zeros([], vectors.step_dtype(specs))),
+        previous_weights=vectors.zeros(specs),
+    )
     if not self.evaluates_again:
-      state[_PREVIOUS_GRADIENTS_KEY] = vectors.zeros(specs)
+      state['previous_gradients'] = vectors.zeros(specs)
     return state
 
   def next(
@@ -141,26 +138,22 @@ class _DeltaSGD(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
   ):
     del value  # Unused.
     gradients = optimizer.dense_gradients(weights, gradients)
-    previous = state[_PREVIOUS_WEIGHTS_KEY]
     optimizer.check_weights_state_match(
-        weights, previous, _PREVIOUS_WEIGHTS_KEY
+        weights, state['previous_weights'], 'previous_weights'
     )
     old_gradients = self._gradients_at_previous_weights(
         state, gradients, value_and_grad_fn
     )
     taken = self._step_size(state, weights, gradients, old_gradients)
-
-    new_state = collections.OrderedDict(state)
-    new_state[_NUM_STEPS_KEY] = state[_NUM_STEPS_KEY] + 1
-    new_state.update(zip(_LAST_KEYS, taken))
-    # Stock TFF loops hand over variables and assign to them afterwards.
-    new_state[_PREVIOUS_WEIGHTS_KEY] = tf.nest.map_structure(
-        tf.convert_to_tensor, weights
+    new_state = collections.OrderedDict(
+        state,
+        num_steps=state['num_steps'] + 1,
+        **dict(zip(_LAST_KEYS, taken)),
+        # Stock TFF loops hand over variables and assign to them afterwards.
+        previous_weights=tf.nest.map_structure(tf.convert_to_tensor, weights),
     )
     if not self.evaluates_again:
-      new_state[_PREVIOUS_GRADIENTS_KEY] = vectors.with_zeros(
-          weights, gradients
-      )
+      new_state['previous_gradients'] = vectors.with_zeros(weights, gradients)
     return new_state, vectors.descend(weights, gradients, taken.step_size)
 
   def _gradients_at_previous_weights(
@@ -171,7 +164,7 @@ class _DeltaSGD(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
   ) -> list[tf.Tensor]:
     """h_k, a flat list without the leaves that have no gradient."""
     if not self.evaluates_again:
-      return _leaves(state[_PREVIOUS_GRADIENTS_KEY], gradients)
+      return _leaves(state['previous_gradients'], gradients)
     if value_and_grad_fn is None:
       raise ValueError(
           "Delta-SGD with `previous_gradient='recompute'` evaluates each batch "
@@ -182,13 +175,13 @@ class _DeltaSGD(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
       )
 
     def evaluate():
-      _, old = value_and_grad_fn(state[_PREVIOUS_WEIGHTS_KEY])
+      _, old = value_and_grad_fn(state['previous_weights'])
       old = tff.learning.optimizers.handle_indexed_slices_gradients(old)
       return _leaves(old, gradients)
 
     # The first step has no previous point: one gradient, not two.
     return tf.cond(
-        state[_NUM_STEPS_KEY] > 0,
+        state['num_steps'] > 0,
         evaluate,
         lambda: [tf.identity(g) for g in _leaves(gradients, gradients)],
     )
@@ -205,10 +198,10 @@ class _DeltaSGD(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
     learning_rate, initial_theta, gamma, delta = (
         tf.cast(state[key], dtype) for key in self._hparams
     )
-    is_first = tf.equal(state[_NUM_STEPS_KEY], 0)
+    is_first = tf.equal(state['num_steps'], 0)
     weight_change = _distance(
         _leaves(weights, gradients),
-        _leaves(state[_PREVIOUS_WEIGHTS_KEY], gradients),
+        _leaves(state['previous_weights'], gradients),
         dtype,
     )
     gradient_change = _distance(
@@ -239,7 +232,7 @@ class _DeltaSGD(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
   def report(self, state: _State) -> _State:
     evaluations = tf.ones([], tf.int32)
     if self.evaluates_again:
-      evaluations += tf.cast(state[_NUM_STEPS_KEY] > 1, tf.int32)
+      evaluations += tf.cast(state['num_steps'] > 1, tf.int32)
     step_size, theta, limit, growth_limit = (state[key] for key in _LAST_KEYS)
     largest = tf.constant(_LARGEST_REPORTED_LIMIT, limit.dtype)
     return collections.OrderedDict(

@@ -22,13 +22,7 @@ from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
 
-_MOMENTUM_KEY = 'momentum'
-_SECOND_MOMENT_KEY = 'second_moment'
-_SHARED_KEYS = (_MOMENTUM_KEY, _SECOND_MOMENT_KEY)
-_SCALE_KEY = 'scale'
-_IS_WARM_UP_KEY = 'is_warm_up'
-_NUM_STEPS_KEY = 'num_steps'
-_PREVIOUS_WEIGHTS_KEY = 'previous_weights'
+_SHARED_KEYS = ('momentum', 'second_moment')
 
 _State = collections.OrderedDict[str, Any]
 
@@ -51,24 +45,28 @@ class _FAFED(optimizer.HparamsInState, federated_optimizer.FederatedOptimizer):
     )
 
   def initialize(self, specs):
-    state = collections.OrderedDict(self._hparams)
-    state[_IS_WARM_UP_KEY] = tf.constant(True)
-    state[_NUM_STEPS_KEY] = tf.zeros([], tf.int32)
-    for key in (*_SHARED_KEYS, _SCALE_KEY):
-      state[key] = vectors.fill_moments(specs)
-    state[_PREVIOUS_WEIGHTS_KEY] = vectors.zeros(specs)
-    return state
+    return collections.OrderedDict(
+        self._hparams,
+        is_warm_up=tf.constant(True),
+        num_steps=tf.zeros([], tf.int32),
+        **self.initialize_shared(specs),
+        scale=vectors.fill_moments(specs),
+        previous_weights=vectors.zeros(specs),
+    )
 
   def start_round(self, state, shared, kept, round_num):
     del kept  # It keeps nothing.
-    state = collections.OrderedDict(state, **shared)
-    state[_IS_WARM_UP_KEY] = tf.equal(round_num, 0)
-    state[_SECOND_MOMENT_KEY] = vectors.non_negative(shared[_SECOND_MOMENT_KEY])
-    state[_SCALE_KEY] = tf.nest.map_structure(
-        lambda v: tf.sqrt(v) + tf.cast(state['rho'], v.dtype),
-        state[_SECOND_MOMENT_KEY],
+    second_moment = vectors.non_negative(shared['second_moment'])
+    return collections.OrderedDict(
+        state,
+        momentum=shared['momentum'],
+        second_moment=second_moment,
+        scale=tf.nest.map_structure(
+            lambda v: tf.sqrt(v) + tf.cast(state['rho'], v.dtype),
+            second_moment,
+        ),
+        is_warm_up=tf.equal(round_num, 0),
     )
-    return state
 
   def finish_round(self, state):
     sent = collections.OrderedDict((key, state[key]) for key in _SHARED_KEYS)
@@ -85,7 +83,7 @@ class _FAFED(optimizer.HparamsInState, federated_optimizer.FederatedOptimizer):
       )
     gradients = optimizer.dense_gradients(weights, gradients)
     optimizer.check_moments(weights, state, _SHARED_KEYS)
-    is_first = tf.equal(state[_NUM_STEPS_KEY], 0)
+    is_first = tf.equal(state['num_steps'], 0)
 
     def warm_up():
       # It is one step; the batches after it are let pass.
@@ -96,7 +94,7 @@ class _FAFED(optimizer.HparamsInState, federated_optimizer.FederatedOptimizer):
       )
 
     def evaluate():
-      _, old = value_and_grad_fn(state[_PREVIOUS_WEIGHTS_KEY])
+      _, old = value_and_grad_fn(state['previous_weights'])
       return vectors.with_zeros(
           weights, optimizer.dense_gradients(weights, old)
       )
@@ -111,29 +109,25 @@ class _FAFED(optimizer.HparamsInState, federated_optimizer.FederatedOptimizer):
           weights,
           gradients,
           [state[key] for key in _SHARED_KEYS],
-          [state[_SCALE_KEY], old_gradients],
+          [state['scale'], old_gradients],
       )
 
-    moved = tf.cond(state[_IS_WARM_UP_KEY], warm_up, step)
-    new_state = collections.OrderedDict(state)
-    new_state[_NUM_STEPS_KEY] = state[_NUM_STEPS_KEY] + 1
-    new_state[_PREVIOUS_WEIGHTS_KEY] = tf.nest.map_structure(
-        tf.convert_to_tensor, weights
+    new_weights, *moments = tf.cond(state['is_warm_up'], warm_up, step)
+    new_state = collections.OrderedDict(
+        state,
+        num_steps=state['num_steps'] + 1,
+        previous_weights=tf.nest.map_structure(tf.convert_to_tensor, weights),
+        **dict(zip(_SHARED_KEYS, moments)),
     )
-    new_weights, new_state[_MOMENTUM_KEY], new_state[_SECOND_MOMENT_KEY] = moved
     return new_state, new_weights
 
   def report(self, state):
     # Of the warm-up only the first step counts; later rounds pay for the
     # gradient at the point before from their second step on.
-    is_first = tf.equal(state[_NUM_STEPS_KEY], 1)
-    evaluations = tf.where(
-        state[_IS_WARM_UP_KEY],
-        tf.where(is_first, 1, 0),
-        tf.where(is_first, 1, 2),
-    )
+    is_first = tf.equal(state['num_steps'], 1)
+    later = tf.where(state['is_warm_up'], 0, 2)
     return collections.OrderedDict(
-        [(optimizer.GRADIENT_EVALUATIONS_KEY, evaluations)]
+        gradient_evaluations=tf.where(is_first, 1, later)
     )
 
 
@@ -145,7 +139,7 @@ def _warm_up_step(
   def first(fn):
     return tf.nest.map_structure(
         lambda m, g: m if g is None else fn(tf.cast(g, m.dtype)),
-        state[_MOMENTUM_KEY],
+        state['momentum'],
         gradients,
     )
 

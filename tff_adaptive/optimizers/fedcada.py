@@ -24,10 +24,7 @@ from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
 
-_SECOND_MOMENT_KEY = 'second_moment'
-_MOMENT_KEYS = ('first_moment', _SECOND_MOMENT_KEY)
-_NUM_STEPS_KEY = 'num_steps'
-_ROUND_NUM_KEY = 'round_num'
+_MOMENT_KEYS = ('first_moment', 'second_moment')
 
 TIMES = ('round', 'local_step', 'global_step')
 
@@ -91,7 +88,7 @@ class _FedCAdaAdam(
     )
     if self._time == 'global_step':
       # A float: the mean of the clients' numbers of steps is none of integers.
-      moments[_NUM_STEPS_KEY] = tf.zeros([])
+      moments['num_steps'] = tf.zeros([])
     return moments
 
   def initialize_shared(self, specs):
@@ -103,24 +100,23 @@ class _FedCAdaAdam(
     return self._initial_moments(specs) if self._carries_state else nothing
 
   def initialize(self, specs):
-    state = collections.OrderedDict(self._hparams)
-    state[_ROUND_NUM_KEY] = tf.zeros([], tf.int32)
-    state.update(self._initial_moments(specs))
-    state[_NUM_STEPS_KEY] = tf.zeros([])
-    return state
+    return collections.OrderedDict(
+        self._hparams,
+        round_num=tf.zeros([], tf.int32),
+        **{**self._initial_moments(specs), 'num_steps': tf.zeros([])},
+    )
 
   def start_round(self, state, shared, kept, round_num):
     moments = kept if self._carries_state else shared
-    state = collections.OrderedDict(state, **moments)
-    state[_ROUND_NUM_KEY] = round_num
-    for key in (_SECOND_MOMENT_KEY, _NUM_STEPS_KEY):
+    state = collections.OrderedDict(state, **moments, round_num=round_num)
+    for key in ('second_moment', 'num_steps'):
       state[key] = vectors.non_negative(state[key])
     return state
 
   def finish_round(self, state):
     names = _MOMENT_KEYS
     if self._time == 'global_step':
-      names += (_NUM_STEPS_KEY,)
+      names += ('num_steps',)
     moments = collections.OrderedDict((name, state[name]) for name in names)
     nothing = collections.OrderedDict()
     return (nothing, moments) if self._carries_state else (moments, nothing)
@@ -132,8 +128,9 @@ class _FedCAdaAdam(
     federated_optimizer.check_caller('FedCAda', value)
     gradients = optimizer.dense_gradients(weights, gradients)
     optimizer.check_moments(weights, state, _MOMENT_KEYS)
-    new_state = collections.OrderedDict(state)
-    new_state[_NUM_STEPS_KEY] = state[_NUM_STEPS_KEY] + 1.0
+    new_state = collections.OrderedDict(
+        state, num_steps=state['num_steps'] + 1.0
+    )
     new_weights, *new_moments = vectors.step_tensors(
         _step_tensor,
         functools.partial(self._coefficients, new_state),
@@ -155,9 +152,9 @@ class _FedCAdaAdam(
     learning_rate, beta_1, beta_2, epsilon = (
         tf.cast(state[key], dtype) for key in self._hparams
     )
-    t = state[_NUM_STEPS_KEY]
+    t = state['num_steps']
     if self._time == 'round':
-      t = state[_ROUND_NUM_KEY] + 1
+      t = state['round_num'] + 1
     root = tf.sqrt(correction(self._option, beta_2, t))
     learning_rate *= root / correction(self._option, beta_1, t)
     return learning_rate, beta_1, beta_2, epsilon * root

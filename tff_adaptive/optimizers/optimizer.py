@@ -23,6 +23,7 @@ one does, and the local training loop of `tff_adaptive.client_works` runs both.
 import abc
 import collections
 from collections.abc import Callable, Iterable, Mapping
+import numbers
 from typing import Any, Optional, TypeVar
 
 import tensorflow as tf
@@ -243,6 +244,14 @@ def check_share(
     raise ValueError(
         f'{owner} `{name}` must be in the range [0.0, 1.0{end}, found {value}.'
     )
+
+
+def check_count(name: str, value: Any, owner: str) -> None:
+  """Raises unless `value` is a positive integer; see `check_rate`."""
+  if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+    raise TypeError(f'{owner} `{name}` must be an integer, found {value!r}.')
+  if value < 1:
+    raise ValueError(f'{owner} `{name}` must be positive, found {value}.')
 
 
 def dense_gradients(weights: Any, gradients: Any) -> Any:

@@ -16,20 +16,15 @@
 import collections
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
 
-_CONTROL_KEY = 'control'
-_CLIENT_CONTROL_KEY = 'client_control'
-_GRADIENT_SUM_KEY = 'gradient_sum'
-# What local steps add to a gradient, c - c_i, which is frozen in the round.
-_CORRECTION_KEY = 'correction'
-_MOMENT_KEYS = (_CLIENT_CONTROL_KEY, _CORRECTION_KEY, _GRADIENT_SUM_KEY)
-_NUM_STEPS_KEY = 'num_steps'
+# The correction is what local steps add to a gradient, c - c_i, which is frozen
+# in the round.
+_MOMENT_KEYS = ('client_control', 'correction', 'gradient_sum')
 
 _State = collections.OrderedDict[str, Any]
 
@@ -44,58 +39,46 @@ class _ScaffoldSGD(
 
   def __init__(self, num_clients: int, learning_rate: float):
     optimizer.check_rate('learning_rate', learning_rate, 'SCAFFOLD')
-    if isinstance(num_clients, bool) or not isinstance(
-        num_clients, (int, np.integer)
-    ):
-      raise TypeError(
-          f'SCAFFOLD `num_clients` must be an integer, found {num_clients!r}.'
-      )
-    if num_clients < 1:
-      raise ValueError(
-          f'SCAFFOLD `num_clients` must be positive, found {num_clients}: '
-          'it is the number of all clients, sampled or not.'
-      )
+    optimizer.check_count('num_clients', num_clients, 'SCAFFOLD')
     super().__init__({'learning_rate': learning_rate})
     self._num_clients = num_clients
 
   def initialize_shared(self, specs):
-    return collections.OrderedDict(
-        [(_CONTROL_KEY, vectors.fill_moments(specs))]
-    )
+    return collections.OrderedDict(control=vectors.fill_moments(specs))
 
   def initialize_kept(self, specs):
     return self.initialize_shared(specs)
 
   def initialize(self, specs):
-    state = collections.OrderedDict(self._hparams)
-    state[_NUM_STEPS_KEY] = tf.zeros([], tf.int32)
-    for key in _MOMENT_KEYS:
-      state[key] = vectors.fill_moments(specs)
-    return state
+    return collections.OrderedDict(
+        self._hparams,
+        num_steps=tf.zeros([], tf.int32),
+        **dict.fromkeys(_MOMENT_KEYS, vectors.fill_moments(specs)),
+    )
 
   def start_round(self, state, shared, kept, round_num):
     del round_num  # Unused.
     correction = tf.nest.map_structure(
-        tf.subtract, shared[_CONTROL_KEY], kept[_CONTROL_KEY]
+        tf.subtract, shared['control'], kept['control']
     )
     return collections.OrderedDict(
-        state, client_control=kept[_CONTROL_KEY], correction=correction
+        state, client_control=kept['control'], correction=correction
     )
 
   def finish_round(self, state):
     # c_i - c + (x_t - y_K) / (K eta) is the mean gradient of the local steps:
     # each has moved the model by -eta (g - c_i + c).
-    num_steps = tf.maximum(state[_NUM_STEPS_KEY], 1)
+    num_steps = tf.maximum(state['num_steps'], 1)
     control = tf.nest.map_structure(
         lambda total: total / tf.cast(num_steps, total.dtype),
-        state[_GRADIENT_SUM_KEY],
+        state['gradient_sum'],
     )
     change = tf.nest.map_structure(
-        tf.subtract, control, state[_CLIENT_CONTROL_KEY]
+        tf.subtract, control, state['client_control']
     )
     return (
-        collections.OrderedDict([(_CONTROL_KEY, change)]),
-        collections.OrderedDict([(_CONTROL_KEY, control)]),
+        collections.OrderedDict(control=change),
+        collections.OrderedDict(control=control),
     )
 
   def update_shared(self, shared, mean_sent, num_clients):
@@ -112,30 +95,30 @@ class _ScaffoldSGD(
     federated_optimizer.check_caller('SCAFFOLD', value)
     gradients = optimizer.dense_gradients(weights, gradients)
     optimizer.check_moments(weights, state, _MOMENT_KEYS)
-    new_state = collections.OrderedDict(state)
-    new_state[_NUM_STEPS_KEY] = state[_NUM_STEPS_KEY] + 1
     # Some of the weights may have no gradient; the controls move these, too.
     gradients = tf.nest.map_structure(
         lambda total, g: tf.cast(g, total.dtype),
-        state[_GRADIENT_SUM_KEY],
+        state['gradient_sum'],
         vectors.with_zeros(weights, gradients),
     )
-    new_state[_GRADIENT_SUM_KEY] = tf.nest.map_structure(
-        tf.add, state[_GRADIENT_SUM_KEY], gradients
+    new_state = collections.OrderedDict(
+        state,
+        num_steps=state['num_steps'] + 1,
+        gradient_sum=tf.nest.map_structure(
+            tf.add, state['gradient_sum'], gradients
+        ),
     )
     directions = tf.nest.map_structure(
         lambda w, g, c: tf.cast(g + c, w.dtype),
         weights,
         gradients,
-        state[_CORRECTION_KEY],
+        state['correction'],
     )
     moved = vectors.descend(weights, directions, state['learning_rate'])
     return new_state, moved
 
   def report(self, state):
-    return collections.OrderedDict(
-        [(optimizer.STEP_SIZE_KEY, state['learning_rate'])]
-    )
+    return collections.OrderedDict(step_size=state['learning_rate'])
 
 
 def build_scaffold_sgd(

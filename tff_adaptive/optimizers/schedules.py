@@ -21,27 +21,16 @@ clients and one for the server.
 
 import collections
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Optional
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive.optimizers import optimizer
+
 # From the number of finished rounds, an int32 scalar, to the factor of the
 # learning rate in the next one, a float32 scalar.
 Schedule = Callable[[tf.Tensor], tf.Tensor]
-
-
-def _check_positive_integer(name: str, value: Any) -> None:
-  if isinstance(value, bool) or int(value) != value or value < 1:
-    raise ValueError(f'`{name}` must be a positive integer, found {value}.')
-
-
-def _check_factor(name: str, value: Any) -> None:
-  # What is larger is infinite in a round.
-  if not 0.0 <= value <= float(tf.float32.max):
-    raise ValueError(
-        f'`{name}` must be finite and not negative, found {value}.'
-    )
 
 
 def build_constant() -> Schedule:
@@ -74,6 +63,7 @@ def build_step_decay(total_rounds: int, decay_rate: float = 0.1) -> Schedule:
     A schedule.
 
   Raises:
+    TypeError: If an argument is no number, or no integer.
     ValueError: If an argument is out of its range.
 
   Example:
@@ -88,8 +78,8 @@ def build_step_decay(total_rounds: int, decay_rate: float = 0.1) -> Schedule:
     after 75% of the total rounds"). Deviation: the published code decays one
     round later.
   """
-  _check_positive_integer('total_rounds', total_rounds)
-  _check_factor('decay_rate', decay_rate)
+  optimizer.check_count('total_rounds', total_rounds, 'A schedule')
+  optimizer.check_rate('decay_rate', decay_rate, 'A schedule')
   boundaries = (total_rounds // 2, 3 * total_rounds // 4)
 
   def schedule(round_num):
@@ -116,6 +106,7 @@ def build_exp_decay(
     A schedule.
 
   Raises:
+    TypeError: If an argument is no number, or no integer.
     ValueError: If an argument is out of its range.
 
   Example:
@@ -129,8 +120,8 @@ def build_exp_decay(
     https://arxiv.org/abs/2003.00295, section 5.4 (ExpDecay), the source of the
     defaults.
   """
-  _check_positive_integer('rounds_per_decay', rounds_per_decay)
-  _check_factor('decay_rate', decay_rate)
+  optimizer.check_count('rounds_per_decay', rounds_per_decay, 'A schedule')
+  optimizer.check_rate('decay_rate', decay_rate, 'A schedule')
 
   def schedule(round_num):
     num_steps = tf.cast(round_num // rounds_per_decay, tf.float32)
@@ -194,6 +185,7 @@ def build_table(factors: Mapping[int, float]) -> Schedule:
     A schedule.
 
   Raises:
+    TypeError: If a factor is no number.
     ValueError: If there is no entry for round 0, or one for a negative round,
       or a factor is negative or not finite.
 
@@ -214,7 +206,7 @@ def build_table(factors: Mapping[int, float]) -> Schedule:
         f'`factors` must be of rounds up to {tf.int32.max}, found {rounds[-1]}.'
     )
   for factor in factors.values():
-    _check_factor('factors', factor)
+    optimizer.check_rate('factors', factor, 'A schedule')
   values = [float(factors[r]) for r in rounds]
 
   def schedule(round_num):
@@ -227,8 +219,6 @@ def build_table(factors: Mapping[int, float]) -> Schedule:
 
 
 _LEARNING_RATE_KEY = tff.learning.optimizers.LEARNING_RATE_KEY
-_ROUND_NUM_KEY = 'round_num'
-_INNER_KEY = 'inner'
 
 
 def _scale(hparams: Any, factor: tf.Tensor) -> Any:
@@ -248,23 +238,27 @@ def _check_has_rate(hparams_type: Any, what: str) -> None:
     )
 
 
-def schedule_process(inner: Any, schedule: Schedule, what: str) -> Any:
+def schedule_process(
+    inner: Any, schedule: Optional[Schedule], what: str
+) -> Any:
   """Schedules the learning rate of a client work or a finalizer.
 
   Args:
     inner: A `tff.learning.templates.ClientWorkProcess` or `FinalizerProcess`
       with a hyperparameter `learning_rate`.
-    schedule: Maps the number of finished rounds to a factor.
+    schedule: Maps the number of finished rounds to a factor; None for none.
     what: What is scheduled, for messages.
 
   Returns:
     A process of the same kind. Its state is an ordered dictionary of
     `round_num`, an int32, and `inner`; its hyperparameters are the inner ones,
-    with the base rate.
+    with the base rate. Without a schedule `inner` itself.
 
   Raises:
     ValueError: If the inner process has no learning rate.
   """
+  if schedule is None:
+    return inner
   state_type = inner.initialize.type_signature.result.member
   hparams_type = inner.get_hparams.type_signature.result
   _check_has_rate(hparams_type, what)
@@ -272,10 +266,7 @@ def schedule_process(inner: Any, schedule: Schedule, what: str) -> Any:
   @tff.tensorflow.computation(state_type)
   def wrap_initial(inner_state):
     return collections.OrderedDict(
-        [
-            (_ROUND_NUM_KEY, tf.zeros([], tf.int32)),
-            (_INNER_KEY, inner_state),
-        ]
+        round_num=tf.zeros([], tf.int32), inner=inner_state
     )
 
   wrapped_type = wrap_initial.type_signature.result
@@ -283,18 +274,16 @@ def schedule_process(inner: Any, schedule: Schedule, what: str) -> Any:
   @tff.tensorflow.computation(wrapped_type)
   def enter_round(state):
     hparams = _scale(
-        inner.get_hparams(state[_INNER_KEY]), schedule(state[_ROUND_NUM_KEY])
+        inner.get_hparams(state['inner']), schedule(state['round_num'])
     )
-    return inner.set_hparams(state[_INNER_KEY], hparams)
+    return inner.set_hparams(state['inner'], hparams)
 
   @tff.tensorflow.computation(wrapped_type, state_type)
   def leave_round(state, inner_state):
-    hparams = inner.get_hparams(state[_INNER_KEY])
+    hparams = inner.get_hparams(state['inner'])
     return collections.OrderedDict(
-        [
-            (_ROUND_NUM_KEY, state[_ROUND_NUM_KEY] + 1),
-            (_INNER_KEY, inner.set_hparams(inner_state, hparams)),
-        ]
+        round_num=state['round_num'] + 1,
+        inner=inner.set_hparams(inner_state, hparams),
     )
 
   @tff.federated_computation
@@ -316,12 +305,12 @@ def schedule_process(inner: Any, schedule: Schedule, what: str) -> Any:
 
   @tff.tensorflow.computation(wrapped_type)
   def get_hparams(state):
-    return inner.get_hparams(state[_INNER_KEY])
+    return inner.get_hparams(state['inner'])
 
   @tff.tensorflow.computation(wrapped_type, hparams_type)
   def set_hparams(state, hparams):
     return collections.OrderedDict(
-        state, inner=inner.set_hparams(state[_INNER_KEY], hparams)
+        state, inner=inner.set_hparams(state['inner'], hparams)
     )
 
   return type(inner)(

@@ -22,8 +22,6 @@ import tensorflow_federated as tff
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
 
-_ACCUMULATOR_KEY = 'accumulator'
-
 _State = collections.OrderedDict[str, Any]
 
 
@@ -43,7 +41,7 @@ class _SGD(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
   def initialize(self, specs: Any) -> _State:
     state = collections.OrderedDict(self._hparams)
     if self._has_momentum:
-      state[_ACCUMULATOR_KEY] = vectors.zeros(specs)
+      state['accumulator'] = vectors.zeros(specs)
     return state
 
   def next(self, state: _State, weights: Any, gradients: Any):
@@ -55,8 +53,8 @@ class _SGD(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
       tff.learning.optimizers.check_weights_gradients_match(weights, dense)
       return state, vectors.descend(weights, gradients, state['learning_rate'])
     gradients = optimizer.dense_gradients(weights, gradients)
-    accumulator = state[_ACCUMULATOR_KEY]
-    optimizer.check_weights_state_match(weights, accumulator, _ACCUMULATOR_KEY)
+    accumulator = state['accumulator']
+    optimizer.check_weights_state_match(weights, accumulator, 'accumulator')
 
     def accumulate(a, g):
       if g is None:

@@ -22,9 +22,6 @@ import tensorflow as tf
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
 
-_LAST_STEP_SIZE_KEY = 'last_step_size'
-_LAST_POSITIVE_STEP_SIZE_KEY = 'last_positive_step_size'
-
 _State = collections.OrderedDict[str, Any]
 
 
@@ -58,11 +55,11 @@ class _SPS(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
 
   def initialize(self, specs: Any) -> _State:
     dtype = vectors.step_dtype(specs)
-    state = collections.OrderedDict(self._hparams)
-    state[_LAST_STEP_SIZE_KEY] = tf.zeros([], dtype)
+    zero = tf.zeros([], dtype)
+    state = collections.OrderedDict(self._hparams, last_step_size=zero)
     if self._is_smooth:
       # Zero stands for the initial step size, which may yet be set.
-      state[_LAST_POSITIVE_STEP_SIZE_KEY] = tf.zeros([], dtype)
+      state['last_positive_step_size'] = zero
     return state
 
   def next(
@@ -78,12 +75,10 @@ class _SPS(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
       )
     gradients = optimizer.dense_gradients(weights, gradients)
     step_size = self._step_size(state, weights, gradients, value)
-
-    new_state = collections.OrderedDict(state)
-    new_state[_LAST_STEP_SIZE_KEY] = step_size
+    new_state = collections.OrderedDict(state, last_step_size=step_size)
     if self._is_smooth:
-      new_state[_LAST_POSITIVE_STEP_SIZE_KEY] = tf.where(
-          step_size > 0.0, step_size, state[_LAST_POSITIVE_STEP_SIZE_KEY]
+      new_state['last_positive_step_size'] = tf.where(
+          step_size > 0.0, step_size, state['last_positive_step_size']
       )
     return new_state, vectors.descend(weights, gradients, step_size)
 
@@ -118,15 +113,13 @@ class _SPS(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
         tf.cast(state[key], dtype)
         for key in ('initial_step_size', 'gamma', 'batches_per_epoch')
     )
-    last = state[_LAST_POSITIVE_STEP_SIZE_KEY]
+    last = state['last_positive_step_size']
     return optimizer.grow(
         tf.where(last > 0.0, last, initial), gamma, batches_per_epoch
     )
 
   def report(self, state: _State) -> _State:
-    return collections.OrderedDict(
-        [(optimizer.STEP_SIZE_KEY, state[_LAST_STEP_SIZE_KEY])]
-    )
+    return collections.OrderedDict(step_size=state['last_step_size'])
 
 
 def build_sps(

@@ -14,12 +14,12 @@
 """The privacy that a number of rounds leaves, epsilon at a given delta."""
 
 import enum
-import math
-import numbers
 
 import dp_accounting
 from dp_accounting import rdp as rdp_lib
 import numpy as np
+
+from tff_adaptive.optimizers import optimizer
 
 # The bound of fixed-size cohorts is computed at integers and interpolated, and
 # takes seconds at the largest orders.
@@ -157,16 +157,19 @@ class RoundAccountant:
         `CohortSampling`.
       ValueError: If a number is out of its range.
     """
-    _check_sizes(num_clients, clients_per_round)
+    owner = 'Accounting'
+    optimizer.check_count('num_clients', num_clients, owner)
+    optimizer.check_count('clients_per_round', clients_per_round, owner)
+    if clients_per_round > num_clients:
+      raise ValueError(
+          f'`clients_per_round` must be at most {num_clients}, the number of '
+          f'clients, found {clients_per_round}.'
+      )
     if not isinstance(sampling, CohortSampling):
       raise TypeError(
           f'`sampling` must be a `CohortSampling`, found {sampling!r}.'
       )
-    if not 0 <= noise_multiplier < math.inf:
-      raise ValueError(
-          '`noise_multiplier` must be a number of at least 0, found '
-          f'{noise_multiplier}.'
-      )
+    optimizer.check_rate('noise_multiplier', noise_multiplier, owner)
     if noise_multiplier > 0:
       event = _round_event(
           noise_multiplier, num_clients, clients_per_round, sampling
@@ -201,19 +204,3 @@ class RoundAccountant:
         self.orders, num_rounds * self.rdp_per_round, delta
     )
     return float(epsilon)
-
-
-def _check_sizes(num_clients: int, clients_per_round: int) -> None:
-  for name, size in (
-      ('num_clients', num_clients),
-      ('clients_per_round', clients_per_round),
-  ):
-    if isinstance(size, bool) or not isinstance(size, numbers.Integral):
-      raise TypeError(f'`{name}` must be an integer, found {size!r}.')
-    if size < 1:
-      raise ValueError(f'`{name}` must be positive, found {size}.')
-  if clients_per_round > num_clients:
-    raise ValueError(
-        f'`clients_per_round` must be at most {num_clients}, the number of '
-        f'clients, found {clients_per_round}.'
-    )

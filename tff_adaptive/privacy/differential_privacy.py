@@ -13,38 +13,28 @@
 # limitations under the License.
 """Differential privacy of all that the clients of a round send.
 
+Nothing that they send goes past it, see `choose_aggregators`.
+
 DP-FedAvg of McMahan et al., Learning Differentially Private Recurrent Language
 Models, ICLR 2018, https://arxiv.org/abs/1710.06963.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 import math
-import numbers
 from typing import Any, Optional
 
 import attrs
+import numpy as np
+import tensorflow as tf
 import tensorflow_federated as tff
+
+from tff_adaptive.aggregators import reports as reports_lib
+from tff_adaptive.aggregators import weighting
+from tff_adaptive.optimizers import optimizer
 
 CHANGE = 'change'
 
 _DPFactory = tff.aggregators.DifferentiallyPrivateFactory
-
-
-def _check_number(
-    name: str, value: Any, is_valid: Callable[[Any], bool], expected: str
-) -> None:
-  if not isinstance(value, numbers.Real) or isinstance(value, bool):
-    raise TypeError(f'`{name}` must be a number, found {value!r}.')
-  if not (math.isfinite(value) and is_valid(value)):
-    raise ValueError(f'`{name}` must be {expected}, found {value}.')
-
-
-def _check_not_negative(name: str, value: Any) -> None:
-  _check_number(name, value, lambda v: v >= 0, 'at least 0')
-
-
-def _check_positive(name: str, value: Any) -> None:
-  _check_number(name, value, lambda v: v > 0, 'above 0')
 
 
 @attrs.frozen(kw_only=True)
@@ -86,15 +76,13 @@ class AdaptiveClipping:
   count_stddev: Optional[float] = None
 
   def __attrs_post_init__(self):
-    _check_number(
-        'target_quantile',
-        self.target_quantile,
-        lambda v: 0 <= v <= 1,
-        'from 0 to 1',
+    owner = 'Adaptive clipping'
+    optimizer.check_share(
+        'target_quantile', self.target_quantile, owner, may_be_one=True
     )
-    _check_not_negative('learning_rate', self.learning_rate)
+    optimizer.check_rate('learning_rate', self.learning_rate, owner)
     if self.count_stddev is not None:
-      _check_positive('count_stddev', self.count_stddev)
+      optimizer.check_positive('count_stddev', self.count_stddev, owner)
 
 
 @attrs.frozen(kw_only=True)
@@ -174,13 +162,9 @@ class DifferentialPrivacy:
   adaptive_clipping: Optional[AdaptiveClipping] = None
 
   def __attrs_post_init__(self):
-    _check_not_negative('noise_multiplier', self.noise_multiplier)
-    size = self.clients_per_round
-    if isinstance(size, bool) or not isinstance(size, numbers.Integral):
-      raise TypeError(
-          f'`clients_per_round` must be an integer, found {size!r}.'
-      )
-    _check_positive('clients_per_round', size)
+    owner = 'Differential privacy'
+    optimizer.check_rate('noise_multiplier', self.noise_multiplier, owner)
+    optimizer.check_count('clients_per_round', self.clients_per_round, owner)
     if not isinstance(self.payload_clip_norms, Mapping):
       raise TypeError(
           '`payload_clip_norms` must map names to bounds, found '
@@ -190,7 +174,7 @@ class DifferentialPrivacy:
     for name, bound in self.payload_clip_norms.items():
       bounds[f'payload_clip_norms[{name!r}]'] = bound
     for name, bound in bounds.items():
-      _check_positive(name, bound)
+      optimizer.check_positive(name, bound, owner)
 
   def build_aggregators(self, payloads: Sequence[str] = ()) -> tuple[
       tff.aggregators.UnweightedAggregationFactory,
@@ -302,3 +286,121 @@ def _collect_clip_norms(name: str, part: Any, found: dict[str, float]) -> None:
   query = getattr(query, 'numerator_state', None)
   if hasattr(query, 'quantile_estimator_state'):
     found[name] = float(query.sum_state.l2_norm_clip)
+
+
+# Of the state of `tff.aggregators.DifferentiallyPrivateFactory`.
+_DP_EVENT = 'dp_event'
+
+_Aggregators = tuple[
+    Optional[weighting.Aggregator], Mapping[str, weighting.Aggregator]
+]
+
+
+def choose_aggregators(
+    privacy: Optional[DifferentialPrivacy],
+    model_aggregator: Optional[weighting.Aggregator],
+    payload_aggregators: Mapping[str, weighting.Aggregator],
+    *,
+    payloads: Sequence[str],
+    trainable_type: Any,
+    weighs_examples: bool,
+) -> _Aggregators:
+  """Chooses what aggregates the change of the model, and each payload.
+
+  Args:
+    privacy: See `build_fed_opt`.
+    model_aggregator: See `build_fed_opt`.
+    payload_aggregators: See `build_fed_opt`.
+    payloads: The names of what clients send besides the change.
+    trainable_type: The type of the change.
+    weighs_examples: Whether clients are weighted by their examples.
+
+  Returns:
+    Those of `privacy`, or else those that were given.
+
+  Raises:
+    TypeError: If `privacy` is no `DifferentialPrivacy`, or does not take the
+      dtypes of the model.
+    ValueError: If something that clients send would not be private, or an
+      aggregator is given for what no client sends.
+  """
+  weighting.check_names(payload_aggregators, payloads, '`payload_aggregators`')
+  if privacy is None:
+    _check_payloads_are_covered(
+        model_aggregator,
+        [name for name in payloads if name not in payload_aggregators],
+        trainable_type,
+        weighs_examples,
+    )
+    return model_aggregator, payload_aggregators
+  if not isinstance(privacy, DifferentialPrivacy):
+    raise TypeError(
+        '`privacy` must be a `tff_adaptive.privacy.DifferentialPrivacy`, found '
+        f'{type(privacy)}.'
+    )
+  if model_aggregator is not None or payload_aggregators:
+    raise ValueError(
+        '`privacy` brings the aggregators of all that clients send: leave out '
+        '`model_aggregator` and `payload_aggregators`.'
+    )
+  if weighs_examples:
+    raise ValueError(
+        'Differential privacy bounds what a client adds, and weights by '
+        'examples do not: pass '
+        '`client_weighting=tff.learning.ClientWeighting.UNIFORM`.'
+    )
+  _check_dtypes(trainable_type)
+  _check_no_maximum(payloads)
+  return privacy.build_aggregators(payloads)
+
+
+def _check_dtypes(trainable_type: Any) -> None:
+  specs = tf.nest.flatten(tff.types.type_to_tf_tensor_specs(trainable_type))
+  for spec in specs:
+    if spec.dtype != tf.float32:
+      raise TypeError(
+          'TFF clips and noises float32 alone for differential privacy, and '
+          f'the model has trainable weights of dtype {spec.dtype.name}: keep '
+          'them in float32.'
+      )
+
+
+def _check_no_maximum(payloads: Sequence[str]) -> None:
+  """Raises if clients report what is not summed."""
+  for report in reports_lib.ClientReport:
+    if report.is_maximum and report.value in payloads:
+      raise ValueError(
+          f'Of the report {report.value!r} the largest counts, which is no '
+          'sum, so that no noise makes it private: choose a server rule that '
+          'needs no maximum.'
+      )
+
+
+def _check_payloads_are_covered(
+    model_aggregator: Optional[weighting.Aggregator],
+    in_clear: Sequence[str],
+    trainable_type: Any,
+    weighs_examples: bool,
+) -> None:
+  """Raises if the change is private, and something beside it is not."""
+  if model_aggregator is None or not in_clear:
+    return
+  process = weighting.to_weighted(
+      model_aggregator, weighs_examples, '`model_aggregator`'
+  ).create(trainable_type, tff.TensorType(np.float32))
+  if _has_field(process.initialize.type_signature.result.member, _DP_EVENT):
+    raise ValueError(
+        '`model_aggregator` is differentially private, and clients would send '
+        f'{list(in_clear)} past it: use `privacy` instead, or give them '
+        'aggregators in `payload_aggregators`.'
+    )
+
+
+def _has_field(type_spec: Any, name: str) -> bool:
+  """Whether a structure has a field of a name at any depth."""
+  if not isinstance(type_spec, tff.StructType):
+    return False
+  return any(
+      field == name or _has_field(member, name)
+      for field, member in tff.structure.iter_elements(type_spec)
+  )

@@ -26,8 +26,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_adaptive.data import batching
 from tff_adaptive.data import cohort as cohort_lib
-from tff_adaptive.data import packed_clients
 from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime import elements
@@ -36,7 +36,7 @@ from tff_adaptive.runtime import values
 # A leaf of the clients' argument, of the whole cohort: of a sequence its rows;
 # of a tensor those of all clients, stacked; of a sequence that is not kept as
 # rows the variants of all clients' datasets, stacked.
-Leaf = Union[packed_clients.PackedClients, tf.Tensor]
+Leaf = Union[batching.PackedClients, tf.Tensor]
 # The specs of leaves: what a graph has to be built for.
 Layouts = tuple[Any, ...]
 
@@ -71,7 +71,7 @@ def hold_datasets(layouts: Layouts) -> bool:
 
 def pick(leaf: Leaf, number: tf.Tensor) -> Leaf:
   """The leaf of the client with a number, as a `GraphFunction` takes it."""
-  if isinstance(leaf, packed_clients.PackedClients):
+  if isinstance(leaf, batching.PackedClients):
     return leaf._replace(
         starts=tf.gather(leaf.starts, number), ends=tf.gather(leaf.ends, number)
     )
@@ -104,7 +104,7 @@ def _pack_sequences(
     sequences: list[Any],
     leaf_type: tff.SequenceType,
     cache: dataset_cache.DatasetCache,
-) -> packed_clients.PackedClients:
+) -> batching.PackedClients:
   """The elements of several clients together.
 
   Args:
@@ -127,17 +127,17 @@ def _pack_sequences(
   )
   counts = [len(client.lengths) for client in clients]
   if elements.are_alike(specs):
-    return packed_clients.of_rows(rows, counts)
+    return batching.of_rows(rows, counts)
   lengths = [client.lengths for client in clients]
   sizes = np.concatenate([np.zeros(0, np.int64), *lengths])
-  return packed_clients.of_batches(rows, np.arange(sizes.sum()), sizes, counts)
+  return batching.of_batches(rows, np.arange(sizes.sum()), sizes, counts)
 
 
 def _pack_cohort_data(
     cohort: cohort_lib.Cohort,
     leaf_type: tff.SequenceType,
     cache: dataset_cache.DatasetCache,
-) -> packed_clients.PackedClients:
+) -> batching.PackedClients:
   """The batches of a cohort, whose rows stay where they are."""
   packed = cohort.pack()
   rows = None
@@ -153,7 +153,7 @@ def _pack_cohort(
     cohort: cohort_lib.Cohort,
     member_type: tff.Type,
     cache: dataset_cache.DatasetCache,
-) -> Optional[list[packed_clients.PackedClients]]:
+) -> Optional[list[batching.PackedClients]]:
   """What a cohort brings, its batches taken from where they are.
 
   Args:

@@ -21,6 +21,7 @@ work and sums up what they report.
 
 from collections.abc import Callable, Iterator, Sequence
 import contextlib
+import functools
 import os
 import sys
 import threading
@@ -35,6 +36,7 @@ import tensorflow_federated as tff
 from tff_adaptive import _random_ops
 from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.data import random_streams
+from tff_adaptive.data import specs
 from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime import native
@@ -119,8 +121,9 @@ class CompiledContext(tff.framework.SyncContext):
     """
     self._plan = plan
     self._default_num_clients = default_num_clients
-    self._logged_plans: set[str] = set()
     self._strict = strict
+    self._log_once = functools.cache(logging.info)
+    self._warn_once = functools.cache(_warn)
     # No method of the context, which programs must not keep.
     self._note_pipelines = _refuse_pipelines if strict else _warn_of_pipelines
     self._round_keys = RoundKeys(seed)
@@ -129,7 +132,6 @@ class CompiledContext(tff.framework.SyncContext):
     # has taken it over.
     self._programs: dict[int, Any] = {}
     self._native: Optional[tuple[Any, Callable[[], None]]] = None
-    self._warned_of_secure_sums = False
     self._lock = threading.RLock()
 
   @property
@@ -229,9 +231,16 @@ class CompiledContext(tff.framework.SyncContext):
       return rounds.CompiledFunction(computation, computation.type_signature)
     if computations.takes_clients(computation.type_signature):
       if computations.uses_secure_sums(computation):
-        self._warn_of_secure_sums()
+        self._warn_once(
+            'Secure sums are computed in the clear: nothing is secure in a '
+            'simulation.'
+        )
       program = self._compile_round(computation)
-      self._log(program.plan)
+      self._log_once(
+          "The clients' work runs on %s, plan %s.",
+          program.plan.device,
+          program.plan.name,
+      )
       return program
     if computation.type_signature.parameter is None:
       return rounds.CompiledFunction(
@@ -249,22 +258,6 @@ class CompiledContext(tff.framework.SyncContext):
     return rounds.CompiledRound(
         computation, self._plan, self._cache, self._note_pipelines
     )
-
-  def _log(self, plan: plans.Plan) -> None:
-    """Says once how clients work."""
-    if plan.name not in self._logged_plans:
-      self._logged_plans.add(plan.name)
-      logging.info(
-          "The clients' work runs on %s, plan %s.", plan.device, plan.name
-      )
-
-  def _warn_of_secure_sums(self) -> None:
-    if not self._warned_of_secure_sums:
-      self._warned_of_secure_sums = True
-      _warn(
-          'Secure sums are computed in the clear: nothing is secure in a '
-          'simulation.'
-      )
 
   def _run(self, program: Any, arg: Any) -> Any:
     if isinstance(program, rounds.CompiledFunction):
@@ -351,9 +344,9 @@ def create_compiled_context(
     The context, for `tff.framework.set_default_context`.
 
   Raises:
-    TypeError: If the seed is not an integer.
-    ValueError: If a device or a plan is not known, the seed is negative, or the
-      number of clients or of bytes is not an integer or negative.
+    TypeError: If the seed, or the number of clients or of bytes, is not an
+      integer.
+    ValueError: If one of them is negative, or a device or a plan is not known.
 
   Example:
 
@@ -365,16 +358,16 @@ def create_compiled_context(
     tff.framework.set_default_context(context)
     ```
   """
+  specs.check_not_negative('default_num_clients', default_num_clients)
+  specs.check_not_negative('max_cache_bytes', max_cache_bytes)
   chosen = choose_plan(devices, plan)
   native.free_default_context_at_exit()
   return CompiledContext(
       chosen,
       strict=strict,
       seed=check_seed(seed),
-      default_num_clients=native.check_count(
-          'default_num_clients', default_num_clients
-      ),
-      max_cache_bytes=native.check_count('max_cache_bytes', max_cache_bytes),
+      default_num_clients=default_num_clients,
+      max_cache_bytes=max_cache_bytes,
   )
 
 

@@ -53,7 +53,6 @@ def iterate(value: Any, leaf_type: tff.SequenceType) -> Iterator[list[Any]]:
       if isinstance(value, Mapping):
         cure = '; put it into a list, if it is one of them'
         raise _no_sequence_error(value, leaf_type, cure) from None
-      _check_names(element, leaf_type)
       raise
     yield tf.nest.flatten(pack(iter(leaves)))
 
@@ -68,20 +67,11 @@ def _no_sequence_error(
   )
 
 
-def _check_names(element: Any, leaf_type: tff.SequenceType) -> None:
-  """Raises if the fields of an element have other names than its type's."""
-  expected = element_spec(leaf_type)
-  if isinstance(element, Mapping) and isinstance(expected, Mapping):
-    difference = specs_lib.missing_and_surplus(element, expected)
-    if difference is not None:
-      raise TypeError(
-          f'Expected elements of type {leaf_type.element}, found {difference}.'
-      ) from None
-
-
 def _check_spec(found: Any, leaf_type: tff.SequenceType, what: str) -> None:
   """Raises if a spec is not that of a sequence's elements."""
-  difference = specs_lib.find_difference(found, element_spec(leaf_type))
+  difference = specs_lib.find_difference(
+      found, element_spec(leaf_type), in_pipeline=True
+  )
   if difference is not None:
     raise TypeError(
         f'Expected {what} of type {leaf_type.element}, found {difference}.'

@@ -36,7 +36,7 @@ import tensorflow_federated as tff
 
 from tff_adaptive import _function_library
 from tff_adaptive import _random_ops
-from tff_adaptive.data import packed_clients
+from tff_adaptive.data import batching
 from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import sequences
 from tff_adaptive.runtime import values
@@ -72,7 +72,7 @@ class GraphImport:
     self._sequences = {
         name: value
         for name, value in self._tensors.items()
-        if isinstance(value, packed_clients.PackedClients)
+        if isinstance(value, batching.PackedClients)
     }
     self._signatures = {
         f.signature.name: f.signature for f in graph_def.library.function
@@ -176,9 +176,7 @@ class GraphImport:
       self._tensors[name] = tf.constant(0)
     return self._tensors[name]
 
-  def _sequence(
-      self, name: str
-  ) -> Union[tf.Tensor, packed_clients.PackedClients]:
+  def _sequence(self, name: str) -> Union[tf.Tensor, batching.PackedClients]:
     """What a reduction reads: an argument, or else some variant tensor."""
     source = name
     while _with_index(source) not in self._sequences:
@@ -191,7 +189,7 @@ class GraphImport:
   def _tensor(self, name: str) -> tf.Tensor:
     """The tensor of a name; of a sequence its variant."""
     found = self._tensors[name]
-    if isinstance(found, packed_clients.PackedClients):
+    if isinstance(found, batching.PackedClients):
       found = self._tensors[name] = sequences.to_variant(found)
     return found
 

@@ -27,7 +27,6 @@ import contextlib
 import functools
 import gc
 import inspect
-import numbers
 import os
 import pathlib
 import signal
@@ -47,6 +46,7 @@ import tensorflow_federated as tff
 from tff_adaptive import _function_library
 from tff_adaptive import _random_ops
 from tff_adaptive.data import cohort as cohort_lib
+from tff_adaptive.data import specs
 from tff_adaptive.runtime import computations
 from tff_adaptive.runtime import elements
 from tff_adaptive.runtime import values
@@ -275,24 +275,6 @@ def _end_worker(
   log.close()
 
 
-def _compile(
-    secure_sums_in_clear: bool, seeded_clients: bool
-) -> Callable[[Any], Any]:
-  """The compiler of computations, see `native_context`."""
-
-  def compile_fn(computation):
-    if secure_sums_in_clear:
-      computation = tff.backends.test.replace_secure_intrinsics_with_bodies(
-          computation
-      )
-    computation = tff.backends.native.desugar_and_transform_to_native(
-        computation
-    )
-    return with_seeds(computation) if seeded_clients else computation
-
-  return compile_fn
-
-
 def _as_lists(arguments: Any) -> Any:
   """The argument or arguments with cohorts as the lists that TFF takes."""
 
@@ -359,20 +341,12 @@ def free_default_context_at_exit() -> None:
 
 def _end_deaf_worker(context: tff.framework.SyncContext) -> None:
   """Ends the worker of a context that nobody else has, if it ignores SIGINT."""
-  if not _is_default_alone(context):
-    return
+  for holder in gc.get_referrers(context):
+    if not isinstance(holder, types.FrameType) and holder is not _stack():
+      return
   process = _worker_of(context)
   if process is not None and process.poll() is None and _is_deaf(process.pid):
     process.kill()
-
-
-def _is_default_alone(context: tff.framework.SyncContext) -> bool:
-  """Whether a context is held by TFF's stack of contexts and nothing else."""
-  holders = gc.get_referrers(context)
-  return all(
-      isinstance(holder, types.FrameType) or holder is _stack()
-      for holder in holders
-  )
 
 
 def _stack() -> list[tff.framework.SyncContext]:
@@ -401,16 +375,6 @@ def _is_deaf(process_id: int) -> bool:
     return False  # It has ended, or this is no Linux.
   fields = dict(line.split(':', 1) for line in lines)
   return bool(int(fields['SigIgn'], 16) & _SIGINT_BIT)
-
-
-def check_count(name: str, count: int) -> int:
-  """Returns the argument of a name, an integer that is not negative."""
-  is_integer = isinstance(count, numbers.Integral)
-  if isinstance(count, bool) or not is_integer or count < 0:
-    raise ValueError(
-        f'`{name}` must be an integer and not negative, found {count!r}.'
-    )
-  return int(count)
 
 
 def create_native_context(
@@ -445,7 +409,8 @@ def create_native_context(
 
   Raises:
     RuntimeError: If the worker is missing or does not come up.
-    ValueError: If the number of clients is not an integer, or negative.
+    TypeError: If the number of clients is not an integer.
+    ValueError: If it is negative.
 
   Example:
 
@@ -459,7 +424,7 @@ def create_native_context(
     close()
     ```
   """
-  check_count('default_num_clients', default_num_clients)
+  specs.check_not_negative('default_num_clients', default_num_clients)
   free_default_context_at_exit()
   worker = _Worker(max_concurrent_computation_calls)
 
@@ -469,9 +434,19 @@ def create_native_context(
     executor.set_cardinalities(cardinalities)
     return executor
 
+  def compile_fn(computation):
+    if secure_sums_in_clear:
+      computation = tff.backends.test.replace_secure_intrinsics_with_bodies(
+          computation
+      )
+    computation = tff.backends.native.desugar_and_transform_to_native(
+        computation
+    )
+    return with_seeds(computation) if seeded_clients else computation
+
   context = tff.framework.SyncExecutionContext(
       tff.framework.ResourceManagingExecutorFactory(build_executor),
-      compiler_fn=_compile(secure_sums_in_clear, seeded_clients),
+      compiler_fn=compile_fn,
       transform_args=lambda arg: tff.tensorflow.transform_args(_as_lists(arg)),
       transform_result=tff.tensorflow.transform_result,
   )
@@ -507,6 +482,7 @@ def native_context(
 
   Raises:
     RuntimeError: If the worker is missing or does not come up.
+    TypeError: See `create_native_context`.
     ValueError: See `create_native_context`.
 
   Example:

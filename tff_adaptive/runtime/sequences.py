@@ -32,7 +32,7 @@ from typing import Any, NamedTuple, Optional
 import tensorflow as tf
 
 from tff_adaptive import _function_library
-from tff_adaptive.data import packed_clients
+from tff_adaptive.data import batching
 from tff_adaptive.runtime import computations
 
 # Dtype and shape of what a variant holds besides rows.
@@ -57,7 +57,7 @@ _REPLACED_OPS = (REDUCE_OP, _ITERATOR_OP, _MAKE_ITERATOR_OP, _GET_NEXT_OP)
 
 
 def element(
-    client: packed_clients.PackedClients, number: tf.Tensor
+    client: batching.PackedClients, number: tf.Tensor
 ) -> list[tf.Tensor]:
   """The components of an element.
 
@@ -69,9 +69,7 @@ def element(
   return [tf.gather(rows, places) for rows in client.rows]
 
 
-def _picks(
-    client: packed_clients.PackedClients, number: tf.Tensor
-) -> tf.Tensor:
+def _picks(client: batching.PackedClients, number: tf.Tensor) -> tf.Tensor:
   """The numbers of the rows that are in an element."""
   return tf.slice(
       client.order,
@@ -80,7 +78,7 @@ def _picks(
   )
 
 
-def to_variant(client: packed_clients.PackedClients) -> tf.Tensor:
+def to_variant(client: batching.PackedClients) -> tf.Tensor:
   """The variant tensor that stands for one client's sequence."""
   if not isinstance(client.order, tuple):
     return _to_variant(client, tf.ones([], tf.int32))
@@ -93,7 +91,7 @@ def to_variant(client: packed_clients.PackedClients) -> tf.Tensor:
 
 
 def _to_variant(
-    client: packed_clients.PackedClients, are_batches: tf.Tensor
+    client: batching.PackedClients, are_batches: tf.Tensor
 ) -> tf.Tensor:
   return tf.raw_ops.OptionalFromValue(
       components=[*client.rows, *client[1:], are_batches]
@@ -103,7 +101,7 @@ def _to_variant(
 class _Variant(NamedTuple):
   """What a variant holds, see the module."""
 
-  client: packed_clients.PackedClients
+  client: batching.PackedClients
   are_batches: tf.Tensor
 
   def element(self, number: tf.Tensor) -> list[tf.Tensor]:
@@ -135,9 +133,7 @@ def _from_variant(variant: tf.Tensor, dtypes: list[tf.DType]) -> _Variant:
       ],
   )
   *indices, are_batches = components[len(dtypes) :]
-  client = packed_clients.PackedClients(
-      tuple(components[: len(dtypes)]), *indices
-  )
+  client = batching.PackedClients(tuple(components[: len(dtypes)]), *indices)
   return _Variant(client, are_batches)
 
 
@@ -193,7 +189,7 @@ def build_reduction(node: Any, reduce_signature: Any) -> ReplacedOp:
 
   def reduce(sequence, *arguments):
     client, get_element = sequence, functools.partial(element, sequence)
-    if not isinstance(sequence, packed_clients.PackedClients):
+    if not isinstance(sequence, batching.PackedClients):
       client, _ = variant = _from_variant(sequence, elements)
       get_element = variant.element
     initial = arguments[: len(states)]

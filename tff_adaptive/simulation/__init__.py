@@ -30,9 +30,10 @@ from tff_adaptive.simulation.checkpoints import CheckpointManager
 from tff_adaptive.simulation.client_evaluation import ClientMetrics
 from tff_adaptive.simulation.client_states import ClientStateStore
 from tff_adaptive.simulation.client_states import ClientStoreMemoryError
+from tff_adaptive.simulation.cohort_fns import build_pooled_cohort_fn
+from tff_adaptive.simulation.cohort_fns import FaultCounts
+from tff_adaptive.simulation.cohort_fns import inject_faults
 from tff_adaptive.simulation.evaluation import build_central_evaluation
-from tff_adaptive.simulation.faults import FaultCounts
-from tff_adaptive.simulation.faults import inject_faults
 from tff_adaptive.simulation.kept_weights import BestCheckpoint
 from tff_adaptive.simulation.kept_weights import BestWeights
 from tff_adaptive.simulation.kept_weights import LastWeightsAverage
@@ -43,7 +44,6 @@ from tff_adaptive.simulation.metrics_writers import find_rejected
 from tff_adaptive.simulation.metrics_writers import MetricsWriter
 from tff_adaptive.simulation.metrics_writers import RejectedClientsWriter
 from tff_adaptive.simulation.metrics_writers import TensorBoardMetricsWriter
-from tff_adaptive.simulation.pooled_data import build_pooled_cohort_fn
 from tff_adaptive.simulation.run_directory import RunDirectory
 from tff_adaptive.simulation.task import hold_out_clients
 from tff_adaptive.simulation.task import hold_out_examples
@@ -58,29 +58,8 @@ from tff_adaptive.simulation.weights_files import read_weights
 from tff_adaptive.simulation.weights_files import StoredWeights
 from tff_adaptive.simulation.weights_files import write_weights
 
-# These have moved to `tff_adaptive.data`, and can still be found here.
-_MOVED = frozenset(
-    {
-        'BatchPlan',
-        'ClientArrays',
-        'Cohort',
-        'LazyClientArrays',
-        'PackedClientArrays',
-        'build_client_sampling',
-        'check_clients',
-        'from_client_data',
-        'partition',
-        'random_streams',
-        'read_clients',
-        'read_examples',
-        'to_client_data',
-        'write_sqlite_clients',
-    }
-)
-
 if not TYPE_CHECKING:  # Checkers of types find each name in one place.
 
   def __getattr__(name: str) -> Any:
-    if name in _MOVED:
-      return getattr(data, name)
-    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+    """Finds names that have moved to `tff_adaptive.data`."""
+    return getattr(data, name)

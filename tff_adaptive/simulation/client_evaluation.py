@@ -19,7 +19,7 @@ comes.
 """
 
 import collections
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 import math
 from typing import Any, NamedTuple, Optional
 
@@ -28,10 +28,9 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive.client_works import client_evaluation as computations
+from tff_adaptive.client_works import evaluation
 from tff_adaptive.client_works import local_training
 from tff_adaptive.client_works import model_adapter
-from tff_adaptive.data import augmentation as augmentation_lib
 from tff_adaptive.data import batching
 from tff_adaptive.data import client_data
 from tff_adaptive.data import cohort as cohort_lib
@@ -40,13 +39,6 @@ from tff_adaptive.data import transforms
 from tff_adaptive.runtime import compiled
 from tff_adaptive.runtime import plans
 
-# The metric of a client that its mean loss is.
-LOSS_KEY = 'loss'
-
-
-def _as_ids(client_ids: Iterable[str]) -> tuple[str, ...]:
-  return tuple(client_ids)
-
 
 def _as_values(
     values: Mapping[str, Any],
@@ -54,23 +46,6 @@ def _as_values(
   return collections.OrderedDict(
       (name, np.asarray(array, np.float64)) for name, array in values.items()
   )
-
-
-def smaller_is_better(metric: str) -> bool:
-  """Returns whether the largest values of a metric are the worst ones.
-
-  Args:
-    metric: Its name, such as 'accuracy'.
-
-  Returns:
-    True for a loss, False for everything else.
-
-  Example:
-
-    >>> smaller_is_better('loss')
-    True
-  """
-  return metric == LOSS_KEY or metric.endswith('_loss')
 
 
 @attrs.frozen(eq=False)
@@ -95,7 +70,7 @@ class ClientMetrics:
     0.625
   """
 
-  client_ids: tuple[str, ...] = attrs.field(converter=_as_ids)
+  client_ids: tuple[str, ...] = attrs.field(converter=tuple[str, ...])
   num_examples: np.ndarray = attrs.field(
       converter=lambda array: np.asarray(array, np.int64)
   )
@@ -154,7 +129,9 @@ def _summarize(
   if not len(values):
     names = ('mean', 'weighted_mean', 'median', 'worst_decile')
     return dict.fromkeys(names, math.nan)
-  sign = 1.0 if smaller_is_better(metric) else -1.0
+  # The largest values of a loss are the worst, and the smallest of all others.
+  is_loss = metric == evaluation.LOSS_KEY or metric.endswith('_loss')
+  sign = 1.0 if is_loss else -1.0
   # Sorting puts NaN last, so that it is among the worst.
   from_best = sign * np.sort(sign * values)
   num_worst = max(1, len(values) // 10)
@@ -192,7 +169,9 @@ def _build_evaluator(
     clients: client_data.ClientArrays,
     client_ids: Sequence[str],
     collect: Callable[[Sequence[str]], Sequence[Any]],
-    context: compiled.CompiledContext,
+    *,
+    devices: str,
+    plan: str,
     seed: int,
 ) -> Callable[[tff.learning.models.ModelWeights], Any]:
   """Builds a function from weights to the rows of all clients, stacked.
@@ -203,12 +182,16 @@ def _build_evaluator(
     clients: Whose examples are evaluated.
     client_ids: Which of them, in order.
     collect: Returns the argument of some clients.
-    context: Where the computation runs.
+    devices: Where the computation runs.
+    plan: How it runs.
     seed: What dropout depends on, and the client's id.
 
   Returns:
     The function.
   """
+  context = compiled.create_compiled_context(
+      devices=devices, plan=plan, strict=True
+  )
 
   def evaluate(weights):
     spec = tff.types.type_to_tf_tensor_specs(
@@ -244,15 +227,12 @@ def _chunks(
 
 def _to_metrics(client_ids: Sequence[str], rows: Any) -> ClientMetrics:
   """Returns the metrics of the clients that have examples."""
-  num_examples = rows[computations.NUM_EXAMPLES_KEY]
+  num_examples = rows['num_examples']
   has_examples = num_examples > 0
   return ClientMetrics(
       np.asarray(client_ids)[has_examples].tolist(),
       num_examples[has_examples],
-      {
-          name: values[has_examples]
-          for name, values in rows[computations.METRICS_KEY].items()
-      },
+      {name: values[has_examples] for name, values in rows['metrics'].items()},
   )
 
 
@@ -337,14 +317,13 @@ def build_client_evaluation(
     )
 
   evaluate = _build_evaluator(
-      computations.build_evaluation_computation(model),
+      evaluation.build_evaluation_computation(model),
       clients,
       client_ids,
       collect,
-      compiled.create_compiled_context(
-          devices=devices, plan=plan, strict=True, seed=seed
-      ),
-      seed,
+      devices=devices,
+      plan=plan,
+      seed=seed,
   )
   return lambda weights: _to_metrics(client_ids, evaluate(weights))
 
@@ -362,7 +341,7 @@ def build_personalized_evaluation(
     gradient_options: local_training.GradientOptions = (
         local_training.GradientOptions()
     ),
-    augmentation: Optional[augmentation_lib.Augmentation] = None,
+    augmentation: Optional[batching.Augmentation] = None,
     num_clients: Optional[int] = None,
     seed: int = 0,
     devices: str = plans.AUTO,
@@ -449,30 +428,26 @@ def build_personalized_evaluation(
         test_clients, [client_id], round_num=0, seed=seed, plan=test_plan
     )
     return collections.OrderedDict(
-        [
-            (computations.TRAIN_KEY, _first_batches(trained, num_steps)),
-            (computations.TEST_KEY, tested.batches(0)),
-        ]
+        train=_first_batches(trained, num_steps), test=tested.batches(0)
     )
 
   train_and_test = _build_evaluator(
-      computations.build_personalization_computation(
+      evaluation.build_personalization_computation(
           model, optimizer, gradient_options
       ),
       train_clients,
       client_ids,
       lambda chunk: list(map(collect_one, chunk)),
-      compiled.create_compiled_context(
-          devices=devices, plan=plan, strict=True, seed=seed
-      ),
-      train_seed,
+      devices=devices,
+      plan=plan,
+      seed=train_seed,
   )
 
   def evaluate(weights):
     rows = train_and_test(weights)
     return PersonalizedMetrics(
-        _to_metrics(client_ids, rows[computations.BEFORE_KEY]),
-        _to_metrics(client_ids, rows[computations.AFTER_KEY]),
+        _to_metrics(client_ids, rows['before']),
+        _to_metrics(client_ids, rows['after']),
     )
 
   return evaluate

@@ -36,7 +36,7 @@ that did.
 """
 
 import collections
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 import hashlib
 import json
 import os
@@ -342,12 +342,6 @@ def _field(type_spec: Any, name: str) -> Any:
   return dict(tff.structure.iter_elements(type_spec)).get(name)
 
 
-def _specs_by_path(type_spec: Any) -> dict[tuple[str, ...], tf.TensorSpec]:
-  """The tensors of a type by the names on the way to them."""
-  specs = tff.types.type_to_tf_tensor_specs(type_spec)
-  return dict(structures.flatten_with_path(specs))
-
-
 def get_state_spec(process: tff.learning.templates.LearningProcess) -> Any:
   """Returns what a process keeps for each client.
 
@@ -358,8 +352,7 @@ def get_state_spec(process: tff.learning.templates.LearningProcess) -> Any:
     A structure of `tf.TensorSpec`, or None if it keeps nothing.
 
   Raises:
-    TypeError: If the state is no structure of numbers of known shapes, or the
-      metrics do not hold the states to keep.
+    TypeError: If the metrics do not hold the states to keep.
   """
   signature = getattr(process.next, 'type_signature', None)
   if signature is None:
@@ -367,46 +360,24 @@ def get_state_spec(process: tff.learning.templates.LearningProcess) -> Any:
   state_type = _field(signature.parameter[1].member, cohort_lib.STATE_KEY)
   if state_type is None:
     return None
-  specs = _specs_by_path(state_type.element)
-  for path, spec in specs.items():
-    if not spec.shape.is_fully_defined() or spec.dtype == tf.string:
-      raise TypeError(
-          'The state of a client must be numbers of known shapes, found '
-          f'{spec.dtype.name}{spec.shape} as `{"/".join(path)}`.'
-      )
-  _check_metrics(signature.result, specs)
-  return tff.types.type_to_tf_tensor_specs(state_type.element)
-
-
-def _check_metrics(
-    result_type: Any, specs: Mapping[tuple[str, ...], tf.TensorSpec]
-) -> None:
-  """Raises unless the metrics hold ids and states."""
-  metrics_type = _field(result_type, 'metrics')
-  found = _field(
-      _field(getattr(metrics_type, 'member', None), CLIENT_WORK_KEY),
-      CLIENT_STATES_KEY,
+  spec = tff.types.type_to_tf_tensor_specs(state_type.element)
+  stacked = tf.nest.map_structure(
+      lambda leaf: tf.TensorSpec([None, *leaf.shape], leaf.dtype), spec
   )
-  expected: dict[tuple[str, ...], tf.TensorSpec] = {
-      (cohort_lib.ID_KEY,): tf.TensorSpec([None], tf.string)
-  }
-  for path, spec in specs.items():
-    expected[(cohort_lib.STATE_KEY, *path)] = tf.TensorSpec(
-        [None, *spec.shape], spec.dtype
-    )
-  if found is None or _specs_by_path(found) != expected:
+  expected = tff.types.tensorflow_to_type(
+      collections.OrderedDict(
+          client_id=tf.TensorSpec([None], tf.string), client_state=stacked
+      )
+  )
+  metrics = getattr(_field(signature.result, 'metrics'), 'member', None)
+  found = _field(_field(metrics, CLIENT_WORK_KEY), CLIENT_STATES_KEY)
+  if found is None or not expected.is_equivalent_to(found):
     raise TypeError(
         f'The metrics of a process that takes `{cohort_lib.STATE_KEY}` must '
-        f'hold as `{CLIENT_WORK_KEY}/{CLIENT_STATES_KEY}` the tensors '
-        f'{_show(expected)}, found {found}.'
+        f'hold as `{CLIENT_WORK_KEY}/{CLIENT_STATES_KEY}` {expected}, found '
+        f'{found}.'
     )
-
-
-def _show(specs: Mapping[tuple[str, ...], tf.TensorSpec]) -> dict[str, str]:
-  return {
-      '/'.join(path): f'{spec.dtype.name}{spec.shape}'
-      for path, spec in specs.items()
-  }
+  return spec
 
 
 class ClientStates:

@@ -24,7 +24,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_adaptive.client_works import client_evaluation
+from tff_adaptive.client_works import evaluation
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.data import checks
 from tff_adaptive.data import specs
@@ -49,7 +49,7 @@ def _split_arrays(arrays, adapter: model_adapter.ModelAdapter):
       lambda leaf: tf.TensorSpec([None, *leaf.shape[1:]], leaf.dtype), (x, y)
   )
   difference = specs.find_difference(
-      dict(zip('xy', found)), dict(zip('xy', wanted)), in_pipeline=False
+      dict(zip('xy', found)), dict(zip('xy', wanted))
   )
   if difference is not None:
     raise ValueError(
@@ -124,7 +124,7 @@ def build_central_evaluation(
     return x_and_y if is_pair else collections.OrderedDict(zip('xy', x_and_y))
 
   batches = list(map(take, range(0, num_examples, batch_size)))
-  computation = client_evaluation.build_evaluation_computation(
+  computation = evaluation.build_evaluation_computation(
       model, with_integers=True
   )
   context = compiled.create_compiled_context(devices=devices)
@@ -145,8 +145,7 @@ def build_central_evaluation(
             '`data.check_central_examples` names the example.'
         ) from error
     return collections.OrderedDict(
-        (name, float(value[0]))
-        for name, value in rows[client_evaluation.METRICS_KEY].items()
+        (name, float(value[0])) for name, value in rows['metrics'].items()
     )
 
   return evaluate

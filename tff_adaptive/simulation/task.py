@@ -23,7 +23,6 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_adaptive.client_works import model_adapter
-from tff_adaptive.data import augmentation as augmentation_lib
 from tff_adaptive.data import batching
 from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
@@ -60,13 +59,13 @@ class Protocol:
     64
   """
 
-  client_batch_size: int = attrs.field(validator=batching.positive_integer)
-  client_epochs: int = attrs.field(validator=batching.positive_integer)
-  clients_per_round: int = attrs.field(validator=batching.positive_integer)
-  total_rounds: int = attrs.field(validator=batching.positive_integer)
+  client_batch_size: int = attrs.field(validator=specs.positive_integer)
+  client_epochs: int = attrs.field(validator=specs.positive_integer)
+  clients_per_round: int = attrs.field(validator=specs.positive_integer)
+  total_rounds: int = attrs.field(validator=specs.positive_integer)
   max_examples: Optional[int] = attrs.field(
       default=None,
-      validator=attrs.validators.optional(batching.positive_integer),
+      validator=attrs.validators.optional(specs.positive_integer),
   )
 
   def batch_plan(self) -> batching.BatchPlan:
@@ -125,7 +124,7 @@ class Task:
       )
   )
   variable_model_fn: Callable[[], tff.learning.models.VariableModel] = (
-      attrs.field(validator=specs.is_callable)
+      attrs.field(validator=specs.instance_of(Callable))
   )
   train_data: client_data.ClientArrays = attrs.field(
       validator=specs.instance_of(client_data.ClientArrays)
@@ -144,10 +143,11 @@ class Task:
   )
   num_classes: Optional[int] = attrs.field(
       default=None,
-      validator=attrs.validators.optional(batching.positive_integer),
+      validator=attrs.validators.optional(specs.positive_integer),
   )
   representation_fn: Optional[model_adapter.RepresentationFn] = attrs.field(
-      default=None, validator=attrs.validators.optional(specs.is_callable)
+      default=None,
+      validator=attrs.validators.optional(specs.instance_of(Callable)),
   )
   validation: Optional[feature_arrays.Examples] = attrs.field(
       default=None,
@@ -155,10 +155,10 @@ class Task:
           lambda value: feature_arrays.as_examples(value, 'The validation data')
       ),
   )
-  augmentation: Optional[augmentation_lib.Augmentation] = attrs.field(
+  augmentation: Optional[batching.Augmentation] = attrs.field(
       default=None,
       validator=attrs.validators.optional(
-          specs.instance_of(augmentation_lib.Augmentation)
+          specs.instance_of(batching.Augmentation)
       ),
   )
 
@@ -278,14 +278,11 @@ def check_input_spec(
         "The model's `input_spec` must be a mapping from feature names to "
         f'tf.TensorSpec, found {input_spec}.'
     )
-  if list(element_spec) != list(input_spec):
-    raise ValueError(
-        f'The features of {owner} must be {list(input_spec)}, in this order, '
-        f"to fit the model's `input_spec`, found {list(element_spec)}."
-    )
   difference = specs.find_difference(
-      specs.batched(element_spec), dict(input_spec), in_pipeline=False
+      specs.batched(element_spec), dict(input_spec)
   )
+  if difference is None and list(element_spec) != list(input_spec):
+    difference = f'the order {list(element_spec)}; make it {list(input_spec)}'
   if difference is not None:
     raise ValueError(
         f"{owner} must fit the model's `input_spec`, found {difference}."
@@ -293,7 +290,7 @@ def check_input_spec(
 
 
 def _preprocess_fn(
-    protocol: Protocol, augmentation: Optional[augmentation_lib.Augmentation]
+    protocol: Protocol, augmentation: Optional[batching.Augmentation]
 ) -> Callable[[tf.data.Dataset], tf.data.Dataset]:
   """Returns a client's preprocessing in `tf.data`; the order of `BatchPlan`."""
 

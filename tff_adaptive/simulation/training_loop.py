@@ -18,7 +18,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent import futures
 import contextlib
 import functools
-import numbers
 import signal
 import threading
 import time
@@ -29,6 +28,7 @@ import numpy as np
 import tensorflow_federated as tff
 
 from tff_adaptive.data import cohort as cohort_lib
+from tff_adaptive.data import specs
 from tff_adaptive.simulation import callbacks as callbacks_lib
 from tff_adaptive.simulation import checkpoints as checkpoints_lib
 from tff_adaptive.simulation import client_states as client_states_lib
@@ -195,15 +195,6 @@ class TrainingResult:
   stopped: bool = False
 
 
-def _check_num_rounds(instance, attribute, number):
-  del instance  # Unused.
-  name = attribute.name
-  if isinstance(number, bool) or not isinstance(number, numbers.Integral):
-    raise TypeError(f'`{name}` must be an integer, found {number!r}.')
-  if number < 1:
-    raise ValueError(f'`{name}` must be positive, found {number}.')
-
-
 @attrs.define(kw_only=True)
 class _Run:
   """A run between two rounds: its state, and how to advance and record it.
@@ -213,10 +204,10 @@ class _Run:
 
   process: tff.learning.templates.LearningProcess
   cohort_fn: Callable[[int], Any]
-  total_rounds: int = attrs.field(validator=_check_num_rounds)
+  total_rounds: int = attrs.field(validator=specs.positive_integer)
   evaluate_fn: Optional[Callable[[Any], Mapping[str, float]]]
-  rounds_per_evaluation: int = attrs.field(validator=_check_num_rounds)
-  rounds_per_checkpoint: int = attrs.field(validator=_check_num_rounds)
+  rounds_per_evaluation: int = attrs.field(validator=specs.positive_integer)
+  rounds_per_checkpoint: int = attrs.field(validator=specs.positive_integer)
   checkpoints: Optional[checkpoints_lib.CheckpointManager]
   writers: Sequence[metrics_writers.MetricsWriter]
   callbacks: Sequence[callbacks_lib.Callback]

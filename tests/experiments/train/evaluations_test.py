@@ -37,7 +37,7 @@ from experiments.train import evaluations
 from experiments.train import run_parts
 from experiments.train import trainer
 from tests.experiments.train import trainer_testing
-from tff_adaptive.data import augmentation
+from tff_adaptive.data import batching
 from tff_adaptive.simulation import client_evaluation
 from tff_adaptive.simulation import evaluation
 from tff_adaptive.simulation import run_directory
@@ -175,7 +175,7 @@ class BuildTest(parameterized.TestCase):
   def test_augmented_examples_are_no_data_to_evaluate_on(self):
     choices, settings = _read('--evaluation_data=train')
     task = _build_task(choices, settings)
-    augmented = augmentation.Augmentation(
+    augmented = batching.Augmentation(
         lambda examples, generator: examples, task.train_data.element_spec
     )
     self._refuse(

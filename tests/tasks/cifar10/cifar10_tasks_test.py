@@ -167,7 +167,7 @@ class Cifar10TasksTest(parameterized.TestCase):
       (
           'shape',
           {'image': np.zeros([3, 8, 8, 3], np.uint8)},
-          r"field 'image'; make its shape \[\?,32,32,3\]",
+          r"field 'image'; make it uint8\[\?,32,32,3\]",
       ),
       (
           'type',

@@ -21,10 +21,11 @@ from tff_adaptive.data import batching
 
 
 def _indices(plan, num_examples, seed=0):
-  batches = batching.batch_indices(
+  order = batching.example_order(
       plan, num_examples, np.random.default_rng(seed)
   )
-  return [batch.tolist() for batch in batches]
+  ends = np.cumsum(batching.batch_sizes(plan, num_examples), dtype=np.int64)
+  return [batch.tolist() for batch in np.split(order, ends)[:-1]]
 
 
 class BatchingTest(parameterized.TestCase):
@@ -77,7 +78,6 @@ class BatchingTest(parameterized.TestCase):
   )
   def test_batches(self, plan, num_examples, expected):
     self.assertEqual(_indices(plan, num_examples), expected)
-    self.assertEqual(batching.num_steps(plan, num_examples), len(expected))
 
   @parameterized.product(
       num_examples=[1, 7, 20, 21],
@@ -98,7 +98,6 @@ class BatchingTest(parameterized.TestCase):
     dataset = dataset.batch(batch_size, drop_remainder).repeat(num_epochs)
     expected = [batch.tolist() for batch in dataset.as_numpy_iterator()]
     self.assertEqual(_indices(plan, num_examples), expected)
-    self.assertEqual(batching.num_steps(plan, num_examples), len(expected))
 
   @parameterized.parameters((23, None), (23, 10), (4, 10))
   def test_every_epoch_holds_every_used_example_once(self, size, max_examples):
@@ -122,19 +121,19 @@ class BatchingTest(parameterized.TestCase):
   def test_indices_are_int64(self):
     for shuffle in (True, False):
       plan = batching.BatchPlan(2, shuffle=shuffle)
-      batch = batching.batch_indices(plan, 3, np.random.default_rng(0))[0]
-      self.assertEqual(batch.dtype, np.int64)
+      order = batching.example_order(plan, 3, np.random.default_rng(0))
+      self.assertEqual(order.dtype, np.int64)
 
   def test_shuffling_without_generator_raises(self):
     with self.assertRaisesRegex(ValueError, '`generator`'):
-      batching.batch_indices(batching.BatchPlan(2), 3)
+      batching.example_order(batching.BatchPlan(2), 3)
 
   def test_negative_number_of_examples_raises(self):
     plan = batching.BatchPlan(2, shuffle=False)
     with self.assertRaisesRegex(ValueError, '`num_examples`.* -1'):
-      batching.batch_indices(plan, -1)
+      batching.example_order(plan, -1)
     with self.assertRaisesRegex(ValueError, '`num_examples`.* -1'):
-      batching.num_steps(plan, -1)
+      batching.batch_sizes(plan, -1)
 
   @parameterized.parameters('batch_size', 'num_epochs', 'max_examples')
   def test_number_out_of_range_raises(self, name):
@@ -147,7 +146,7 @@ class BatchingTest(parameterized.TestCase):
 
   @parameterized.parameters('shuffle', 'drop_remainder')
   def test_switch_of_another_type_raises(self, name):
-    with self.assertRaisesRegex(TypeError, f'`{name}`.*1'):
+    with self.assertRaisesRegex(TypeError, f'`{name}`.*bool, found int'):
       batching.BatchPlan(2, **{name: 1})
 
   def test_plan_is_frozen_and_compares_by_value(self):

@@ -169,16 +169,16 @@ class PackedClientArraysTest(parameterized.TestCase):
     self.assertEqual(source.examples('b')['x'].tolist(), [2.0])
 
   @parameterized.named_parameters(
-      ('length', [0, 2], None, ValueError, 'must have 3 entries for 2 clients'),
-      ('begin', [1, 2, 4], None, ValueError, 'from 0 to 4, found 1 to 4'),
-      ('end', [0, 2, 3], None, ValueError, 'from 0 to 4, found 0 to 3'),
-      ('order', [0, 5, 4], None, ValueError, 'found 5 before 4 at client 1'),
+      ('length', [0, 2], None, ValueError, r'be 3 numbers.*found \[0 2\]'),
+      ('begin', [1, 2, 4], None, ValueError, r'0 to 4.*found \[1 2 4\]'),
+      ('end', [0, 2, 3], None, ValueError, r'from 0 to 4.*found \[0 2 3\]'),
+      ('order', [0, 5, 4], None, ValueError, r'never decrease.*\[0 5 4\]'),
       ('matrix', [[0, 2, 4]], None, ValueError, r'`offsets`.*shape \(1, 3\)'),
       ('float', [0.0, 2.0, 4.0], None, TypeError, '`offsets`.*float64'),
       ('index', [0, 1, 2], [0, 4], ValueError, r'\[0, 4\), found 0 to 4'),
       ('negative', [0, 1, 2], [0, -1], ValueError, 'found -1 to 0'),
       ('indices', [0, 1, 2], [0.0, 1.0], TypeError, '`indices`.*float64'),
-      ('few_indices', [0, 1, 2], [0], ValueError, 'from 0 to 1'),
+      ('few_indices', [0, 1, 2], [0], ValueError, 'from 0 to 1 that'),
   )
   def test_bad_layout_raises(self, offsets, indices, error, message):
     with self.assertRaisesRegex(error, message):

@@ -82,16 +82,16 @@ class FeatureArraysTest(parameterized.TestCase):
     self.assertEqual(found['x'].shape, (2, 7))
 
   @parameterized.named_parameters(
-      ('name', {'z': np.ones([1])}, r"'a' has the fields \['z'\]; rename"),
+      ('name', {'z': np.ones([1])}, r"'a' has the fields \['z'\]; make"),
       (
           'type',
           {'x': np.ones([1], np.float32)},
-          "float32.*'x'; cast it to float64",
+          "float32.*'x'; make it float64",
       ),
       (
           'shape',
           {'x': np.ones([1, 2])},
-          r"\[\?,2\] in field 'x'; make its shape \[\?\]",
+          r"\[\?,2\] in field 'x'; make it \w+\[\?\]",
       ),
   )
   def test_check_match_bad_features_raise(self, examples, message):
@@ -132,9 +132,9 @@ class ConversionTest(data_source_testing.DataSourceTestCase):
       ('infinite', np.array([1e300]), tf.float32, 'has the value 1e+300'),
       ('float_to_int', np.array([1.0]), tf.int32, 'found float64 such as 1.0'),
       ('bool_to_int', np.array([True]), tf.int32, 'found bool such as True'),
-      ('int_to_bool', np.array([1]), tf.bool, 'give values of type bool'),
+      ('int_to_bool', np.array([1]), tf.bool, 'must be of type bool'),
       ('text_to_int', np.array(['1']), tf.int32, 'found strings such as '),
-      ('int_to_text', np.array([1]), tf.string, 'give strings'),
+      ('int_to_text', np.array([1]), tf.string, 'must be of type string'),
       ('object', np.array(['a', 1], object), tf.string, 'example 1: feature '),
   )
   def test_what_does_not(self, values, dtype, sentence):

@@ -339,12 +339,17 @@ class ObjectsTest(data_source_testing.DataSourceTestCase):
     self.assertIs(sources.read_clients(source, _XY), source)
 
   @parameterized.named_parameters(
-      ('names', ['y', 'x'], tf.int32, "['y', 'x'], in this order, found ['x',"),
+      (
+          'names',
+          ['y', 'x'],
+          tf.int32,
+          "the order ['x', 'y']; make it ['y', 'x']",
+      ),
       (
           'types',
           ['x', 'y'],
           tf.int64,
-          "found int32[?] in field 'y'; cast it to",
+          "found int32[?] in field 'y'; make it ",
       ),
   )
   def test_client_arrays_of_another_spec(self, names, dtype, sentence):

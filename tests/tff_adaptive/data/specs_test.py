@@ -14,6 +14,7 @@
 """What differs is named with the cure; what a cast changes is found."""
 
 import collections
+from collections.abc import Callable
 from typing import Any, Optional
 
 from absl.testing import parameterized
@@ -44,69 +45,68 @@ class FindDifferenceTest(parameterized.TestCase):
       ('unknown', _found(x=tf.TensorSpec(None, tf.float32))),
   )
   def test_what_fits(self, found):
-    self.assertIsNone(specs.find_difference(found, _EXPECTED))
+    self.assertIsNone(specs.find_difference(found, _EXPECTED, in_pipeline=True))
 
   @parameterized.named_parameters(
       (
           'type',
           _found(y=tf.TensorSpec([None], tf.int64)),
-          "int64[?] in field 'y'; cast it to int32",
+          "int64[?] in field 'y'; make it int32[?]",
       ),
       (
           'strings',
           _found(y=tf.TensorSpec([None], tf.string)),
-          "string[?] in field 'y'; convert it to int32",
+          "string[?] in field 'y'; make it int32[?]",
       ),
       (
           'examples',
           _found(x=tf.TensorSpec([20], tf.float32)),
-          "float32[20] in field 'x'; put the examples into batches, as "
-          '`tf.data.Dataset.batch` does',
+          "float32[20] in field 'x'; make it float32[?,20]",
       ),
       (
           'batches_of_batches',
           _found(y=tf.TensorSpec([None, None], tf.int32)),
-          "int32[?,?] in field 'y'; take one level of batches away, as "
-          '`tf.data.Dataset.unbatch` does',
+          "int32[?,?] in field 'y'; make it int32[?]",
       ),
       (
           'as_many_numbers',
           _found(x=tf.TensorSpec([None, 4, 5], tf.float32)),
-          "float32[?,4,5] in field 'x'; reshape it to [?,20]",
+          "float32[?,4,5] in field 'x'; make it float32[?,20]",
       ),
       (
           'columns',
           _found(y=tf.TensorSpec([None, 1], tf.int64)),
-          "int64[?,1] in field 'y'; reshape it to [?] and cast it to int32",
+          "int64[?,1] in field 'y'; make it int32[?]",
       ),
       (
           'width',
           _found(x=tf.TensorSpec([3, 7], tf.float32)),
-          "float32[3,7] in field 'x'; make its shape [?,20], or build the "
-          'model for [?,7]',
+          "float32[3,7] in field 'x'; make it float32[?,20]",
       ),
       (
           'batches_of_numbers',
           _found(x=tf.TensorSpec([None], tf.float32)),
-          "float32[?] in field 'x'; make its shape [?,20], or build the "
-          'model for [?]',
+          "float32[?] in field 'x'; make it float32[?,20]",
       ),
       (
           'no_dense_tensor',
           _found(x=tf.RaggedTensorSpec([None, None], tf.float32)),
-          "RaggedTensorSpec in field 'x'; make it a dense tensor",
+          "RaggedTensorSpec in field 'x'; make it a dense float32[?,20]",
       ),
-      ('missing', _Dict(x=_EXPECTED['x']), "no field 'y'; add it"),
-      ('all_missing', _Dict(), "no fields 'x', 'y'; add them"),
+      (
+          'missing',
+          _Dict(x=_EXPECTED['x']),
+          "the fields ['x']; make them ['x', 'y']",
+      ),
       (
           'surplus',
           _found(z=_EXPECTED['y']),
-          "the surplus field 'z'; leave it out",
+          "the fields ['x', 'y', 'z']; make them ['x', 'y']",
       ),
       (
           'other_names',
           _Dict(x=_EXPECTED['x'], label=_EXPECTED['y']),
-          "the fields ['x', 'label']; rename or add ['y']",
+          "the fields ['x', 'label']; make them ['x', 'y']",
       ),
       (
           'number_of_tensors',
@@ -127,7 +127,7 @@ class FindDifferenceTest(parameterized.TestCase):
     found = _Dict(expected, x=_Dict(x=_EXPECTED['x']))
     self.assertEqual(
         specs.find_difference(found, expected),
-        "no field 'y'; add it",
+        "the fields ['x']; make them ['x', 'y']",
     )
 
   def test_a_tensor_has_no_field(self):
@@ -135,25 +135,24 @@ class FindDifferenceTest(parameterized.TestCase):
         specs.find_difference(
             tf.TensorSpec([], tf.int64), tf.TensorSpec([], tf.int32)
         ),
-        'int64[]; cast it to int32',
+        'int64[]; make it int32[]',
     )
 
   @parameterized.named_parameters(
       (
           'width',
           tf.TensorSpec([None, 3], tf.float32),
-          "float32[?,3] in field 'x'; make its shape [?,20]",
+          "float32[?,3] in field 'x'; make it float32[?,20]",
       ),
       (
           'examples',
           tf.TensorSpec([20], tf.float64),
-          "float64[20] in field 'x'; make its shape [?,20] and cast it to "
-          'float32',
+          "float64[20] in field 'x'; make it float32[?,20]",
       ),
   )
   def test_outside_of_pipelines(self, found, sentence):
     self.assertEqual(
-        specs.find_difference(_found(x=found), _EXPECTED, in_pipeline=False),
+        specs.find_difference(_found(x=found), _EXPECTED),
         sentence,
     )
 
@@ -161,10 +160,10 @@ class FindDifferenceTest(parameterized.TestCase):
     found, fixed = (
         {'x': tf.TensorSpec([size], tf.float32)} for size in (None, 5)
     )
-    self.assertIsNone(specs.find_difference(found, fixed))
+    self.assertIsNone(specs.find_difference(found, fixed, in_pipeline=True))
     self.assertEqual(
-        specs.find_difference(found, fixed, in_pipeline=False),
-        "float32[?] in field 'x'; make its shape [5]",
+        specs.find_difference(found, fixed),
+        "float32[?] in field 'x'; make it float32[5]",
     )
 
 
@@ -195,7 +194,7 @@ class CastTest(parameterized.TestCase):
 @attrs.frozen
 class _Checked:
   name: str = attrs.field(validator=specs.instance_of(str))
-  fn: Any = attrs.field(default=len, validator=specs.is_callable)
+  fn: Any = attrs.field(default=len, validator=specs.instance_of(Callable))
   other: Optional[str] = attrs.field(
       default=None,
       validator=attrs.validators.optional(specs.instance_of(str)),
@@ -217,7 +216,7 @@ class ValidatorsTest(parameterized.TestCase):
       (
           'callable',
           dict(name='a', fn='fn'),
-          '`fn` must be callable, found str.',
+          '`fn` must be of type Callable, found str.',
       ),
   )
   def test_another_type_raises_a_sentence_without_the_value(

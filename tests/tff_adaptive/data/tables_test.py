@@ -156,14 +156,14 @@ class RowFilesTest(data_source_testing.DataSourceTestCase):
           'type',
           '{"x": [1, 2], "y": 1.5}\n',
           "line 1: feature 'y' must be of type int32, found float64 such as "
-          '1.5; give integers.',
+          '1.5.',
       ),
       (
           'string',
           '{"x": [1, "a"], "y": 1}\n',
           "line 1: feature 'x' must be of type float32, found strings such as ",
       ),
-      ('null', '{"x": [1, 2], "y": null}\n', 'found object such as None; give'),
+      ('null', '{"x": [1, 2], "y": null}\n', 'found object such as None.'),
       (
           'shape',
           '{"x": [1, 2, 3], "y": 1}\n',

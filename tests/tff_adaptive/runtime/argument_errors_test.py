@@ -79,14 +79,13 @@ class ArgumentsTest(compiled_testing.TestCase):
     self._assert_refused(
         [dataset.batch(2)],
         'elements of type <x=float32[?,5],y=int32[?]>',
-        "found float32[?,7] in field 'x'; make its shape [?,5], or build the "
-        'model for [?,7].',
+        "found float32[?,7] in field 'x'; make it float32[?,5].",
     )
 
   def test_dataset_that_is_not_batched(self):
     self._assert_refused(
         [testing.dataset(5).unbatch()],
-        "found float32[5] in field 'x'; put the examples into batches",
+        "found float32[5] in field 'x'; make it float32[?,5].",
     )
 
   def test_dataset_of_other_dtypes(self):
@@ -96,7 +95,7 @@ class ArgumentsTest(compiled_testing.TestCase):
     self._assert_refused(
         [testing.dataset(5), dataset],
         'y=int32[?]',
-        "found int64[?] in field 'y'; cast it to int32.",
+        "found int64[?] in field 'y'; make it int32[?].",
     )
 
   def test_dataset_of_other_names(self):
@@ -104,13 +103,13 @@ class ArgumentsTest(compiled_testing.TestCase):
     self._assert_refused(
         [dataset],
         'x=float32[?,5]',
-        "found the fields ['a', 'b']; rename or add ['x', 'y'].",
+        "found the fields ['a', 'b']; make them ['x', 'y'].",
     )
 
   def test_dataset_without_a_feature(self):
     dataset = testing.dataset(5).map(lambda b: _Dict(x=b['x']))
     self._assert_refused(
-        [dataset], 'x=float32[?,5]', "found no field 'y'; add it."
+        [dataset], 'x=float32[?,5]', "the fields ['x']; make them ['x', 'y']."
     )
 
   def test_dataset_without_values(self):
@@ -135,19 +134,19 @@ class ArgumentsTest(compiled_testing.TestCase):
     ).batch(2)
     with compiled_testing.installed():
       self.assertEqual(add_up([dataset]), 3.0)
-    self._assert_refused([dataset], 'x=float32[?,5]', "no field 'y'")
+    self._assert_refused([dataset], 'x=float32[?,5]', "the fields ['x']")
 
   def test_batches_of_other_shapes(self):
     batch = _Dict(x=np.zeros([2, 7], np.float32), y=np.zeros([2], np.int32))
     self._assert_refused(
-        [[batch]], 'x=float32[?,5]', "float32[2,7] in field 'x'", 'for [?,7]'
+        [[batch]], 'x=float32[?,5]', "float32[2,7] in field 'x'", '[?,5]'
     )
 
   def test_batches_without_a_feature(self):
     self._assert_refused(
         [[_Dict(x=np.zeros([2, 5], np.float32))]],
         'x=float32[?,5],y=int32[?]',
-        "found no field 'y'; add it.",
+        "found OrderedDict with other fields: ['x'].",
     )
 
   def test_batches_with_a_feature_more(self):
@@ -159,7 +158,7 @@ class ArgumentsTest(compiled_testing.TestCase):
     self._assert_refused(
         [[batch]],
         'x=float32[?,5],y=int32[?]',
-        "found the surplus field 'z'; leave it out.",
+        "found OrderedDict with other fields: ['x', 'y', 'z'].",
     )
 
   def test_batch_in_place_of_a_list_of_them(self):
@@ -237,14 +236,14 @@ class ArgumentsTest(compiled_testing.TestCase):
     )
 
   @parameterized.parameters(
-      ({'x': np.zeros([3, 5])}, "no field 'y'; add it"),
+      ({'x': np.zeros([3, 5])}, "the fields ['x']; make them ['x', 'y']"),
       (
           {'x': np.zeros([3, 5]), 'y': np.zeros([3], np.int32)},
-          "float64[?,5] in field 'x'; cast it to float32",
+          "float64[?,5] in field 'x'; make it float32[?,5]",
       ),
       (
           {'x': np.zeros([3, 4], np.float32), 'y': np.zeros([3], np.int32)},
-          "float32[?,4] in field 'x'; make its shape [?,5], or build the model",
+          "float32[?,4] in field 'x'; make it float32[?,5]",
       ),
   )
   def test_cohort_of_other_features(self, features, found):

@@ -277,7 +277,9 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.parameters(-1, 1.5, True)
   def test_limits_that_are_none(self, limit):
-    with self.assertRaisesRegex(ValueError, '`max_cache_bytes` must be'):
+    with self.assertRaisesRegex(
+        (TypeError, ValueError), '`max_cache_bytes` must'
+    ):
       runtime.create_compiled_context(max_cache_bytes=limit)
 
   def test_vanish_with_their_context(self):

@@ -163,7 +163,9 @@ class ComputationsTest(equality_testing.TestCase):
       build=(runtime.create_compiled_context, runtime.create_native_context),
   )
   def test_default_number_of_clients_is_an_integer(self, number, build):
-    with self.assertRaisesRegex(ValueError, '`default_num_clients` must be'):
+    with self.assertRaisesRegex(
+        (TypeError, ValueError), '`default_num_clients` must'
+    ):
       build(default_num_clients=number)
 
   def test_fields_are_found_by_name(self):

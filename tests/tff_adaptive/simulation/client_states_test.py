@@ -296,7 +296,7 @@ class ClientStatesTest(_LoopTestCase):
         )
     )
     with self.assertRaisesRegex(
-        TypeError, r"client_state/count': 'int32\(None,\)'.*found <client_id"
+        TypeError, r'client_state=<.*count=int32\[\?\].*found <client_id'
     ):
       self.run_loop(process=process)
 

@@ -204,11 +204,11 @@ class EvaluationTest(tf.test.TestCase, parameterized.TestCase):
   @parameterized.parameters(
       (
           {'y': np.zeros([11], np.int64)},
-          r"arrays of .*found int64\[\?\] in field 'y'; cast it to int32",
+          r"arrays of .*found int64\[\?\] in field 'y'; make it int32",
       ),
       (
           {'x': np.zeros([11, 5], np.float32)},
-          r"found float32\[\?,5\] in field 'x'; make its shape \[\?,4\]",
+          r"found float32\[\?,5\] in field 'x'; make it float32\[\?,4\]",
       ),
       ({'z': np.zeros([11])}, r"named 'x' and 'y', found \['x', 'y', 'z'\]"),
   )
@@ -239,9 +239,7 @@ class EvaluationTest(tf.test.TestCase, parameterized.TestCase):
     arrays = np.ones([3, 2], np.float32), np.ones([3], np.float32)
     evaluate = evaluation.build_central_evaluation(model, arrays)
     self.assertEqual(evaluate(weights), {'loss': 9.0})
-    with self.assertRaisesRegex(
-        ValueError, 'found float64.*cast it to float32'
-    ):
+    with self.assertRaisesRegex(ValueError, 'found float64.*make it float32'):
       evaluation.build_central_evaluation(model, (np.ones([3, 2]), arrays[1]))
 
   def test_label_out_of_range_is_one_sentence(self):

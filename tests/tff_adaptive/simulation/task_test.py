@@ -23,7 +23,6 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.tff_adaptive.simulation import task_testing
-from tff_adaptive.data import augmentation
 from tff_adaptive.data import batching
 from tff_adaptive.data import client_data
 from tff_adaptive.simulation import task
@@ -80,25 +79,25 @@ class TaskTest(parameterized.TestCase):
           testcase_name='shape',
           part='train_data',
           features={'x': np.ones([1, 4], np.float32), 'y': np.zeros([1], 'i4')},
-          message=r'`train_data` must.*\[\?,4\].*make its shape \[\?,3\]',
+          message=r'`train_data` must.*\[\?,4\].*make it float32\[\?,3\]',
       ),
       dict(
           testcase_name='type',
           part='test_data',
           features={'x': np.ones([1, 3]), 'y': np.zeros([1], 'i4')},
-          message='`test_data` must.*found float64.*cast it to float32',
+          message='`test_data` must.*found float64.*make it float32',
       ),
       dict(
           testcase_name='order',
           part='train_data',
           features={'y': np.zeros([1], 'i4'), 'x': np.ones([1, 3], 'f4')},
-          message=r"`train_data`.*\['x', 'y'\].*found \['y', 'x'\]",
+          message=r"`train_data`.*\['y', 'x'\]; make it \['x', 'y'\]",
       ),
       dict(
           testcase_name='missing',
           part='test_data',
           features={'x': np.ones([1, 3], np.float32)},
-          message=r"`test_data`.*\['x', 'y'\].*found \['x'\]",
+          message=r"`test_data`.*\['x'\]; make them \['x', 'y'\]",
       ),
   )
   def test_clients_that_do_not_fit_raise(self, part, features, message):
@@ -228,7 +227,7 @@ class BaselineTaskTest(absltest.TestCase):
 
     baseline = task_testing.build_task(
         train_data=clients,
-        augmentation=augmentation.Augmentation(augment, spec),
+        augmentation=batching.Augmentation(augment, spec),
     ).to_baseline_task()
     datasets = baseline.datasets
     self.assertEqual(datasets.element_type_structure, task_testing.INPUT_SPEC)
@@ -271,7 +270,7 @@ class HoldOutClientsTest(absltest.TestCase):
     task = task_testing.build_task([3, 1, 2])
     task = attrs.evolve(
         task,
-        augmentation=augmentation.Augmentation(
+        augmentation=batching.Augmentation(
             lambda examples, generator: examples, task.train_data.element_spec
         ),
     )
@@ -285,7 +284,7 @@ class HoldOutClientsTest(absltest.TestCase):
     spec = task.train_data.element_spec
     task = attrs.evolve(
         task,
-        augmentation=augmentation.Augmentation(
+        augmentation=batching.Augmentation(
             lambda examples, generator: examples,
             spec,
             lambda examples: {**examples, 'y': 100 + examples['y']},

@@ -66,8 +66,6 @@ def check_labels(labels: np.ndarray, name: str = 'labels') -> np.ndarray:
 
 def check_alpha(alpha: float, name: str = 'alpha') -> float:
   """Returns a concentration as a float, or raises."""
-  if not (alpha > 0 and np.isfinite(alpha)):
-    raise ValueError(f'`{name}` must be positive and finite, found {alpha}.')
   if not _MIN_ALPHA <= alpha <= _MAX_ALPHA:
     raise ValueError(
         f'`{name}` must be from {_MIN_ALPHA:g} to {_MAX_ALPHA:g}, the range '

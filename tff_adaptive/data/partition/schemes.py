@@ -366,13 +366,9 @@ def by_scheme(
     )
   if isinstance(examples_per_client, str):
     examples_per_client = _parse_sizes(examples_per_client, num_clients, seed)
+  sizes = {'examples_per_client': examples_per_client}
   if scheme == 'iid':
-    return iid(
-        len(labels),
-        num_clients,
-        seed,
-        examples_per_client=examples_per_client,
-    )
+    return iid(len(labels), num_clients, seed, **sizes)
   if scheme == 'pachinko':
     return dirichlet.pachinko_allocation(
         labels,
@@ -381,14 +377,14 @@ def by_scheme(
         seed,
         coarse_alpha=alpha,
         fine_alpha=fine_alpha,
-        examples_per_client=examples_per_client,
+        **sizes,
     )
   return dirichlet.dirichlet_per_client(
       labels,
       num_clients,
       alpha,
       seed,
-      examples_per_client=examples_per_client,
+      **sizes,
       with_replacement=scheme == 'dirichlet_with_replacement',
   )
 

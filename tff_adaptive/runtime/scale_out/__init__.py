@@ -18,8 +18,8 @@ merges the sums in their order and updates the state. Ray is needed for it:
 `pip install tff_adaptive[ray]`.
 """
 
-from tff_adaptive.runtime.scale_out.clusters import ClusterError
 from tff_adaptive.runtime.scale_out.context import choose_ray_plan
+from tff_adaptive.runtime.scale_out.context import ClusterError
 from tff_adaptive.runtime.scale_out.context import create_ray_context
 from tff_adaptive.runtime.scale_out.context import ray_context
 from tff_adaptive.runtime.scale_out.context import RayContext

@@ -15,17 +15,81 @@
 
 from collections.abc import Iterator
 import contextlib
+import os
 from typing import Any, NamedTuple, Optional
 
+from absl import logging
 from tensorflow.python.framework import config as tf_config
 from tensorflow.python.util import _pywrap_util_port
 import tensorflow_federated as tff
 
+from tff_adaptive.data import specs
 from tff_adaptive.runtime import compiled
 from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime import native
 from tff_adaptive.runtime import plans
-from tff_adaptive.runtime.scale_out import clusters
+
+
+class ClusterError(RuntimeError):
+  """The cluster cannot do what it is asked for; its text is one sentence."""
+
+
+def connect(address: Optional[str], num_cpus: Optional[int]) -> bool:
+  """Connects this process to a cluster, unless it is connected already.
+
+  Args:
+    address: Where to find a cluster: 'auto' for one on this machine, or
+      'host:port' of its head. None for one of its own, which ends with it.
+    num_cpus: How many cores a cluster of its own says it has. None for those
+      that this process may use.
+
+  Returns:
+    Whether it was connected now; then `disconnect` is to be called at the end.
+
+  Raises:
+    ClusterError: If Ray is not installed, or there is no cluster.
+  """
+  ray = _import_ray()
+  if ray.is_initialized():
+    return False
+  options: dict[str, Any] = {'address': address}
+  if address is None:
+    options = {
+        'address': 'local',
+        'num_cpus': num_cpus or plans.num_cores(),
+        'include_dashboard': False,
+    }
+  try:
+    ray.init(**options, configure_logging=False, log_to_driver=False)
+  except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+    raise ClusterError(
+        f'There is no cluster of Ray at {address or "this machine"!r}; start '
+        f'one with `ray start --head`, or correct the address ({error}).'
+    ) from error
+  logging.info('Ray: %s', ray.cluster_resources())
+  return True
+
+
+def _import_ray():
+  """Returns Ray, which reports nothing of this process to its makers."""
+  os.environ.setdefault('RAY_USAGE_STATS_ENABLED', '0')
+  # Nobody reads them, and it complains where it cannot send them.
+  os.environ.setdefault('RAY_enable_metrics_collection', '0')
+  # What Ray will do anyway in its next versions; it warns otherwise.
+  os.environ.setdefault('RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO', '0')
+  try:
+    import ray  # pylint: disable=import-outside-toplevel
+  except ImportError as error:
+    raise ClusterError(
+        'Ray is not installed: pip install "tff_adaptive[ray]".'
+    ) from error
+  return ray
+
+
+def disconnect() -> None:
+  """Ends what `connect` has begun."""
+  _import_ray().shutdown()
+
 
 # As TensorFlow has found it; what others change in the environment later on
 # changes nothing here, but would on workers.
@@ -105,7 +169,7 @@ class RayContext(compiled.CompiledContext):
         self.pool.close()
         self.pool = None
         if self._owns_connection:
-          clusters.disconnect()
+          disconnect()
 
   def costs_of(
       self, computation: tff.framework.ConcreteComputation
@@ -149,7 +213,7 @@ class RayContext(compiled.CompiledContext):
 
   def _check_open(self) -> None:
     if self.pool is None:
-      raise clusters.ClusterError(
+      raise ClusterError(
           'This context is closed, and its workers have ended; make a new one '
           'with `create_ray_context`.'
       )
@@ -221,10 +285,9 @@ def create_ray_context(
   Raises:
     ClusterError: If Ray is not installed, there is no cluster, or it is too
       small.
-    TypeError: If the seed is not an integer.
-    ValueError: If a device or a plan is not known, a number is not positive,
-      the seed is negative, or the number of bytes is not an integer or
-      negative.
+    TypeError: If a number is not an integer.
+    ValueError: If a device or a plan is not known, or a number is out of its
+      range.
 
   Example:
 
@@ -238,16 +301,18 @@ def create_ray_context(
   """
   chosen = choose_ray_plan(devices, plan)
   seed = compiled.check_seed(seed)
-  max_cache_bytes = native.check_count('max_cache_bytes', max_cache_bytes)
-  _check_positive(num_workers=num_workers, cpus_per_worker=cpus_per_worker)
+  specs.check_not_negative('max_cache_bytes', max_cache_bytes)
+  if num_workers is not None:
+    specs.check_positive('num_workers', num_workers)
+  specs.check_positive('cpus_per_worker', cpus_per_worker)
   wanted_cpus = cpus_per_worker * num_workers if num_workers else None
-  owns_connection = clusters.connect(
+  owns_connection = connect(
       address,
       None if wanted_cpus is None else max(wanted_cpus, plans.num_cores()),
   )
   with contextlib.ExitStack() as on_error:
     if owns_connection:
-      on_error.callback(clusters.disconnect)
+      on_error.callback(disconnect)
     pool = _start_workers(
         num_workers, cpus_per_worker, chosen.device, max_cache_bytes
     )
@@ -261,12 +326,6 @@ def create_ray_context(
       seed=seed,
       max_cache_bytes=max_cache_bytes,
   )
-
-
-def _check_positive(**numbers: Optional[int]) -> None:
-  for name, number in numbers.items():
-    if number is not None and number < 1:
-      raise ValueError(f'`{name}` must be positive, found {number}.')
 
 
 def _start_workers(

@@ -24,7 +24,7 @@ import ray
 from ray.util import actor_pool
 from ray.util import scheduling_strategies
 
-from tff_adaptive.runtime.scale_out import clusters
+from tff_adaptive.runtime.scale_out import context
 from tff_adaptive.runtime.scale_out import messages
 from tff_adaptive.runtime.scale_out import workers
 
@@ -166,7 +166,7 @@ class WorkerPool:
         self._meet(chunk_sum.process_id)
         yield chunk_sum
     except _DEATHS as error:
-      raise clusters.ClusterError(
+      raise context.ClusterError(
           'Workers of Ray die again and again; look into its logs, they may '
           f'need more memory ({str(error).splitlines()[0]}).'
       ) from error
@@ -237,7 +237,7 @@ def _reserve(num_workers: int, settings: workers.WorkerSettings) -> Any:
   num_cpus, num_gpus = _count(ray.cluster_resources())
   free_cpus, free_gpus = _count(ray.available_resources())
   each = f'{settings.num_cpus} cores' + ' and a GPU' * settings.uses_gpu
-  raise clusters.ClusterError(
+  raise context.ClusterError(
       f'There is no room for {num_workers} workers with {each} each: the '
       f'cluster has {num_cpus} cores and {num_gpus} GPUs, of which '
       f'{free_cpus} and {free_gpus} are free; ask for fewer, or add machines.'

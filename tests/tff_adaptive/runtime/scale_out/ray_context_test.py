@@ -424,7 +424,10 @@ class ArgumentsTest(compiled_testing.TestCase):
         ('max_cache_bytes', -1),
         ('max_cache_bytes', 1.5),
     ):
-      with self.subTest(name=name, value=value), self.assertRaises(ValueError):
+      with (
+          self.subTest(name=name, value=value),
+          self.assertRaises((TypeError, ValueError)),
+      ):
         scale_out.create_ray_context(**{name: value})
     self.assertFalse(ray.is_initialized())
 

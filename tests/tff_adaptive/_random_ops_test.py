@@ -16,7 +16,7 @@
 from absl.testing import parameterized
 import tensorflow as tf
 
-from tff_adaptive.client_works import seeded_calls
+from tff_adaptive import _random_ops
 
 
 def _uniform(shape):
@@ -91,7 +91,7 @@ class StatelessRandomTest(tf.test.TestCase, parameterized.TestCase):
     @tf.function
     def run(seed, other_seed, shape):
       return tuple(
-          seeded_calls.call_with_seed(draw, s, shape)
+          _random_ops.call_with_seed(draw, s, shape)
           for s in (seed, seed, other_seed)
       )
 
@@ -106,7 +106,7 @@ class StatelessRandomTest(tf.test.TestCase, parameterized.TestCase):
   def test_each_op_draws_its_own_numbers(self):
     @tf.function
     def run(seed):
-      return seeded_calls.call_with_seed(
+      return _random_ops.call_with_seed(
           lambda x: (x + tf.random.uniform([9]), x + tf.random.uniform([9])),
           seed,
           tf.zeros([9]),
@@ -122,7 +122,7 @@ class StatelessRandomTest(tf.test.TestCase, parameterized.TestCase):
 
     @tf.function
     def run(seed):
-      return seeded_calls.call_with_seed(
+      return _random_ops.call_with_seed(
           lambda x: (draw(x), draw(x)), seed, tf.zeros([9])
       )
 
@@ -132,7 +132,7 @@ class StatelessRandomTest(tf.test.TestCase, parameterized.TestCase):
   def test_distributions_stay(self):
     @tf.function
     def run(seed):
-      call = seeded_calls.call_with_seed
+      call = _random_ops.call_with_seed
       shape = tf.constant([200000])
       return tuple(call(f, seed, shape) for f in (_uniform, _normal, _dropout))
 
@@ -152,7 +152,7 @@ class StatelessRandomTest(tf.test.TestCase, parameterized.TestCase):
 
     @tf.function
     def run(seed):
-      return seeded_calls.call_with_seed(draw, seed, tf.ones([3]))
+      return _random_ops.call_with_seed(draw, seed, tf.ones([3]))
 
     result = run(tf.constant([1, 1]))
     self.assertIsNone(result['nothing'])
@@ -168,7 +168,7 @@ class StatelessRandomTest(tf.test.TestCase, parameterized.TestCase):
         calls.append(x)
         return x + 1.0
 
-      return seeded_calls.call_with_seed(fn, seed, tf.ones([]))
+      return _random_ops.call_with_seed(fn, seed, tf.ones([]))
 
     self.assertAllEqual(run(tf.constant([1, 1])), 2.0)
     self.assertLen(calls, 2)  # Once to look for random ops, once for real.
@@ -182,7 +182,7 @@ class StatelessRandomTest(tf.test.TestCase, parameterized.TestCase):
 
     @tf.function
     def run(seed):
-      call = seeded_calls.call_with_seed
+      call = _random_ops.call_with_seed
       return (
           call(value_and_grad, seed, tf.ones([20])),
           call(value_and_grad, seed, 3.0 * tf.ones([20])),
@@ -203,7 +203,7 @@ class StatelessRandomTest(tf.test.TestCase, parameterized.TestCase):
 
     @tf.function
     def call(table, rows, seed):
-      found = seeded_calls.call_with_seed(gradient, seed, table, rows)
+      found = _random_ops.call_with_seed(gradient, seed, table, rows)
       self.assertIsInstance(found['slices'], tf.IndexedSlices)
       self.assertIsNone(found['none'])
       return tf.convert_to_tensor(found['slices'])
@@ -216,7 +216,7 @@ class StatelessRandomTest(tf.test.TestCase, parameterized.TestCase):
   def test_each_iteration_draws_its_own_numbers(self):
     @tf.function
     def run(seed):
-      return seeded_calls.call_with_seed(
+      return _random_ops.call_with_seed(
           lambda x: tf.while_loop(
               lambda i, _: i < 3,
               lambda i, x: (i + 1, tf.concat([x, tf.random.uniform([1])], 0)),
@@ -235,6 +235,6 @@ class StatelessRandomTest(tf.test.TestCase, parameterized.TestCase):
 
       @tf.function
       def run(seed):
-        return seeded_calls.call_with_seed(draw, seed)
+        return _random_ops.call_with_seed(draw, seed)
 
       run(tf.constant([1, 1]))

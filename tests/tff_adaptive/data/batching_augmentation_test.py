@@ -16,7 +16,6 @@ from absl.testing import absltest
 import numpy as np
 import tensorflow as tf
 
-from tff_adaptive.data import augmentation
 from tff_adaptive.data import batching
 from tff_adaptive.data import client_data
 from tff_adaptive.data import cohort
@@ -43,7 +42,7 @@ def _cohort(source=None, round_num=0, seed=0):
       round_num=round_num,
       seed=seed,
       plan=batching.BatchPlan(2, num_epochs=2),
-      augmentation=augmentation.Augmentation(_add_noise, _SPEC),
+      augmentation=batching.Augmentation(_add_noise, _SPEC),
   )
 
 
@@ -69,13 +68,13 @@ class AugmentationTest(absltest.TestCase):
     examples = {'raw': np.float32([1, 2])}
     generator = np.random.default_rng(0)
     with self.assertRaisesRegex(ValueError, "2 of client 'ann', found 1"):
-      augmentation.Augmentation(
+      batching.Augmentation(
           lambda examples, _: {'x': np.zeros([1, 2], np.float32)}, _SPEC
       )(examples, generator, 'ann')
     with self.assertRaisesRegex(ValueError, "'ann'.*float64.*float32"):
-      augmentation.Augmentation(
-          lambda examples, _: {'x': np.zeros([2, 2])}, _SPEC
-      )(examples, generator, 'ann')
+      batching.Augmentation(lambda examples, _: {'x': np.zeros([2, 2])}, _SPEC)(
+          examples, generator, 'ann'
+      )
 
 
 class AugmentedCohortTest(absltest.TestCase):

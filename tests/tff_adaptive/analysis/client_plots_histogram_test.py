@@ -17,7 +17,7 @@ from absl.testing import parameterized
 import numpy as np
 
 from tests.tff_adaptive.analysis import figure_testing
-from tff_adaptive.analysis import client_histogram
+from tff_adaptive.analysis import client_plots
 from tff_adaptive.simulation import client_evaluation
 
 
@@ -37,7 +37,7 @@ class ClientHistogramTest(figure_testing.FigureTestCase):
 
   def _draw(self, *args, **kwargs):
     return self.draw(
-        client_histogram.plot_client_histogram, *args, **kwargs
+        client_plots.plot_client_histogram, *args, **kwargs
     ).axes[0]
 
   def _legend(self, axes):
@@ -91,8 +91,8 @@ class ClientHistogramTest(figure_testing.FigureTestCase):
 
   def test_what_cannot_be_drawn_is_refused(self):
     with self.assertRaisesRegex(ValueError, "'recall'; there are loss, acc"):
-      client_histogram.plot_client_histogram(_metrics(3), 'recall', self.png)
+      client_plots.plot_client_histogram(_metrics(3), 'recall', self.png)
     nothing = client_evaluation.ClientMetrics(['a'], [1], {'loss': [np.nan]})
     with self.assertRaisesRegex(ValueError, "No client has a finite 'loss'"):
-      client_histogram.plot_client_histogram(nothing, 'loss', self.png)
+      client_plots.plot_client_histogram(nothing, 'loss', self.png)
     self.assertFalse(self.png.exists())

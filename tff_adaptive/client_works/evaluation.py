@@ -28,15 +28,7 @@ from tff_adaptive.client_works import model_adapter
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer as optimizer_lib
 
-# What a client of a personalized evaluation brings.
-TRAIN_KEY = 'train'
-TEST_KEY = 'test'
-# What is found before and after its local training.
-BEFORE_KEY = 'before'
-AFTER_KEY = 'after'
-# A row: examples seen, and the metrics by name.
-NUM_EXAMPLES_KEY = 'num_examples'
-METRICS_KEY = 'metrics'
+# The metric of a client that its mean loss is.
 LOSS_KEY = 'loss'
 
 _OrderedDict = collections.OrderedDict
@@ -96,9 +88,7 @@ def _to_row(
     is_asked_for = is_scalar and (with_integers or value.dtype.is_floating)
     if name != LOSS_KEY and is_asked_for:
       metrics[name] = tf.cast(value, tf.float64)
-  row = _OrderedDict(
-      [(NUM_EXAMPLES_KEY, counts.num_examples), (METRICS_KEY, metrics)]
-  )
+  row = _OrderedDict(num_examples=counts.num_examples, metrics=metrics)
   return tf.nest.map_structure(lambda tensor: tensor[tf.newaxis], row)
 
 
@@ -189,7 +179,7 @@ def build_personalization_computation(
   is_functional = isinstance(model, tff.learning.models.FunctionalModel)
   batches_type = tff.SequenceType(adapter.element_type)
   client_type = tff.StructWithPythonType(
-      [(TRAIN_KEY, batches_type), (TEST_KEY, batches_type)], _OrderedDict
+      [('train', batches_type), ('test', batches_type)], _OrderedDict
   )
 
   @tff.tensorflow.computation(adapter.weights_type, client_type)
@@ -213,12 +203,9 @@ def build_personalization_computation(
       )
       return before, _count(local_model, tuned, test)
 
-    before, after = run(weights, client[TRAIN_KEY], client[TEST_KEY])
+    before, after = run(weights, client['train'], client['test'])
     return _OrderedDict(
-        [
-            (BEFORE_KEY, _to_row(adapter, before)),
-            (AFTER_KEY, _to_row(adapter, after)),
-        ]
+        before=_to_row(adapter, before), after=_to_row(adapter, after)
     )
 
   return _at_server(personalize_client)

@@ -30,7 +30,6 @@ from tff_adaptive import algorithms
 from tff_adaptive import layers
 from tff_adaptive import optimizers
 from tff_adaptive import runtime
-from tff_adaptive.layers import lstm as lstm_lib
 
 _UNITS, _SIZE, _TIME = 6, 3, 7
 # Of the largest entry: what rounding makes of sums in another order.
@@ -88,7 +87,7 @@ class LSTMTest(tf.test.TestCase, parameterized.TestCase):
       self.assertAllClose(f, e, rtol=0, atol=_TOLERANCE[dtype] * scale)
 
   def compare(self, inputs: tf.Tensor, layer_kwargs: Any, **kwargs: Any):
-    with mock.patch.object(lstm_lib, 'lstm', wraps=lstm_lib.lstm) as lstm:
+    with mock.patch.object(layers, 'lstm', wraps=layers.lstm) as lstm:
       found = _differentiate(
           _build(layers.LSTM, inputs.dtype, **layer_kwargs), inputs, **kwargs
       )
@@ -142,7 +141,7 @@ class LSTMTest(tf.test.TestCase, parameterized.TestCase):
       dict(unroll=True),
   )
   def test_others_are_keras(self, **kwargs):
-    with mock.patch.object(lstm_lib, 'lstm') as lstm:
+    with mock.patch.object(layers, 'lstm') as lstm:
       found, expected = (
           _differentiate(_build(cls, tf.float32, **kwargs), _inputs(4))
           for cls in (layers.LSTM, tf.keras.layers.LSTM)
@@ -152,7 +151,7 @@ class LSTMTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_dropout_is_keras_while_training_only(self):
     layer = _build(layers.LSTM, tf.float32, dropout=0.5)
-    with mock.patch.object(lstm_lib, 'lstm', wraps=lstm_lib.lstm) as lstm:
+    with mock.patch.object(layers, 'lstm', wraps=layers.lstm) as lstm:
       layer(_inputs(4), training=True)
       lstm.assert_not_called()
       layer(_inputs(4), training=False)
@@ -164,7 +163,7 @@ class LSTMTest(tf.test.TestCase, parameterized.TestCase):
         mock.patch.object(
             tf.config, 'list_physical_devices', return_value=['a GPU']
         ),
-        mock.patch.object(lstm_lib, 'lstm') as lstm,
+        mock.patch.object(layers, 'lstm') as lstm,
     ):
       layer(_inputs(4))
     lstm.assert_not_called()

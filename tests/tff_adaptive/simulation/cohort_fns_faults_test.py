@@ -23,7 +23,7 @@ from tff_adaptive.data import batching
 from tff_adaptive.data import client_data
 from tff_adaptive.data import cohort
 from tff_adaptive.simulation import callbacks
-from tff_adaptive.simulation import faults
+from tff_adaptive.simulation import cohort_fns
 
 # Of 4, 0, 1, 2 and 10 batches in two epochs.
 _SOURCE = client_data.PackedClientArrays.from_clients(
@@ -53,7 +53,7 @@ def _many(**probabilities):
     plan = batching.BatchPlan(1)
     return cohort.Cohort(source, ids, round_index, 0, plan)
 
-  return faults.inject_faults(cohort_fn, **probabilities)
+  return cohort_fns.inject_faults(cohort_fn, **probabilities)
 
 
 def _labels(batches):
@@ -63,7 +63,7 @@ def _labels(batches):
 class DropClientsTest(parameterized.TestCase):
 
   def test_without_a_probability_nothing_happens(self):
-    plain, same = _cohort_fn()(3), faults.inject_faults(_cohort_fn())(3)
+    plain, same = _cohort_fn()(3), cohort_fns.inject_faults(_cohort_fn())(3)
     self.assertEqual(same.client_ids, plain.client_ids)
     self.assertEmpty(same.dropped_out)
     self.assertEmpty(same.step_limits)
@@ -86,7 +86,7 @@ class DropClientsTest(parameterized.TestCase):
     self.assertContainsSubset(first.dropped_out, more)
 
   def test_literal_drop_outs_so_that_no_release_changes_a_run(self):
-    cohort_fn = faults.inject_faults(_cohort_fn(seed=1), drop_clients=0.5)
+    cohort_fn = cohort_fns.inject_faults(_cohort_fn(seed=1), drop_clients=0.5)
     self.assertEqual(
         [cohort_fn(round_index).client_ids for round_index in range(3)],
         [('eve',), ('bob',), ('bob', 'dot', 'eve')],
@@ -94,7 +94,7 @@ class DropClientsTest(parameterized.TestCase):
 
   def test_changes_nothing_of_the_other_clients(self):
     plain = _cohort_fn()(2)
-    found = faults.inject_faults(_cohort_fn(), drop_clients=0.5)(2)
+    found = cohort_fns.inject_faults(_cohort_fn(), drop_clients=0.5)(2)
     self.assertNotEmpty(found.dropped_out)
     for place, client_id in enumerate(found.client_ids):
       twin = plain.client_ids.index(client_id)
@@ -103,7 +103,7 @@ class DropClientsTest(parameterized.TestCase):
       )
 
   def test_cohort_may_be_empty(self):
-    found = faults.inject_faults(_cohort_fn(), drop_clients=1.0)(0)
+    found = cohort_fns.inject_faults(_cohort_fn(), drop_clients=1.0)(0)
     self.assertEmpty(found)
     self.assertLen(found.dropped_out, 4)
     self.assertEmpty(list(found))
@@ -122,7 +122,7 @@ class StragglersTest(parameterized.TestCase):
 
   def test_train_on_their_first_batches(self):
     plain = _cohort_fn()(0)
-    found = faults.inject_faults(_cohort_fn(), straggler_fraction=1.0)(0)
+    found = cohort_fns.inject_faults(_cohort_fn(), straggler_fraction=1.0)(0)
     self.assertEqual(found.step_limits.keys(), {'ann', 'dot', 'eve'})
     for place, client_id in enumerate(found.client_ids):
       batches = _labels(found.batches(place))
@@ -132,9 +132,9 @@ class StragglersTest(parameterized.TestCase):
 
   def test_of_one_batch_drop_out(self):
     plan = batching.BatchPlan(4)
-    found = faults.inject_faults(_cohort_fn(plan=plan), straggler_fraction=1.0)(
-        0
-    )
+    found = cohort_fns.inject_faults(
+        _cohort_fn(plan=plan), straggler_fraction=1.0
+    )(0)
     self.assertEqual(found.client_ids, ('bob', 'eve'))
     self.assertEqual(found.dropped_out, ('ann', 'dot'))
     self.assertEqual(found.step_limits.keys(), {'eve'})
@@ -152,7 +152,7 @@ class StragglersTest(parameterized.TestCase):
 class FaultsTest(parameterized.TestCase):
 
   def test_counts(self):
-    found = faults.inject_faults(
+    found = cohort_fns.inject_faults(
         _cohort_fn(['ann', 'dot', 'eve', 'ann']), straggler_fraction=1.0
     )(0)
     round_end = callbacks.RoundEnd(
@@ -164,7 +164,7 @@ class FaultsTest(parameterized.TestCase):
         cohort=found,
     )
     self.assertEqual(
-        faults.FaultCounts().measure(round_end),
+        cohort_fns.FaultCounts().measure(round_end),
         {'clients/num_dropped_out': 0, 'clients/num_stragglers': 4},
     )
 
@@ -174,4 +174,4 @@ class FaultsTest(parameterized.TestCase):
   )
   def test_no_probability_raises(self, name, value):
     with self.assertRaisesRegex(ValueError, f'`{name}` must be from 0 to 1'):
-      faults.inject_faults(_cohort_fn(), **{name: value})
+      cohort_fns.inject_faults(_cohort_fn(), **{name: value})

@@ -17,7 +17,7 @@ from absl.testing import parameterized
 import numpy as np
 
 from tests.tff_adaptive.analysis import figure_testing
-from tff_adaptive.analysis import partition_plot
+from tff_adaptive.analysis import client_plots
 from tff_adaptive.data import client_data
 from tff_adaptive.data import partition
 
@@ -33,18 +33,18 @@ class CountLabelsTest(parameterized.TestCase):
 
   def test_counts(self):
     parts = {'a': [0, 1, 4], 'b': [], 'c': [2, 2, 2]}
-    counts = partition_plot.count_labels([0, 2, 1, 0, 0], parts)
+    counts = client_plots.count_labels([0, 2, 1, 0, 0], parts)
     self.assertEqual(counts.tolist(), [[2, 0, 1], [0, 0, 0], [0, 3, 0]])
     self.assertEqual(counts.dtype, np.int64)
 
   def test_more_classes_than_occur(self):
-    counts = partition_plot.count_labels([0, 1], {'a': [1]}, num_classes=4)
+    counts = client_plots.count_labels([0, 1], {'a': [1]}, num_classes=4)
     self.assertEqual(counts.tolist(), [[0, 1, 0, 0]])
 
   def test_true_partition_counts_every_row(self):
     labels = np.arange(500) % 7
     parts = partition.dirichlet_per_class(labels, 9, 0.3, seed=1)
-    counts = partition_plot.count_labels(labels, parts)
+    counts = client_plots.count_labels(labels, parts)
     np.testing.assert_array_equal(counts.sum(axis=0), np.bincount(labels))
 
   @parameterized.named_parameters(
@@ -53,11 +53,11 @@ class CountLabelsTest(parameterized.TestCase):
   )
   def test_bad_label_raises(self, labels, num_classes, message):
     with self.assertRaisesRegex(ValueError, message):
-      partition_plot.count_labels(labels, {'a': [0, 1]}, num_classes)
+      client_plots.count_labels(labels, {'a': [0, 1]}, num_classes)
 
   def test_no_client_raises(self):
     with self.assertRaisesRegex(ValueError, 'a client or more'):
-      partition_plot.count_labels([0], {})
+      client_plots.count_labels([0], {})
 
 
 class PlotTest(figure_testing.FigureTestCase):
@@ -67,7 +67,7 @@ class PlotTest(figure_testing.FigureTestCase):
     labels = np.arange(num_classes * 40) % num_classes
     parts = partition.dirichlet_per_client(labels, num_clients, 0.3, seed=1)
     drawing = self.draw(
-        partition_plot.plot_partition, labels, parts, self.png, title='A title'
+        client_plots.plot_partition, labels, parts, self.png, title='A title'
     )
     sizes, bubbles = drawing.axes
     self.assertEqual(drawing.get_suptitle(), 'A title')
@@ -79,7 +79,7 @@ class PlotTest(figure_testing.FigureTestCase):
   def test_areas_are_in_proportion_to_the_counts(self):
     labels = np.repeat([0, 1], 100)
     parts = {'a': np.arange(100), 'b': np.arange(75, 125)}
-    drawing = self.draw(partition_plot.plot_partition, labels, parts, self.png)
+    drawing = self.draw(client_plots.plot_partition, labels, parts, self.png)
     points = drawing.axes[1].collections[0]
     np.testing.assert_array_equal(
         points.get_offsets(), [[0, 0], [1, 0], [1, 1]]
@@ -93,7 +93,7 @@ class PlotTest(figure_testing.FigureTestCase):
     labels = np.zeros([500], np.int32)
     parts = partition.iid(500, 250, seed=1)
     drawing = self.draw(
-        partition_plot.plot_partition, labels, parts, self.png, max_clients=40
+        client_plots.plot_partition, labels, parts, self.png, max_clients=40
     )
     self.assertLen(drawing.axes[0].patches, 40)
     self.assertEqual(
@@ -109,7 +109,7 @@ class PlotTest(figure_testing.FigureTestCase):
   )
   def test_legend(self, largest, expected):
     drawing = self.draw(
-        partition_plot.plot_partition,
+        client_plots.plot_partition,
         np.zeros([largest], np.int32),
         {'a': np.arange(largest)},
         self.png,
@@ -129,7 +129,7 @@ class PlotTest(figure_testing.FigureTestCase):
     else:
       spec = client_data.PackedClientArrays.from_clients(clients).element_spec
       source = client_data.LazyClientArrays(clients, clients.get, spec)
-    drawing = self.draw(partition_plot.plot_client_labels, source, 5, self.png)
+    drawing = self.draw(client_plots.plot_client_labels, source, 5, self.png)
     points = drawing.axes[1].collections[0].get_offsets()
     np.testing.assert_array_equal(points, [[0, 0], [0, 2]])
 
@@ -140,6 +140,6 @@ class PlotTest(figure_testing.FigureTestCase):
   )
   def test_clients_without_classes_raise(self, examples):
     source = client_data.PackedClientArrays.from_clients({'a': examples})
-    self.assertFalse(partition_plot.has_class_labels(source))
+    self.assertFalse(client_plots.has_class_labels(source))
     with self.assertRaisesRegex(ValueError, "feature 'y' with one integer"):
-      partition_plot.plot_client_labels(source, 5, self.png)
+      client_plots.plot_client_labels(source, 5, self.png)

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Tests of `pooled_data`."""
+"""Tests of the cohorts of `cohort_fns` that are pools."""
 
 import functools
 
@@ -20,9 +20,9 @@ import attrs
 import numpy as np
 
 from tests.tff_adaptive.simulation import task_testing
-from tff_adaptive.data import augmentation
+from tff_adaptive.data import batching
 from tff_adaptive.data import client_data
-from tff_adaptive.simulation import pooled_data
+from tff_adaptive.simulation import cohort_fns
 
 _SIZES = (5, 0, 3, 1)
 
@@ -75,7 +75,7 @@ class PooledDataTest(parameterized.TestCase):
       task = attrs.evolve(task, train_data=_lazy(task.train_data))
       options = {'shuffle_buffer': 4}
     protocol = task_testing.protocol(**changes)
-    return pooled_data.build_pooled_cohort_fn(
+    return cohort_fns.build_pooled_cohort_fn(
         attrs.evolve(task, protocol=protocol), seed, **options
     )
 
@@ -112,7 +112,7 @@ class PooledDataTest(parameterized.TestCase):
     cohort_fn = self._build(client_batch_size=4)
     for round_num in range(4):
       cohort = cohort_fn(round_num)
-      self.assertEqual(cohort.client_ids, (pooled_data.POOL_ID,))
+      self.assertEqual(cohort.client_ids, (cohort_fns.POOL_ID,))
       for batch in cohort.batches(0):
         self.assertLen(batch['y'], 4)
         for column in batch['x'].T:
@@ -154,7 +154,7 @@ class PooledDataTest(parameterized.TestCase):
         train_data=_lazy(source, reads),
         protocol=task_testing.protocol(client_epochs=1),
     )
-    cohort_fn = pooled_data.build_pooled_cohort_fn(task, 0, shuffle_buffer=50)
+    cohort_fn = cohort_fns.build_pooled_cohort_fn(task, 0, shuffle_buffer=50)
     self.assertEmpty(reads)
     # 20 examples of at most two stretches of five clients each.
     for round_num in range(3):
@@ -170,11 +170,11 @@ class PooledDataTest(parameterized.TestCase):
 
     task = attrs.evolve(
         _task(),
-        augmentation=augmentation.Augmentation(
+        augmentation=batching.Augmentation(
             shift, _task().train_data.element_spec
         ),
     )
-    cohort_fn = pooled_data.build_pooled_cohort_fn(task, 0)
+    cohort_fn = cohort_fns.build_pooled_cohort_fn(task, 0)
     shifts = []
     for round_num in (0, 0, 1):
       batch = cohort_fn(round_num).batches(0)[0]
@@ -192,7 +192,7 @@ class PooledDataTest(parameterized.TestCase):
     )
     task = attrs.evolve(_task(), train_data=empty)
     with self.assertRaisesRegex(ValueError, "task 'toy' have no example"):
-      pooled_data.build_pooled_cohort_fn(task, 0)
+      cohort_fns.build_pooled_cohort_fn(task, 0)
 
   def test_batch_larger_than_the_pool_raises(self):
     with self.assertRaisesRegex(
@@ -207,6 +207,6 @@ class PooledDataTest(parameterized.TestCase):
   )
   def test_bad_argument_raises(self, seed, shuffle_buffer, error, message):
     with self.assertRaisesRegex(error, message):
-      pooled_data.build_pooled_cohort_fn(
+      cohort_fns.build_pooled_cohort_fn(
           _task(), seed, shuffle_buffer=shuffle_buffer
       )
