@@ -269,6 +269,13 @@ class RandomOpRewriter:
     return list(self._changed.values())
 
 
+def seed_placeholder() -> Any:
+  """Returns the node of a seed that is fed, named `SEED_ARGUMENT`."""
+  node = tf.compat.v1.NodeDef(name=SEED_ARGUMENT, op='Placeholder')
+  node.attr['dtype'].type = tf.int32.as_datatype_enum
+  return node
+
+
 def _append_shape(node: Any) -> None:
   """Tells of one more output, the seed, if a node tells of its outputs."""
   shapes = node.attr['output_shapes'].list.shape
@@ -363,13 +370,11 @@ def _import(
     seed: tf.Tensor,
 ) -> Any:
   """Puts the rewritten graph into the current one."""
-  seed_node = tf.compat.v1.NodeDef(name=SEED_ARGUMENT, op='Placeholder')
-  seed_node.attr['dtype'].type = tf.int32.as_datatype_enum
   nodes = rewriter.rewrite(graph_def.node, f'{SEED_ARGUMENT}:0', ':0')
   changed = tf.compat.v1.GraphDef(versions=graph_def.versions)
   changed.library.CopyFrom(graph_def.library)
   changed.library.function.extend(rewriter.changed_functions)
-  changed.node.extend([seed_node, *nodes])
+  changed.node.extend([seed_placeholder(), *nodes])
 
   _function_library.register_functions(changed.library)
   inputs = tensors + list(concrete.captured_inputs)

@@ -83,18 +83,52 @@ def _hand_over(
   return handed_over
 
 
-def _warn_of_pipelines(reason: str) -> None:
+def _note_pipelines(is_strict: bool, reason: str) -> None:
+  """Warns that clients' pipelines have to run, or raises if that is strict."""
+  if is_strict:
+    raise computations.UnsupportedComputationError(
+        "Each client's `tf.data` pipeline would have to run in each round, "
+        f'because {reason}; change that, or let it run without `strict=True`.'
+    )
   _warn(
       "Each client's `tf.data` pipeline runs in each round, which takes 10 to "
       f'30 ms a client, because {reason}.'
   )
 
 
-def _refuse_pipelines(reason: str) -> None:
-  raise computations.UnsupportedComputationError(
-      "Each client's `tf.data` pipeline would have to run in each round, "
-      f'because {reason}; change that, or let it run without `strict=True`.'
-  )
+class RoundKey(NamedTuple):
+  """What random numbers of a round depend on.
+
+  Attributes:
+    seed: The seed of the experiment.
+    round_num: The number of the round.
+    client_ids: The ids of the clients in their order; None for their places.
+  """
+
+  seed: int
+  round_num: int
+  client_ids: Optional[Sequence[str]] = None
+
+  def server_seed(self) -> np.ndarray:
+    """Returns the seed of what happens at the server, int32 of shape [2]."""
+    return random_streams.stateless_seed(
+        self.seed, random_streams.SERVER_NOISE, self.round_num
+    )
+
+  def client_seeds(self, num_clients: int) -> np.ndarray:
+    """Returns the seeds of the first clients, int32 of shape [num_clients, 2].
+
+    Args:
+      num_clients: How many clients get one.
+    """
+    ids: Sequence[random_streams.Key] = self.client_ids or range(num_clients)
+    seeds = [
+        random_streams.stateless_seed(
+            self.seed, random_streams.DROPOUT, self.round_num, client_id
+        )
+        for client_id in list(ids)[:num_clients]
+    ]
+    return np.asarray(seeds, np.int32).reshape([-1, 2])
 
 
 class CompiledContext(tff.framework.SyncContext):
@@ -125,8 +159,11 @@ class CompiledContext(tff.framework.SyncContext):
     self._log_once = functools.cache(logging.info)
     self._warn_once = functools.cache(_warn)
     # No method of the context, which programs must not keep.
-    self._note_pipelines = _refuse_pipelines if strict else _warn_of_pipelines
-    self._round_keys = RoundKeys(seed)
+    self._note_pipelines = functools.partial(_note_pipelines, strict)
+    self._seed = seed
+    # What `begin_round` was told.
+    self._told: Optional[RoundKey] = None
+    self._num_rounds = 0
     self._cache = dataset_cache.DatasetCache(max_cache_bytes)
     # By the id of a computation; another computation where the native runtime
     # has taken it over.
@@ -150,7 +187,7 @@ class CompiledContext(tff.framework.SyncContext):
       round_num: int,
       client_ids: Optional[Sequence[str]] = None,
   ) -> None:
-    """Says what the random numbers of the next computations depend on.
+    """Sets what the random numbers of the next computations depend on.
 
     A `tff_adaptive.simulation.Cohort` says so itself. Without either, random
     numbers depend on the seed of the context and on how many computations over
@@ -166,7 +203,11 @@ class CompiledContext(tff.framework.SyncContext):
       TypeError: If a number is not an integer.
       ValueError: If a number is negative.
     """
-    self._round_keys.begin_round(seed, round_num, client_ids)
+    self._told = RoundKey(
+        random_streams.check_seed(seed),
+        random_streams.check_seed(round_num),
+        None if client_ids is None else list(client_ids),
+    )
 
   def invoke(self, comp: tff.framework.ConcreteComputation, arg: Any) -> Any:
     """Runs a computation, see `tff.framework.SyncContext`.
@@ -261,14 +302,35 @@ class CompiledContext(tff.framework.SyncContext):
 
   def _run(self, program: Any, arg: Any) -> Any:
     if isinstance(program, rounds.CompiledFunction):
-      return program(arg, self._round_keys.current().server_seed())
+      return program(arg, self._current_key().server_seed())
     return self._run_round(program, arg)
+
+  def _current_key(self) -> RoundKey:
+    return self._told or RoundKey(self._seed, self._num_rounds)
+
+  def _next_key(self, clients: Sequence[Any]) -> RoundKey:
+    """Returns the key of the round that begins.
+
+    A `Cohort` brings its key. Without one it is what `begin_round` was told, or
+    else the seed of the context and how many rounds it has run.
+    """
+    if isinstance(clients, cohort_lib.Cohort):
+      return RoundKey(clients.seed, clients.round_num, clients.client_ids)
+    key = self._current_key()
+    if self._told is None:
+      self._num_rounds += 1
+    elif key.client_ids is not None and len(key.client_ids) != len(clients):
+      raise ValueError(
+          f'`begin_round` was told of {len(key.client_ids)} clients, found '
+          f'{len(clients)}.'
+      )
+    return key
 
   def _run_round(self, program: Any, arg: Any) -> Any:
     state, clients = program.split(arg)
     if clients is None:
       clients = [()] * self._default_num_clients
-    key = self._round_keys.next_of(clients)
+    key = self._next_key(clients)
     seeds = rounds.Seeds(
         key.server_seed(),
         key.client_seeds(len(clients) if program.takes_client_seeds else 0),
@@ -456,90 +518,3 @@ def compiled_context(
       tff.framework.get_context_stack().install(context),
   ):
     yield context
-
-
-class RoundKey(NamedTuple):
-  """What random numbers of a round depend on.
-
-  Attributes:
-    seed: The seed of the experiment.
-    round_num: The number of the round.
-    client_ids: The ids of the clients in their order; None for their places.
-  """
-
-  seed: int
-  round_num: int
-  client_ids: Optional[Sequence[str]]
-
-  def server_seed(self) -> np.ndarray:
-    """The seed of what happens at the server, int32 of shape [2]."""
-    return random_streams.stateless_seed(
-        self.seed, random_streams.SERVER_NOISE, self.round_num
-    )
-
-  def client_seeds(self, num_clients: int) -> np.ndarray:
-    """The seeds of the first clients, int32 of shape [num_clients, 2]."""
-    ids: Sequence[random_streams.Key] = self.client_ids or range(num_clients)
-    seeds = [
-        random_streams.stateless_seed(
-            self.seed, random_streams.DROPOUT, self.round_num, client_id
-        )
-        for client_id in list(ids)[:num_clients]
-    ]
-    return np.asarray(seeds, np.int32).reshape([-1, 2])
-
-
-class RoundKeys:
-  """The keys of the rounds that a context runs.
-
-  A `Cohort` brings its key. Without one it is what `begin_round` was told, or
-  else the seed of the context and how many rounds it has run.
-  """
-
-  def __init__(self, seed: int):
-    """Initializes the keys.
-
-    Args:
-      seed: The seed of the context.
-    """
-    self._seed = seed
-    self._told: Optional[RoundKey] = None
-    self._num_rounds = 0
-
-  def begin_round(
-      self, seed: int, round_num: int, client_ids: Optional[Sequence[str]]
-  ) -> None:
-    """Sets the key of the rounds from now on, see `CompiledContext`."""
-    self._told = RoundKey(
-        random_streams.check_seed(seed),
-        random_streams.check_seed(round_num),
-        None if client_ids is None else list(client_ids),
-    )
-
-  def current(self) -> RoundKey:
-    """The key of a computation without clients."""
-    return self._told or RoundKey(self._seed, self._num_rounds, None)
-
-  def next_of(self, clients: Sequence[Any]) -> RoundKey:
-    """The key of the round that begins.
-
-    Args:
-      clients: What a computation takes at the clients.
-
-    Returns:
-      The key.
-
-    Raises:
-      ValueError: If `begin_round` was told of more or fewer clients.
-    """
-    if isinstance(clients, cohort_lib.Cohort):
-      return RoundKey(clients.seed, clients.round_num, clients.client_ids)
-    key = self.current()
-    if self._told is None:
-      self._num_rounds += 1
-    elif key.client_ids is not None and len(key.client_ids) != len(clients):
-      raise ValueError(
-          f'`begin_round` was told of {len(key.client_ids)} clients, found '
-          f'{len(clients)}.'
-      )
-    return key

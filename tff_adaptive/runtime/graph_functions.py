@@ -287,10 +287,8 @@ def _make_random_ops_stateless(graph_def: Any) -> bool:
     nodes = rewriter.rewrite(graph_def.node, _SEED_NAME, ':0')
   except _random_ops.UnsupportedRandomOpError as e:
     raise computations.UnsupportedComputationError(str(e)) from e
-  seed = tf.compat.v1.NodeDef(name=_random_ops.SEED_ARGUMENT, op='Placeholder')
-  seed.attr['dtype'].type = tf.int32.as_datatype_enum
   del graph_def.node[:]
-  graph_def.node.extend([seed, *nodes])
+  graph_def.node.extend([_random_ops.seed_placeholder(), *nodes])
   graph_def.library.function.extend(rewriter.changed_functions)
   return True
 

@@ -52,14 +52,8 @@ class CohortChunk(NamedTuple):
   source_key: int
 
 
-class RowsChunk(NamedTuple):
-  """Consecutive clients as arrays.
-
-  Attributes:
-    leaves: Those of `client_tensors.Clients`, with arrays for tensors.
-  """
-
-  leaves: tuple[Any, ...]
+# Consecutive clients as arrays: the leaves of `client_tensors.Clients`.
+Rows = tuple[Any, ...]
 
 
 class Chunk(NamedTuple):
@@ -75,7 +69,7 @@ class Chunk(NamedTuple):
   """
 
   start: int
-  clients: Union[CohortChunk, RowsChunk]
+  clients: Union[CohortChunk, Rows]
   num_clients: int
   seeds: np.ndarray
   load: float
@@ -90,14 +84,11 @@ def num_bytes(chunk: Chunk) -> int:
   Returns:
     The bytes of its clients' ids or rows, and of their states and seeds.
   """
-  clients = chunk.clients
-  if isinstance(clients, RowsChunk):
-    arrays = tf.nest.flatten(clients.leaves)
-  else:
-    arrays = tf.nest.flatten(
-        [list(clients.fields['client_ids']), clients.fields.get('states', ())]
-    )
-  return sum(np.asarray(array).nbytes for array in [*arrays, chunk.seeds])
+  sent: Any = chunk.clients
+  if isinstance(sent, CohortChunk):
+    sent = [list(sent.fields['client_ids']), sent.fields.get('states', ())]
+  arrays = [*tf.nest.flatten(sent), chunk.seeds]
+  return sum(np.asarray(array).nbytes for array in arrays)
 
 
 def from_cohort(cohort: cohort_lib.Cohort, source_key: int) -> CohortChunk:
@@ -118,14 +109,13 @@ def from_cohort(cohort: cohort_lib.Cohort, source_key: int) -> CohortChunk:
   return CohortChunk(type(cohort), fields, source_key)
 
 
-def from_leaves(leaves: Sequence[client_tensors.Leaf]) -> RowsChunk:
+def from_leaves(leaves: Sequence[client_tensors.Leaf]) -> Rows:
   """Returns what is sent of clients whose rows were read."""
-  arrays = tf.nest.map_structure(lambda tensor: tensor.numpy(), tuple(leaves))
-  return RowsChunk(arrays)
+  return tf.nest.map_structure(lambda tensor: tensor.numpy(), tuple(leaves))
 
 
 def to_clients(
-    clients: Union[CohortChunk, RowsChunk],
+    clients: Union[CohortChunk, Rows],
     *,
     member_type: tff.Type,
     sources: Mapping[int, client_data.ClientArrays],
@@ -144,8 +134,8 @@ def to_clients(
   Returns:
     The data.
   """
-  if isinstance(clients, RowsChunk):
-    leaves = tf.nest.map_structure(tf.constant, clients.leaves)
+  if not isinstance(clients, CohortChunk):
+    leaves = tf.nest.map_structure(tf.constant, clients)
     return client_tensors.Clients(leaves, None)
   cohort = clients.cohort_type(
       source=sources[clients.source_key], **clients.fields
