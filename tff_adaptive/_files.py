@@ -13,7 +13,7 @@
 # limitations under the License.
 """Files of runs: written whole, locked, read while they are written."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 import contextlib
 import csv
 import fcntl
@@ -22,7 +22,7 @@ import os
 import pathlib
 import sys
 import time
-from typing import BinaryIO, Union
+from typing import Any, BinaryIO, Union
 
 TEMPORARY_SUFFIX = '.tmp'
 
@@ -206,6 +206,13 @@ def _describe_owner(text: bytes) -> tuple[str, bool]:
   except PermissionError:
     pass  # It is another user's.
   return name, False
+
+
+def to_csv(rows: Iterable[Sequence[Any]]) -> bytes:
+  """Returns rows as the text of a CSV file."""
+  text = io.StringIO(newline='')
+  csv.writer(text, lineterminator='\n').writerows(rows)
+  return text.getvalue().encode()
 
 
 class DamagedCSVError(ValueError):

@@ -15,8 +15,6 @@
 
 import collections
 from collections.abc import Iterator, Mapping
-import csv
-import io
 import os
 from typing import Any, Optional, Union
 
@@ -81,14 +79,11 @@ class RoundTrace:
     Raises:
       OSError: If it cannot be written; names it.
     """
-    text = io.StringIO(newline='')
-    writer = csv.writer(text, lineterminator='\n')
-    writer.writerow(['client_id', 'step', *self.values])
     # NumPy's text of a float32 is the shortest that reads back as the same.
     columns = [column.astype(str) for column in self.values.values()]
-    writer.writerows(zip(self.client_id, self.step, *columns))
+    rows = zip(self.client_id, self.step, *columns)
     with _files.replacing(path) as file:
-      file.write(text.getvalue().encode())
+      file.write(_files.to_csv([['client_id', 'step', *self.values], *rows]))
 
 
 def _check_process(process: tff.learning.templates.LearningProcess) -> None:

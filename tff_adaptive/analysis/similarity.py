@@ -266,13 +266,10 @@ def _kernels(moments: Any, client: int) -> list[np.ndarray]:
 
 def _check_similarities(matrix: np.ndarray, labels: Sequence[str]) -> None:
   """Raises unless there is a square matrix in [0, 1] with a label a row."""
-  num_rows = len(matrix)
-  if not num_rows or matrix.shape[1] != num_rows:
-    raise ValueError(f'`matrix` must be square, found shape {matrix.shape}.')
-  if len(labels) != num_rows:
+  if not matrix.size or matrix.shape != (len(labels), len(labels)):
     raise ValueError(
-        f'`labels` must have one name a row of `matrix`, {num_rows}, found '
-        f'{len(labels)}.'
+        '`matrix` must have a row and a column for each label, found shape '
+        f'{matrix.shape} and {len(labels)} `labels`.'
     )
   if matrix.min() < 0.0 or matrix.max() > 1.0:
     raise ValueError(

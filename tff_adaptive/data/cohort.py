@@ -114,11 +114,7 @@ class Cohort(Sequence):
     for client_id in self.client_ids:
       self.source.position(client_id)
     for client_id, limit in self.step_limits.items():
-      if limit < 0:
-        raise ValueError(
-            '`step_limits` must not be negative, found '
-            f'{limit} for client {client_id!r}.'
-        )
+      specs.check_not_negative(f'step_limits[{client_id!r}]', limit)
 
   def __len__(self) -> int:
     return len(self.client_ids)

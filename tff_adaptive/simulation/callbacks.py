@@ -61,6 +61,7 @@ import attrs
 import numpy as np
 import tensorflow_federated as tff
 
+from tff_adaptive.data import specs
 from tff_adaptive.privacy import accounting
 from tff_adaptive.privacy import differential_privacy
 from tff_adaptive.simulation import metrics_writers
@@ -309,8 +310,7 @@ class EarlyStopping(Callback):
     Raises:
       ValueError: If an argument is not as above.
     """
-    if patience < 1:
-      raise ValueError(f'`patience` must be positive, found {patience}.')
+    specs.check_positive('patience', patience)
     self._monitor = Monitor(metric, mode, min_delta)
     self._patience = patience
     self._best = np.float64(self._monitor.worst)

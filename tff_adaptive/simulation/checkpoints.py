@@ -31,6 +31,7 @@ import numpy as np
 
 from tff_adaptive import _files
 from tff_adaptive.data import npz_files
+from tff_adaptive.data import specs
 from tff_adaptive.simulation import structures
 
 _FORMAT = 'tff_adaptive checkpoint 1'
@@ -277,8 +278,7 @@ class CheckpointManager:
     Raises:
       ValueError: If `keep_total` is not positive.
     """
-    if keep_total < 1:
-      raise ValueError(f'`keep_total` must be positive, found {keep_total}.')
+    specs.check_positive('keep_total', keep_total)
     self._directory = pathlib.Path(directory)
     self._keep_total = keep_total
 

@@ -35,6 +35,7 @@ from tff_adaptive.data import batching
 from tff_adaptive.data import client_data
 from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.data import random_streams
+from tff_adaptive.data import specs
 from tff_adaptive.data import transforms
 from tff_adaptive.runtime import compiled
 from tff_adaptive.runtime import plans
@@ -409,8 +410,8 @@ def build_personalized_evaluation(
     takes a client's training as a function of the user's own.
   """
   train_plan = batching.BatchPlan(batch_size, num_epochs, max_examples)
-  if num_steps is not None and num_steps < 1:
-    raise ValueError(f'`num_steps` must be positive, found {num_steps}.')
+  if num_steps is not None:
+    specs.check_positive('num_steps', num_steps)
   client_ids = _sample(_in_both(train_clients, test_clients), num_clients, seed)
   train_seed = random_streams.derived_seed(seed, _USE)
   test_plan = batching.BatchPlan(_DEFAULT_BATCH_SIZE, shuffle=False)

@@ -50,6 +50,7 @@ import tensorflow_federated as tff
 
 from tff_adaptive import _files
 from tff_adaptive.data import cohort as cohort_lib
+from tff_adaptive.data import specs
 from tff_adaptive.simulation import checkpoints as checkpoints_lib
 from tff_adaptive.simulation import structures
 
@@ -138,8 +139,7 @@ class ClientStateStore:
     Raises:
       ValueError: If `max_bytes` is negative.
     """
-    if max_bytes < 0:
-      raise ValueError(f'`max_bytes` must not be negative, found {max_bytes}.')
+    specs.check_not_negative('max_bytes', max_bytes)
     self._directory = None if directory is None else pathlib.Path(directory)
     self._max_bytes = max_bytes
     self._clear({}, None)

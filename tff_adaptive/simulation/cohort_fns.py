@@ -223,11 +223,6 @@ NUM_STRAGGLERS_KEY = 'clients/num_stragglers'
 CohortFn = Callable[[int], cohort_lib.Cohort]
 
 
-def _check_probability(name: str, value: float) -> None:
-  if not 0.0 <= value <= 1.0:
-    raise ValueError(f'`{name}` must be from 0 to 1, found {value}.')
-
-
 def _sample_faulty(
     cohort: cohort_lib.Cohort, use: str, probability: float
 ) -> set[str]:
@@ -330,8 +325,12 @@ def inject_faults(
     paper has a fixed share of every cohort. As in FedProx, partial work counts;
     that paper's FedAvg drops stragglers, which is `drop_clients`.
   """
-  _check_probability('drop_clients', drop_clients)
-  _check_probability('straggler_fraction', straggler_fraction)
+  for name, probability in (
+      ('drop_clients', drop_clients),
+      ('straggler_fraction', straggler_fraction),
+  ):
+    if not 0.0 <= probability <= 1.0:
+      raise ValueError(f'`{name}` must be from 0 to 1, found {probability}.')
 
   def faulty_cohort_fn(round_index: int) -> cohort_lib.Cohort:
     cohort = cohort_fn(round_index)

@@ -20,7 +20,6 @@ import collections
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -107,13 +106,7 @@ def build_central_evaluation(
     >>> list(evaluate(process.get_model_weights(state)))
     ['loss', 'accuracy']
   """
-  if not isinstance(batch_size, (int, np.integer)):
-    raise TypeError(
-        '`batch_size` must be an integer, found '
-        f'{type(batch_size).__name__}; examples and labels are one argument.'
-    )
-  if batch_size < 1:
-    raise ValueError(f'`batch_size` must be positive, found {batch_size}.')
+  specs.check_positive('batch_size', batch_size)
   adapter = model_adapter.build_model_adapter(model)
   x, y, num_examples = _split_arrays(arrays, adapter)
   is_pair = adapter.element_type.python_container is tuple

@@ -23,6 +23,7 @@ import attrs
 import numpy as np
 import tensorflow as tf
 
+from tff_adaptive.data import specs
 from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import metrics_writers
@@ -325,8 +326,7 @@ class LastWeightsAverage(_WeightsAverage):
       ValueError: If an argument is not as above.
     """
     super().__init__(name)
-    if num_rounds < 1:
-      raise ValueError(f'`num_rounds` must be positive, found {num_rounds}.')
+    specs.check_positive('num_rounds', num_rounds)
     self._num_rounds = num_rounds
     self._num_filled = np.int64(0)
     self._newest_first: list[Any] = []

@@ -20,9 +20,8 @@ checkpoint decides how far a run has come.
 
 import abc
 import collections
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 import contextlib
-import csv
 import io
 import itertools
 import os
@@ -79,18 +78,12 @@ def append(path: pathlib.Path, data: bytes):
       raise
 
 
-def _to_csv(rows: Iterable[Sequence[Any]]) -> bytes:
-  text = io.StringIO()
-  csv.writer(text, lineterminator='\n').writerows(rows)
-  return text.getvalue().encode()
-
-
 def _replace_rows(
     path: pathlib.Path, header: Sequence[str], rows: Sequence[Sequence[str]]
 ):
   """Replaces a CSV file by a header and rows, atomically."""
   with _files.replacing(path) as file:
-    file.write(_to_csv([header, *rows]))
+    file.write(_files.to_csv([header, *rows]))
 
 
 def _read_rows(path: pathlib.Path) -> tuple[list[str], list[list[str]]]:
@@ -294,7 +287,7 @@ class CSVMetricsWriter(_FileWriter):
         _format(values[name]) if name in values else ''
         for name in self._columns
     ]
-    append(self._path, _to_csv([fields]))
+    append(self._path, _files.to_csv([fields]))
 
   def _add_columns(self, names: Sequence[str]):
     """Puts new columns before `seconds` and rewrites the rows there are."""
@@ -452,7 +445,7 @@ class RejectedClientsWriter(_FileWriter):
     if not self._path.exists():
       _replace_rows(self._path, _COLUMNS, [])
     rows = [(round_num, *client) for client in rejected]
-    append(self._path, _to_csv(rows))
+    append(self._path, _files.to_csv(rows))
 
   def _warn(self, round_num: int, rejected: Sequence[tuple[str, str]]):
     client_id, reason = rejected[0]

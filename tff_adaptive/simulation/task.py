@@ -392,10 +392,16 @@ def take_clients(task: Task, num_clients: int, seed: int) -> Task:
   """
   ids = task.train_data.client_ids
   chosen = transforms.sample_client_ids(ids, num_clients, seed)
+  test_data = task.test_data
+  if test_data is not None:
+    matching = [name for name in test_data.client_ids if name in set(chosen)]
+    test_data = transforms.select_clients(
+        test_data, matching or test_data.client_ids
+    )
   return attrs.evolve(
       task,
       train_data=transforms.select_clients(task.train_data, chosen),
-      test_data=_matching(task.test_data, set(chosen)),
+      test_data=test_data,
   )
 
 
@@ -457,13 +463,3 @@ def _with_held_out(
       ),
       central_test=examples,
   )
-
-
-def _matching(
-    clients: Optional[client_data.ClientArrays], ids: set[str]
-) -> Optional[client_data.ClientArrays]:
-  """Returns the clients with these ids, or all if none has."""
-  if clients is None:
-    return None
-  matching = [name for name in clients.client_ids if name in ids]
-  return transforms.select_clients(clients, matching) if matching else clients

@@ -356,16 +356,6 @@ class _Run:
     if self.client_states:
       self.client_states.drop_unused()
 
-  def describe_interruption(self) -> str:
-    """Returns one sentence on where the run stands and how to go on."""
-    rest = 'run the same command again to go on from there.'
-    if self.checkpoints is None:
-      rest = 'no checkpoints are kept.'
-    return (
-        f'Interrupted after round {self.round_num} of {self.total_rounds}; '
-        f'{rest}'
-    )
-
 
 def _measure(callback, round_end):
   """Adds to the row of a round what a callback measures."""
@@ -395,7 +385,13 @@ def _train(run: _Run):
       with guard.shielded(raise_at_end=False):
         progress.close()
         run.save()
-      raise TrainingInterrupted(run.describe_interruption()) from None
+      rest = 'run the same command again to go on from there.'
+      if run.checkpoints is None:
+        rest = 'no checkpoints are kept.'
+      raise TrainingInterrupted(
+          f'Interrupted after round {run.round_num} of {run.total_rounds}; '
+          f'{rest}'
+      ) from None
     finally:
       progress.close()
 

@@ -36,9 +36,9 @@ def _metrics(num_clients, seed=1):
 class ClientHistogramTest(figure_testing.FigureTestCase):
 
   def _draw(self, *args, **kwargs):
-    return self.draw(
-        client_plots.plot_client_histogram, *args, **kwargs
-    ).axes[0]
+    return self.draw(client_plots.plot_client_histogram, *args, **kwargs).axes[
+        0
+    ]
 
   def _legend(self, axes):
     return [text.get_text() for text in axes.get_legend().get_texts()]

@@ -222,9 +222,14 @@ class PlotSimilarityTest(figure_testing.FigureTestCase):
     self.assertLess(box.y1, drawing.bbox.y1)
 
   @parameterized.named_parameters(
-      ('not_square', np.ones([2, 3]), 'ab', r'square, found shape \(2, 3\)'),
-      ('empty', np.ones([0, 0]), '', r'square, found shape \(0, 0\)'),
-      ('labels', np.eye(2), 'abc', 'one name a row of `matrix`, 2, found 3'),
+      (
+          'not_square',
+          np.ones([2, 3]),
+          'ab',
+          r'found shape \(2, 3\) and 2 `labels`',
+      ),
+      ('empty', np.ones([0, 0]), '', r'found shape \(0, 0\)'),
+      ('labels', np.eye(2), 'abc', 'for each label, found .* 3 `labels`'),
       ('range', 2 * np.eye(2), 'ab', 'from 0 to 1, found 0 to 2'),
       ('nan', np.nan * np.eye(2), 'ab', '`matrix` must be finite, found nan'),
   )

@@ -205,7 +205,7 @@ class CohortTest(parameterized.TestCase):
           'limit',
           dict(step_limits={'ann': -1}),
           ValueError,
-          "`step_limits`.* -1 for client 'ann'",
+          r"`step_limits\['ann'\]` .* -1",
       ),
   )
   def test_bad_argument_raises(self, arguments, error, message):

@@ -192,7 +192,7 @@ class EvaluationTest(tf.test.TestCase, parameterized.TestCase):
     model = _functional_model()
     with self.assertRaisesRegex(ValueError, '`batch_size`.*found 0'):
       evaluation.build_central_evaluation(model, _arrays(), 0)
-    with self.assertRaisesRegex(TypeError, '`batch_size`.*found ndarray'):
+    with self.assertRaisesRegex(TypeError, '`batch_size` must be an integer'):
       evaluation.build_central_evaluation(model, *_arrays().values())
     arrays = _arrays()
     arrays['y'] = arrays['y'][:5]
