@@ -366,9 +366,13 @@ def by_scheme(
     )
   if isinstance(examples_per_client, str):
     examples_per_client = _parse_sizes(examples_per_client, num_clients, seed)
-  sizes = {'examples_per_client': examples_per_client}
   if scheme == 'iid':
-    return iid(len(labels), num_clients, seed, **sizes)
+    return iid(
+        len(labels),
+        num_clients,
+        seed,
+        examples_per_client=examples_per_client,
+    )
   if scheme == 'pachinko':
     return dirichlet.pachinko_allocation(
         labels,
@@ -377,14 +381,14 @@ def by_scheme(
         seed,
         coarse_alpha=alpha,
         fine_alpha=fine_alpha,
-        **sizes,
+        examples_per_client=examples_per_client,
     )
   return dirichlet.dirichlet_per_client(
       labels,
       num_clients,
       alpha,
       seed,
-      **sizes,
+      examples_per_client=examples_per_client,
       with_replacement=scheme == 'dirichlet_with_replacement',
   )
 
