@@ -81,6 +81,20 @@ def check_choice(found: Any, known: Sequence[str], place: str):
     )
 
 
+def _in_panels(table: tables.Table) -> tables.Table:
+  """Returns a table with the cells that the panels of its figure name."""
+  panels = (table.figure or {}).get('panels')
+  if not panels:
+    return table
+  keys = {
+      (panel.get('group', ''), column)
+      for panel in panels.values()
+      for column in panel['columns']
+  }
+  cells = tuple(c for c in table.cells if (c.group, c.column) in keys)
+  return dataclasses.replace(table, cells=cells)
+
+
 class _File:
   """A data file, which may refer to others of the same paper."""
 
@@ -150,6 +164,7 @@ class _File:
         name=self._path.stem,
         **self._read_texts(chosen_on_test=base.chosen_on_test),
     ).restrict(**{axis: raw.get(axis) or () for axis in tables.AXES})
+    shown = _in_panels(shown)
     return self._remeasure(shown) if 'metric' in raw else shown
 
   def _remeasure(self, table: tables.Table) -> tables.Table:

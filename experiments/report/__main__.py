@@ -48,7 +48,7 @@ from experiments.report import figures
 from experiments.run_results import run_folder
 
 # What the command of a page repeats, besides its table.
-_SHOWN_FLAGS = (*published.AXES, 'runs', 'runs_dir', 'output_dir')
+_SHOWN_FLAGS = (*published.AXES, 'runs', 'runs_dir', 'data_dir', 'output_dir')
 _COLUMNS = (
     'paper',
     'table',
@@ -94,6 +94,12 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
       ('output_dir', 'results', 'The folder that gets the pages.'),
   ):
     flags.DEFINE_string(name, default, text, flag_values=flag_values)
+  flags.DEFINE_string(
+      'data_dir',
+      None,
+      'The folder of the data sets: draws partitions from it, without runs.',
+      flag_values=flag_values,
+  )
 
 
 def _check(flag_values: flags.FlagValues):
@@ -235,6 +241,7 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
           pathlib.Path(flag_values.runs_dir),
           output_dir,
           functools.partial(_command, flag_values),
+          flag_values.data_dir,
       )
 
 

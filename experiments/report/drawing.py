@@ -13,9 +13,8 @@
 # limitations under the License.
 """The figures of published tables, drawn from the runs of their cells."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
-import functools
 import itertools
 import pathlib
 from typing import Optional
@@ -29,16 +28,22 @@ from experiments.report import views
 from experiments.run_results import run_folder
 from tff_adaptive import _files
 from tff_adaptive import analysis
+from tff_adaptive.optimizers import fedcada
 
 _Results = Sequence[cell_results.CellResult]
 _Series = tuple[Sequence[int], Sequence[float]]
 _Panels = dict[str, dict[str, analysis.BandCurve]]
 
-_STEP_SIZES = (
-    'clients/step_size_mean',
-    'clients/step_size_min',
-    'clients/step_size_max',
-)
+# In the order of their colours: blue, red and green, as in Delta-SGD's paper.
+_STEP_SIZES = {
+    'second condition': 'growth_limit',
+    'step size': 'step_size',
+    'first condition': 'smoothness_limit',
+}
+_LABELS = {
+    'clients/loss': 'training loss',
+    'clients/accuracy': 'training accuracy',
+}
 _BANDS = {
     figures.RANGE: 'from the lowest to the highest seed',
     figures.STD: 'one standard deviation of the seeds to both sides',
@@ -53,9 +58,10 @@ _CAPTIONS = {
         'by round, the mean over the seeds; the band reaches {band}.'
     ),
     figures.STEP_SIZES: (
-        "the mean of the clients' step sizes by round, in the range of all "
-        'clients and seeds.'
+        'means over the local steps of the clients of a round, and over the '
+        'seeds.'
     ),
+    figures.ADJUSTMENTS: 'what the first moment is divided by, by round.',
     figures.FINAL_OVER: 'the mean over the seeds; the band reaches {band}.',
     figures.HEAT_MAP: (
         'the best value of a panel has a frame; a cross stands where a run '
@@ -63,21 +69,26 @@ _CAPTIONS = {
     ),
     figures.BEST_SERVER_RATE: (
         'the best server rate of those searched, which fill the axis, for '
-        'each client rate.'
+        'each client rate{gain}.'
     ),
 }
 
 
 def draw(
-    table: published.Table, results: _Results, path_png: pathlib.Path
+    table: published.Table,
+    results: _Results,
+    path_png: pathlib.Path,
+    data_dir: Optional[str] = None,
 ) -> dict[pathlib.Path, str]:
   """Draws the figure of a table.
 
   Args:
     table: The table.
     results: The measurements of its cells.
-    path_png: The picture to write; pictures that runs have drawn of themselves
-      lie beside it, a number in their names.
+    path_png: The picture to write; pictures of single cells lie beside it, a
+      number in their names.
+    data_dir: The folder of the data sets, for a partition; None, the default,
+      takes the pictures that runs have drawn.
 
   Returns:
     The captions of the pictures, by their files; none if nothing was measured
@@ -87,14 +98,25 @@ def draw(
     OSError: If a picture cannot be written; names it.
   """
   options = figures.read_options(table)
+  if options.kind == figures.PARTITION and data_dir is not None:
+    return _draw_partitions(table, path_png, data_dir)
   if options.kind in _PICTURES:
     return _copy_pictures(results, options.kind, path_png)
   if not _Drawing(table, options, results, path_png).draw():
     return {}
-  is_of_curves = options.kind in (figures.CURVES, figures.STEP_SIZES)
-  # Curves choose nothing.
-  stamp = f' ({table.stamp})' if table.stamp and not is_of_curves else ''
-  caption = _CAPTIONS[options.kind].format(band=_BANDS[options.band])
+  chooses_nothing = options.kind in (
+      figures.CURVES,
+      figures.STEP_SIZES,
+      figures.ADJUSTMENTS,
+  )
+  stamp = f' ({table.stamp})' if table.stamp and not chooses_nothing else ''
+  gain = (
+      f'; rates that lower the worst loss by less than {options.min_gain:.0%} '
+      'are left out'
+      if options.min_gain
+      else ''
+  )
+  caption = _CAPTIONS[options.kind].format(band=_BANDS[options.band], gain=gain)
   return {path_png: f'{_title(table, options)}{stamp}: {caption}'}
 
 
@@ -123,6 +145,28 @@ def _copy_pictures(
   return copied
 
 
+def _draw_partitions(
+    table: published.Table, path_png: pathlib.Path, data_dir: str
+) -> dict[pathlib.Path, str]:
+  """Draws the clients of each cell's task by their classes."""
+  # The trainer's parts take seconds to import.
+  from experiments.train import run_parts  # pylint: disable=import-outside-toplevel
+
+  drawn = {}
+  for i, cell in enumerate(table.cells, start=1):
+    choices, settings = published.parse_flags(
+        published.train_arguments(cell, data_dir=data_dir)
+    )
+    protocol = run_parts.build_protocol(choices, settings)
+    task = run_parts.build_task(choices, settings, protocol)
+    path = path_png.with_name(f'{path_png.stem}_{i}.png')
+    place = ', '.join(filter(None, [cell.column, cell.group]))
+    num_classes = task.num_classes or 0
+    analysis.plot_client_labels(task.train_data, num_classes, path, place)
+    drawn[path] = f'{_PICTURES[figures.PARTITION]}: {place}.'
+  return drawn
+
+
 @dataclasses.dataclass(frozen=True)
 class _Drawing:
   """The figure of a table; each kind returns whether it had something.
@@ -145,95 +189,133 @@ class _Drawing:
         figures.CURVES: self._draw_curves,
         figures.STEP_SIZES: self._draw_step_sizes,
         figures.FINAL_OVER: self._draw_final_over,
+        figures.ADJUSTMENTS: self._draw_adjustments,
         figures.HEAT_MAP: self._draw_heat_map,
         figures.BEST_SERVER_RATE: self._draw_best_server_rate,
     }[self.options.kind]()
 
   def _draw_curves(self) -> bool:
-    """Draws a metric over the rounds."""
-    metric = self.options.metric
-
-    def build(result: cell_results.CellResult) -> Optional[analysis.BandCurve]:
-      measure = self.table.measure(result.cell.column, result.cell.group)
-      is_own = metric in ('', measure.metric)
-      column = run_folder.column_of(metric or measure.metric)
-      runs = [run.series(column) for run in result.runs.values()]
-      scale = measure.scale if is_own else 1.0
-      return band_over_seeds(runs, scale, self.options.band)
-
-    label = metric or self._metric_label()
-    return self._draw_panels(self._panels(build), 'round', label)
-
-  def _draw_step_sizes(self) -> bool:
-    """Draws the mean step size of the clients within its range."""
-
-    def build(result: cell_results.CellResult) -> Optional[analysis.BandCurve]:
-      runs = list(result.runs.values())
-      (rounds, mean), (_, low), (_, high) = (
-          _align([run.series(name) for run in runs]) for name in _STEP_SIZES
-      )
-      if not mean.size or not mean.shape == low.shape == high.shape:
-        return None
-      return analysis.BandCurve(rounds, mean.mean(0), low.min(0), high.max(0))
-
-    return self._draw_panels(self._panels(build), 'round', "clients' step size")
-
-  def _panels(
-      self,
-      build: Callable[[cell_results.CellResult], Optional[analysis.BandCurve]],
-  ) -> _Panels:
-    """Returns curves by row, by group and column."""
+    """Draws one metric or several over the rounds."""
+    metrics = self.options.metrics
+    labels = [self._label(metric) for metric in metrics]
     panels: _Panels = {}
     for result in self.results:
       group, row, column = result.cell.key
-      curve = build(result)
-      if curve is not None:
-        title = ', '.join(filter(None, (column, group)))
-        panels.setdefault(title, {})[row] = curve
-    return panels
+      for metric, label in zip(metrics, labels):
+        curve = self._curve(result, metric)
+        if curve is not None:
+          parts = (column, group, label if len(metrics) > 1 else '')
+          title = ', '.join(filter(None, parts))
+          panels.setdefault(title, {})[row] = curve
+    per_row = len(metrics) if len(metrics) > 1 else None
+    label = labels[0] if len(metrics) == 1 else ''
+    return self._draw_panels(panels, 'round', label, per_row=per_row)
+
+  def _curve(
+      self, result: cell_results.CellResult, metric: str
+  ) -> Optional[analysis.BandCurve]:
+    """Returns a metric of a cell by round; None if nothing was measured."""
+    measure = self.table.measure(result.cell.column, result.cell.group)
+    is_own = metric in ('', measure.metric)
+    column = run_folder.column_of(metric or measure.metric)
+    runs = [run.series(column) for run in result.runs.values()]
+    scale = measure.scale if is_own else 1.0
+    return band_over_seeds(runs, scale, self.options.band)
+
+  def _label(self, metric: str) -> str:
+    """Returns the name of a metric that curves show."""
+    if metric in ('', self.table.metric):
+      return self._metric_label()
+    return _LABELS.get(metric, metric)
+
+  def _draw_step_sizes(self) -> bool:
+    """Draws both conditions of the step size and their minimum."""
+    panels: _Panels = {}
+    for result in self.results:
+      runs = list(result.runs.values())
+      for name, column in _STEP_SIZES.items():
+        series = [run.series(f'clients/{column}_mean') for run in runs]
+        rounds, values = _align(series)
+        shown = rounds <= self.options.last_round
+        if values.size:
+          mean = values.mean(0)[shown]
+          group, row, column = result.cell.key
+          several = row if len(self.table.rows) > 1 else ''
+          title = ', '.join(filter(None, (column, group, several)))
+          curve = analysis.BandCurve(rounds[shown], mean, mean, mean)
+          panels.setdefault(title, {})[name] = curve
+    return self._draw_panels(
+        panels, 'round', "clients' step size", names=list(_STEP_SIZES)
+    )
+
+  def _draw_adjustments(self) -> bool:
+    """Draws what FedCAda divides a moment by, for the options of the rows."""
+    options = self.options
+    rounds = np.arange(1, int(options.last_round) + 1)
+    curves = {}
+    for cell in self.table.cells:
+      found = {h.name: h.value for h in published.hyperparameters(cell)}
+      option = found['fedcada_adam_option']
+      values = [
+          float(fedcada.correction(option, options.beta, t)) for t in rounds
+      ]
+      curves[cell.row] = _band(rounds, [[v] for v in values], options.band)
+    return self._draw_panels({'': curves}, 'round', 'denominator')
 
   def _draw_final_over(self) -> bool:
     """Draws the final metric over the columns."""
-    names = [entry.name for entry in self.table.columns]
-    numbers = figures.to_numbers(names)
-    xs = dict(zip(names, numbers or range(len(names))))
-    found: dict[str, dict[str, dict[float, list[float]]]] = {
-        group.name: {row.name: {} for row in self.table.rows}
+    all_names = [entry.name for entry in self.table.columns]
+    chosen = self.options.panels or {
+        group.name: {'group': group.name, 'columns': all_names}
         for group in self.table.groups
     }
-    for result in self.results:
-      if result.status == 'measured':
+    panels: _Panels = {}
+    x_names = {}
+    for title, panel in chosen.items():
+      names = panel['columns']
+      numbers = figures.to_numbers(names)
+      xs = dict(zip(names, numbers or range(len(names))))
+      if not numbers:
+        x_names[title] = names
+      found: dict[str, dict[float, list[float]]] = {}
+      for result in self.results:
         group, row, column = result.cell.key
-        found[group][row][xs[column]] = list(result.numbers.values())
-    panels = {
-        group: {
-            row: _band(
-                sorted(values),
-                [values[x] for x in sorted(values)],
-                self.options.band,
-            )
-            for row, values in curves.items()
-            if values
-        }
-        for group, curves in found.items()
-    }
-    x_names = [] if numbers else names
-    return self._draw_panels(panels, 'setting', self._metric_label(), x_names)
+        is_shown = group == panel.get('group', '') and column in xs
+        if is_shown and result.status == 'measured':
+          values = list(result.numbers.values())
+          found.setdefault(row, {})[xs[column]] = values
+      panels[title] = {
+          row: _band(
+              sorted(values),
+              [values[x] for x in sorted(values)],
+              self.options.band,
+          )
+          for row, values in found.items()
+      }
+    x_label = '' if self.options.panels else 'setting'
+    return self._draw_panels(
+        panels, x_label, self._metric_label(), x_names=x_names
+    )
 
   def _draw_panels(
       self,
       panels: _Panels,
       x_label: str,
       y_label: str,
-      x_names: Sequence[str] = (),
+      *,
+      x_names: Optional[Mapping[str, Sequence[str]]] = None,
+      names: Sequence[str] = (),
+      per_row: Optional[int] = None,
   ) -> bool:
     """Draws curves with bands."""
     options = self.options
     panels = {title: curves for title, curves in panels.items() if curves}
     if not panels:
       return False
-    # A row of panels for every group, if all of them fit.
-    per_row = len(panels) // len(self.table.groups)
+    if per_row is None:
+      # A row of panels for every group, if all of them fit.
+      per_group = len(panels) // len(self.table.groups)
+      per_row = per_group if per_group in (2, 4) else 3
     analysis.plot_band_curves(
         panels,
         self.path_png,
@@ -244,37 +326,71 @@ class _Drawing:
         log_y=options.log_y,
         y_min=options.y_min,
         y_max=options.y_max,
-        x_names=x_names,
-        names=[entry.name for entry in self.table.rows],
-        panels_per_row=per_row if per_row in (2, 4) else 3,
+        x_names=x_names or {},
+        names=names or [entry.name for entry in self.table.rows],
+        panels_per_row=per_row,
     )
     return True
 
   def _draw_heat_map(self) -> bool:
-    """Draws the metric over client rate and server rate."""
-    table = self.table
-    in_percent = views.is_percent(table, '', table.groups[0].name)
-    decimals = 1 if in_percent else 3
-    plot = functools.partial(analysis.plot_rate_grids, decimals=decimals)
-    return self._draw_rates(plot, _rate_grids(table, self.results))
-
-  def _draw_best_server_rate(self) -> bool:
-    """Draws the best server rate over the client rate."""
-    grids = _rate_grids(self.table, self.results)
-    grids = {name: g for name, g in grids.items() if g.best() is not None}
-    return self._draw_rates(analysis.plot_best_server_rates, grids)
-
-  def _draw_rates(
-      self, plot: Callable[..., None], grids: Mapping[str, analysis.RateGrid]
-  ) -> bool:
-    """Draws a panel a group."""
+    """Draws the metric over client rate and server rate, a panel a group."""
+    table, options = self.table, self.options
+    grids = _rate_grids(table, self.results)
     if not grids:
       return False
-    options = self.options
     labels = {'x_label': options.x_label, 'y_label': options.y_label}
-    given = {name: label for name, label in labels.items() if label}
-    plot(grids, self.path_png, title=_title(self.table, options), **given)
+    in_percent = views.is_percent(table, '', table.groups[0].name)
+    analysis.plot_rate_grids(
+        grids,
+        self.path_png,
+        title=_title(table, options),
+        decimals=1 if in_percent else 3,
+        **{name: label for name, label in labels.items() if label},
+    )
     return True
+
+  def _draw_best_server_rate(self) -> bool:
+    """Draws the best server rate over the client rate, a panel a task."""
+    panels: _Panels = {}
+    options = dataclasses.replace(self.options, log_x=True, log_y=True)
+    for group, grid in _rate_grids(self.table, self.results).items():
+      losses = self._losses(group, grid)
+      grid = _without_useless_rates(grid, losses, options.min_gain)
+      rates, best = analysis.best_server_rates(grid)
+      if len(rates):
+        task, _, method = group.rpartition(' ')
+        curve = analysis.BandCurve(rates, best, best, best)
+        panels.setdefault(task, {})[method] = curve
+        # The whole grid that was searched: a best rate at its edge shows.
+        ends = {
+            'y_min': grid.server_rates[0] / 2,
+            'y_max': grid.server_rates[-1] * 2,
+        }
+        options = dataclasses.replace(options, **ends)
+    methods = [group.name.rpartition(' ')[2] for group in self.table.groups]
+    return dataclasses.replace(self, options=options)._draw_panels(
+        panels,
+        'client learning rate',
+        'best server learning rate',
+        names=list(dict.fromkeys(methods)),
+    )
+
+  def _losses(self, group: str, grid: analysis.RateGrid) -> np.ndarray:
+    """Returns the validation losses of a grid, NaN where there is none."""
+    losses = np.full(grid.values.shape, np.nan)
+    for result in self.results:
+      if result.cell.group == group and result.runs:
+        row = list(grid.client_rates).index(float(result.cell.row))
+        column = list(grid.server_rates).index(float(result.cell.column))
+        losses[row, column] = np.mean(
+            [
+                run.summarize(
+                    'loss', self.table.estimate, higher_is_better=False
+                )
+                for run in result.runs.values()
+            ]
+        )
+    return losses
 
   def _metric_label(self) -> str:
     """Returns the name of what the table compares, with its unit."""
@@ -322,6 +438,26 @@ def _band(
     low = np.array([values.min() for values in found])
     high = np.array([values.max() for values in found])
   return analysis.BandCurve(np.asarray(xs), mean, low, high)
+
+
+def _without_useless_rates(
+    grid: analysis.RateGrid, losses: np.ndarray, min_gain: float
+) -> analysis.RateGrid:
+  """Returns a grid without the client rates that did not train the model.
+
+  Args:
+    grid: The grid.
+    losses: Its validation losses; not a number where a run diverged.
+    min_gain: The part of the worst loss by which the best of a client rate must
+      be lower.
+  """
+  finite = losses[np.isfinite(losses)]
+  if not min_gain or not finite.size:
+    return grid
+  best = np.nanmin(np.where(np.isfinite(losses), losses, np.inf), axis=1)
+  trains = best < (1.0 - min_gain) * finite.max()
+  values = np.where(trains[:, np.newaxis], grid.values, np.nan)
+  return dataclasses.replace(grid, values=values)
 
 
 def _rate_grids(

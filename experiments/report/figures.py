@@ -16,7 +16,7 @@
 from collections.abc import Mapping, Sequence
 import dataclasses
 import math
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 from experiments import published
 
@@ -25,6 +25,7 @@ HEAT_MAP = 'heat_map'
 BEST_SERVER_RATE = 'best_server_rate'
 STEP_SIZES = 'step_sizes'
 FINAL_OVER = 'final_over'
+ADJUSTMENTS = 'adjustments'
 PARTITION = 'partition'
 CKA = 'cka'
 
@@ -36,21 +37,26 @@ _BANDS = (RANGE, STD)
 _LABELS = ('title', 'x_label', 'y_label')
 _SCALES = ('log_x', 'log_y')
 _LIMITS = ('y_min', 'y_max')
+_NUMBERS = (*_LIMITS, 'last_round', 'min_gain', 'beta')
 _COMMON = (*_LABELS, *_SCALES, *_LIMITS)
 
 # The options of every kind, besides those of `_COMMON`.
 KINDS: Mapping[str, Sequence[str]] = {
-    # A line a row, a panel for every group and column.
+    # A line a row, a panel for every group and column, and for every metric.
     CURVES: ('metric', 'band'),
     # Rows are client rates, columns server rates, a panel a group.
     HEAT_MAP: (),
-    BEST_SERVER_RATE: (),
-    # As curves; the band is the range of the clients' step sizes.
-    STEP_SIZES: (),
-    # A line a row, over the columns, a panel a group.
-    FINAL_OVER: ('band',),
-    # Pictures that runs have drawn of themselves.
+    # A line a method, a panel a task; groups are named 'TASK METHOD'.
+    BEST_SERVER_RATE: ('min_gain',),
+    # Both conditions of Delta-SGD's step and their minimum, a panel a cell.
+    STEP_SIZES: ('last_round',),
+    # A line a row, over the columns, a panel a group, or what `panels` says.
+    FINAL_OVER: ('band', 'panels'),
+    # FedCAda's denominators, a line a row; needs no runs.
+    ADJUSTMENTS: ('beta', 'last_round'),
+    # A picture a cell, of the task's clients; needs no runs, but data.
     PARTITION: (),
+    # Pictures that runs have drawn of themselves.
     CKA: (),
 }
 
@@ -68,9 +74,16 @@ class FigureOptions:
     log_y: Whether the vertical axis is logarithmic.
     y_min: The lower end of the vertical axis.
     y_max: The upper end of the vertical axis.
-    metric: The column of metrics.csv that curves show, such as 'clients/loss';
-      by default the table's metric.
+    metric: The column of metrics.csv that curves show, such as 'clients/loss',
+      or a list of them, side by side; by default the table's metric.
     band: 'range', from the lowest to the highest of the seeds, or 'std'.
+    last_round: The last round that is shown; by default all are.
+    min_gain: The part of the worst loss of a method on a task by which a client
+      rate must lower the loss to be shown; by default all rates are.
+    beta: The share of a moment that is kept.
+    panels: The cells of each panel by its title: a group and some columns, such
+      as {group: alpha = 1, columns: [MNIST, FMNIST]}. The table then has no
+      others.
   """
 
   kind: str
@@ -81,8 +94,17 @@ class FigureOptions:
   log_y: bool = False
   y_min: Optional[float] = None
   y_max: Optional[float] = None
-  metric: str = ''
+  metric: Union[str, Sequence[str]] = ''
   band: str = RANGE
+  last_round: float = math.inf
+  min_gain: float = 0.0
+  beta: float = 0.9
+  panels: Optional[Mapping[str, Mapping[str, Any]]] = None
+
+  @property
+  def metrics(self) -> Sequence[str]:
+    """The metrics that curves show; an empty one is the table's."""
+    return [self.metric] if isinstance(self.metric, str) else self.metric
 
 
 # Of a table, which asks for no figure.
@@ -139,11 +161,19 @@ def _check_option(name: str, value: Any, known: Sequence[str], place: str):
     )
   if name in _SCALES:
     fits, wanted = isinstance(value, bool), 'true or false'
-  elif name in _LIMITS:
+  elif name in _NUMBERS:
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     fits, wanted = is_number, 'a number'
   elif name == 'band':
     fits, wanted = value in _BANDS, ' or '.join(_BANDS)
+  elif name == 'panels':
+    fits = isinstance(value, dict) and all(
+        isinstance(panel, dict) and set(panel) <= {'group', 'columns'}
+        for panel in value.values()
+    )
+    wanted = 'titles with a group and columns'
+  elif name == 'metric' and isinstance(value, list):
+    fits, wanted = all(isinstance(v, str) for v in value), 'a text or texts'
   else:
     fits, wanted = isinstance(value, str), 'a text'
   if not fits:

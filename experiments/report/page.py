@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 import itertools
 import pathlib
 import shlex
-from typing import Any
+from typing import Any, Optional
 
 from experiments import pages
 from experiments import published
@@ -46,6 +46,7 @@ def write_tables(
     runs_dir: pathlib.Path,
     output_dir: pathlib.Path,
     command_of: Callable[[published.Table], str],
+    data_dir: Optional[str] = None,
 ):
   """Writes `<output_dir>/<paper>/<table>` as .md, .html, .csv and .png.
 
@@ -54,6 +55,7 @@ def write_tables(
     runs_dir: The folder of all runs.
     output_dir: The folder that gets the pages; it is made.
     command_of: From a table to the command that makes its page.
+    data_dir: The folder of the data sets, for pictures of partitions.
 
   Raises:
     RunError: If a file of a run is damaged.
@@ -64,7 +66,9 @@ def write_tables(
     path = output_dir / table.place
     results = cell_results.collect(table, runs_dir)
     command = command_of(table)
-    pictures = drawing.draw(table, results, pages.with_suffix(path, '.png'))
+    pictures = drawing.draw(
+        table, results, pages.with_suffix(path, '.png'), data_dir
+    )
     runs = [run for result in results for run in result.runs.values()]
     blocks = [
         *_introduce(table, results),

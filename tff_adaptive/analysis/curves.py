@@ -15,7 +15,7 @@
 
 from collections.abc import Mapping, Sequence
 import dataclasses
-from typing import Optional
+from typing import Optional, Union
 
 from matplotlib import ticker
 import numpy as np
@@ -61,7 +61,7 @@ def plot_band_curves(
     log_y: bool = False,
     y_min: Optional[float] = None,
     y_max: Optional[float] = None,
-    x_names: Sequence[str] = (),
+    x_names: Union[Sequence[str], Mapping[str, Sequence[str]]] = (),
     names: Sequence[str] = (),
     panels_per_row: int = 3,
 ):
@@ -81,8 +81,8 @@ def plot_band_curves(
     y_min: The lower end of the vertical axis. None (the default) for that of
       the data.
     y_max: The upper end. None (the default) for the data's.
-    x_names: What stands at x = 0, 1, ... where x is no number; by default
-      numbers stand there.
+    x_names: What stands at x = 0, 1, ... where x is no number, in all panels
+      or by the title of a panel; by default numbers stand there.
     names: All methods in the order of their looks, so that these stay the same
       from figure to figure; by default those of the panels.
     panels_per_row: How many stand side by side at most. Defaults to 3.
@@ -124,7 +124,8 @@ def plot_band_curves(
     axes.set_ylim(y_min, y_max)
     if log_y:
       _set_log_ticks(axes)
-    _set_ticks(axes, curves, x_names, log_x)
+    own = x_names.get(panel, ()) if isinstance(x_names, Mapping) else x_names
+    _set_ticks(axes, curves, own, log_x)
     _style.frame(axes)
   shown = [name for name in looks if name in handles]
   drawing.legend(

@@ -21,6 +21,7 @@ from absl.testing import parameterized
 import numpy as np
 
 from experiments import published
+from experiments.report import drawing
 from tests.experiments.report import made_up_runs
 from tests.experiments.report import page_testing
 from tff_adaptive import analysis
@@ -33,10 +34,18 @@ class DrawingTest(page_testing.PageTestCase):
   @parameterized.named_parameters(
       ('curves', {'kind': 'curves', 'metric': 'clients/loss'}),
       ('curves_std', {'kind': 'curves', 'band': 'std', 'y_min': 0}),
+      ('two_metrics', {'kind': 'curves', 'metric': ['clients/loss', '']}),
       ('step_sizes', {'kind': 'step_sizes', 'log_y': True}),
       ('heat_map', {'kind': 'heat_map', 'x_label': 'server rate'}),
       ('best_server_rate', {'kind': 'best_server_rate'}),
       ('final_over', {'kind': 'final_over', 'log_x': True}),
+      (
+          'panels',
+          {
+              'kind': 'final_over',
+              'panels': {'A': {'group': 'g', 'columns': ['1', '10']}},
+          },
+      ),
   )
   def test_figures_of_every_kind(self, figure):
     table = made_up_runs.build_table(
@@ -97,6 +106,41 @@ class DrawingTest(page_testing.PageTestCase):
     np.testing.assert_allclose(panels['errors'].values, [[0.25], [0.25]])
     self.assertTrue(panels['images'].higher_is_better)
     self.assertFalse(panels['errors'].higher_is_better)
+
+  def test_both_conditions_of_the_step_size_up_to_a_round(self):
+    table = made_up_runs.build_table(
+        rows=['Delta-SGD'], figure={'kind': 'step_sizes', 'last_round': 3}
+    )
+    self.write_runs(table, [0.5], step_size=0.1)
+    with mock.patch.object(analysis, 'plot_band_curves') as plot:
+      plot.side_effect = ValueError('drawn')
+      with self.assertRaisesRegex(ValueError, '^drawn$'):
+        self.write(table)
+    (curves,) = plot.call_args.args[0].values()
+    np.testing.assert_array_equal(curves['step size'].x, [1, 2, 3])
+
+  def test_client_rates_that_train_nothing_are_left_out(self):
+    grid = analysis.RateGrid(
+        np.array([0.1, 1.0]), np.array([1.0, 10.0]), np.full([2, 2], 50.0)
+    )
+    # The worst loss that is finite is 2.0: the first rate gains 5 %.
+    losses = np.array([[2.0, 1.9], [1.7, _NAN]])
+    for min_gain, num_rates in ((0.0, 2), (0.1, 1), (0.2, 0)):
+      shown = drawing._without_useless_rates(grid, losses, min_gain)
+      self.assertLen(analysis.best_server_rates(shown)[0], num_rates)
+
+  def test_figures_that_need_no_runs(self):
+    self.write(published.find_table('fedcada/figure_3'))
+    self.assertLen(list(self.output_dir.glob('fedcada/figure_3.png')), 1)
+
+  def test_a_partition_is_drawn_from_the_data(self):
+    table = made_up_runs.build_table(
+        rows=['SGD'], columns=['few', 'many'], figure={'kind': 'partition'}
+    )
+    path = self.output_dir / 'clients.png'
+    pictures = drawing.draw(table, [], path, data_dir='nowhere')
+    self.assertLen(pictures, 2)
+    self.assertTrue(all(picture.is_file() for picture in pictures))
 
   def _draw_grids(self, finals_by_cell):
     """Returns the heat maps of two groups of one row and three columns."""
