@@ -14,8 +14,8 @@
 """The central claims of the papers as checks, one file a paper.
 
 A check measures with the library's own rules and processes, or reads finished
-runs of published cells, and returns a `Verdict`. Nothing here imports
-TensorFlow before a check does.
+runs of published cells, and returns a `Verdict`. TensorFlow is imported with
+the `laboratory`, not before.
 """
 
 from experiments.audit import baselines
@@ -23,11 +23,6 @@ from experiments.audit import delta_sgd
 from experiments.audit import fedcada
 from experiments.audit import fedli
 from experiments.audit import fedopt
-from experiments.audit.claim import Claim
-from experiments.audit.claim import RULE
-from experiments.audit.claim import Status
-from experiments.audit.claim import Verdict
-from experiments.audit.workbench import Workbench
 
 CLAIMS = {
     name: claim

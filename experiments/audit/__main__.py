@@ -11,40 +11,51 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-r"""Checks the central claims of the papers and says what became of them.
+r"""Checks the central claims of the papers and prints a verdict of each.
 
 For example:
 
   python -m experiments.audit
   python -m experiments.audit --claims=fedli.free_descent,delta_sgd.theorem
 
-prints a line a claim, `name: verdict: evidence`, and writes `audit.md`,
-`audit.html`, `audit.csv` and `audit.json` to `--output_dir`. Some claims are
+prints a line a claim, `name: verdict: evidence`, and writes `claims.md`,
+`claims.html`, `claims.csv` and `claims.json` to `--output_dir`. Some claims are
 checked on small problems, in seconds; others on the finished runs of published
 cells in `--runs_dir`, and these lines have the command that makes the runs if
 there are none, or say what is wrong with them.
 """
 
+import collections
+from collections.abc import Iterator, Mapping, Sequence
+import json
+import math
 import pathlib
 import shlex
 import sys
+from typing import Any
 
 from absl import flags
 
 from experiments import audit
 from experiments import command_line
 from experiments import folders
+from experiments import pages
 from experiments import published
+from experiments.audit import claim as claim_lib
+from experiments.audit import runs
+from experiments.run_results import environments
 from experiments.run_results import run_folder
 
-# What reading tables and runs raises. Another error is a bug in a check or in
-# the library, and must not look like data that are missing.
+# Raised by reading tables and runs. Another error is a bug in a check or in the
+# library, and must not look like missing data.
 _READ_ERRORS = (
     OSError,
     flags.Error,
     published.PublishedError,
     run_folder.RunError,
 )
+_COLUMNS = ('claim', 'verdict', 'statement', 'evidence', 'source', 'method')
+_Verdicts = Mapping[str, claim_lib.Verdict]
 
 
 def define(flag_values: flags.FlagValues = flags.FLAGS):
@@ -75,7 +86,7 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
   )
 
 
-def select(names: list[str]) -> list[audit.Claim]:
+def select(names: Sequence[str]) -> list[claim_lib.Claim]:
   """Returns the claims of some names, or all.
 
   Args:
@@ -101,12 +112,14 @@ def select(names: list[str]) -> list[audit.Claim]:
   ]
 
 
-def check(claim: audit.Claim, lab: audit.Workbench) -> audit.Verdict:
+def check(
+    claim: claim_lib.Claim, lab: claim_lib.Laboratory
+) -> claim_lib.Verdict:
   """Checks a claim.
 
   Args:
     claim: The claim.
-    lab: The workbench.
+    lab: The laboratory.
 
   Returns:
     The verdict; 'not run' with the reason if a table or a run is damaged, which
@@ -115,13 +128,84 @@ def check(claim: audit.Claim, lab: audit.Workbench) -> audit.Verdict:
   try:
     return claim.check(lab)
   except _READ_ERRORS as error:
-    return audit.Verdict(
-        audit.Status.NOT_RUN, f'What it needs cannot be read: {error}.'
+    return claim_lib.Verdict(
+        claim_lib.Status.NOT_RUN, f'What it needs cannot be read: {error}.'
     )
 
 
+def _to_row(claim: claim_lib.Claim, verdict: claim_lib.Verdict) -> list[str]:
+  """Returns the texts of a claim, in the order of `_COLUMNS`."""
+  return [
+      claim.name,
+      verdict.status.value,
+      claim.statement,
+      verdict.evidence,
+      claim.source,
+      claim.method,
+  ]
+
+
+def _build_blocks(
+    rows: Sequence[Sequence[str]], found_runs: Sequence[run_folder.Run]
+) -> Iterator[str]:
+  """Yields a table of verdicts, a section a claim, and how they were made."""
+  counts = collections.Counter(row[1] for row in rows)
+  summary = ', '.join(f'{name} {count}' for name, count in counts.items())
+  yield pages.paragraph(f'{len(rows)} claims: {summary}.')
+  yield pages.table(_COLUMNS[:3], [row[:3] for row in rows], num_labels=3)
+  yield pages.paragraph(runs.RULE)
+  for name, verdict, statement, evidence, source, method in rows:
+    yield pages.heading(name)
+    yield pages.paragraph(f'{statement} ({source})')
+    yield pages.paragraph(f'How it is checked: {method}')
+    yield pages.paragraph(f'**{verdict}**: {evidence}')
+  command = shlex.join(['python', '-m', 'experiments.audit', *sys.argv[1:]])
+  yield from pages.origin(found_runs, command)
+  versions = (f'{name} {v}' for name, v in environments.collect().items())
+  yield pages.paragraph(
+      'What is checked without runs was checked by the process that wrote this '
+      f'page: {", ".join(versions)}.'
+  )
+
+
+def _to_plain(value: Any) -> Any:
+  """Returns a value that JSON has: words for what is no finite number."""
+  if isinstance(value, Mapping):
+    return {name: _to_plain(part) for name, part in value.items()}
+  if isinstance(value, (list, tuple)):
+    return [_to_plain(part) for part in value]
+  if isinstance(value, float) and not math.isfinite(value):
+    return str(value)
+  return value
+
+
+def _write(
+    folder: pathlib.Path,
+    verdicts: _Verdicts,
+    found_runs: Sequence[run_folder.Run],
+):
+  """Writes `claims.md`, `claims.html`, `claims.csv` and `claims.json`."""
+  rows = [_to_row(audit.CLAIMS[name], v) for name, v in verdicts.items()]
+  found = {
+      row[0]: {
+          **dict(zip(_COLUMNS[1:], row[1:])),
+          'numbers': _to_plain(verdicts[row[0]].numbers),
+      }
+      for row in rows
+  }
+  path = folder / 'claims'
+  pages.write_page(
+      path,
+      'The central claims of the papers',
+      list(_build_blocks(rows, found_runs)),
+  )
+  pages.write_csv(path.with_suffix('.csv'), _COLUMNS, rows)
+  text = json.dumps(found, indent=2, allow_nan=False)
+  pages.write(path.with_suffix('.json'), f'{text}\n')
+
+
 def main(flag_values: flags.FlagValues = flags.FLAGS):
-  """Checks what the flags say.
+  """Checks the claims that the flags select.
 
   Args:
     flag_values: The parsed flags.
@@ -131,25 +215,21 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
   with command_line.errors_as(command_line.EnvironmentalError, OSError):
     output_dir.mkdir(parents=True, exist_ok=True)
   command_line.prepare_libraries()
-  lab = audit.Workbench(pathlib.Path(flag_values.runs_dir))
+  # TensorFlow takes seconds to import: not for --help and not for a typo.
+  from experiments.audit import laboratory  # pylint: disable=import-outside-toplevel
+
+  lab = laboratory.Laboratory(pathlib.Path(flag_values.runs_dir))
   verdicts = {}
   for claim in selected:
     verdict = verdicts[claim.name] = check(claim, lab)
     print(
         f'{claim.name}: {verdict.status.value}: {verdict.evidence}', flush=True
     )
-  # TensorFlow takes seconds to import: not for --help and not for a typo.
-  from experiments.audit import page  # pylint: disable=import-outside-toplevel
-
   with (
       command_line.errors_as(command_line.EnvironmentalError, OSError),
       folders.locked(output_dir),
   ):
-    page.write(output_dir, selected, verdicts, lab.runs, _command())
-
-
-def _command() -> str:
-  return shlex.join(['python', '-m', 'experiments.audit', *sys.argv[1:]])
+    _write(output_dir, verdicts, lab.runs)
 
 
 if __name__ == '__main__':

@@ -17,7 +17,6 @@ import numpy as np
 
 from experiments.audit import claim
 from experiments.audit import quadratics
-from experiments.audit import workbench
 
 _FEDEXP = claim.Paper('fedexp', 'Jhunjhunwala et al., ICLR 2023')
 _SPS = claim.Paper('sps', 'Loizou et al., AISTATS 2021')
@@ -29,7 +28,7 @@ _ROUNDING = 1e-5
 
 
 @_FEDEXP.claim('equation of the server step')
-def step_at_least_one(lab: workbench.Workbench) -> claim.Verdict:
+def step_at_least_one(lab: claim.Laboratory) -> claim.Verdict:
   """The server step of FedExP is never below that of FedAvg.
 
   200 random rounds with changes of all sizes and similarities.
@@ -40,8 +39,8 @@ def step_at_least_one(lab: workbench.Workbench) -> claim.Verdict:
     changes = size * (rng.normal(size=[5, 10]) + common * rng.normal(size=10))
     taken.append(lab.server_step('fedexp', changes))
   shorter = int(np.sum(~(np.array(taken) >= 1 - _ROUNDING)))
-  return claim.Verdict(
-      claim.Status.COUNTEREXAMPLE if shorter else claim.Status.HOLDS,
+  return claim.decide_for_all(
+      not shorter,
       f'{shorter} of {len(taken)} steps are below 1; they lie between '
       f'{min(taken):.3f} and {max(taken):.3f}.',
       {'shorter': shorter, 'largest': max(taken)},
@@ -49,7 +48,7 @@ def step_at_least_one(lab: workbench.Workbench) -> claim.Verdict:
 
 
 @_SPS.claim('the step size of Polyak')
-def exact_on_isotropic_quadratics(lab: workbench.Workbench) -> claim.Verdict:
+def exact_on_isotropic_quadratics(lab: claim.Laboratory) -> claim.Verdict:
   """With c = 1/2 one step solves an isotropic quadratic.
 
   Curvatures from 0.01 to 100 in five dimensions: the share of the distance that
@@ -71,15 +70,15 @@ def exact_on_isotropic_quadratics(lab: workbench.Workbench) -> claim.Verdict:
   }
   # Not `max`, which passes over what is not a number.
   most = float(np.max(list(left.values())))
-  return claim.Verdict(
-      claim.Status.HOLDS if most < 1e-3 else claim.Status.COUNTEREXAMPLE,
+  return claim.decide_for_all(
+      most < 1e-3,
       f'At most {most:.2g} of the distance is left.',
       left,
   )
 
 
 @_SCAFFOLD.claim('Section 1: client drift')
-def corrects_drift(lab: workbench.Workbench) -> claim.Verdict:
+def corrects_drift(lab: claim.Laboratory) -> claim.Verdict:
   """SCAFFOLD reaches the optimum with several local steps, FedAvg does not.
 
   Two clients with curvatures 10 and 1 and minimizers 1 and -1, five local
@@ -95,8 +94,8 @@ def corrects_drift(lab: workbench.Workbench) -> claim.Verdict:
     )
     left[name] = abs(training.points[-1] - quadratics.MINIMIZER)
   agrees = left['scaffold'] <= 1e-4 < left['sgd']
-  return claim.Verdict(
-      claim.Status.HOLDS if agrees else claim.Status.FAILS,
+  return claim.decide(
+      agrees,
       f'Distance left: SCAFFOLD {left["scaffold"]:.2g}, FedAvg '
       f'{left["sgd"]:.3f}.',
       left,
@@ -104,7 +103,7 @@ def corrects_drift(lab: workbench.Workbench) -> claim.Verdict:
 
 
 @_FEDPROX.claim('equation (2)')
-def limits_drift(lab: workbench.Workbench) -> claim.Verdict:
+def limits_drift(lab: claim.Laboratory) -> claim.Verdict:
   """The proximal term keeps clients nearer to the model they received.
 
   One client of curvature 10, five local steps of rate 0.05, mu 0 and 5: how far
@@ -126,10 +125,8 @@ def limits_drift(lab: workbench.Workbench) -> claim.Verdict:
       'mu 0': float(abs(without.points[-1, 0])),
       'mu 5': abs(with_term.points[-1]),
   }
-  return claim.Verdict(
-      claim.Status.HOLDS
-      if moved['mu 5'] < moved['mu 0']
-      else claim.Status.FAILS,
+  return claim.decide(
+      moved['mu 5'] < moved['mu 0'],
       f'It moves by {moved["mu 0"]:.3f}, and by {moved["mu 5"]:.3f} with mu 5.',
       moved,
   )

@@ -11,28 +11,29 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What a claim is, and what a check says of it."""
+"""A claim of a paper, and the verdict of its check."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 import dataclasses
 import enum
 import inspect
-import math
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
-from experiments.audit import workbench
-from experiments.run_results import seed_statistics
+if TYPE_CHECKING:  # It imports TensorFlow, which --help does without.
+  from experiments.audit.laboratory import Laboratory
+else:
+  Laboratory = Any
 
 
 class Status(str, enum.Enum):
-  """What a check found.
+  """The outcome of a check.
 
   Attributes:
     HOLDS: The claim is true wherever it was checked.
     FAILS: It is not.
     COUNTEREXAMPLE: It is meant for all cases, and there is one against it.
     NOT_TESTABLE: It needs runs that take a GPU, and there are none.
-    NOT_RUN: It needs runs, or a table, that are not there yet or damaged.
+    NOT_RUN: Runs or a table that it needs are missing or damaged.
     OPEN: The runs are there, and their seeds decide nothing.
   """
 
@@ -46,13 +47,13 @@ class Status(str, enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-  """What a check says.
+  """The outcome of a check, and why.
 
   Attributes:
-    status: What was found.
+    status: The outcome.
     evidence: Why, in a sentence or two with numbers; the command that makes the
       runs where they are missing.
-    numbers: What was measured, by name; plain numbers, strings and mappings of
+    numbers: The measurements, by name; plain numbers, strings and mappings of
       these.
   """
 
@@ -61,17 +62,20 @@ class Verdict:
   numbers: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
-def missing_table(name: str) -> Verdict:
-  """Returns the verdict where a published table is not among the presets."""
-  return Verdict(
-      Status.NOT_RUN,
-      f'experiments/presets/{name}.yaml is not there, so that there are no '
-      'cells to run.',
-  )
+def decide(agrees: bool, evidence: str, numbers: Mapping[str, Any]) -> Verdict:
+  """Returns 'holds' if the measurements agree with a claim, else 'fails'."""
+  return Verdict(Status.HOLDS if agrees else Status.FAILS, evidence, numbers)
 
 
-# Measures, and says what it means.
-Check = Callable[[workbench.Workbench], Verdict]
+def decide_for_all(
+    agrees: bool, evidence: str, numbers: Mapping[str, Any]
+) -> Verdict:
+  """Returns the verdict of a claim about all cases, which one case refutes."""
+  status = Status.HOLDS if agrees else Status.COUNTEREXAMPLE
+  return Verdict(status, evidence, numbers)
+
+
+Check = Callable[[Laboratory], Verdict]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,127 +148,3 @@ class Paper:
       return check
 
     return collect
-
-
-MARGIN = 0.5
-
-# What a page is to say about the verdicts of this module.
-RULE = (
-    'Where a claim is about runs, a method is compared with every rival by the '
-    '95 % t interval of the differences, paired by seed, over the seeds that '
-    'it and all rivals have. It is as good if the whole interval is at or '
-    f'above minus the margin, {MARGIN:g} points, and worse if all of it is '
-    'below; it is ahead if the whole interval is above 0, and not ahead if '
-    'none of it is. Everything else is **open**: the seeds decide nothing. '
-    'One seed has no interval and so decides nothing, unless a run diverged; '
-    'its numbers are given all the same. The rival that is shown is the one '
-    'against which the method does worst. It is not chosen beforehand by its '
-    'mean, which would take its luck on these seeds for skill: a claim holds '
-    'if it is shown against every rival, and that needs no correction for '
-    'their number. It fails if one rival speaks against it, and that is not '
-    'corrected.'
-)
-
-Scores = dict[int, float]
-
-
-@dataclasses.dataclass(frozen=True)
-class Difference:
-  """By how much one method is above another one.
-
-  Attributes:
-    interval: The mean over the seeds that both have, and its paired t interval.
-    num_seeds: How many seeds there are.
-  """
-
-  interval: seed_statistics.Interval
-  num_seeds: int
-
-  def __str__(self) -> str:
-    mean, low, high = self.interval
-    if not math.isfinite(mean):
-      return {math.inf: 'the other one', -math.inf: 'it'}.get(
-          mean, 'each of them, in a seed of its own,'
-      ) + ' diverged'
-    if self.num_seeds == 1:
-      return f'{mean:+.2f} (one seed, which decides nothing)'
-    return (
-        f'{mean:+.2f} [{low:+.2f}, {high:+.2f}] ({self.num_seeds} paired seeds)'
-    )
-
-  def to_numbers(self) -> dict[str, Any]:
-    """Returns the numbers for a file; they may be infinite, or NaN."""
-    mean, low, high = self.interval
-    return {
-        'difference': mean,
-        'low': low,
-        'high': high,
-        'seeds': self.num_seeds,
-    }
-
-
-def compare(scores: Scores, others: Scores) -> Difference:
-  """Compares two methods on the seeds that both have.
-
-  Args:
-    scores: The scores of one.
-    others: Those of the other one.
-
-  Returns:
-    How far the first is ahead.
-
-  Raises:
-    ValueError: If they have no seed in common.
-  """
-  differences = seed_statistics.subtract(scores, others)
-  if not differences:
-    raise ValueError(
-        f'no seed in common: there are {sorted(scores)} and {sorted(others)}'
-    )
-  return Difference(seed_statistics.t_interval(differences), len(differences))
-
-
-def not_behind(difference: Difference) -> Status:
-  """Returns whether a method is as good as another one.
-
-  Args:
-    difference: To the other one.
-
-  Returns:
-    'holds', 'fails', or 'open' where the seeds decide nothing.
-  """
-  return {
-      seed_statistics.Answer.AS_GOOD: Status.HOLDS,
-      seed_statistics.Answer.OPEN: Status.OPEN,
-      seed_statistics.Answer.WORSE: Status.FAILS,
-  }[seed_statistics.judge(difference.interval, MARGIN)]
-
-
-def ahead(difference: Difference) -> Status:
-  """Returns whether a method is better than another one.
-
-  That is the same question from the other side, without a margin: whether the
-  other one is worse.
-
-  Args:
-    difference: To the other one.
-
-  Returns:
-    'holds', 'fails', or 'open' where the seeds decide nothing.
-  """
-  mean, low, high = difference.interval
-  of_other = seed_statistics.Interval(-mean, -high, -low)
-  return {
-      seed_statistics.Answer.WORSE: Status.HOLDS,
-      seed_statistics.Answer.OPEN: Status.OPEN,
-      seed_statistics.Answer.AS_GOOD: Status.FAILS,
-  }[seed_statistics.judge(of_other, margin=0.0)]
-
-
-# The worst first: what one comparison says, all of them together say.
-FROM_WORST = (Status.FAILS, Status.OPEN, Status.HOLDS)
-
-
-def unite(statuses: Sequence[Status]) -> Status:
-  """Returns what several comparisons say together: the worst of them."""
-  return min(statuses, key=FROM_WORST.index)

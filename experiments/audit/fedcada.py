@@ -18,7 +18,6 @@ import numpy as np
 from experiments.audit import claim
 from experiments.audit import quadratics
 from experiments.audit import runs
-from experiments.audit import workbench
 
 PAPER = claim.Paper('fedcada', 'Zhou et al., arXiv 2405.11811')
 
@@ -30,7 +29,7 @@ _OPTION_1 = 'option1'
 
 
 def _ratios(
-    lab: workbench.Workbench, beta_1: float, option: str = 'option1'
+    lab: claim.Laboratory, beta_1: float, option: str = 'option1'
 ) -> np.ndarray:
   """Lengths of a step in every round, relative to one without correction.
 
@@ -54,7 +53,7 @@ def _ratios(
 
 
 @PAPER.claim('Section 4.3')
-def smaller_steps(lab: workbench.Workbench) -> claim.Verdict:
+def smaller_steps(lab: claim.Laboratory) -> claim.Verdict:
   """The adjusted correction keeps the steps small.
 
   Length of a step with 1 + beta^t, for t = 1 to 200, relative to one without
@@ -80,15 +79,15 @@ def smaller_steps(lab: workbench.Workbench) -> claim.Verdict:
   is_smaller = all(
       found['first longer round'] is None for found in numbers.values()
   )
-  return claim.Verdict(
-      claim.Status.HOLDS if is_smaller else claim.Status.COUNTEREXAMPLE,
+  return claim.decide_for_all(
+      is_smaller,
       '; '.join(told) + '.',
       numbers,
   )
 
 
 @PAPER.claim('Section 3.2.2')
-def adjustment_fades(lab: workbench.Workbench) -> claim.Verdict:
+def adjustment_fades(lab: claim.Laboratory) -> claim.Verdict:
   """The effect of the adjustment fades as federated learning progresses.
 
   The same ratio in round 200, the last one of the experiments: within 0.1 of 1,
@@ -110,15 +109,15 @@ def adjustment_fades(lab: workbench.Workbench) -> claim.Verdict:
       'round 200'
       for name, found in numbers.items()
   )
-  return claim.Verdict(
-      claim.Status.HOLDS if agrees else claim.Status.FAILS,
+  return claim.decide(
+      agrees,
       f'Deviation from 1: {told}.',
       numbers,
   )
 
 
 @PAPER.claim('Section 3.2, its motivation as we read it')
-def shorter_than_adam(lab: workbench.Workbench) -> claim.Verdict:
+def shorter_than_adam(lab: claim.Laboratory) -> claim.Verdict:
   """Adam's own correction makes early steps too long, the adjusted one not.
 
   Constant gradients and beta_1 0.9: the length of the first ten steps with
@@ -137,8 +136,8 @@ def shorter_than_adam(lab: workbench.Workbench) -> claim.Verdict:
       f'{lengths[_OPTION_1][k - 1]:.3f}'
       for k in (1, 2, 10)
   )
-  return claim.Verdict(
-      claim.Status.COUNTEREXAMPLE if longer else claim.Status.HOLDS,
+  return claim.decide_for_all(
+      not longer,
       f'Steps over the learning rate with Adam and with 1 + beta^t, {told}; '
       f'the adjusted ones are longer at {longer} of 10 steps.',
       {name: values.tolist() for name, values in lengths.items()},
@@ -146,7 +145,7 @@ def shorter_than_adam(lab: workbench.Workbench) -> claim.Verdict:
 
 
 @PAPER.claim('Algorithm 2; implied by silence')
-def same_communication(lab: workbench.Workbench) -> claim.Verdict:
+def same_communication(lab: claim.Laboratory) -> claim.Verdict:
   """Aggregating the moments leaves the communication as it is in FedAvg.
 
   Compares the bytes of a round with those of FedAvg.
@@ -159,8 +158,8 @@ def same_communication(lab: workbench.Workbench) -> claim.Verdict:
       )
   )
   ratio = fedcada.clients['bytes_up'] / fedavg.clients['bytes_up']
-  return claim.Verdict(
-      claim.Status.HOLDS if ratio < 1.5 else claim.Status.FAILS,
+  return claim.decide(
+      ratio < 1.5,
       f'Two clients send {fedcada.clients["bytes_up"]:.0f} bytes, in FedAvg '
       f'{fedavg.clients["bytes_up"]:.0f}, for a model of 16 each and reports.',
       {'ratio up': ratio},
@@ -168,7 +167,7 @@ def same_communication(lab: workbench.Workbench) -> claim.Verdict:
 
 
 @PAPER.claim('Figure 2: the formula of CKA')
-def cka_as_printed(lab: workbench.Workbench) -> claim.Verdict:
+def cka_as_printed(lab: claim.Laboratory) -> claim.Verdict:
   """The similarity of moments is 1 where they are equal.
 
   The formula as it is printed, with squared norms in the denominator, and the
@@ -181,10 +180,8 @@ def cka_as_printed(lab: workbench.Workbench) -> claim.Verdict:
       'printed': float(norm**2 / norm**4),
       'standard': lab.linear_cka(x, x),
   }
-  return claim.Verdict(
-      claim.Status.HOLDS
-      if abs(found['printed'] - 1) < 1e-6
-      else claim.Status.COUNTEREXAMPLE,
+  return claim.decide_for_all(
+      abs(found['printed'] - 1) < 1e-6,
       f'CKA(X, X) is {found["printed"]:.2g} by the printed formula, '
       f'{found["standard"]:.4f} by the standard one.',
       found,
@@ -192,7 +189,7 @@ def cka_as_printed(lab: workbench.Workbench) -> claim.Verdict:
 
 
 @PAPER.claim('Section 4, Table 1')
-def published_lead(lab: workbench.Workbench) -> claim.Verdict:
+def published_lead(lab: claim.Laboratory) -> claim.Verdict:
   """FedCAda outperforms the state of the art.
 
   Counts the columns of the table in which it is first, as printed.
@@ -200,57 +197,30 @@ def published_lead(lab: workbench.Workbench) -> claim.Verdict:
   return runs.lead(lab, 'fedcada/table_1', ('FedCAda',))
 
 
-def _option_row(lab: workbench.Workbench, word: str) -> str:
-  """Returns the row of the ablation whose flags choose an option."""
-  table = lab.find_table(_TABLE)
-  for cell in table.cells if table else ():
-    texts = [flag.text for flag in cell.flags]
-    if any(t.endswith(f'_option={word}') for t in texts):
-      return cell.row
-  return word
-
-
 @PAPER.claim('Section 4.3, in the form of Table 3')
-def adjustment_helps(lab: workbench.Workbench) -> claim.Verdict:
+def adjustment_helps(lab: claim.Laboratory) -> claim.Verdict:
   """The adjusted correction, 1 + beta^t, is better than none.
 
   Finished runs of our ablation on MNIST.
   """
-  return runs.answer(
-      lab,
-      runs.Question(
-          _TABLE,
-          _option_row(lab, _OPTION_1),
-          claim.ahead,
-          others=(_option_row(lab, 'none'),),
-      ),
-  )  # pyformat: disable
+  return runs.answer(lab, _TABLE, '1 + b^t', runs.ahead, others=('none',))
 
 
 @PAPER.claim('Section 4, Table 1')
-def beats_fedavg(lab: workbench.Workbench) -> claim.Verdict:
+def beats_fedavg(lab: claim.Laboratory) -> claim.Verdict:
   """FedCAda is ahead of FedAvg.
 
   Finished runs of our ablation on MNIST.
   """
-  return runs.answer(
-      lab,
-      runs.Question(
-          _TABLE,
-          _option_row(lab, _OPTION_1),
-          claim.ahead,
-          others=('FedAvg',),
-      ),
-  )  # pyformat: disable
+  return runs.answer(lab, _TABLE, '1 + b^t', runs.ahead, others=('FedAvg',))
 
 
 @PAPER.claim('Section 4, Table 2')
-def beats_others_on_cifar(lab: workbench.Workbench) -> claim.Verdict:
+def beats_others_on_cifar(lab: claim.Laboratory) -> claim.Verdict:
   """FedCAda is ahead of all others on CIFAR-10 across devices.
 
   Finished runs of the table; ResNet-18 takes a GPU.
   """
   return runs.answer(
-      lab,
-      runs.Question('fedcada/table_2', 'FedCAda', claim.ahead, needs_gpu=True),
+      lab, 'fedcada/table_2', 'FedCAda', runs.ahead, needs_gpu=True
   )

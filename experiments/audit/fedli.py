@@ -18,7 +18,6 @@ import numpy as np
 from experiments.audit import claim
 from experiments.audit import quadratics
 from experiments.audit import runs
-from experiments.audit import workbench
 
 PAPER = claim.Paper('fedli', 'FedLi, arXiv 2408.17145v1')
 
@@ -27,7 +26,7 @@ _TABLE = 'fedli/comparison_mnist'
 
 
 @PAPER.claim('Section 3, Remark 1')
-def free_descent(lab: workbench.Workbench) -> claim.Verdict:
+def free_descent(lab: claim.Laboratory) -> claim.Verdict:
   """With line search on clients the descent of the global loss comes for free.
 
   FedLi-LS with unit server step, one local step from the minimizer of the mean
@@ -45,15 +44,15 @@ def free_descent(lab: workbench.Workbench) -> claim.Verdict:
   why = (
       ': the bound of the mean model is by the mean of f(x_i), not of f_i(x_i)'
   )
-  return claim.Verdict(
-      claim.Status.HOLDS if after <= limit else claim.Status.COUNTEREXAMPLE,
+  return claim.decide_for_all(
+      after <= limit,
       f'The mean of two convex losses goes from {before:.3f} to {after:.3f} in '
       f'a round in which each line search succeeds{why * (after > limit)}.',
       {'before': before, 'after': after},
   )
 
 
-def _search(lab: workbench.Workbench):
+def _search(lab: claim.Laboratory):
   """Yields losses and line searches on random quadratics."""
   for hessian in quadratics.draw_hessians(100, 5):
     batches = quadratics.repeat(hessian, 15)
@@ -61,7 +60,7 @@ def _search(lab: workbench.Workbench):
 
 
 @PAPER.claim('Section 3, the condition of Armijo')
-def local_descent(lab: workbench.Workbench) -> claim.Verdict:
+def local_descent(lab: claim.Laboratory) -> claim.Verdict:
   """Every local step lowers the client's loss by at least c eta |g|^2.
 
   15 steps on 100 random quadratics with full batches, c = 0.1.
@@ -75,15 +74,15 @@ def local_descent(lab: workbench.Workbench) -> claim.Verdict:
         np.sum(~(values[1:] <= promised * (1 + _ROUNDING) + 1e-12))
     )
     steps += len(promised)
-  return claim.Verdict(
-      claim.Status.COUNTEREXAMPLE if violations else claim.Status.HOLDS,
+  return claim.decide_for_all(
+      not violations,
       f'{violations} violations in {steps} steps.',
       {'violations': violations, 'steps': steps},
   )
 
 
 @PAPER.claim('Section 3: steps in (0, eta_max]')
-def step_bounds(lab: workbench.Workbench) -> claim.Verdict:
+def step_bounds(lab: claim.Laboratory) -> claim.Verdict:
   """Steps stay in (0, eta_max], and above a bound from the smoothness.
 
   On the same quadratics, with L their largest curvature, beta = 0.9 and
@@ -97,15 +96,15 @@ def step_bounds(lab: workbench.Workbench) -> claim.Verdict:
     low = np.minimum(before, 2 * 0.9 * 0.9 / largest) * (1 - _ROUNDING)
     outside += int(np.sum(~((low <= eta) & (eta <= 1 + _ROUNDING))))
     steps += len(eta)
-  return claim.Verdict(
-      claim.Status.COUNTEREXAMPLE if outside else claim.Status.HOLDS,
+  return claim.decide_for_all(
+      not outside,
       f'{outside} of {steps} steps are outside.',
       {'outside': outside, 'steps': steps},
   )
 
 
 @PAPER.claim('Algorithm FedLi-LU, its purpose as we read it')
-def longer_server_steps(lab: workbench.Workbench) -> claim.Verdict:
+def longer_server_steps(lab: claim.Laboratory) -> claim.Verdict:
   """The adapted server step of FedLi-LU speeds training up by longer steps.
 
   200 random rounds with losses and changes of all sizes, at eta = 1: the step
@@ -123,8 +122,8 @@ def longer_server_steps(lab: workbench.Workbench) -> claim.Verdict:
   equal = float(np.mean(np.abs(taken - 1) <= _ROUNDING))
   can_only_damp = bool(np.all(taken <= 1 + _ROUNDING))
   why = ': gamma is at most 1, so that the server can only damp FedAvg'
-  return claim.Verdict(
-      claim.Status.HOLDS if 2 * longer > len(taken) else claim.Status.FAILS,
+  return claim.decide(
+      2 * longer > len(taken),
       f'{longer} of {len(taken)} steps are longer than that of FedAvg, '
       f'{equal:.0%} equal it, the shortest is {taken.min():.3g}'
       f'{why * can_only_damp}.',
@@ -133,7 +132,7 @@ def longer_server_steps(lab: workbench.Workbench) -> claim.Verdict:
 
 
 @PAPER.claim('the published code and Table 1')
-def published_code_moves(lab: workbench.Workbench) -> claim.Verdict:
+def published_code_moves(lab: claim.Laboratory) -> claim.Verdict:
   """The published code of FedLi-LU trains the model.
 
   The trainer of the code returns no loss, so that 0 reaches the formula: the
@@ -147,8 +146,8 @@ def published_code_moves(lab: workbench.Workbench) -> claim.Verdict:
       )
       for loss in (0.0, 1.0)
   }
-  return claim.Verdict(
-      claim.Status.HOLDS if taken['loss 0'] > 0 else claim.Status.FAILS,
+  return claim.decide(
+      taken['loss 0'] > 0,
       f'Step along the mean change: {taken["loss 0"]:g} with the loss of the '
       f'code, {taken["loss 1"]:.3g} with a loss of 1.',
       taken,
@@ -156,7 +155,7 @@ def published_code_moves(lab: workbench.Workbench) -> claim.Verdict:
 
 
 @PAPER.claim('Table 1, accuracy')
-def published_lead(lab: workbench.Workbench) -> claim.Verdict:
+def published_lead(lab: claim.Laboratory) -> claim.Verdict:
   """FedLi-LU or FedLi-LS has the best accuracy on every task.
 
   Counts in the numbers that the table prints.
@@ -164,13 +163,12 @@ def published_lead(lab: workbench.Workbench) -> claim.Verdict:
   return runs.lead(lab, 'fedli/table_1', ('LU', 'LS'))
 
 
-def _beats_fedavg(lab: workbench.Workbench, row: str) -> claim.Verdict:
-  question = runs.Question(_TABLE, row, claim.ahead, others=('FedAvg',))
-  return runs.answer(lab, question)
+def _beats_fedavg(lab: claim.Laboratory, row: str) -> claim.Verdict:
+  return runs.answer(lab, _TABLE, row, runs.ahead, others=('FedAvg',))
 
 
 @PAPER.claim('Section 4, Table 1')
-def line_search_helps(lab: workbench.Workbench) -> claim.Verdict:
+def line_search_helps(lab: claim.Laboratory) -> claim.Verdict:
   """FedLi-LS is ahead of FedAvg.
 
   Finished runs of our comparison on MNIST.
@@ -179,7 +177,7 @@ def line_search_helps(lab: workbench.Workbench) -> claim.Verdict:
 
 
 @PAPER.claim('Section 4, Table 1')
-def linearization_helps(lab: workbench.Workbench) -> claim.Verdict:
+def linearization_helps(lab: claim.Laboratory) -> claim.Verdict:
   """FedLi-LU is ahead of FedAvg.
 
   Finished runs of our comparison on MNIST.

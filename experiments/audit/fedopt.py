@@ -18,7 +18,6 @@ import numpy as np
 from experiments.audit import claim
 from experiments.audit import quadratics
 from experiments.audit import runs
-from experiments.audit import workbench
 
 PAPER = claim.Paper('fedopt', 'Reddi et al., ICLR 2021')
 
@@ -34,14 +33,14 @@ def _draw_changes(num_rounds: int = _NUM_ROUNDS, size: int = 20) -> np.ndarray:
   return scales * (0.5 + rng.normal(size=[num_rounds, size]))
 
 
-def _follow(lab: workbench.Workbench, rule: str, changes, **arguments):
+def _follow(lab: claim.Laboratory, rule: str, changes, **arguments):
   """What a server rule makes of changes; TFF hands it their negatives."""
   start = np.zeros(changes.shape[1])
   return lab.steps(rule, quadratics.linear(-changes), start, **arguments)
 
 
 @PAPER.claim('Section 3')
-def no_client_state(lab: workbench.Workbench) -> claim.Verdict:
+def no_client_state(lab: claim.Laboratory) -> claim.Verdict:
   """FedAdam keeps no state on clients and sends what FedAvg sends.
 
   Compares the bytes of a round with those of FedAvg, and asks the process
@@ -60,15 +59,15 @@ def no_client_state(lab: workbench.Workbench) -> claim.Verdict:
   keeps_state = trainings['FedAdam'].keeps_state
   agrees = numbers['FedAvg'] == numbers['FedAdam'] and not keeps_state
   state = 'keep state' if keeps_state else 'keep no state'
-  return claim.Verdict(
-      claim.Status.HOLDS if agrees else claim.Status.FAILS,
+  return claim.decide(
+      agrees,
       f'{numbers}; clients of FedAdam {state}.',
       {**numbers, 'keeps state': keeps_state},
   )
 
 
 @PAPER.claim('Section 3: tau controls the degree of adaptivity')
-def tau_is_adaptivity(lab: workbench.Workbench) -> claim.Verdict:
+def tau_is_adaptivity(lab: claim.Laboratory) -> claim.Verdict:
   """The larger tau is, the less FedAdam differs from FedAvg with momentum.
 
   The cosine of the last of 50 steps and the momentum, for changes whose
@@ -86,15 +85,15 @@ def tau_is_adaptivity(lab: workbench.Workbench) -> claim.Verdict:
   values = list(cosines.values())
   agrees = np.all(np.diff(values) > -1e-9) and values[-1] > 0.999
   told = ', '.join(f'tau {tau} {value:.4f}' for tau, value in cosines.items())
-  return claim.Verdict(
-      claim.Status.HOLDS if agrees else claim.Status.FAILS,
+  return claim.decide(
+      agrees,
       f'Cosine of step and momentum: {told}.',
       cosines,
   )
 
 
 @PAPER.claim('Appendix B.3')
-def lookahead(lab: workbench.Workbench) -> claim.Verdict:
+def lookahead(lab: claim.Laboratory) -> claim.Verdict:
   """Lookahead is the case of one client and SGD on the server.
 
   A round of five local steps of one client with server rate 0.5: the server
@@ -113,17 +112,15 @@ def lookahead(lab: workbench.Workbench) -> claim.Verdict:
       num_local_steps=num_steps,
   ).points[-1]
   full = float(path.points[-1, 0])
-  return claim.Verdict(
-      claim.Status.HOLDS
-      if abs(half - 0.5 * full) <= _ROUNDING
-      else claim.Status.FAILS,
+  return claim.decide(
+      abs(half - 0.5 * full) <= _ROUNDING,
       f'The fast weights moved by {full:.6f}, the server by {half:.6f}.',
       {'fast weights': full, 'server': half},
   )
 
 
 @PAPER.claim('Section 3, Algorithm 2')
-def yogi_changes_slowly(lab: workbench.Workbench) -> claim.Verdict:
+def yogi_changes_slowly(lab: claim.Laboratory) -> claim.Verdict:
   """FedYogi's v changes by at most (1 - beta_2) D^2 in a round, FedAdam's not.
 
   50 rounds of random changes, of which the first are large; the largest change
@@ -138,8 +135,8 @@ def yogi_changes_slowly(lab: workbench.Workbench) -> claim.Verdict:
     bound = (1 - 0.99) * changes[1:] ** 2
     ratios[rule] = float(np.max(np.abs(np.diff(v, axis=0)) / bound))
   agrees = ratios['fedyogi'] <= 1 + 1e-5 < ratios['fedadam']
-  return claim.Verdict(
-      claim.Status.HOLDS if agrees else claim.Status.FAILS,
+  return claim.decide(
+      agrees,
       f'Largest change of v over the bound: FedYogi {ratios["fedyogi"]:.4f}, '
       f'FedAdam {ratios["fedadam"]:.3g}.',
       ratios,
@@ -147,7 +144,7 @@ def yogi_changes_slowly(lab: workbench.Workbench) -> claim.Verdict:
 
 
 @PAPER.claim('Algorithm 2 and the published code')
-def published_code(lab: workbench.Workbench) -> claim.Verdict:
+def published_code(lab: claim.Laboratory) -> claim.Verdict:
   """The Adam that the published experiments call is FedAdam of Algorithm 2.
 
   Six rounds of changes of size one with server rate 0.1 and tau 0.001: the
@@ -164,8 +161,8 @@ def published_code(lab: workbench.Workbench) -> claim.Verdict:
   )  # pyformat: disable
   paper = _follow(lab, 'fedadam', signs)
   gap = float(np.max(np.abs(stock.points - paper.points)))
-  return claim.Verdict(
-      claim.Status.HOLDS if gap <= 1e-3 else claim.Status.COUNTEREXAMPLE,
+  return claim.decide_for_all(
+      gap <= 1e-3,
       f'After six rounds the models differ by up to {gap:.3f}; they have moved '
       f'by up to {np.max(np.abs(paper.points)):.3f}.',
       {'largest difference': gap},
@@ -173,7 +170,7 @@ def published_code(lab: workbench.Workbench) -> claim.Verdict:
 
 
 @PAPER.claim('Section 5, Table 1')
-def published_lead(lab: workbench.Workbench) -> claim.Verdict:
+def published_lead(lab: claim.Laboratory) -> claim.Verdict:
   """The best adaptive server is ahead of FedAvg and FedAvgM on every task.
 
   Counts in the numbers that the table prints.
@@ -182,18 +179,16 @@ def published_lead(lab: workbench.Workbench) -> claim.Verdict:
 
 
 @PAPER.claim('Section 5, Table 1, EMNIST CR')
-def adaptive_servers_help(lab: workbench.Workbench) -> claim.Verdict:
+def adaptive_servers_help(lab: claim.Laboratory) -> claim.Verdict:
   """FedAdam is ahead of FedAvg.
 
   Finished runs of the column, both at their published rates.
   """
   return runs.answer(
       lab,
-      runs.Question(
-          'fedopt/table_1',
-          'FedAdam',
-          claim.ahead,
-          others=('FedAvg',),
-          column='EMNIST CR',
-      ),
-  )  # pyformat: disable
+      'fedopt/table_1',
+      'FedAdam',
+      runs.ahead,
+      others=('FedAvg',),
+      column='EMNIST CR',
+  )

@@ -11,50 +11,101 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What the tables print, and what our runs measured, for the claims."""
+"""Verdicts from the numbers of published tables and from finished runs."""
 
 from collections.abc import Callable, Mapping, Sequence
 import dataclasses
+import itertools
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 from experiments import published
 from experiments.audit import claim
-from experiments.audit import workbench
 from experiments.report import cell_results
 from experiments.report import views
+from experiments.run_results import seed_statistics
+
+MARGIN = 0.5
+
+# Explains the verdicts of this module on the page.
+RULE = (
+    'Where a claim is about runs, a method is compared with every rival by the '
+    '95 % t interval of the differences, paired by seed, over the seeds that '
+    'it and all rivals have. It is as good if the whole interval is at or '
+    f'above minus the margin, {MARGIN:g} points, and worse if all of it is '
+    'below; it is ahead if the whole interval is above 0, and not ahead if '
+    'none of it is. Everything else is **open**: the seeds decide nothing. '
+    'One seed has no interval and so decides nothing, unless a run diverged; '
+    'its numbers are given all the same. The rival that is shown is the one '
+    'against which the method does worst. It is not chosen beforehand by its '
+    'mean, which would take its luck on these seeds for skill: a claim holds '
+    'if it is shown against every rival, and that needs no correction for '
+    'their number. It fails if one rival speaks against it, and that is not '
+    'corrected.'
+)
+
+Scores = Mapping[int, float]
 
 
-def lead(
-    lab: workbench.Workbench, table_name: str, rows: Sequence[str]
-) -> claim.Verdict:
-  """Returns whether the best of some rows is first wherever a table prints it.
+class Difference(NamedTuple):
+  """The lead of one method over another, paired by seed.
 
-  Args:
-    lab: The workbench.
-    table_name: The table.
-    rows: The rows.
-
-  Returns:
-    'holds' or 'fails', with the columns in which another row is first; 'not
-    run' if the table prints no number of these rows.
+  Attributes:
+    interval: The mean over the seeds that both have, and its t interval.
+    num_seeds: The number of these seeds.
   """
-  table = lab.find_table(table_name)
-  if table is None:
-    return claim.missing_table(table_name)
-  places = find_places(table, rows)
-  if not places:
-    return claim.Verdict(
-        claim.Status.NOT_RUN,
-        f'{table_name} prints no number of {" or ".join(rows)}.',
+
+  interval: seed_statistics.Interval
+  num_seeds: int
+
+  def __str__(self) -> str:
+    mean, low, high = self.interval
+    if not math.isfinite(mean):
+      return {math.inf: 'the other one', -math.inf: 'it'}.get(
+          mean, 'each of them, in a seed of its own,'
+      ) + ' diverged'
+    if self.num_seeds == 1:
+      return f'{mean:+.2f} (one seed, which decides nothing)'
+    return (
+        f'{mean:+.2f} [{low:+.2f}, {high:+.2f}] ({self.num_seeds} paired seeds)'
     )
-  behind = [name for name, place in places.items() if place > 1]
-  return claim.Verdict(
-      claim.Status.FAILS if behind else claim.Status.HOLDS,
-      f'First in {len(places) - len(behind)} of {len(places)} columns'
-      + (f', behind in {"; ".join(behind)}.' if behind else '.'),
-      places,
-  )
+
+  def to_numbers(self) -> dict[str, Any]:
+    """Returns the numbers for a file; they may be infinite, or NaN."""
+    names = ('difference', 'low', 'high')
+    return {**dict(zip(names, self.interval)), 'seeds': self.num_seeds}
+
+
+def compare(scores: Scores, others: Scores) -> Difference:
+  """Returns the lead of some scores by seed, the larger the better."""
+  differences = seed_statistics.subtract(scores, others)
+  return Difference(seed_statistics.t_interval(differences), len(differences))
+
+
+def not_behind(difference: Difference) -> claim.Status:
+  """Returns whether a method is as good as another: holds, fails or open."""
+  return {
+      seed_statistics.Answer.AS_GOOD: claim.Status.HOLDS,
+      seed_statistics.Answer.OPEN: claim.Status.OPEN,
+      seed_statistics.Answer.WORSE: claim.Status.FAILS,
+  }[seed_statistics.judge(difference.interval, MARGIN)]
+
+
+def ahead(difference: Difference) -> claim.Status:
+  """Returns whether a method is better than another: holds, fails or open."""
+  _, low, high = difference.interval
+  if low > 0:
+    return claim.Status.HOLDS
+  return claim.Status.FAILS if high <= 0 else claim.Status.OPEN
+
+
+# What one comparison says against a claim, all of them together say.
+_FROM_WORST = (claim.Status.FAILS, claim.Status.OPEN, claim.Status.HOLDS)
+
+
+def unite(statuses: Sequence[claim.Status]) -> claim.Status:
+  """Returns the outcome of several comparisons: the worst of them."""
+  return min(statuses, key=_FROM_WORST.index)
 
 
 def find_places(table: published.Table, rows: Sequence[str]) -> dict[str, int]:
@@ -71,35 +122,42 @@ def find_places(table: published.Table, rows: Sequence[str]) -> dict[str, int]:
   places: dict[str, int] = {}
   for (group, row, column), standing in standings.items():
     if row in rows:
-      name = place_name(group, column)
+      name = _place_name(group, column)
       places[name] = min(standing.place, places.get(name, standing.place))
   return places
 
 
-def place_name(group: str, column: str) -> str:
-  """Returns what a group and a column of a table are called together."""
-  return ', '.join(name for name in (group, column) if name)
+def _place_name(group: str, column: str) -> str:
+  return ', '.join(filter(None, (group, column)))
 
 
-@dataclasses.dataclass(frozen=True)
-class Question:
-  """What is asked of the columns of a published table.
+def lead(
+    lab: claim.Laboratory, table_name: str, rows: Sequence[str]
+) -> claim.Verdict:
+  """Returns whether the best of some rows is first wherever a table prints it.
 
-  Attributes:
-    table: The table's name, as 'delta_sgd/table_1'.
-    row: The row that the claim is about.
-    judge: What a difference to another row says of the claim.
-    others: The rows that it is compared with; all others, if empty.
-    column: The column; where it is empty, every one.
-    needs_gpu: Whether the runs take a GPU.
+  Args:
+    lab: The laboratory.
+    table_name: The table.
+    rows: The rows.
+
+  Returns:
+    'holds' or 'fails', with the columns in which another row is first; 'not
+    run' if the table prints no number of these rows.
   """
-
-  table: str
-  row: str
-  judge: Callable[[claim.Difference], claim.Status]
-  others: tuple[str, ...] = ()
-  column: str = ''
-  needs_gpu: bool = False
+  places = find_places(lab.find_table(table_name), rows)
+  if not places:
+    return claim.Verdict(
+        claim.Status.NOT_RUN,
+        f'{table_name} prints no number of {" or ".join(rows)}.',
+    )
+  behind = [name for name, place in places.items() if place > 1]
+  told = f', behind in {"; ".join(behind)}' if behind else ''
+  return claim.decide(
+      not behind,
+      f'First in {len(places) - len(behind)} of {len(places)} columns{told}.',
+      places,
+  )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,22 +168,22 @@ class _Comparison:
     rival: The name of the rival's row.
     difference: To the rival.
     status: What that says of the claim.
-    means: The means of all rows that are compared, as they are measured, over
-      the seeds that all of them have.
+    means: The measured means of all rows that are compared, over the seeds that
+      all of them have.
   """
 
   rival: str
-  difference: claim.Difference
+  difference: Difference
   status: claim.Status
-  means: Mapping[str, float]
+  means: Mapping[str, Any]
 
   def describe(self, row: str) -> str:
     """Returns the numbers in words."""
-    ours, theirs = map(_format_mean, (self.means[row], self.means[self.rival]))
-    return (
-        f'{row} {ours}, {self.rival} {theirs}, {self.difference}: '
-        f'{self.status.value}'
+    ours, theirs = (
+        f'{name} {mean:.2f}' if math.isfinite(mean) else f'{name} diverged'
+        for name, mean in ((r, self.means[r]) for r in (row, self.rival))
     )
+    return f'{ours}, {theirs}, {self.difference}: {self.status.value}'
 
   def to_numbers(self) -> dict[str, Any]:
     """Returns the numbers for a file."""
@@ -137,16 +195,26 @@ class _Comparison:
     }
 
 
-def _format_mean(mean: float) -> str:
-  return f'{mean:.2f}' if math.isfinite(mean) else 'diverged'
-
-
-def answer(lab: workbench.Workbench, question: Question) -> claim.Verdict:
-  """Returns what the finished runs say.
+def answer(
+    lab: claim.Laboratory,
+    table_name: str,
+    row: str,
+    judge: Callable[[Difference], claim.Status],
+    *,
+    others: Sequence[str] = (),
+    column: str = '',
+    needs_gpu: bool = False,
+) -> claim.Verdict:
+  """Returns the verdict of the finished runs on a row of a published table.
 
   Args:
-    lab: The workbench.
-    question: The question.
+    lab: The laboratory.
+    table_name: The table, as 'delta_sgd/table_1'.
+    row: The row that the claim is about.
+    judge: Maps a difference to another row to what it says of the claim.
+    others: The rows that it is compared with; all others, if empty.
+    column: The column; all of them, if empty.
+    needs_gpu: Whether the runs take a GPU.
 
   Returns:
     'fails' if any group and column of the table speaks against it, 'open' if
@@ -157,79 +225,80 @@ def answer(lab: workbench.Workbench, question: Question) -> claim.Verdict:
     RunError: If a file of a run is damaged.
     OSError: If a file cannot be read.
   """
-  table = lab.find_table(question.table)
-  if table is None:
-    return claim.missing_table(question.table)
-  places = _places(table, question)
+  table = lab.find_table(table_name)
+  places: dict[str, list[published.Cell]] = {}
+  for cell in table.cells:
+    if column in ('', cell.column):
+      if cell.row == row or not others or cell.row in others:
+        name = _place_name(cell.group, cell.column)
+        places.setdefault(name, []).append(cell)
+  places = {
+      name: cells
+      for name, cells in places.items()
+      if len(cells) > 1 and row in [cell.row for cell in cells]
+  }
   if not places:
     return claim.Verdict(
         claim.Status.NOT_RUN,
-        f'{question.table} has no row {question.row!r} with column '
-        f'{question.column!r} and others to compare with.',
+        f'{table_name} has no row {row!r} with column {column!r} and others '
+        'to compare with.',
     )
   asked = tuple(cell for cells in places.values() for cell in cells)
-  collected = lab.collect(dataclasses.replace(table, cells=asked))
-  results = {result.cell.experiment_name: result for result in collected}
+  results = iter(lab.collect(dataclasses.replace(table, cells=asked)))
   found, lacking = {}, []
   for place, cells in places.items():
-    of_place = [results[cell.experiment_name] for cell in cells]
+    of_place = list(itertools.islice(results, len(cells)))
     unfinished = [r for r in of_place if cell_results.missing_seeds(table, r)]
-    lacking.extend(unfinished)
+    lacking += unfinished
     if not unfinished:
-      found[place] = _find_worst(table, question, _align(of_place))
-  return _conclude(lab, table, question, found, lacking)
-
-
-def _places(
-    table: published.Table, question: Question
-) -> dict[str, list[published.Cell]]:
-  """The cells to compare, by the names of their group and column."""
-  wanted = question.others or tuple(entry.name for entry in table.rows)
-  places: dict[str, list[published.Cell]] = {}
-  for cell in table.cells:
-    if question.column in ('', cell.column):
-      if cell.row == question.row or cell.row in wanted:
-        name = place_name(cell.group, cell.column)
-        places.setdefault(name, []).append(cell)
-  return {
-      name: cells
-      for name, cells in places.items()
-      if len(cells) > 1 and question.row in [cell.row for cell in cells]
-  }
-
-
-def _align(results: Sequence[Any]) -> list[Any]:
-  """The results with the numbers of the seeds that all of them have."""
-  seeds = set.intersection(*(set(r.numbers) for r in results))
-  return [
-      dataclasses.replace(r, numbers={s: r.numbers[s] for s in sorted(seeds)})
-      for r in results
+      found[place] = _find_worst(table, row, judge, of_place)
+  told = [
+      ': '.join(filter(None, (place, comparison.describe(row))))
+      for place, comparison in found.items()
   ]
+  if found and table.stamp:
+    told.append(table.stamp)
+  status = unite([c.status for c in found.values()] or [claim.Status.OPEN])
+  if lacking:
+    told.append(_describe_lacking(lab, table, lacking))
+    if status is not claim.Status.FAILS:
+      status = claim.Status.NOT_TESTABLE if needs_gpu else claim.Status.NOT_RUN
+  numbers = {place: c.to_numbers() for place, c in found.items()}
+  return claim.Verdict(status, '; '.join(told) + '.', numbers)
 
 
 def _find_worst(
-    table: published.Table, question: Question, results: Sequence[Any]
+    table: published.Table,
+    row: str,
+    judge: Callable[[Difference], claim.Status],
+    results: Sequence[cell_results.CellResult],
 ) -> _Comparison:
-  """The comparison with the rival against which the claim does worst."""
+  """Returns the comparison against which the claim does worst."""
+  seeds = sorted(set.intersection(*(set(r.numbers) for r in results)))
+  results = [
+      dataclasses.replace(r, numbers={s: r.numbers[s] for s in seeds})
+      for r in results
+  ]
   scores = {r.cell.row: _read_scores(table, r) for r in results}
   means = {r.cell.row: r.mean for r in results}
-  ours = scores.pop(question.row)
+  ours = scores.pop(row)
   found = []
   for rival, theirs in scores.items():
-    difference = claim.compare(ours, theirs)
-    status = question.judge(difference)
-    found.append(_Comparison(rival, difference, status, means))
+    difference = compare(ours, theirs)
+    found.append(_Comparison(rival, difference, judge(difference), means))
 
   def from_worst(comparison: _Comparison) -> tuple[int, float]:
     mean = comparison.difference.interval.mean
-    rank = claim.FROM_WORST.index(comparison.status)
+    rank = _FROM_WORST.index(comparison.status)
     return rank, -math.inf if math.isnan(mean) else mean
 
   return min(found, key=from_worst)
 
 
-def _read_scores(table: published.Table, result: Any) -> claim.Scores:
-  """The scores of a cell, the larger the better; divergence is the worst."""
+def _read_scores(
+    table: published.Table, result: cell_results.CellResult
+) -> Scores:
+  """Returns the scores of a cell, the larger the better; diverged is worst."""
   measure = table.measure(result.cell.column, result.cell.group)
   sign = 1.0 if measure.higher_is_better else -1.0
   return {
@@ -238,39 +307,12 @@ def _read_scores(table: published.Table, result: Any) -> claim.Scores:
   }
 
 
-def _conclude(
-    lab: workbench.Workbench,
-    table: published.Table,
-    question: Question,
-    found: Mapping[str, _Comparison],
-    lacking: Sequence[Any],
-) -> claim.Verdict:
-  """The verdict from what was compared and what could not be."""
-  told = [
-      ': '.join(filter(None, (place, comparison.describe(question.row))))
-      for place, comparison in found.items()
-  ]
-  if found and table.stamp:
-    told.append(table.stamp)
-  if lacking:
-    told.append(_describe_lacking(lab, table, lacking))
-  status = claim.unite(
-      [c.status for c in found.values()] or [claim.Status.OPEN]
-  )
-  if lacking and status is not claim.Status.FAILS:
-    status = (
-        claim.Status.NOT_TESTABLE
-        if question.needs_gpu
-        else claim.Status.NOT_RUN
-    )
-  numbers = {place: c.to_numbers() for place, c in found.items()}
-  return claim.Verdict(status, '; '.join(told) + '.', numbers)
-
-
 def _describe_lacking(
-    lab: workbench.Workbench, table: published.Table, lacking: Sequence[Any]
+    lab: claim.Laboratory,
+    table: published.Table,
+    lacking: Sequence[cell_results.CellResult],
 ) -> str:
-  """How many cells lack runs, the command of the first, and what is wrong."""
+  """Returns how many cells lack runs, a command, and what is wrong."""
   first = lacking[0]
   command = published.build_command(
       first.cell,

@@ -13,23 +13,22 @@
 # limitations under the License.
 """Tests of the audit binary."""
 
-import contextlib
 import csv
 import dataclasses
-import io
 import json
 import math
 import pathlib
 import tempfile
 
-from absl import flags
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiments import audit
 from experiments import command_line
 from experiments import published
 from experiments.audit import __main__ as binary
+from experiments.audit import laboratory
+from experiments.audit.claim import Status
+from tests.experiments import binary_testing
 from tests.experiments.report import made_up_runs
 from tff_adaptive import optimizers
 
@@ -39,20 +38,13 @@ _RUNS_CLAIM = 'fedli.line_search_helps'
 
 
 def _call(*arguments):
-  """Runs the binary in this process; returns what it prints."""
-  values = flags.FlagValues()
-  binary.define(values)
-  values(['audit', *map(str, arguments)])
-  out = io.StringIO()
-  with contextlib.redirect_stdout(out):
-    binary.main(values)
-  return out.getvalue()
+  return binary_testing.call(binary, *arguments)
 
 
 def _check(action):
   """The verdict of a claim whose check does no more than this."""
   claim = dataclasses.replace(audit.CLAIMS[_CLAIM], check=lambda lab: action())
-  return binary.check(claim, audit.Workbench(pathlib.Path('no runs')))
+  return binary.check(claim, laboratory.Laboratory(pathlib.Path('no runs')))
 
 
 class AuditTest(parameterized.TestCase):
@@ -150,7 +142,7 @@ class AuditTest(parameterized.TestCase):
   )
   def test_what_cannot_be_read_is_a_verdict(self, action):
     verdict = _check(action)
-    self.assertEqual(verdict.status, audit.Status.NOT_RUN)
+    self.assertEqual(verdict.status, Status.NOT_RUN)
     self.assertStartsWith(verdict.evidence, 'What it needs cannot be read: ')
     self.assertNotEndsWith(verdict.evidence, '..')
 
@@ -168,7 +160,3 @@ class AuditTest(parameterized.TestCase):
     self.output_dir.write_text('a file')
     with self.assertRaisesRegex(command_line.EnvironmentalError, 'results'):
       _call(f'--claims={_CLAIM}', f'--output_dir={self.output_dir}')
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -11,50 +11,107 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Tests of what the tables print and our runs measured."""
+"""Tests of verdicts from printed tables and from runs."""
 
 import dataclasses
 import math
 import pathlib
 import tempfile
 
-from absl.testing import absltest
 from absl.testing import parameterized
 
-from experiments import audit
-from experiments.audit import claim
+from experiments.audit import delta_sgd
+from experiments.audit import laboratory
 from experiments.audit import runs
 from experiments.audit.claim import Status
-from tests.experiments.audit import fake_lab
 from tests.experiments.report import made_up_runs
 
+_INF = math.inf
 
-def _lead(numbers, rows=('Delta-SGD',)):
-  table = made_up_runs.build_table(
-      columns=('digits', 'mnist'),
-      numbers={('', *key): number for key, number in numbers.items()},
+
+class DifferencesTest(parameterized.TestCase):
+
+  def test_paired_interval(self):
+    difference = runs.compare(
+        {0: 1.0, 1: 2.0, 2: 4.0, 5: 0.0}, {0: 0.0, 1: 0.0, 2: 1.0, 7: 9.0}
+    )
+    # 2 +- 4.302653 / sqrt(3), the t quantile of two degrees of freedom.
+    self.assertEqual(difference.num_seeds, 3)
+    self.assertSequenceAlmostEqual(
+        difference.interval, (2.0, -0.484138, 4.484138), places=5
+    )
+    self.assertEqual(str(difference), '+2.00 [-0.48, +4.48] (3 paired seeds)')
+    self.assertEqual(difference.to_numbers()['seeds'], 3)
+
+  @parameterized.named_parameters(
+      ('above', [1.0, 1.1, 1.2], Status.HOLDS, Status.HOLDS),
+      ('within_the_margin', [-0.1, -0.11, -0.12], Status.HOLDS, Status.FAILS),
+      ('equal', [0.0, 0.0, 0.0], Status.HOLDS, Status.FAILS),
+      ('by_chance', [3.0, -2.0, 1.0], Status.OPEN, Status.OPEN),
+      ('around_the_margin', [-0.4, -0.5, -0.6], Status.OPEN, Status.FAILS),
+      ('below', [-2.0, -2.1, -2.2], Status.FAILS, Status.FAILS),
+      ('one_seed_above', [9.0], Status.OPEN, Status.OPEN),
+      ('one_seed_below', [-9.0], Status.OPEN, Status.OPEN),
+      ('diverged', [-_INF, 1.0], Status.FAILS, Status.FAILS),
+      ('one_seed_diverged', [-_INF], Status.FAILS, Status.FAILS),
+      ('the_other_one_diverged', [_INF, 1.0], Status.HOLDS, Status.HOLDS),
+      ('both_diverged_apart', [_INF, -_INF], Status.OPEN, Status.OPEN),
   )
-  lab = fake_lab.create(find_table=lambda name: table)
-  return runs.lead(lab, 'paper/table_1', rows)
+  def test_three_answers(self, found, not_behind, ahead):
+    difference = runs.compare(
+        dict(enumerate(found)), dict.fromkeys(range(len(found)), 0.0)
+    )
+    self.assertEqual(runs.not_behind(difference), not_behind)
+    self.assertEqual(runs.ahead(difference), ahead)
+
+  @parameterized.parameters(
+      ([-0.3], '-0.30 (one seed, which decides nothing)'),
+      ([-_INF, 0.0], 'it diverged'),
+      ([_INF], 'the other one diverged'),
+      ([_INF, -_INF], 'each of them, in a seed of its own, diverged'),
+  )
+  def test_text(self, found, expected):
+    difference = runs.compare(
+        dict(enumerate(found)), dict.fromkeys(range(len(found)), 0.0)
+    )
+    self.assertEqual(str(difference), expected)
+
+  def test_the_worst_answer_is_that_of_all(self):
+    self.assertEqual(runs.unite([Status.HOLDS, Status.OPEN]), Status.OPEN)
+    self.assertEqual(
+        runs.unite([Status.OPEN, Status.FAILS, Status.HOLDS]),
+        Status.FAILS,
+    )
 
 
 class LeadTest(parameterized.TestCase):
 
+  def setUp(self):
+    super().setUp()
+    self.lab = laboratory.Laboratory(pathlib.Path('no runs'))
+
+  def _print(self, numbers):
+    """Makes a table that prints numbers by row and column."""
+    table = made_up_runs.build_table(
+        columns=('digits', 'mnist'),
+        numbers={('', *key): number for key, number in numbers.items()},
+    )
+    self.lab.find_table = lambda name: table
+
   @parameterized.parameters((80.0, Status.HOLDS), (91.0, Status.FAILS))
   def test_first_in_every_column_that_is_printed(self, other, status):
-    verdict = _lead({('SGD', 'digits'): other, ('Delta-SGD', 'digits'): 90.0})
+    self._print({('SGD', 'digits'): other, ('Delta-SGD', 'digits'): 90.0})
+    verdict = runs.lead(self.lab, 'paper/table_1', ('Delta-SGD',))
     self.assertEqual(verdict.status, status)
     self.assertEqual(verdict.numbers, {'digits': 1 + (other > 90.0)})
+    verdict = delta_sgd.published_places(self.lab)
+    self.assertEqual(verdict.status, status)
 
   def test_no_printed_number_says_nothing(self):
-    verdict = _lead({('SGD', 'digits'): 90.0})
+    self._print({('SGD', 'digits'): 90.0})
+    verdict = runs.lead(self.lab, 'paper/table_1', ('Delta-SGD',))
     self.assertEqual(verdict.status, Status.NOT_RUN)
     self.assertIn('prints no number of Delta-SGD', verdict.evidence)
-
-  def test_missing_table(self):
-    lab = fake_lab.create(find_table=lambda name: None)
-    verdict = runs.lead(lab, 'paper/table_9', ('SGD',))
-    self.assertEqual(verdict.status, Status.NOT_RUN)
 
 
 _ROWS = ('SGD', 'Adam', 'Delta-SGD')
@@ -65,9 +122,9 @@ class AnswerTest(parameterized.TestCase):
   def setUp(self):
     super().setUp()
     folder = self.enter_context(tempfile.TemporaryDirectory())
-    self.lab = audit.Workbench(pathlib.Path(folder))
+    self.lab = laboratory.Laboratory(pathlib.Path(folder))
 
-  def _answer(self, accuracies, judge=claim.not_behind, **kwargs):
+  def _answer(self, accuracies, judge=runs.not_behind, **kwargs):
     """Answers for runs with accuracies by row, a list over seeds or by seed."""
     table = made_up_runs.build_table(
         rows=_ROWS, higher_is_better=kwargs.pop('higher_is_better', True)
@@ -88,8 +145,7 @@ class AnswerTest(parameterized.TestCase):
             [accuracy] * num_rounds,
             seed=seed,
         )
-    question = runs.Question('paper/table_1', 'Delta-SGD', judge, **kwargs)
-    return runs.answer(self.lab, question)
+    return runs.answer(self.lab, 'paper/table_1', 'Delta-SGD', judge, **kwargs)
 
   @parameterized.named_parameters(
       ('best', [0.92, 0.921, 0.922], Status.HOLDS, Status.HOLDS),
@@ -102,7 +158,7 @@ class AnswerTest(parameterized.TestCase):
   def test_status(self, ours, as_good, ahead):
     accuracies = {'SGD': [0.9] * 3, 'Adam': [0.5] * 3, 'Delta-SGD': ours}
     self.assertEqual(self._answer(accuracies).status, as_good)
-    verdict = self._answer(accuracies, claim.ahead)
+    verdict = self._answer(accuracies, runs.ahead)
     self.assertEqual(verdict.status, ahead)
     self.assertEqual(verdict.numbers['digits']['against'], 'SGD')
     self.assertEqual(verdict.numbers['digits']['seeds'], len(ours))
@@ -163,14 +219,14 @@ class AnswerTest(parameterized.TestCase):
         'Adam': [0.3, 0.3],
         'Delta-SGD': [0.1, 0.1],
     }
-    verdict = self._answer(accuracies, claim.ahead, higher_is_better=False)
+    verdict = self._answer(accuracies, runs.ahead, higher_is_better=False)
     self.assertEqual(verdict.status, Status.HOLDS)
     self.assertEqual(verdict.numbers['digits']['against'], 'SGD')
     self.assertAlmostEqual(verdict.numbers['digits']['means']['SGD'], 20.0)
 
   def test_named_rows_alone_are_compared(self):
     accuracies = {'Adam': [0.5, 0.5], 'Delta-SGD': [0.6, 0.6]}
-    verdict = self._answer(accuracies, claim.ahead, others=('Adam',))
+    verdict = self._answer(accuracies, runs.ahead, others=('Adam',))
     self.assertEqual(verdict.status, Status.HOLDS)
 
   def test_missing_runs(self):
@@ -228,13 +284,3 @@ class AnswerTest(parameterized.TestCase):
     verdict = self._answer({}, others=('Yogi',))
     self.assertEqual(verdict.status, Status.NOT_RUN)
     self.assertIn("no row 'Delta-SGD'", verdict.evidence)
-
-  def test_missing_table(self):
-    question = runs.Question('paper/table_9', 'SGD', claim.ahead)
-    verdict = runs.answer(self.lab, question)
-    self.assertEqual(verdict.status, Status.NOT_RUN)
-    self.assertIn('paper/table_9.yaml is not there', verdict.evidence)
-
-
-if __name__ == '__main__':
-  absltest.main()

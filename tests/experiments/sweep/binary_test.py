@@ -24,7 +24,6 @@ import tempfile
 from unittest import mock
 
 from absl import flags
-from absl.testing import absltest
 from absl.testing import parameterized
 import pytest
 
@@ -232,7 +231,3 @@ class SweepTest(parameterized.TestCase):
     # The larger rate learns more in three rounds.
     self.assertIn('--client_learning_rate=0.1 ', lines[0][-1])
     self.assertEqual(lines[1], lines[0][-1:])
-
-
-if __name__ == '__main__':
-  absltest.main()

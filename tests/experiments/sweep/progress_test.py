@@ -17,7 +17,6 @@ import io
 import pathlib
 import tempfile
 
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiments.sweep import progress as progress_lib
@@ -160,7 +159,3 @@ class ProgressTest(parameterized.TestCase):
         progress_lib.glance(trial),
         (0.3, 'round 3 of 10, evaluation/accuracy 0.7500'),
     )
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -218,7 +218,3 @@ class FilesTest(absltest.TestCase):
     hparam_flags.define(values)
     values(['train', f'--flagfile={path}'])
     self.assertEqual(values.client_learning_rate, 0.05)
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -23,7 +23,6 @@ import threading
 import time
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import psutil
 
@@ -231,7 +230,3 @@ class DefaultJobsTest(parameterized.TestCase):
         ),
     ):
       self.assertEqual(running.default_jobs(trials), expected)
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -16,7 +16,6 @@
 import math
 import pathlib
 
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiments import hparam_errors
@@ -218,7 +217,3 @@ class ScoresTest(parameterized.TestCase):
   def test_trials_that_measure_it_pass(self, selection, given):
     trials = sweep_testing.build_trials('out', **given)
     self.assertIsNone(scores.check(selection, trials))
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -13,7 +13,6 @@
 # limitations under the License.
 """Tests of what a sweep tries."""
 
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiments import hparam_errors
@@ -148,7 +147,3 @@ class ErrorsTest(parameterized.TestCase):
   def test_is_refused(self, spaces, sentence):
     with self.assertRaisesRegex(hparam_errors.HparamError, sentence):
       search_spaces.build_assignments(**spaces)
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -22,7 +22,6 @@ import signal
 import tempfile
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiments import command_line
@@ -263,7 +262,3 @@ class SearchesTest(parameterized.TestCase):
           selection=scores.TRAIN_LOSS,
           metric='accuracy',
       )
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -18,7 +18,6 @@ import pathlib
 import tempfile
 
 from absl import flags
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiments import command_line
@@ -334,7 +333,3 @@ class TableTrialsTest(parameterized.TestCase):
     for trial in trials:
       self.assertEqual(trial.hparams['total_rounds'], 2)
       self.assertTrue(trial.hparams['use_synthetic_data'])
-
-
-if __name__ == '__main__':
-  absltest.main()

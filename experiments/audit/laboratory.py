@@ -1,0 +1,336 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The laboratory of the checks: rules, processes, published tables and runs."""
+
+import collections
+from collections.abc import Mapping, Sequence
+import functools
+import json
+import pathlib
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from experiments import published
+from experiments import registry
+from experiments.audit import quadratics
+from experiments.conformance import processes
+from experiments.report import cell_results
+from tasks import golden_problems
+from tff_adaptive import analysis
+from tff_adaptive import optimizers
+from tff_adaptive import runtime
+from tff_adaptive import simulation
+from tff_adaptive.optimizers import optimizer as optimizer_lib
+from tff_adaptive.simulation import client_states
+
+
+class Path(NamedTuple):
+  """The result of a few local steps.
+
+  Attributes:
+    points: The weights before each step, and the last ones, [steps + 1, size].
+    states: The states after the steps, as one with a leading axis.
+    reports: The reports of the rule, [steps] each.
+  """
+
+  points: np.ndarray
+  states: Any
+  reports: Any
+
+  @property
+  def step_sizes(self) -> np.ndarray:
+    return self.reports[optimizer_lib.STEP_SIZE_KEY]
+
+
+class Training(NamedTuple):
+  """The result of a few rounds.
+
+  Attributes:
+    points: The first weight before each round, and the last one.
+    clients: The costs of the clients in the last round, by name.
+    keeps_state: Whether clients keep state from one round to the next.
+  """
+
+  points: list[float]
+  clients: Mapping[str, float]
+  keeps_state: bool
+
+
+class Laboratory:
+  """Everything that a check may measure with or read.
+
+  Attributes:
+    runs_dir: The folder of all runs.
+  """
+
+  linear_cka = staticmethod(analysis.linear_cka)
+  find_table = staticmethod(published.find_table)
+
+  def __init__(self, runs_dir: pathlib.Path):
+    """Initializes the laboratory.
+
+    Args:
+      runs_dir: The folder of all runs; it may be missing.
+    """
+    self.runs_dir = pathlib.Path(runs_dir)
+    self._results: dict[tuple[str, ...], list[cell_results.CellResult]] = {}
+
+  def collect(self, table: published.Table) -> list[cell_results.CellResult]:
+    """Returns the results of the cells of a table, read once.
+
+    Args:
+      table: The table, or a part of it: runs of other cells are not read.
+
+    Raises:
+      RunError: If a file of a run is damaged.
+      OSError: If a file cannot be read.
+    """
+    names = tuple(cell.experiment_name for cell in table.cells)
+    if names not in self._results:
+      self._results[names] = cell_results.collect(table, self.runs_dir)
+    return self._results[names]
+
+  @property
+  def runs(self) -> list[Any]:
+    """The runs that count among those read so far, each once."""
+    found = {
+        run.path: run
+        for results in self._results.values()
+        for result in results
+        for run in result.runs.values()
+    }
+    return list(found.values())
+
+  def steps(
+      self,
+      rule: str,
+      batches: quadratics.Batches,
+      start: Any,
+      *,
+      round_num: int = 0,
+      **arguments: Any,
+  ) -> Path:
+    """Takes one local step on each batch.
+
+    Args:
+      rule: See `_build_rule`.
+      batches: The batches.
+      start: The weights, [size].
+      round_num: The number of rounds before.
+      **arguments: Of the rule's builder.
+
+    Returns:
+      The steps, in numpy.
+    """
+    steps = _compile(rule, len(start), tuple(sorted(arguments.items())))
+    arrays = [np.asarray(a, np.float64) for a in (*batches, start)]
+    path = steps(*map(tf.constant, arrays), tf.constant(round_num))
+    return tf.nest.map_structure(lambda tensor: tensor.numpy(), path)
+
+  def server_step(
+      self, rule: str, changes: np.ndarray, loss: float = 0.0, **arguments: Any
+  ) -> float:
+    """Takes one step of a server rule that sees reports of clients.
+
+    Args:
+      rule: See `_build_rule`.
+      changes: The changes of the clients, [clients, size], of equal weight.
+      loss: The mean of the clients' losses.
+      **arguments: Of the rule's builder.
+
+    Returns:
+      The distance moved along the mean change; 1 is FedAvg.
+    """
+    optimizer = _build_rule(rule, **arguments)
+    mean = changes.mean(axis=0)
+    known = {'squared_norm': np.mean(np.sum(changes**2, axis=1))}
+    reports = {
+        report.value: tf.constant(known.get(report.value, loss), tf.float32)
+        for report in optimizer.client_reports
+    }
+    state = optimizer.initialize(tf.TensorSpec(mean.shape, tf.float64))
+    _, moved = optimizer.next(
+        state, tf.zeros(mean.shape, tf.float64), -mean, reports=reports
+    )
+    return float(moved.numpy() @ mean / (mean @ mean))
+
+  def train(
+      self,
+      config: Mapping[str, Any],
+      start: float = 0.0,
+      clients: Sequence[quadratics.Client] = quadratics.CLIENTS,
+      *,
+      num_rounds: int = 1,
+      num_local_steps: int = 1,
+  ) -> Training:
+    """Trains with all clients in every round.
+
+    Args:
+      config: The process, see `quadratics.fedavg`.
+      start: The first weight; the others stay 0.
+      clients: The clients, of equal weight.
+      num_rounds: The number of rounds.
+      num_local_steps: The steps of a client in a round, on its whole loss.
+
+    Returns:
+      The rounds.
+    """
+    data = golden_problems.create_client_batches(
+        _problem(clients, start), 1, num_local_steps
+    )
+    points = [start]
+    with tff.framework.get_context_stack().install(_context()):
+      process = _build_process(json.dumps(config), start, len(clients))
+      keeps_state = client_states.get_state_spec(process) is not None
+      store = simulation.ClientStateStore() if keeps_state else None
+      state = process.initialize()
+      for round_num in range(1, num_rounds + 1):
+        state, metrics = _train_round(process, state, round_num, data, store)
+        weights = state.global_model_weights.trainable
+        points.append(float(golden_problems.flatten_weights(weights)[0]))
+    measured = metrics['client_work']['clients']
+    costs = {name: float(np.asarray(v)) for name, v in measured.items()}
+    return Training(points, costs, keeps_state)
+
+
+def _build_rule(name: str, **arguments: Any) -> Any:
+  """Builds a rule by the name of its flag, or by 'module:function'."""
+  builders = {
+      row.name: row.builder
+      for kind in (registry.CLIENT_OPTIMIZER, registry.SERVER_OPTIMIZER)
+      for row in registry.ROWS[kind].values()
+      if row.builder
+  }
+  return registry.resolve(builders.get(name, name))(**arguments)
+
+
+@functools.cache
+def _compile(rule: str, size: int, arguments: tuple[tuple[str, Any], ...]):
+  """Returns the steps of a rule as a function."""
+  weights = tf.TensorSpec([size], tf.float64)
+  signature = (
+      tf.TensorSpec([None, size, size], tf.float64),
+      tf.TensorSpec([None, size], tf.float64),
+      weights,
+      tf.TensorSpec([], tf.int32),
+  )
+
+  # Rules are written in graph operations: AutoGraph would only cost time.
+  @functools.partial(tf.function, input_signature=signature, autograph=False)
+  def steps(hessians, slopes, start, round_num):
+    optimizer = _build_rule(rule, **dict(arguments))
+    takes_loss = optimizer_lib.takes_extra_args(optimizer)
+    report = optimizer.report if takes_loss else lambda state: {}
+    state = optimizer.initialize(weights)
+    if isinstance(optimizer, optimizers.FederatedOptimizer):
+      shared = optimizer.initialize_shared(weights)
+      kept = optimizer.initialize_kept(weights)
+      state = optimizer.start_round(state, shared, kept, round_num)
+    state = tf.nest.map_structure(tf.convert_to_tensor, state)
+
+    def step(before, batch):
+      state, x, _ = before
+      hessian, slope = batch
+
+      def value_and_grad_fn(x):
+        curved = tf.linalg.matvec(hessian, x)
+        return tf.reduce_sum(x * (0.5 * curved + slope)), curved + slope
+
+      value, gradient = value_and_grad_fn(x)
+      extra = dict(value=value, value_and_grad_fn=value_and_grad_fn)
+      state, x = optimizer.next(
+          state, x, gradient, **(extra if takes_loss else {})
+      )
+      state = tf.nest.map_structure(tf.convert_to_tensor, state)
+      return state, x, report(state)
+
+    states, points, reports = tf.scan(
+        step, (hessians, slopes), (state, start, report(state))
+    )
+    points = tf.concat([start[tf.newaxis], points], axis=0)
+    return Path(points, states, reports)
+
+  return steps.get_concrete_function()
+
+
+@functools.cache
+def _context() -> Any:
+  """Returns one runtime for all checks, which keeps its compiled graphs."""
+  return runtime.create_compiled_context(plan='loop')
+
+
+@functools.cache
+def _build_process(config: str, start: float, num_clients: int) -> Any:
+  """Returns the process of a configuration; it takes longer than its rounds."""
+  return processes.build_process(
+      {'weighting': 'uniform', **json.loads(config)},
+      golden_problems.create_functional_model(_problem([], start)),
+      None,
+      num_clients,
+  )
+
+
+# The model of the small problem of least squares has four weights.
+_SIZE = 4
+
+
+def _problem(
+    clients: Sequence[quadratics.Client], start: float
+) -> dict[str, Any]:
+  """Returns the clients as a problem of a file of reference numbers."""
+  rest = [0.0] * (_SIZE - 1)
+  roots = [np.sqrt(client.curvature) for client in clients]
+  return {
+      'name': 'quadratic',
+      'x0': [start, *rest],
+      'clients': [
+          {'X': [[root, *rest]], 'y': [root * client.center]}
+          for root, client in zip(roots, clients)
+      ],
+  }
+
+
+def _train_round(process, state, round_num, data, store):
+  """Trains a round; a store keeps the states of the clients, if they have any.
+
+  Args:
+    process: The process.
+    state: Its state.
+    round_num: The number of the round, from 1.
+    data: The batches of each client.
+    store: The `ClientStateStore`; None if clients keep no state.
+
+  Returns:
+    The next state and the metrics.
+  """
+  if store is None:
+    return process.next(state, data)
+  cohort = []
+  for client_id, batches in enumerate(map(list, data)):
+    kept = store.get(str(client_id))
+    cohort.append(
+        collections.OrderedDict(
+            data=batches,
+            client_id=[str(client_id)],
+            client_state=[] if kept is None else [kept],
+        )
+    )
+  state, metrics = process.next(state, cohort)
+  states = metrics['client_work']['client_states']
+  ids = [client_id.decode() for client_id in states['client_id']]
+  store.update(round_num, ids, states['client_state'])
+  return state, metrics
