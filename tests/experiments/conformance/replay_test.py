@@ -163,6 +163,7 @@ class ReplayerTest(tf.test.TestCase, parameterized.TestCase):
     self.assertTrue(result.passed, str(result))
 
   @parameterized.parameters('fedavg_examples', 'delta_sgd', 'delta_sgd_fedprox')
+  @pytest.mark.sample(1)
   def test_reference_numbers_with_variable_models(self, name):
     run = _all_runs()[(name, 'softmax')]
     problem = _PROBLEMS['softmax']

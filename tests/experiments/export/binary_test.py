@@ -249,6 +249,7 @@ class ExportTest(parameterized.TestCase):
       )
 
   @parameterized.parameters('npz', 'keras')
+  @pytest.mark.sample(1)
   def test_a_failure_leaves_nothing(self, form):
     failing = (
         (weights_files, 'write_weights')

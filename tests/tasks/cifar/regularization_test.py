@@ -15,6 +15,7 @@
 
 from absl.testing import absltest
 import numpy as np
+import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -75,6 +76,7 @@ def _evaluate(model):
 
 class RegularizationTest(absltest.TestCase):
 
+  @pytest.mark.slow
   def test_loss_and_gradients_are_those_of_the_variable_model(self):
     keras_model = _keras_model()
     plain = keras_classification.to_functional_model(keras_model, _SPEC)

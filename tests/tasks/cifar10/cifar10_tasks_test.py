@@ -116,6 +116,7 @@ class Cifar10TasksTest(parameterized.TestCase):
     )
     checks.check_central_examples(self.simple.central_test, num_classes=10)
 
+  @pytest.mark.slow
   def test_one_round_trains_on_augmented_images(self):
     small = self._create(
         partition='iid',

@@ -19,6 +19,7 @@ import tempfile
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
+import pytest
 import tensorflow_federated as tff
 
 from tasks.digits import digits_preprocessing
@@ -156,6 +157,7 @@ class DigitsTasksTest(parameterized.TestCase):
           clients, examples, model_id='logistic'
       )
 
+  @pytest.mark.slow
   def test_baseline_task_and_stock_algorithms_build(self):
     digits = _create()
     baseline = digits.to_baseline_task()

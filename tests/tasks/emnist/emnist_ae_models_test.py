@@ -15,6 +15,7 @@
 
 from absl.testing import absltest
 import numpy as np
+import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -88,6 +89,7 @@ class EmnistAeModelsTest(absltest.TestCase):
       limit = np.sqrt(6 / sum(kernel.shape))
       self.assertBetween(np.abs(kernel).max(), 0.99 * limit, limit)
 
+  @pytest.mark.slow
   def test_functional_metrics_are_those_of_tff(self):
     model = emnist_ae_models.build_functional_autoencoder(seed=3)
     x = emnist_testing.examples(4, seed=2)['pixels'].reshape(4, 784)

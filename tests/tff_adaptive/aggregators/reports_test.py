@@ -248,6 +248,7 @@ class ClientReportsTest(tf.test.TestCase, parameterized.TestCase):
       ('secure', lambda: tff.learning.secure_aggregator()),
       ('private', lambda: tff.learning.dp_aggregator(1e-3, 10.0)),
   )
+  @pytest.mark.sample(1)
   def test_any_aggregator_of_a_maximum_raises(self, build):
     with self.assertRaisesRegex(
         ValueError, "'last_step_size' the largest counts, which is no sum"

@@ -133,6 +133,7 @@ class CentralizedTest(compiled_testing.TestCase):
   def test_optimizer_is_that_of_a_plain_loop(self, name):
     self._check_against_plain_loop(name)
 
+  @pytest.mark.slow
   def test_round_that_is_not_finite_leaves_model_and_state(self):
     first, bad, last = _rounds()
     bad[1][0][2, 1] = np.nan

@@ -51,6 +51,7 @@ class FedOptAggregatorsTest(tf.test.TestCase, parameterized.TestCase):
       losses.append(output.metrics['client_work']['clients']['loss'])
     self.assertLess(losses[-1], losses[0])
 
+  @pytest.mark.slow
   def test_differential_privacy(self):
     process = algorithms.build_fed_opt(
         testing.functional_model(),

@@ -66,6 +66,7 @@ class FedOptSchedulesTest(tf.test.TestCase):
     ).metrics['client_work']
     self.assertAllClose(measured['clients']['step_size_mean'], 0.3)
 
+  @pytest.mark.slow
   def test_schedule_goes_on_in_a_round_that_changes_nothing(self):
     process = algorithms.build_fed_opt(
         testing.functional_model(),

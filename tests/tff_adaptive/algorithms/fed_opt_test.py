@@ -142,6 +142,7 @@ class FedOptTest(tf.test.TestCase, parameterized.TestCase):
     for key in ('loss', 'num_examples', 'num_steps', 'step_size_max'):
       self.assertEqual(expected['clients'][key], found['clients'][key])
 
+  @pytest.mark.slow
   def test_round_without_healthy_client_changes_nothing(self):
     process = algorithms.build_fed_opt(
         testing.functional_model(),
@@ -182,6 +183,7 @@ class FedOptTest(tf.test.TestCase, parameterized.TestCase):
         both, first_share * alone[0] + (1 - first_share) * alone[1], atol=1e-6
     )
 
+  @pytest.mark.slow
   def test_server_rate_scales_the_step(self):
     changes = []
     for rate in (1.0, 0.25):

@@ -97,6 +97,7 @@ def _start(shared=0.0, kept=0.0, round_num=0):
 class ReportsTest(tf.test.TestCase, parameterized.TestCase):
 
   @parameterized.parameters('functional', 'variable')
+  @pytest.mark.sample(1)
   def test_equal_a_plain_loop(self, kind):
     batches = testing.client(10, seed=0)
     result = training_testing.train(
@@ -147,6 +148,7 @@ class ReportsTest(tf.test.TestCase, parameterized.TestCase):
     self.assertGreater(result.reports['received_model_loss'], 10.0)
 
   @parameterized.parameters('empty', 'not_finite')
+  @pytest.mark.sample(1)
   def test_unhealthy_client_reports_zeros(self, client):
     batches = [] if client == 'empty' else testing.unhealthy_client()
     result = training_testing.train(

@@ -137,6 +137,7 @@ class LocalTrainingTest(tf.test.TestCase, parameterized.TestCase):
     else:
       self.assertEqual(spread, 0.0)
 
+  @pytest.mark.slow
   def test_second_evaluation_leaves_batch_statistics_alone(self):
     batches = testing.client(8, seed=4)
     models = []

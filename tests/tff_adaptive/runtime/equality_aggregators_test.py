@@ -129,6 +129,7 @@ class AggregatorsTest(equality_testing.TestCase):
         )
       state = expected.state
 
+  @pytest.mark.slow
   def test_hierarchical_histograms(self):
     process = tff.analytics.build_hierarchical_histogram_process(
         0.0,

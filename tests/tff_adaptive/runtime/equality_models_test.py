@@ -217,6 +217,7 @@ class ModelsTest(tf.test.TestCase, parameterized.TestCase):
   def test_one_step_of_a_convolutional_model(self):
     self._check('cnn', 'functional', _ONE_STEP, 1)
 
+  @pytest.mark.slow
   def test_several_rounds_of_a_linear_model(self):
     self._check('linear', 'functional', _SEVERAL_STEPS, _NUM_ROUNDS)
 

@@ -132,7 +132,6 @@ _PROCESSES = {
 _SAMPLE = (
     ('weighted_fed_avg', 'functional'),
     ('fed_avg_by_iterator', 'variable'),
-    ('fed_opt_delta_sgd_recompute', 'functional'),
 )
 # Both kinds of models for every second process.
 _OTHERS = tuple(

@@ -122,6 +122,7 @@ class SequencesTest(equality_testing.TestCase):
     ]
 
   @parameterized.named_parameters(('reading', _READ), ('changing', _CHANGE))
+  @pytest.mark.sample(1)
   def test_uses(self, uses):
     def run(dataset):
       return collections.OrderedDict(

@@ -18,6 +18,7 @@ import math
 
 from absl.testing import absltest
 from absl.testing import parameterized
+import pytest
 import tensorflow_federated as tff
 
 from tests.tff_adaptive import testing
@@ -341,6 +342,7 @@ class PrivacySpentTest(absltest.TestCase):
     for round_num in (1, 7):
       self.assertEmpty(self._measure(state, round_num))
 
+  @pytest.mark.slow
   def test_adaptive_bounds_have_the_names_of_what_they_bound(self):
     state = _initial_state(adaptive_clipping=privacy.AdaptiveClipping())
     self.assertEqual(

@@ -17,6 +17,7 @@ import collections
 
 from absl.testing import parameterized
 import numpy as np
+import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -112,6 +113,7 @@ class EvaluationTest(tf.test.TestCase, parameterized.TestCase):
   @parameterized.product(
       model=[_functional_model, _variable_model], batch_size=[3, 4, 11, 100]
   )
+  @pytest.mark.sample(2)
   def test_equals_the_mean_over_all_examples(self, model, batch_size):
     built = model() if model is _functional_model else model
     arrays = _arrays()
