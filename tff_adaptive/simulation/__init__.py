@@ -62,4 +62,6 @@ if not TYPE_CHECKING:  # Checkers of types find each name in one place.
 
   def __getattr__(name: str) -> Any:
     """Finds names that have moved to `tff_adaptive.data`."""
-    return getattr(data, name)
+    if hasattr(data, name):
+      return getattr(data, name)
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
