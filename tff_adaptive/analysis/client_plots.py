@@ -282,7 +282,6 @@ def _legend_counts(largest: int) -> list[int]:
 
 
 _LIGHT_BLUE = '#9CC9E6'
-_GRID = '#E4E4E4'
 
 # What is marked: its name in the summary, its name in the picture, its look.
 _MARKS = (
