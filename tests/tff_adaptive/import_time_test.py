@@ -22,7 +22,6 @@ import pathlib
 import subprocess
 import sys
 
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiments import __main__
@@ -141,16 +140,6 @@ class ImportsTest(parameterized.TestCase):
         _imported_at_once(name) - set(_NEEDED.get(name, ())), _OPTIONAL
     )
 
-  @parameterized.parameters(
-      ('tff_adaptive.optimizers', ('data', 'runtime', 'simulation')),
-      ('tff_adaptive.algorithms', ('data', 'runtime', 'simulation')),
-      ('tff_adaptive.simulation', ('analysis', 'algorithms')),
-  )
-  def test_packages_do_without_others(self, name, others):
-    self.assertNoCommonElements(
-        _imported_at_once(name), [f'tff_adaptive.{other}' for other in others]
-    )
-
   def test_data_need_numpy_alone(self):
     imported = _imported_at_once('tff_adaptive.data')
     self.assertNoCommonElements(imported, _SLOW)
@@ -186,7 +175,3 @@ class ImportsTest(parameterized.TestCase):
         named - {'experiments', *_WITHOUT_HELP},
         set(__main__.PROGRAMS.values()) - {*_WITHOUT_HELP},
     )
-
-
-if __name__ == '__main__':
-  absltest.main()

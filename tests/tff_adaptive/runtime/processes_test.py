@@ -78,27 +78,21 @@ _ENDS = {
 }
 _NUM_WORKERS = {'compiled': 0, 'native': 1, 'fallback': 1}
 
-# Every runtime, one closed by a block, one by nothing, and a death without
-# last words.
-_SAMPLE = (
-    ('native', 'SIGINT'),
-    ('fallback', 'SIGKILL'),
+# Each end with a runtime that is closed by a block, by nothing, or that has no
+# worker; and the death without last words of all of them.
+_CASES = tuple(
+    (f'{how}_{kind}', kind, how)
+    for i, kind in enumerate(_NUM_WORKERS)
+    for j, how in enumerate(_ENDS)
+    if (i + j) % 2 or how == 'SIGKILL'
 )
-_OTHERS = tuple(
-    (kind, how)
-    for kind in _NUM_WORKERS
-    for how in _ENDS
-    if (kind, how) not in _SAMPLE
-)
-
-
-def _named(cases):
-  return [(f'{kind}_{how}', kind, how) for kind, how in cases]
 
 
 class ProcessesTest(tf.test.TestCase, parameterized.TestCase):
 
-  def _check(self, kind, how):
+  @parameterized.named_parameters(*_CASES)
+  @pytest.mark.sample(1)
+  def test_none_outlives_the_program(self, kind, how):
     # Through pipes, as in `python x.py | tail`: they must close.
     with subprocess.Popen(
         [sys.executable, '-W', 'ignore', '-c', _PROGRAM, kind, how],
@@ -134,15 +128,6 @@ class ProcessesTest(tf.test.TestCase, parameterized.TestCase):
       self.assertLess(time.monotonic(), deadline, f'{children} stayed.')
       time.sleep(0.05)
 
-  @parameterized.named_parameters(*_named(_SAMPLE))
-  def test_none_outlives_the_program(self, kind, how):
-    self._check(kind, how)
-
-  @parameterized.named_parameters(*_named(_OTHERS))
-  @pytest.mark.slow
-  def test_none_outlives_the_program_either(self, kind, how):
-    self._check(kind, how)
-
   def _run_to_the_end(self, program: str) -> subprocess.CompletedProcess:
     result = subprocess.run(
         [sys.executable, '-c', program],
@@ -158,6 +143,7 @@ class ProcessesTest(tf.test.TestCase, parameterized.TestCase):
     return result
 
   @parameterized.parameters('set_compiled_context', 'create_compiled_context')
+  @pytest.mark.sample(1)
   def test_tffs_worker_that_ignores_sigint_is_not_waited_for(self, function):
     result = self._run_to_the_end(f"""
 import signal
@@ -172,6 +158,7 @@ print(double(2), flush=True)
 """)
     self.assertEqual(result.stdout.splitlines()[-1], '4')
 
+  @pytest.mark.slow
   def test_a_worker_of_a_context_that_is_held_elsewhere_stays(self):
     result = self._run_to_the_end("""
 import signal
@@ -195,6 +182,7 @@ for worker in psutil.Process().children():
     self.assertIn('6', result.stdout.splitlines())
 
   @parameterized.parameters('compiled_context', 'native_context')
+  @pytest.mark.sample(1)
   def test_tff_says_nothing_at_the_end_of_a_program(self, function):
     result = self._run_to_the_end(f"""
 import numpy as np
