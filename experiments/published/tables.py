@@ -324,7 +324,7 @@ class Table:
       The table, with fewer cells.
 
     Raises:
-      PublishedError: If it has no such group, row or column.
+      PublishedError: If it has no such group, row or column, or no such cell.
     """
     axes: dict[str, Any] = {
         axis: self._keep(axis, list(map(str, wanted.get(axis) or ())))
@@ -334,6 +334,10 @@ class Table:
         itertools.product(*([e.name for e in axes[axis]] for axis in AXES))
     )
     cells = tuple(cell for cell in self.cells if cell.key in keys)
+    if not cells:
+      raise PublishedError(
+          f'{self.place} has no cell in these groups, rows and columns'
+      )
     return dataclasses.replace(self, cells=cells, **axes)
 
   def _keep(self, axis: str, wanted: Sequence[str]) -> Axis:

@@ -100,6 +100,9 @@ class TablesTest(parameterized.TestCase):
         "^rows of paper/table_1 are SGD, Adam, found 'z'$",
     ):
       table.restrict(rows=['Adam', 'z'])
+    table = _table('paper', 'table_1', cells[:1])
+    with self.assertRaisesRegex(tables.PublishedError, 'table_1 has no cell'):
+      table.restrict(rows=['Adam'])
 
 
 class GivenFlagsTest(parameterized.TestCase):
