@@ -26,8 +26,8 @@ from experiments import pages
 from experiments import registry
 from experiments.leaderboard import board
 from experiments.leaderboard import results as results_lib
-from experiments.sweep import result_tables
 from experiments.sweep import running
+from experiments.sweep import scores
 from experiments.sweep import trials as trials_lib
 
 HEADER = ('task', 'method', 'runs', 'expected time', 'command')
@@ -154,7 +154,7 @@ def find_failed(results: results_lib.Results) -> list[trials_lib.Trial]:
   ]
 
 
-def _note_failed(results: Sequence[result_tables.RunResult]):
+def _note_failed(results: Sequence[scores.RunResult]):
   """Notes which runs have failed, and forgets those that ended well.
 
   A run that fails is tried again by the next call, and stays noted until it has
@@ -164,9 +164,9 @@ def _note_failed(results: Sequence[result_tables.RunResult]):
     tried = [
         result
         for result in results
-        if result.trial.home == home and result.status != result_tables.WAITING
+        if result.trial.home == home and result.status != scores.WAITING
     ]
-    failed = {r.trial.name for r in tried if r.status == result_tables.FAILED}
+    failed = {r.trial.name for r in tried if r.status == scores.FAILED}
     before = _read_failed(home)
     names = sorted((before - {r.trial.name for r in tried}) | failed)
     if set(names) != before:
@@ -242,8 +242,8 @@ def run(
         command=command,
         may_start=lambda: now() < deadline,
     )
-    failed += _with_status(ended, result_tables.FAILED)
-    if _with_status(ended, result_tables.WAITING):
+    failed += _with_status(ended, scores.FAILED)
+    if _with_status(ended, scores.WAITING):
       return Ending(False, failed)
   return Ending(True, failed)
 
@@ -254,11 +254,11 @@ def _run_trials(
     num_at_once: int,
     command: Sequence[str],
     may_start: Callable[[], bool],
-) -> list[result_tables.RunResult]:
+) -> list[scores.RunResult]:
   """Runs trials; the results of those that failed are among the others."""
-  ended: list[result_tables.RunResult] = []
+  ended: list[scores.RunResult] = []
 
-  def keep(results: Sequence[result_tables.RunResult]):
+  def keep(results: Sequence[scores.RunResult]):
     ended[:] = results
     _note_failed(results)
 
@@ -266,9 +266,7 @@ def _run_trials(
     running.run_trials(
         trials,
         num_at_once=num_at_once,
-        measure_fn=lambda trial: result_tables.RunResult(
-            trial, result_tables.FINISHED
-        ),
+        measure_fn=lambda trial: scores.RunResult(trial, scores.FINISHED),
         write=keep,
         stream=sys.stdout,
         command=command,
@@ -276,12 +274,12 @@ def _run_trials(
     )
   except command_line.EnvironmentalError:
     # Where a trial failed this is about it, and all the others have ended.
-    if not _with_status(ended, result_tables.FAILED):
+    if not _with_status(ended, scores.FAILED):
       raise
   return ended
 
 
 def _with_status(
-    results: Sequence[result_tables.RunResult], status: str
+    results: Sequence[scores.RunResult], status: str
 ) -> list[trials_lib.Trial]:
   return [result.trial for result in results if result.status == status]

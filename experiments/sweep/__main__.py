@@ -22,7 +22,7 @@ runs experiments.train for every combination and seed, several at once, and
 writes results.csv, configurations.csv, best.csv and best.flags to
 OUTPUT_DIR/rates. With --table=delta_sgd/table_1 it runs the cells of a table of
 a paper. The flags of experiments.train are those of every trial. The same
-command goes on with a sweep that was interrupted.
+command continues a sweep that was interrupted.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,7 +38,6 @@ from experiments import hparam_errors
 from experiments import hparam_flags
 from experiments import published
 from experiments import table_flags
-from experiments.sweep import result_tables
 from experiments.sweep import running
 from experiments.sweep import scores
 from experiments.sweep import search_spaces
@@ -46,7 +45,7 @@ from experiments.sweep import searches
 from experiments.sweep import trials as trials_lib
 
 _SPACES = ('grid', 'log_grid', 'random')
-# What chooses; a table is run as it is.
+# Flags of searches; a table is run as it is.
 _OF_SEARCHES = (
     *_SPACES,
     'sweep_name',
@@ -60,7 +59,7 @@ _OF_SEARCHES = (
 
 
 def _define_spaces(flag_values: flags.FlagValues):
-  """Defines the flags of what is tried."""
+  """Defines the flags that span the trials."""
   for name, text in (
       (
           'grid',
@@ -91,7 +90,7 @@ def _define_spaces(flag_values: flags.FlagValues):
 
 
 def _define_choice(flag_values: flags.FlagValues):
-  """Defines the flags of how is chosen, and what becomes of the best."""
+  """Defines the flags of the choice, and of the use of the best."""
   flags.DEFINE_enum(
       'select_by',
       scores.TRAIN_LOSS.name,
@@ -243,11 +242,13 @@ def _build_tables(flag_values: flags.FlagValues) -> list[trials_lib.Trial]:
   return list(found.values())
 
 
-def _run_tables(trials: Sequence[trials_lib.Trial], num_at_once: Optional[int]):
+def _run_tables(
+    trials: Sequence[trials_lib.Trial], *, num_at_once: Optional[int]
+):
   """Runs the cells of tables; each table that owns runs has its results.csv.
 
-  What another table shows of these runs is none of that file's: its metric may
-  be another one.
+  Another table that shows these runs has no part in that file: its metric may
+  differ.
 
   Args:
     trials: The trials, each in the folder of the table that owns it.
@@ -258,19 +259,19 @@ def _run_tables(trials: Sequence[trials_lib.Trial], num_at_once: Optional[int]):
       for home in dict.fromkeys(trial.home for trial in trials)
   }
 
-  def measure(trial: trials_lib.Trial) -> result_tables.RunResult:
+  def measure(trial: trials_lib.Trial) -> scores.RunResult:
     compared = tables[trial.home].measure(
         trial.labels['column'], trial.labels['group']
     )
-    return running.measure(
+    return scores.measure(
         trial,
         metric=compared.metric,
         higher_is_better=compared.higher_is_better,
     )
 
-  def write(results: Sequence[result_tables.RunResult]):
+  def write(results: Sequence[scores.RunResult]):
     for home in tables:
-      result_tables.write_results(
+      searches.write_results(
           home / 'results.csv',
           [result for result in results if result.trial.home == home],
           keep_others=True,
@@ -289,29 +290,25 @@ def _run_tables(trials: Sequence[trials_lib.Trial], num_at_once: Optional[int]):
 
 
 def main(flag_values: flags.FlagValues = flags.FLAGS):
-  """Runs what the flags say.
+  """Runs the search or the tables that the flags say.
 
   Args:
     flag_values: The parsed flags.
   """
-  run: Callable[[Optional[int]], None]
+  run: Callable[..., None]
   if flag_values.table:
-    trials = _build_tables(flag_values)
+    trials: Sequence[trials_lib.Trial] = _build_tables(flag_values)
     run = functools.partial(_run_tables, trials)
   else:
     search = _build_search(flag_values)
-    trials = list(search.trials)
-    run = functools.partial(_run_search, search)
+    trials = search.trials
+    run = functools.partial(searches.run, search)
   if flag_values.dry_run:
     for trial in trials:
       print(shlex.join([*running.TRAIN, *trial.arguments]))
     return
   command_line.prepare_libraries()
-  run(flag_values.jobs)
-
-
-def _run_search(search: searches.Search, num_at_once: Optional[int]):
-  searches.run(search, num_at_once=num_at_once, command=running.TRAIN)
+  run(num_at_once=flag_values.jobs)
 
 
 if __name__ == '__main__':

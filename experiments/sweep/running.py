@@ -11,31 +11,35 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Runs the trials of a sweep and keeps its files."""
+"""Runs the trials of a sweep, shows their progress and keeps its files."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent import futures
 import contextlib
-import dataclasses
-import math
+import io
 import os
 import pathlib
 import signal
 import subprocess
 import sys
 import time
-from typing import Optional, Protocol, TextIO
+from typing import Any, NamedTuple, Optional, TextIO
+
+import tqdm
 
 from experiments import command_line
 from experiments import folders
+from experiments import pages
 from experiments.run_results import run_folder
-from experiments.sweep import progress as progress_lib
-from experiments.sweep import result_tables
 from experiments.sweep import scores
 from experiments.sweep import trials as trials_lib
 from tff_adaptive import _files
 
+# The program that takes the flags of a trial.
+TRAIN = (sys.executable, '-m', 'experiments.train')
+_GPUS = pathlib.Path('/proc/driver/nvidia/gpus')
 _POLL_SECONDS = 0.1
-# How long a process may take to save what it has before it is killed.
+# How long a process may take to save its state before it is killed.
 _GRACE_SECONDS = 60.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -44,41 +48,18 @@ class Interrupted(Exception):
   """Ctrl-C or another signal has ended the processes."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Job:
+class Job(NamedTuple):
   """A process to run.
 
   Attributes:
-    name: What it is called.
     command: The program and its arguments.
-    log: What it prints is appended to this file.
+    log: Its output is appended to this file.
     inherited: Descriptors that it shares.
   """
 
-  name: str
-  command: tuple[str, ...]
+  command: Sequence[str]
   log: pathlib.Path
-  inherited: tuple[int, ...] = ()
-
-
-class Observer(Protocol):
-  """What is told how the jobs come along; if it raises, they are killed."""
-
-  def started(self, job: Job) -> None:
-    """Takes a job that has been started."""
-
-  def ended(self, job: Job, code: int) -> None:
-    """Takes a job that has ended, and its exit status."""
-
-  def tick(self) -> None:
-    """Is called many times a second."""
-
-
-@dataclasses.dataclass(frozen=True)
-class _Running:
-  job: Job
-  slot: int
-  process: subprocess.Popen
+  inherited: Sequence[int] = ()
 
 
 def available_cores() -> list[int]:
@@ -154,202 +135,289 @@ def _signals_noted() -> Iterator[list[int]]:
       signal.signal(number, handler)
 
 
-def _interrupt(running: Sequence[_Running], noted: Sequence[int]):
-  """Lets processes save what they have; a second signal kills them."""
+class _Running(NamedTuple):
+  trial: Any
+  cores: list[int]
+  process: subprocess.Popen
+
+
+def _interrupt(
+    running: Mapping[futures.Future, _Running], noted: Sequence[int]
+):
+  """Lets processes save their state; a second signal ends the wait."""
   num_noted = len(noted)
-  for item in running:
+  for item in running.values():
     item.process.send_signal(signal.SIGINT)
   deadline = time.monotonic() + _GRACE_SECONDS
-  while time.monotonic() < deadline and len(noted) == num_noted:
-    if all(item.process.poll() is not None for item in running):
-      break
-    time.sleep(_POLL_SECONDS)
+  pending = set(running)
+  while pending and time.monotonic() < deadline and len(noted) == num_noted:
+    pending = futures.wait(pending, _POLL_SECONDS).not_done
 
 
 def run_jobs(
-    jobs: Sequence[Job],
+    jobs: Mapping[Any, Job],
     *,
     num_at_once: int,
-    observer: Observer,
+    observer: Any,
     may_start: Callable[[], bool] = lambda: True,
-    poll_seconds: float = _POLL_SECONDS,
 ):
   """Runs processes, several at once, in their order.
 
   Each is pinned to its share of the cores, where the platform can do that. One
-  that fails does not stop the others. To be called in the main thread, where
-  signals arrive.
+  that fails does not stop the others. To be called in the main thread: signals
+  arrive there, and a process ends with the thread that started it. The threads
+  of the executor only wait.
 
   Args:
-    jobs: The processes.
+    jobs: The processes by trial.
     num_at_once: How many run at once.
-    observer: What is told of starts and ends.
-    may_start: Whether another process may begin; once it says no, those that
-      work end and no other one begins. By default all begin.
-    poll_seconds: How often the processes are looked at.
+    observer: A `_Keeper`, which is told of starts and ends, and to tick many
+      times a second; if it raises, the processes are killed.
+    may_start: Whether another process may begin; once it says no, those at work
+      end and no other one begins. By default all begin.
 
   Raises:
     Interrupted: After SIGINT, SIGTERM or SIGHUP: the processes have got SIGINT
       and ended, or were killed after a minute or at the second signal.
     WriteError: If a log cannot be written.
   """
-  cores = split_cores(available_cores(), num_at_once)
-  free = list(range(num_at_once))
-  waiting = list(reversed(jobs))
-  running: list[_Running] = []
-  with _signals_noted() as noted:
+  free = split_cores(available_cores(), num_at_once)
+  waiting = list(jobs)
+  running: dict[futures.Future, _Running] = {}
+  with (
+      _signals_noted() as noted,
+      futures.ThreadPoolExecutor(num_at_once) as executor,
+  ):
     try:
       while waiting or running:
         if not may_start():
           waiting.clear()
         while waiting and free and not noted:
-          job, slot = waiting.pop(), free.pop(0)
-          running.append(_Running(job, slot, _start(job, cores[slot])))
-          observer.started(job)
+          trial, cores = waiting.pop(0), free.pop(0)
+          process = _start(jobs[trial], cores)
+          item = _Running(trial, cores, process)
+          running[executor.submit(process.wait)] = item
+          observer.started(trial)
         if noted:
           _interrupt(running, noted)
           raise Interrupted
-        for item in [r for r in running if r.process.poll() is not None]:
+        done, _ = futures.wait(running, _POLL_SECONDS, futures.FIRST_COMPLETED)
+        for future in done:
+          item = running.pop(future)
           command_line.kill_group(item.process)
-          running.remove(item)
-          free.append(item.slot)
-          observer.ended(item.job, item.process.returncode)
+          free.append(item.cores)
+          observer.ended(item.trial, item.process.returncode)
         observer.tick()
-        time.sleep(poll_seconds)
     finally:
-      for item in running:
+      for item in running.values():
         command_line.kill_group(item.process)
 
 
-# The program that takes the flags of a trial.
-TRAIN = (sys.executable, '-m', 'experiments.train')
-_GPUS = pathlib.Path('/proc/driver/nvidia/gpus')
+_OVERALL = '{desc}:{percentage:4.0f}%|{bar:20}| {elapsed}<{remaining}'
+_OF_TRIAL = '  {desc}:{percentage:4.0f}%|{bar:10}| {elapsed}{postfix}'
+_ACCURACIES = ('evaluation/accuracy', 'train/accuracy')
 
 
-def measure(
-    trial: trials_lib.Trial,
-    *,
-    metric: str,
-    higher_is_better: bool,
-    selection: Optional[scores.Selection] = None,
-) -> result_tables.RunResult:
-  """Returns the result of a finished trial.
+def glance(trial: trials_lib.Trial) -> tuple[float, str]:
+  """Returns how far a run has come, from its files.
 
   Args:
-    trial: The trial.
-    metric: What is said of it: an evaluation's, or a column of metrics.csv.
-    higher_is_better: Whether the largest value of the metric is the best.
-    selection: How is chosen; None if nothing is.
+    trial: The trial, which may be at work.
 
   Returns:
-    The result.
-
-  Raises:
-    UserError: If a file of the run is damaged.
-    EnvironmentalError: If a file of it cannot be read.
+    The part of its rounds that is trained, and a text such as 'round 3 of 10,
+    evaluation/accuracy 0.8100'.
   """
-  with (
-      command_line.errors_as(command_line.EnvironmentalError, OSError),
-      command_line.errors_as(command_line.UserError, run_folder.RunError),
+  row = run_folder.read_last_row(trial.folder)
+  recorded = run_folder.read_hparams(trial.folder) or {}
+  # A run that continues to more rounds still has the old number recorded.
+  total = trial.hparams['total_rounds'] or recorded.get('total_rounds')
+  if not total or 'round_num' not in row:
+    return 0.0, 'starting'
+  shown = [f'{name} {row[name]:.4f}' for name in _ACCURACIES if name in row]
+  text = ', '.join([f'round {row["round_num"]:.0f} of {total}', *shown[:1]])
+  return row['round_num'] / total, text
+
+
+class Progress:
+  """Shows how the trials come along: bars on a terminal, else lines."""
+
+  def __init__(
+      self,
+      trials: Sequence[trials_lib.Trial],
+      num_finished_before: int,
+      stream: TextIO,
   ):
-    run = run_folder.read_run(trial.folder)
-  return result_tables.RunResult(
-      trial,
-      result_tables.FINISHED,
-      metric=metric,
-      score=(
-          scores.compute_score(selection, run, metric)
-          if selection
-          else math.nan
-      ),
-      measured=scores.measure(run, metric, higher_is_better=higher_is_better),
-  )
+    """Shows that all trials wait.
+
+    Args:
+      trials: The trials to run.
+      num_finished_before: How many others need no start.
+      stream: Where to show it.
+    """
+    self._stream = stream
+    self._on_terminal = stream.isatty()
+    # The rounds of an earlier call took none of this one's time.
+    self._to_do = {trial: 1.0 - glance(trial)[0] for trial in trials}
+    self._done = 0.0
+    self._counts = {
+        scores.FINISHED: num_finished_before,
+        scores.RUNNING: 0,
+        scores.FAILED: 0,
+        scores.WAITING: len(trials),
+    }
+    self._bars: dict[trials_lib.Trial, tqdm.tqdm] = {}
+    self._bar = self._build_bar(_OVERALL, sum(self._to_do.values()))
+    self._last_shown = 0.0
+
+  def started(self, trial: trials_lib.Trial):
+    """Shows that a trial has started."""
+    self._count(scores.WAITING, scores.RUNNING)
+    name = f'{trial.home.name}/{trial.name}'
+    if not self._on_terminal:
+      self._print(f'start {name}')
+    self._bars[trial] = self._build_bar(_OF_TRIAL, 1.0, desc=name)
+
+  def ended(self, trial: trials_lib.Trial, code: int):
+    """Shows that a trial has ended with an exit status."""
+    status = scores.FAILED if code else scores.FINISHED
+    self._count(scores.RUNNING, status)
+    self._done += self._to_do[trial]
+    bar = self._bars.pop(trial)
+    took = pages.format_seconds(_elapsed(bar))
+    bar.close()
+    if code:
+      self._print(
+          f'failed {bar.desc} after {took} with {code}: '
+          f'{_read_last_line(trial.log)} ({trial.log})'
+      )
+    elif not self._on_terminal:
+      self._print(f'end   {bar.desc} after {took}')
+
+  def tick(self):
+    """Shows the state again: every second on a terminal, else every minute."""
+    elapsed = _elapsed(self._bar)
+    if elapsed - self._last_shown < (1.0 if self._on_terminal else 60.0):
+      return
+    self._last_shown = elapsed
+    self._bar.n = self._done
+    for trial, bar in self._bars.items():
+      bar.n, text = glance(trial)
+      bar.set_postfix_str(text)
+      self._bar.n += bar.n - (1.0 - self._to_do[trial])
+    counts = (f'{number} {status}' for status, number in self._counts.items())
+    self._bar.set_description_str(', '.join(counts))
+    if not self._on_terminal:
+      self._print(str(self._bar))
+
+  def close(self):
+    """Leaves the terminal to others."""
+    for bar in (*self._bars.values(), self._bar):
+      bar.close()
+
+  def _build_bar(self, bar_format: str, total: float, **options) -> tqdm.tqdm:
+    """Returns a bar; where there is no terminal, it only knows the time."""
+    return tqdm.tqdm(
+        total=total,
+        file=self._stream if self._on_terminal else io.StringIO(),
+        bar_format=bar_format,
+        leave=False,
+        dynamic_ncols=True,
+        **options,
+    )
+
+  def _count(self, before: str, after: str):
+    self._counts[before] -= 1
+    self._counts[after] += 1
+
+  def _print(self, line: str):
+    tqdm.tqdm.write(line, file=self._stream)
+    self._stream.flush()
 
 
-_Write = Callable[[Sequence[result_tables.RunResult]], None]
+def _elapsed(bar: tqdm.tqdm) -> float:
+  return bar.format_dict['elapsed']
 
 
-class _Bookkeeper:
+def _read_last_line(log: pathlib.Path) -> str:
+  """Returns the last line of a log that is not empty."""
+  try:
+    text = log.read_text(encoding='utf-8', errors='replace')
+  except OSError:
+    return ''
+  return next((x for x in reversed(text.splitlines()) if x.strip()), '').strip()
+
+
+_Results = Sequence[scores.RunResult]
+
+
+class _Keeper:
   """Keeps records, results and the picture of progress up to date."""
 
   def __init__(
       self,
       trials: Sequence[trials_lib.Trial],
-      measure_fn: Callable[[trials_lib.Trial], result_tables.RunResult],
-      write: _Write,
+      measure_fn: Callable[[trials_lib.Trial], scores.RunResult],
+      write: Callable[[_Results], None],
       stream: TextIO,
   ):
     self._measure_fn = measure_fn
-    self._write = write
+    self._write_fn = write
     self._records = {
         home: trials_lib.Record(home)
         for home in dict.fromkeys(trial.home for trial in trials)
     }
-    self.results = {
-        trial: (
-            self._measure_fn(trial)
-            if self._records[trial.home].is_finished(trial)
-            else result_tables.RunResult(trial, result_tables.WAITING)
-        )
-        for trial in trials
-    }
-    for trial, result in self.results.items():
-      if result.status == result_tables.FINISHED:
-        self._records[trial.home].add(trial)
-    self.waiting = {
-        str(trial.folder): trial
-        for trial, result in self.results.items()
-        if result.status == result_tables.WAITING
-    }
-    self._progress = progress_lib.Progress(
-        list(self.waiting.values()), len(trials) - len(self.waiting), stream
+    self.results: dict[trials_lib.Trial, scores.RunResult] = {}
+    for trial in trials:
+      if self._records[trial.home].is_finished(trial):
+        self._finish(trial)
+      else:
+        self._set(trial, scores.WAITING)
+    self.waiting = self.with_status(scores.WAITING)
+    self._progress = Progress(
+        self.waiting, len(trials) - len(self.waiting), stream
     )
-    self._write(list(self.results.values()))
+    self.tick, self.close = self._progress.tick, self._progress.close
+    self._write()
 
-  def started(self, job: Job):
+  def started(self, trial: trials_lib.Trial):
     """Notes that a trial is at work."""
-    trial = self.waiting[job.name]
-    self.results[trial] = result_tables.RunResult(trial, result_tables.RUNNING)
+    self._set(trial, scores.RUNNING)
     self._progress.started(trial)
 
-  def ended(self, job: Job, code: int):
+  def ended(self, trial: trials_lib.Trial, code: int):
     """Records how a trial ended, and writes the tables again."""
-    trial = self.waiting[job.name]
     self._progress.ended(trial, code)
     if code:
-      self.results[trial] = result_tables.RunResult(trial, result_tables.FAILED)
+      self._set(trial, scores.FAILED)
     else:
-      self._records[trial.home].add(trial)
-      self.results[trial] = self._measure_fn(trial)
-    self._write(list(self.results.values()))
-
-  def tick(self):
-    """Shows the progress."""
-    self._progress.tick()
+      self._finish(trial)
+    self._write()
 
   def interrupted(self):
-    """Notes that the trials that were at work are to go on later."""
-    for trial in self.with_status(result_tables.RUNNING):
-      self.results[trial] = result_tables.RunResult(
-          trial, result_tables.WAITING
-      )
-    self._write(list(self.results.values()))
-
-  def close(self):
-    """Leaves the terminal to others."""
-    self._progress.close()
+    """Notes that the trials that were at work are to continue later."""
+    for trial in self.with_status(scores.RUNNING):
+      self._set(trial, scores.WAITING)
+    self._write()
 
   def with_status(self, status: str) -> list[trials_lib.Trial]:
     """Returns the trials that are in a state."""
-    return [
-        trial
-        for trial, result in self.results.items()
-        if result.status == status
-    ]
+    return [t for t, result in self.results.items() if result.status == status]
+
+  def _finish(self, trial: trials_lib.Trial):
+    # A run whose files are damaged is not recorded.
+    self.results[trial] = self._measure_fn(trial)
+    self._records[trial.home].add(trial)
+
+  def _set(self, trial: trials_lib.Trial, status: str):
+    self.results[trial] = scores.RunResult(trial, status)
+
+  def _write(self):
+    self._write_fn(list(self.results.values()))
 
 
 def default_jobs(trials: Sequence[trials_lib.Trial]) -> int:
-  """Returns how many trials run at once if nothing is said.
+  """Returns how many trials run at once by default.
 
   Args:
     trials: Those that are to run.
@@ -367,13 +435,13 @@ def default_jobs(trials: Sequence[trials_lib.Trial]) -> int:
 def run_trials(
     trials: Sequence[trials_lib.Trial],
     *,
-    measure_fn: Callable[[trials_lib.Trial], result_tables.RunResult],
-    write: _Write,
+    measure_fn: Callable[[trials_lib.Trial], scores.RunResult],
+    write: Callable[[_Results], None],
     stream: TextIO,
     command: Sequence[str],
     num_at_once: Optional[int] = None,
     may_start: Callable[[], bool] = lambda: True,
-) -> list[result_tables.RunResult]:
+) -> list[scores.RunResult]:
   """Runs the trials that are not finished.
 
   Args:
@@ -399,45 +467,30 @@ def run_trials(
   with contextlib.ExitStack() as stack:
     homes = dict.fromkeys(trial.home for trial in trials)
     locks = {home: stack.enter_context(folders.locked(home)) for home in homes}
-    keeper = _Bookkeeper(trials, measure_fn, write, stream)
+    keeper = _Keeper(trials, measure_fn, write, stream)
     stack.callback(keeper.close)
-    waiting = list(keeper.waiting.values())
+    jobs = {
+        trial: Job((*command, *trial.arguments), trial.log, [locks[trial.home]])
+        for trial in keeper.waiting
+    }
     try:
       run_jobs(
-          [_build_job(trial, command, locks) for trial in waiting],
-          num_at_once=num_at_once or default_jobs(waiting),
+          jobs,
+          num_at_once=num_at_once or default_jobs(keeper.waiting),
           observer=keeper,
           may_start=may_start,
       )
     except Interrupted:
       keeper.interrupted()
-      num_finished = len(keeper.with_status(result_tables.FINISHED))
+      num_finished = len(keeper.with_status(scores.FINISHED))
       raise KeyboardInterrupt(
           f'Interrupted: {num_finished} of {len(trials)} trials are finished; '
           'run the same command again to go on.'
       ) from None
-  _check_none_failed(keeper)
-  return list(keeper.results.values())
-
-
-def _build_job(
-    trial: trials_lib.Trial,
-    command: Sequence[str],
-    locks: Mapping[pathlib.Path, int],
-) -> Job:
-  return Job(
-      str(trial.folder),
-      (*command, *trial.arguments),
-      trial.log,
-      (locks[trial.home],),
-  )
-
-
-def _check_none_failed(keeper: _Bookkeeper):
-  failed = keeper.with_status(result_tables.FAILED)
+  failed = keeper.with_status(scores.FAILED)
   if failed:
     names = ', '.join(f'{trial.name} ({trial.log})' for trial in failed)
     raise command_line.EnvironmentalError(
-        f'{len(failed)} of {len(keeper.results)} trials failed, see their '
-        f'logs: {names}'
+        f'{len(failed)} of {len(trials)} trials failed, see their logs: {names}'
     )
+  return list(keeper.results.values())

@@ -11,17 +11,21 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The number by which a sweep chooses, and what else is said of a run."""
+"""The results of runs, the scores by which a sweep chooses, and the choice."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
 import math
+import statistics
 from typing import Optional
 
+from experiments import command_line
 from experiments import evaluation_flags
 from experiments import hparam_errors
 from experiments import published
 from experiments.run_results import run_folder
+from experiments.run_results import seed_statistics
+from experiments.sweep import search_spaces
 from experiments.sweep import trials as trials_lib
 
 DEFAULT_METRIC = 'accuracy'
@@ -39,7 +43,7 @@ _COMPARED_ROUND = 100
 _NUM_COMPARED_ROUNDS = 10
 _NUM_LAST_ROUNDS = 100
 _ESTIMATES = (run_folder.LAST_10_EVALUATIONS, run_folder.BEST)
-# What `measure` returns.
+# Reported of every run.
 MEASURED = (*_ESTIMATES, *run_folder.TOTALS)
 
 
@@ -193,26 +197,156 @@ def compute_score(
   return math.fsum(values) / len(values)
 
 
-def measure(
-    run: run_folder.Run, metric: str, *, higher_is_better: bool
-) -> dict[str, float]:
-  """Returns what is said of a run beside its score.
+WAITING = 'waiting'
+RUNNING = 'running'
+FINISHED = 'finished'
+FAILED = 'failed'
+
+
+@dataclasses.dataclass(frozen=True)
+class RunResult:
+  """The result of a run.
+
+  Attributes:
+    trial: The trial.
+    status: One of the constants of this module.
+    metric: The metric of the evaluations; empty before the end.
+    score: The number by which it is compared; NaN if there is none.
+    measured: Its estimates and totals, the names of `MEASURED`.
+  """
+
+  trial: trials_lib.Trial
+  status: str
+  metric: str = ''
+  score: float = math.nan
+  measured: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Configuration:
+  """The results of an assignment, over the seeds.
+
+  Attributes:
+    labels: The assignment.
+    runs: Its runs.
+    rank: 1 for the best.
+  """
+
+  labels: Mapping[str, str]
+  runs: tuple[RunResult, ...]
+  rank: int = 0
+
+  @property
+  def assignment(self) -> search_spaces.Assignment:
+    """The values by flag."""
+    return tuple(self.labels.items())
+
+  @property
+  def score(self) -> float:
+    """The mean over the seeds; NaN unless every run has a score."""
+    return self.mean('score')
+
+  def mean(self, name: str) -> float:
+    """Returns the mean over the seeds of something measured."""
+    return statistics.fmean(self._values(name))
+
+  def std(self, name: str) -> Optional[float]:
+    """Returns the sample standard deviation; None for one seed."""
+    return seed_statistics.std(self._values(name))
+
+  def _values(self, name: str) -> list[float]:
+    if name == 'score':
+      return [run.score for run in self.runs]
+    return [run.measured.get(name, math.nan) for run in self.runs]
+
+
+def rank(
+    results: Iterable[RunResult], *, higher_is_better: bool
+) -> list[Configuration]:
+  """Returns the configurations, the best first.
 
   Args:
-    run: The run.
-    metric: The metric of an evaluation, or a column.
-    higher_is_better: Whether its largest value is the best.
+    results: The runs.
+    higher_is_better: Whether the largest score is the best.
 
   Returns:
-    The mean of the last ten evaluations, the best one, and totals over the
-    rounds; NaN for what was not measured, or of a run that diverged.
+    The configurations; those without a finite score come last, in their order.
   """
-  return {
-      **{
-          estimate: run.summarize(
-              metric, estimate, higher_is_better=higher_is_better
-          )
-          for estimate in _ESTIMATES
-      },
-      **{name: run.total(column) for name, column in run_folder.TOTALS.items()},
+  runs: dict[tuple[str, ...], list[RunResult]] = {}
+  for result in results:
+    runs.setdefault(result.trial.configuration, []).append(result)
+  found = [
+      Configuration(of_one[0].trial.labels, tuple(of_one))
+      for of_one in runs.values()
+  ]
+  sign = -1 if higher_is_better else 1
+
+  def key(configuration: Configuration) -> tuple[bool, float]:
+    is_last = not math.isfinite(configuration.score)
+    return is_last, 0.0 if is_last else sign * configuration.score
+
+  return [
+      dataclasses.replace(configuration, rank=place)
+      for place, configuration in enumerate(sorted(found, key=key), start=1)
+  ]
+
+
+def choose_best(
+    ranked: Sequence[Configuration], best_per: Optional[str] = None
+) -> list[Configuration]:
+  """Returns the best configuration, or the best ones.
+
+  Args:
+    ranked: What `rank` returned.
+    best_per: A flag that is swept; then there is one for each of its values.
+
+  Returns:
+    The best with a finite score, the very best first; may be empty.
+  """
+  best: dict[Optional[str], Configuration] = {}
+  for configuration in ranked:
+    if math.isfinite(configuration.score):
+      value = configuration.labels[best_per] if best_per else None
+      best.setdefault(value, configuration)
+  return list(best.values())
+
+
+def measure(
+    trial: trials_lib.Trial,
+    *,
+    metric: str,
+    higher_is_better: bool,
+    selection: Optional[Selection] = None,
+) -> RunResult:
+  """Returns the result of a finished trial.
+
+  Args:
+    trial: The trial.
+    metric: The metric that is reported: an evaluation's, or a column of
+      metrics.csv.
+    higher_is_better: Whether the largest value of the metric is the best.
+    selection: How the best is chosen; None without a choice.
+
+  Returns:
+    The result, with the mean of the last ten evaluations, the best one, and
+    totals over the rounds; NaN if not measured, or of a run that diverged.
+
+  Raises:
+    UserError: If a file of the run is damaged.
+    EnvironmentalError: If a file of it cannot be read.
+  """
+  with (
+      command_line.errors_as(command_line.EnvironmentalError, OSError),
+      command_line.errors_as(command_line.UserError, run_folder.RunError),
+  ):
+    run = run_folder.read_run(trial.folder)
+  measured = {
+      estimate: run.summarize(
+          metric, estimate, higher_is_better=higher_is_better
+      )
+      for estimate in _ESTIMATES
   }
+  for name, column in run_folder.TOTALS.items():
+    measured[name] = run.total(column)
+  score = compute_score(selection, run, metric) if selection else math.nan
+  return RunResult(trial, FINISHED, metric, score, measured)

@@ -11,34 +11,114 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""A search: tries assignments, chooses the best, carries it to other tasks."""
+"""A search: tries assignments, chooses the best, carries it to other tasks.
 
-from collections.abc import Sequence
+Its files are `results.csv`, `configurations.csv`, `best.csv`, `transfer.csv`
+and `best.flags`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
 import functools
 import pathlib
 import sys
 from typing import Any, Optional
 
+from experiments import command_line
 from experiments import hparam_errors
-from experiments.sweep import result_tables
+from experiments import pages
+from experiments.run_results import run_folder
 from experiments.sweep import running
 from experiments.sweep import scores
 from experiments.sweep import search_spaces
 from experiments.sweep import trials as trials_lib
+from tff_adaptive import _files
+
+_Results = Sequence[scores.RunResult]
+_Rows = Sequence[Mapping[str, Any]]
+
+
+def write_results(
+    path: pathlib.Path,
+    results: _Results,
+    selection: Optional[scores.Selection] = None,
+    *,
+    keep_others: bool = False,
+):
+  """Writes a row a run.
+
+  Args:
+    path: The file.
+    results: The runs, with the same labels.
+    selection: How the best is chosen; None without a choice.
+    keep_others: Whether rows of other runs stay, if the file has such rows.
+
+  Raises:
+    WriteError: If the file cannot be written.
+  """
+  rows: list[Mapping[str, Any]] = []
+  for result in results:
+    trial = result.trial
+    chosen = (
+        {'selected_by': selection.label, 'score': result.score}
+        if selection
+        else {}
+    )
+    rows.append(
+        {
+            **trial.labels,
+            'seed': trial.seed,
+            'status': result.status,
+            **chosen,
+            'metric': result.metric,
+            'evaluation_data': scores.evaluation_data(trial),
+            **{name: result.measured.get(name) for name in scores.MEASURED},
+            'run': trial.folder,
+        }
+    )
+  if keep_others:
+    # Not by its folder: that may be given in other words from day to day.
+    names = (*results[0].trial.labels, 'seed')
+    runs = {tuple(str(row[name]) for name in names) for row in rows}
+    # Rows of a file with other columns would not be understood.
+    others = [
+        row
+        for row in _read_rows(path)
+        if list(row) == list(rows[0])
+        and tuple(row[name] for name in names) not in runs
+    ]
+    rows = others + rows
+  _write_rows(path, rows)
+
+
+def _read_rows(path: pathlib.Path) -> Iterator[Mapping[str, str]]:
+  """Yields the rows of a file, if it is there."""
+  try:
+    lines = [fields for _, fields in _files.read_lines(path)]
+  except FileNotFoundError:
+    return
+  except _files.DamagedCSVError as error:
+    raise command_line.UserError(
+        f'{path} is damaged ({error}); remove it, and it is written anew'
+    ) from error
+  for fields in lines[1:]:
+    yield dict(zip(lines[0], fields))
+
+
+def _write_rows(path: pathlib.Path, rows: _Rows):
+  pages.write_csv(path, list(rows[0]), (row.values() for row in rows))
 
 
 @dataclasses.dataclass(frozen=True)
 class Search:
-  """What is tried, and how is chosen; all of it is checked.
+  """The trials of a search and how it chooses; all of it is checked.
 
   Attributes:
     trials: The trials.
     transfers: Those of every assignment with the flags of other tasks.
-    selection: How is chosen.
+    selection: How the best is chosen.
     metric: The metric of the evaluations.
-    best_per: A flag that is swept: the best is looked for with each of its
-      values.
+    best_per: A flag that is swept: the best is chosen for each of its values.
   """
 
   trials: Sequence[trials_lib.Trial]
@@ -52,7 +132,13 @@ class Search:
     """The folder of the sweep."""
     return self.trials[0].home
 
-  def write(self, results: Sequence[result_tables.RunResult]):
+  def rank(self, results: _Results) -> list[scores.Configuration]:
+    """Returns the configurations of results, the best first."""
+    return scores.rank(
+        results, higher_is_better=self.selection.is_higher_better(self.metric)
+    )
+
+  def write(self, results: _Results):
     """Writes the CSV files and the flagfile.
 
     Args:
@@ -61,69 +147,78 @@ class Search:
     Raises:
       WriteError: If a file cannot be written.
     """
-    result_tables.write_results(
-        self.home / 'results.csv', results, self.selection
-    )
-    ranked = self._rank(results)
-    write = functools.partial(
-        result_tables.write_configurations,
-        selection=self.selection,
-    )
-    write(self.home / 'configurations.csv', ranked)
-    best = result_tables.choose_best(ranked, self.best_per)
+    write_results(self.home / 'results.csv', results, self.selection)
+    ranked = self.rank(results)
+    best = scores.choose_best(ranked, self.best_per)
+    _write_rows(self.home / 'configurations.csv', self._to_rows(ranked))
     best_csv, best_flags = self.home / 'best.csv', self.home / 'best.flags'
     if best:
-      write(best_csv, best)
-      result_tables.write_flagfile(best_flags, best[0], self.selection)
+      _write_rows(best_csv, self._to_rows(best))
+      lines = [
+          f'# The best by {self.selection.label}: '
+          f'{pages.format_value(best[0].score)}.',
+          *(f'--{flag}={value}' for flag, value in best[0].assignment),
+      ]
+      pages.write(best_flags, '\n'.join(lines) + '\n')
     else:
       # Those of a call before would be taken for the outcome of this one.
-      result_tables.remove(best_csv, best_flags)
+      for path in (best_csv, best_flags):
+        with _files.write_errors_of(path):
+          path.unlink(missing_ok=True)
 
-  def best(
-      self, results: Sequence[result_tables.RunResult]
-  ) -> list[result_tables.Configuration]:
-    """Returns the best configurations, the very best first."""
-    return result_tables.choose_best(self._rank(results), self.best_per)
-
-  def _rank(
-      self, results: Sequence[result_tables.RunResult]
-  ) -> list[result_tables.Configuration]:
-    return result_tables.rank(
-        results, higher_is_better=self.selection.is_higher_better(self.metric)
-    )
+  def _to_rows(self, ranked: Sequence[scores.Configuration]) -> _Rows:
+    """Returns a row a configuration: means and deviations over the seeds."""
+    rows = []
+    for found in ranked:
+      over_seeds: dict[str, Any] = {}
+      for name in ('score', run_folder.LAST_10_EVALUATIONS):
+        over_seeds[f'{name}_mean'] = found.mean(name)
+        over_seeds[f'{name}_std'] = found.std(name)
+      finished = [run for run in found.runs if run.status == scores.FINISHED]
+      trial = found.runs[0].trial
+      rows.append(
+          {
+              'rank': found.rank,
+              **found.labels,
+              'num_seeds': len(found.runs),
+              'num_finished': len(finished),
+              'selected_by': self.selection.label,
+              **over_seeds,
+              'metric': found.runs[0].metric,
+              'evaluation_data': scores.evaluation_data(trial),
+              'runs': trial.folder.parent,
+          }
+      )
+    return rows
 
 
 def build_search(
     assignments: Sequence[search_spaces.Assignment],
     given: trials_lib.GivenFlags,
     *,
-    seeds: Sequence[int],
-    output_dir: str,
-    sweep_name: str,
     selection: scores.Selection,
     metric: str,
     best_per: Optional[str] = None,
     transfer_to: Sequence[str] = (),
+    **places: Any,
 ) -> Search:
   """Returns a search, if every trial of it fits.
 
   Args:
-    assignments: What is tried.
+    assignments: The assignments to try.
     given: The flags of every trial.
-    seeds: The seeds of every assignment.
-    output_dir: The folder of all runs.
-    sweep_name: The folder of the sweep in it.
-    selection: How is chosen.
+    selection: How the best is chosen.
     metric: The metric of the evaluations.
     best_per: A flag that is swept.
     transfer_to: Flagfiles of other tasks.
+    **places: Seeds and folders, see `trials.build_search_trials`.
 
   Returns:
     The search.
 
   Raises:
     HparamError: If a trial does not fit, also with the flags of another task;
-      names it. If the metric is none of what is chosen by.
+      names it. If the metric cannot be chosen by.
   """
   selection.check_metric(metric)
   names = [flag for flag, _ in assignments[0]]
@@ -139,34 +234,20 @@ def build_search(
         '--transfer_to takes files of different names, which name the folders '
         f'of their runs, found {", ".join(transfer_to)}'
     )
-  places: dict[str, Any] = {
-      'seeds': seeds,
-      'output_dir': output_dir,
-      'sweep_name': sweep_name,
-  }
-  trials = trials_lib.build_search_trials(assignments, given, **places)
+  build = functools.partial(
+      trials_lib.build_search_trials, assignments, given, **places
+  )
+  trials = build()
   scores.check(selection, trials)
-  transfers = [
-      trial
-      for path in transfer_to
-      for trial in trials_lib.build_transfer_trials(
-          path, assignments, given, **places
-      )
-  ]
+  transfers = [t for path in transfer_to for t in build(transfer_to=path)]
   return Search(trials, transfers, selection, metric, best_per)
 
 
-def run(
-    search: Search,
-    *,
-    command: Sequence[str],
-    num_at_once: Optional[int] = None,
-):
-  """Runs a search, then its best on the other tasks, and says what is best.
+def run(search: Search, *, num_at_once: Optional[int] = None):
+  """Runs a search, then its best on the other tasks, and prints the best.
 
   Args:
     search: The search.
-    command: The program that takes the flags of a trial.
     num_at_once: How many trials run at once. Default: see
       `running.default_jobs`.
 
@@ -179,16 +260,16 @@ def run(
       running.run_trials,
       num_at_once=num_at_once,
       measure_fn=functools.partial(
-          running.measure,
+          scores.measure,
           metric=search.metric,
           higher_is_better=scores.is_higher_better(search.metric),
           selection=search.selection,
       ),
       stream=sys.stdout,
-      command=command,
+      command=running.TRAIN,
   )
   results = run_trials(search.trials, write=search.write)
-  best = search.best(results)
+  best = scores.choose_best(search.rank(results), search.best_per)
   chosen = {configuration.assignment for configuration in best}
   transfers = [
       trial
@@ -199,26 +280,18 @@ def run(
     path = search.home / 'transfer.csv'
     run_trials(
         transfers,
-        write=lambda found: result_tables.write_results(
-            path, found, search.selection
-        ),
+        write=lambda found: write_results(path, found, search.selection),
     )
     print(f'on the other tasks: {path}')
-  print(_describe(search, best))
-
-
-def _describe(
-    search: Search, best: Sequence[result_tables.Configuration]
-) -> str:
-  """Returns the last line: what is best, and where it is written."""
   if not best:
-    return (
+    print(
         'best: none, because no assignment has a finite '
         f'{search.selection.column_of(search.metric)} for every seed: '
         f'{search.home / "results.csv"}'
     )
-  flags = ' '.join(f'--{flag}={value}' for flag, value in best[0].assignment)
-  return (
-      f'best by {search.selection.label}: {flags} ({best[0].score:.4g}): '
-      f'{search.home / "best.csv"}'
-  )
+  else:
+    flags = ' '.join(f'--{flag}={value}' for flag, value in best[0].assignment)
+    print(
+        f'best by {search.selection.label}: {flags} ({best[0].score:.4g}): '
+        f'{search.home / "best.csv"}'
+    )

@@ -36,7 +36,7 @@ from tff_adaptive import _files
 
 # File systems end names at 255 bytes.
 _MAX_SLUG = 200
-# What only the sweep gives, and the flags of the sweep that say what.
+# Flags that only the sweep sets, and the flags of the sweep for them.
 _OF_SWEEP = {'seed': 'seeds', 'experiment_name': 'sweep_name'}
 
 # The values of flags as given, by name: 'seed' and '--seed=0'.
@@ -49,13 +49,13 @@ class Trial:
   """One run.
 
   Attributes:
-    labels: What tells its configuration from the others, by the columns of the
-      CSV files: the flags that are swept, or group, row and column.
+    labels: The columns of the CSV files that tell its configuration from the
+      others: the flags that are swept, or group, row and column.
     seed: The seed of the run.
     home: The folder of its sweep, which has the CSV files.
     folder: The folder of the run.
     arguments: The flags of `experiments.train`.
-    hparams: What the flags say; None is the task's default.
+    hparams: The values of the flags; None is the task's default.
   """
 
   labels: Mapping[str, str]
@@ -72,7 +72,7 @@ class Trial:
 
   @property
   def log(self) -> pathlib.Path:
-    """What it prints; not in the folder of the run, which must be new."""
+    """The file of its output; the folder of the run must be new."""
     return self.home / 'logs' / f'{self.name.replace("/", ".")}.log'
 
   @property
@@ -143,7 +143,7 @@ def to_slug(assignment: search_spaces.Assignment) -> str:
 def _collect_hparams(
     choices: Mapping[str, hparams.Choice], settings: hparams.Settings
 ) -> dict[str, Any]:
-  """Returns what the flags of a trial say."""
+  """Returns the values of the flags of a trial."""
   found: dict[str, Any] = {
       kind: choice.row.name for kind, choice in choices.items()
   }
@@ -151,7 +151,7 @@ def _collect_hparams(
     for argument in choice.row.arguments:
       if argument.is_hparam and argument.name in choice.given:
         found[choice.row.flag_name(argument)] = choice.given[argument.name]
-  # What is evaluated at the end is none of a run, but must be there.
+  # Final evaluations are no hyperparameters, but must have been made.
   found['final_evaluations'] = list(settings.final_evaluations) or None
   return {**settings.hparams(), **found}
 
@@ -213,79 +213,49 @@ def build_search_trials(
     seeds: Sequence[int],
     output_dir: str,
     sweep_name: str,
+    transfer_to: Optional[str] = None,
 ) -> list[Trial]:
-  """Returns the trials of a search.
+  """Returns the trials of a search, or of its assignments on another task.
 
   Args:
-    assignments: What is tried.
-    given: The flags of every trial; an assignment wins over them.
+    assignments: The assignments; they win over all other flags.
+    given: The flags of every trial.
     seeds: The seeds of every assignment.
     output_dir: The folder of all runs.
     sweep_name: The folder of the sweep in it.
+    transfer_to: The flagfile of another task, which wins over the given flags;
+      those that only a task has belong to the first one and are left out.
 
   Returns:
     The trials, the seeds of an assignment together.
 
   Raises:
-    HparamError: As `build_trial`.
-  """
-  return [
-      build_trial(
-          dict(assignment),
-          [*given.values(), *_to_arguments(assignment)],
-          seed=seed,
-          output_dir=output_dir,
-          home=sweep_name,
-          name=to_slug(assignment),
-      )
-      for assignment in assignments
-      for seed in seeds
-  ]
-
-
-def build_transfer_trials(
-    flagfile: str,
-    assignments: Sequence[search_spaces.Assignment],
-    given: GivenFlags,
-    *,
-    seeds: Sequence[int],
-    output_dir: str,
-    sweep_name: str,
-) -> list[Trial]:
-  """Returns the trials of assignments with the flags of another task.
-
-  Given flags that only a task has are those of the first task, and left out.
-
-  Args:
-    flagfile: The flags of the other task, which win over those given.
-    assignments: What was found on the first task; wins over both.
-    given: The flags of the search.
-    seeds: As for `build_search_trials`.
-    output_dir: As for `build_search_trials`.
-    sweep_name: As for `build_search_trials`.
-
-  Returns:
-    The trials.
-
-  Raises:
     HparamError: As `build_trial`; also if there is no such file.
   """
-  path = pathlib.Path(flagfile)
-  if not path.is_file():
-    raise hparam_errors.HparamError(
-        f'--transfer_to={flagfile} is not there, give a file with one flag a '
-        'line'
-    )
-  flags_of_tasks = _flags_of_tasks()
-  kept = [text for name, text in given.items() if name not in flags_of_tasks]
+  labels, folder, arguments = {}, '', list(given.values())
+  if transfer_to is not None:
+    path = pathlib.Path(transfer_to)
+    if not path.is_file():
+      raise hparam_errors.HparamError(
+          f'--transfer_to={transfer_to} is not there, give a file with one '
+          'flag a line'
+      )
+    of_tasks = {
+        flag
+        for flag, uses in hparam_flags.flags_of_rows().items()
+        if all(kind == registry.TASK for kind, _, _ in uses)
+    }
+    labels, folder = {'transfer_to': path.stem}, f'transfer/{path.stem}/'
+    arguments = [t for name, t in given.items() if name not in of_tasks]
+    arguments.append(f'--flagfile={transfer_to}')
   return [
       build_trial(
-          {'transfer_to': path.stem, **dict(assignment)},
-          [*kept, f'--flagfile={flagfile}', *_to_arguments(assignment)],
+          {**labels, **dict(assignment)},
+          [*arguments, *(f'--{flag}={value}' for flag, value in assignment)],
           seed=seed,
           output_dir=output_dir,
           home=sweep_name,
-          name=f'transfer/{path.stem}/{to_slug(assignment)}',
+          name=f'{folder}{to_slug(assignment)}',
       )
       for assignment in assignments
       for seed in seeds
@@ -332,24 +302,8 @@ def build_table_trials(
   ]
 
 
-def _to_arguments(assignment: search_spaces.Assignment) -> list[str]:
-  return [f'--{flag}={value}' for flag, value in assignment]
-
-
-def _flags_of_tasks() -> set[str]:
-  """Returns the flags that belong to rows of tasks only."""
-  return {
-      flag
-      for flag, uses in hparam_flags.flags_of_rows().items()
-      if all(kind == registry.TASK for kind, _, _ in uses)
-  }
-
-
-_FILE_NAME = 'sweep.json'
-
-
 class Record:
-  """`sweep.json`: the trials that ended well, with what their flags said."""
+  """`sweep.json`: the trials that ended well, with their hyperparameters."""
 
   def __init__(self, home: pathlib.Path):
     """Reads the record, if there is one.
@@ -360,7 +314,7 @@ class Record:
     Raises:
       UserError: If the file is damaged.
     """
-    self._path = home / _FILE_NAME
+    self._path = home / 'sweep.json'
     try:
       self._finished = json.loads(self._path.read_text(encoding='utf-8'))
     except FileNotFoundError:
@@ -390,8 +344,8 @@ class Record:
   def is_finished(self, trial: Trial) -> bool:
     """Returns whether a trial needs no start.
 
-    Where flags have changed, or nothing tells that they have not, it does: then
-    the run itself goes on, or refuses.
+    It does where flags may have changed: then the run itself continues, or
+    refuses.
 
     Args:
       trial: The trial.

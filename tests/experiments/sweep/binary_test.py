@@ -13,10 +13,8 @@
 # limitations under the License.
 """Tests of the sweep binary and of its page."""
 
-import contextlib
 import csv
 import dataclasses
-import io
 import pathlib
 import re
 import shlex
@@ -43,14 +41,7 @@ _SEARCH = ('--sweep_name=rates', '--client_optimizer=sgd', _RATES)
 
 
 def _call(*arguments):
-  """Runs the binary in this process; returns what it printed."""
-  values = flags.FlagValues()
-  sweep.define(values)
-  values(['sweep', *arguments])
-  out = io.StringIO()
-  with contextlib.redirect_stdout(out):
-    sweep.main(values)
-  return out.getvalue()
+  return binary_testing.call(sweep, *arguments)
 
 
 def _page_commands():

@@ -11,11 +11,12 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Tests of the numbers by which a sweep chooses."""
+"""Tests of scores, and of the choice by them."""
 
 import math
 import pathlib
 
+from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiments import hparam_errors
@@ -120,33 +121,6 @@ class ScoresTest(parameterized.TestCase):
   def test_what_is_better(self, selection, metric, expected):
     self.assertEqual(selection.is_higher_better(metric), expected)
 
-  def test_what_is_said_of_a_run(self):
-    run = _run(
-        3,
-        evaluation__loss=lambda n: [0.5, 0.25, 0.75][n - 1],
-        clients__bytes_up=lambda n: 10.0,
-        clients__bytes_down=lambda n: 20.0,
-        seconds=float,
-    )
-    found = scores.measure(run, 'loss', higher_is_better=False)
-    self.assertEqual(list(found), list(scores.MEASURED))
-    self.assertTrue(math.isnan(found.pop('gradient_evaluations')))
-    self.assertEqual(
-        found,
-        {
-            'last_10_evaluations': 0.5,
-            'best': 0.25,
-            'seconds': 6.0,
-            'bytes_up': 30.0,
-            'bytes_down': 60.0,
-        },
-    )
-
-  def test_a_run_that_diverged_has_no_best(self):
-    run = _run(3, evaluation__loss=lambda n: math.nan if n == 3 else 1.0)
-    found = scores.measure(run, 'loss', higher_is_better=False)
-    self.assertTrue(math.isnan(found['best']))
-
   @parameterized.parameters(
       (scores.TRAIN_ACCURACY, 'evaluation/accuracy', 'a column of train/, fou'),
       (scores.TRAIN_ACCURACY, 'clients/loss', 'a column of train/, found'),
@@ -217,3 +191,56 @@ class ScoresTest(parameterized.TestCase):
   def test_trials_that_measure_it_pass(self, selection, given):
     trials = sweep_testing.build_trials('out', **given)
     self.assertIsNone(scores.check(selection, trials))
+
+
+def _rates(configurations):
+  return [found.labels['client_learning_rate'] for found in configurations]
+
+
+class RankTest(absltest.TestCase):
+
+  def test_the_best_is_first_and_what_is_not_finite_last(self):
+    results = sweep_testing.build_results(
+        {
+            '1': (math.nan, 0.1),
+            '2': (3.0, 5.0),
+            '3': (1.0, 2.0),
+            '4': (math.inf, 1.0),
+        }
+    )
+    ranked = scores.rank(results, higher_is_better=False)
+    self.assertEqual(_rates(ranked), ['3', '2', '1', '4'])
+    self.assertEqual([found.rank for found in ranked], [1, 2, 3, 4])
+    ranked = scores.rank(results, higher_is_better=True)
+    self.assertEqual(_rates(ranked), ['2', '3', '1', '4'])
+
+  def test_mean_and_sample_deviation(self):
+    (found,) = scores.rank(
+        sweep_testing.build_results({'1': (1.0, 4.0, 4.0)}, seeds=(0, 1, 2)),
+        higher_is_better=True,
+    )
+    self.assertAlmostEqual(found.score, 3.0)
+    # sqrt(((-2)^2 + 1^2 + 1^2) / 2)
+    self.assertAlmostEqual(found.std('score'), 3**0.5)
+    self.assertAlmostEqual(found.mean('last_10_evaluations'), 1.5)
+
+  def test_one_seed_has_no_deviation(self):
+    (found,) = scores.rank(
+        sweep_testing.build_results({'1': (1.0,)}, seeds=(0,)),
+        higher_is_better=True,
+    )
+    self.assertIsNone(found.std('score'))
+
+  def test_no_finite_score_has_no_best(self):
+    results = sweep_testing.build_results({'1': (math.nan, 1.0)})
+    ranked = scores.rank(results, higher_is_better=True)
+    self.assertEqual(scores.choose_best(ranked), [])
+
+  def test_best_per_flag(self):
+    results = sweep_testing.build_results(
+        {'1': (1, 1), '2': (2, 2), '3': (math.nan, 3)}
+    )
+    ranked = scores.rank(results, higher_is_better=True)
+    self.assertEqual(_rates(scores.choose_best(ranked)), ['2'])
+    best = scores.choose_best(ranked, 'client_learning_rate')
+    self.assertEqual(_rates(best), ['2', '1'])

@@ -15,18 +15,21 @@
 
 import contextlib
 import csv
+import dataclasses
 import io
+import math
 import os
 import pathlib
 import signal
 import tempfile
 from unittest import mock
 
+from absl import flags
 from absl.testing import parameterized
 
 from experiments import command_line
 from experiments import hparam_errors
-from experiments.sweep import progress
+from experiments import hparam_flags
 from experiments.sweep import running
 from experiments.sweep import scores
 from experiments.sweep import searches
@@ -51,6 +54,9 @@ class SearchesTest(parameterized.TestCase):
         self.enter_context(tempfile.TemporaryDirectory())
     )
     self.home = self.output_dir / 'rates'
+    self.enter_context(
+        mock.patch.object(running, 'TRAIN', sweep_testing.FAKE_TRAIN)
+    )
 
   def _build(self, *rates, given=None, **kwargs):
     kwargs = {
@@ -70,7 +76,7 @@ class SearchesTest(parameterized.TestCase):
   def _run(self, search):
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-      searches.run(search, num_at_once=2, command=sweep_testing.FAKE_TRAIN)
+      searches.run(search, num_at_once=2)
     return out.getvalue().splitlines()
 
   def _flagfile(self, name, text):
@@ -128,7 +134,7 @@ class SearchesTest(parameterized.TestCase):
           command_line.EnvironmentalError,
           r'1 of 2 trials failed, .*=13/seed_0 \(.*=13\.seed_0\.log\)',
       ):
-        searches.run(search, num_at_once=1, command=sweep_testing.FAKE_TRAIN)
+        searches.run(search, num_at_once=1)
     self.assertIn('error: it is thirteen.', out.getvalue())
     rows = _read(self.home / 'results.csv')
     self.assertEqual([row['status'] for row in rows], ['failed', 'finished'])
@@ -143,13 +149,13 @@ class SearchesTest(parameterized.TestCase):
       if all(path.exists() for path in waits[:2]):
         os.kill(os.getpid(), signal.SIGINT)
 
-    with mock.patch.object(progress.Progress, 'tick', interrupt):
+    with mock.patch.object(running.Progress, 'tick', interrupt):
       with self.assertRaisesRegex(
           KeyboardInterrupt, 'Interrupted: 0 of 3 .* run the same command'
       ):
         self._run(search)
     for trial in search.trials[:2]:
-      self.assertEqual(progress.read_last_line(trial), 'saved.')
+      self.assertEqual(trial.log.read_text(), 'saved.\n')
     self.assertFalse(search.trials[2].log.exists())
     rows = _read(self.home / 'results.csv')
     self.assertEqual([row['status'] for row in rows], ['waiting'] * 3)
@@ -217,12 +223,117 @@ class SearchesTest(parameterized.TestCase):
     search = self._build('0.01', '0.1', '1', seeds=[0])
     with mock.patch.object(running, 'default_jobs', return_value=1) as jobs:
       with contextlib.redirect_stdout(io.StringIO()):
-        searches.run(search, command=sweep_testing.FAKE_TRAIN)
+        searches.run(search)
     jobs.assert_called_once_with(search.trials[2:])
 
   def test_a_choice_on_the_test_data_is_stamped(self):
     lines = self._run(self._build('0.1', selection=scores.POSTHOC_TEST))
-    self.assertIn('replication only: chosen on the test data', lines[-1])
+    stamp = 'replication only: chosen on the test data'
+    self.assertIn(stamp, lines[-1])
+    for name in ('results.csv', 'configurations.csv', 'best.csv', 'best.flags'):
+      self.assertIn(stamp, (self.home / name).read_text())
+
+  def test_a_row_a_run(self):
+    results = sweep_testing.build_results({'0.1': (0.25, math.nan)})
+    path = self.output_dir / 'results.csv'
+    searches.write_results(path, results, scores.TRAIN_LOSS)
+    rows = _read(path)
+    self.assertEqual(
+        rows[0],
+        {
+            'client_learning_rate': '0.1',
+            'seed': '0',
+            'status': 'finished',
+            'selected_by': 'train_loss_last100',
+            'score': '0.25',
+            'metric': 'accuracy',
+            'evaluation_data': 'test',
+            'last_10_evaluations': '0.125',
+            'best': '2.5',
+            'seconds': '2.5',
+            'gradient_evaluations': '2.5',
+            'bytes_up': '2.5',
+            'bytes_down': '2.5',
+            'run': 'out/rates/client_learning_rate=0.1/seed_0',
+        },
+    )
+    self.assertEqual(rows[1]['score'], '')
+
+  def test_a_run_without_numbers_has_a_row(self):
+    (trial,) = sweep_testing.build_trials('out', ('0.1',))
+    result = scores.RunResult(trial, scores.WAITING)
+    path = self.output_dir / 'results.csv'
+    searches.write_results(path, [result])
+    (row,) = _read(path)
+    self.assertEqual((row['status'], row['best']), ('waiting', ''))
+    self.assertNotIn('score', row)
+
+  def test_rows_of_other_runs_stay_if_wanted(self):
+    path = self.output_dir / 'results.csv'
+    old = sweep_testing.build_results({'1': (1, 1), '2': (2, 2)})
+    searches.write_results(path, old)
+    new = sweep_testing.build_results({'2': (5, 5)})
+    searches.write_results(path, new, keep_others=True)
+    self.assertEqual(
+        [row['last_10_evaluations'] for row in _read(path)],
+        ['0.5', '0.5', '2.5', '2.5'],
+    )
+    searches.write_results(path, new)
+    self.assertLen(_read(path), 2)
+
+  def test_a_run_has_one_row_whatever_its_folder_is_called(self):
+    path = self.output_dir / 'results.csv'
+    searches.write_results(path, sweep_testing.build_results({'1': (1, 1)}))
+    again = sweep_testing.build_results({'1': (3, 3)}, output_dir='../here/out')
+    searches.write_results(path, again, keep_others=True)
+    self.assertEqual(
+        [row['last_10_evaluations'] for row in _read(path)], ['1.5', '1.5']
+    )
+
+  def test_large_totals_keep_their_digits(self):
+    (result,) = sweep_testing.build_results({'1': (1.0,)}, seeds=(0,))
+    result = scores.RunResult(
+        result.trial, result.status, measured={'bytes_up': 123456789012345.0}
+    )
+    path = self.output_dir / 'results.csv'
+    searches.write_results(path, [result])
+    self.assertEqual(_read(path)[0]['bytes_up'], '123456789012345')
+
+  def _write(self, rates, values, **kwargs):
+    """Writes the files of a search with these scores."""
+    search = self._build(*rates, **kwargs)
+    results = sweep_testing.build_results(dict(zip(rates, values)))
+    search.write(
+        [
+            dataclasses.replace(result, trial=trial)
+            for result, trial in zip(results, search.trials)
+        ]
+    )
+
+  def test_a_row_a_configuration(self):
+    self._write(('1', '2'), [(2.0, 4.0), (1.0, 1.0)])
+    rows = _read(self.home / 'configurations.csv')
+    self.assertEqual(
+        [(row['rank'], row['client_learning_rate']) for row in rows],
+        [('1', '2'), ('2', '1')],
+    )
+    self.assertEqual(rows[1]['score_mean'], '3')
+    self.assertEqual(rows[1]['score_std'], '1.414213562')
+    self.assertEqual(rows[1]['last_10_evaluations_mean'], '1.5')
+    self.assertEqual(rows[1]['num_finished'], '2')
+    self.assertEqual(rows[1]['runs'], str(self.home / 'client_learning_rate=1'))
+
+  def test_the_flagfile_is_one(self):
+    self._write(('0.05',), [(1.0, 2.0)])
+    path = self.home / 'best.flags'
+    self.assertEqual(
+        path.read_text(),
+        '# The best by train_loss_last100: 1.5.\n--client_learning_rate=0.05\n',
+    )
+    values = flags.FlagValues()
+    hparam_flags.define(values)
+    values(['train', f'--flagfile={path}'])
+    self.assertEqual(values.client_learning_rate, 0.05)
 
   @parameterized.named_parameters(
       ('best_per', {'best_per': 'task'}, '--best_per .* found .task.'),

@@ -13,9 +13,11 @@
 # limitations under the License.
 """Trials whose runs are made up, for the tests of sweeps."""
 
+from collections.abc import Mapping, Sequence
 import pathlib
 import sys
 
+from experiments.sweep import scores
 from experiments.sweep import trials as trials_lib
 
 FAKE_TRAIN = (
@@ -48,6 +50,27 @@ def build_trials(
       output_dir=str(output_dir),
       sweep_name='rates',
   )
+
+
+def build_results(
+    scores_of_rates: Mapping[str, Sequence[float]],
+    seeds: tuple[int, ...] = (0, 1),
+    output_dir: str = 'out',
+) -> list[scores.RunResult]:
+  """Returns finished runs with scores of each seed, by the learning rate."""
+  trials = build_trials(output_dir, tuple(scores_of_rates), seeds=seeds)
+  values = [score for found in scores_of_rates.values() for score in found]
+  measured = dict.fromkeys(scores.MEASURED, 2.5)
+  return [
+      scores.RunResult(
+          trial,
+          scores.FINISHED,
+          metric='accuracy',
+          score=score,
+          measured={**measured, 'last_10_evaluations': score / 2},
+      )
+      for trial, score in zip(trials, values)
+  ]
 
 
 def count_starts(trial: trials_lib.Trial) -> int:
