@@ -28,6 +28,8 @@ import sys
 import tarfile
 import tempfile
 
+from experiments import published
+from experiments.report import drawing
 from experiments.run_results import run_folder
 from tff_adaptive import _files
 
@@ -45,12 +47,15 @@ _REPORTS = (
             'delta_sgd/table_1',
             'delta_sgd/table_4',
             'delta_sgd/table_6',
+            'delta_sgd/figure_7',
             'delta_sgd/last_batch',
+            'delta_sgd/variants_mnist',
         ),
         ('--columns=MNIST',),
     ),
     (
         (
+            'fedcada/figure_3',
             'fedcada/ablation_mnist',
             'fedli/comparison_mnist',
             'fedli/logistic_mnist',
@@ -118,6 +123,14 @@ def _without_owner(member: tarfile.TarInfo) -> tarfile.TarInfo:
   return member
 
 
+def _can_be_made(name: str, runs_dir: pathlib.Path) -> bool:
+  """Returns whether a table has runs, or is a figure that needs none."""
+  table = published.find_table(name)
+  return not drawing.needs_runs(table) or any(
+      (runs_dir / cell.experiment_name).is_dir() for cell in table.cells
+  )
+
+
 def build_commands(
     runs_dir: pathlib.Path, output_dir: pathlib.Path
 ) -> Iterator[Sequence[str]]:
@@ -132,7 +145,7 @@ def build_commands(
   """
   folders = (f'--runs_dir={runs_dir}', f'--output_dir={output_dir}')
   for tables, flags in _REPORTS:
-    found = [table for table in tables if (runs_dir / table).is_dir()]
+    found = [table for table in tables if _can_be_made(table, runs_dir)]
     if found:
       chosen = (f'--table={table}' for table in found)
       yield 'experiments.report', *chosen, *flags, *folders

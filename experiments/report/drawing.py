@@ -74,6 +74,14 @@ _CAPTIONS = {
 }
 
 
+def needs_runs(table: published.Table, data_dir: Optional[str] = None) -> bool:
+  """Returns whether the figure of a table is drawn from runs."""
+  kind = figures.read_options(table).kind
+  return kind != figures.ADJUSTMENTS and not (
+      kind == figures.PARTITION and data_dir is not None
+  )
+
+
 def draw(
     table: published.Table,
     results: _Results,

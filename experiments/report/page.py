@@ -50,6 +50,8 @@ def write_tables(
 ):
   """Writes `<output_dir>/<paper>/<table>` as .md, .html, .csv and .png.
 
+  The page of a figure that needs no runs has the figure alone.
+
   Args:
     tables: The tables.
     runs_dir: The folder of all runs.
@@ -64,11 +66,19 @@ def write_tables(
   times = cell_results.ExpectedTimes(runs_dir)
   for table in tables:
     path = output_dir / table.place
-    results = cell_results.collect(table, runs_dir)
+    path_png = pages.with_suffix(path, '.png')
     command = command_of(table)
-    pictures = drawing.draw(
-        table, results, pages.with_suffix(path, '.png'), data_dir
-    )
+    if not drawing.needs_runs(table, data_dir):
+      pictures = drawing.draw(table, [], path_png, data_dir)
+      blocks = [
+          *map(pages.paragraph, [f'Source: {table.source}.', *table.notes]),
+          *_figures(table, [], pictures, command),
+      ]
+      pages.write_page(path, f'{table.heading}: {table.title}', blocks)
+      print(f'{path}.html: {len(pictures)} pictures, without runs', flush=True)
+      continue
+    results = cell_results.collect(table, runs_dir)
+    pictures = drawing.draw(table, results, path_png)
     runs = [run for result in results for run in result.runs.values()]
     blocks = [
         *_introduce(table, results),
