@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator, Sequence
 import json
 import pathlib
 import shlex
-import sys
 import time
 from typing import NamedTuple
 
@@ -268,7 +267,6 @@ def _run_trials(
         num_at_once=num_at_once,
         measure_fn=lambda trial: scores.RunResult(trial, scores.FINISHED),
         write=keep,
-        stream=sys.stdout,
         command=command,
         may_start=may_start,
     )

@@ -28,7 +28,6 @@ command continues a sweep that was interrupted.
 from collections.abc import Callable, Sequence
 import functools
 import shlex
-import sys
 from typing import Optional
 
 from absl import flags
@@ -58,8 +57,8 @@ _OF_SEARCHES = (
 )
 
 
-def _define_spaces(flag_values: flags.FlagValues):
-  """Defines the flags that span the trials."""
+def _define_trials(flag_values: flags.FlagValues):
+  """Defines the flags of the trials and of how many run at once."""
   for name, text in (
       (
           'grid',
@@ -76,6 +75,10 @@ def _define_spaces(flag_values: flags.FlagValues):
           'A distribution of a flag: client_learning_rate=log_uniform(1e-3,1), '
           'uniform(a,b) or choice(x,y,z). --num_trials values are drawn.',
       ),
+      (
+          'table',
+          'A published table in place of a search, as delta_sgd/table_1.',
+      ),
   ):
     flags.DEFINE_multi_string(
         name, [], f'{text} May be repeated.', flag_values=flag_values
@@ -83,6 +86,13 @@ def _define_spaces(flag_values: flags.FlagValues):
   for name, default, lower_bound, text in (
       ('num_trials', 10, 1, 'How many values of --random are drawn.'),
       ('search_seed', 0, 0, 'Fixes what --random draws.'),
+      (
+          'jobs',
+          None,
+          1,
+          'How many trials run at once, each on its share of the cores. '
+          'Default: as many as there are cores; one with a GPU.',
+      ),
   ):
     flags.DEFINE_integer(
         name, default, text, lower_bound=lower_bound, flag_values=flag_values
@@ -116,26 +126,6 @@ def _define_choice(flag_values: flags.FlagValues):
       ),
   ):
     flags.DEFINE_string(name, default, text, flag_values=flag_values)
-  flags.DEFINE_list(
-      'transfer_to',
-      [],
-      'Flagfiles of other tasks: the best is run with the flags of each of '
-      'them, too.',
-      flag_values=flag_values,
-  )
-
-
-def _define_tables(flag_values: flags.FlagValues):
-  """Defines the flags of published tables."""
-  flags.DEFINE_multi_string(
-      'table',
-      [],
-      'A published table in place of a search, as delta_sgd/table_1. May be '
-      'repeated.',
-      flag_values=flag_values,
-  )
-  table_flags.define(flag_values)
-  flags.adopt_module_key_flags(table_flags, flag_values)
 
 
 def define(flag_values: flags.FlagValues = flags.FLAGS):
@@ -144,25 +134,26 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
   Args:
     flag_values: Where to define them.
   """
-  hparam_flags.define(flag_values)
-  flags.adopt_module_key_flags(hparam_flags, flag_values)
-  _define_spaces(flag_values)
+  for module in (hparam_flags, table_flags):
+    module.define(flag_values)
+    flags.adopt_module_key_flags(module, flag_values)
+  _define_trials(flag_values)
   _define_choice(flag_values)
-  _define_tables(flag_values)
-  flags.DEFINE_list(
-      'seeds',
-      None,
-      "The seeds of every trial. Default: 0; of a table the paper's number.",
-      flag_values=flag_values,
-  )
-  flags.DEFINE_integer(
-      'jobs',
-      None,
-      'How many trials run at once, each on its share of the cores. Default: '
-      'as many as there are cores; one with a GPU.',
-      lower_bound=1,
-      flag_values=flag_values,
-  )
+  for name, default, text in (
+      (
+          'transfer_to',
+          [],
+          'Flagfiles of other tasks: the best is run with the flags of each of '
+          'them, too.',
+      ),
+      (
+          'seeds',
+          None,
+          "The seeds of every trial. Default: 0; of a table the paper's "
+          'number.',
+      ),
+  ):
+    flags.DEFINE_list(name, default, text, flag_values=flag_values)
   flags.DEFINE_boolean(
       'dry_run',
       False,
@@ -281,7 +272,6 @@ def _run_tables(
       trials,
       measure_fn=measure,
       write=write,
-      stream=sys.stdout,
       command=running.TRAIN,
       num_at_once=num_at_once,
   )

@@ -171,7 +171,7 @@ def run_jobs(
   Args:
     jobs: The processes by trial.
     num_at_once: How many run at once.
-    observer: A `_Keeper`, which is told of starts and ends, and to tick many
+    observer: A `Keeper`, which is told of starts and ends, and to tick many
       times a second; if it raises, the processes are killed.
     may_start: Whether another process may begin; once it says no, those at work
       end and no other one begins. By default all begin.
@@ -239,81 +239,126 @@ def glance(trial: trials_lib.Trial) -> tuple[float, str]:
   return row['round_num'] / total, text
 
 
-class Progress:
-  """Shows how the trials come along: bars on a terminal, else lines."""
+_Measure = Callable[[trials_lib.Trial], scores.RunResult]
+_Write = Callable[[Sequence[scores.RunResult]], None]
+
+
+class Keeper:
+  """Keeps records and results of trials up to date, and shows how they do.
+
+  Attributes:
+    results: The results of all trials, in their order.
+    waiting: The trials that are to run.
+  """
 
   def __init__(
       self,
       trials: Sequence[trials_lib.Trial],
-      num_finished_before: int,
+      measure_fn: _Measure,
+      write: _Write,
       stream: TextIO,
   ):
-    """Shows that all trials wait.
+    """Measures the trials that are finished.
 
     Args:
-      trials: The trials to run.
-      num_finished_before: How many others need no start.
-      stream: Where to show it.
+      trials: The trials.
+      measure_fn: Makes numbers of a finished trial.
+      write: Takes the results of all trials when one of them has changed.
+      stream: Where to show progress: bars on a terminal, else lines.
     """
+    self._measure_fn = measure_fn
+    self._write_fn = write
+    self._records = {
+        home: trials_lib.Record(home)
+        for home in dict.fromkeys(trial.home for trial in trials)
+    }
+    self.results: dict[trials_lib.Trial, scores.RunResult] = {}
+    for trial in trials:
+      if self._records[trial.home].is_finished(trial):
+        self._finish(trial)
+      else:
+        self._set(trial, scores.WAITING)
+    self.waiting = self.with_status(scores.WAITING)
     self._stream = stream
     self._on_terminal = stream.isatty()
     # The rounds of an earlier call took none of this one's time.
-    self._to_do = {trial: 1.0 - glance(trial)[0] for trial in trials}
-    self._done = 0.0
-    self._counts = {
-        scores.FINISHED: num_finished_before,
-        scores.RUNNING: 0,
-        scores.FAILED: 0,
-        scores.WAITING: len(trials),
-    }
+    self._to_do = {trial: 1.0 - glance(trial)[0] for trial in self.waiting}
     self._bars: dict[trials_lib.Trial, tqdm.tqdm] = {}
     self._bar = self._build_bar(_OVERALL, sum(self._to_do.values()))
     self._last_shown = 0.0
+    self._write()
 
   def started(self, trial: trials_lib.Trial):
-    """Shows that a trial has started."""
-    self._count(scores.WAITING, scores.RUNNING)
+    """Notes that a trial is at work."""
+    self._set(trial, scores.RUNNING)
     name = f'{trial.home.name}/{trial.name}'
     if not self._on_terminal:
       self._print(f'start {name}')
     self._bars[trial] = self._build_bar(_OF_TRIAL, 1.0, desc=name)
 
   def ended(self, trial: trials_lib.Trial, code: int):
-    """Shows that a trial has ended with an exit status."""
-    status = scores.FAILED if code else scores.FINISHED
-    self._count(scores.RUNNING, status)
-    self._done += self._to_do[trial]
+    """Records how a trial ended, and writes the tables again."""
     bar = self._bars.pop(trial)
     took = pages.format_seconds(_elapsed(bar))
     bar.close()
     if code:
-      self._print(
-          f'failed {bar.desc} after {took} with {code}: '
-          f'{_read_last_line(trial.log)} ({trial.log})'
-      )
-    elif not self._on_terminal:
-      self._print(f'end   {bar.desc} after {took}')
+      self._set(trial, scores.FAILED)
+      reason = f'{_read_last_line(trial.log)} ({trial.log})'
+      self._print(f'failed {bar.desc} after {took} with {code}: {reason}')
+    else:
+      self._finish(trial)
+      if not self._on_terminal:
+        self._print(f'end   {bar.desc} after {took}')
+    self._write()
 
   def tick(self):
-    """Shows the state again: every second on a terminal, else every minute."""
+    """Shows the state: every second on a terminal, elsewhere every minute."""
     elapsed = _elapsed(self._bar)
     if elapsed - self._last_shown < (1.0 if self._on_terminal else 60.0):
       return
     self._last_shown = elapsed
-    self._bar.n = self._done
-    for trial, bar in self._bars.items():
-      bar.n, text = glance(trial)
-      bar.set_postfix_str(text)
-      self._bar.n += bar.n - (1.0 - self._to_do[trial])
-    counts = (f'{number} {status}' for status, number in self._counts.items())
-    self._bar.set_description_str(', '.join(counts))
+    self._bar.n = 0.0
+    for trial, to_do in self._to_do.items():
+      if trial in self._bars:
+        bar = self._bars[trial]
+        bar.n, text = glance(trial)
+        bar.set_postfix_str(text)
+        self._bar.n += bar.n - (1.0 - to_do)
+      elif self.results[trial].status != scores.WAITING:
+        self._bar.n += to_do
+    counts = ', '.join(
+        f'{len(self.with_status(status))} {status}'
+        for status in scores.STATUSES
+    )
+    self._bar.set_description_str(counts)
     if not self._on_terminal:
       self._print(str(self._bar))
+
+  def interrupted(self):
+    """Notes that the trials that were at work are to continue later."""
+    for trial in self.with_status(scores.RUNNING):
+      self._set(trial, scores.WAITING)
+    self._write()
 
   def close(self):
     """Leaves the terminal to others."""
     for bar in (*self._bars.values(), self._bar):
       bar.close()
+
+  def with_status(self, status: str) -> list[trials_lib.Trial]:
+    """Returns the trials that are in a state."""
+    return [t for t, result in self.results.items() if result.status == status]
+
+  def _finish(self, trial: trials_lib.Trial):
+    # A run whose files are damaged is not recorded.
+    self.results[trial] = self._measure_fn(trial)
+    self._records[trial.home].add(trial)
+
+  def _set(self, trial: trials_lib.Trial, status: str):
+    self.results[trial] = scores.RunResult(trial, status)
+
+  def _write(self):
+    self._write_fn(list(self.results.values()))
 
   def _build_bar(self, bar_format: str, total: float, **options) -> tqdm.tqdm:
     """Returns a bar; where there is no terminal, it only knows the time."""
@@ -325,10 +370,6 @@ class Progress:
         dynamic_ncols=True,
         **options,
     )
-
-  def _count(self, before: str, after: str):
-    self._counts[before] -= 1
-    self._counts[after] += 1
 
   def _print(self, line: str):
     tqdm.tqdm.write(line, file=self._stream)
@@ -346,74 +387,6 @@ def _read_last_line(log: pathlib.Path) -> str:
   except OSError:
     return ''
   return next((x for x in reversed(text.splitlines()) if x.strip()), '').strip()
-
-
-_Results = Sequence[scores.RunResult]
-
-
-class _Keeper:
-  """Keeps records, results and the picture of progress up to date."""
-
-  def __init__(
-      self,
-      trials: Sequence[trials_lib.Trial],
-      measure_fn: Callable[[trials_lib.Trial], scores.RunResult],
-      write: Callable[[_Results], None],
-      stream: TextIO,
-  ):
-    self._measure_fn = measure_fn
-    self._write_fn = write
-    self._records = {
-        home: trials_lib.Record(home)
-        for home in dict.fromkeys(trial.home for trial in trials)
-    }
-    self.results: dict[trials_lib.Trial, scores.RunResult] = {}
-    for trial in trials:
-      if self._records[trial.home].is_finished(trial):
-        self._finish(trial)
-      else:
-        self._set(trial, scores.WAITING)
-    self.waiting = self.with_status(scores.WAITING)
-    self._progress = Progress(
-        self.waiting, len(trials) - len(self.waiting), stream
-    )
-    self.tick, self.close = self._progress.tick, self._progress.close
-    self._write()
-
-  def started(self, trial: trials_lib.Trial):
-    """Notes that a trial is at work."""
-    self._set(trial, scores.RUNNING)
-    self._progress.started(trial)
-
-  def ended(self, trial: trials_lib.Trial, code: int):
-    """Records how a trial ended, and writes the tables again."""
-    self._progress.ended(trial, code)
-    if code:
-      self._set(trial, scores.FAILED)
-    else:
-      self._finish(trial)
-    self._write()
-
-  def interrupted(self):
-    """Notes that the trials that were at work are to continue later."""
-    for trial in self.with_status(scores.RUNNING):
-      self._set(trial, scores.WAITING)
-    self._write()
-
-  def with_status(self, status: str) -> list[trials_lib.Trial]:
-    """Returns the trials that are in a state."""
-    return [t for t, result in self.results.items() if result.status == status]
-
-  def _finish(self, trial: trials_lib.Trial):
-    # A run whose files are damaged is not recorded.
-    self.results[trial] = self._measure_fn(trial)
-    self._records[trial.home].add(trial)
-
-  def _set(self, trial: trials_lib.Trial, status: str):
-    self.results[trial] = scores.RunResult(trial, status)
-
-  def _write(self):
-    self._write_fn(list(self.results.values()))
 
 
 def default_jobs(trials: Sequence[trials_lib.Trial]) -> int:
@@ -435,9 +408,8 @@ def default_jobs(trials: Sequence[trials_lib.Trial]) -> int:
 def run_trials(
     trials: Sequence[trials_lib.Trial],
     *,
-    measure_fn: Callable[[trials_lib.Trial], scores.RunResult],
-    write: Callable[[_Results], None],
-    stream: TextIO,
+    measure_fn: _Measure,
+    write: _Write,
     command: Sequence[str],
     num_at_once: Optional[int] = None,
     may_start: Callable[[], bool] = lambda: True,
@@ -449,7 +421,6 @@ def run_trials(
     measure_fn: Makes numbers of a finished trial.
     write: Takes the results of all trials, in their order, whenever one of them
       has changed.
-    stream: Where progress is shown.
     command: The program that takes the flags of a trial.
     num_at_once: How many run at once. Default: `default_jobs` of those that are
       not finished.
@@ -467,7 +438,7 @@ def run_trials(
   with contextlib.ExitStack() as stack:
     homes = dict.fromkeys(trial.home for trial in trials)
     locks = {home: stack.enter_context(folders.locked(home)) for home in homes}
-    keeper = _Keeper(trials, measure_fn, write, stream)
+    keeper = Keeper(trials, measure_fn, write, sys.stdout)
     stack.callback(keeper.close)
     jobs = {
         trial: Job((*command, *trial.arguments), trial.log, [locks[trial.home]])

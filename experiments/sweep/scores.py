@@ -197,10 +197,12 @@ def compute_score(
   return math.fsum(values) / len(values)
 
 
-WAITING = 'waiting'
-RUNNING = 'running'
-FINISHED = 'finished'
-FAILED = 'failed'
+STATUSES = (FINISHED, RUNNING, FAILED, WAITING) = (
+    'finished',
+    'running',
+    'failed',
+    'waiting',
+)
 
 
 @dataclasses.dataclass(frozen=True)

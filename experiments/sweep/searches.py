@@ -21,7 +21,6 @@ from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
 import functools
 import pathlib
-import sys
 from typing import Any, Optional
 
 from experiments import command_line
@@ -265,7 +264,6 @@ def run(search: Search, *, num_at_once: Optional[int] = None):
           higher_is_better=scores.is_higher_better(search.metric),
           selection=search.selection,
       ),
-      stream=sys.stdout,
       command=running.TRAIN,
   )
   results = run_trials(search.trials, write=search.write)

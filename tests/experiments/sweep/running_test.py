@@ -28,6 +28,7 @@ from absl.testing import parameterized
 import psutil
 
 from experiments.sweep import running
+from experiments.sweep import scores
 from tests.experiments.sweep import sweep_testing
 
 _POLL = 0.01
@@ -227,6 +228,10 @@ class DefaultJobsTest(parameterized.TestCase):
       self.assertEqual(running.default_jobs(trials), expected)
 
 
+def _measure(trial):
+  return scores.RunResult(trial, scores.FINISHED)
+
+
 class _Terminal(io.StringIO):
 
   def isatty(self):
@@ -245,7 +250,7 @@ class ProgressTest(parameterized.TestCase):
     self.enter_context(mock.patch('tqdm.std.time', lambda: self.seconds))
 
   def _show(self, stream):
-    return running.Progress(self.trials, 5, stream)
+    return running.Keeper(self.trials, _measure, lambda results: None, stream)
 
   def _train(self, trial, num_rounds, total_rounds=10):
     trial.folder.mkdir(parents=True, exist_ok=True)
@@ -286,7 +291,7 @@ class ProgressTest(parameterized.TestCase):
             f'({b.log})',
             f'start {rate}=3/seed_0',
             # One and a half of four trials took a minute.
-            '5 finished, 2 running, 1 failed, 1 waiting:  38%|'
+            '0 finished, 2 running, 1 failed, 1 waiting:  38%|'
             '#######5            | 01:00<01:40',
             f'end   {rate}=1/seed_0 after 1 min 30 s',
         ],
@@ -300,7 +305,7 @@ class ProgressTest(parameterized.TestCase):
     self.seconds = 2
     shown.tick()
     self.assertIn(
-        '5 finished, 1 running, 0 failed, 3 waiting:   8%|', stream.getvalue()
+        '0 finished, 1 running, 0 failed, 3 waiting:   8%|', stream.getvalue()
     )
     self.assertIn('00:02<00:24', stream.getvalue())
     self.assertRegex(

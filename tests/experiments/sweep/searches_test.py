@@ -145,11 +145,11 @@ class SearchesTest(parameterized.TestCase):
     search = self._build('0.01', '0.1', '1', seeds=[0], given=given)
     waits = [trial.folder / 'waits' for trial in search.trials]
 
-    def interrupt(unused_progress):
+    def interrupt(unused_keeper):
       if all(path.exists() for path in waits[:2]):
         os.kill(os.getpid(), signal.SIGINT)
 
-    with mock.patch.object(running.Progress, 'tick', interrupt):
+    with mock.patch.object(running.Keeper, 'tick', interrupt):
       with self.assertRaisesRegex(
           KeyboardInterrupt, 'Interrupted: 0 of 3 .* run the same command'
       ):
