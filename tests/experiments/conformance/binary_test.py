@@ -23,13 +23,13 @@ import tempfile
 from unittest import mock
 
 from absl import flags
-from absl.testing import absltest
 from absl.testing import parameterized
 import pytest
 
 from experiments import command_line
 from experiments.conformance import __main__ as binary
 from experiments.conformance import matrix
+from tests import program_testing
 from tests.experiments import binary_testing
 from tests.experiments.conformance import golden_testing
 from tests.tff_adaptive import file_testing
@@ -144,11 +144,39 @@ class ConformanceTest(parameterized.TestCase):
       binary.main(_parse('--matrix', f'--markdown={path}'))
     self.assertEqual(path.read_text(encoding='utf-8'), 'before')
 
+  def test_prints_a_line_a_run_and_counts(self):
+    goldens = _write_goldens(
+        self._folder, {}, {'name': 'lion', 'server': {'name': 'lion'}}
+    )
+    result = program_testing.run('experiments.conformance', goldens)
+    self.assertEqual(result.returncode, 1, result.stderr)
+    self.assertEqual(
+        result.stdout.splitlines(),
+        [
+            'tiny quadratic 0 2e-05 ok',
+            "lion quadratic - 2e-05 FAIL (unknown server 'lion')",
+            '1 passed, 1 failed',
+        ],
+    )
+
+  @parameterized.parameters(
+      (None, 'No such file'),
+      ('{', 'is not a JSON file'),
+      ('{"runs": []}', "no 'problems'"),
+  )
+  def test_missing_and_broken_files_are_one_sentence(self, text, found):
+    path = pathlib.Path(self._folder) / 'goldens.json'
+    if text is not None:
+      path.write_text(text, encoding='utf-8')
+    result = program_testing.run('experiments.conformance', f'--goldens={path}')
+    self.assertEqual(result.returncode, 2)
+    self.assertRegex(result.stderr, f'^error: .*{found}.*\n$')
+
   @pytest.mark.slow
   def test_matrix_is_printed_and_written(self):
     path = pathlib.Path(self._folder) / 'matrix.md'
-    result = binary_testing.run_quickly(
-        'conformance', '--matrix', f'--markdown={path}', forbidden='none'
+    result = program_testing.run(
+        'experiments.conformance', '--matrix', f'--markdown={path}'
     )
     self.assertEqual(result.returncode, 0, result.stderr)
     self.assertStartsWith(result.stdout, '| FedAdam | Reddi |')
@@ -157,15 +185,11 @@ class ConformanceTest(parameterized.TestCase):
   @pytest.mark.slow
   def test_stock_tff_is_replayed(self):
     goldens = _write_goldens(self._folder, {})
-    result = binary_testing.run_quickly(
-        'conformance', goldens, '--adapter=stock_tff', forbidden='none'
+    result = program_testing.run(
+        'experiments.conformance', goldens, '--adapter=stock_tff'
     )
     self.assertEqual(
         result.stdout.splitlines(),
         ['tiny quadratic 0 2e-05 ok', '1 passed, 0 failed, 0 skipped'],
     )
     self.assertEqual(result.returncode, 0, result.stderr)
-
-
-if __name__ == '__main__':
-  absltest.main()

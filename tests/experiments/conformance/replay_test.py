@@ -40,46 +40,11 @@ def _named(keys):
   return [('_'.join(key), runs[key]) for key in keys]
 
 
-def _tiny_run(**config):
-  """A run on one weight's worth of data; its reference is made by hand.
-
-  x = (0, 0, 0, 0), one example X = (1, 0, 0, 0), y = 1: the gradient is x - y
-  in the first coordinate, so SGD with 0.5 moves to 0.5, then to 0.75.
-  """
-  problem = {
-      'name': 'quadratic',
-      'x0': [0.0] * 4,
-      'clients': [{'X': [[1.0, 0, 0, 0]], 'y': [1.0]}],
-  }
-  run = {
-      'config': {
-          'name': 'tiny',
-          'client': {'name': 'sgd', 'lr': 0.5},
-          'server': {'name': 'sgd', 'lr': 1.0},
-          'weighting': 'uniform',
-          'rounds': 2,
-          'problem': 'quadratic',
-          'batch_size': 1,
-          'epochs': 1,
-          **config,
-      },
-      'float32_error': 0.0,
-      'trajectory': [
-          {
-              'clients': [{'id': 0, 'etas': [0.5]}],
-              'server': {'x': [x, 0.0, 0.0, 0.0]},
-          }
-          for x in (0.5, 0.75)
-      ],
-  }
-  return run, {'quadratic': problem}
-
-
 @pytest.mark.usefixtures('native_runtime')
 class ReplayerTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_right_numbers_pass(self):
-    result = replay.replay(*_tiny_run())
+    result = replay.replay(*golden_testing.create_tiny_run())
     self.assertTrue(result.passed)
     self.assertEqual(str(result), 'tiny quadratic 0 2e-05 ok')
 
@@ -96,7 +61,7 @@ class ReplayerTest(tf.test.TestCase, parameterized.TestCase):
       ),
   )
   def test_wrong_numbers_fail(self, spoil, expected_error):
-    run, problems = _tiny_run()
+    run, problems = golden_testing.create_tiny_run()
     spoil(run)
     result = replay.replay(run, problems)
     self.assertFalse(result.passed)
@@ -127,19 +92,19 @@ class ReplayerTest(tf.test.TestCase, parameterized.TestCase):
       ),
   )
   def test_unknown_configuration_fails(self, config, reason):
-    result = replay.replay(*_tiny_run(**config))
+    result = replay.replay(*golden_testing.create_tiny_run(**config))
     self.assertFalse(result.passed)
     self.assertIn(reason, str(result))
 
   def test_empty_trajectory_fails(self):
-    run, problems = _tiny_run()
+    run, problems = golden_testing.create_tiny_run()
     run['trajectory'] = []
     result = replay.replay(run, problems)
     self.assertFalse(result.passed)
     self.assertIn('the trajectory of the file is empty', result.reason)
 
   def test_missing_keys_fail(self):
-    run, problems = _tiny_run()
+    run, problems = golden_testing.create_tiny_run()
     del run['float32_error'], run['config']['batch_size']
     result = replay.replay(run, problems)
     self.assertIn("KeyError: 'float32_error'", str(result))
@@ -176,14 +141,10 @@ class ReplayerTest(tf.test.TestCase, parameterized.TestCase):
     self.assertTrue(result.passed, str(result))
 
   def test_reads_files(self):
-    run, by_name = _tiny_run()
+    run, by_name = golden_testing.create_tiny_run()
     problem = by_name['quadratic']
     path = pathlib.Path(self.get_temp_dir()) / 'goldens.json'
     path.write_text(json.dumps({'problems': [problem], 'runs': [run]}))
     runs, problems = conformance.read_goldens(path)
     self.assertEqual(runs, [run])
     self.assertEqual(problems, {'quadratic': problem})
-
-
-if __name__ == '__main__':
-  tf.test.main()
