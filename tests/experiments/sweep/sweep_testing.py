@@ -58,7 +58,9 @@ def build_results(
     output_dir: str = 'out',
 ) -> list[scores.RunResult]:
   """Returns finished runs with scores of each seed, by the learning rate."""
-  trials = build_trials(output_dir, tuple(scores_of_rates), seeds=seeds)
+  trials = build_trials(
+      pathlib.Path(output_dir), tuple(scores_of_rates), seeds=seeds
+  )
   values = [score for found in scores_of_rates.values() for score in found]
   measured = dict.fromkeys(scores.MEASURED, 2.5)
   return [
