@@ -22,7 +22,7 @@ import pathlib
 import numpy as np
 
 from experiments.leaderboard import results as results_lib
-from experiments.report import drawing
+from experiments.report import figure_data
 from experiments.report import figures
 from experiments.run_results import run_folder
 from tff_adaptive import analysis
@@ -88,7 +88,7 @@ def _accuracy(results: results_lib.Results, task: str) -> _Curves:
   curves = {}
   for method, outcome in results.tuned(task).items():
     series = [run.series(column) for run in outcome.runs.values()]
-    band = drawing.band_over_seeds(series, 100.0, figures.RANGE)
+    band = figure_data.band_over_seeds(series, 100.0, figures.RANGE)
     if band is not None:
       curves[method] = _to_missing(band)
   return curves

@@ -20,7 +20,7 @@ import pathlib
 
 from experiments import pages
 from experiments import published
-from experiments.report import drawing
+from experiments.report import figure_data
 from experiments.report import figures
 from experiments.report import views
 from experiments.run_results import run_folder
@@ -110,7 +110,7 @@ def _draw(runs: _Runs, metric: str, label: str, path_png: pathlib.Path):
   curves = {}
   for name, found in runs.items():
     series = [run.series(run_folder.column_of(metric)) for run in found]
-    curve = drawing.band_over_seeds(series, scale, figures.RANGE)
+    curve = figure_data.band_over_seeds(series, scale, figures.RANGE)
     if curve is not None:
       curves[name] = curve
   analysis.plot_band_curves(

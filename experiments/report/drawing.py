@@ -23,6 +23,7 @@ import numpy as np
 
 from experiments import published
 from experiments.report import cell_results
+from experiments.report import figure_data
 from experiments.report import figures
 from experiments.report import views
 from experiments.run_results import run_folder
@@ -30,8 +31,6 @@ from tff_adaptive import _files
 from tff_adaptive import analysis
 from tff_adaptive.optimizers import fedcada
 
-_Results = Sequence[cell_results.CellResult]
-_Series = tuple[Sequence[int], Sequence[float]]
 _Panels = dict[str, dict[str, analysis.BandCurve]]
 
 # In the order of their colours: blue, red and green, as in Delta-SGD's paper.
@@ -84,7 +83,7 @@ def needs_runs(table: published.Table, data_dir: Optional[str] = None) -> bool:
 
 def draw(
     table: published.Table,
-    results: _Results,
+    results: figure_data.Results,
     path_png: pathlib.Path,
     data_dir: Optional[str] = None,
 ) -> dict[pathlib.Path, str]:
@@ -125,15 +124,15 @@ def draw(
       else ''
   )
   caption = _CAPTIONS[options.kind].format(band=_BANDS[options.band], gain=gain)
-  return {path_png: f'{_title(table, options)}{stamp}: {caption}'}
+  return {path_png: f'{_title(table)}{stamp}: {caption}'}
 
 
-def _title(table: published.Table, options: figures.FigureOptions) -> str:
-  return (options.title or table.title).rstrip('.')
+def _title(table: published.Table) -> str:
+  return table.title.rstrip('.')
 
 
 def _copy_pictures(
-    results: _Results, kind: str, path_png: pathlib.Path
+    results: figure_data.Results, kind: str, path_png: pathlib.Path
 ) -> dict[pathlib.Path, str]:
   """Copies pictures of runs; of runs with the same picture, one."""
   copied: dict[pathlib.Path, str] = {}
@@ -188,7 +187,7 @@ class _Drawing:
 
   table: published.Table
   options: figures.FigureOptions
-  results: _Results
+  results: figure_data.Results
   path_png: pathlib.Path
 
   def draw(self) -> bool:
@@ -228,7 +227,7 @@ class _Drawing:
     column = run_folder.column_of(metric or measure.metric)
     runs = [run.series(column) for run in result.runs.values()]
     scale = measure.scale if is_own else 1.0
-    return band_over_seeds(runs, scale, self.options.band)
+    return figure_data.band_over_seeds(runs, scale, self.options.band)
 
   def _label(self, metric: str) -> str:
     """Returns the name of a metric that curves show."""
@@ -243,7 +242,7 @@ class _Drawing:
       runs = list(result.runs.values())
       for name, column in _STEP_SIZES.items():
         series = [run.series(f'clients/{column}_mean') for run in runs]
-        rounds, values = _align(series)
+        rounds, values = figure_data.align(series)
         shown = rounds <= self.options.last_round
         if values.size:
           mean = values.mean(0)[shown]
@@ -267,7 +266,9 @@ class _Drawing:
       values = [
           float(fedcada.correction(option, options.beta, t)) for t in rounds
       ]
-      curves[cell.row] = _band(rounds, [[v] for v in values], options.band)
+      curves[cell.row] = figure_data.to_band(
+          rounds, [[v] for v in values], options.band
+      )
     return self._draw_panels({'': curves}, 'round', 'denominator')
 
   def _draw_final_over(self) -> bool:
@@ -293,7 +294,7 @@ class _Drawing:
           values = list(result.numbers.values())
           found.setdefault(row, {})[xs[column]] = values
       panels[title] = {
-          row: _band(
+          row: figure_data.to_band(
               sorted(values),
               [values[x] for x in sorted(values)],
               self.options.band,
@@ -327,7 +328,7 @@ class _Drawing:
     analysis.plot_band_curves(
         panels,
         self.path_png,
-        title=_title(self.table, options),
+        title=_title(self.table),
         x_label=options.x_label or x_label,
         y_label=options.y_label or y_label,
         log_x=options.log_x,
@@ -343,7 +344,7 @@ class _Drawing:
   def _draw_heat_map(self) -> bool:
     """Draws the metric over client rate and server rate, a panel a group."""
     table, options = self.table, self.options
-    grids = _rate_grids(table, self.results)
+    grids = figure_data.rate_grids(table, self.results)
     if not grids:
       return False
     labels = {'x_label': options.x_label, 'y_label': options.y_label}
@@ -351,7 +352,7 @@ class _Drawing:
     analysis.plot_rate_grids(
         grids,
         self.path_png,
-        title=_title(table, options),
+        title=_title(table),
         decimals=1 if in_percent else 3,
         **{name: label for name, label in labels.items() if label},
     )
@@ -361,9 +362,9 @@ class _Drawing:
     """Draws the best server rate over the client rate, a panel a task."""
     panels: _Panels = {}
     options = dataclasses.replace(self.options, log_x=True, log_y=True)
-    for group, grid in _rate_grids(self.table, self.results).items():
-      losses = self._losses(group, grid)
-      grid = _without_useless_rates(grid, losses, options.min_gain)
+    for group, grid in figure_data.rate_grids(self.table, self.results).items():
+      losses = figure_data.losses(self.table, self.results, group, grid)
+      grid = figure_data.without_useless_rates(grid, losses, options.min_gain)
       rates, best = analysis.best_server_rates(grid)
       if len(rates):
         task, _, method = group.rpartition(' ')
@@ -383,23 +384,6 @@ class _Drawing:
         names=list(dict.fromkeys(methods)),
     )
 
-  def _losses(self, group: str, grid: analysis.RateGrid) -> np.ndarray:
-    """Returns the validation losses of a grid, NaN where there is none."""
-    losses = np.full(grid.values.shape, np.nan)
-    for result in self.results:
-      if result.cell.group == group and result.runs:
-        row = list(grid.client_rates).index(float(result.cell.row))
-        column = list(grid.server_rates).index(float(result.cell.column))
-        losses[row, column] = np.mean(
-            [
-                run.summarize(
-                    'loss', self.table.estimate, higher_is_better=False
-                )
-                for run in result.runs.values()
-            ]
-        )
-    return losses
-
   def _metric_label(self) -> str:
     """Returns the name of what the table compares, with its unit."""
     table = self.table
@@ -413,94 +397,3 @@ class _Drawing:
     unit = ' (%)' if measure.scale == 100.0 else ''
     kind = '' if '/' in measure.metric else 'test '
     return f'{kind}{measure.metric.replace("_", " ")}{unit}'
-
-
-def _align(series: Sequence[_Series]) -> tuple[np.ndarray, np.ndarray]:
-  """Returns the rounds that all seeds have, and their values by seed."""
-  values = [dict(zip(*one)) for one in series]
-  common = sorted(set.intersection(*map(set, values))) if values else []
-  return np.array(common), np.array(
-      [[by_round[r] for r in common] for by_round in values], np.float64
-  )
-
-
-def band_over_seeds(
-    series: Sequence[_Series], scale: float, band: str
-) -> Optional[analysis.BandCurve]:
-  """Returns the mean over the seeds; None if nothing was measured."""
-  rounds, values = _align(series)
-  return _band(rounds, scale * values.T, band) if len(rounds) else None
-
-
-def _band(
-    xs: Sequence[float], samples: Sequence[Sequence[float]], band: str
-) -> analysis.BandCurve:
-  """Returns the band of the values of the seeds at every place."""
-  found = [np.asarray(values, np.float64) for values in samples]
-  mean = np.array([values.mean() for values in found])
-  if band == figures.STD:
-    # Of one seed there is no deviation.
-    std = [v.std(ddof=1) if len(v) > 1 else 0.0 * v[0] for v in found]
-    low, high = mean - std, mean + std
-  else:
-    low = np.array([values.min() for values in found])
-    high = np.array([values.max() for values in found])
-  return analysis.BandCurve(np.asarray(xs), mean, low, high)
-
-
-def _without_useless_rates(
-    grid: analysis.RateGrid, losses: np.ndarray, min_gain: float
-) -> analysis.RateGrid:
-  """Returns a grid without the client rates that did not train the model.
-
-  Args:
-    grid: The grid.
-    losses: Its validation losses; not a number where a run diverged.
-    min_gain: The part of the worst loss by which the best of a client rate must
-      be lower.
-  """
-  finite = losses[np.isfinite(losses)]
-  if not min_gain or not finite.size:
-    return grid
-  best = np.nanmin(np.where(np.isfinite(losses), losses, np.inf), axis=1)
-  trains = best < (1.0 - min_gain) * finite.max()
-  values = np.where(trains[:, np.newaxis], grid.values, np.nan)
-  return dataclasses.replace(grid, values=values)
-
-
-def _rate_grids(
-    table: published.Table, results: _Results
-) -> dict[str, analysis.RateGrid]:
-  """Returns the measured means of every group over both rates.
-
-  Args:
-    table: The table; its rows are client rates, its columns server rates.
-    results: The measurements of its cells.
-
-  Returns:
-    The grids by group; without groups of which nothing was measured.
-  """
-  client_rates, server_rates = (
-      sorted(figures.to_rates([entry.name for entry in axis], table.place))
-      for axis in (table.rows, table.columns)
-  )
-  grids = {}
-  for group in table.groups:
-    values = np.full([len(client_rates), len(server_rates)], np.nan)
-    diverged = np.zeros(values.shape, bool)
-    for result in results:
-      if result.cell.group == group.name and result.numbers:
-        row = client_rates.index(float(result.cell.row))
-        column = server_rates.index(float(result.cell.column))
-        values[row, column] = result.mean
-        diverged[row, column] = not np.isfinite(result.mean)
-    grid = analysis.RateGrid(
-        np.array(client_rates),
-        np.array(server_rates),
-        values,
-        table.measure('', group.name).higher_is_better,
-        diverged,
-    )
-    if not grid.is_empty():
-      grids[group.name] = grid
-  return grids

@@ -34,7 +34,7 @@ RANGE = 'range'
 STD = 'std'
 _BANDS = (RANGE, STD)
 
-_LABELS = ('title', 'x_label', 'y_label')
+_LABELS = ('x_label', 'y_label')
 _SCALES = ('log_x', 'log_y')
 _LIMITS = ('y_min', 'y_max')
 _NUMBERS = (*_LIMITS, 'last_round', 'min_gain', 'beta')
@@ -67,7 +67,6 @@ class FigureOptions:
 
   Attributes:
     kind: A name of `KINDS`.
-    title: Above the figure; by default that of the table.
     x_label: Below the panels; by default what the kind says.
     y_label: Beside the panels; by default the metric.
     log_x: Whether the horizontal axis is logarithmic.
@@ -87,7 +86,6 @@ class FigureOptions:
   """
 
   kind: str
-  title: str = ''
   x_label: str = ''
   y_label: str = ''
   log_x: bool = False

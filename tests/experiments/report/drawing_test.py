@@ -22,6 +22,7 @@ import numpy as np
 
 from experiments import published
 from experiments.report import drawing
+from experiments.report import figure_data
 from tests.experiments.report import made_up_runs
 from tests.experiments.report import page_testing
 from tff_adaptive import analysis
@@ -126,7 +127,7 @@ class DrawingTest(page_testing.PageTestCase):
     # The worst loss that is finite is 2.0: the first rate gains 5 %.
     losses = np.array([[2.0, 1.9], [1.7, _NAN]])
     for min_gain, num_rates in ((0.0, 2), (0.1, 1), (0.2, 0)):
-      shown = drawing._without_useless_rates(grid, losses, min_gain)
+      shown = figure_data.without_useless_rates(grid, losses, min_gain)
       self.assertLen(analysis.best_server_rates(shown)[0], num_rates)
 
   def test_figures_that_need_no_runs(self):

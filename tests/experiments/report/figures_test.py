@@ -29,21 +29,21 @@ class FiguresTest(parameterized.TestCase):
 
   def test_options(self):
     table = made_up_runs.build_table(
-        figure={'kind': 'curves', 'log_y': True, 'y_min': 50, 'title': 'T'}
+        figure={'kind': 'curves', 'log_y': True, 'y_min': 50, 'x_label': 'T'}
     )
     self.assertEqual(
         figures.read_options(table),
-        figures.FigureOptions('curves', log_y=True, y_min=50, title='T'),
+        figures.FigureOptions('curves', log_y=True, y_min=50, x_label='T'),
     )
 
   @parameterized.parameters(
       ({}, 'kind is one of curves, heat_map, .*, found None$'),
       ({'kind': 'pie'}, "kind is one of .*, found 'pie'$"),
-      ({'kind': 'curves', 'log': 1}, "takes title, .*, band, found 'log'$"),
+      ({'kind': 'curves', 'log': 1}, "takes x_label, .*, band, found 'log'$"),
       ({'kind': 'heat_map', 'band': 'std'}, "takes .*, found 'band'$"),
       ({'kind': 'curves', 'log_y': 'yes'}, "true or false, found 'yes'$"),
       ({'kind': 'curves', 'y_max': True}, 'y_max is a number, found True$'),
-      ({'kind': 'curves', 'title': 1}, 'title is a text, found 1$'),
+      ({'kind': 'curves', 'x_label': 1}, 'x_label is a text, found 1$'),
       ({'kind': 'curves', 'band': 'all'}, "is range or std, found 'all'$"),
       ({'kind': 'heat_map'}, 'rows must be numbers above 0, found SGD, .*$'),
       ({'kind': 'final_over', 'log_x': True}, 'columns must be .* digits$'),
