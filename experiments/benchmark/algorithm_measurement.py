@@ -26,7 +26,6 @@ from experiments.benchmark import measurement
 from experiments.benchmark import models
 from experiments.benchmark import reports
 from experiments.benchmark import workloads
-from tff_adaptive.simulation import client_states
 
 
 class _Trainer(measurement.Trainer):
@@ -49,22 +48,12 @@ class _Trainer(measurement.Trainer):
         lambda: models.build_algorithm(algorithm, workload, element_spec),
     )
     self.algorithm = algorithm
-    store = None
-    if client_states.get_state_spec(self._process) is not None:
-      store = client_states.ClientStateStore()
-    self._states = client_states.bind(self._process, store, None)
     self._measured: list[Mapping[str, Any]] = []
 
   def _train(self, round_num: int, cohort_fn: measurement.CohortFn) -> None:
     """Trains a round; the states of clients are a part of its time."""
-    clients = cohort_fn(round_num)
-    if self._states is not None:
-      clients = self._states.add_to(clients)
-    output = self._process.next(self._state, clients)
-    if self._states is not None:
-      self._states.keep(round_num + 1, output.metrics)
-    self._measured.append(output.metrics['client_work']['clients'])
-    self._state = output.state
+    metrics = self._rounds.train(cohort_fn(round_num))
+    self._measured.append(metrics['client_work']['clients'])
 
   def costs(self) -> dict[str, float]:
     """Returns what a step has evaluated, in the rounds whose time counts."""

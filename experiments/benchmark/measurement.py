@@ -31,6 +31,7 @@ import tensorflow_federated as tff
 
 from experiments import command_line
 from experiments import registry
+from experiments import rounds as rounds_lib
 from experiments.benchmark import models
 from experiments.benchmark import reports
 from experiments.benchmark import workloads
@@ -158,9 +159,9 @@ class Trainer:
     self.memory = _PeakMemory(with_children=not runtime.in_process)
     # Every runtime begins with the same weights.
     tf.keras.utils.set_random_seed(_SEED)
-    self._process = build_process()
+    self._rounds = rounds_lib.Rounds(build_process())
     with self._installed():
-      self._state = self._process.initialize()
+      self._rounds.state = self._rounds.process.initialize()
     self._first_weights = self._weights()
     # Of all that was imported, 0.2 s, or it falls into some round by chance.
     gc.collect()
@@ -169,15 +170,12 @@ class Trainer:
     return tff.framework.get_context_stack().install(self.context)
 
   def _weights(self) -> Any:
-    return self._state.global_model_weights.trainable
+    return self._rounds.state.global_model_weights.trainable
 
   def _train(self, round_num: int, cohort_fn: CohortFn) -> None:
     """Trains a round."""
     clients = cohort_fn(round_num)
-    output = self._process.next(
-        self._state, clients if self.runtime.in_process else list(clients)
-    )
-    self._state = output.state
+    self._rounds.train(clients if self.runtime.in_process else list(clients))
 
   def train_round(self, round_num: int, cohort_fn: CohortFn) -> None:
     """Trains a round, whose time does not count.
@@ -204,7 +202,7 @@ class Trainer:
   @property
   def plan(self) -> Any:
     """How the clients work, of a runtime that has plans."""
-    return self.context.plan_of(self._process.next)
+    return self.context.plan_of(self._rounds.process.next)
 
   def distance(self) -> float:
     """Returns how far the weights have come.

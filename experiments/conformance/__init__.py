@@ -25,6 +25,6 @@ from experiments.conformance.adapters import COMMON_KEYS
 from experiments.conformance.adapters import create_adapter
 from experiments.conformance.adapters import GoldenRun
 from experiments.conformance.adapters import UnsupportedError
-from experiments.conformance.checks import check
+from experiments.conformance.goldens import check
 from experiments.conformance.goldens import read_goldens
 from experiments.conformance.goldens import Result

@@ -11,12 +11,16 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Files of reference numbers: their runs, their tolerances, the verdicts."""
+"""Files of reference numbers: their runs, and how a replay compares."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import json
 import os
 from typing import Any, NamedTuple, Optional, Union
+
+import numpy as np
+
+from experiments.conformance import adapters
 
 # A float32 run may be off by this much, or by this many times what rounding the
 # reference itself to float32 has cost.
@@ -57,53 +61,101 @@ class Result(NamedTuple):
     return f'{begin} {self.max_error:.3g} {self.tolerance:.2g} {verdict}'
 
 
-def begin_result(run: Mapping[str, Any]) -> Result:
-  """The result of a run that has not run.
+def judge(
+    run: Mapping[str, Any],
+    problems: Mapping[str, Any],
+    find_error: Callable[[adapters.GoldenRun, Sequence[Any]], float],
+) -> Result:
+  """Replays a run and says how it compares.
 
   Args:
-    run: An entry of `runs`, which may lack anything.
+    run: An entry of `runs`: `config`, `float32_error` and `trajectory`; it may
+      lack anything.
+    problems: The entries of `problems`, by name.
+    find_error: Replays the run, and returns the largest difference from the
+      trajectory.
 
   Returns:
-    A `Result` with the run's names and the smallest tolerance.
+    A `Result`. What keeps a run from being replayed is the reason why it has
+    failed, or was skipped after an `UnsupportedError`.
   """
   config = run.get('config', {})
   name, problem = (str(config.get(key, '?')) for key in ('name', 'problem'))
-  return Result(name, problem, None, _TOLERANCE)
+  result = Result(name, problem, None, _TOLERANCE)
+  try:
+    if problem not in problems:
+      raise adapters.AdapterError(f'unknown problem {problem!r}')
+    tolerance = max(_TOLERANCE, _ROUNDING_FACTOR * run['float32_error'])
+    result = result._replace(tolerance=tolerance)
+    trajectory = run['trajectory']
+    if not trajectory:  # Nothing to compare with would always pass.
+      raise ValueError(
+          'the trajectory of the file is empty, expected one round or more'
+      )
+    cohorts = [[c['id'] for c in entry['clients']] for entry in trajectory]
+    golden_run = adapters.GoldenRun(config, problems[problem], cohorts)
+    return result._replace(max_error=find_error(golden_run, trajectory))
+  except adapters.UnsupportedError as error:
+    return result._replace(reason=str(error), skipped=True)
+  except adapters.AdapterError as error:
+    return result._replace(reason=str(error))
+  except Exception as error:  # pylint: disable=broad-exception-caught
+    # File and adapter are somebody else's: one odd run must not hide others.
+    first_line = (str(error).splitlines() or [''])[0]
+    return result._replace(reason=f'{type(error).__name__}: {first_line}')
 
 
-def find_tolerance(run: Mapping[str, Any]) -> float:
-  """The largest difference that passes.
-
-  Args:
-    run: An entry of `runs`.
-
-  Returns:
-    The tolerance.
-
-  Raises:
-    KeyError: If the run lacks `float32_error`.
-  """
-  return max(_TOLERANCE, _ROUNDING_FACTOR * run['float32_error'])
-
-
-def find_trajectory(run: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-  """The reference, round by round.
-
-  Args:
-    run: An entry of `runs`.
-
-  Returns:
-    Its rounds; one at least, as nothing to compare with would always pass.
-
-  Raises:
-    KeyError: If the run lacks `trajectory`.
-    ValueError: If it is empty.
-  """
-  if not run['trajectory']:
-    raise ValueError(
-        'the trajectory of the file is empty, expected one round or more'
+def _compare(iterates: Any, trajectory: Sequence[Mapping[str, Any]]) -> float:
+  """Returns the largest difference of any weights, NaN if any is."""
+  expected = np.asarray([entry['server']['x'] for entry in trajectory])
+  if len(iterates) != len(expected):
+    raise adapters.AdapterError(
+        f'found {len(iterates)} iterates, expected {len(expected)}: the '
+        'weights after each round'
     )
-  return run['trajectory']
+  try:
+    found = np.asarray(iterates, np.float64)
+  except (TypeError, ValueError) as error:
+    raise adapters.AdapterError(
+        'found iterates that are not flat lists of numbers, all of one '
+        f'length: {error}'
+    ) from error
+  if found.shape != expected.shape:
+    raise adapters.AdapterError(
+        f'found iterates of shape {found.shape}, expected {expected.shape}: '
+        'rounds by weights'
+    )
+  if not expected.size:
+    raise adapters.AdapterError(
+        'the reference has no weights, so that nothing can be compared'
+    )
+  return float(np.max(np.abs(found - expected)))
+
+
+def check(
+    adapter: adapters.Adapter,
+    run: Mapping[str, Any],
+    problems: Mapping[str, Any],
+) -> Result:
+  """Replays a run in a framework and compares the weights of every round.
+
+  Args:
+    adapter: The framework.
+    run: See `judge`.
+    problems: The entries of `problems`, by name.
+
+  Returns:
+    A `Result`: skipped if the adapter leaves the run out, failed with a reason
+    if it has no weights to compare.
+  """
+
+  def find_error(golden_run, trajectory):
+    reason = adapter.supports(golden_run.configuration)
+    if reason is not None:
+      raise adapters.UnsupportedError(reason)
+    return _compare(adapter.replay(golden_run), trajectory)
+
+  return judge(run, problems, find_error)
 
 
 def read_goldens(

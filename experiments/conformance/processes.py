@@ -27,7 +27,7 @@ from tff_adaptive import algorithms
 from tff_adaptive.optimizers import schedules
 
 
-class UnknownConfigurationError(ValueError):
+class UnknownConfigurationError(adapters.AdapterError):
   """A run asks for something that the library does not have."""
 
 

@@ -18,43 +18,59 @@ server state are known to ten digits. It is trained again with the process that
 the library builds for its configuration, and compared round by round.
 """
 
-import collections
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Optional
 
 import numpy as np
 import tensorflow_federated as tff
 
+from experiments import rounds as rounds_lib
 from experiments.conformance import adapters
 from experiments.conformance import goldens
 from experiments.conformance import processes
 from tasks import golden_problems
-from tff_adaptive import simulation
-from tff_adaptive.simulation import client_states
 
 
-def replay_process(
+def train(
     process: tff.learning.templates.LearningProcess, run: adapters.GoldenRun
-) -> list[np.ndarray]:
-  """Trains a process whose clients bring batches and nothing else.
+) -> Iterator[tuple[Any, Any]]:
+  """Trains a run.
 
   Args:
     process: The process of the run's configuration.
     run: The run.
 
-  Returns:
-    The flat trainable weights after each round.
+  Yields:
+    The state and the metrics after each round.
   """
   batches = golden_problems.create_client_batches(
       run.problem, run.configuration['batch_size'], run.configuration['epochs']
   )
-  state = process.initialize()
-  iterates = []
+  rounds = rounds_lib.Rounds(process)
   for cohort in run.cohorts:
-    state = process.next(state, [batches[client] for client in cohort]).state
-    weights = process.get_model_weights(state)
-    iterates.append(golden_problems.flatten_weights(weights.trainable))
-  return iterates
+    metrics = rounds.train([batches[client] for client in cohort], cohort)
+    yield rounds.state, metrics
+
+
+def train_weights(
+    process: tff.learning.templates.LearningProcess, run: adapters.GoldenRun
+) -> list[np.ndarray]:
+  """Trains a run and returns the flat trainable weights after each round."""
+  return [
+      golden_problems.flatten_weights(
+          process.get_model_weights(state).trainable
+      )
+      for state, _ in train(process, run)
+  ]
+
+
+def _build_process(run: adapters.GoldenRun, model: Any = None) -> Any:
+  return processes.build_process(
+      dict(run.configuration),
+      model or golden_problems.create_functional_model(run.problem),
+      golden_problems.create_representation_fn(run.problem),
+      len(run.problem['clients']),
+  )
 
 
 class Library:
@@ -67,17 +83,7 @@ class Library:
     return None
 
   def replay(self, run: adapters.GoldenRun) -> Sequence[Any]:
-    process = processes.build_process(
-        dict(run.configuration),
-        golden_problems.create_functional_model(run.problem),
-        golden_problems.create_representation_fn(run.problem),
-        len(run.problem['clients']),
-    )
-    if client_states.get_state_spec(process) is not None:
-      raise adapters.UnsupportedError(
-          'its clients keep state, which a replay without --adapter has'
-      )
-    return replay_process(process, run)
+    return train_weights(_build_process(run), run)
 
 
 def _shared_fields(client_work: Any) -> dict[str, Any]:
@@ -137,17 +143,19 @@ def _scalar_difference(found: Any, expected: Any) -> float:
   return abs(found - expected) / max(1.0, abs(expected))
 
 
-def _compare_round(reference: Mapping[str, Any], output: Any) -> float:
-  """The largest difference of one round: server fields and step sizes."""
+def _compare_round(
+    reference: Mapping[str, Any], state: Any, metrics: Any
+) -> float:
+  """Returns the largest difference of a round: server fields and step sizes."""
   differences = [0.0]
-  held = _server_fields(output.state)
+  held = _server_fields(state)
   for name in set(held) & set(reference['server']):
     expected = np.asarray(reference['server'][name])
     if expected.ndim:
       differences.append(np.max(np.abs(held[name] - expected)))
     else:
       differences.append(_scalar_difference(held[name], expected))
-  reported = output.metrics['client_work']['clients']
+  reported = metrics['client_work']['clients']
   for key, name in (
       ('etas', 'step_size'),
       ('thetas', 'theta'),
@@ -163,68 +171,10 @@ def _compare_round(reference: Mapping[str, Any], output: Any) -> float:
   return float('nan') if np.isnan(differences).any() else max(differences)
 
 
-class _Clients:
-  """The clients of a problem, with their states if the process keeps any."""
-
-  def __init__(self, batches: list[list[Any]], process: Any):
-    self._batches = batches
-    spec = client_states.get_state_spec(process)
-    self._store = None if spec is None else simulation.ClientStateStore()
-
-  def cohort(self, reference: Mapping[str, Any]) -> list[Any]:
-    """What the clients of a round bring."""
-    ids = [client['id'] for client in reference['clients']]
-    return [self._bring(client_id) for client_id in ids]
-
-  def _bring(self, client_id: int) -> Any:
-    batches = self._batches[client_id]
-    if self._store is None:
-      return batches
-    state = self._store.get(str(client_id))
-    return collections.OrderedDict(
-        data=batches,
-        client_id=[str(client_id)],
-        client_state=[] if state is None else [state],
-    )
-
-  def keep(self, round_num: int, metrics: Any):
-    """Takes the states of clients out of the metrics of a round."""
-    if self._store is None:
-      return
-    states = metrics['client_work']['client_states']
-    ids = [client_id.decode() for client_id in states['client_id']]
-    self._store.update(round_num, ids, states['client_state'])
-
-
-def _replay(run: dict[str, Any], problem: dict[str, Any], model: Any) -> float:
-  """The largest difference of a run's rounds; see `replay`."""
-  rounds = goldens.find_trajectory(run)
-  config = run['config']
-  process = processes.build_process(
-      config,
-      model or golden_problems.create_functional_model(problem),
-      golden_problems.create_representation_fn(problem),
-      len(problem['clients']),
-  )
-  batches = golden_problems.create_client_batches(
-      problem, config['batch_size'], config['epochs']
-  )
-  clients = _Clients(batches, process)
-  state = process.initialize()
-  max_error = 0.0
-  for round_num, reference in enumerate(rounds, start=1):
-    output = process.next(state, clients.cohort(reference))
-    state = output.state
-    clients.keep(round_num, output.metrics)
-    # `fmax` would drop a NaN; `maximum` keeps it.
-    max_error = float(np.maximum(max_error, _compare_round(reference, output)))
-  return max_error
-
-
 def replay(
-    run: dict[str, Any], problems: dict[str, Any], model: Any = None
+    run: Mapping[str, Any], problems: Mapping[str, Any], model: Any = None
 ) -> goldens.Result:
-  """Trains one run and compares it.
+  """Trains a run and compares it: weights, server state and step sizes.
 
   Args:
     run: An entry of `runs`: `config`, `float32_error` and `trajectory`.
@@ -235,18 +185,13 @@ def replay(
     A `Result`. Whatever keeps a run from being trained is a failure of that run
     alone, and its reason.
   """
-  result = goldens.begin_result(run)
-  try:
-    if result.problem not in problems:
-      raise processes.UnknownConfigurationError(
-          f'unknown problem {result.problem!r}'
-      )
-    result = result._replace(tolerance=goldens.find_tolerance(run))
-    max_error = _replay(run, problems[result.problem], model)
-  except processes.UnknownConfigurationError as error:
-    return result._replace(reason=str(error))
-  except Exception as error:  # pylint: disable=broad-exception-caught
-    # The file is somebody else's: one odd run must not hide the others.
-    first_line = (str(error).splitlines() or [''])[0]
-    return result._replace(reason=f'{type(error).__name__}: {first_line}')
-  return result._replace(max_error=max_error)
+
+  def find_error(golden_run, trajectory):
+    outputs = train(_build_process(golden_run, model), golden_run)
+    errors = [
+        _compare_round(reference, state, metrics)
+        for reference, (state, metrics) in zip(trajectory, outputs)
+    ]
+    return float(np.max(errors))  # Unlike Python's `max`, it keeps a NaN.
+
+  return goldens.judge(run, problems, find_error)

@@ -190,4 +190,4 @@ class StockTff:
       process = _build(config['loss'], _LOSSES, **arguments)
     else:
       process = tff.learning.algorithms.build_weighted_fed_avg(**arguments)
-    return replay.replay_process(process, run)
+    return replay.train_weights(process, run)

@@ -56,7 +56,8 @@ class _Trainer(measurement.Trainer):
 
   def _train(self, round_num: int, cohort_fn: measurement.CohortFn) -> None:
     super()._train(round_num, cohort_fn)
-    self._costs.append(self.context.costs_of(self._process.next))
+    costs = self.context.costs_of(self._rounds.process.next)
+    self._costs.append(costs)
 
   def median_costs(self) -> scale_out.RoundCosts:
     """Returns the medians of the parts, of the rounds whose time counts."""

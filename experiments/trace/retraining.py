@@ -30,6 +30,7 @@ from experiments import command_line
 from experiments import folders
 from experiments import hparams
 from experiments import registry
+from experiments import rounds as rounds_lib
 from experiments.train import run_parts
 from experiments.train import trainer
 from experiments.train import warm_start
@@ -106,8 +107,6 @@ class Replay:
 
   Attributes:
     begun_at: The round of the checkpoint that it began with.
-    round_num: The number of rounds that are finished.
-    state: The state of the learning process.
   """
 
   def __init__(
@@ -118,7 +117,7 @@ class Replay:
       store: Optional[client_states.ClientStateStore],
   ):
     self._run = run
-    self._process = process
+    self._rounds = rounds_lib.Rounds(process, store)
     self._cohort_fn = run_parts.build_cohort_fn(
         task,
         run.settings.seed,
@@ -128,16 +127,12 @@ class Replay:
         straggler_fraction=run.settings.straggler_fraction,
     )
     self._task = task
-    self._store = store
-    self._states = client_states.bind(process, store, None)
     self.begun_at = 0
-    self.round_num = 0
-    self.state = None
 
   @property
   def keeps_states(self) -> bool:
     """Whether clients keep something across rounds."""
-    return self._states is not None
+    return self._rounds.store is not None
 
   def train_until(self, round_num: int, from_start: bool):
     """Goes to the end of a round, with as little training as there can be.
@@ -152,9 +147,9 @@ class Replay:
       CheckpointError: If a file that is needed is missing or damaged.
     """
     self._start(round_num, from_start)
-    self.begun_at = self.round_num
-    while self.round_num < round_num:
-      self._train_one_round()
+    self.begun_at = self._rounds.round_num
+    while self._rounds.round_num < round_num:
+      self._rounds.train(self._cohort_fn(self._rounds.round_num))
 
   def _start(self, newest: int, from_start: bool):
     """Goes to the newest checkpoint at or before a round, or to the start."""
@@ -175,7 +170,8 @@ class Replay:
         self._run.recorded,
         self._run.directory.path,
     )
-    self.state = start.initial_state_fn(self._process, self._task)()
+    initial_state_fn = start.initial_state_fn(self._rounds.process, self._task)
+    self._rounds.state = initial_state_fn()
 
   def _load(self, round_num: int, path: pathlib.Path):
     """Loads a checkpoint of the training loop."""
@@ -184,37 +180,28 @@ class Replay:
         for name, leaf in checkpoints.read_leaves(path).items()
         if not name.startswith(f'{_PROCESS_KEY}/')
     }
-    template[_PROCESS_KEY] = self._process.initialize()
+    template[_PROCESS_KEY] = self._rounds.process.initialize()
     snapshot = checkpoints.read_structure(path, template)
-    if self._states is not None:
-      self._states.load(snapshot[client_states.SNAPSHOT_KEY].item())
-    self.state = snapshot[_PROCESS_KEY]
-    self.round_num = round_num
-
-  def _train_one_round(self):
-    """Trains a round, of which nothing is recorded."""
-    cohort = self._cohort_fn(self.round_num)
-    if self._states is not None:
-      cohort = self._states.add_to(cohort)
-    output = self._process.next(self.state, cohort)
-    self.state = output.state
-    self.round_num += 1
-    if self._states is not None:
-      self._states.keep(self.round_num, output.metrics)
+    if self._rounds.client_states is not None:
+      index = snapshot[client_states.SNAPSHOT_KEY].item()
+      self._rounds.client_states.load(index)
+    self._rounds.state = snapshot[_PROCESS_KEY]
+    self._rounds.round_num = round_num
 
   def trace_round(self) -> analysis.RoundTrace:
     """Trains the next round with a trace."""
     return analysis.trace_round(
-        self._process,
-        self.state,
-        self._cohort_fn(self.round_num),
-        client_store=self._store,
+        self._rounds.process,
+        self._rounds.state,
+        self._cohort_fn(self._rounds.round_num),
+        client_store=self._rounds.store,
     )
 
   def kept_states(self) -> Iterator[tuple[str, Any]]:
     """Yields id and state of every client that has kept something."""
-    for client_id in self._task.train_data.client_ids:
-      state = None if self._store is None else self._store.get(client_id)
+    store = self._rounds.store
+    for client_id in self._task.train_data.client_ids if store else ():
+      state = store.get(client_id)
       if state is not None:
         yield client_id, state
 

@@ -52,7 +52,10 @@ def create_tiny_run(**config):
       },
       'float32_error': 0.0,
       'trajectory': [
-          {'clients': [{'id': 0}], 'server': {'x': [x, 0.0, 0.0, 0.0]}}
+          {
+              'clients': [{'id': 0, 'etas': [0.5]}],
+              'server': {'x': [x, 0.0, 0.0, 0.0]},
+          }
           for x in (0.5, 0.75)
       ],
   }

@@ -11,7 +11,10 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Tests of comparing what an adapter replays."""
+"""Tests of reading files of reference numbers, and of comparing a replay."""
+
+import json
+import pathlib
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -128,6 +131,15 @@ class CheckTest(parameterized.TestCase):
     run['float32_error'] = 1e-3
     result = conformance.check(_Fake(_RIGHT), run, problems)
     self.assertAlmostEqual(result.tolerance, 0.05)
+
+  def test_reads_files(self):
+    run, by_name = golden_testing.create_tiny_run()
+    problem = by_name['quadratic']
+    path = pathlib.Path(self.create_tempdir().full_path) / 'goldens.json'
+    path.write_text(json.dumps({'problems': [problem], 'runs': [run]}))
+    runs, problems = conformance.read_goldens(path)
+    self.assertEqual(runs, [run])
+    self.assertEqual(problems, {'quadratic': problem})
 
 
 if __name__ == '__main__':

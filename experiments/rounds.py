@@ -1,0 +1,97 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Trains rounds one by one, with what clients keep from one to the next."""
+
+import collections
+from collections.abc import Sequence
+from typing import Any, Optional
+
+import tensorflow_federated as tff
+
+from tff_adaptive import simulation
+from tff_adaptive.data import cohort as cohort_lib
+from tff_adaptive.simulation import client_states
+
+
+class Rounds:
+  """The rounds of a learning process.
+
+  Attributes:
+    process: The process.
+    state: Its state before the next round; None is the initial one.
+    round_num: The number of finished rounds.
+    store: Holds the states of clients; None if they keep nothing.
+    client_states: Passes them to a round and takes them back, likewise.
+
+  Example:
+
+    >>> rounds = Rounds(process)
+    >>> metrics = rounds.train(cohort)
+  """
+
+  def __init__(
+      self,
+      process: tff.learning.templates.LearningProcess,
+      store: Optional[simulation.ClientStateStore] = None,
+  ):
+    """Initializes the rounds; nothing is computed yet.
+
+    Args:
+      process: The process.
+      store: Where the states of clients are kept. Default: in memory.
+    """
+    if client_states.get_state_spec(process) is None:
+      store = None
+    elif store is None:
+      store = simulation.ClientStateStore()
+    self.process = process
+    self.state = None
+    self.round_num = 0
+    self.store = store
+    self.client_states = client_states.bind(process, store, None)
+
+  def train(self, clients: Any, client_ids: Sequence[Any] = ()) -> Any:
+    """Trains the next round.
+
+    Args:
+      clients: A `Cohort`, or the batches of each client as a list.
+      client_ids: The ids of the clients of a list; unused if they keep nothing.
+
+    Returns:
+      The metrics of the round, without the states of clients.
+    """
+    if self.state is None:
+      self.state = self.process.initialize()
+    brought = clients
+    if self.client_states is not None:
+      if isinstance(clients, cohort_lib.Cohort):
+        brought = self.client_states.add_to(clients)
+      else:
+        brought = list(map(self._bring, map(str, client_ids), clients))
+    output = self.process.next(self.state, brought)
+    self.state = output.state
+    self.round_num += 1
+    if self.client_states is None:
+      return output.metrics
+    return self.client_states.keep(self.round_num, output.metrics)
+
+  def _bring(self, client_id: str, batches: Sequence[Any]) -> Any:
+    """Returns the batches of a client with its id and its state."""
+    assert self.store is not None
+    state = self.store.get(client_id)
+    return collections.OrderedDict(
+        data=list(batches),
+        client_id=[client_id],
+        client_state=[] if state is None else [state],
+    )
