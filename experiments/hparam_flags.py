@@ -21,11 +21,9 @@ from typing import Any
 
 from absl import flags
 
-from experiments import callback_flags
-from experiments import evaluation_flags
-from experiments import fault_flags
-from experiments import privacy_flags
+from experiments import flag_table
 from experiments import registry
+from experiments import settings
 
 # The rows that are chosen where nothing is said; an algorithm may bring others.
 DEFAULT_ROWS = {
@@ -38,8 +36,6 @@ DEFAULT_ROWS = {
     registry.SERVER_SCHEDULE: 'constant',
     registry.RUNTIME: 'compiled',
 }
-
-_MODULES = (fault_flags, privacy_flags, evaluation_flags, callback_flags)
 
 # A kind, one of its rows, and an argument of that.
 _Use = tuple[str, registry.Row, registry.Argument]
@@ -104,136 +100,6 @@ def _define_choices(flag_values):
     _define_argument(name, uses, flag_values)
 
 
-def _define_protocol(flag_values):
-  """Defines the flags of rounds, cohorts and batches."""
-  for name, default, text in (
-      ('total_rounds', None, "Rounds of the run. Default: the task's."),
-      ('clients_per_round', None, "Clients in a cohort. Default: the task's."),
-      ('client_batch_size', None, "Examples in a batch. Default: the task's."),
-      (
-          'client_epochs',
-          None,
-          "Passes of a client over its data in a round. Default: the task's.",
-      ),
-      (
-          'max_examples',
-          None,
-          'How many examples of a client count, the first ones in stored '
-          "order. Default: the task's.",
-      ),
-      (
-          'rounds_per_evaluation',
-          5,
-          'Evaluate as --evaluations says after every this many rounds, and '
-          'after the last.',
-      ),
-      (
-          'rounds_per_checkpoint',
-          10,
-          'Save after every this many rounds, and after the last.',
-      ),
-      (
-          'checkpoints_to_keep',
-          3,
-          'How many of the newest checkpoints stay; they are of about the size '
-          'of the model.',
-      ),
-  ):
-    flags.DEFINE_integer(
-        name, default, text, lower_bound=1, flag_values=flag_values
-    )
-  flags.DEFINE_integer(
-      'seed',
-      0,
-      'Fixes initial weights, partition, sampling and shuffling.',
-      lower_bound=0,
-      # NumPy's own generator takes no larger one.
-      upper_bound=2**32 - 1,
-      flag_values=flag_values,
-  )
-  flags.DEFINE_string(
-      'initial_weights',
-      None,
-      'Begin with the weights of this file: one of experiments.export, a '
-      'checkpoint or best.npz of a run; or with those of the newest checkpoint '
-      "in this folder of a run. Default: the task's own, from --seed.",
-      flag_values=flag_values,
-  )
-
-
-def _define_clients(flag_values):
-  """Defines the flags of who is trained on, and who or what is kept."""
-  flags.DEFINE_integer(
-      'num_clients',
-      None,
-      'Train on this many clients of the task, drawn by --seed. Default: all.',
-      lower_bound=1,
-      flag_values=flag_values,
-  )
-  flags.DEFINE_integer(
-      'heldout_clients',
-      None,
-      'Keep this many clients, drawn by --seed, for testing only: their '
-      "examples take the place of the task's test data. Default: none.",
-      lower_bound=1,
-      flag_values=flag_values,
-  )
-  flags.DEFINE_float(
-      'heldout_fraction',
-      None,
-      "Keep this part of every client's examples for testing only, in place of "
-      "the task's test data; with --heldout_clients central evaluation takes "
-      'those. Default: none.',
-      lower_bound=0.0,
-      upper_bound=1.0,
-      flag_values=flag_values,
-  )
-
-
-def _define_environment(flag_values):
-  """Defines the flags of what a run uses and where it writes."""
-  flags.DEFINE_enum(
-      'bad_clients',
-      'error',
-      ['error', 'reject'],
-      'What to do about clients that are empty or hold NaN: stop before '
-      'training, or leave them out. Labels out of range always stop.',
-      flag_values=flag_values,
-  )
-  flags.DEFINE_string(
-      'data_dir',
-      None,
-      'The folder of the data sets; digits needs none.',
-      flag_values=flag_values,
-  )
-  flags.DEFINE_boolean(
-      'use_synthetic_data',
-      False,
-      'Train on made-up data in the format of the task, to try a command '
-      'without a download; the metrics mean nothing.',
-      flag_values=flag_values,
-  )
-  flags.DEFINE_integer(
-      'client_states_memory_mb',
-      1024,
-      'MiB of memory for what clients keep across rounds (scaffold, moon); '
-      'what does not fit is in files of the run.',
-      lower_bound=0,
-      flag_values=flag_values,
-  )
-  flags.DEFINE_string(
-      'output_dir', 'runs', 'The folder of all runs.', flag_values=flag_values
-  )
-  flags.DEFINE_string(
-      'experiment_name',
-      None,
-      'The folder of this run in --output_dir; a run that was interrupted goes '
-      'on from there. Default: TASK.ALGORITHM.CLIENT.SERVER, and .LOSS_TERM if '
-      'there is one.',
-      flag_values=flag_values,
-  )
-
-
 def define(flag_values: flags.FlagValues = flags.FLAGS):
   """Defines all flags of a training run.
 
@@ -241,10 +107,4 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
     flag_values: Where to define them.
   """
   _define_choices(flag_values)
-  _define_protocol(flag_values)
-  _define_clients(flag_values)
-  for module in _MODULES:
-    module.define(flag_values)
-    # So that --help shows its flags too.
-    flags.adopt_module_key_flags(module, flag_values)
-  _define_environment(flag_values)
+  flag_table.define(settings.Settings, flag_values)

@@ -16,21 +16,18 @@
 No TensorFlow is imported here.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 import dataclasses
 import inspect
 import math
-from typing import Any, Optional
+from typing import Any
 
 from absl import flags
 
-from experiments import callback_flags
-from experiments import evaluation_flags
-from experiments import fault_flags
 from experiments import hparam_errors
 from experiments import hparam_flags
-from experiments import privacy_flags
 from experiments import registry
+from experiments import settings as settings_lib
 
 # What the default name of a run is made of.
 _NAMING_KINDS = (
@@ -39,19 +36,9 @@ _NAMING_KINDS = (
     registry.CLIENT_OPTIMIZER,
     registry.SERVER_OPTIMIZER,
 )
-# Flags that say where things are, how often they are saved and what is done
-# after the training, and so are not part of what is compared on resume.
-_NOT_HPARAMS = (
-    'final_evaluations',
-    'rounds_per_checkpoint',
-    'checkpoints_to_keep',
-    'client_states_memory_mb',
-    'data_dir',
-    'output_dir',
-    'experiment_name',
-)
 
 HparamError = hparam_errors.HparamError
+Settings = settings_lib.Settings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,64 +110,6 @@ class Choice:
         )
         for argument in self.row.arguments
         if argument.is_hparam
-    }
-
-
-@dataclasses.dataclass(frozen=True)
-class Settings:
-  """The flags of a run that belong to no row; None is the task's default."""
-
-  total_rounds: Optional[int]
-  clients_per_round: Optional[int]
-  client_batch_size: Optional[int]
-  client_epochs: Optional[int]
-  max_examples: Optional[int]
-  num_clients: Optional[int]
-  heldout_clients: Optional[int]
-  heldout_fraction: Optional[float]
-  drop_clients: Optional[float]
-  straggler_fraction: Optional[float]
-  sampling: Optional[str]
-  dp_noise_multiplier: Optional[float]
-  dp_clip_norm: Optional[float]
-  dp_payload_clip_norms: Optional[Mapping[str, float]]
-  dp_adaptive_clip_quantile: Optional[float]
-  dp_adaptive_clip_learning_rate: Optional[float]
-  dp_adaptive_clip_count_stddev: Optional[float]
-  dp_delta: Optional[float]
-  evaluations: Sequence[str]
-  final_evaluations: Sequence[str]
-  evaluation_data: Optional[str]
-  evaluation_examples: Optional[int]
-  evaluation_clients: Optional[int]
-  personalization_epochs: Optional[int]
-  rounds_per_evaluation: int
-  rounds_per_checkpoint: int
-  checkpoints_to_keep: int
-  seed: int
-  initial_weights: Optional[str]
-  bad_clients: str
-  early_stopping_patience: Optional[int]
-  keep_best: bool
-  monitored_metric: Optional[str]
-  monitored_mode: Optional[str]
-  weights_average_decay: Optional[float]
-  weights_average_rounds: Optional[int]
-  client_states_memory_mb: int
-  data_dir: Optional[str]
-  use_synthetic_data: bool
-  output_dir: str
-  experiment_name: str
-
-  def hparams(self) -> dict[str, Any]:
-    """Returns what a resumed run must have in common with the first one."""
-    values = dataclasses.asdict(self)
-    values.update(evaluation_flags.to_hparams(values))
-    values.update(privacy_flags.to_hparams(values))
-    return {
-        name: value
-        for name, value in values.items()
-        if name not in _NOT_HPARAMS
     }
 
 
@@ -383,10 +312,6 @@ def read_settings(
   }
   task = choices[registry.TASK].row
   _check_data(task, values)
-  privacy_flags.complete(values, choices)
-  fault_flags.complete(values, choices)
-  evaluation_flags.complete(values)
-  callback_flags.complete(values)
   if values['experiment_name'] is None:
     values['experiment_name'] = _default_name(choices)
   parts = values['experiment_name'].split('/')
@@ -395,4 +320,4 @@ def read_settings(
         '--experiment_name must name a folder in --output_dir, found '
         f'{values["experiment_name"]!r}'
     )
-  return Settings(**values)
+  return settings_lib.complete(values, choices)

@@ -23,11 +23,11 @@ import functools
 import json
 from typing import Any, NamedTuple, Optional
 
-from experiments import evaluation_flags
 from experiments import hparam_flags
 from experiments import hparams
 from experiments import published
 from experiments import registry
+from experiments import settings as settings_lib
 
 _EVALUATIONS = 'evaluations'
 # What adds to the files of a run and leaves its numbers as they are: it must be
@@ -103,7 +103,7 @@ class WantedHparams:
 def _fits(name: str, found: Any, wanted: Any) -> bool:
   """Returns whether the value of a run is what was asked for."""
   if name == _EVALUATIONS:
-    default = (evaluation_flags.CENTRAL,)
+    default = (settings_lib.CENTRAL,)
     return set(wanted or default) <= set(found or default)
   return found == wanted or (name in _ADDITIONS and not wanted)
 

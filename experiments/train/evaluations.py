@@ -23,9 +23,9 @@ from typing import Any, Optional
 import attrs
 import numpy as np
 
-from experiments import evaluation_flags
 from experiments import hparams
 from experiments import registry
+from experiments import settings as settings_lib
 from tff_adaptive.analysis import client_plots
 from tff_adaptive.client_works import local_training
 from tff_adaptive.data import client_data
@@ -105,11 +105,11 @@ def _draw(
     title: str,
 ) -> Iterator[Any]:
   """Draws a histogram of every metric; yields the paths."""
-  if evaluation_flags.PER_CLIENT in found:
-    metrics = found[evaluation_flags.PER_CLIENT]
+  if settings_lib.PER_CLIENT in found:
+    metrics = found[settings_lib.PER_CLIENT]
     yield from _draw_all(metrics, None, directory.plots / 'clients', title)
-  if evaluation_flags.PERSONALIZED in found:
-    before, metrics = found[evaluation_flags.PERSONALIZED]
+  if settings_lib.PERSONALIZED in found:
+    before, metrics = found[settings_lib.PERSONALIZED]
     folder = directory.plots / 'personalized'
     yield from _draw_all(metrics, before, folder, f'{title}, fine-tuned')
 
@@ -129,14 +129,14 @@ def _draw_all(metrics, before, path, title):
 
 def _to_table(found: Mapping[str, Any]) -> Iterator[str]:
   """Yields the lines of the table; none if there is nothing."""
-  for data, metrics in found.get(evaluation_flags.CENTRAL, {}).items():
+  for data, metrics in found.get(settings_lib.CENTRAL, {}).items():
     numbers = ', '.join(f'{name} {v:.4g}' for name, v in metrics.items())
     yield f'central, {data}: {numbers}'
   by_clients = {}
-  if evaluation_flags.PER_CLIENT in found:
-    by_clients['per client'] = found[evaluation_flags.PER_CLIENT]
-  if evaluation_flags.PERSONALIZED in found:
-    before, after = found[evaluation_flags.PERSONALIZED]
+  if settings_lib.PER_CLIENT in found:
+    by_clients['per client'] = found[settings_lib.PER_CLIENT]
+  if settings_lib.PERSONALIZED in found:
+    before, after = found[settings_lib.PERSONALIZED]
     by_clients['before fine-tuning'] = before
     by_clients['after fine-tuning'] = after
   if not by_clients:
@@ -151,9 +151,9 @@ def _to_table(found: Mapping[str, Any]) -> Iterator[str]:
       yield f'{name:<20}{count:>8,}  {metric:<16}{numbers}'
 
 
-_CENTRAL = evaluation_flags.CENTRAL
-_PER_CLIENT = evaluation_flags.PER_CLIENT
-_PERSONALIZED = evaluation_flags.PERSONALIZED
+_CENTRAL = settings_lib.CENTRAL
+_PER_CLIENT = settings_lib.PER_CLIENT
+_PERSONALIZED = settings_lib.PERSONALIZED
 # Test sets up to this size are evaluated whole in the middle of a training:
 # EMNIST's, and not Stack Overflow's, of which FedOpt takes a sample.
 _MAX_WHOLE_EXAMPLES = 100_000
@@ -258,25 +258,25 @@ def _examples_during_training(
 ) -> feature_arrays.Examples:
   """Returns the examples of the central evaluation during the training."""
   name, size = settings.evaluation_data, settings.evaluation_examples
-  if name == evaluation_flags.TRAIN:
+  if name == settings_lib.TRAIN:
     augmentation = task.augmentation
     if augmentation is not None and augmentation.evaluation_fn is None:
       raise ValueError(
           f'--evaluation_data={name} evaluates what is trained on, and '
           f'--task={task.name} augments that on its way into the training; '
-          f'evaluate on {evaluation_flags.TEST}'
+          f'evaluate on {settings_lib.TEST}'
       )
     examples = sampling.sample_client_examples(
         task.train_data, size or _SAMPLED_EXAMPLES, settings.seed
     )
     return augmentation.for_evaluation(examples) if augmentation else examples
   examples = task.central_test
-  if name == evaluation_flags.VALIDATION:
+  if name == settings_lib.VALIDATION:
     if task.validation is None:
       raise ValueError(
           f'--evaluation_data={name} needs validation data, and '
-          f'--task={task.name} has none; evaluate on {evaluation_flags.TEST} '
-          f'or {evaluation_flags.TRAIN}'
+          f'--task={task.name} has none; evaluate on {settings_lib.TEST} '
+          f'or {settings_lib.TRAIN}'
       )
     examples = task.validation
   if size is None:
@@ -297,9 +297,9 @@ def _build_final_central(
     task: task_lib.Task,
 ) -> _Evaluate:
   """Builds the evaluation of all central data that are not trained on."""
-  functions = {evaluation_flags.TEST: test}
+  functions = {settings_lib.TEST: test}
   if task.validation is not None:
-    functions[evaluation_flags.VALIDATION] = build_central(task.validation)
+    functions[settings_lib.VALIDATION] = build_central(task.validation)
   return lambda weights: {
       name: evaluate(weights) for name, evaluate in functions.items()
   }

@@ -21,8 +21,8 @@ import attrs
 import tensorflow_federated as tff
 
 from experiments import hparams
-from experiments import privacy_flags
 from experiments import registry
+from experiments import settings as settings_lib
 from tasks import synthetic_data
 from tff_adaptive import privacy as privacy_lib
 from tff_adaptive.data import checks
@@ -87,7 +87,7 @@ def build_privacy_callbacks(
   if settings.dp_noise_multiplier is None:
     return []
   protocol, num_clients = task.protocol, len(task.train_data.client_ids)
-  sampling_name = settings.sampling or privacy_flags.FIXED
+  sampling_name = settings.sampling or settings_lib.FIXED
   accountant = privacy_lib.RoundAccountant(
       noise_multiplier=settings.dp_noise_multiplier,
       num_clients=num_clients,
@@ -306,7 +306,7 @@ def build_cohort_fn(
   """
   if pools_clients:
     return cohort_fns.build_pooled_cohort_fn(task, seed)
-  is_poisson = sampling_name == privacy_flags.POISSON
+  is_poisson = sampling_name == settings_lib.POISSON
   build_sampling = (
       sampling.build_poisson_client_sampling
       if is_poisson

@@ -20,14 +20,7 @@ from absl import flags
 from absl.testing import absltest
 from absl.testing import parameterized
 
-from experiments import hparam_flags
-
-
-def _parse(*arguments):
-  values = flags.FlagValues()
-  hparam_flags.define(values)
-  values(['train', *arguments])
-  return values
+from tests.experiments import hparams_testing
 
 
 class HparamFlagsTest(parameterized.TestCase):
@@ -55,22 +48,22 @@ class HparamFlagsTest(parameterized.TestCase):
   def test_absl_refuses(self, argument):
     name = argument.partition('=')[0].lstrip('-')
     with self.assertRaisesRegex(flags.Error, name):
-      _parse(argument)
+      hparams_testing.parse(argument)
 
   def test_help_shows_defaults(self):
-    values = _parse()
+    values = hparams_testing.parse()
     self.assertIn('Default 2.0.', values['delta_sgd_gamma'].help)
     self.assertIn('sgd: ', values['client_learning_rate'].help)
     self.assertIn('delta_sgd: ', values['client_learning_rate'].help)
 
   def test_help_shows_what_rows_have_in_common_once(self):
-    text = _parse()['client_weighting'].help
+    text = hparams_testing.parse()['client_weighting'].help
     self.assertIn('>: fed_opt, fedli_ls, fedli_lu: Whether ', text)
     self.assertIn('Default examples. fedcada, scaffold, ', text)
     self.assertEndsWith(text, 'Default uniform.')
 
   def test_optimizers_have_no_default_but_help_tells_it(self):
-    values = _parse()
+    values = hparams_testing.parse()
     for side, default in (('client', 'delta_sgd'), ('server', 'fedavg')):
       flag = values[f'{side}_optimizer']
       self.assertIsNone(flag.value)

@@ -17,22 +17,13 @@ from absl import flags
 from absl.testing import absltest
 from absl.testing import parameterized
 
-from experiments import hparam_flags
 from experiments import hparams
 from experiments import registry
-
-_ACCURACY = 'evaluation/accuracy'
-
-
-def _parse(*arguments):
-  values = flags.FlagValues()
-  hparam_flags.define(values)
-  values(['train', *arguments])
-  return values
+from tests.experiments import hparams_testing
 
 
 def _choices(*arguments):
-  return hparams.read_choices(_parse(*arguments))
+  return hparams.read_choices(hparams_testing.parse(*arguments))
 
 
 class HparamsTest(parameterized.TestCase):
@@ -46,6 +37,7 @@ class HparamsTest(parameterized.TestCase):
             'delta_sgd_theta': 1.0,
             'delta_sgd_gamma': 2.0,
             'delta_sgd_delta': 0.1,
+            'delta_sgd_carry_state': False,
             'delta_sgd_previous_gradient': 'recompute',
             'delta_sgd_amplify_first': False,
         },
@@ -141,9 +133,7 @@ class HparamsTest(parameterized.TestCase):
     self.assertIsNone(hparams.Choice(row, {}).build(total_rounds=3))
 
   def test_required_argument_must_be_given(self):
-    values = flags.FlagValues()
-    hparam_flags.define(values)
-    values(['program', '--client_schedule=table'])
+    values = hparams_testing.parse('--client_schedule=table')
     with self.assertRaisesRegex(
         flags.Error, '--client_schedule=table needs --client_schedule_table'
     ):
@@ -252,8 +242,7 @@ class HparamsTest(parameterized.TestCase):
   def test_algorithm_brings_its_parts(
       self, algorithm, client, server, client_weighting
   ):
-    values = _parse(f'--algorithm={algorithm}')
-    choices = hparams.read_choices(values)
+    choices, settings = hparams_testing.read(f'--algorithm={algorithm}')
     self.assertEqual(choices[registry.CLIENT_OPTIMIZER].row.name, client)
     self.assertEqual(choices[registry.SERVER_OPTIMIZER].row.name, server)
     self.assertEqual(
@@ -261,7 +250,7 @@ class HparamsTest(parameterized.TestCase):
         client_weighting,
     )
     self.assertEqual(
-        hparams.read_settings(choices, values).experiment_name,
+        settings.experiment_name,
         f'digits.{algorithm}.{client}.{server}',
     )
     # What the algorithm brings may be said, too.
@@ -322,128 +311,12 @@ class HparamsTest(parameterized.TestCase):
     ):
       choices[registry.SERVER_OPTIMIZER].build()
 
-  def test_task_that_reads_files_needs_their_folder(self):
-    values = _parse('--task=mnist')
-    with self.assertRaisesRegex(
-        hparams.HparamError, '^--task=mnist needs --data_dir, the folder'
-    ):
-      hparams.read_settings(hparams.read_choices(values), values)
-
-  @parameterized.parameters(
-      (
-          ['--task=digits', '--use_synthetic_data'],
-          '--task=digits comes with its data, drop --use_synthetic_data',
-      ),
-      (
-          ['--task=mnist', '--use_synthetic_data', '--data_dir=data'],
-          '--use_synthetic_data and --data_dir exclude each other',
-      ),
-  )
-  def test_synthetic_data_that_do_not_fit_are_refused(self, given, sentence):
-    values = _parse(*given)
-    with self.assertRaisesRegex(hparams.HparamError, f'^{sentence}'):
-      hparams.read_settings(hparams.read_choices(values), values)
-
-  def test_synthetic_data_need_no_folder(self):
-    values = _parse('--task=mnist', '--use_synthetic_data')
-    settings = hparams.read_settings(hparams.read_choices(values), values)
-    self.assertTrue(settings.hparams()['use_synthetic_data'])
-
   def test_download_makes_no_other_run(self):
     recorded = _choices('--task=mnist', '--mnist_download')[
         registry.TASK
     ].hparams()
     self.assertEqual(recorded['mnist_num_clients'], 100)
     self.assertNotIn('mnist_download', recorded)
-
-  def test_settings(self):
-    values = _parse('--total_rounds=7', '--data_dir=somewhere')
-    settings = hparams.read_settings(hparams.read_choices(values), values)
-    self.assertEqual(settings.total_rounds, 7)
-    self.assertIsNone(settings.client_epochs)
-    self.assertEqual(
-        settings.experiment_name, 'digits.fed_opt.delta_sgd.fedavg'
-    )
-    values = _parse('--loss_term=fedprox')
-    settings = hparams.read_settings(hparams.read_choices(values), values)
-    self.assertEqual(
-        settings.experiment_name, 'digits.fed_opt.delta_sgd.fedavg.fedprox'
-    )
-
-  def test_recorded_settings(self):
-    values = _parse('--total_rounds=7', '--data_dir=somewhere')
-    settings = hparams.read_settings(hparams.read_choices(values), values)
-    recorded = settings.hparams()
-    self.assertEqual(recorded['seed'], 0)
-    self.assertNoCommonElements(
-        recorded,
-        [
-            'data_dir',
-            'output_dir',
-            'experiment_name',
-            'rounds_per_checkpoint',
-            'checkpoints_to_keep',
-            'client_states_memory_mb',
-        ],
-    )
-
-  @parameterized.named_parameters(
-      ('off', [], None, None),
-      ('patience', ['--early_stopping_patience=3'], _ACCURACY, 'max'),
-      ('keep_best', ['--keep_best'], _ACCURACY, 'max'),
-      (
-          'loss',
-          ['--keep_best', '--monitored_metric=evaluation/loss'],
-          'evaluation/loss',
-          'min',
-      ),
-      (
-          'mode',
-          ['--keep_best', '--monitored_metric=loss', '--monitored_mode=max'],
-          'loss',
-          'max',
-      ),
-  )
-  def test_what_is_monitored_is_filled_in(self, arguments, metric, mode):
-    values = _parse(*arguments)
-    settings = hparams.read_settings(hparams.read_choices(values), values)
-    recorded = settings.hparams()
-    self.assertEqual(recorded['monitored_metric'], metric)
-    self.assertEqual(recorded['monitored_mode'], mode)
-    self.assertEqual(recorded['keep_best'], '--keep_best' in arguments)
-    self.assertIsNone(recorded['weights_average_decay'])
-
-  @parameterized.named_parameters(
-      (
-          'metric',
-          ['--monitored_metric=loss'],
-          '--monitored_metric needs --early_stopping_patience or --keep_best',
-      ),
-      (
-          'mode',
-          ['--monitored_mode=min'],
-          '--monitored_mode needs --early_stopping_patience or --keep_best',
-      ),
-      (
-          'averages',
-          ['--weights_average_decay=0.9', '--weights_average_rounds=2'],
-          '--weights_average_decay and --weights_average_rounds are two '
-          'averages of the same name, give one of them',
-      ),
-  )
-  def test_flags_that_do_not_fit_are_one_sentence(self, arguments, sentence):
-    values = _parse(*arguments)
-    with self.assertRaises(hparams.HparamError) as caught:
-      hparams.read_settings(hparams.read_choices(values), values)
-    self.assertEqual(str(caught.exception), sentence)
-
-  @parameterized.parameters('', '..', 'a/../../b', '/root', 'a//b')
-  def test_experiment_name_stays_in_the_output_folder(self, name):
-    values = _parse(f'--experiment_name={name}')
-    with self.assertRaisesRegex(
-        hparams.HparamError, '--experiment_name must name a folder'
-    ):
-      hparams.read_settings(hparams.read_choices(values), values)
 
 
 if __name__ == '__main__':

@@ -24,7 +24,6 @@ import tempfile
 import time
 from unittest import mock
 
-from absl import flags
 from absl.testing import absltest
 from absl.testing import flagsaver
 from absl.testing import parameterized
@@ -33,9 +32,8 @@ import psutil
 import pytest
 
 from experiments import command_line
-from experiments import hparam_flags
-from experiments import hparams
 from experiments.train import __main__ as train
+from tests.experiments import hparams_testing
 from tff_adaptive.simulation import training_loop
 
 _ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -362,11 +360,9 @@ class TrainTest(absltest.TestCase):
     self.assertNotEmpty(presets)
     for preset in presets:
       with self.subTest(preset.name):
-        values = flags.FlagValues()
-        hparam_flags.define(values)
-        values(['train', f'--flagfile={preset}', '--data_dir=data'])
-        choices = hparams.read_choices(values)
-        settings = hparams.read_settings(choices, values)
+        settings = hparams_testing.read_settings(
+            f'--flagfile={preset}', '--data_dir=data'
+        )
         self.assertEqual(settings.experiment_name, preset.stem)
 
 

@@ -17,17 +17,16 @@ import csv
 import pathlib
 import tempfile
 
-from absl import flags
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pytest
 
-from experiments import hparam_flags
 from experiments import hparams
 from experiments import registry
 from experiments.train import run_parts
 from experiments.train import trainer
+from tests.experiments import hparams_testing
 from tests.experiments.train import trainer_testing
 from tests.tff_adaptive import testing
 from tff_adaptive.optimizers import federated_optimizer
@@ -36,11 +35,7 @@ _CENTRALIZED = ('--algorithm=centralized', '--client_optimizer=adam')
 
 
 def _read(*arguments):
-  values = flags.FlagValues()
-  hparam_flags.define(values)
-  values(['train', '--digits_model=logistic', *arguments])
-  choices = hparams.read_choices(values)
-  return choices, hparams.read_settings(choices, values)
+  return hparams_testing.read('--digits_model=logistic', *arguments)
 
 
 def _build_task(choices, settings):

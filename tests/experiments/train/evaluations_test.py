@@ -22,7 +22,6 @@ import pathlib
 import tempfile
 from unittest import mock
 
-from absl import flags
 from absl.testing import absltest
 from absl.testing import parameterized
 import attrs
@@ -31,11 +30,11 @@ import pytest
 import tensorflow as tf
 
 from experiments import command_line
-from experiments import hparam_flags
 from experiments import hparams
 from experiments.train import evaluations
 from experiments.train import run_parts
 from experiments.train import trainer
+from tests.experiments import hparams_testing
 from tests.experiments.train import trainer_testing
 from tff_adaptive.data import batching
 from tff_adaptive.simulation import client_evaluation
@@ -45,19 +44,12 @@ from tff_adaptive.simulation import training_loop
 
 
 def _read(*arguments):
-  values = flags.FlagValues()
-  hparam_flags.define(values)
-  values(
-      [
-          'train',
-          '--digits_model=logistic',
-          '--digits_num_clients=20',
-          '--clients_per_round=3',
-          *arguments,
-      ]
+  return hparams_testing.read(
+      '--digits_model=logistic',
+      '--digits_num_clients=20',
+      '--clients_per_round=3',
+      *arguments,
   )
-  choices = hparams.read_choices(values)
-  return choices, hparams.read_settings(choices, values)
 
 
 def _build_task(choices, settings):

@@ -18,17 +18,15 @@ import json
 import pathlib
 import tempfile
 
-from absl import flags
 from absl.testing import absltest
 from absl.testing import parameterized
 import pytest
 import tensorflow as tf
 
 from experiments import command_line
-from experiments import hparam_flags
-from experiments import hparams
 from experiments import registry
 from experiments.train import run_parts
+from tests.experiments import hparams_testing
 from tests.experiments.train import trainer_testing
 from tff_adaptive import privacy
 
@@ -153,11 +151,7 @@ class PrivateTrainingTest(parameterized.TestCase):
 
 
 def _read(*arguments):
-  values = flags.FlagValues()
-  hparam_flags.define(values)
-  values(['train', '--digits_model=logistic', *arguments])
-  choices = hparams.read_choices(values)
-  return choices, hparams.read_settings(choices, values)
+  return hparams_testing.read('--digits_model=logistic', *arguments)
 
 
 def _build(algorithm, *arguments):

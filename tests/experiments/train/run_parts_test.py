@@ -17,16 +17,14 @@ import inspect
 import tempfile
 from unittest import mock
 
-from absl import flags
 from absl.testing import absltest
 from absl.testing import parameterized
 import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from experiments import hparam_flags
-from experiments import hparams
 from experiments.train import run_parts
+from tests.experiments import hparams_testing
 from tff_adaptive import algorithms
 from tff_adaptive import finalizers
 from tff_adaptive import optimizers
@@ -72,19 +70,12 @@ _ALGORITHMS = (
 
 
 def _read(*arguments):
-  values = flags.FlagValues()
-  hparam_flags.define(values)
-  values(
-      [
-          'train',
-          '--digits_num_clients=20',
-          '--digits_model=logistic',
-          '--experiment_name=run',
-          *arguments,
-      ]
+  return hparams_testing.read(
+      '--digits_num_clients=20',
+      '--digits_model=logistic',
+      '--experiment_name=run',
+      *arguments,
   )
-  choices = hparams.read_choices(values)
-  return choices, hparams.read_settings(choices, values)
 
 
 def _build_task(*arguments):

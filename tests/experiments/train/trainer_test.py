@@ -21,17 +21,15 @@ import pathlib
 import tempfile
 from unittest import mock
 
-from absl import flags
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pytest
 
 from experiments import command_line
-from experiments import hparam_flags
-from experiments import hparams
 from experiments.train import run_parts
 from experiments.train import trainer
+from tests.experiments import hparams_testing
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.runtime import plans
 from tff_adaptive.simulation import kept_weights
@@ -49,11 +47,7 @@ _SMALL = (
 
 
 def _read(*arguments):
-  values = flags.FlagValues()
-  hparam_flags.define(values)
-  values(['train', *_SMALL, *arguments])
-  choices = hparams.read_choices(values)
-  return choices, hparams.read_settings(choices, values)
+  return hparams_testing.read(*_SMALL, *arguments)
 
 
 class TrainerTest(parameterized.TestCase):

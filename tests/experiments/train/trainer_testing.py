@@ -18,11 +18,8 @@ import io
 import pathlib
 from unittest import mock
 
-from absl import flags
-
-from experiments import hparam_flags
-from experiments import hparams
 from experiments.train import trainer
+from tests.experiments import hparams_testing
 from tff_adaptive.simulation import training_loop
 
 _SMALL = (
@@ -64,11 +61,9 @@ def train_as_told(
   Returns:
     What the training ended with, and what was printed.
   """
-  values = flags.FlagValues()
-  hparam_flags.define(values)
-  values(['train', f'--output_dir={output_dir}', *arguments])
-  choices = hparams.read_choices(values)
-  settings = hparams.read_settings(choices, values)
+  choices, settings = hparams_testing.read(
+      f'--output_dir={output_dir}', *arguments
+  )
   results = []
   run_training = training_loop.run_training
 

@@ -16,16 +16,14 @@
 import collections
 import functools
 
-from absl import flags
 from absl.testing import parameterized
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from experiments import hparam_flags
-from experiments import hparams
 from experiments import registry
 from experiments.train import run_parts
+from tests.experiments import hparams_testing
 from tests.tff_adaptive import testing
 from tests.tff_adaptive.runtime import compiled_testing
 from tests.tff_adaptive.simulation import task_testing
@@ -76,16 +74,14 @@ def _build_process(algorithm):
     arguments.append('--max_client_update_norm=1e6')
   if algorithm != 'fedli_ls':  # A line search has no rate to schedule.
     arguments.append('--client_schedule=inverse_sqrt')
-  values = flags.FlagValues()
-  hparam_flags.define(values)
-  values(['train', *arguments])
+  choices, _ = hparams_testing.read(*arguments)
   task = task_testing.build_task(
       train_data=_SOURCE,
       functional_model=testing.functional_model(),
       variable_model_fn=testing.variable_model_fn(),
       central_test=_SOURCE.examples('first'),
   )
-  return run_parts.build_process(hparams.read_choices(values), task)
+  return run_parts.build_process(choices, task)
 
 
 def _next(process, state, client_ids, round_num):

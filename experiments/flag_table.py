@@ -1,0 +1,114 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Flags that are the fields of a class: name, type, default and help at once.
+
+No TensorFlow is imported here.
+"""
+
+import dataclasses
+import typing
+from typing import Any
+
+from absl import flags
+import docstring_parser
+
+# Who calls `define` gets the flags as its own, for --help.
+flags.disclaim_key_flags()
+
+_DEFINE = {
+    bool: flags.DEFINE_boolean,
+    int: flags.DEFINE_integer,
+    float: flags.DEFINE_float,
+    str: flags.DEFINE_string,
+    list: flags.DEFINE_list,
+}
+
+
+def field(
+    default: Any = None, *, is_hparam: bool = True, **options: Any
+) -> Any:
+  """Returns the field of a flag that needs more than a type and a default.
+
+  Args:
+    default: The default. Default None.
+    is_hparam: Whether it makes another run of a run. Default True.
+    **options: What absl takes of a flag: `lower_bound`, `upper_bound`,
+      `required`; `enum_values` of a choice that no `Literal` lists; and `kind`,
+      where the flag's type is not that of the value.
+
+  Returns:
+    The field of a dataclass.
+  """
+  metadata = {'is_hparam': is_hparam, 'options': options}
+  return dataclasses.field(default=default, metadata=metadata)
+
+
+def descriptions(docstring: Any) -> dict[str, str]:
+  """Returns the text about each argument or attribute, in one line.
+
+  Args:
+    docstring: A docstring with `Args` or `Attributes`, or None.
+  """
+  parsed = docstring_parser.parse(
+      docstring or '', style=docstring_parser.DocstringStyle.GOOGLE
+  )
+  return {
+      param.arg_name: ' '.join((param.description or '').split())
+      for param in parsed.params
+  }
+
+
+def define(table: Any, flag_values: flags.FlagValues, **words: str):
+  """Defines a flag for each field of a class.
+
+  A field annotated by `Literal` takes these values, one by a sequence a list
+  with commas.
+
+  Args:
+    table: A dataclass, whose docstring has the help under `Attributes`.
+    flag_values: Where to define them.
+    **words: What stands in the help for `{name}`.
+  """
+  help_texts = descriptions(table.__doc__)
+  types = typing.get_type_hints(table)
+  for entry in dataclasses.fields(table):
+    text = help_texts[entry.name].format(**words)
+    options = dict(entry.metadata.get('options', {}), flag_values=flag_values)
+    kind = options.pop('kind', None) or _kind(types[entry.name])
+    values = options.pop('enum_values', None) or _literals(types[entry.name])
+    if values:
+      flags.DEFINE_enum(
+          entry.name, entry.default, list(values), text, **options
+      )
+    else:
+      _DEFINE[kind](entry.name, entry.default, text, **options)
+
+
+def _alternatives(annotation: Any) -> list[Any]:
+  """Returns the types that an annotation allows, but for None."""
+  if typing.get_origin(annotation) is typing.Union:
+    return [a for a in typing.get_args(annotation) if a is not type(None)]
+  return [annotation]
+
+
+def _kind(annotation: Any) -> type:
+  kind = _alternatives(annotation)[0]
+  return kind if kind in _DEFINE else list
+
+
+def _literals(annotation: Any) -> tuple[Any, ...]:
+  kind = _alternatives(annotation)[0]
+  return (
+      typing.get_args(kind) if typing.get_origin(kind) is typing.Literal else ()
+  )
