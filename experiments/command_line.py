@@ -16,7 +16,7 @@
 No TensorFlow is imported here.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import contextlib
 import ctypes
 import os
@@ -296,6 +296,33 @@ def run(main: Callable[[], Any]):
     )
   finally:
     free_default_context()
+
+
+def align(
+    rows: Iterable[Sequence[str]], num_labels: int = 0, min_width: int = 8
+) -> str:
+  """Returns a table of text, in columns.
+
+  Args:
+    rows: The cells of each row.
+    num_labels: How many columns from the left are words; the others, numbers,
+      stand to the right. Default 0.
+    min_width: The smallest width of a column of numbers. Default 8.
+
+  Returns:
+    A line a row.
+  """
+  rows = list(rows)
+  widths = [max(map(len, column)) for column in zip(*rows)]
+  return '\n'.join(
+      '  '.join(
+          cell.ljust(width)
+          if i < num_labels
+          else cell.rjust(max(width, min_width))
+          for i, (cell, width) in enumerate(zip(row, widths))
+      )
+      for row in rows
+  )
 
 
 def check_run(run: pathlib.Path):

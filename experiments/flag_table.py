@@ -86,13 +86,14 @@ def define(table: Any, flag_values: flags.FlagValues, **words: str):
     text = help_texts[entry.name].format(**words)
     options = dict(entry.metadata.get('options', {}), flag_values=flag_values)
     kind = options.pop('kind', None) or _kind(types[entry.name])
+    default = entry.default
+    if isinstance(default, tuple):
+      default = list(default)
     values = options.pop('enum_values', None) or _literals(types[entry.name])
     if values:
-      flags.DEFINE_enum(
-          entry.name, entry.default, list(values), text, **options
-      )
+      flags.DEFINE_enum(entry.name, default, list(values), text, **options)
     else:
-      _DEFINE[kind](entry.name, entry.default, text, **options)
+      _DEFINE[kind](entry.name, default, text, **options)
 
 
 def _alternatives(annotation: Any) -> list[Any]:

@@ -56,7 +56,7 @@ class Rounds:
     elif store is None:
       store = simulation.ClientStateStore()
     self.process = process
-    self.state = None
+    self.state: Any = None
     self.round_num = 0
     self.store = store
     self.client_states = client_states.bind(process, store, None)

@@ -34,75 +34,72 @@ trains every task, on made-up data where the folder has none; the share of a
 round in which it waits for the clients that are read ahead stands in a column.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+import dataclasses
 import tempfile
-from typing import Any
+from typing import Any, Optional
 
 from absl import flags
 
 from experiments import command_line
+from experiments import flag_table
 from experiments import registry
 from experiments.benchmark import algorithms
 from experiments.benchmark import reports
 from experiments.benchmark import workloads
+from experiments.flag_table import field
 
 _ALL = 'all'
+_TASKS = registry.ROWS[registry.TASK]
+
+
+@dataclasses.dataclass
+class _Flags:
+  """The flags.
+
+  Attributes:
+    workload: What to train, or all: {workloads}.
+    runtimes: What executes the rounds: {runtimes}. The first is what the others
+      are compared with. ray_2 is Ray with 2 workers on this machine.
+    algorithms: What the workload algorithms compares, on the compiled runtime:
+      {algorithms}. The first is what the others are compared with.
+    tasks: What the workload tasks trains: {tasks}.
+    peers: Files of JSON lines of others, for the tables.
+    json: The file that a JSON line a runtime is appended to.
+    data_dir: The folder of the data sets, for the workload tasks. Default:
+      made-up data.
+    plan: How the compiled runtime runs clients. Default: its choice.
+    rounds: Rounds whose time counts.
+    inter_op_threads: Threads for ops side by side; 0 is what suits the plan.
+    intra_op_threads: Threads within an op; 0 is what suits the plan.
+  """
+
+  workload: Sequence[str] = ('tiny_many',)
+  runtimes: Sequence[str] = ('native', 'compiled')
+  algorithms: Sequence[str] = tuple(algorithms.ALGORITHMS)
+  tasks: Sequence[str] = tuple(_TASKS)
+  peers: Sequence[str] = ()
+  json: Optional[str] = None
+  data_dir: Optional[str] = None
+  plan: Optional[str] = None
+  rounds: int = field(10, lower_bound=1)
+  inter_op_threads: int = field(0, lower_bound=0)
+  intra_op_threads: int = field(0, lower_bound=0)
 
 
 def define(flag_values: flags.FlagValues = flags.FLAGS):
-  """Defines the flags.
-
-  Args:
-    flag_values: Where to define them.
-  """
-  summaries = '; '.join(
-      f'{name}: {workload.summary}'
-      for name, workload in workloads.WORKLOADS.items()
+  """Defines the flags."""
+  flag_table.define(
+      _Flags,
+      flag_values,
+      workloads='; '.join(
+          f'{name}: {workload.summary}'
+          for name, workload in workloads.WORKLOADS.items()
+      ),
+      runtimes=', '.join(workloads.RUNTIMES),
+      algorithms=', '.join(algorithms.ALGORITHMS),
+      tasks=', '.join(_TASKS),
   )
-  for name, default, text in (
-      ('workload', ['tiny_many'], f'What to train, or all: {summaries}.'),
-      (
-          'runtimes',
-          ['native', 'compiled'],
-          f'What executes the rounds: {", ".join(workloads.RUNTIMES)}. The '
-          'first is what the others are compared with. ray_2 is Ray with 2 '
-          'workers on this machine.',
-      ),
-      (
-          'algorithms',
-          list(algorithms.ALGORITHMS),
-          'What the workload algorithms compares, on the compiled runtime: '
-          f'{", ".join(algorithms.ALGORITHMS)}. The first is what the others '
-          'are compared with.',
-      ),
-      (
-          'tasks',
-          list(registry.ROWS[registry.TASK]),
-          'What the workload tasks trains: '
-          f'{", ".join(registry.ROWS[registry.TASK])}.',
-      ),
-      ('peers', [], 'Files of JSON lines of others, for the tables.'),
-  ):
-    flags.DEFINE_list(name, default, text, flag_values=flag_values)
-  for name, text in (
-      ('json', 'The file that a JSON line a runtime is appended to.'),
-      (
-          'data_dir',
-          'The folder of the data sets, for the workload tasks. Default: '
-          'made-up data.',
-      ),
-      ('plan', 'How the compiled runtime runs clients. Default: its choice.'),
-  ):
-    flags.DEFINE_string(name, None, text, flag_values=flag_values)
-  choice = '; 0 is what suits the plan.'
-  for name, number, minimum, text in (
-      ('rounds', 10, 1, 'Rounds whose time counts.'),
-      ('inter_op_threads', 0, 0, f'Threads for ops side by side{choice}'),
-      ('intra_op_threads', 0, 0, f'Threads within an op{choice}'),
-  ):
-    flags.DEFINE_integer(
-        name, number, text, lower_bound=minimum, flag_values=flag_values
-    )
 
 
 def _choose(flag: str, known: Mapping[str, Any]) -> list[Any]:
@@ -137,7 +134,7 @@ def main():
   # Before TensorFlow is imported, which takes seconds that a typo must not.
   _choose('runtimes', workloads.RUNTIMES)
   _choose('algorithms', algorithms.ALGORITHMS)
-  _choose('tasks', registry.ROWS[registry.TASK])
+  _choose('tasks', _TASKS)
   peers = _read_peers()
   command_line.prepare_libraries()
   from experiments.benchmark import measurement  # pylint: disable=import-outside-toplevel
@@ -159,16 +156,15 @@ def main():
 def _measure(workload: workloads.Workload, settings) -> Iterator[list[Any]]:
   """Yields the lines of a table, of which a workload may have several."""
   # pylint: disable=import-outside-toplevel
-  from experiments.benchmark import algorithm_measurement
+  from experiments.benchmark import comparisons
   from experiments.benchmark import measurement
-  from experiments.benchmark import task_measurement
   # pylint: enable=import-outside-toplevel
 
   runtimes = _choose('runtimes', workloads.RUNTIMES)
   if workload.kind == workloads.TASKS:
     with tempfile.TemporaryDirectory() as synthetic_dir:
-      for row in _choose('tasks', registry.ROWS[registry.TASK]):
-        yield task_measurement.measure(
+      for row in _choose('tasks', _TASKS):
+        yield comparisons.measure_task(
             row,
             runtimes,
             settings,
@@ -180,7 +176,7 @@ def _measure(workload: workloads.Workload, settings) -> Iterator[list[Any]]:
     able = [r for r in runtimes if r.can_run(clients_per_round)]
     if workload.kind == workloads.ALGORITHMS:
       chosen = _choose('algorithms', algorithms.ALGORITHMS)
-      yield algorithm_measurement.measure(
+      yield comparisons.measure_algorithms(
           workload, clients_per_round, chosen, settings
       )
     elif able:

@@ -36,6 +36,7 @@ from experiments.benchmark import models
 from experiments.benchmark import reports
 from experiments.benchmark import workloads
 import tff_adaptive
+from tff_adaptive import analysis
 from tff_adaptive import runtime as runtime_lib
 from tff_adaptive.data import batching
 from tff_adaptive.data import client_data
@@ -45,7 +46,7 @@ from tff_adaptive.runtime.scale_out import context as context_lib
 
 # Tracing, compilation and the growth of memory are over by then.
 _NUM_WARM_UP_TURNS = 3
-_SEED = 0
+SEED = 0
 _SECONDS_PER_SAMPLE = 0.1
 
 CohortFn = Callable[[int], cohort.Cohort]
@@ -158,7 +159,7 @@ class Trainer:
     self.seconds: list[float] = []
     self.memory = _PeakMemory(with_children=not runtime.in_process)
     # Every runtime begins with the same weights.
-    tf.keras.utils.set_random_seed(_SEED)
+    tf.keras.utils.set_random_seed(SEED)
     self._rounds = rounds_lib.Rounds(build_process())
     with self._installed():
       self._rounds.state = self._rounds.process.initialize()
@@ -219,6 +220,12 @@ class Trainer:
     return distance
 
 
+def curve(x: Sequence[float], y: Sequence[float]) -> analysis.BandCurve:
+  """Returns a line for a figure."""
+  line = np.asarray(y, float)
+  return analysis.BandCurve(np.asarray(x), line, line, line)
+
+
 def build_cohort_fn(
     workload: workloads.Workload, clients_per_round: int
 ) -> tuple[client_data.ClientArrays, CohortFn]:
@@ -231,15 +238,15 @@ def build_cohort_fn(
   Returns:
     The data of all clients, and the function from a round to its cohort.
   """
-  source = models.build_clients(workload, _SEED)
+  source = models.build_clients(workload, SEED)
   sample = sampling.build_client_sampling(
-      source.client_ids, clients_per_round, _SEED
+      source.client_ids, clients_per_round, SEED
   )
   plan = batching.BatchPlan(batch_size=workload.batch_size)
 
   def build_cohort(round_num: int) -> cohort.Cohort:
     return cohort.Cohort(
-        source, sample(round_num), round_num=round_num, seed=_SEED, plan=plan
+        source, sample(round_num), round_num=round_num, seed=SEED, plan=plan
     )
 
   return source, build_cohort

@@ -20,13 +20,14 @@ from collections.abc import Iterable, Mapping, Sequence
 import json
 from typing import Any
 
+from experiments import command_line
+
 # What was measured of one runtime, or of one peer: a line of a file.
 Line = dict[str, Any]
 
 _TIMES = ('sec_per_round_median', 'min', 'max', 'first_round')
 _REQUIRED = ('peer', 'workload', *_TIMES, 'peak_rss_mb')
 _HEADER = ['median', 'min', 'max', 'first', 'ratio', 's/client', 'RSS MB']
-_NUMBER_WIDTH = 10
 # What a comparison of algorithms or of tasks has besides, and its headings.
 _COSTS = {
     'explained_ratio': 'explained',
@@ -137,23 +138,18 @@ def format_table(lines: Sequence[Line], peers: Iterable[Line] = ()) -> str:
   """
   first = lines[0]
   costs = [name for key, name in _COSTS.items() if key in first]
-  rows = [('', _HEADER + costs)]
+  rows = [['', *_HEADER, *costs]]
   rows += [
-      (f'{line["runtime"]} {line["variant"]}', _cells(line, first))
+      [f'{line["runtime"]} {line["variant"]}', *_cells(line, first)]
       for line in lines
   ]
   rows += [
-      (_name(peer), _cells(peer, first))
+      [_name(peer), *_cells(peer, first)]
       for peer in peers
       if _is_comparable(first, peer)
   ]
-  width = max(len(name) for name, _ in rows)
   title = (
       f'{first["workload"]}: {first["clients_per_round"]} clients a round, '
       f'rounds measured: {first["rounds"]}'
   )
-  texts = [
-      name.ljust(width) + ''.join(cell.rjust(_NUMBER_WIDTH) for cell in cells)
-      for name, cells in rows
-  ]
-  return '\n'.join([title, *texts])
+  return f'{title}\n{command_line.align(rows, num_labels=1)}'

@@ -194,6 +194,14 @@ WORKLOADS: Mapping[str, Workload] = {
 }
 
 
+# Those of which one training is measured on several runtimes.
+OF_RUNTIMES = tuple(
+    name
+    for name, workload in WORKLOADS.items()
+    if workload.kind == RUNTIMES_OF_A_MODEL
+)
+
+
 @attrs.frozen
 class Runtime:
   """What executes the rounds.

@@ -35,52 +35,46 @@ docs/conformance.md.
 
 from collections.abc import Callable, Mapping
 import contextlib
+import dataclasses
 import pathlib
 import sys
-from typing import Any
+from typing import Any, Optional
 
 from absl import flags
 
 from experiments import command_line
 from experiments import conformance
+from experiments import flag_table
 from experiments import registry
 from experiments.conformance import adapters
+from experiments.flag_table import field
+
+
+@dataclasses.dataclass
+class _Flags:
+  """The flags.
+
+  Attributes:
+    goldens: The file of reference numbers.
+    runtime: What executes the rounds.
+    adapter: {adapter_help}
+    adapter_timeout: How many seconds a run of a command of --adapter may take.
+    matrix: Whether to print whose FedAdam, FedYogi and FedAdagrad is which
+      formula instead; it needs no file of reference numbers.
+    markdown: A file for the matrix.
+  """
+
+  goldens: Optional[str] = None
+  runtime: str = field('compiled', enum_values=registry.RUNTIMES)
+  adapter: Optional[str] = None
+  adapter_timeout: float = field(600.0, lower_bound=0.0)
+  matrix: bool = False
+  markdown: Optional[str] = None
 
 
 def define(flag_values: flags.FlagValues = flags.FLAGS):
-  """Defines the flags.
-
-  Args:
-    flag_values: Where to define them.
-  """
-  flags.DEFINE_string(
-      'goldens', None, 'The file of reference numbers.', flag_values=flag_values
-  )
-  flags.DEFINE_enum(
-      'runtime',
-      'compiled',
-      list(registry.RUNTIMES),
-      'What executes the rounds.',
-      flag_values=flag_values,
-  )
-  flags.DEFINE_string('adapter', None, adapters.HELP, flag_values=flag_values)
-  flags.DEFINE_float(
-      'adapter_timeout',
-      600.0,
-      'How many seconds a run of a command of --adapter may take.',
-      lower_bound=0.0,
-      flag_values=flag_values,
-  )
-  flags.DEFINE_boolean(
-      'matrix',
-      False,
-      'Whether to print whose FedAdam, FedYogi and FedAdagrad is which formula '
-      'instead; it needs no file of reference numbers.',
-      flag_values=flag_values,
-  )
-  flags.DEFINE_string(
-      'markdown', None, 'A file for the matrix.', flag_values=flag_values
-  )
+  """Defines the flags."""
+  flag_table.define(_Flags, flag_values, adapter_help=adapters.HELP)
   flags.register_multi_flags_validator(
       ['goldens', 'adapter', 'matrix', 'markdown'],
       _belong_together,
@@ -117,7 +111,7 @@ def _write_matrix(path: Any):
 
 
 def _create_check(values: flags.FlagValues) -> Callable[..., Any]:
-  """What makes a result of a run and the problems."""
+  """Returns the function from a run and the problems to a result."""
   if values.adapter is None:
     # TensorFlow takes seconds to import: not for --help and not for a typo.
     from experiments.conformance import replay  # pylint: disable=import-outside-toplevel

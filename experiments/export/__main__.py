@@ -23,46 +23,44 @@ experiments.train takes, keras a file of `tf.keras.Model.save`, saved_model the
 folder of a SavedModel. The data of the task are not needed.
 """
 
+import dataclasses
 import os
 import pathlib
 
 from absl import flags
 
 from experiments import command_line
+from experiments import flag_table
+from experiments.flag_table import field
 
 # The formats, and how the names of their files end.
 _SUFFIXES = {'npz': '.npz', 'keras': '.keras', 'saved_model': ''}
 _CHECKPOINTS = ('latest', 'best', 'average')
 
 
-def define(flag_values: flags.FlagValues = flags.FLAGS):
-  """Defines the flags.
+@dataclasses.dataclass
+class _Flags:
+  """The flags.
 
-  Args:
-    flag_values: Where to define them.
+  Attributes:
+    run: The folder of a run of experiments.train.
+    checkpoint: Which weights: latest, those of the newest checkpoint; best,
+      those that --keep_best has kept; average, what --weights_average_decay or
+      --weights_average_rounds has made until the newest checkpoint; or the
+      number of a round that has a checkpoint.
+    output: The file or the folder to write, a new one.
+    format: What to write.
   """
-  for name, default, text in (
-      ('run', None, 'The folder of a run of experiments.train.'),
-      (
-          'checkpoint',
-          'latest',
-          'Which weights: latest, those of the newest checkpoint; best, those '
-          'that --keep_best has kept; average, what --weights_average_decay or '
-          '--weights_average_rounds has made until the newest checkpoint; or '
-          'the number of a round that has a checkpoint.',
-      ),
-      ('output', None, 'The file or the folder to write, a new one.'),
-  ):
-    flags.DEFINE_string(
-        name, default, text, required=default is None, flag_values=flag_values
-    )
-  flags.DEFINE_enum(
-      'format',
-      'npz',
-      list(_SUFFIXES),
-      'What to write.',
-      flag_values=flag_values,
-  )
+
+  run: str = field(required=True)
+  checkpoint: str = 'latest'
+  output: str = field(required=True)
+  format: str = field('npz', enum_values=_SUFFIXES)
+
+
+def define(flag_values: flags.FlagValues = flags.FLAGS):
+  """Defines the flags."""
+  flag_table.define(_Flags, flag_values)
 
 
 def _check(run: pathlib.Path, checkpoint: str, form: str, output: pathlib.Path):
@@ -94,9 +92,9 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
   _check(run, flag_values.checkpoint, flag_values.format, output)
   command_line.prepare_libraries()
   # TensorFlow takes seconds to import: not for --help and not for a typo.
-  from experiments.export import exporter  # pylint: disable=import-outside-toplevel
+  from experiments.export import model_files  # pylint: disable=import-outside-toplevel
 
-  exporter.export(run, flag_values.checkpoint, flag_values.format, output)
+  model_files.export(run, flag_values.checkpoint, flag_values.format, output)
 
 
 if __name__ == '__main__':

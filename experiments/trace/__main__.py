@@ -24,55 +24,42 @@ moments are that clients keep after the round, to `runs/demo/plots/cka.png`,
 where experiments.report finds it. The run itself stays as it is.
 """
 
+import dataclasses
 import pathlib
+from typing import Optional
 
 from absl import flags
 
 from experiments import command_line
+from experiments import flag_table
 from experiments import folders
+from experiments.flag_table import field
+
+
+@dataclasses.dataclass
+class _Flags:
+  """The flags.
+
+  Attributes:
+    run: The folder of a run of experiments.train.
+    round: The number of the round, from 1, as in metrics.csv.
+    from_start: Whether to train from the first round on where no checkpoint is
+      early enough.
+    cka: Whether to draw how alike the moments are that clients keep after the
+      round, their linear CKA, to plots/cka.png, in place of the local steps.
+    data_dir: The folder of the data sets; digits needs none.
+  """
+
+  run: str = field(required=True)
+  round: int = field(required=True, lower_bound=1)
+  from_start: bool = False
+  cka: bool = False
+  data_dir: Optional[str] = None
 
 
 def define(flag_values: flags.FlagValues = flags.FLAGS):
-  """Defines the flags.
-
-  Args:
-    flag_values: Where to define them.
-  """
-  flags.DEFINE_string(
-      'run',
-      None,
-      'The folder of a run of experiments.train.',
-      required=True,
-      flag_values=flag_values,
-  )
-  flags.DEFINE_integer(
-      'round',
-      None,
-      'The number of the round, from 1, as in metrics.csv.',
-      lower_bound=1,
-      required=True,
-      flag_values=flag_values,
-  )
-  flags.DEFINE_boolean(
-      'from_start',
-      False,
-      'Whether to train from the first round on where no checkpoint is early '
-      'enough.',
-      flag_values=flag_values,
-  )
-  flags.DEFINE_boolean(
-      'cka',
-      False,
-      'Whether to draw how alike the moments are that clients keep after the '
-      'round, their linear CKA, to plots/cka.png, in place of the local steps.',
-      flag_values=flag_values,
-  )
-  flags.DEFINE_string(
-      'data_dir',
-      None,
-      'The folder of the data sets; digits needs none.',
-      flag_values=flag_values,
-  )
+  """Defines the flags."""
+  flag_table.define(_Flags, flag_values)
 
 
 def main(flag_values: flags.FlagValues = flags.FLAGS):
@@ -91,10 +78,9 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
     folders.check_checkpoint(run, newest)
   command_line.prepare_libraries()
   # TensorFlow takes seconds to import: not for --help and not for a typo.
-  from experiments.trace import kept_states  # pylint: disable=import-outside-toplevel
-  from experiments.trace import tracer  # pylint: disable=import-outside-toplevel
+  from experiments.trace import views  # pylint: disable=import-outside-toplevel
 
-  show = kept_states.draw if flag_values.cka else tracer.trace
+  show = views.draw_kept_states if flag_values.cka else views.trace
   show(
       run,
       round_num,

@@ -200,7 +200,9 @@ class Replay:
   def kept_states(self) -> Iterator[tuple[str, Any]]:
     """Yields id and state of every client that has kept something."""
     store = self._rounds.store
-    for client_id in self._task.train_data.client_ids if store else ():
+    if store is None:
+      return
+    for client_id in self._task.train_data.client_ids:
       state = store.get(client_id)
       if state is not None:
         yield client_id, state

@@ -53,8 +53,8 @@ _RUN_ELSEWHERE = {
     f'{_PYTHON}experiments.benchmark': 'tests/experiments/benchmark',
     f'{_PYTHON}experiments.conformance': 'tests/experiments/conformance',
     f'{_PYTHON}experiments.leaderboard': 'tests/experiments/leaderboard',
-    f'{_PYTHON}experiments.scaling': 'tests/experiments/scaling',
-    f'{_PYTHON}experiments.soak': 'tests/experiments/soak',
+    f'{_PYTHON}experiments.scaling': 'tests/experiments/scaling_test.py',
+    f'{_PYTHON}experiments.soak': 'tests/experiments/soak_test.py',
     f'{_PYTHON}experiments.sweep': 'tests/experiments/sweep',
     'PYTHONPATH=. .venv/bin/python docs/examples/': (
         'tests/docs/examples_test.py'

@@ -335,7 +335,3 @@ class EndWithParentTest(absltest.TestCase):
 
   def test_others_go_on(self):
     command_line.end_with_parent()
-
-
-if __name__ == '__main__':
-  absltest.main()

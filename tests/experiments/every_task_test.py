@@ -18,7 +18,6 @@ import itertools
 import pathlib
 import tempfile
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pytest
@@ -142,7 +141,3 @@ class EveryTaskTest(parameterized.TestCase):
     self.assertEqual(
         {task for task, _ in _RUNS}, set(registry.ROWS[registry.TASK])
     )
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -19,7 +19,6 @@ import tempfile
 from unittest import mock
 
 from absl import flags
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiments import command_line
@@ -147,7 +146,3 @@ class FolderChecksTest(parameterized.TestCase):
       ):
         binary.main(values)
     self.assertEqual(os.listdir(self.folder), ['file'])
-
-
-if __name__ == '__main__':
-  absltest.main()

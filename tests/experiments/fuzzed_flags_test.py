@@ -19,7 +19,6 @@ import pathlib
 import tempfile
 
 from absl import flags
-from absl.testing import absltest
 from absl.testing import parameterized
 import hypothesis
 import numpy as np
@@ -125,7 +124,3 @@ class FuzzedFlagsTest(parameterized.TestCase):
       self._check(arguments)
 
     check()
-
-
-if __name__ == '__main__':
-  absltest.main()

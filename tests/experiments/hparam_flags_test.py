@@ -17,7 +17,6 @@ import subprocess
 import sys
 
 from absl import flags
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from tests.experiments import hparams_testing
@@ -80,7 +79,3 @@ class HparamFlagsTest(parameterized.TestCase):
         'assert "numpy" not in sys.modules\n'
     )
     subprocess.run([sys.executable, '-c', code], check=True)
-
-
-if __name__ == '__main__':
-  absltest.main()

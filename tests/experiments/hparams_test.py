@@ -14,7 +14,6 @@
 """Tests of reading and checking the hyperparameters of a training run."""
 
 from absl import flags
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiments import hparams
@@ -317,7 +316,3 @@ class HparamsTest(parameterized.TestCase):
     ].hparams()
     self.assertEqual(recorded['mnist_num_clients'], 100)
     self.assertNotIn('mnist_download', recorded)
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -165,7 +165,3 @@ class DurationsTest(parameterized.TestCase):
   )
   def test_times_in_words(self, seconds, text):
     self.assertEqual(pages.format_seconds(seconds), text)
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -22,7 +22,6 @@ import sys
 import tempfile
 
 from absl import flags
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiments import __main__
@@ -155,7 +154,3 @@ class ProgramsTest(parameterized.TestCase):
     self.assertEqual(ended.returncode, 1)
     self.assertStartsWith(ended.stderr, f'error: {sys.executable} has not the ')
     self.assertLen(ended.stderr.splitlines(), 1)
-
-
-if __name__ == '__main__':
-  absltest.main()

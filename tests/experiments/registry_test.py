@@ -15,7 +15,6 @@
 
 import inspect
 
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiments import hparam_flags
@@ -157,7 +156,3 @@ class RegistryTest(parameterized.TestCase):
           use = (kind, argument.type, argument.choices)
           flag = row.flag_name(argument)
           self.assertEqual(uses.setdefault(flag, use), use, flag)
-
-
-if __name__ == '__main__':
-  absltest.main()

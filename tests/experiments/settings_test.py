@@ -14,7 +14,6 @@
 """Tests of the flags of a training run that belong to no row."""
 
 from absl import flags
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiments import hparams
@@ -292,7 +291,3 @@ class FaultsTest(parameterized.TestCase):
     self.assertIsNone(
         getattr(_read('--algorithm=centralized', f'--{flag}=0'), flag)
     )
-
-
-if __name__ == '__main__':
-  absltest.main()

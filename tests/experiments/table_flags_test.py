@@ -54,7 +54,3 @@ class TableFlagsTest(absltest.TestCase):
       for axis in published.AXES:
         for entry in getattr(table, axis):
           self.assertNotIn(',', entry.name)
-
-
-if __name__ == '__main__':
-  absltest.main()

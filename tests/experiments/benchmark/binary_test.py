@@ -27,8 +27,8 @@ import tensorflow_federated as tff
 
 from experiments import command_line
 from experiments import registry
-from experiments.benchmark import algorithm_measurement
 from experiments.benchmark import algorithms
+from experiments.benchmark import comparisons
 from experiments.benchmark import measurement
 from experiments.benchmark import models
 from experiments.benchmark import reports
@@ -166,7 +166,7 @@ class AlgorithmsTest(parameterized.TestCase):
         kind=workloads.ALGORITHMS,
     )
     names = ('fedavg', 'delta_sgd', 'armijo', 'scaffold')
-    lines = algorithm_measurement.measure(
+    lines = comparisons.measure_algorithms(
         workload,
         2,
         [algorithms.ALGORITHMS[name] for name in names],
@@ -349,7 +349,3 @@ class WorkloadsTest(parameterized.TestCase):
     self.assertTrue(native.can_run(100))
     self.assertFalse(native.can_run(1000))
     self.assertTrue(workloads.RUNTIMES['compiled'].can_run(1000))
-
-
-if __name__ == '__main__':
-  absltest.main()

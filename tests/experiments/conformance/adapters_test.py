@@ -19,7 +19,6 @@ import sys
 import tempfile
 import time
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import psutil
@@ -242,7 +241,3 @@ class CreateAdapterTest(parameterized.TestCase):
   )
   def test_is_command(self, value, expected):
     self.assertEqual(adapters.is_command(value), expected)
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -13,7 +13,6 @@
 # limitations under the License.
 """Tests of the formulas that go by one name."""
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -119,7 +118,3 @@ class DialectsTest(parameterized.TestCase):
     )
     # .05 * (.9e-6 / .1) / (sqrt(1e-6 / .01) + .001)
     np.testing.assert_allclose(found, [[0.05 * 9e-6 / 0.011]], rtol=1e-9)
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -16,7 +16,6 @@
 import json
 import pathlib
 
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiments import conformance
@@ -140,7 +139,3 @@ class CheckTest(parameterized.TestCase):
     runs, problems = conformance.read_goldens(path)
     self.assertEqual(runs, [run])
     self.assertEqual(problems, {'quadratic': problem})
-
-
-if __name__ == '__main__':
-  absltest.main()

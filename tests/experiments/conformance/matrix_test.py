@@ -123,7 +123,3 @@ class MatrixTest(tf.test.TestCase, parameterized.TestCase):
     )
     run, problems = golden_testing.create_tiny_run(server={'name': 'fedadam'})
     self.assertTrue(conformance.check(adapter, run, problems).skipped)
-
-
-if __name__ == '__main__':
-  tf.test.main()

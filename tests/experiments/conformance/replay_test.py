@@ -136,7 +136,3 @@ class ReplayerTest(tf.test.TestCase, parameterized.TestCase):
         lambda: tff.learning.models.model_from_functional(functional),
     )
     self.assertTrue(result.passed, str(result))
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -156,7 +156,3 @@ class StockTffTest(tf.test.TestCase, parameterized.TestCase):
     result = _check('tff_adaptive', run, problems)
     self.assertTrue(result.skipped)
     self.assertIn('its clients keep state', result.reason)
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -23,7 +23,6 @@ import tempfile
 from unittest import mock
 
 from absl import flags
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pytest
@@ -230,7 +229,3 @@ class TraceTest(parameterized.TestCase):
       self.assertEqual(done.returncode, exit_code, done.stderr)
       self.assertIn(text, done.stdout + done.stderr)
       self.assertNotIn('Traceback', done.stderr)
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -364,7 +364,3 @@ class TrainTest(absltest.TestCase):
             f'--flagfile={preset}', '--data_dir=data'
         )
         self.assertEqual(settings.experiment_name, preset.stem)
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -17,7 +17,6 @@ import csv
 import pathlib
 import tempfile
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pytest
@@ -135,7 +134,3 @@ class CentralizedTest(parameterized.TestCase):
     process = run_parts.build_process(choices, task)
     state = process.initialize()
     self.assertIn('shared', state.client_work)
-
-
-if __name__ == '__main__':
-  absltest.main()

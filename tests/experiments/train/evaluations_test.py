@@ -367,7 +367,3 @@ class RunTest(absltest.TestCase):
         trainer.train(choices, settings)
     train.assert_not_called()
     self.assertEmpty(list(self.output_dir.iterdir()))
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -19,7 +19,6 @@ import shutil
 import tempfile
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pytest
@@ -154,7 +153,3 @@ class FaultyRunsTest(parameterized.TestCase):
     self.assertEqual(text.count(',too_large\n'), 3)
     manager = checkpoints.CheckpointManager(self.folder / 'run' / 'checkpoints')
     self.assertEqual(manager.round_nums(), [1])
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -18,7 +18,6 @@ import json
 import pathlib
 import tempfile
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import pytest
 import tensorflow as tf
@@ -190,7 +189,3 @@ class EveryAlgorithmTest(parameterized.TestCase):
   def test_a_maximum_is_refused(self):
     with self.assertRaisesRegex(ValueError, "'last_step_size'.*no sum"):
       _build('fedli_ls')
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -27,7 +27,6 @@ import tempfile
 import time
 from typing import Any
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pytest
@@ -316,7 +315,3 @@ class ResumeTest(parameterized.TestCase):
   @pytest.mark.slow
   def test_native_runtime_killed_at_random_instants(self):
     self._kill_at_random('native', _NATIVE, 2, seed=8)
-
-
-if __name__ == '__main__':
-  absltest.main()

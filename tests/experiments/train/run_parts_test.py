@@ -17,7 +17,6 @@ import inspect
 import tempfile
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import pytest
 import tensorflow as tf
@@ -267,7 +266,3 @@ class DirectoryTest(parameterized.TestCase):
       self.assertIsNone(
           run_parts.build_client_store(None, settings, self._directory)
       )
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -67,7 +67,3 @@ class SentDataTest(tf.test.TestCase, parameterized.TestCase):
     if name.startswith('cifar'):
       self.skipTest('Augmented examples cannot be held out.')
     self._check(f'--task={name}', '--heldout_fraction=0.2', '--num_clients=3')
-
-
-if __name__ == '__main__':
-  tf.test.main()

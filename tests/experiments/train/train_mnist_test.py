@@ -106,7 +106,3 @@ class TrainMnistTest(absltest.TestCase):
     with open(self.folder / 'run/metrics.csv', encoding='utf-8') as file:
       rows = list(csv.DictReader(file))
     self.assertGreaterEqual(float(rows[-1]['evaluation/accuracy']), 0.955)
-
-
-if __name__ == '__main__':
-  absltest.main()

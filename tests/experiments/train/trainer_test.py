@@ -21,7 +21,6 @@ import pathlib
 import tempfile
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pytest
@@ -184,7 +183,3 @@ class TrainerTest(parameterized.TestCase):
       (row,) = csv.DictReader(file)
     for column in columns:
       self.assertGreaterEqual(float(row[column]), 0.0, column)
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -19,7 +19,6 @@ import functools
 from absl.testing import parameterized
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from experiments import registry
 from experiments.train import run_parts
@@ -134,7 +133,3 @@ class UnhealthyCohortsTest(compiled_testing.TestCase):
   @pytest.mark.usefixtures('native_runtime')
   def test_algorithm_keeps_its_state_on_the_native_runtime(self, algorithm):
     self._check(algorithm)
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -22,7 +22,6 @@ import shutil
 import tempfile
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pytest
@@ -30,7 +29,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from experiments import command_line
-from experiments.export import exporter
+from experiments.export import model_files
 from experiments.train import warm_start
 from tasks import keras_classification
 from tests.experiments.train import trainer_testing
@@ -56,9 +55,9 @@ class WarmStartTest(parameterized.TestCase):
     )
     cls.weights = _arrays(result.state.global_model_weights)
     cls.npz = cls.folder / 'first.npz'
-    exporter.export(cls.folder / 'first', 'latest', 'npz', cls.npz)
+    model_files.export(cls.folder / 'first', 'latest', 'npz', cls.npz)
     cls.other_npz = cls.folder / 'other.npz'
-    exporter.export(cls.folder / 'first', '1', 'npz', cls.other_npz)
+    model_files.export(cls.folder / 'first', '1', 'npz', cls.other_npz)
 
   def setUp(self):
     super().setUp()
@@ -223,7 +222,3 @@ class WarmStartTest(parameterized.TestCase):
     )
     # No folder that a better command would then be refused for.
     self.assertFalse((self.output_dir / 'run').exists())
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -11,22 +11,23 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Trains a task on several runtimes, in turns, and takes the time."""
+"""Takes the time of algorithms in turns, and that of tasks on runtimes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import contextlib
 import functools
 import statistics
-from typing import Optional
+from typing import Any, Optional
 
 import attrs
+import numpy as np
 import tensorflow_federated as tff
 
-from experiments import command_line
 from experiments import hparams
 from experiments import registry
-from experiments.benchmark import algorithms
+from experiments.benchmark import algorithms as algorithms_lib
 from experiments.benchmark import measurement
+from experiments.benchmark import models
 from experiments.benchmark import reports
 from experiments.benchmark import workloads
 from experiments.train import run_parts
@@ -34,7 +35,106 @@ from tasks import synthetic_data
 from tff_adaptive.simulation import task as task_lib
 from tff_adaptive.simulation import training_loop
 
-_SEED = 0
+
+class _AlgorithmTrainer(measurement.Trainer):
+  """The training of a workload with one algorithm."""
+
+  # There are many of them, and the runtime is warm after the first.
+  num_warm_up_turns = 1
+
+  def __init__(
+      self,
+      algorithm: algorithms_lib.Algorithm,
+      context: tff.framework.SyncContext,
+      workload: workloads.Workload,
+      element_spec: Any,
+  ):
+    super().__init__(
+        workloads.RUNTIMES['compiled'],
+        context,
+        workload,
+        lambda: models.build_algorithm(algorithm, workload, element_spec),
+    )
+    self.algorithm = algorithm
+    self._measured: list[Mapping[str, Any]] = []
+
+  def _train(self, round_num: int, cohort_fn: measurement.CohortFn) -> None:
+    """Trains a round; the states of clients are a part of its time."""
+    metrics = self._rounds.train(cohort_fn(round_num))
+    self._measured.append(metrics['client_work']['clients'])
+
+  def costs(self) -> dict[str, float]:
+    """Returns what a step has evaluated, in the rounds whose time counts."""
+    counted = self._measured[2 * self.num_warm_up_turns + 1 :: 2]
+
+    def mean(name):
+      return float(np.mean([clients[name] for clients in counted]))
+
+    gradients = mean('num_gradient_evaluations') / mean('num_steps')
+    trials = 0.0
+    if 'backtracks_mean' in counted[0]:
+      trials = 1.0 + mean('backtracks_mean')
+    return {
+        'gradients_per_step': gradients,
+        'trials_per_step': trials,
+        'explained_cost': self.algorithm.explained_cost(gradients, trials),
+    }
+
+
+def measure_algorithms(
+    workload: workloads.Workload,
+    clients_per_round: int,
+    algorithms: Sequence[algorithms_lib.Algorithm],
+    settings: measurement.Settings,
+) -> list[reports.Line]:
+  """Trains a workload with all algorithms, two rounds of each in turn.
+
+  Args:
+    workload: The workload.
+    clients_per_round: How many clients take part in a round.
+    algorithms: The algorithms; the first is what the others are compared with.
+    settings: How it is measured.
+
+  Returns:
+    A line for every algorithm, its name as `variant`, with `gradients_per_step`
+    and `trials_per_step` (step sizes that a line search tried) from the
+    metrics, `ratio`, that of the medians to the first, and `explained_ratio`,
+    what it would be if all time went into evaluations, of which one without its
+    gradient takes a third. What is above that is the algorithm's own.
+
+  Raises:
+    UserError: If the plan is not known.
+    RuntimeError: If an algorithm did not train.
+  """
+  source, cohort_fn = measurement.build_cohort_fn(workload, clients_per_round)
+  runtimes = [workloads.RUNTIMES['compiled']]
+  with measurement.open_contexts(runtimes, settings) as (context,):
+    trainers = [
+        _AlgorithmTrainer(algorithm, context, workload, source.element_spec)
+        for algorithm in algorithms
+    ]
+    measurement.take_turns(trainers, cohort_fn, settings)
+    return _compare(clients_per_round, trainers)
+
+
+def _compare(
+    clients_per_round: int, trainers: Sequence[_AlgorithmTrainer]
+) -> list[reports.Line]:
+  """Returns the lines, with ratios to the first."""
+  lines = []
+  for trainer in trainers:
+    line = measurement.report(clients_per_round, trainer)
+    line['variant'] = trainer.algorithm.name
+    lines.append({**line, **trainer.costs()})
+  median, cost = (
+      lines[0][key] for key in ('sec_per_round_median', 'explained_cost')
+  )
+  for line in lines:
+    line['ratio'] = round(line['sec_per_round_median'] / median, 4)
+    line['explained_ratio'] = round(line.pop('explained_cost') / cost, 4)
+  return lines
+
+
 # Tasks whose models take minutes a round on a few cores, and how much of their
 # protocol is measured: clients of a round and steps of a client.
 CAPS = {
@@ -43,7 +143,7 @@ CAPS = {
 }
 
 
-class _Trainer(measurement.Trainer):
+class _TaskTrainer(measurement.Trainer):
   """The training of a task on one runtime, its cohorts read ahead."""
 
   # The tasks are many.
@@ -83,7 +183,7 @@ class _Trainer(measurement.Trainer):
 def _build_process(
     task: task_lib.Task,
 ) -> tff.learning.templates.LearningProcess:
-  return algorithms.ALGORITHMS['fedavg'].build(
+  return algorithms_lib.ALGORITHMS['fedavg'].build(
       task.functional_model or task.variable_model_fn,
       len(task.train_data.client_ids),
       lambda: task.representation_fn,
@@ -100,7 +200,11 @@ def _build_task(row: registry.Row, data_dir: Optional[str]) -> task_lib.Task:
         clients_per_round=clients,
         max_examples=steps * protocol.client_batch_size,
     )
-  supplied = {'data_dir': data_dir, 'protocol': protocol, 'seed': _SEED}
+  supplied = {
+      'data_dir': data_dir,
+      'protocol': protocol,
+      'seed': measurement.SEED,
+  }
   return hparams.Choice(row, {}).build(**supplied)
 
 
@@ -125,7 +229,7 @@ def _describe(task: task_lib.Task) -> workloads.Workload:
   )
 
 
-def measure(
+def measure_task(
     row: registry.Row,
     runtimes: Sequence[workloads.Runtime],
     settings: measurement.Settings,
@@ -159,17 +263,15 @@ def measure(
     variant = 'synthetic data'
     synthetic_data.write_synthetic_data(row.name, synthetic_dir)
     task = _build_task(row, synthetic_dir)
-  num_rounds = 2 * (_Trainer.num_warm_up_turns + settings.num_rounds)
-  cohort_fn = run_parts.build_cohort_fn(task, _SEED)
+  num_rounds = 2 * (_TaskTrainer.num_warm_up_turns + settings.num_rounds)
+  cohort_fn = run_parts.build_cohort_fn(task, measurement.SEED)
   workload = _describe(task)
   with contextlib.ExitStack() as stack:
-    with command_line.errors_as(command_line.UserError, ValueError):
-      contexts = [
-          stack.enter_context(measurement.open_context(runtime, settings))
-          for runtime in runtimes
-      ]
+    contexts = stack.enter_context(
+        measurement.open_contexts(runtimes, settings)
+    )
     trainers = [
-        _Trainer(
+        _TaskTrainer(
             runtime,
             context,
             workload,

@@ -14,23 +14,116 @@
 """Takes the parts of rounds on workers, and says what many would take."""
 
 from collections.abc import Mapping, Sequence
-import csv
 import functools
-import io
+import math
 import pathlib
 import statistics
 from typing import Any, NamedTuple
 
-import numpy as np
+import attrs
 
+from experiments import pages
 from experiments.benchmark import measurement
 from experiments.benchmark import models
 from experiments.benchmark import reports
 from experiments.benchmark import workloads
-from experiments.scaling import model as model_lib
-from tff_adaptive import _files
 from tff_adaptive import analysis
 from tff_adaptive.runtime import scale_out
+
+
+@attrs.frozen
+class Prediction:
+  """What a round would take.
+
+  Attributes:
+    num_workers: How many workers share it, each on a machine of its own.
+    num_clients: How many clients take part.
+    work_seconds: Until the last worker is done with its chunks.
+    network_seconds: For what goes through the driver's network.
+    driver_seconds: For what the driver does: prepare, hand out, merge, report
+      and update.
+    num_bytes: What goes through the driver's network.
+  """
+
+  num_workers: int
+  num_clients: int
+  work_seconds: float
+  network_seconds: float
+  driver_seconds: float
+  num_bytes: int
+
+  @property
+  def seconds(self) -> float:
+    """The whole round, as if nothing of it overlapped."""
+    return self.work_seconds + self.network_seconds + self.driver_seconds
+
+
+@attrs.frozen
+class ScalingModel:
+  """A round on one worker, taken apart.
+
+  Attributes:
+    costs: What the measured round has taken, or medians of several.
+    num_clients: How many clients took part in it.
+    bytes_per_second: What the driver's network carries.
+  """
+
+  costs: scale_out.RoundCosts
+  num_clients: int
+  bytes_per_second: float
+
+  def predict(
+      self, num_workers: int, num_clients: int, num_chunks: int
+  ) -> Prediction:
+    """Predicts a round of clients like the measured ones.
+
+    Everything that is sent goes through the one network interface of the
+    driver, to and from every machine; a worker has one core; and nothing
+    overlaps, neither work with what is sent nor that with what is merged. What
+    is left of the measured round is the packing and unpacking of messages, and
+    grows with their bytes. So the prediction is rather too slow than too fast,
+    as long as workers are as fast as the measured one.
+
+    Args:
+      num_workers: How many workers share it.
+      num_clients: How many clients take part.
+      num_chunks: How many chunks they are cut into.
+
+    Returns:
+      The prediction.
+    """
+    costs = self.costs
+    clients_ratio = num_clients / self.num_clients
+    chunks_ratio = num_chunks / costs.num_chunks
+    work = costs.work_seconds * clients_ratio / num_chunks
+    overhead = max(
+        0.0,
+        costs.seconds
+        - costs.server_seconds
+        - costs.merge_seconds
+        - costs.work_seconds,
+    )
+    num_bytes = self._bytes(num_workers, clients_ratio, chunks_ratio)
+    return Prediction(
+        num_workers,
+        num_clients,
+        work * math.ceil(num_chunks / num_workers),
+        num_bytes / self.bytes_per_second,
+        costs.server_seconds
+        + costs.merge_seconds * chunks_ratio
+        + overhead * num_bytes / self._bytes(1, 1.0, 1.0),
+        num_bytes,
+    )
+
+  def _bytes(
+      self, num_workers: int, clients_ratio: float, chunks_ratio: float
+  ) -> int:
+    """Returns what goes through the driver's network."""
+    return round(
+        self.costs.broadcast_bytes * num_workers
+        + self.costs.chunk_bytes * clients_ratio
+        + self.costs.sum_bytes * chunks_ratio
+    )
 
 
 class Measured(NamedTuple):
@@ -116,10 +209,10 @@ def _num_workers(runtime: workloads.Runtime) -> int:
 
 def predict(
     measured: Measured,
-    model: model_lib.ScalingModel,
+    model: ScalingModel,
     num_workers: Sequence[int],
     num_clients: int,
-) -> list[model_lib.Prediction]:
+) -> list[Prediction]:
   """Predicts rounds of a large cohort.
 
   Args:
@@ -138,7 +231,7 @@ def predict(
   ]
 
 
-def write_csv(predictions: Sequence[model_lib.Prediction], path: pathlib.Path):
+def write_csv(predictions: Sequence[Prediction], path: pathlib.Path):
   """Writes a row a prediction.
 
   Args:
@@ -148,40 +241,24 @@ def write_csv(predictions: Sequence[model_lib.Prediction], path: pathlib.Path):
   Raises:
     OSError: If it cannot be written; names it.
   """
-  text = io.StringIO()
-  writer = csv.writer(text, lineterminator='\n')
-  writer.writerow(
+  parts = ('seconds', 'work_seconds', 'network_seconds', 'driver_seconds')
+  pages.write_csv(
+      path,
+      ['num_workers', 'num_clients', *parts, 'num_bytes'],
       [
-          'num_workers',
-          'num_clients',
-          'seconds',
-          'work_seconds',
-          'network_seconds',
-          'driver_seconds',
-          'num_bytes',
-      ]
+          [
+              p.num_workers,
+              p.num_clients,
+              *(f'{getattr(p, part):.6f}' for part in parts),
+              p.num_bytes,
+          ]
+          for p in predictions
+      ],
   )
-  for p in predictions:
-    seconds = (
-        p.seconds,
-        p.work_seconds,
-        p.network_seconds,
-        p.driver_seconds,
-    )
-    writer.writerow(
-        [
-            p.num_workers,
-            p.num_clients,
-            *(f'{number:.6f}' for number in seconds),
-            p.num_bytes,
-        ]
-    )
-  with _files.replacing(path) as file:
-    file.write(text.getvalue().encode())
 
 
 def draw(
-    predictions: Sequence[model_lib.Prediction],
+    predictions: Sequence[Prediction],
     path: pathlib.Path,
     title: str,
 ):
@@ -196,19 +273,17 @@ def draw(
     OSError: If it cannot be written; names it.
   """
   first = predictions[0]
-  numbers = np.asarray([p.num_workers for p in predictions])
-
-  def curve(values: Sequence[float]) -> analysis.BandCurve:
-    line = np.asarray(values, float)
-    return analysis.BandCurve(numbers, line, line, line)
+  numbers = [p.num_workers for p in predictions]
 
   analysis.plot_band_curves(
       {
           'a round': {
-              'predicted': curve(
-                  [first.seconds / p.seconds for p in predictions]
+              'predicted': measurement.curve(
+                  numbers, [first.seconds / p.seconds for p in predictions]
               ),
-              'ideal': curve(list(numbers / first.num_workers)),
+              'ideal': measurement.curve(
+                  numbers, [number / first.num_workers for number in numbers]
+              ),
           }
       },
       path,

@@ -18,9 +18,9 @@ from absl.testing import absltest
 import pytest
 
 from experiments import registry
+from experiments.benchmark import comparisons
 from experiments.benchmark import measurement
 from experiments.benchmark import reports
-from experiments.benchmark import task_measurement
 from experiments.benchmark import workloads
 
 
@@ -29,7 +29,7 @@ class TaskMeasurementTest(absltest.TestCase):
   def _measure(self, name):
     folder = tempfile.TemporaryDirectory()
     self.addCleanup(folder.cleanup)
-    return task_measurement.measure(
+    return comparisons.measure_task(
         registry.ROWS[registry.TASK][name],
         [workloads.RUNTIMES['compiled']],
         measurement.Settings(1, plan='loop'),
@@ -53,9 +53,5 @@ class TaskMeasurementTest(absltest.TestCase):
     self.assertEqual(line['variant'], 'synthetic data')
 
   def test_what_is_capped_is_a_task(self):
-    for name in task_measurement.CAPS:
+    for name in comparisons.CAPS:
       self.assertIn(name, registry.ROWS[registry.TASK])
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -17,12 +17,11 @@ import csv
 import pathlib
 import tempfile
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import attrs
 import pytest
 
-from experiments.scaling import model as model_lib
+from experiments.benchmark import speedup
 from tests import program_testing
 from tests.experiments import binary_testing
 
@@ -43,7 +42,7 @@ class ScalingModelTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
-    self.model = model_lib.ScalingModel(_Costs(), 20, 11_100.0)
+    self.model = speedup.ScalingModel(_Costs(), 20, 11_100.0)
 
   def test_one_worker_takes_what_was_measured_and_the_network(self):
     found = self.model.predict(1, 20, 10)
@@ -74,7 +73,7 @@ class ScalingModelTest(parameterized.TestCase):
     self.assertEqual(found.num_bytes, 1000 + 200 + 30_000)
 
   def test_work_of_several_cores_leaves_no_negative_rest(self):
-    model = model_lib.ScalingModel(_Costs(seconds=5.0), 20, 1e9)
+    model = speedup.ScalingModel(_Costs(seconds=5.0), 20, 1e9)
     self.assertAlmostEqual(model.predict(1, 20, 10).driver_seconds, 1.5)
 
 
@@ -108,7 +107,3 @@ class ScalingTest(parameterized.TestCase):
     self.assertLess(float(many['work_seconds']), float(one['work_seconds']))
     self.assertGreater(int(many['num_bytes']), int(one['num_bytes']))
     self.assertTrue((folder / 'tiny_many.png').is_file())
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -13,9 +13,7 @@
 # limitations under the License.
 """What a process holds while it trains for a long time."""
 
-from collections.abc import Callable, Iterator, Sequence
-import csv
-import io
+from collections.abc import Iterator, Sequence
 import pathlib
 import time
 from typing import NamedTuple
@@ -23,10 +21,10 @@ from typing import NamedTuple
 import numpy as np
 import psutil
 
+from experiments import pages
 from experiments.benchmark import measurement
 from experiments.benchmark import models
 from experiments.benchmark import workloads
-from tff_adaptive import _files
 from tff_adaptive import analysis
 
 # Caches, allocators and compiled graphs are full by then.
@@ -159,21 +157,14 @@ def write_csv(samples: Sequence[Sample], path: pathlib.Path):
   Raises:
     OSError: If it cannot be written; names it.
   """
-  text = io.StringIO()
-  writer = csv.writer(text, lineterminator='\n')
-  writer.writerow(Sample._fields)
-  for sample in samples:
-    writer.writerow(
-        [
-            sample.round_num,
-            f'{sample.seconds:.3f}',
-            f'{sample.megabytes:.1f}',
-            sample.num_files,
-            sample.num_threads,
-        ]
-    )
-  with _files.replacing(path) as file:
-    file.write(text.getvalue().encode())
+  pages.write_csv(
+      path,
+      Sample._fields,
+      [
+          (s.round_num, f'{s.seconds:.3f}', f'{s.megabytes:.1f}', *s[3:])
+          for s in samples
+      ],
+  )
 
 
 def draw(samples: Sequence[Sample], path: pathlib.Path, title: str):
@@ -187,17 +178,17 @@ def draw(samples: Sequence[Sample], path: pathlib.Path, title: str):
   Raises:
     OSError: If it cannot be written; names it.
   """
-  rounds = np.asarray([sample.round_num for sample in samples])
+  rounds = [sample.round_num for sample in samples]
 
-  def curve(value: Callable[[Sample], float]) -> analysis.BandCurve:
-    values = np.asarray([value(sample) for sample in samples], float)
-    return analysis.BandCurve(rounds, values, values, values)
+  def curves(name: str) -> dict[str, analysis.BandCurve]:
+    values = [getattr(sample, name) for sample in samples]
+    return {'held': measurement.curve(rounds, values)}
 
   analysis.plot_band_curves(
       {
-          'memory (MB)': {'held': curve(lambda sample: sample.megabytes)},
-          'open files': {'held': curve(lambda sample: sample.num_files)},
-          'threads': {'held': curve(lambda sample: sample.num_threads)},
+          'memory (MB)': curves('megabytes'),
+          'open files': curves('num_files'),
+          'threads': curves('num_threads'),
       },
       path,
       title=title,

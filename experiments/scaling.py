@@ -24,74 +24,53 @@ driver does. From the parts of a round with one worker it predicts rounds of a
 large cohort on up to 100 machines: `emnist_cnn.csv` and `.png`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+import dataclasses
 import pathlib
 
 from absl import flags
 
 from experiments import command_line
+from experiments import flag_table
 from experiments.benchmark import reports
 from experiments.benchmark import workloads
-from experiments.scaling import model as model_lib
+from experiments.flag_table import field
 
 _RAY = {
     str(runtime.arguments['num_workers']): runtime
     for runtime in workloads.RUNTIMES.values()
     if runtime.row == 'ray'
 }
-_PREDICTED = ('1', '2', '4', '8', '16', '32', '64', '100')
+
+
+@dataclasses.dataclass
+class _Flags:
+  """The flags.
+
+  Attributes:
+    workload: What to train.
+    workers: The numbers of workers to measure, of {workers}; with 1.
+    predict: The numbers of workers to predict.
+    rounds: Rounds whose time counts.
+    clients: Clients a round to predict.
+    gigabits_per_second: What the driver's network carries, to predict.
+    plan: How clients work.
+    output_dir: The folder that gets the table and the picture.
+  """
+
+  workload: str = field('emnist_cnn', enum_values=workloads.OF_RUNTIMES)
+  workers: Sequence[str] = ('1', '2')
+  predict: Sequence[str] = ('1', '2', '4', '8', '16', '32', '64', '100')
+  rounds: int = field(10, lower_bound=1)
+  clients: int = field(1000, lower_bound=1)
+  gigabits_per_second: float = field(10.0, lower_bound=1e-6)
+  plan: str = field('parallel', enum_values=('loop', 'parallel'))
+  output_dir: str = 'runs/scaling'
 
 
 def define(flag_values: flags.FlagValues = flags.FLAGS):
-  """Defines the flags.
-
-  Args:
-    flag_values: Where to define them.
-  """
-  names = [
-      name
-      for name, workload in workloads.WORKLOADS.items()
-      if workload.kind == workloads.RUNTIMES_OF_A_MODEL
-  ]
-  flags.DEFINE_enum(
-      'workload', 'emnist_cnn', names, 'What to train.', flag_values=flag_values
-  )
-  for name, default, text in (
-      (
-          'workers',
-          ['1', '2'],
-          f'The numbers of workers to measure, of {", ".join(_RAY)}; with 1.',
-      ),
-      ('predict', list(_PREDICTED), 'The numbers of workers to predict.'),
-  ):
-    flags.DEFINE_list(name, default, text, flag_values=flag_values)
-  for name, number, text in (
-      ('rounds', 10, 'Rounds whose time counts.'),
-      ('clients', 1000, 'Clients a round to predict.'),
-  ):
-    flags.DEFINE_integer(
-        name, number, text, lower_bound=1, flag_values=flag_values
-    )
-  flags.DEFINE_float(
-      'gigabits_per_second',
-      10.0,
-      "What the driver's network carries, to predict.",
-      lower_bound=1e-6,
-      flag_values=flag_values,
-  )
-  flags.DEFINE_enum(
-      'plan',
-      'parallel',
-      ['loop', 'parallel'],
-      'How clients work.',
-      flag_values=flag_values,
-  )
-  flags.DEFINE_string(
-      'output_dir',
-      'runs/scaling',
-      'The folder that gets the table and the picture.',
-      flag_values=flag_values,
-  )
+  """Defines the flags."""
+  flag_table.define(_Flags, flag_values, workers=', '.join(_RAY))
 
 
 def main(flag_values: flags.FlagValues = flags.FLAGS):
@@ -112,7 +91,7 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
   command_line.prepare_libraries()
   # pylint: disable=import-outside-toplevel
   from experiments.benchmark import measurement
-  from experiments.scaling import speedup
+  from experiments.benchmark import speedup
   # pylint: enable=import-outside-toplevel
 
   settings = measurement.Settings(flag_values.rounds, flag_values.plan)
@@ -120,17 +99,15 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
   workload = workloads.WORKLOADS[flag_values.workload]
   measured = speedup.measure(workload, runtimes, settings)
   print(reports.format_table(measured.lines), end='\n\n')
-  model = model_lib.ScalingModel(
+  model = speedup.ScalingModel(
       measured.costs[1],
       workload.clients_per_round[0],
       flag_values.gigabits_per_second * 1e9 / 8,
   )
-  for line in _compare(model, measured.costs):
-    print(line)
+  print(command_line.align(_compare(model, measured.costs)), end='\n\n')
   predictions = speedup.predict(measured, model, predicted, flag_values.clients)
-  print()
-  for line in _format(predictions):
-    print(line)
+  print(f'{flag_values.clients} clients a round, predicted')
+  print(command_line.align(_format(predictions)))
   with command_line.errors_as(command_line.EnvironmentalError, OSError):
     path = folder / f'{workload.name}.csv'
     speedup.write_csv(predictions, path)
@@ -161,37 +138,37 @@ def _positive_integers(texts: list[str]) -> Iterator[int]:
     yield int(text)
 
 
-def _compare(model: model_lib.ScalingModel, costs) -> Iterator[str]:
-  """Yields the parts of the measured rounds, and their predictions."""
+def _compare(model, costs) -> Iterator[list[str]]:
+  """Yields the parts of the measured rounds, beside their predictions."""
   yield (
-      'workers   seconds predicted      work     merge    server  bytes down'
-      '    bytes up'
-  )
+      'workers,seconds,predicted,work,merge,server,bytes down,bytes up'
+  ).split(',')
   for number, found in costs.items():
-    prediction = model.predict(number, model.num_clients, found.num_chunks)
-    yield (
-        f'{number:7d}{found.seconds:10.4f}{prediction.seconds:10.4f}'
-        f'{found.work_seconds:10.4f}{found.merge_seconds:10.4f}'
-        f'{found.server_seconds:10.4f}'
-        f'{found.broadcast_bytes + found.chunk_bytes:12,.0f}'
-        f'{found.sum_bytes:12,.0f}'
+    seconds = (
+        found.seconds,
+        model.predict(number, model.num_clients, found.num_chunks).seconds,
+        found.work_seconds,
+        found.merge_seconds,
+        found.server_seconds,
     )
+    num_bytes = found.broadcast_bytes + found.chunk_bytes, found.sum_bytes
+    yield [
+        str(number),
+        *(f'{value:.4f}' for value in seconds),
+        *(f'{value:,.0f}' for value in num_bytes),
+    ]
 
 
-def _format(
-    predictions: list[model_lib.Prediction],
-) -> Iterator[str]:
-  """Yields the lines of the predictions."""
-  yield (
-      f'{predictions[0].num_clients} clients a round, predicted\n'
-      'workers   seconds      work   network    driver    faster'
-  )
+def _format(predictions) -> Iterator[list[str]]:
+  """Yields the predictions."""
+  yield 'workers,seconds,work,network,driver,faster'.split(',')
   for p in predictions:
-    yield (
-        f'{p.num_workers:7d}{p.seconds:10.3f}{p.work_seconds:10.3f}'
-        f'{p.network_seconds:10.3f}{p.driver_seconds:10.3f}'
-        f'{predictions[0].seconds / p.seconds:10.1f}'
-    )
+    seconds = p.seconds, p.work_seconds, p.network_seconds, p.driver_seconds
+    yield [
+        str(p.num_workers),
+        *(f'{value:.3f}' for value in seconds),
+        f'{predictions[0].seconds / p.seconds:.1f}',
+    ]
 
 
 if __name__ == '__main__':

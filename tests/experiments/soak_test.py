@@ -17,11 +17,10 @@ import csv
 import pathlib
 import tempfile
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import pytest
 
-from experiments.soak import endurance
+from experiments.benchmark import endurance
 from tests import program_testing
 from tests.experiments import binary_testing
 
@@ -76,7 +75,3 @@ class SoakTest(parameterized.TestCase):
     self.assertLen(rows, 21)
     self.assertEqual(rows[-1]['round_num'], '400')
     self.assertTrue(table.with_suffix('.png').is_file())
-
-
-if __name__ == '__main__':
-  absltest.main()

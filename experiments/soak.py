@@ -23,46 +23,42 @@ and `.png`: what the process, and those that it has started, hold over the
 rounds. It ends with 1 if there is more at the end than at the beginning.
 """
 
+import dataclasses
 import pathlib
 
 from absl import flags
 
 from experiments import command_line
+from experiments import flag_table
 from experiments.benchmark import workloads
+from experiments.flag_table import field
 
 # Allocators and Python's own caches go up and down by some megabytes.
 _MAX_MEGABYTES_PER_1000_ROUNDS = 5.0
 
 
-def define(flag_values: flags.FlagValues = flags.FLAGS):
-  """Defines the flags.
+@dataclasses.dataclass
+class _Flags:
+  """The flags.
 
-  Args:
-    flag_values: Where to define them.
+  Attributes:
+    workload: What to train.
+    runtime: What executes it.
+    rounds: How many rounds.
+    rounds_per_sample: Look at the process after so many rounds.
+    output_dir: The folder that gets the table and the picture.
   """
-  names = [
-      name
-      for name, workload in workloads.WORKLOADS.items()
-      if workload.kind == workloads.RUNTIMES_OF_A_MODEL
-  ]
-  for name, default, choices, text in (
-      ('workload', 'tiny_many', names, 'What to train.'),
-      ('runtime', 'compiled', list(workloads.RUNTIMES), 'What executes it.'),
-  ):
-    flags.DEFINE_enum(name, default, choices, text, flag_values=flag_values)
-  for name, number, text in (
-      ('rounds', 2000, 'How many rounds.'),
-      ('rounds_per_sample', 20, 'Look at the process after so many rounds.'),
-  ):
-    flags.DEFINE_integer(
-        name, number, text, lower_bound=1, flag_values=flag_values
-    )
-  flags.DEFINE_string(
-      'output_dir',
-      'runs/soak',
-      'The folder that gets the table and the picture.',
-      flag_values=flag_values,
-  )
+
+  workload: str = field('tiny_many', enum_values=workloads.OF_RUNTIMES)
+  runtime: str = field('compiled', enum_values=workloads.RUNTIMES)
+  rounds: int = field(2000, lower_bound=1)
+  rounds_per_sample: int = field(20, lower_bound=1)
+  output_dir: str = 'runs/soak'
+
+
+def define(flag_values: flags.FlagValues = flags.FLAGS):
+  """Defines the flags."""
+  flag_table.define(_Flags, flag_values)
 
 
 def main(flag_values: flags.FlagValues = flags.FLAGS):
@@ -86,8 +82,8 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
     folder.mkdir(parents=True, exist_ok=True)
   command_line.prepare_libraries()
   # pylint: disable=import-outside-toplevel
+  from experiments.benchmark import endurance
   from experiments.benchmark import measurement
-  from experiments.soak import endurance
   # pylint: enable=import-outside-toplevel
 
   settings = measurement.Settings(rounds)
