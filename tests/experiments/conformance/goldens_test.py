@@ -15,6 +15,7 @@
 
 import json
 import pathlib
+import tempfile
 
 from absl.testing import parameterized
 
@@ -134,7 +135,8 @@ class CheckTest(parameterized.TestCase):
   def test_reads_files(self):
     run, by_name = golden_testing.create_tiny_run()
     problem = by_name['quadratic']
-    path = pathlib.Path(self.create_tempdir().full_path) / 'goldens.json'
+    folder = self.enter_context(tempfile.TemporaryDirectory())
+    path = pathlib.Path(folder) / 'goldens.json'
     path.write_text(json.dumps({'problems': [problem], 'runs': [run]}))
     runs, problems = conformance.read_goldens(path)
     self.assertEqual(runs, [run])
