@@ -13,7 +13,6 @@
 # limitations under the License.
 """The laboratory of the checks: rules, processes, published tables and runs."""
 
-import collections
 from collections.abc import Mapping, Sequence
 import functools
 import json
@@ -26,6 +25,7 @@ import tensorflow_federated as tff
 
 from experiments import published
 from experiments import registry
+from experiments import rounds as rounds_lib
 from experiments.audit import quadratics
 from experiments.conformance import processes
 from experiments.report import cell_results
@@ -33,9 +33,7 @@ from tasks import golden_problems
 from tff_adaptive import analysis
 from tff_adaptive import optimizers
 from tff_adaptive import runtime
-from tff_adaptive import simulation
 from tff_adaptive.optimizers import optimizer as optimizer_lib
-from tff_adaptive.simulation import client_states
 
 
 class Path(NamedTuple):
@@ -195,16 +193,14 @@ class Laboratory:
     points = [start]
     with tff.framework.get_context_stack().install(_context()):
       process = _build_process(json.dumps(config), start, len(clients))
-      keeps_state = client_states.get_state_spec(process) is not None
-      store = simulation.ClientStateStore() if keeps_state else None
-      state = process.initialize()
-      for round_num in range(1, num_rounds + 1):
-        state, metrics = _train_round(process, state, round_num, data, store)
-        weights = state.global_model_weights.trainable
+      rounds = rounds_lib.Rounds(process)
+      for _ in range(num_rounds):
+        metrics = rounds.train(data, range(len(data)))
+        weights = rounds.state.global_model_weights.trainable
         points.append(float(golden_problems.flatten_weights(weights)[0]))
     measured = metrics['client_work']['clients']
     costs = {name: float(np.asarray(v)) for name, v in measured.items()}
-    return Training(points, costs, keeps_state)
+    return Training(points, costs, rounds.store is not None)
 
 
 def _build_rule(name: str, **arguments: Any) -> Any:
@@ -302,35 +298,3 @@ def _problem(
           for root, client in zip(roots, clients)
       ],
   }
-
-
-def _train_round(process, state, round_num, data, store):
-  """Trains a round; a store keeps the states of the clients, if they have any.
-
-  Args:
-    process: The process.
-    state: Its state.
-    round_num: The number of the round, from 1.
-    data: The batches of each client.
-    store: The `ClientStateStore`; None if clients keep no state.
-
-  Returns:
-    The next state and the metrics.
-  """
-  if store is None:
-    return process.next(state, data)
-  cohort = []
-  for client_id, batches in enumerate(map(list, data)):
-    kept = store.get(str(client_id))
-    cohort.append(
-        collections.OrderedDict(
-            data=batches,
-            client_id=[str(client_id)],
-            client_state=[] if kept is None else [kept],
-        )
-    )
-  state, metrics = process.next(state, cohort)
-  states = metrics['client_work']['client_states']
-  ids = [client_id.decode() for client_id in states['client_id']]
-  store.update(round_num, ids, states['client_state'])
-  return state, metrics
