@@ -20,4 +20,4 @@ command_line.prepare_libraries()
 
 import tensorflow_federated  # noqa: E402, F401
 
-from experiments.train import trainer  # noqa: E402, F401
+from experiments.train import training_run  # noqa: E402, F401

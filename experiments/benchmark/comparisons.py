@@ -264,7 +264,12 @@ def measure_task(
     synthetic_data.write_synthetic_data(row.name, synthetic_dir)
     task = _build_task(row, synthetic_dir)
   num_rounds = 2 * (_TaskTrainer.num_warm_up_turns + settings.num_rounds)
-  cohort_fn = run_parts.build_cohort_fn(task, measurement.SEED)
+  fed_opt = registry.ROWS[registry.ALGORITHM]['fed_opt']
+  cohort_fn = run_parts.build_cohort_fn(
+      {registry.ALGORITHM: hparams.Choice(fed_opt, {})},
+      hparams.Settings(seed=measurement.SEED),
+      task,
+  )
   workload = _describe(task)
   with contextlib.ExitStack() as stack:
     contexts = stack.enter_context(

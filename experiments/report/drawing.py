@@ -164,8 +164,7 @@ def _draw_partitions(
     choices, settings = published.parse_flags(
         published.train_arguments(cell, data_dir=data_dir)
     )
-    protocol = run_parts.build_protocol(choices, settings)
-    task = run_parts.build_task(choices, settings, protocol)
+    task = run_parts.build_task(choices, settings)
     path = path_png.with_name(f'{path_png.stem}_{i}.png')
     place = ', '.join(filter(None, [cell.column, cell.group]))
     num_classes = task.num_classes or 0

@@ -32,7 +32,7 @@ from experiments import hparams
 from experiments import registry
 from experiments import rounds as rounds_lib
 from experiments.train import run_parts
-from experiments.train import trainer
+from experiments.train import training_run
 from experiments.train import warm_start
 from tff_adaptive import analysis
 from tff_adaptive.analysis import run_metrics
@@ -118,14 +118,7 @@ class Replay:
   ):
     self._run = run
     self._rounds = rounds_lib.Rounds(process, store)
-    self._cohort_fn = run_parts.build_cohort_fn(
-        task,
-        run.settings.seed,
-        pools_clients=run.choices[registry.ALGORITHM].row.pools_clients,
-        sampling_name=run.settings.sampling,
-        drop_clients=run.settings.drop_clients,
-        straggler_fraction=run.settings.straggler_fraction,
-    )
+    self._cohort_fn = run_parts.build_cohort_fn(run.choices, run.settings, task)
     self._task = task
     self.begun_at = 0
 
@@ -266,15 +259,11 @@ def open_run(
           f'--round={round_num} is beyond the {num_rounds} rounds that '
           f'{path} has finished'
       )
-    trainer.set_threads(run.choices)
+    training_run.set_threads(run.choices)
     tf.keras.utils.set_random_seed(run.settings.seed)
-    protocol = run_parts.build_protocol(run.choices, run.settings)
-    task = run_parts.build_task(run.choices, run.settings, protocol)
+    task = run_parts.build_task(run.choices, run.settings)
     process = run_parts.build_process(
-        run.choices,
-        task,
-        privacy=run_parts.build_privacy(run.settings, protocol),
-        trace_steps=trace_steps,
+        run.choices, run.settings, task, trace_steps=trace_steps
     )
     # Only now: random operations of a model may not even be built after this.
     tf.config.experimental.enable_op_determinism()

@@ -22,7 +22,7 @@ import numpy as np
 from experiments import command_line
 from experiments import registry
 from experiments.trace import retraining
-from experiments.train import trainer
+from experiments.train import training_run
 from tff_adaptive import analysis
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import structures
@@ -99,7 +99,7 @@ def trace(
     again = f', trained again from round {replay.begun_at + 1} on'
     print(f'round {round_num}{again if is_trained else ""}')
     found = replay.trace_round()
-    title = f'{trainer.describe(run.choices)}, round {round_num}'
+    title = f'{training_run.describe(run.choices)}, round {round_num}'
     file = run.directory.plots / f'trace_{round_num:04d}'
     found.to_csv(file.with_suffix('.csv'))
     analysis.plot_trace(found, file.with_suffix('.png'), title)

@@ -46,11 +46,11 @@ def main():
     folders.check_data_dir(settings.data_dir)
   command_line.prepare_libraries()
   # TensorFlow takes seconds to import: not for --help and not for a typo.
-  from experiments.train import trainer  # pylint: disable=import-outside-toplevel
+  from experiments.train import training_run  # pylint: disable=import-outside-toplevel
 
-  trainer.set_threads(choices)
-  print(trainer.describe(choices), flush=True)
-  trainer.train(choices, settings)
+  training_run.set_threads(choices)
+  print(training_run.describe(choices), flush=True)
+  training_run.train(choices, settings)
   sys.stdout.flush()
 
 

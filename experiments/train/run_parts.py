@@ -37,38 +37,6 @@ from tff_adaptive.simulation import run_directory
 from tff_adaptive.simulation import task as task_lib
 
 
-def build_privacy(
-    settings: hparams.Settings, protocol: task_lib.Protocol
-) -> Optional[privacy_lib.DifferentialPrivacy]:
-  """Builds the differential privacy of a run.
-
-  Args:
-    settings: The flags that belong to no row.
-    protocol: The numbers of training.
-
-  Returns:
-    The clipping and the noise; None for a run without privacy.
-  """
-  if settings.dp_noise_multiplier is None:
-    return None
-  adaptive: dict[str, Any] = {
-      'target_quantile': settings.dp_adaptive_clip_quantile,
-      'learning_rate': settings.dp_adaptive_clip_learning_rate,
-      'count_stddev': settings.dp_adaptive_clip_count_stddev,
-  }
-  is_adaptive = settings.dp_adaptive_clip_quantile is not None
-  clip_norm: Any = settings.dp_clip_norm
-  return privacy_lib.DifferentialPrivacy(
-      noise_multiplier=settings.dp_noise_multiplier,
-      clients_per_round=protocol.clients_per_round,
-      clip_norm=clip_norm,
-      payload_clip_norms=settings.dp_payload_clip_norms or {},
-      adaptive_clipping=(
-          privacy_lib.AdaptiveClipping(**adaptive) if is_adaptive else None
-      ),
-  )
-
-
 def build_privacy_callbacks(
     settings: hparams.Settings, task: task_lib.Task
 ) -> list[callbacks.Callback]:
@@ -141,17 +109,12 @@ def build_protocol(
   )
 
 
-def build_task(
-    choices: _Choices,
-    settings: hparams.Settings,
-    protocol: task_lib.Protocol,
-) -> task_lib.Task:
+def build_task(choices: _Choices, settings: hparams.Settings) -> task_lib.Task:
   """Builds the task and checks its data.
 
   Args:
     choices: The chosen rows.
     settings: The other flags.
-    protocol: The numbers of training.
 
   Returns:
     The task; bad clients that are to be rejected are still in it, and local
@@ -163,7 +126,7 @@ def build_task(
   choice = choices[registry.TASK]
   supplied = {
       'data_dir': _prepare_data_dir(choice, settings),
-      'protocol': protocol,
+      'protocol': build_protocol(choices, settings),
       'seed': settings.seed,
   }
   task = choice.build(**{name: supplied[name] for name in choice.row.supplied})
@@ -241,20 +204,44 @@ def _build_loss_term(choice: hparams.Choice, task: task_lib.Task) -> Any:
   return choice.build(**{name: task.representation_fn})
 
 
+def _build_privacy(
+    settings: hparams.Settings, protocol: task_lib.Protocol
+) -> Optional[privacy_lib.DifferentialPrivacy]:
+  """Builds the clipping and the noise; None for a run without privacy."""
+  if settings.dp_noise_multiplier is None:
+    return None
+  clip_norm: Any = settings.dp_clip_norm
+  learning_rate: Any = settings.dp_adaptive_clip_learning_rate
+  adaptive = None
+  if settings.dp_adaptive_clip_quantile is not None:
+    adaptive = privacy_lib.AdaptiveClipping(
+        target_quantile=settings.dp_adaptive_clip_quantile,
+        learning_rate=learning_rate,
+        count_stddev=settings.dp_adaptive_clip_count_stddev,
+    )
+  return privacy_lib.DifferentialPrivacy(
+      noise_multiplier=settings.dp_noise_multiplier,
+      clients_per_round=protocol.clients_per_round,
+      clip_norm=clip_norm,
+      payload_clip_norms=settings.dp_payload_clip_norms or {},
+      adaptive_clipping=adaptive,
+  )
+
+
 def build_process(
     choices: _Choices,
+    settings: hparams.Settings,
     task: task_lib.Task,
     *,
-    privacy: Optional[privacy_lib.DifferentialPrivacy] = None,
     trace_steps: bool = False,
 ) -> tff.learning.templates.LearningProcess:
   """Builds the learning process of a run.
 
   Args:
     choices: The chosen rows.
+    settings: The other flags, of which those of privacy matter.
     task: What to train on.
-    privacy: What `build_privacy` returned. Default `None`.
-    trace_steps: Whether its metrics hold every local step.
+    trace_steps: Whether its metrics hold every local step. Default False.
 
   Returns:
     The process of the chosen algorithm.
@@ -270,7 +257,7 @@ def build_process(
       ),
       server_optimizer=choices[registry.SERVER_OPTIMIZER].build(),
       loss_term=_build_loss_term(choices[registry.LOSS_TERM], task),
-      privacy=privacy,
+      privacy=_build_privacy(settings, task.protocol),
       trace_steps=trace_steps,
       **{
           kind: choices[kind].build(total_rounds=task.protocol.total_rounds)
@@ -280,40 +267,27 @@ def build_process(
 
 
 def build_cohort_fn(
-    task: task_lib.Task,
-    seed: int,
-    *,
-    pools_clients: bool = False,
-    sampling_name: Optional[str] = None,
-    drop_clients: Optional[float] = None,
-    straggler_fraction: Optional[float] = None,
+    choices: _Choices, settings: hparams.Settings, task: task_lib.Task
 ) -> Callable[[int], Any]:
   """Builds the function from a round to its client data.
 
   Args:
+    choices: The chosen rows, of which the algorithm matters.
+    settings: The other flags.
     task: What to train on.
-    seed: The seed of the run.
-    pools_clients: Whether the algorithm trains on the examples of all clients
-      together. Default False.
-    sampling_name: What --sampling says. Default: cohorts of a fixed size.
-    drop_clients: The probability that a sampled client drops out. Default: none
-      does.
-    straggler_fraction: The probability that a client finishes only some of its
-      steps. Default: none does.
 
   Returns:
     A pure function of the number of finished rounds.
   """
-  if pools_clients:
-    return cohort_fns.build_pooled_cohort_fn(task, seed)
-  is_poisson = sampling_name == settings_lib.POISSON
+  if choices[registry.ALGORITHM].row.pools_clients:
+    return cohort_fns.build_pooled_cohort_fn(task, settings.seed)
   build_sampling = (
       sampling.build_poisson_client_sampling
-      if is_poisson
+      if settings.sampling == settings_lib.POISSON
       else sampling.build_client_sampling
   )
   sample = build_sampling(
-      task.train_data.client_ids, task.protocol.clients_per_round, seed
+      task.train_data.client_ids, task.protocol.clients_per_round, settings.seed
   )
   plan = task.protocol.batch_plan()
 
@@ -322,16 +296,16 @@ def build_cohort_fn(
         task.train_data,
         sample(round_index),
         round_num=round_index,
-        seed=seed,
+        seed=settings.seed,
         plan=plan,
         augmentation=task.augmentation,
     )
 
-  if drop_clients or straggler_fraction:
+  if settings.drop_clients or settings.straggler_fraction:
     return cohort_fns.inject_faults(
         cohort_fn,
-        drop_clients=drop_clients or 0.0,
-        straggler_fraction=straggler_fraction or 0.0,
+        drop_clients=settings.drop_clients or 0.0,
+        straggler_fraction=settings.straggler_fraction or 0.0,
     )
   return cohort_fn
 

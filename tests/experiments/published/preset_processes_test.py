@@ -199,14 +199,13 @@ class PresetProcessesTest(parameterized.TestCase):
         continue
       cell, choices, settings = cells[0]
       with _named(cell):
-        protocol = run_parts.build_protocol(choices, settings)
-        task = run_parts.build_task(choices, settings, protocol)
+        task = run_parts.build_task(choices, settings)
       self.built.add(task_sort)
       for cell, choices, _ in cells:
         process_sort = _process_sort(choices)
         if process_sort not in self.built:
           with _named(cell):
-            run_parts.build_process(choices, task)
+            run_parts.build_process(choices, settings, task)
           self.built.add(process_sort)
 
   @pytest.mark.slow

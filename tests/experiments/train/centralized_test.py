@@ -24,7 +24,7 @@ import pytest
 from experiments import hparams
 from experiments import registry
 from experiments.train import run_parts
-from experiments.train import trainer
+from experiments.train import training_run
 from tests.experiments import hparams_testing
 from tests.experiments.train import trainer_testing
 from tests.tff_adaptive import testing
@@ -35,11 +35,6 @@ _CENTRALIZED = ('--algorithm=centralized', '--client_optimizer=adam')
 
 def _read(*arguments):
   return hparams_testing.read('--digits_model=logistic', *arguments)
-
-
-def _build_task(choices, settings):
-  protocol = run_parts.build_protocol(choices, settings)
-  return run_parts.build_task(choices, settings, protocol)
 
 
 class CentralizedTest(parameterized.TestCase):
@@ -54,14 +49,14 @@ class CentralizedTest(parameterized.TestCase):
         return result, list(csv.DictReader(file))
 
   def test_cohort_is_a_part_of_the_pool(self):
-    task = _build_task(*_read(*_CENTRALIZED))
-    cohort_fn = run_parts.build_cohort_fn(task, 0, pools_clients=True)
+    run = _read(*_CENTRALIZED)
+    cohort_fn = run_parts.build_cohort_fn(*run, run_parts.build_task(*run))
     self.assertEqual(cohort_fn(3).client_ids, ('pool',))
 
   def test_title_of_a_run_names_no_server(self):
     choices, _ = _read(*_CENTRALIZED)
     self.assertEqual(
-        trainer.describe(choices),
+        training_run.describe(choices),
         'digits: centralized, adam on the pooled examples',
     )
 
@@ -125,12 +120,12 @@ class CentralizedTest(parameterized.TestCase):
     choices, settings = _read(
         '--algorithm=centralized', f'--client_optimizer={name}'
     )
-    task = _build_task(choices, settings)
+    task = run_parts.build_task(choices, settings)
     rule = choices[registry.CLIENT_OPTIMIZER].build(num_clients=10)
     if isinstance(rule, federated_optimizer.FederatedOptimizer):
       with self.assertRaisesRegex(ValueError, 'a rule of a federation'):
-        run_parts.build_process(choices, task)
+        run_parts.build_process(choices, settings, task)
       return
-    process = run_parts.build_process(choices, task)
+    process = run_parts.build_process(choices, settings, task)
     state = process.initialize()
     self.assertIn('shared', state.client_work)

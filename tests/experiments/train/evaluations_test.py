@@ -33,7 +33,7 @@ from experiments import command_line
 from experiments import hparams
 from experiments.train import evaluations
 from experiments.train import run_parts
-from experiments.train import trainer
+from experiments.train import training_run
 from tests.experiments import hparams_testing
 from tests.experiments.train import trainer_testing
 from tff_adaptive.data import batching
@@ -49,12 +49,6 @@ def _read(*arguments):
       '--digits_num_clients=20',
       '--clients_per_round=3',
       *arguments,
-  )
-
-
-def _build_task(choices, settings):
-  return run_parts.build_task(
-      choices, settings, run_parts.build_protocol(choices, settings)
   )
 
 
@@ -136,7 +130,7 @@ class BuildTest(parameterized.TestCase):
 
   def _refuse(self, sentence, *arguments, **changes):
     choices, settings = _read(*arguments)
-    task = attrs.evolve(_build_task(choices, settings), **changes)
+    task = attrs.evolve(run_parts.build_task(choices, settings), **changes)
     with self.assertRaises(ValueError) as caught:
       evaluations.build_evaluations(choices, settings, task)
     self.assertEqual(str(caught.exception), sentence)
@@ -166,7 +160,7 @@ class BuildTest(parameterized.TestCase):
 
   def test_augmented_examples_are_no_data_to_evaluate_on(self):
     choices, settings = _read('--evaluation_data=train')
-    task = _build_task(choices, settings)
+    task = run_parts.build_task(choices, settings)
     augmented = batching.Augmentation(
         lambda examples, generator: examples, task.train_data.element_spec
     )
@@ -195,7 +189,7 @@ class BuildTest(parameterized.TestCase):
   )
   def test_examples_during_the_training(self, arguments, source, is_test):
     choices, settings = _read(*arguments)
-    task = _build_task(choices, settings)
+    task = run_parts.build_task(choices, settings)
     validation = {k: v[:99] for k, v in task.central_test.items()}
     task = attrs.evolve(task, validation=validation)
     built = []
@@ -222,7 +216,7 @@ class BuildTest(parameterized.TestCase):
 
   def test_of_a_large_test_set_a_sample_is_evaluated(self):
     choices, settings = _read()
-    task = _build_task(choices, settings)
+    task = run_parts.build_task(choices, settings)
     self.enter_context(
         mock.patch.multiple(
             evaluations, _MAX_WHOLE_EXAMPLES=20, _SAMPLED_EXAMPLES=10
@@ -364,6 +358,6 @@ class RunTest(absltest.TestCase):
           mock.patch.object(training_loop, 'run_training', autospec=True)
       )
       with self.assertRaisesRegex(command_line.UserError, '^--evaluation_data'):
-        trainer.train(choices, settings)
+        training_run.train(choices, settings)
     train.assert_not_called()
     self.assertEmpty(list(self.output_dir.iterdir()))

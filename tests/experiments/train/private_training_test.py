@@ -161,11 +161,8 @@ def _build(algorithm, *arguments):
       '--dp_adaptive_clip_quantile=0.5',
       *arguments,
   )
-  protocol = run_parts.build_protocol(choices, settings)
-  task = run_parts.build_task(choices, settings, protocol)
-  return run_parts.build_process(
-      choices, task, privacy=run_parts.build_privacy(settings, protocol)
-  )
+  task = run_parts.build_task(choices, settings)
+  return run_parts.build_process(choices, settings, task)
 
 
 class EveryAlgorithmTest(parameterized.TestCase):

@@ -35,7 +35,7 @@ from experiments import command_line
 command_line.prepare_libraries()
 
 from experiments.train import __main__ as train  # noqa: E402
-from experiments.train import trainer  # noqa: E402, F401
+from experiments.train import training_run  # noqa: E402, F401
 from tests.tff_adaptive import kill_testing  # noqa: E402
 from tff_adaptive.simulation import run_directory  # noqa: E402
 

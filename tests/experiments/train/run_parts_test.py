@@ -78,9 +78,7 @@ def _read(*arguments):
 
 
 def _build_task(*arguments):
-  choices, settings = _read(*arguments)
-  protocol = run_parts.build_protocol(choices, settings)
-  return run_parts.build_task(choices, settings, protocol)
+  return run_parts.build_task(*_read(*arguments))
 
 
 class BuildTaskTest(tf.test.TestCase):
@@ -115,7 +113,7 @@ class BuildProcessTest(tf.test.TestCase, parameterized.TestCase):
         mock.patch.object(algorithms, 'build_fed_opt') as build,
         mock.patch.object(fed_opt, 'build_fed_opt', build),
     ):
-      run_parts.build_process(_read(*arguments)[0], task)
+      run_parts.build_process(*_read(*arguments), task)
     build.assert_called_once()
     bound = inspect.signature(_BUILD_FED_OPT).bind(
         *build.call_args.args, **build.call_args.kwargs
@@ -191,22 +189,22 @@ class BuildProcessTest(tf.test.TestCase, parameterized.TestCase):
         '^--loss_term=moon compares representations, and the model of '
         '--task=digits has none before its last layer; choose a deeper model',
     ):
-      run_parts.build_process(_read('--loss_term=moon')[0], self._task)
+      run_parts.build_process(*_read('--loss_term=moon'), self._task)
 
   @parameterized.parameters('centralized', *[row[0] for row in _ALGORITHMS])
   @pytest.mark.slow
   def test_algorithm_builds_its_process(self, algorithm):
     process = run_parts.build_process(
-        _read(f'--algorithm={algorithm}')[0], self._task
+        *_read(f'--algorithm={algorithm}'), self._task
     )
     self.assertIsInstance(process, tff.learning.templates.LearningProcess)
     keeps_states = client_states.get_state_spec(process) is not None
     self.assertEqual(keeps_states, algorithm == 'scaffold')
 
   def test_step_of_line_searches_needs_clients_with_a_step_size(self):
-    choices, _ = _read('--algorithm=fedli_ls', '--client_optimizer=adam')
+    run = _read('--algorithm=fedli_ls', '--client_optimizer=adam')
     with self.assertRaisesRegex(ValueError, "needs the clients' step sizes"):
-      run_parts.build_process(choices, self._task)
+      run_parts.build_process(*run, self._task)
 
 
 class DirectoryTest(parameterized.TestCase):

@@ -42,9 +42,7 @@ class SentDataTest(tf.test.TestCase, parameterized.TestCase):
         ]
     )
     with contextlib.redirect_stdout(io.StringIO()):
-      task = run_parts.build_task(
-          choices, settings, run_parts.build_protocol(choices, settings)
-      )
+      task = run_parts.build_task(choices, settings)
     sent = cloudpickle.loads(cloudpickle.dumps(task.train_data))
     self.assertEqual(sent.client_ids, task.train_data.client_ids)
     for client_id in sent.client_ids[:3]:

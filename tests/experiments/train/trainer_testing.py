@@ -18,7 +18,7 @@ import io
 import pathlib
 from unittest import mock
 
-from experiments.train import trainer
+from experiments.train import training_run
 from tests.experiments import hparams_testing
 from tff_adaptive.simulation import training_loop
 
@@ -82,5 +82,5 @@ def train_as_told(
     )
     stack.enter_context(contextlib.redirect_stdout(out))
     stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
-    trainer.train(choices, settings)
+    training_run.train(choices, settings)
   return results[0], out.getvalue()

@@ -73,14 +73,14 @@ def _build_process(algorithm):
     arguments.append('--max_client_update_norm=1e6')
   if algorithm != 'fedli_ls':  # A line search has no rate to schedule.
     arguments.append('--client_schedule=inverse_sqrt')
-  choices, _ = hparams_testing.read(*arguments)
+  run = hparams_testing.read(*arguments)
   task = task_testing.build_task(
       train_data=_SOURCE,
       functional_model=testing.functional_model(),
       variable_model_fn=testing.variable_model_fn(),
       central_test=_SOURCE.examples('first'),
   )
-  return run_parts.build_process(choices, task)
+  return run_parts.build_process(*run, task)
 
 
 def _next(process, state, client_ids, round_num):

@@ -27,7 +27,7 @@ import pytest
 
 from experiments import command_line
 from experiments.train import run_parts
-from experiments.train import trainer
+from experiments.train import training_run
 from tests.experiments import hparams_testing
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.runtime import plans
@@ -66,7 +66,7 @@ class TrainerTest(parameterized.TestCase):
     """Trains; returns what was printed."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-      trainer.train(*_read(f'--output_dir={self.output_dir}', *arguments))
+      training_run.train(*_read(f'--output_dir={self.output_dir}', *arguments))
     return out.getvalue()
 
   def test_a_watched_run_keeps_its_best_weights_and_their_average(self):
@@ -93,9 +93,7 @@ class TrainerTest(parameterized.TestCase):
     self.assertTrue(recorded['keep_best'])
 
     choices, settings = _read(f'--output_dir={self.output_dir}', *arguments)
-    task = run_parts.build_task(
-        choices, settings, run_parts.build_protocol(choices, settings)
-    )
+    task = run_parts.build_task(choices, settings)
     adapter = model_adapter.build_model_adapter(task.functional_model)
     best = kept_weights.load_best(
         run / 'checkpoints', adapter.initial_weights()

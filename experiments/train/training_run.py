@@ -35,7 +35,6 @@ from tff_adaptive.data import client_data
 from tff_adaptive.runtime import scale_out
 from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import checkpoints
-from tff_adaptive.simulation import client_states as client_states_lib
 from tff_adaptive.simulation import metrics_writers
 from tff_adaptive.simulation import run_directory
 from tff_adaptive.simulation import task as task_lib
@@ -93,11 +92,6 @@ def choose_plan(choices: _Choices) -> _Choices:
   }
   chosen = choice.with_values(**left_to_us)
   return {**choices, registry.RUNTIME: chosen}
-
-
-def reads_clients_here(choices: _Choices) -> bool:
-  """Returns whether this process reads the data of clients, not workers."""
-  return choices[registry.RUNTIME].row.name != RAY
 
 
 class _Device(callbacks.Callback):
@@ -185,35 +179,27 @@ def collect_hparams(
 
 
 @attrs.frozen(eq=False, kw_only=True)
-class _Parts:
-  """The parts of a run, built and checked; nothing is written yet.
+class _Run:
+  """A run, built and checked; nothing is written yet.
 
   Attributes:
     choices: The chosen rows, with the plan of the run.
-    settings: The other flags.
     hparams: What goes into `hparams.json`.
     uses_total_rounds: Kinds of rows that are built from the number of rounds:
       schedules.
     task: What is trained on.
     process: The learning process.
-    cohort_fn: From the number of finished rounds to the clients of the next.
-    client_store: What keeps the state of clients; None for no such state.
-    initial_state_fn: Returns the state that the first round begins with.
-    callbacks: What watches the run.
     evaluations: What is evaluated.
+    train: Trains from the newest checkpoint on.
   """
 
   choices: _Choices
-  settings: hparams.Settings
   hparams: Mapping[str, Any]
   uses_total_rounds: Sequence[str]
   task: task_lib.Task
   process: tff.learning.templates.LearningProcess
-  cohort_fn: Callable[[int], Any]
-  client_store: Optional[client_states_lib.ClientStateStore]
-  initial_state_fn: Callable[[], Any]
-  callbacks: Sequence[callbacks.Callback]
   evaluations: evaluations_lib.Evaluations
+  train: Callable[[], training_loop.TrainingResult]
 
 
 def train(choices: _Choices, settings: hparams.Settings):
@@ -251,7 +237,7 @@ def _train(
       FileNotFoundError,
       run_directory.RunDirectoryError,
   ):
-    parts = _build(choices, settings, directory)
+    run = _build(choices, settings, directory)
   # Only now: random operations of a model may not even be built after this.
   tf.config.experimental.enable_op_determinism()
   with _errors_of_user(
@@ -259,14 +245,14 @@ def _train(
       checkpoints.CheckpointError,
       metrics_writers.MetricsFileError,
   ):
-    directory.open(parts.hparams, parts.uses_total_rounds)
+    directory.open(run.hparams, run.uses_total_rounds)
     environments.record(directory.path)
-    draw_partition(parts.task, directory)
+    draw_partition(run.task, directory)
     # So that a resumed run on the native runtime draws the same numbers.
-    with parts.choices[registry.RUNTIME].build(seeded_clients=True):
-      result = _run_training(parts, directory)
-      report(result, directory, describe(parts.choices))
-      test = _evaluate_at_end(parts, result, directory)
+    with run.choices[registry.RUNTIME].build(seeded_clients=True):
+      result = run.train()
+      report(result, directory, describe(run.choices))
+      test = _evaluate_at_end(run, result, directory)
   _print_last_line(test)
 
 
@@ -286,8 +272,8 @@ def _build(
     choices: _Choices,
     settings: hparams.Settings,
     directory: run_directory.RunDirectory,
-) -> _Parts:
-  """Builds the parts of a run; what is cheap to check is checked first."""
+) -> _Run:
+  """Builds a run; what is cheap to check is checked first."""
   protocol = run_parts.build_protocol(choices, settings)
   recorded = directory.read_hparams()
   choices = keep_plan(choices, recorded)
@@ -300,79 +286,69 @@ def _build(
   ]
   directory.check(values, uses_total_rounds)
   run_callbacks = run_parts.build_callbacks(settings, directory)
-  task = run_parts.build_task(choices, settings, protocol)
-  process = run_parts.build_process(
-      choices, task, privacy=run_parts.build_privacy(settings, protocol)
-  )
+  task = run_parts.build_task(choices, settings)
+  process = run_parts.build_process(choices, settings, task)
   initial_state_fn = start.initial_state_fn(process, task)
   choices = choose_plan(choices)
-  return _Parts(
+  cohort_fn = run_parts.build_cohort_fn(choices, settings, task)
+  client_store = run_parts.build_client_store(process, settings, directory)
+  run_callbacks = [
+      _Device(choices),
+      *run_parts.build_privacy_callbacks(settings, task),
+      *run_callbacks,
+  ]
+  evaluations = evaluations_lib.build_evaluations(choices, settings, task)
+
+  def run_training():
+    return training_loop.run_training(
+        process,
+        cohort_fn=cohort_fn,
+        total_rounds=protocol.total_rounds,
+        evaluate_fn=evaluations.during_training,
+        rounds_per_evaluation=settings.rounds_per_evaluation,
+        rounds_per_checkpoint=settings.rounds_per_checkpoint,
+        checkpoints=checkpoints.CheckpointManager(
+            directory.checkpoints, keep_total=settings.checkpoints_to_keep
+        ),
+        writers=[
+            metrics_writers.CSVMetricsWriter(directory.metrics_csv),
+            metrics_writers.TensorBoardMetricsWriter(directory.tensorboard),
+            metrics_writers.RejectedClientsWriter(
+                directory.rejected_clients_csv
+            ),
+        ],
+        callbacks=run_callbacks,
+        initial_state_fn=initial_state_fn,
+        client_store=client_store,
+        # Workers on Ray read the data of their clients themselves.
+        read_ahead=choices[registry.RUNTIME].row.name != RAY,
+    )
+
+  return _Run(
       choices=choices,
-      settings=settings,
       hparams=collect_hparams(choices, settings, protocol, start),
       uses_total_rounds=uses_total_rounds,
       task=task,
       process=process,
-      cohort_fn=run_parts.build_cohort_fn(
-          task,
-          settings.seed,
-          pools_clients=choices[registry.ALGORITHM].row.pools_clients,
-          sampling_name=settings.sampling,
-          drop_clients=settings.drop_clients,
-          straggler_fraction=settings.straggler_fraction,
-      ),
-      client_store=run_parts.build_client_store(process, settings, directory),
-      initial_state_fn=initial_state_fn,
-      callbacks=[
-          _Device(choices),
-          *run_parts.build_privacy_callbacks(settings, task),
-          *run_callbacks,
-      ],
-      evaluations=evaluations_lib.build_evaluations(choices, settings, task),
-  )
-
-
-def _run_training(
-    parts: _Parts, directory: run_directory.RunDirectory
-) -> training_loop.TrainingResult:
-  """Trains from the newest checkpoint on."""
-  settings = parts.settings
-  return training_loop.run_training(
-      parts.process,
-      cohort_fn=parts.cohort_fn,
-      total_rounds=parts.task.protocol.total_rounds,
-      evaluate_fn=parts.evaluations.during_training,
-      rounds_per_evaluation=settings.rounds_per_evaluation,
-      rounds_per_checkpoint=settings.rounds_per_checkpoint,
-      checkpoints=checkpoints.CheckpointManager(
-          directory.checkpoints, keep_total=settings.checkpoints_to_keep
-      ),
-      writers=[
-          metrics_writers.CSVMetricsWriter(directory.metrics_csv),
-          metrics_writers.TensorBoardMetricsWriter(directory.tensorboard),
-          metrics_writers.RejectedClientsWriter(directory.rejected_clients_csv),
-      ],
-      callbacks=parts.callbacks,
-      initial_state_fn=parts.initial_state_fn,
-      client_store=parts.client_store,
-      read_ahead=reads_clients_here(parts.choices),
+      evaluations=evaluations,
+      train=run_training,
   )
 
 
 def _evaluate_at_end(
-    parts: _Parts,
+    run: _Run,
     result: training_loop.TrainingResult,
     directory: run_directory.RunDirectory,
 ) -> Mapping[str, float]:
   """Does the final evaluations; returns the metrics on all test examples."""
-  evaluations = parts.evaluations
-  weights = parts.process.get_model_weights(result.state)
+  evaluations = run.evaluations
+  weights = run.process.get_model_weights(result.state)
   found = {
       name: evaluate(weights) for name, evaluate in evaluations.final.items()
   }
   if found:
     evaluations_lib.write(
-        found, result.round_num, directory, describe(parts.choices)
+        found, result.round_num, directory, describe(run.choices)
     )
   if evaluations.includes_test:
     return result.evaluation or {}
