@@ -13,7 +13,6 @@
 # limitations under the License.
 """Tests of the binary's adapters and matrix, as it is called."""
 
-import contextlib
 import io
 import json
 import pathlib
@@ -49,11 +48,12 @@ def _write_goldens(folder, *configs):
   return f'--goldens={path}'
 
 
-def _parse(*arguments):
-  values = flags.FlagValues()
-  binary.define(values)
-  values(['conformance', *arguments])
-  return values
+_NUMPY = shlex.join(
+    [
+        sys.executable,
+        str(golden_testing.ROOT / 'experiments/conformance/numpy_adapter.py'),
+    ]
+)
 
 
 class ConformanceTest(parameterized.TestCase):
@@ -62,19 +62,45 @@ class ConformanceTest(parameterized.TestCase):
     super().setUp()
     self._folder = self.enter_context(tempfile.TemporaryDirectory())
 
-  def _call(self, *arguments):
-    return binary_testing.run_quickly('conformance', *arguments)
+  def test_prints_a_line_a_run_and_counts(self):
+    goldens = _write_goldens(
+        self._folder, {}, {'name': 'lion', 'server': {'name': 'lion'}}
+    )
+    result = program_testing.run('experiments.conformance', goldens)
+    self.assertEqual(result.returncode, 1, result.stderr)
+    self.assertEqual(
+        result.stdout.splitlines(),
+        [
+            'tiny quadratic 0 2e-05 ok',
+            "lion quadratic - 2e-05 FAIL (unknown server 'lion')",
+            '1 passed, 1 failed',
+        ],
+    )
+
+  @parameterized.parameters(
+      (None, 'No such file'),
+      ('{', 'is not a JSON file'),
+      ('{"runs": []}', "no 'problems'"),
+      ('{"runs": [], "problems": []}', 'has no run; list'),
+  )
+  def test_missing_and_broken_files_are_one_sentence(self, text, found):
+    path = pathlib.Path(self._folder) / 'goldens.json'
+    if text is not None:
+      path.write_text(text, encoding='utf-8')
+    with self.assertRaisesRegex(command_line.UserError, found) as caught:
+      binary_testing.call(binary, f'--goldens={path}')
+    self.assertNotIn('\n', str(caught.exception))
 
   def test_command_needs_no_tensorflow(self):
-    script = golden_testing.ROOT / 'experiments/conformance/numpy_adapter.py'
     goldens = _write_goldens(
         self._folder,
         {},
         {'name': 'momentum', 'server': {'name': 'fedexp'}},
         {'name': 'smaller', 'client': {'name': 'sgd', 'lr': 0.25}},
     )
-    command = shlex.join([sys.executable, str(script)])
-    result = self._call(goldens, f'--adapter=command:{command}')
+    result = binary_testing.run_quickly(
+        'conformance', goldens, f'--adapter=command:{_NUMPY}'
+    )
     self.assertEqual(
         result.stdout.splitlines(),
         [
@@ -88,25 +114,15 @@ class ConformanceTest(parameterized.TestCase):
     self.assertEqual(result.returncode, 1, result.stderr)
 
   def test_skipping_everything_is_no_success(self):
-    script = golden_testing.ROOT / 'experiments/conformance/numpy_adapter.py'
     goldens = _write_goldens(self._folder, {'server': {'name': 'fedexp'}})
-    command = shlex.join([sys.executable, str(script)])
-    values = _parse(goldens, f'--adapter=command:{command}')
     out = io.StringIO()
-    with (
-        contextlib.redirect_stdout(out),
-        self.assertRaisesRegex(
-            command_line.UserError, 'skipped all 1 runs of .*nothing was comp'
-        ),
+    with self.assertRaisesRegex(
+        command_line.UserError, 'skipped all 1 runs of .*nothing was comp'
     ):
-      binary.main(values)
+      binary_testing.call(
+          binary, goldens, f'--adapter=command:{_NUMPY}', out=out
+      )
     self.assertIn('0 passed, 0 failed, 1 skipped', out.getvalue())
-
-  def test_a_file_without_runs_is_refused(self):
-    path = pathlib.Path(self._folder) / 'goldens.json'
-    path.write_text('{"runs": [], "problems": []}', encoding='utf-8')
-    with self.assertRaisesRegex(command_line.UserError, 'has no run; list'):
-      binary.main(_parse(f'--goldens={path}'))
 
   @parameterized.named_parameters(
       ('nothing', []),
@@ -116,32 +132,30 @@ class ConformanceTest(parameterized.TestCase):
   )
   def test_flags_that_do_not_fit_raise(self, arguments):
     with self.assertRaisesRegex(flags.Error, 'give either --goldens=FILE'):
-      _parse(*arguments)
+      binary_testing.call(binary, *arguments)
 
   def test_folder_of_the_matrix_must_exist(self):
-    values = _parse('--matrix', '--markdown=/no/x.md')
     with self.assertRaisesRegex(command_line.UserError, 'no folder that exis'):
-      binary.main(values)
+      binary_testing.call(binary, '--matrix', '--markdown=/no/x.md')
 
   @parameterized.named_parameters(
       ('name', 'stock_flower', "unknown adapter 'stock_flower'"),
       ('program', 'command:no-such-program', 'begins with no program'),
   )
   def test_unknown_adapter_raises(self, adapter, message):
-    values = _parse(_write_goldens(self._folder, {}), f'--adapter={adapter}')
+    goldens = _write_goldens(self._folder, {})
     with self.assertRaisesRegex(command_line.UserError, message):
-      binary.main(values)
+      binary_testing.call(binary, goldens, f'--adapter={adapter}')
 
   def test_a_full_disk_leaves_the_file_of_the_matrix_as_it_was(self):
     path = pathlib.Path(self._folder) / 'matrix.md'
     path.write_text('before', encoding='utf-8')
     with (
         mock.patch.object(matrix, 'to_markdown', return_value='after\n'),
-        contextlib.redirect_stdout(io.StringIO()),
         file_testing.max_file_size(1),
         self.assertRaisesRegex(command_line.UserError, 'could not write'),
     ):
-      binary.main(_parse('--matrix', f'--markdown={path}'))
+      binary_testing.call(binary, '--matrix', f'--markdown={path}')
     self.assertEqual(path.read_text(encoding='utf-8'), 'before')
 
   def test_prints_a_line_a_run_and_counts(self):

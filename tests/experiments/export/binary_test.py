@@ -22,7 +22,6 @@ import shutil
 import tempfile
 from unittest import mock
 
-from absl import flags
 from absl.testing import parameterized
 import numpy as np
 import pytest
@@ -39,14 +38,11 @@ _IMAGES = np.random.default_rng(0).random([5, 8, 8, 1], np.float32)
 
 def _call(*arguments):
   """Runs the binary in this process; returns what it prints."""
-  values = flags.FlagValues()
-  export.define(values)
-  values(['export', *map(str, arguments)])
-  out, err = io.StringIO(), io.StringIO()
-  with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-    export.main(values)
+  err = io.StringIO()
+  with contextlib.redirect_stderr(err):
+    out = binary_testing.call(export, *arguments)
   assert not err.getvalue(), err.getvalue()
-  return out.getvalue()
+  return out
 
 
 def _predict(weights):

@@ -13,16 +13,13 @@
 # limitations under the License.
 """Tests of tracing a round of a run, from its files."""
 
-import contextlib
 import csv
-import io
 import json
 import pathlib
 import shutil
 import tempfile
 from unittest import mock
 
-from absl import flags
 from absl.testing import parameterized
 import numpy as np
 import pytest
@@ -35,18 +32,9 @@ from tests.tff_adaptive import file_testing
 
 
 def _call(*arguments):
-  """Runs the binary in this process; returns what it prints."""
-  values = flags.FlagValues()
-  trace.define(values)
-  values(['trace', *map(str, arguments)])
-  out = io.StringIO()
-  with (
-      # It would stay for other tests.
-      mock.patch('tensorflow.config.experimental.enable_op_determinism'),
-      contextlib.redirect_stdout(out),
-  ):
-    trace.main(values)
-  return out.getvalue()
+  # It would stay for other tests.
+  with mock.patch('tensorflow.config.experimental.enable_op_determinism'):
+    return binary_testing.call(trace, *arguments)
 
 
 def _read(path):
