@@ -27,7 +27,7 @@ from experiments import published
 from experiments import registry
 from experiments import rounds as rounds_lib
 from experiments.audit import quadratics
-from experiments.conformance import processes
+from experiments.conformance import replay
 from experiments.report import cell_results
 from tasks import golden_problems
 from tff_adaptive import analysis
@@ -272,7 +272,7 @@ def _context() -> Any:
 @functools.cache
 def _build_process(config: str, start: float, num_clients: int) -> Any:
   """Returns the process of a configuration; it takes longer than its rounds."""
-  return processes.build_process(
+  return replay.build_process(
       {'weighting': 'uniform', **json.loads(config)},
       golden_problems.create_functional_model(_problem([], start)),
       None,

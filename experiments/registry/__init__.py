@@ -19,7 +19,6 @@ here imports TensorFlow, so that `--help` is quick; a test compares every row
 with its builder's signature. A new optimizer is a new row.
 """
 
-from experiments.registry import algorithms
 from experiments.registry import rules
 from experiments.registry import runtimes
 from experiments.registry import tasks
@@ -40,7 +39,7 @@ ROWS = {
     kind: {row.name: row for row in rows_of_kind}
     for kind, rows_of_kind in (
         (TASK, tasks.TASKS),
-        (ALGORITHM, algorithms.ALGORITHMS),
+        (ALGORITHM, rules.ALGORITHMS),
         (
             CLIENT_OPTIMIZER,
             rules.create_optimizers(CLIENT_OPTIMIZER, of_server=False),

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The rules of the library, one row each: what its packages export.
+"""The rules and the algorithms of the library, one row each.
 
 A client or server rule, a loss term or a schedule is a function `build_<name>`.
 What it returns says which of these it is; a server rule in `optimizers`, which
@@ -19,13 +19,14 @@ returns what a client rule does, has a name that begins with `fed`.
 """
 
 from collections.abc import Mapping
+import dataclasses
 from typing import Optional
 
 from experiments.registry import rows
 from experiments.registry import signatures
 
 # What the binaries know, and no flag says.
-_SUPPLIED = ('num_clients', 'total_rounds')
+_SUPPLIED = ('num_clients', 'total_rounds', 'trace_steps')
 _SCHEDULES = 'tff_adaptive.optimizers.schedules'
 
 
@@ -96,3 +97,71 @@ def create_schedules(kind: str) -> tuple[rows.Row, ...]:
       else _row(builder, flags)
       for builder in found
   )
+
+
+_ALGORITHMS = 'tff_adaptive.algorithms'
+_FLAGS = {
+    'clip_norm': 'client_clip_norm',
+    'weight_decay': 'client_weight_decay',
+    'max_update_norm': 'max_client_update_norm',
+}
+_CLIENT_WEIGHTING = rows.Argument(
+    'client_weighting',
+    str,
+    'examples',
+    'Whether a client counts by its examples or all count the same.',
+    flag='client_weighting',
+    choices=('examples', 'uniform'),
+    references=(
+        'tensorflow_federated:learning.ClientWeighting.NUM_EXAMPLES',
+        'tensorflow_federated:learning.ClientWeighting.UNIFORM',
+    ),
+)
+
+
+def _algorithm(
+    name: str, *parts: rows.Part, client_weighting: str = 'examples'
+) -> rows.Row:
+  """Returns the row of `build_fed_opt`, or of one that passes options on."""
+  row = _row(signatures.find(_ALGORITHMS, 'fed_opt'), _FLAGS)
+  weighting = dataclasses.replace(_CLIENT_WEIGHTING, default=client_weighting)
+  return dataclasses.replace(
+      row,
+      name=name,
+      builder=f'{_ALGORITHMS}:build_{name}',
+      arguments=(weighting, *row.arguments),
+      supplied=tuple(n for n in row.supplied if n != weighting.name),
+      parts=parts,
+  )
+
+
+_OF_CLIENTS, _OF_SERVER = rows.CLIENT_OPTIMIZER, rows.SERVER_OPTIMIZER
+ALGORITHMS = (
+    _algorithm('fed_opt'),
+    _algorithm(
+        'fedcada',
+        rows.Part(_OF_CLIENTS, 'fedcada_adam'),
+        client_weighting='uniform',
+    ),
+    _algorithm(
+        'fedli_ls',
+        rows.Part(_OF_CLIENTS, 'armijo', is_fixed=False),
+        rows.Part(_OF_SERVER, 'line_search_step'),
+    ),
+    _algorithm('fedli_lu', rows.Part(_OF_SERVER, 'frank_wolfe')),
+    _algorithm(
+        'scaffold',
+        rows.Part(_OF_CLIENTS, 'scaffold_sgd'),
+        client_weighting='uniform',
+    ),
+    *(
+        _algorithm(
+            name, rows.Part(_OF_CLIENTS, name), client_weighting='uniform'
+        )
+        for name in ('fafed', 'adaalter')
+    ),
+    dataclasses.replace(
+        _row(signatures.find(_ALGORITHMS, 'centralized'), _FLAGS),
+        pools_clients=True,
+    ),
+)
