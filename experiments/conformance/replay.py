@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Replays reference trajectories through the real learning
+"""Replays reference trajectories through the real learning processes.
 
 Each run of a file is a small federated training whose step sizes, weights and
 server state are known to ten digits. It is trained again with the process that

@@ -26,8 +26,7 @@ import pathlib
 import re
 from typing import Any, Optional
 
-import docstring_parser
-
+from experiments import flag_table
 from experiments.registry import rows
 
 _PREFIX = 'build_'
@@ -214,12 +213,7 @@ def _parameters(
 
 def _docs_of(module: str, function: ast.FunctionDef) -> dict[str, str]:
   """Returns what a docstring says of each argument, in one line."""
-  parsed = docstring_parser.parse(
-      ast.get_docstring(function) or '',
-      style=docstring_parser.DocstringStyle.GOOGLE,
-  )
-  told = {p.arg_name: (p.description or '').split() for p in parsed.params}
-  docs = {name: ' '.join(words) for name, words in told.items()}
+  docs = flag_table.descriptions(ast.get_docstring(function))
   for name, text in docs.items():
     elsewhere = _SEE.match(text)
     if elsewhere:
