@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""The hyperparameters of a training run, read from its flags and checked.
+"""The flags of a training run, and the hyperparameters that are read from them.
 
 No TensorFlow is imported here.
 """
@@ -19,13 +19,13 @@ No TensorFlow is imported here.
 from collections.abc import Mapping
 import dataclasses
 import inspect
+import json
 import math
 from typing import Any
 
 from absl import flags
 
-from experiments import hparam_errors
-from experiments import hparam_flags
+from experiments import flag_table
 from experiments import registry
 from experiments import settings as settings_lib
 
@@ -37,8 +37,93 @@ _NAMING_KINDS = (
     registry.SERVER_OPTIMIZER,
 )
 
-HparamError = hparam_errors.HparamError
+HparamError = flag_table.HparamError
 Settings = settings_lib.Settings
+
+
+# The rows that are chosen where nothing is said; an algorithm may bring others.
+DEFAULT_ROWS = {
+    registry.TASK: 'digits',
+    registry.ALGORITHM: 'fed_opt',
+    registry.CLIENT_OPTIMIZER: 'delta_sgd',
+    registry.SERVER_OPTIMIZER: 'fedavg',
+    registry.LOSS_TERM: 'none',
+    registry.CLIENT_SCHEDULE: 'constant',
+    registry.SERVER_SCHEDULE: 'constant',
+    registry.RUNTIME: 'compiled',
+}
+
+# A kind, one of its rows, and an argument of that.
+_Use = tuple[str, registry.Row, registry.Argument]
+
+
+def flags_of_rows() -> dict[str, list[_Use]]:
+  """Returns the (kind, row, argument) of every row's arguments, by flag."""
+  uses: dict[str, list[_Use]] = {}
+  for kind, rows in registry.ROWS.items():
+    for row in rows.values():
+      for argument in row.arguments:
+        uses.setdefault(row.flag_name(argument), []).append(
+            (kind, row, argument)
+        )
+  return uses
+
+
+def _show(value: Any) -> str:
+  return value if isinstance(value, str) else json.dumps(value)
+
+
+def _define_argument(name, uses, flag_values):
+  """Defines the flag of an argument, which several rows may share."""
+  # Of the rows that say the same, it is shown once.
+  owners: dict[str, list[str]] = {}
+  for _, row, argument in uses:
+    text = f'{argument.help} Default {_show(argument.default)}.'
+    owners.setdefault(text, []).append(row.name)
+  texts = [f'{", ".join(names)}: {text}' for text, names in owners.items()]
+  argument = uses[0][2]
+  if argument.choices:
+    flags.DEFINE_enum(
+        name, None, argument.choices, ' '.join(texts), flag_values=flag_values
+    )
+    return
+  define = {
+      float: flags.DEFINE_float,
+      int: flags.DEFINE_integer,
+      bool: flags.DEFINE_boolean,
+      str: flags.DEFINE_string,
+  }[argument.type]
+  define(name, None, ' '.join(texts), flag_values=flag_values)
+
+
+def _kinds_of_parts() -> set[str]:
+  """Returns the kinds of rows that an algorithm may bring."""
+  algorithms = registry.ROWS[registry.ALGORITHM].values()
+  return {part.kind for row in algorithms for part in row.parts}
+
+
+def _define_choices(flag_values):
+  """Defines the flags that choose rows, and those of their arguments."""
+  kinds_of_parts = _kinds_of_parts()
+  for kind, rows in registry.ROWS.items():
+    text = f'The {kind.replace("_", " ")}: {", ".join(rows)}.'
+    default = DEFAULT_ROWS[kind]
+    if kind in kinds_of_parts:
+      text += f" Default: the algorithm's; {default} where it has none."
+      default = None
+    flags.DEFINE_string(kind, default, text, flag_values=flag_values)
+  for name, uses in flags_of_rows().items():
+    _define_argument(name, uses, flag_values)
+
+
+def define(flag_values: flags.FlagValues = flags.FLAGS):
+  """Defines all flags of a training run.
+
+  Args:
+    flag_values: Where to define them.
+  """
+  _define_choices(flag_values)
+  flag_table.define(Settings, flag_values)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,7 +202,7 @@ def _choose(kind: str, name: str) -> registry.Row:
   """Returns a row by name, or raises with the names nearest to it."""
   rows = registry.ROWS[kind]
   elsewhere = [other for other, its in registry.ROWS.items() if name in its]
-  hparam_errors.check_name(kind, name, rows, elsewhere)
+  flag_table.check_name(kind, name, rows, elsewhere)
   return rows[name]
 
 
@@ -125,7 +210,7 @@ def _choose_all(flag_values: flags.FlagValues) -> dict[str, registry.Row]:
   """Returns the chosen row of every kind; an algorithm brings its parts."""
   algorithm = _choose(registry.ALGORITHM, flag_values[registry.ALGORITHM].value)
   names = {
-      **hparam_flags.DEFAULT_ROWS,
+      **DEFAULT_ROWS,
       **{part.kind: part.name for part in algorithm.parts},
   }
   for kind in names:
@@ -165,7 +250,7 @@ def _check_number(flag: str, argument: registry.Argument, value: Any):
         f'--{flag} must be at least {argument.minimum:g}, found {value:g}'
     )
   if argument.is_hparam:
-    hparam_errors.check_size(flag, value)
+    flag_table.check_size(flag, value)
 
 
 def _check_ingredients(choices: Mapping[str, Choice]):
@@ -177,7 +262,7 @@ def _check_ingredients(choices: Mapping[str, Choice]):
       continue
     row, given = choice.row, choice.given
     chosen = [f'{kind}={row.name}']
-    if row.name == hparam_flags.DEFAULT_ROWS[kind]:
+    if row.name == DEFAULT_ROWS[kind]:
       chosen = [row.flag_name(a) for a in row.arguments if a.name in given]
     if chosen:
       raise HparamError(
@@ -205,14 +290,14 @@ def read_choices(
 
   Example:
     >>> values = flags.FlagValues()
-    >>> hparam_flags.define(values)
+    >>> define(values)
     >>> _ = values(['train', '--task=digits'])
     >>> read_choices(values)['client_optimizer'].row.name
     'delta_sgd'
   """
   chosen = _choose_all(flag_values)
   given: dict[str, dict[str, Any]] = {kind: {} for kind in chosen}
-  for flag, uses in hparam_flags.flags_of_rows().items():
+  for flag, uses in flags_of_rows().items():
     value = flag_values[flag].value
     if value is None:
       continue

@@ -21,7 +21,7 @@ import dataclasses
 import math
 from typing import Any, Literal, Optional
 
-from experiments import hparam_errors
+from experiments import flag_table
 from experiments import registry
 from experiments.flag_table import field
 
@@ -263,11 +263,11 @@ def _complete_privacy(values: dict[str, Any], algorithm: Any):
   for needed, users in _NEEDS.items():
     for flag in users:
       if values[flag] is not None and values[needed] is None:
-        raise hparam_errors.HparamError(f'--{flag} needs --{needed}')
+        raise flag_table.HparamError(f'--{flag} needs --{needed}')
   is_adaptive = values['dp_adaptive_clip_quantile'] is not None
   if values['dp_noise_multiplier'] is not None:
     if values['dp_clip_norm'] is None and not is_adaptive:
-      raise hparam_errors.HparamError(
+      raise flag_table.HparamError(
           '--dp_noise_multiplier needs --dp_clip_norm, or '
           '--dp_adaptive_clip_quantile for bounds that adapt'
       )
@@ -293,13 +293,13 @@ def _check_weighting(values: Mapping[str, Any], algorithm: Any):
   if algorithm.row.pools_clients:
     for flag, off in (('sampling', FIXED), ('dp_noise_multiplier', None)):
       if values[flag] != off:
-        raise hparam_errors.HparamError(
+        raise flag_table.HparamError(
             f'--{registry.ALGORITHM}={algorithm.row.name} trains on the pooled '
             f'examples of all clients and has no cohorts, drop --{flag}'
         )
   elif values['dp_noise_multiplier'] is not None:
     if algorithm.hparams()['client_weighting'] != 'uniform':
-      raise hparam_errors.HparamError(
+      raise flag_table.HparamError(
           '--dp_noise_multiplier needs --client_weighting=uniform: weights by '
           'examples do not bound what a client adds'
       )
@@ -307,10 +307,10 @@ def _check_weighting(values: Mapping[str, Any], algorithm: Any):
 
 def _check_range(flag: str, like: str, value: float):
   """Raises if a number is out of the range of a flag."""
-  hparam_errors.check_size(flag, value)
+  flag_table.check_size(flag, value)
   is_valid, expected = _RANGES[like]
   if not (math.isfinite(value) and is_valid(value)):
-    raise hparam_errors.HparamError(
+    raise flag_table.HparamError(
         f'--{flag} must be {expected}, found {value:g}'
     )
 
@@ -324,7 +324,7 @@ def _parse_bounds(items: list[str]) -> dict[str, float]:
     try:
       bounds[name.strip()] = float(text)
     except ValueError:
-      raise hparam_errors.HparamError(
+      raise flag_table.HparamError(
           f'--{flag} takes name:bound, separated by commas, found {item!r}'
       ) from None
     _check_range(flag, 'dp_clip_norm', float(text))
@@ -339,11 +339,11 @@ def _complete_faults(values: dict[str, Any], algorithm: registry.Row):
       continue
     # The bounds of a flag do not catch NaN.
     if not 0.0 <= probability <= 1.0:
-      raise hparam_errors.HparamError(
+      raise flag_table.HparamError(
           f'--{flag} must be from 0 to 1, found {probability}'
       )
     if probability and algorithm.pools_clients:
-      raise hparam_errors.HparamError(
+      raise flag_table.HparamError(
           f'--{registry.ALGORITHM}={algorithm.name} pools the examples of all '
           f'clients, so that no client can fail, drop --{flag}'
       )
@@ -355,11 +355,11 @@ def _complete_evaluations(values: dict[str, Any]):
     values['evaluations'] = _DEFAULT_EVALUATIONS
   for flag in ('evaluations', 'final_evaluations'):
     for name in values[flag]:
-      hparam_errors.check_name(flag, name, EVALUATIONS)
+      flag_table.check_name(flag, name, EVALUATIONS)
     # In one order, however they were named.
     values[flag] = tuple(name for name in EVALUATIONS if name in values[flag])
   if not values['evaluations']:
-    raise hparam_errors.HparamError(
+    raise flag_table.HparamError(
         '--evaluations must name one or more of '
         f'{", ".join(EVALUATIONS)}, found none'
     )
@@ -368,7 +368,7 @@ def _complete_evaluations(values: dict[str, Any]):
   chosen.update(set(values['final_evaluations']) - {CENTRAL})
   for flag, users in _USERS.items():
     if values[flag] is not None and not chosen & set(users):
-      raise hparam_errors.HparamError(
+      raise flag_table.HparamError(
           f'--{flag} needs --evaluations={" or ".join(users)}'
       )
 
@@ -378,14 +378,14 @@ def _complete_callbacks(values: dict[str, Any]):
       values['weights_average_decay'],
       values['weights_average_rounds'],
   ):
-    raise hparam_errors.HparamError(
+    raise flag_table.HparamError(
         '--weights_average_decay and --weights_average_rounds are two averages '
         'of the same name, give one of them'
     )
   if values['early_stopping_patience'] is None and not values['keep_best']:
     for name in ('monitored_metric', 'monitored_mode'):
       if values[name] is not None:
-        raise hparam_errors.HparamError(
+        raise flag_table.HparamError(
             f'--{name} needs --early_stopping_patience or --keep_best'
         )
     return

@@ -19,8 +19,8 @@ import functools
 import pathlib
 from typing import Any, Optional
 
-from experiments import hparam_errors
-from experiments import hparam_flags
+from experiments import flag_table
+from experiments import hparams
 from experiments import published
 from experiments import registry
 from experiments.published import files
@@ -175,7 +175,7 @@ class Leaderboard:
     """
     for name in tasks or ():
       if name in self.excluded:
-        raise hparam_errors.HparamError(
+        raise hparams.HparamError(
             f'--tasks={name} is not on the leaderboard: {self.excluded[name]}'
         )
     names = self.default_methods if methods is None else methods
@@ -200,7 +200,7 @@ def _choose(
     flag: str, known: Mapping[str, Any], names: Sequence[str]
 ) -> dict[str, Any]:
   for name in names:
-    hparam_errors.check_name(flag, name, known)
+    flag_table.check_name(flag, name, known)
   return {name: known[name] for name in names}
 
 
@@ -223,10 +223,10 @@ def _read(kind: type, raw: Mapping[str, Any], place: str, **given: Any) -> Any:
 def _rows_of(flags: Sequence[str]) -> dict[str, registry.Row]:
   """Returns the rows of a run with these flags, by their kind."""
   chosen = dict(flag[2:].split('=') for flag in flags)
-  names = {**hparam_flags.DEFAULT_ROWS, **chosen}
+  names = {**hparams.DEFAULT_ROWS, **chosen}
   algorithm = registry.ROWS[registry.ALGORITHM][names[registry.ALGORITHM]]
   parts = {part.kind: part.name for part in algorithm.parts}
-  names = {**hparam_flags.DEFAULT_ROWS, **parts, **chosen}
+  names = {**hparams.DEFAULT_ROWS, **parts, **chosen}
   return {kind: registry.ROWS[kind][names[kind]] for kind in _RULES}
 
 

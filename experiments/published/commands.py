@@ -21,7 +21,6 @@ from typing import Any, Optional
 
 from absl import flags
 
-from experiments import hparam_flags
 from experiments import hparams
 from experiments import registry
 from experiments.published import tables
@@ -134,7 +133,7 @@ def build_sweep_command(
 def _define_flags() -> flags.FlagValues:
   """Returns the flags of a training run, to be parsed again and again."""
   values = flags.FlagValues()
-  hparam_flags.define(values)
+  hparams.define(values)
   return values
 
 

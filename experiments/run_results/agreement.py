@@ -23,7 +23,6 @@ import functools
 import json
 from typing import Any, NamedTuple, Optional
 
-from experiments import hparam_flags
 from experiments import hparams
 from experiments import published
 from experiments import registry
@@ -135,7 +134,7 @@ def of_arguments(arguments: Sequence[str]) -> WantedHparams:
   algorithm = choices[registry.ALGORITHM].row
   defaults = {
       **_default_settings(),
-      **hparam_flags.DEFAULT_ROWS,
+      **hparams.DEFAULT_ROWS,
       **{part.kind: part.name for part in algorithm.parts},
       **published.argument_values(unset),
   }

@@ -33,8 +33,7 @@ from typing import Optional
 from absl import flags
 
 from experiments import command_line
-from experiments import hparam_errors
-from experiments import hparam_flags
+from experiments import hparams
 from experiments import published
 from experiments import table_flags
 from experiments.sweep import running
@@ -134,7 +133,7 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
   Args:
     flag_values: Where to define them.
   """
-  for module in (hparam_flags, table_flags):
+  for module in (hparams, table_flags):
     module.define(flag_values)
     flags.adopt_module_key_flags(module, flag_values)
   _define_trials(flag_values)
@@ -168,7 +167,7 @@ def _read_seeds(flag_values: flags.FlagValues) -> Optional[list[int]]:
   if texts is None:
     return None
   if not texts or not all(text.isdecimal() for text in texts):
-    raise hparam_errors.HparamError(
+    raise hparams.HparamError(
         '--seeds takes whole numbers with commas between them, found '
         f'{",".join(texts)!r}'
     )
@@ -179,14 +178,14 @@ def _build_search(flag_values: flags.FlagValues) -> searches.Search:
   """Returns the search that the flags say."""
   for axis in published.AXES:
     if flag_values[axis].value:
-      raise hparam_errors.HparamError(f'--{axis} needs --table')
+      raise hparams.HparamError(f'--{axis} needs --table')
   if not any(flag_values[name].value for name in _SPACES):
-    raise hparam_errors.HparamError(
+    raise hparams.HparamError(
         'a sweep needs --grid, --log_grid, --random or --table, which say what '
         'is run'
     )
   if not flag_values.sweep_name:
-    raise hparam_errors.HparamError(
+    raise hparams.HparamError(
         'a search needs --sweep_name, its folder in --output_dir'
     )
   assignments = search_spaces.build_assignments(
@@ -213,7 +212,7 @@ def _build_tables(flag_values: flags.FlagValues) -> list[trials_lib.Trial]:
   """Returns the trials of the tables that the flags name."""
   for name in _OF_SEARCHES:
     if flag_values[name].present:
-      raise hparam_errors.HparamError(
+      raise hparams.HparamError(
           f'--{name} belongs to a search, and --table excludes one'
       )
   given = trials_lib.read_given_flags(flag_values)

@@ -21,7 +21,7 @@ from typing import Optional
 
 from experiments import command_line
 from experiments import evaluation_flags
-from experiments import hparam_errors
+from experiments import hparams
 from experiments import published
 from experiments.run_results import run_folder
 from experiments.run_results import seed_statistics
@@ -92,14 +92,14 @@ class Selection:
     """
     column = self.column_of(metric)
     if not column.startswith(self.column):
-      raise hparam_errors.HparamError(
+      raise hparams.HparamError(
           f'--select_by={self.name} chooses by a column of {self.column}, '
           f'found --metric={metric}; give one of those, or another --select_by'
       )
     if self.evaluation_data == evaluation_flags.VALIDATION and (
         column.startswith(_OF_CLIENTS)
     ):
-      raise hparam_errors.HparamError(
+      raise hparams.HparamError(
           f'--metric={metric} is measured on the test examples of clients, and '
           f'--select_by={self.name} chooses without test data; give a metric '
           f'of --evaluations={evaluation_flags.CENTRAL}'
@@ -152,13 +152,13 @@ def check(selection: Selection, trials: Sequence[trials_lib.Trial]):
   for trial in trials:
     wanted, found = selection.evaluation_data, evaluation_data(trial)
     if wanted not in (None, found):
-      raise hparam_errors.HparamError(
+      raise hparams.HparamError(
           f'--select_by={selection.name} needs --evaluation_data={wanted}, but '
           f'the trial {trial.name} has {found}'
       )
     rounds = trial.hparams['total_rounds']
     if selection is TRAIN_ACCURACY and (rounds or math.inf) < _COMPARED_ROUND:
-      raise hparam_errors.HparamError(
+      raise hparams.HparamError(
           f'--select_by={selection.name} needs --total_rounds of at least '
           f'{_COMPARED_ROUND}, but the trial {trial.name} has {rounds}'
       )

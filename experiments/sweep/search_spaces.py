@@ -21,7 +21,7 @@ import zlib
 
 import numpy as np
 
-from experiments import hparam_errors
+from experiments import hparams
 
 # The values of flags, as they stand on a command line.
 Assignment = tuple[tuple[str, str], ...]
@@ -40,7 +40,7 @@ def _split(option: str, text: str) -> tuple[str, str]:
   """Returns the flag and what it is to be, of 'FLAG=VALUES'."""
   flag, _, values = text.partition('=')
   if not flag or not values:
-    raise hparam_errors.HparamError(
+    raise hparams.HparamError(
         f'--{option} takes FLAG=VALUES, as client_learning_rate=0.1,1, found '
         f'{text!r}'
     )
@@ -50,7 +50,7 @@ def _split(option: str, text: str) -> tuple[str, str]:
 def _split_values(option: str, flag: str, text: str) -> list[str]:
   values = [value.strip() for value in text.split(',')]
   if not all(values) or len(set(values)) < len(values):
-    raise hparam_errors.HparamError(
+    raise hparams.HparamError(
         f'--{option}={flag} takes different values with commas between them, '
         f'found {text!r}'
     )
@@ -68,7 +68,7 @@ def _to_numbers(
   if len(numbers) != expected.count('NUMBER') or not np.all(
       np.isfinite(numbers)
   ):
-    raise hparam_errors.HparamError(
+    raise hparams.HparamError(
         f'--{option}={flag} takes {expected}, found {", ".join(texts)!r}'
     )
   return numbers
@@ -112,7 +112,7 @@ def read_log_grid(text: str) -> tuple[str, list[str]]:
   expected = 'NUMBER:NUMBER:NUMBER, exponents from:to:step'
   first, last, step = _to_numbers('log_grid', flag, values.split(':'), expected)
   if step <= 0 or last < first:
-    raise hparam_errors.HparamError(
+    raise hparams.HparamError(
         f'--log_grid={flag} goes up in steps above 0, found {values!r}'
     )
   count = math.floor((last - first) / step + _STEP_TOLERANCE) + 1
@@ -127,7 +127,7 @@ def _read_distribution(flag: str, text: str) -> Callable[[float], str]:
     values = _split_values('random', flag, arguments)
     return lambda u: values[int(u * len(values))]
   if name not in ('log_uniform', 'uniform'):
-    raise hparam_errors.HparamError(
+    raise hparams.HparamError(
         f'--random={flag} takes log_uniform(LOW,HIGH), uniform(LOW,HIGH) or '
         f'choice(X,Y,...), found {text!r}'
     )
@@ -136,7 +136,7 @@ def _read_distribution(flag: str, text: str) -> Callable[[float], str]:
   )
   if low >= high or (name == 'log_uniform' and low <= 0):
     above = ' above 0' if name == 'log_uniform' else ''
-    raise hparam_errors.HparamError(
+    raise hparams.HparamError(
         f'--random={flag} takes a low end{above} and a larger high end, found '
         f'{text!r}'
     )
@@ -210,7 +210,7 @@ def build_assignments(
   names = [flag for flag, _ in spaces + drawn]
   for name in names:
     if names.count(name) > 1:
-      raise hparam_errors.HparamError(
+      raise hparams.HparamError(
           f'--{name} is swept twice, give it in one of --grid, --log_grid and '
           '--random'
       )

@@ -24,7 +24,7 @@ import pathlib
 from typing import Any, Optional
 
 from experiments import command_line
-from experiments import hparam_errors
+from experiments import hparams
 from experiments import pages
 from experiments.run_results import run_folder
 from experiments.sweep import running
@@ -222,14 +222,14 @@ def build_search(
   selection.check_metric(metric)
   names = [flag for flag, _ in assignments[0]]
   if best_per is not None and best_per not in names:
-    raise hparam_errors.HparamError(
+    raise hparams.HparamError(
         f'--best_per takes a flag that is swept, of {", ".join(names)}, found '
         f'{best_per!r}'
     )
   trials_lib.check_are_free(names)
   stems = [pathlib.Path(path).stem for path in transfer_to]
   if len(set(stems)) < len(stems):
-    raise hparam_errors.HparamError(
+    raise hparams.HparamError(
         '--transfer_to takes files of different names, which name the folders '
         f'of their runs, found {", ".join(transfer_to)}'
     )

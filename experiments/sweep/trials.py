@@ -24,8 +24,6 @@ from absl import flags
 
 from experiments import command_line
 from experiments import folders
-from experiments import hparam_errors
-from experiments import hparam_flags
 from experiments import hparams
 from experiments import published
 from experiments import registry
@@ -94,7 +92,7 @@ def read_given_flags(flag_values: flags.FlagValues) -> dict[str, str]:
     HparamError: If one of them is the sweep's to give.
   """
   known = flags.FlagValues()
-  hparam_flags.define(known)
+  hparams.define(known)
   given = {
       name: flag_values[name].serialize()
       for name in known
@@ -115,7 +113,7 @@ def check_are_free(names: Iterable[str]):
   """
   for name in names:
     if name in _OF_SWEEP:
-      raise hparam_errors.HparamError(
+      raise hparams.HparamError(
           f'--{name} is given to every trial by the sweep, give '
           f'--{_OF_SWEEP[name]} in its place'
       )
@@ -192,7 +190,7 @@ def build_trial(
   try:
     choices, settings = published.parse_flags(arguments)
   except flags.Error as error:
-    raise hparam_errors.HparamError(
+    raise hparams.HparamError(
         f'the trial {folder} does not fit: {error}'
     ) from error
   root = pathlib.Path(output_dir)
@@ -236,13 +234,13 @@ def build_search_trials(
   if transfer_to is not None:
     path = pathlib.Path(transfer_to)
     if not path.is_file():
-      raise hparam_errors.HparamError(
+      raise hparams.HparamError(
           f'--transfer_to={transfer_to} is not there, give a file with one '
           'flag a line'
       )
     of_tasks = {
         flag
-        for flag, uses in hparam_flags.flags_of_rows().items()
+        for flag, uses in hparams.flags_of_rows().items()
         if all(kind == registry.TASK for kind, _, _ in uses)
     }
     labels, folder = {'transfer_to': path.stem}, f'transfer/{path.stem}/'

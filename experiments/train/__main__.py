@@ -28,12 +28,11 @@ from absl import flags
 
 from experiments import command_line
 from experiments import folders
-from experiments import hparam_flags
 from experiments import hparams
 from experiments import registry
 
-hparam_flags.define()
-flags.adopt_module_key_flags(hparam_flags)
+hparams.define()
+flags.adopt_module_key_flags(hparams)
 flags.declare_key_flag('flagfile')
 
 

@@ -25,7 +25,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import pytest
 
-from experiments import hparam_flags
+from experiments import hparams
 from experiments import published
 from tasks import synthetic_data
 from tests import page_testing
@@ -87,7 +87,7 @@ def _define_flags(binary: str) -> flags.FlagValues:
   """Returns the flags of a package of `experiments`, unparsed."""
   values = flags.FlagValues()
   if binary == 'train':  # Defines its flags where it is imported.
-    hparam_flags.define(values)
+    hparams.define(values)
   else:
     importlib.import_module(f'experiments.{binary}.__main__').define(values)
   return values
@@ -95,9 +95,9 @@ def _define_flags(binary: str) -> flags.FlagValues:
 
 def _defaults(values: flags.FlagValues, flag: str) -> dict[str, str]:
   """Returns the defaults of a flag by the rules that have one of their own."""
-  if flag in hparam_flags.DEFAULT_ROWS:
-    return {flag: hparam_flags.DEFAULT_ROWS[flag]}
-  uses = hparam_flags.flags_of_rows().get(flag)
+  if flag in hparams.DEFAULT_ROWS:
+    return {flag: hparams.DEFAULT_ROWS[flag]}
+  uses = hparams.flags_of_rows().get(flag)
   if uses is None:
     return {flag: _show(values[flag].default)}
   return {row.name: _show(argument.default) for _, row, argument in uses}

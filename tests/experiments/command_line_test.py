@@ -32,7 +32,7 @@ import numpy as np
 import psutil
 
 from experiments import command_line
-from experiments import hparam_flags
+from experiments import hparams
 from experiments.trace import __main__ as trace
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -241,7 +241,7 @@ class DescribeTest(parameterized.TestCase):
       ),
   )
   def test_values(self, argument, sentence):
-    self.assertEqual(_sentence(hparam_flags, argument), sentence)
+    self.assertEqual(_sentence(hparams, argument), sentence)
 
   @parameterized.parameters(
       (
@@ -274,7 +274,7 @@ class DescribeTest(parameterized.TestCase):
       ('--qqq=1', "Unknown command line flag 'qqq'"),
   )
   def test_unknown_flags(self, argument, sentence):
-    self.assertEqual(_sentence(hparam_flags, argument), sentence)
+    self.assertEqual(_sentence(hparams, argument), sentence)
 
 
 _CHILD = """

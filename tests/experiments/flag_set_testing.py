@@ -23,7 +23,7 @@ from typing import Any
 from absl import flags
 from hypothesis import strategies as st
 
-from experiments import hparam_flags
+from experiments import hparams
 from experiments import registry
 
 # So that a run takes seconds; what is drawn comes later and counts instead.
@@ -128,12 +128,12 @@ _BUNDLES: tuple[dict[str, str], ...] = (
 
 def _define_flags() -> dict[str, flags.Flag]:
   values = flags.FlagValues()
-  hparam_flags.define(values)
+  hparams.define(values)
   return {name: values[name] for name in values}
 
 
 _FLAGS = _define_flags()
-_USES = hparam_flags.flags_of_rows()
+_USES = hparams.flags_of_rows()
 _KINDS = tuple(kind for kind in registry.ROWS if kind not in _NOT_DRAWN)
 # Those that belong to no row.
 _GENERAL = tuple(
@@ -208,7 +208,7 @@ def _choose_rows(
 
 def _own_arguments(chosen: dict[str, str]) -> dict[str, registry.Argument]:
   """The arguments of the rows that are in force, by flag."""
-  kinds = {**hparam_flags.DEFAULT_ROWS}
+  kinds = {**hparams.DEFAULT_ROWS}
   for part in _ALGORITHMS[chosen[registry.ALGORITHM]].parts:
     kinds[part.kind] = part.name
   kinds.update((kind, chosen[kind]) for kind in _KINDS if kind in chosen)

@@ -15,14 +15,13 @@
 
 from absl import flags
 
-from experiments import hparam_flags
 from experiments import hparams
 
 
 def parse(*arguments: str) -> flags.FlagValues:
   """Returns the parsed flags of `experiments.train`."""
   values = flags.FlagValues()
-  hparam_flags.define(values)
+  hparams.define(values)
   values(['train', *arguments])
   return values
 

@@ -26,7 +26,7 @@ from absl.testing import parameterized
 
 from experiments import __main__
 from experiments import audit
-from experiments import hparam_flags
+from experiments import hparams
 from experiments.benchmark import algorithms
 from experiments.benchmark import workloads
 
@@ -113,7 +113,7 @@ class HelpTest(parameterized.TestCase):
 
   def test_help_of_training_has_all_its_flags(self):
     values = flags.FlagValues()
-    hparam_flags.define(values)
+    hparams.define(values)
     shown = re.findall(r'^  --(?:\[no\])?(\w+)', self._shown['train'][1], re.M)
     self.assertContainsSubset(set(values), shown)
 

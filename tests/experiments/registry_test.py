@@ -17,7 +17,7 @@ import inspect
 
 from absl.testing import parameterized
 
-from experiments import hparam_flags
+from experiments import hparams
 from experiments import registry
 from tasks.cifar100 import cifar100_tasks
 from tff_adaptive import algorithms
@@ -130,8 +130,8 @@ class RegistryTest(parameterized.TestCase):
       self.assertLen(set(kinds), len(kinds))
 
   def test_default_rows_are_there(self):
-    self.assertCountEqual(hparam_flags.DEFAULT_ROWS, registry.ROWS)
-    for kind, name in hparam_flags.DEFAULT_ROWS.items():
+    self.assertCountEqual(hparams.DEFAULT_ROWS, registry.ROWS)
+    for kind, name in hparams.DEFAULT_ROWS.items():
       self.assertIn(name, registry.ROWS[kind])
 
   def test_protocols_and_runtimes_are_there(self):

@@ -19,7 +19,7 @@ import pathlib
 from absl.testing import absltest
 from absl.testing import parameterized
 
-from experiments import hparam_errors
+from experiments import hparams
 from experiments.run_results import run_folder
 from experiments.sweep import scores
 from tests.experiments.sweep import sweep_testing
@@ -140,7 +140,7 @@ class ScoresTest(parameterized.TestCase):
   def test_a_choice_on_other_data_than_it_says_is_refused(
       self, selection, metric, sentence
   ):
-    with self.assertRaisesRegex(hparam_errors.HparamError, sentence):
+    with self.assertRaisesRegex(hparams.HparamError, sentence):
       selection.check_metric(metric)
 
   @parameterized.parameters(
@@ -178,7 +178,7 @@ class ScoresTest(parameterized.TestCase):
       self, selection, given, sentence
   ):
     trials = sweep_testing.build_trials('out', **given)
-    with self.assertRaisesRegex(hparam_errors.HparamError, sentence):
+    with self.assertRaisesRegex(hparams.HparamError, sentence):
       scores.check(selection, trials)
 
   @parameterized.parameters(

@@ -15,7 +15,7 @@
 
 from absl.testing import parameterized
 
-from experiments import hparam_errors
+from experiments import hparams
 from experiments.sweep import search_spaces
 
 _RATE = 'client_learning_rate'
@@ -145,5 +145,5 @@ class ErrorsTest(parameterized.TestCase):
       ('twice', {'grids': ['x=1'], 'log_grids': ['x=0:1:1']}, '--x is swept'),
   )
   def test_is_refused(self, spaces, sentence):
-    with self.assertRaisesRegex(hparam_errors.HparamError, sentence):
+    with self.assertRaisesRegex(hparams.HparamError, sentence):
       search_spaces.build_assignments(**spaces)

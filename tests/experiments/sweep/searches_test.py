@@ -28,8 +28,7 @@ from absl import flags
 from absl.testing import parameterized
 
 from experiments import command_line
-from experiments import hparam_errors
-from experiments import hparam_flags
+from experiments import hparams
 from experiments.sweep import running
 from experiments.sweep import scores
 from experiments.sweep import searches
@@ -331,7 +330,7 @@ class SearchesTest(parameterized.TestCase):
         '# The best by train_loss_last100: 1.5.\n--client_learning_rate=0.05\n',
     )
     values = flags.FlagValues()
-    hparam_flags.define(values)
+    hparams.define(values)
     values(['train', f'--flagfile={path}'])
     self.assertEqual(values.client_learning_rate, 0.05)
 
@@ -359,11 +358,11 @@ class SearchesTest(parameterized.TestCase):
       ),
   )
   def test_what_does_not_fit_is_refused(self, kwargs, sentence):
-    with self.assertRaisesRegex(hparam_errors.HparamError, sentence):
+    with self.assertRaisesRegex(hparams.HparamError, sentence):
       self._build('0.1', **kwargs)
 
   def test_a_seed_is_not_swept(self):
-    with self.assertRaisesRegex(hparam_errors.HparamError, 'give --seeds'):
+    with self.assertRaisesRegex(hparams.HparamError, 'give --seeds'):
       searches.build_search(
           [(('seed', '1'),)],
           {},

@@ -21,8 +21,7 @@ from absl import flags
 from absl.testing import parameterized
 
 from experiments import command_line
-from experiments import hparam_errors
-from experiments import hparam_flags
+from experiments import hparams
 from experiments import published
 from experiments.run_results import agreement
 from experiments.sweep import trials as trials_lib
@@ -143,7 +142,7 @@ class RecordsTest(parameterized.TestCase):
 
 def _given(*arguments):
   values = flags.FlagValues()
-  hparam_flags.define(values)
+  hparams.define(values)
   values(['sweep', *arguments])
   return trials_lib.read_given_flags(values)
 
@@ -165,7 +164,7 @@ class GivenFlagsTest(parameterized.TestCase):
       ('--seed=1', 'give --seeds'), ('--experiment_name=x', 'give --sweep_name')
   )
   def test_what_the_sweep_gives_is_refused(self, flag, sentence):
-    with self.assertRaisesRegex(hparam_errors.HparamError, sentence):
+    with self.assertRaisesRegex(hparams.HparamError, sentence):
       _given(flag)
 
 
@@ -203,7 +202,7 @@ class SearchTrialsTest(parameterized.TestCase):
   )
   def test_one_that_does_not_fit_is_named(self, pair, sentence):
     with self.assertRaisesRegex(
-        hparam_errors.HparamError,
+        hparams.HparamError,
         f'rates/{pair[0]}={pair[1]}/seed_0 does not fit: .*{sentence}',
     ):
       trials_lib.build_search_trials(
@@ -270,7 +269,7 @@ class TransferTrialsTest(parameterized.TestCase):
 
   def test_an_assignment_that_does_not_belong_is_refused(self):
     with self.assertRaisesRegex(
-        hparam_errors.HparamError,
+        hparams.HparamError,
         'transfer/other/digits_alpha=1/seed_0 .*--digits_alpha belongs to',
     ):
       self._build(
