@@ -15,8 +15,6 @@
 
 import csv
 import itertools
-import pathlib
-import tempfile
 
 from absl.testing import parameterized
 import numpy as np
@@ -68,23 +66,17 @@ def _name(task, method, arguments):
   return '_'.join([task, *models, method])
 
 
-class EveryTaskTest(parameterized.TestCase):
-
-  def setUp(self):
-    super().setUp()
-    self.output_dir = pathlib.Path(
-        self.enter_context(tempfile.TemporaryDirectory())
-    )
+class EveryTaskTest(trainer_testing.FolderTestCase):
 
   def _train(self, task, *arguments, flags=None):
     """Trains; returns the rows of its metrics and what was printed."""
     flags = data_testing.data_flags(task) if flags is None else flags
     told = (f'--task={task}', '--experiment_name=run', *flags, *arguments)
     if any(argument.endswith(_LARGE_MODELS) for argument in arguments):
-      out = training_process.train(f'--output_dir={self.output_dir}', *told)
+      out = training_process.train(f'--output_dir={self.folder}', *told)
     else:
-      _, out = trainer_testing.train_as_told(self.output_dir, *told)
-    metrics = self.output_dir / 'run' / 'metrics.csv'
+      _, out = trainer_testing.train_as_told(self.folder, *told)
+    metrics = self.folder / 'run' / 'metrics.csv'
     with open(metrics, encoding='utf-8', newline='') as file:
       return list(csv.DictReader(file)), out
 

@@ -51,7 +51,7 @@ def _predict(weights):
   return _IMAGES.reshape([5, 64]) @ kernel + bias
 
 
-class ExportTest(parameterized.TestCase):
+class ExportTest(trainer_testing.FolderTestCase):
 
   @classmethod
   def setUpClass(cls):
@@ -68,12 +68,6 @@ class ExportTest(parameterized.TestCase):
     )
     cls.trained = cls.output_dir / 'run'
     cls.weights = list(result.state.global_model_weights.trainable)
-
-  def setUp(self):
-    super().setUp()
-    self.folder = pathlib.Path(
-        self.enter_context(tempfile.TemporaryDirectory())
-    )
 
   def _copy_run(self):
     return shutil.copytree(self.trained, self.folder / 'run')

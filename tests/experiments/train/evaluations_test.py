@@ -15,10 +15,8 @@
 
 import collections
 import contextlib
-import csv
 import io
 import json
-import pathlib
 import tempfile
 from unittest import mock
 
@@ -284,13 +282,7 @@ class ReportTest(absltest.TestCase):
     self.assertRegex(lines[7], r'^after fine-tuning +2 +accuracy +1 +1 +1 +1$')
 
 
-class RunTest(absltest.TestCase):
-
-  def setUp(self):
-    super().setUp()
-    self.output_dir = pathlib.Path(
-        self.enter_context(tempfile.TemporaryDirectory())
-    )
+class RunTest(trainer_testing.FolderTestCase):
 
   @pytest.mark.slow
   def test_run_evaluates_as_told_and_again_when_it_is_finished(self):
@@ -300,10 +292,9 @@ class RunTest(absltest.TestCase):
         '--evaluation_examples=40',
         '--evaluation_clients=10',
     )
-    result, out = trainer_testing.train(self.output_dir, *arguments)
-    run = self.output_dir / 'run'
-    with open(run / 'metrics.csv', encoding='utf-8', newline='') as file:
-      row = list(csv.DictReader(file))[-1]
+    result, out = trainer_testing.train(self.folder, *arguments)
+    run = self.folder / 'run'
+    row = trainer_testing.read_rows(run / 'metrics.csv')[-1]
     self.assertEqual(
         float(row['evaluation/clients/accuracy_median']),
         result.evaluation['clients/accuracy_median'],
@@ -313,7 +304,7 @@ class RunTest(absltest.TestCase):
     self.assertRegex(last_line, r'^test accuracy: 0\.\d\d$')
 
     again, out = trainer_testing.train(
-        self.output_dir,
+        self.folder,
         *arguments,
         '--final_evaluations=central,per_client,personalized',
     )
@@ -345,7 +336,7 @@ class RunTest(absltest.TestCase):
   @pytest.mark.slow
   def test_data_that_the_task_has_not_are_one_sentence(self):
     choices, settings = _read(
-        '--evaluation_data=validation', f'--output_dir={self.output_dir}'
+        '--evaluation_data=validation', f'--output_dir={self.folder}'
     )
     with contextlib.ExitStack() as stack:
       stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
@@ -360,4 +351,4 @@ class RunTest(absltest.TestCase):
       with self.assertRaisesRegex(command_line.UserError, '^--evaluation_data'):
         training_run.train(choices, settings)
     train.assert_not_called()
-    self.assertEmpty(list(self.output_dir.iterdir()))
+    self.assertEmpty(list(self.folder.iterdir()))

@@ -13,10 +13,7 @@
 # limitations under the License.
 """Tests of runs whose clients drop out, straggle or are rejected."""
 
-import csv
-import pathlib
 import shutil
-import tempfile
 from unittest import mock
 
 from absl.testing import parameterized
@@ -31,18 +28,11 @@ _FAULTS = ('--drop_clients=0.3', '--straggler_fraction=0.5')
 _DROPPED_OUT, _STRAGGLERS = 'clients/num_dropped_out', 'clients/num_stragglers'
 
 
-class FaultyRunsTest(parameterized.TestCase):
-
-  def setUp(self):
-    super().setUp()
-    self.folder = pathlib.Path(
-        self.enter_context(tempfile.TemporaryDirectory())
-    )
+class FaultyRunsTest(trainer_testing.FolderTestCase):
 
   def _rows(self, name='run'):
     path = self.folder / name / 'metrics.csv'
-    with open(path, encoding='utf-8', newline='') as file:
-      return list(csv.DictReader(file))
+    return trainer_testing.read_rows(path)
 
   def _column(self, name):
     return [float(row[name]) for row in self._rows()]
@@ -134,8 +124,7 @@ class FaultyRunsTest(parameterized.TestCase):
           f'--runtime={runtime}',
       )
     path = self.folder / 'run' / 'rejected_clients.csv'
-    with open(path, encoding='utf-8', newline='') as file:
-      rows = list(csv.DictReader(file))
+    rows = trainer_testing.read_rows(path)
     for round_num in ('1', '2'):
       found = [row for row in rows if row['round_num'] == round_num]
       self.assertCountEqual([row['client_id'] for row in found], emptied)

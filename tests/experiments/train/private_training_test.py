@@ -13,10 +13,7 @@
 # limitations under the License.
 """Tests of private runs, from the flags to the files."""
 
-import csv
 import json
-import pathlib
-import tempfile
 
 from absl.testing import parameterized
 import pytest
@@ -53,13 +50,7 @@ _ALGORITHMS = {
 }
 
 
-class PrivateTrainingTest(parameterized.TestCase):
-
-  def setUp(self):
-    super().setUp()
-    self.folder = pathlib.Path(
-        self.enter_context(tempfile.TemporaryDirectory())
-    )
+class PrivateTrainingTest(trainer_testing.FolderTestCase):
 
   def _train(self, *arguments, name='run'):
     return trainer_testing.train(
@@ -68,8 +59,7 @@ class PrivateTrainingTest(parameterized.TestCase):
 
   def _rows(self, name='run'):
     path = self.folder / name / 'metrics.csv'
-    with open(path, encoding='utf-8', newline='') as file:
-      rows = list(csv.DictReader(file))
+    rows = trainer_testing.read_rows(path)
     for row in rows:
       del row['seconds']
     return rows

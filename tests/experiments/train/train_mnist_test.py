@@ -14,24 +14,19 @@
 """Tests of the training binary on files: MNIST, there, damaged or missing."""
 
 import csv
-import pathlib
-import tempfile
 
-from absl.testing import absltest
 import numpy as np
 import pytest
 
 from tests import program_testing
+from tests.experiments.train import trainer_testing
 from tests.tasks import data_testing
 
 
-class TrainMnistTest(absltest.TestCase):
+class TrainMnistTest(trainer_testing.FolderTestCase):
 
   def setUp(self):
     super().setUp()
-    self.folder = pathlib.Path(
-        self.enter_context(tempfile.TemporaryDirectory())
-    )
     self.npz = self.folder / 'data' / 'mnist.npz'
     self.npz.parent.mkdir()
 

@@ -14,9 +14,13 @@
 """Trains small runs in this process, for the tests of what uses runs."""
 
 import contextlib
+import csv
 import io
 import pathlib
+import tempfile
 from unittest import mock
+
+from absl.testing import parameterized
 
 from experiments.train import training_run
 from tests.experiments import hparams_testing
@@ -32,6 +36,21 @@ _SMALL = (
     '--rounds_per_checkpoint=1',
     '--experiment_name=run',
 )
+
+
+class FolderTestCase(parameterized.TestCase):
+  """A test with a new `folder`."""
+
+  def setUp(self):
+    super().setUp()
+    folder = self.enter_context(tempfile.TemporaryDirectory())
+    self.folder = pathlib.Path(folder)
+
+
+def read_rows(path: pathlib.Path) -> list[dict[str, str]]:
+  """Returns the rows of a CSV file, such as `metrics.csv`, by its columns."""
+  with open(path, encoding='utf-8', newline='') as file:
+    return list(csv.DictReader(file))
 
 
 def train(

@@ -14,11 +14,8 @@
 """Tests of what watches a run, from the flags to the files."""
 
 import contextlib
-import csv
 import io
 import json
-import pathlib
-import tempfile
 from unittest import mock
 
 from absl.testing import parameterized
@@ -29,6 +26,7 @@ from experiments import command_line
 from experiments.train import run_parts
 from experiments.train import training_run
 from tests.experiments import hparams_testing
+from tests.experiments.train import trainer_testing
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.runtime import plans
 from tff_adaptive.simulation import kept_weights
@@ -49,13 +47,10 @@ def _read(*arguments):
   return hparams_testing.read(*_SMALL, *arguments)
 
 
-class TrainerTest(parameterized.TestCase):
+class TrainerTest(trainer_testing.FolderTestCase):
 
   def setUp(self):
     super().setUp()
-    self.output_dir = pathlib.Path(
-        self.enter_context(tempfile.TemporaryDirectory())
-    )
     # It would stay for other tests.
     self.enter_context(
         mock.patch('tensorflow.config.experimental.enable_op_determinism')
@@ -66,7 +61,7 @@ class TrainerTest(parameterized.TestCase):
     """Trains; returns what was printed."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-      training_run.train(*_read(f'--output_dir={self.output_dir}', *arguments))
+      training_run.train(*_read(f'--output_dir={self.folder}', *arguments))
     return out.getvalue()
 
   def test_a_watched_run_keeps_its_best_weights_and_their_average(self):
@@ -80,9 +75,8 @@ class TrainerTest(parameterized.TestCase):
         '--total_rounds=20',
     )
     out = self.train(*arguments)
-    run = self.output_dir / 'run'
-    with open(run / 'metrics.csv', encoding='utf-8', newline='') as file:
-      rows = list(csv.DictReader(file))
+    run = self.folder / 'run'
+    rows = trainer_testing.read_rows(run / 'metrics.csv')
     self.assertLess(len(rows), 20)
     self.assertIn(f'Training ended after round {len(rows)}: the metric', out)
     values = [row['evaluation_average/accuracy'] for row in rows]
@@ -92,7 +86,7 @@ class TrainerTest(parameterized.TestCase):
     self.assertEqual(recorded['weights_average_decay'], 0.5)
     self.assertTrue(recorded['keep_best'])
 
-    choices, settings = _read(f'--output_dir={self.output_dir}', *arguments)
+    choices, settings = _read(f'--output_dir={self.folder}', *arguments)
     task = run_parts.build_task(choices, settings)
     adapter = model_adapter.build_model_adapter(task.functional_model)
     best = kept_weights.load_best(
@@ -108,7 +102,7 @@ class TrainerTest(parameterized.TestCase):
 
   @pytest.mark.slow
   def test_plan_and_device_are_recorded_and_kept(self):
-    run = self.output_dir / 'run'
+    run = self.folder / 'run'
     out = self.train()
     self.assertIn("clients' work: CPU:0, plan parallel\n", out)
     recorded = json.loads((run / 'hparams.json').read_text())
@@ -122,8 +116,9 @@ class TrainerTest(parameterized.TestCase):
     self.assertIn("clients' work: CPU:0, plan parallel\n", out)
     resumed = json.loads((run / 'hparams.json').read_text())
     self.assertEqual(resumed, {**recorded, 'total_rounds': 6})
-    with open(run / 'metrics.csv', encoding='utf-8', newline='') as file:
-      devices = [row['device'] for row in csv.DictReader(file)]
+    devices = [
+        row['device'] for row in trainer_testing.read_rows(run / 'metrics.csv')
+    ]
     self.assertEqual(devices, ['CPU:0'] * 6)
 
   @pytest.mark.slow
@@ -139,7 +134,7 @@ class TrainerTest(parameterized.TestCase):
         'evaluation/loss, evaluation/accuracy$',
     ):
       self.train('--keep_best', '--monitored_metric=evaluation/acc')
-    self.assertFalse((self.output_dir / 'run' / 'metrics.csv').exists())
+    self.assertFalse((self.folder / 'run' / 'metrics.csv').exists())
 
   @pytest.mark.slow
   def test_more_rounds_are_refused_where_a_schedule_uses_their_number(self):
@@ -176,8 +171,7 @@ class TrainerTest(parameterized.TestCase):
   @pytest.mark.slow
   def test_what_the_server_step_was_is_in_the_metrics(self, choice, columns):
     self.train('--total_rounds=1', choice)
-    path = self.output_dir / 'run' / 'metrics.csv'
-    with open(path, encoding='utf-8', newline='') as file:
-      (row,) = csv.DictReader(file)
+    path = self.folder / 'run' / 'metrics.csv'
+    (row,) = trainer_testing.read_rows(path)
     for column in columns:
       self.assertGreaterEqual(float(row[column]), 0.0, column)
