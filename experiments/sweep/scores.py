@@ -20,9 +20,9 @@ import statistics
 from typing import Optional
 
 from experiments import command_line
-from experiments import evaluation_flags
 from experiments import hparams
 from experiments import published
+from experiments import settings as settings_lib
 from experiments.run_results import run_folder
 from experiments.run_results import seed_statistics
 from experiments.sweep import search_spaces
@@ -96,13 +96,13 @@ class Selection:
           f'--select_by={self.name} chooses by a column of {self.column}, '
           f'found --metric={metric}; give one of those, or another --select_by'
       )
-    if self.evaluation_data == evaluation_flags.VALIDATION and (
+    if self.evaluation_data == settings_lib.VALIDATION and (
         column.startswith(_OF_CLIENTS)
     ):
       raise hparams.HparamError(
           f'--metric={metric} is measured on the test examples of clients, and '
           f'--select_by={self.name} chooses without test data; give a metric '
-          f'of --evaluations={evaluation_flags.CENTRAL}'
+          f'of --evaluations={settings_lib.CENTRAL}'
       )
 
 
@@ -113,12 +113,12 @@ TRAIN_ACCURACY = Selection(
     'train_accuracy_round100', _TRAINING, num_rounds=_NUM_COMPARED_ROUNDS
 )
 VALIDATION = Selection(
-    'validation', run_folder.EVALUATION, evaluation_flags.VALIDATION
+    'validation', run_folder.EVALUATION, settings_lib.VALIDATION
 )
 POSTHOC_TEST = Selection(
     'posthoc_test',
     run_folder.EVALUATION,
-    evaluation_flags.TEST,
+    settings_lib.TEST,
     published.REPLICATION_ONLY,
 )
 SELECTIONS = {
@@ -166,7 +166,7 @@ def check(selection: Selection, trials: Sequence[trials_lib.Trial]):
 
 def evaluation_data(trial: trials_lib.Trial) -> str:
   """Returns the data that the evaluations of a trial are on."""
-  return trial.hparams['evaluation_data'] or evaluation_flags.TEST
+  return trial.hparams['evaluation_data'] or settings_lib.TEST
 
 
 def compute_score(
