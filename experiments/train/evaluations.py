@@ -37,6 +37,9 @@ from tff_adaptive.simulation import evaluation
 from tff_adaptive.simulation import run_directory
 from tff_adaptive.simulation import task as task_lib
 
+_CENTRAL = settings_lib.CENTRAL
+_PER_CLIENT = settings_lib.PER_CLIENT
+_PERSONALIZED = settings_lib.PERSONALIZED
 _FILE_NAME = 'evaluation.json'
 # Columns of the table: numbers of a summary, and their headings.
 _COLUMNS = {
@@ -105,11 +108,11 @@ def _draw(
     title: str,
 ) -> Iterator[Any]:
   """Draws a histogram of every metric; yields the paths."""
-  if settings_lib.PER_CLIENT in found:
-    metrics = found[settings_lib.PER_CLIENT]
+  if _PER_CLIENT in found:
+    metrics = found[_PER_CLIENT]
     yield from _draw_all(metrics, None, directory.plots / 'clients', title)
-  if settings_lib.PERSONALIZED in found:
-    before, metrics = found[settings_lib.PERSONALIZED]
+  if _PERSONALIZED in found:
+    before, metrics = found[_PERSONALIZED]
     folder = directory.plots / 'personalized'
     yield from _draw_all(metrics, before, folder, f'{title}, fine-tuned')
 
@@ -129,14 +132,14 @@ def _draw_all(metrics, before, path, title):
 
 def _to_table(found: Mapping[str, Any]) -> Iterator[str]:
   """Yields the lines of the table; none if there is nothing."""
-  for data, metrics in found.get(settings_lib.CENTRAL, {}).items():
+  for data, metrics in found.get(_CENTRAL, {}).items():
     numbers = ', '.join(f'{name} {v:.4g}' for name, v in metrics.items())
     yield f'central, {data}: {numbers}'
   by_clients = {}
-  if settings_lib.PER_CLIENT in found:
-    by_clients['per client'] = found[settings_lib.PER_CLIENT]
-  if settings_lib.PERSONALIZED in found:
-    before, after = found[settings_lib.PERSONALIZED]
+  if _PER_CLIENT in found:
+    by_clients['per client'] = found[_PER_CLIENT]
+  if _PERSONALIZED in found:
+    before, after = found[_PERSONALIZED]
     by_clients['before fine-tuning'] = before
     by_clients['after fine-tuning'] = after
   if not by_clients:
@@ -151,9 +154,6 @@ def _to_table(found: Mapping[str, Any]) -> Iterator[str]:
       yield f'{name:<20}{count:>8,}  {metric:<16}{numbers}'
 
 
-_CENTRAL = settings_lib.CENTRAL
-_PER_CLIENT = settings_lib.PER_CLIENT
-_PERSONALIZED = settings_lib.PERSONALIZED
 # Test sets up to this size are evaluated whole in the middle of a training:
 # EMNIST's, and not Stack Overflow's, of which FedOpt takes a sample.
 _MAX_WHOLE_EXAMPLES = 100_000
@@ -207,32 +207,21 @@ def build_evaluations(
   test = build_central(task.central_test)
   by_clients = _build_by_clients(choices, settings, task)
 
-  in_training: dict[str, _Evaluate] = {}
+  in_training, final = dict(by_clients), dict(by_clients)
   examples = None
   if _CENTRAL in settings.evaluations:
     examples = _examples_during_training(task, settings)
-    in_training[_CENTRAL] = test
-    if examples is not task.central_test:
-      in_training[_CENTRAL] = build_central(examples)
-  in_training.update(
-      (name, by_clients[name])
-      for name in settings.evaluations
-      if name != _CENTRAL
-  )
-
-  final: dict[str, _Evaluate] = {}
+    is_test = examples is task.central_test
+    in_training[_CENTRAL] = test if is_test else build_central(examples)
   if _CENTRAL in settings.final_evaluations:
     final[_CENTRAL] = _build_final_central(test, build_central, task)
-  final.update(
-      (name, by_clients[name])
-      for name in settings.final_evaluations
-      if name != _CENTRAL
-  )
   return Evaluations(
-      during_training=lambda weights: _evaluate_all(in_training, weights),
+      during_training=lambda weights: _evaluate_all(
+          {name: in_training[name] for name in settings.evaluations}, weights
+      ),
       test=test,
       includes_test=examples is task.central_test,
-      final=final,
+      final={name: final[name] for name in settings.final_evaluations},
   )
 
 
