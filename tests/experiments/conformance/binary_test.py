@@ -158,34 +158,6 @@ class ConformanceTest(parameterized.TestCase):
       binary_testing.call(binary, '--matrix', f'--markdown={path}')
     self.assertEqual(path.read_text(encoding='utf-8'), 'before')
 
-  def test_prints_a_line_a_run_and_counts(self):
-    goldens = _write_goldens(
-        self._folder, {}, {'name': 'lion', 'server': {'name': 'lion'}}
-    )
-    result = program_testing.run('experiments.conformance', goldens)
-    self.assertEqual(result.returncode, 1, result.stderr)
-    self.assertEqual(
-        result.stdout.splitlines(),
-        [
-            'tiny quadratic 0 2e-05 ok',
-            "lion quadratic - 2e-05 FAIL (unknown server 'lion')",
-            '1 passed, 1 failed',
-        ],
-    )
-
-  @parameterized.parameters(
-      (None, 'No such file'),
-      ('{', 'is not a JSON file'),
-      ('{"runs": []}', "no 'problems'"),
-  )
-  def test_missing_and_broken_files_are_one_sentence(self, text, found):
-    path = pathlib.Path(self._folder) / 'goldens.json'
-    if text is not None:
-      path.write_text(text, encoding='utf-8')
-    result = program_testing.run('experiments.conformance', f'--goldens={path}')
-    self.assertEqual(result.returncode, 2)
-    self.assertRegex(result.stderr, f'^error: .*{found}.*\n$')
-
   @pytest.mark.slow
   def test_matrix_is_printed_and_written(self):
     path = pathlib.Path(self._folder) / 'matrix.md'
