@@ -13,12 +13,10 @@
 # limitations under the License.
 """Tests of the sweep binary and of its page."""
 
-import csv
 import dataclasses
 import pathlib
 import re
 import shlex
-import tempfile
 from unittest import mock
 
 from absl import flags
@@ -52,13 +50,7 @@ def _page_commands():
   return [found[3:] for found in commands if found[:3] == prefix]
 
 
-class SweepTest(parameterized.TestCase):
-
-  def setUp(self):
-    super().setUp()
-    self.output_dir = pathlib.Path(
-        self.enter_context(tempfile.TemporaryDirectory())
-    )
+class SweepTest(sweep_testing.SweepTestCase):
 
   @parameterized.named_parameters(
       ('typo', ('--sedds=1',), "Unknown command line flag 'sedds'"),
@@ -89,13 +81,6 @@ class SweepTest(parameterized.TestCase):
   def test_flags_that_do_not_fit_are_refused(self, arguments, sentence):
     with self.assertRaisesRegex(flags.Error, sentence):
       _call(*arguments)
-
-  def test_a_name_that_is_not_of_the_table_is_refused(self):
-    with self.assertRaisesRegex(
-        command_line.UserError,
-        "^rows of delta_sgd/table_1 are SGD, .*, found 'SDG'$",
-    ):
-      _call('--table=delta_sgd/table_1', '--rows=SGD,SDG')
 
   def test_an_unknown_table_is_named(self):
     with self.assertRaisesRegex(
@@ -131,8 +116,7 @@ class SweepTest(parameterized.TestCase):
       for row in ('SGD', 'Adam'):
         out = _call(*arguments, f'--rows={row}', '--seeds=0,1')
     self.assertEqual(out.splitlines()[-1], f'results: {home / "results.csv"}')
-    with open(home / 'results.csv', encoding='utf-8', newline='') as file:
-      rows = list(csv.DictReader(file))
+    rows = sweep_testing.read_csv(home / 'results.csv')
     self.assertEqual(
         [(row['row'], row['seed'], row['metric']) for row in rows],
         [
@@ -155,8 +139,7 @@ class SweepTest(parameterized.TestCase):
     ):
       _call('--table=paper/table_1', f'--output_dir={self.output_dir}')
     path = self.output_dir / 'paper' / 'table_1' / 'results.csv'
-    with open(path, encoding='utf-8', newline='') as file:
-      rows = list(csv.DictReader(file))
+    rows = sweep_testing.read_csv(path)
     # With its default rate of 0 the loss is 0.1, and the accuracy 0.8.
     self.assertEqual(
         [(row['group'], row['metric'], row['best']) for row in rows],
@@ -177,9 +160,8 @@ class SweepTest(parameterized.TestCase):
       )
     (path,) = self.output_dir.rglob('results.csv')
     self.assertEqual(path.parent, self.output_dir / 'fedli' / 'table_1')
-    with open(path, encoding='utf-8', newline='') as file:
-      metrics = [row['metric'] for row in csv.DictReader(file)]
-    self.assertEqual(metrics, ['accuracy'])
+    (row,) = sweep_testing.read_csv(path)
+    self.assertEqual(row['metric'], 'accuracy')
 
   def test_the_commands_of_the_page_are_true(self):
     commands = _page_commands()

@@ -19,7 +19,6 @@ import os
 import pathlib
 import signal
 import sys
-import tempfile
 import threading
 import time
 from unittest import mock
@@ -52,17 +51,11 @@ class _Observer:
     self.codes[name] = code
 
 
-class SchedulingTest(parameterized.TestCase):
-
-  def setUp(self):
-    super().setUp()
-    self.folder = pathlib.Path(
-        self.enter_context(tempfile.TemporaryDirectory())
-    )
+class SchedulingTest(sweep_testing.SweepTestCase):
 
   def _job(self, name, script):
     return running.Job(
-        ('/bin/sh', '-c', script), self.folder / 'logs' / f'{name}.log'
+        ('/bin/sh', '-c', script), self.output_dir / 'logs' / f'{name}.log'
     )
 
   def _run(self, scripts, *, num_at_once=2, tick_fn=lambda: None, **kwargs):
@@ -72,11 +65,11 @@ class SchedulingTest(parameterized.TestCase):
     return observer
 
   def _log(self, name):
-    return (self.folder / 'logs' / f'{name}.log').read_text()
+    return (self.output_dir / 'logs' / f'{name}.log').read_text()
 
   def _wait_for(self, *names):
     deadline = time.monotonic() + 30
-    while not all((self.folder / name).exists() for name in names):
+    while not all((self.output_dir / name).exists() for name in names):
       self.assertLess(time.monotonic(), deadline, names)
       time.sleep(_POLL)
 
@@ -136,7 +129,7 @@ class SchedulingTest(parameterized.TestCase):
   def test_a_signal_lets_the_processes_save_and_end(self, number):
     script = (
         'trap "echo saved; exit 130" INT; sleep 60 & echo $!; '
-        f'touch {self.folder}/NAME; wait'
+        f'touch {self.output_dir}/NAME; wait'
     )
 
     def interrupt():
@@ -153,7 +146,7 @@ class SchedulingTest(parameterized.TestCase):
       pid, saved = self._log(name).split()
       self.assertEqual(saved, 'saved')
       self._assert_gone(int(pid))
-    self.assertFalse((self.folder / 'logs' / 'c.log').exists())
+    self.assertFalse((self.output_dir / 'logs' / 'c.log').exists())
     self.assertEqual(signal.getsignal(number), handler)
 
   def test_under_nohup_a_hangup_is_ignored(self):
@@ -166,8 +159,8 @@ class SchedulingTest(parameterized.TestCase):
 
   def test_a_second_signal_kills(self):
     script = (
-        f'echo $$; trap "touch {self.folder}/asked" INT; '
-        f'touch {self.folder}/a; while true; do sleep 0.05; done'
+        f'echo $$; trap "touch {self.output_dir}/asked" INT; '
+        f'touch {self.output_dir}/a; while true; do sleep 0.05; done'
     )
 
     def interrupt_again():
@@ -192,7 +185,7 @@ class SchedulingTest(parameterized.TestCase):
       self._wait_for('a')
       raise OSError('full')
 
-    script = f'echo $$; touch {self.folder}/a; sleep 60'
+    script = f'echo $$; touch {self.output_dir}/a; sleep 60'
     with self.assertRaisesRegex(OSError, 'full'):
       self._run({'a': script}, tick_fn=fail)
     self._assert_gone(int(self._log('a')))
@@ -238,13 +231,12 @@ class _Terminal(io.StringIO):
     return True
 
 
-class ProgressTest(parameterized.TestCase):
+class ProgressTest(sweep_testing.SweepTestCase):
 
   def setUp(self):
     super().setUp()
-    folder = self.enter_context(tempfile.TemporaryDirectory())
     self.trials = sweep_testing.build_trials(
-        pathlib.Path(folder), ('1', '2', '3', '4')
+        self.output_dir, ('1', '2', '3', '4')
     )
     self.seconds = 0.0
     self.enter_context(mock.patch('tqdm.std.time', lambda: self.seconds))

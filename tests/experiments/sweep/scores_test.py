@@ -224,13 +224,6 @@ class RankTest(absltest.TestCase):
     self.assertAlmostEqual(found.std('score'), 3**0.5)
     self.assertAlmostEqual(found.mean('last_10_evaluations'), 1.5)
 
-  def test_one_seed_has_no_deviation(self):
-    (found,) = scores.rank(
-        sweep_testing.build_results({'1': (1.0,)}, seeds=(0,)),
-        higher_is_better=True,
-    )
-    self.assertIsNone(found.std('score'))
-
   def test_no_finite_score_has_no_best(self):
     results = sweep_testing.build_results({'1': (math.nan, 1.0)})
     ranked = scores.rank(results, higher_is_better=True)

@@ -14,8 +14,12 @@
 """Trials whose runs are made up, for the tests of sweeps."""
 
 from collections.abc import Mapping, Sequence
+import csv
 import pathlib
 import sys
+import tempfile
+
+from absl.testing import parameterized
 
 from experiments.sweep import scores
 from experiments.sweep import trials as trials_lib
@@ -25,6 +29,22 @@ FAKE_TRAIN = (
     '-S',
     str(pathlib.Path(__file__).with_name('fake_train.py')),
 )
+
+
+class SweepTestCase(parameterized.TestCase):
+  """A test with a folder of runs, which is empty."""
+
+  def setUp(self):
+    super().setUp()
+    self.output_dir = pathlib.Path(
+        self.enter_context(tempfile.TemporaryDirectory())
+    )
+
+
+def read_csv(path: pathlib.Path) -> list[dict[str, str]]:
+  """Returns the rows of a file by column."""
+  with open(path, encoding='utf-8', newline='') as file:
+    return list(csv.DictReader(file))
 
 
 def build_trials(

@@ -28,13 +28,7 @@ from experiments.sweep import trials as trials_lib
 from tests.experiments.sweep import sweep_testing
 
 
-class RecordsTest(parameterized.TestCase):
-
-  def setUp(self):
-    super().setUp()
-    self.output_dir = pathlib.Path(
-        self.enter_context(tempfile.TemporaryDirectory())
-    )
+class RecordsTest(sweep_testing.SweepTestCase):
 
   def _trial(self, **given):
     given = {'total_rounds': '3', **given}
@@ -231,14 +225,10 @@ class SearchTrialsTest(parameterized.TestCase):
     self.assertEqual(slugs[1], 'a=x_y')
 
 
-class TransferTrialsTest(parameterized.TestCase):
-
-  def setUp(self):
-    super().setUp()
-    self.folder = self.enter_context(tempfile.TemporaryDirectory())
+class TransferTrialsTest(sweep_testing.SweepTestCase):
 
   def _build(self, text, assignment, **given):
-    path = pathlib.Path(self.folder) / 'other.flags'
+    path = self.output_dir / 'other.flags'
     path.write_text(text)
     return trials_lib.build_search_trials(
         [assignment],
