@@ -24,7 +24,7 @@ PAPER = claim.Paper('delta_sgd', 'Kim et al., ICLR 2024')
 _NUM_QUADRATICS = 200
 _SIZE = 5
 _NUM_STEPS = 15
-# What rounding may cost, of a sum of numbers of this size.
+# The relative error that rounding may cause.
 _ROUNDING = 1e-6
 _NUM_STOCHASTIC = 100
 _NUM_BATCHES = 20
@@ -115,7 +115,7 @@ def step_bounds(lab: claim.Laboratory) -> claim.Verdict:
 
 
 def _measure_round(lab: claim.Laboratory) -> dict[str, dict[str, int]]:
-  """What a round of FedAvg costs with SGD and with Delta-SGD on clients."""
+  """Returns the costs of a round with SGD and with Delta-SGD on clients."""
   configs = {
       'SGD': quadratics.fedavg(),
       'Delta-SGD': quadratics.fedavg(client={'name': 'delta_sgd'}),

@@ -28,28 +28,21 @@ _TABLE = 'fedcada/ablation_mnist'
 _OPTION_1 = 'option1'
 
 
-def _ratios(
-    lab: claim.Laboratory, beta_1: float, option: str = 'option1'
-) -> np.ndarray:
-  """Lengths of a step in every round, relative to one without correction.
+def _ratios(lab: claim.Laboratory, beta_1: float) -> np.ndarray:
+  """Returns lengths of a step by round, relative to one without correction.
 
   The first step of a client whose moments are zero: m and v scale alike later,
   so that the ratio is that of every step of the round.
   """
 
-  def length(option, round_num):
-    path = lab.steps(
-        'fedcada_adam',
-        quadratics.linear([[1.0]]),
-        np.zeros(1),
-        round_num=round_num,
-        option=option,
-        beta_1=beta_1,
-    )  # pyformat: disable
-    return float(-path.points[-1, 0])
+  def length(round_num, option):
+    arguments = {'round_num': round_num, 'option': option, 'beta_1': beta_1}
+    batch = quadratics.linear([[1.0]])
+    path = lab.steps('fedcada_adam', batch, np.zeros(1), **arguments)
+    return -path.points[-1, 0]
 
   rounds = range(_NUM_ROUNDS)
-  return np.array([length(option, r) / length('none', r) for r in rounds])
+  return np.array([length(r, _OPTION_1) / length(r, 'none') for r in rounds])
 
 
 @PAPER.claim('Section 4.3')
@@ -76,14 +69,8 @@ def smaller_steps(lab: claim.Laboratory) -> claim.Verdict:
         f'beta_1 {beta_1}: {ratios[0]:.3f} in round 1, {since}, '
         f'{ratios[peak]:.3f} in round {peak + 1}'
     )
-  is_smaller = all(
-      found['first longer round'] is None for found in numbers.values()
-  )
-  return claim.decide_for_all(
-      is_smaller,
-      '; '.join(told) + '.',
-      numbers,
-  )
+  is_smaller = all(f['first longer round'] is None for f in numbers.values())
+  return claim.decide_for_all(is_smaller, '; '.join(told) + '.', numbers)
 
 
 @PAPER.claim('Section 3.2.2')

@@ -34,7 +34,7 @@ def _draw_changes(num_rounds: int = _NUM_ROUNDS, size: int = 20) -> np.ndarray:
 
 
 def _follow(lab: claim.Laboratory, rule: str, changes, **arguments):
-  """What a server rule makes of changes; TFF hands it their negatives."""
+  """Returns the path of a server rule; TFF hands it the negative changes."""
   start = np.zeros(changes.shape[1])
   return lab.steps(rule, quadratics.linear(-changes), start, **arguments)
 
@@ -152,13 +152,8 @@ def published_code(lab: claim.Laboratory) -> claim.Verdict:
   its default beta_2 = 0.999, as the code's documentation says, and of FedAdam.
   """
   signs = np.sign(np.random.default_rng(0).normal(size=[6, 8]))
-  stock = _follow(
-      lab,
-      'tensorflow_federated:learning.optimizers.build_adam',
-      signs,
-      learning_rate=0.1,
-      epsilon=1e-3,
-  )  # pyformat: disable
+  adam = 'tensorflow_federated:learning.optimizers.build_adam'
+  stock = _follow(lab, adam, signs, learning_rate=0.1, epsilon=1e-3)
   paper = _follow(lab, 'fedadam', signs)
   gap = float(np.max(np.abs(stock.points - paper.points)))
   return claim.decide_for_all(

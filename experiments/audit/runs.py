@@ -99,7 +99,7 @@ def ahead(difference: Difference) -> claim.Status:
   return claim.Status.FAILS if high <= 0 else claim.Status.OPEN
 
 
-# What one comparison says against a claim, all of them together say.
+# One comparison against a claim decides.
 _FROM_WORST = (claim.Status.FAILS, claim.Status.OPEN, claim.Status.HOLDS)
 
 
@@ -167,7 +167,7 @@ class _Comparison:
   Attributes:
     rival: The name of the rival's row.
     difference: To the rival.
-    status: What that says of the claim.
+    status: The outcome for the claim.
     means: The measured means of all rows that are compared, over the seeds that
       all of them have.
   """

@@ -55,8 +55,8 @@ class Selection:
     name: The value.
     column: The column of metrics.csv that it reads; with a slash at the end
       the value of --metric follows.
-    evaluation_data: What the evaluations must be on, if it reads them.
-    warning: What is to stand wherever the outcome is shown.
+    evaluation_data: The data of the evaluations, if it reads them.
+    warning: Shown wherever the outcome is.
     num_rounds: Of a column of every round: how many rounds it is the mean of.
   """
 
@@ -68,7 +68,7 @@ class Selection:
 
   @property
   def label(self) -> str:
-    """What the files say about how was chosen."""
+    """The description of the choice in files."""
     return f'{self.name} ({self.warning})' if self.warning else self.name
 
   def column_of(self, metric: str) -> str:
@@ -143,7 +143,7 @@ def check(selection: Selection, trials: Sequence[trials_lib.Trial]):
   """Raises unless the trials will measure what is compared.
 
   Args:
-    selection: How is chosen.
+    selection: How the best is chosen.
     trials: The trials.
 
   Raises:
@@ -175,7 +175,7 @@ def compute_score(
   """Returns the number by which a run is compared.
 
   Args:
-    selection: How is chosen.
+    selection: How the best is chosen.
     run: The run.
     metric: The value of --metric.
 
@@ -299,7 +299,7 @@ def choose_best(
   """Returns the best configuration, or the best ones.
 
   Args:
-    ranked: What `rank` returned.
+    ranked: The configurations as `rank` returns them.
     best_per: A flag that is swept; then there is one for each of its values.
 
   Returns:

@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""What a sweep tries: grids, powers of ten and random draws of flags."""
+"""The values that a sweep tries: grids, powers of ten and random ones."""
 
 from collections.abc import Callable, Sequence
 import itertools
@@ -27,7 +27,7 @@ from experiments import hparams
 Assignment = tuple[tuple[str, str], ...]
 
 _DISTRIBUTION = re.compile(r'(\w+)\((.*)\)')
-# What rounding may add to the number of steps of a grid.
+# Rounding may add this to the number of steps of a grid.
 _STEP_TOLERANCE = 1e-9
 
 
@@ -37,7 +37,7 @@ def _show(value: float) -> str:
 
 
 def _split(option: str, text: str) -> tuple[str, str]:
-  """Returns the flag and what it is to be, of 'FLAG=VALUES'."""
+  """Returns the two sides of 'FLAG=VALUES'."""
   flag, _, values = text.partition('=')
   if not flag or not values:
     raise hparams.HparamError(
@@ -60,7 +60,7 @@ def _split_values(option: str, flag: str, text: str) -> list[str]:
 def _to_numbers(
     option: str, flag: str, texts: Sequence[str], expected: str
 ) -> list[float]:
-  """Returns numbers, or raises with what was expected."""
+  """Returns the numbers, or raises with the expected form."""
   try:
     numbers = [float(text) for text in texts]
   except ValueError:
@@ -120,7 +120,7 @@ def read_log_grid(text: str) -> tuple[str, list[str]]:
 
 
 def _read_distribution(flag: str, text: str) -> Callable[[float], str]:
-  """Returns what makes a value of a number that is uniform in [0, 1)."""
+  """Returns a function from uniform numbers in [0, 1) to values."""
   match = _DISTRIBUTION.fullmatch(text.strip())
   name, arguments = match.groups() if match else ('', '')
   if name == 'choice':
@@ -151,8 +151,8 @@ def draw(
 ) -> tuple[str, list[str]]:
   """Returns a flag and random values of it.
 
-  They depend on the seed and the name of the flag only: another flag in the
-  search, or more trials, leave the first ones as they are.
+  They depend on the seed and the name of the flag only: the first ones stay the
+  same with more trials or another flag in the search.
 
   Args:
     text: As 'client_learning_rate=log_uniform(1e-3,1)', 'uniform(0,1)' or
@@ -180,7 +180,7 @@ def build_assignments(
     num_trials: int = 1,
     search_seed: int = 0,
 ) -> list[Assignment]:
-  """Returns what a sweep tries.
+  """Returns the assignments of a sweep.
 
   Args:
     grids: As for `read_grid`.

@@ -109,7 +109,7 @@ def check_are_free(names: Iterable[str]):
     names: The flags that are given or swept.
 
   Raises:
-    HparamError: If one of them tells trials and their folders apart.
+    HparamError: If the sweep sets one of them for every trial.
   """
   for name in names:
     if name in _OF_SWEEP:
