@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import itertools
 import math
+import statistics
 from typing import Any, NamedTuple
 
 from experiments import published
@@ -245,11 +246,11 @@ def answer(
     )
   asked = tuple(cell for cells in places.values() for cell in cells)
   results = iter(lab.collect(dataclasses.replace(table, cells=asked)))
-  found, lacking = {}, []
+  found, missing = {}, []
   for place, cells in places.items():
     of_place = list(itertools.islice(results, len(cells)))
     unfinished = [r for r in of_place if cell_results.missing_seeds(table, r)]
-    lacking += unfinished
+    missing += unfinished
     if not unfinished:
       found[place] = _find_worst(table, row, judge, of_place)
   told = [
@@ -259,12 +260,72 @@ def answer(
   if found and table.stamp:
     told.append(table.stamp)
   status = unite([c.status for c in found.values()] or [claim.Status.OPEN])
-  if lacking:
-    told.append(_describe_lacking(lab, table, lacking))
+  if missing:
+    told.append(_describe_lacking(lab, table, missing))
     if status is not claim.Status.FAILS:
       status = claim.Status.NOT_TESTABLE if needs_gpu else claim.Status.NOT_RUN
   numbers = {place: c.to_numbers() for place, c in found.items()}
   return claim.Verdict(status, '; '.join(told) + '.', numbers)
+
+
+def agree(
+    lab: claim.Laboratory,
+    table_name: str,
+    axis: str,
+    *,
+    needs_gpu: bool = False,
+) -> claim.Verdict:
+  """Returns whether a setting has little influence on a table's numbers.
+
+  Args:
+    lab: The laboratory.
+    table_name: The table, as 'delta_sgd/figure_4'.
+    axis: 'row' or 'column': where the values of the setting stand.
+    needs_gpu: Whether the runs take a GPU.
+
+  Returns:
+    'holds' if with each value a number is within the margin of every other
+    one, 'fails' if one is not, 'open' if the seeds decide nothing.
+  """
+  table = lab.find_table(table_name)
+  results = lab.collect(table)
+  missing = [r for r in results if cell_results.missing_seeds(table, r)]
+  if missing:
+    return lacking(lab, table, missing, needs_gpu=needs_gpu)
+  statuses, spreads = [], {}
+  for place, cells in itertools.groupby(
+      sorted(results, key=lambda r: _without(r.cell, axis)),
+      key=lambda r: _without(r.cell, axis),
+  ):
+    scores = [_read_scores(table, result) for result in cells]
+    statuses += [
+        not_behind(compare(ours, theirs))
+        for ours, theirs in itertools.permutations(scores, 2)
+    ]
+    means = [statistics.fmean(found.values()) for found in scores]
+    spreads[place] = max(means) - min(means)
+  told = ', '.join(f'{place} {spread:.1f}' for place, spread in spreads.items())
+  return claim.Verdict(
+      unite(statuses), f'Largest minus smallest: {told}.', spreads
+  )
+
+
+def _without(cell: published.Cell, axis: str) -> str:
+  """Returns the name of a cell without that of an axis."""
+  names = {'group': cell.group, 'row': cell.row, 'column': cell.column}
+  return ', '.join(n for key, n in names.items() if n and key != axis)
+
+
+def lacking(
+    lab: claim.Laboratory,
+    table: published.Table,
+    missing: Sequence[cell_results.CellResult],
+    *,
+    needs_gpu: bool = False,
+) -> claim.Verdict:
+  """Returns the verdict of a claim about cells without runs."""
+  status = claim.Status.NOT_TESTABLE if needs_gpu else claim.Status.NOT_RUN
+  return claim.Verdict(status, f'{_describe_lacking(lab, table, missing)}.')
 
 
 def _find_worst(
