@@ -37,7 +37,7 @@ _BANDS = (RANGE, STD)
 _LABELS = ('x_label', 'y_label')
 _SCALES = ('log_x', 'log_y')
 _LIMITS = ('y_min', 'y_max')
-_NUMBERS = (*_LIMITS, 'last_round', 'min_gain', 'beta')
+_NUMBERS = (*_LIMITS, 'last_round', 'min_gain', 'beta', 'clients')
 _COMMON = (*_LABELS, *_SCALES, *_LIMITS)
 
 # The options of every kind, besides those of `_COMMON`.
@@ -57,7 +57,7 @@ KINDS: Mapping[str, Sequence[str]] = {
     # A picture a cell, of the task's clients; needs no runs, but data.
     PARTITION: (),
     # Pictures that runs have drawn of themselves.
-    CKA: (),
+    CKA: ('part', 'clients'),
 }
 
 
@@ -80,6 +80,8 @@ class FigureOptions:
     min_gain: The part of the worst loss of a method on a task by which a client
       rate must lower the loss to be shown; by default all rates are.
     beta: The share of a moment that is kept.
+    part: The part of the clients' states that is compared; by default all.
+    clients: How many clients are compared at most.
     panels: The cells of each panel by its title: a group and some columns, such
       as {group: alpha = 1, columns: [MNIST, FMNIST]}. The table then has no
       others.
@@ -97,6 +99,8 @@ class FigureOptions:
   last_round: float = math.inf
   min_gain: float = 0.0
   beta: float = 0.9
+  part: str = ''
+  clients: int = 0
   panels: Optional[Mapping[str, Mapping[str, Any]]] = None
 
   @property

@@ -14,6 +14,7 @@
 """The page and the CSV file of a published table: measured beside published."""
 
 from collections.abc import Callable, Mapping, Sequence
+import functools
 import itertools
 import pathlib
 import shlex
@@ -36,7 +37,7 @@ _ESTIMATES = {
     'final': 'the last evaluation of a run',
 }
 _TRACE = (
-    'python -m experiments.trace --run={run} --round={round} --cka '
+    'python -m experiments.trace --run={run} --round={round} --cka{options} '
     '--data_dir=data'
 )
 
@@ -280,15 +281,19 @@ def _figures(
       pages.figure(path, caption, command) for path, caption in pictures.items()
   ] or [pages.paragraph('None yet: no run that counts has what it shows.')]
   if figures.read_options(table).kind == figures.CKA:
-    blocks += _cka_commands(results)
+    blocks += _cka_commands(table, results)
   return [pages.heading('Figure'), *blocks]
 
 
-def _cka_commands(results: _Results) -> list[str]:
+def _cka_commands(table: published.Table, results: _Results) -> list[str]:
   """Returns the commands that draw the states of clients, where none has."""
+  found = figures.read_options(table)
+  options = f' --cka_part={found.part}' if found.part else ''
+  options += f' --cka_clients={found.clients}' if found.clients else ''
+  trace = functools.partial(_TRACE.format, options=options)
   runs = [run for result in results for run in result.runs.values()]
   commands = [
-      _TRACE.format(run=shlex.quote(str(run.path)), round=run.total_rounds)
+      trace(run=shlex.quote(str(run.path)), round=run.total_rounds)
       for run in runs
       if not (run.path / 'plots' / f'{figures.CKA}.png').is_file()
   ]
@@ -299,9 +304,7 @@ def _cka_commands(results: _Results) -> list[str]:
           'Of a run that is finished the picture is drawn by a command of its '
           'own, from the checkpoint of the round; then make this page again.'
       ),
-      pages.code(
-          '\n'.join(commands) or _TRACE.format(run='RUN', round='ROUND')
-      ),
+      pages.code('\n'.join(commands) or trace(run='RUN', round='ROUND')),
   ]
 
 

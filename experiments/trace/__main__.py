@@ -25,6 +25,7 @@ where experiments.report finds it. The run itself stays as it is.
 """
 
 import dataclasses
+import functools
 import pathlib
 from typing import Optional
 
@@ -47,6 +48,9 @@ class _Flags:
       early enough.
     cka: Whether to draw how alike the moments are that clients keep after the
       round, their linear CKA, to plots/cka.png, in place of the local steps.
+    cka_part: Of --cka: the part of the states that is compared, such as
+      first_moment; by default all parts are.
+    cka_clients: Of --cka: how many clients are drawn at most, the first ones.
     data_dir: The folder of the data sets; digits needs none.
   """
 
@@ -54,6 +58,8 @@ class _Flags:
   round: int = field(required=True, lower_bound=1)
   from_start: bool = False
   cka: bool = False
+  cka_part: Optional[str] = None
+  cka_clients: int = field(100, lower_bound=1)
   data_dir: Optional[str] = None
 
 
@@ -80,7 +86,13 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
   # TensorFlow takes seconds to import: not for --help and not for a typo.
   from experiments.trace import views  # pylint: disable=import-outside-toplevel
 
-  show = views.draw_kept_states if flag_values.cka else views.trace
+  show = views.trace
+  if flag_values.cka:
+    show = functools.partial(
+        views.draw_kept_states,
+        part=flag_values.cka_part,
+        num_clients=flag_values.cka_clients,
+    )
   show(
       run,
       round_num,

@@ -13,9 +13,10 @@
 # limitations under the License.
 """Shows what clients do in a round of a run, and what they keep after it."""
 
+from collections.abc import Mapping
 import itertools
 import pathlib
-from typing import Optional
+from typing import Any, Optional
 
 import numpy as np
 
@@ -29,7 +30,6 @@ from tff_adaptive.simulation import structures
 
 _PROCESS_KEY = 'process'
 _MAX_CLIENTS_SHOWN = 20
-_MAX_CLIENTS_DRAWN = 100
 
 
 def _show(trace: analysis.RoundTrace):
@@ -110,18 +110,28 @@ def trace(
   print(f'picture: {file.with_suffix(".png")}')
 
 
+def _find_part(state: Mapping[str, Any], part: str) -> Any:
+  """Returns a part of what a client keeps, by its name."""
+  parts = {name: p for own in state.values() for name, p in own.items()}
+  if part not in parts:
+    raise command_line.UserError(
+        f'--cka_part is one of {", ".join(parts)}, found {part!r}'
+    )
+  return parts[part]
+
+
 def draw_kept_states(
     path: pathlib.Path,
     round_num: int,
     *,
     from_start: bool,
     data_dir: Optional[str],
+    part: Optional[str] = None,
+    num_clients: int = 100,
 ):
   """Draws the linear CKA of what every two clients keep after a round.
 
-  All kernels of a state count by their entries, those of the first and of the
-  second moment alike. Of more than a hundred clients the first hundred are
-  drawn.
+  All kernels of a state count by their entries.
 
   Args:
     path: The folder of the run; the picture is `plots/cka.png` in it.
@@ -129,11 +139,14 @@ def draw_kept_states(
     from_start: Whether to train from the first round on where no checkpoint is
       early enough.
     data_dir: The folder of the data sets, for a task that reads one.
+    part: The name of the part that is compared, such as 'first_moment'; None,
+      the default, for all parts.
+    num_clients: How many clients are drawn at most, the first ones.
 
   Raises:
-    UserError: If the folder is not that of a run, its clients keep nothing, the
-      run has no such round or no checkpoint before it, or the data cannot be
-      trained on.
+    UserError: If the folder is not that of a run, its clients keep nothing or
+      no such part, the run has no such round or no checkpoint before it, or the
+      data cannot be trained on.
     EnvironmentalError: If a file could not be read or written.
 
   References:
@@ -148,7 +161,9 @@ def draw_kept_states(
           '--fedcada_adam_carry_state, for example'
       )
     replay.train_until(round_num, from_start)
-    states = dict(itertools.islice(replay.kept_states(), _MAX_CLIENTS_DRAWN))
+    states = dict(itertools.islice(replay.kept_states(), num_clients))
+    if part is not None:
+      states = {name: _find_part(s, part) for name, s in states.items()}
     similarities = analysis.pairwise_moments_cka(list(states.values()))
     picture = run.directory.plots / 'cka.png'
     task = run.choices[registry.TASK].row.name
@@ -156,7 +171,7 @@ def draw_kept_states(
         similarities,
         list(states),
         picture,
-        f'{task}: CKA of what clients keep, round {round_num}',
+        f'{task}: CKA of {part or "what clients keep"}, round {round_num}',
     )
   pairs = similarities[np.triu_indices(len(states), k=1)]
   if len(pairs):

@@ -182,6 +182,15 @@ class TraceTest(parameterized.TestCase):
     after = file_testing.read_files(self.run_dir)
     self.assertCountEqual(set(after) - set(before), ['plots/cka.png'])
     self.assertEqual({name: after[name] for name in before}, before)
+    chosen = ('--cka', '--cka_part=first_moment', '--cka_clients=2')
+    found = _call(f'--run={self.run_dir}', '--round=3', *chosen)
+    self.assertIn('linear CKA of 2 clients', found)
+    self._assert_refused(
+        '^--cka_part is one of first_moment, second_moment, .*found .third.$',
+        '--cka',
+        '--cka_part=third',
+        round_num=3,
+    )
     # Trained again, clients keep the same.
     self._drop_checkpoints(3)
     again = _call(f'--run={self.run_dir}', '--round=3', '--cka')
