@@ -89,7 +89,10 @@ def _define_flags(binary: str) -> flags.FlagValues:
   if binary == 'train':  # Defines its flags where it is imported.
     hparams.define(values)
   else:
-    importlib.import_module(f'experiments.{binary}.__main__').define(values)
+    name = f'experiments.{binary}'
+    if hasattr(importlib.import_module(name), '__path__'):  # A package.
+      name = f'{name}.__main__'
+    importlib.import_module(name).define(values)
   return values
 
 
