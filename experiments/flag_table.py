@@ -29,12 +29,11 @@ import docstring_parser
 # Who calls `define` gets the flags as its own, for --help.
 flags.disclaim_key_flags()
 
-_DEFINE = {
+_DEFINE: dict[Any, Any] = {
     bool: flags.DEFINE_boolean,
     int: flags.DEFINE_integer,
     float: flags.DEFINE_float,
     str: flags.DEFINE_string,
-    list: flags.DEFINE_list,
 }
 
 
@@ -47,8 +46,7 @@ def field(
     default: The default. Default None.
     is_hparam: Whether it makes another run of a run. Default True.
     **options: What absl takes of a flag: `lower_bound`, `upper_bound`,
-      `required`; `enum_values` of a choice that no `Literal` lists; and `kind`,
-      where the flag's type is not that of the value.
+      `required`; and `enum_values` of a choice that no `Literal` lists.
 
   Returns:
     The field of a dataclass.
@@ -75,8 +73,8 @@ def descriptions(docstring: Any) -> dict[str, str]:
 def define(table: Any, flag_values: flags.FlagValues, **words: str):
   """Defines a flag for each field of a class.
 
-  A field annotated by `Literal` takes these values, one by a sequence a list
-  with commas.
+  A field annotated by `Literal` takes these values; one that is neither a
+  number, a boolean nor a string takes a list with commas.
 
   Args:
     table: A dataclass, whose docstring has the help under `Attributes`.
@@ -88,34 +86,25 @@ def define(table: Any, flag_values: flags.FlagValues, **words: str):
   for entry in dataclasses.fields(table):
     text = help_texts[entry.name].format(**words)
     options = dict(entry.metadata.get('options', {}), flag_values=flag_values)
-    kind = options.pop('kind', None) or _kind(types[entry.name])
     default = entry.default
     if isinstance(default, tuple):
       default = list(default)
-    values = options.pop('enum_values', None) or _literals(types[entry.name])
+    kind = _kind(types[entry.name])
+    values = options.pop('enum_values', ())
+    if typing.get_origin(kind) is typing.Literal:
+      values = typing.get_args(kind)
     if values:
       flags.DEFINE_enum(entry.name, default, list(values), text, **options)
     else:
-      _DEFINE[kind](entry.name, default, text, **options)
+      define_flag = _DEFINE.get(kind, flags.DEFINE_list)
+      define_flag(entry.name, default, text, **options)
 
 
-def _alternatives(annotation: Any) -> list[Any]:
-  """Returns the types that an annotation allows, but for None."""
-  if typing.get_origin(annotation) is typing.Union:
-    return [a for a in typing.get_args(annotation) if a is not type(None)]
-  return [annotation]
-
-
-def _kind(annotation: Any) -> type:
-  kind = _alternatives(annotation)[0]
-  return kind if kind in _DEFINE else list
-
-
-def _literals(annotation: Any) -> tuple[Any, ...]:
-  kind = _alternatives(annotation)[0]
-  return (
-      typing.get_args(kind) if typing.get_origin(kind) is typing.Literal else ()
-  )
+def _kind(annotation: Any) -> Any:
+  """Returns the first type that an annotation allows, but for None."""
+  is_union = typing.get_origin(annotation) is typing.Union
+  allowed = typing.get_args(annotation) if is_union else (annotation,)
+  return next(kind for kind in allowed if kind is not type(None))
 
 
 class HparamError(flags.Error):

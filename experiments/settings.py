@@ -162,7 +162,7 @@ class Settings:
   sampling: Optional[Literal['fixed', 'poisson']] = field(FIXED)
   dp_noise_multiplier: Optional[float] = field()
   dp_clip_norm: Optional[float] = field()
-  dp_payload_clip_norms: Optional[Mapping[str, float]] = field(kind=list)
+  dp_payload_clip_norms: Optional[Mapping[str, float]] = field()
   dp_adaptive_clip_quantile: Optional[float] = field()
   dp_adaptive_clip_learning_rate: Optional[float] = field()
   dp_adaptive_clip_count_stddev: Optional[float] = field()
