@@ -13,14 +13,12 @@
 # limitations under the License.
 """Tests of tracing a round of a run, from its files."""
 
-import csv
 import json
 import pathlib
 import shutil
 import tempfile
 from unittest import mock
 
-from absl.testing import parameterized
 import numpy as np
 import pytest
 
@@ -37,12 +35,7 @@ def _call(*arguments):
     return binary_testing.call(trace, *arguments)
 
 
-def _read(path):
-  with open(path, encoding='utf-8', newline='') as file:
-    return list(csv.DictReader(file))
-
-
-class TraceTest(parameterized.TestCase):
+class TraceTest(trainer_testing.FolderTestCase):
 
   @classmethod
   def setUpClass(cls):
@@ -60,8 +53,7 @@ class TraceTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
-    folder = self.enter_context(tempfile.TemporaryDirectory())
-    self.run_dir = pathlib.Path(folder) / 'run'
+    self.run_dir = self.folder / 'run'
     shutil.copytree(self.output_dir / 'run', self.run_dir)
 
   def _drop_checkpoints(self, *round_nums):
@@ -84,8 +76,8 @@ class TraceTest(parameterized.TestCase):
         'The weights after round 3 equal those of ' f'{self._checkpoint(3)}.\n',
         out,
     )
-    row = _read(self.run_dir / 'metrics.csv')[2]
-    steps = _read(self.run_dir / 'plots' / 'trace_0003.csv')
+    row = trainer_testing.read_rows(self.run_dir / 'metrics.csv')[2]
+    steps = trainer_testing.read_rows(self.run_dir / 'plots' / 'trace_0003.csv')
     self.assertLen(steps, int(row['clients/num_steps']))
     self.assertLen({step['client_id'] for step in steps}, 3)
     for name in ('step_size', 'theta', 'growth_limit', 'smoothness_limit'):

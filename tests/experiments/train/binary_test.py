@@ -89,9 +89,6 @@ class BadInputTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ('task', '--task=digit', 'did you mean digits'),
-      ('optimizer', '--client_optimizer=deltasgd', 'mean delta_sgd'),
-      ('foreign', '--sgd_momentum=0.5', 'belongs to --client_optimizer=sgd'),
-      ('negative_rate', '--client_learning_rate=-1', 'must be at least 0'),
       ('unknown_flag', '--delta_sgd_gama=1', 'delta_sgd_gamma'),
       (
           'no_number',
@@ -106,12 +103,6 @@ class BadInputTest(parameterized.TestCase):
           '`clients_per_round` must be at most 20, .*, found 21',
       ),
       ('alpha', '--digits_alpha=0', 'alpha'),
-      (
-          'part',
-          '--algorithm=fedcada --client_optimizer=sgd',
-          '--algorithm=fedcada comes with --client_optimizer=fedcada_adam, '
-          'found sgd',
-      ),
       (
           'scale',
           '--algorithm=fedli_ls --line_search_step_scale=mean',

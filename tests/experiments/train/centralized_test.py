@@ -13,7 +13,6 @@
 # limitations under the License.
 """Tests of centralized training from the flags to the metrics."""
 
-import csv
 import pathlib
 import tempfile
 
@@ -37,16 +36,12 @@ def _read(*arguments):
   return hparams_testing.read('--digits_model=logistic', *arguments)
 
 
-class CentralizedTest(parameterized.TestCase):
+class CentralizedTest(trainer_testing.FolderTestCase):
 
   def _train(self, *arguments):
     """What the training ended with, and the rows of its metrics."""
-    with tempfile.TemporaryDirectory() as folder:
-      output_dir = pathlib.Path(folder)
-      result, _ = trainer_testing.train(output_dir, *_CENTRALIZED, *arguments)
-      path = output_dir / 'run' / 'metrics.csv'
-      with open(path, encoding='utf-8', newline='') as file:
-        return result, list(csv.DictReader(file))
+    result, _ = trainer_testing.train(self.folder, *_CENTRALIZED, *arguments)
+    return result, trainer_testing.read_rows(self.folder / 'run/metrics.csv')
 
   def test_cohort_is_a_part_of_the_pool(self):
     run = _read(*_CENTRALIZED)
