@@ -37,7 +37,7 @@ class Rounds:
   Example:
 
     >>> rounds = Rounds(process)
-    >>> metrics = rounds.train(cohort)
+    >>> metrics = rounds.train(client_datasets)
   """
 
   def __init__(
@@ -65,7 +65,7 @@ class Rounds:
     """Trains the next round.
 
     Args:
-      clients: A `Cohort`, or the batches of each client as a list.
+      clients: A `Cohort`, or a list of the batches of each client.
       client_ids: The ids of the clients of a list; unused if they keep nothing.
 
     Returns:
