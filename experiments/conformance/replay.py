@@ -24,6 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Optional
 
 import numpy as np
+import tensorflow as tf
 import tensorflow_federated as tff
 
 from experiments import registry
@@ -53,18 +54,31 @@ _NAMES = {
 }
 # Keys in files that are not the names of arguments.
 _KEYS = {
+    'b0': 'initial_norm',
     'b0sq': 'initial_second_moment',
     'beta1': 'beta_1',
     'beta2': 'beta_2',
+    'beta3': 'beta_3',
+    'd0': 'initial_distance',
+    'd_coef': 'distance_factor',
     'eps': 'epsilon',
     'eta': 'learning_rate',
     'eta0': 'learning_rate',
     'eta_max': 'max_step_size',
     'f_star': 'optimal_value',
     'fallback': 'fallback_step_size',
+    'fstar': 'optimal_value',
+    'hyper_lr': 'hyper_learning_rate',
+    'init_eta': 'first_step_size',
+    'init_sq_dist': 'initial_squared_distance',
     'init_step': 'initial_step_size',
+    'lambda': 'proximal_lambda',
     'lr': 'learning_rate',
+    'lr_vector': 'vector_learning_rate',
+    'max': 'max_scale',
+    'min': 'min_scale',
     'n_batches': 'batches_per_epoch',
+    'reps_rel': 'relative_distance',
     'tau': 'epsilon',
     'theta0': 'theta',
     'v0': 'initial_second_moment',
@@ -101,8 +115,12 @@ def _build(kind: str, config: dict[str, Any], **supplied: Any) -> Any:
   return registry.resolve(row.builder)(**arguments, **given)
 
 
-def _build_client_optimizer(config: dict[str, Any], num_clients: int) -> Any:
+def _build_client_optimizer(
+    config: dict[str, Any], num_clients: int, mean_num_examples: Optional[float]
+) -> Any:
   config = dict(config)
+  if config.pop('scale_alpha_by_examples', False):
+    config['mean_num_examples'] = mean_num_examples
   if config['name'] == 'delta_sgd':
     batch = config.pop('batch', 'same')
     if batch not in ('same', 'different'):
@@ -163,7 +181,11 @@ def _build_schedule(config: dict[str, Any]) -> Any:
 
 
 def build_process(
-    config: dict[str, Any], model: Any, representation_fn: Any, num_clients: int
+    config: dict[str, Any],
+    model: Any,
+    representation_fn: Any,
+    num_clients: int,
+    mean_num_examples: Optional[float] = None,
 ) -> tff.learning.templates.LearningProcess:
   """Builds the learning process of a run.
 
@@ -173,6 +195,8 @@ def build_process(
     representation_fn: The model's representation of examples, for MOON; or
       `None` if it has none.
     num_clients: How many clients the problem has.
+    mean_num_examples: How many examples a client has in a round on average, for
+      FedDyn. Default `None`.
 
   Returns:
     A `tff.learning.templates.LearningProcess`.
@@ -194,7 +218,7 @@ def build_process(
     )
   return algorithms.build_fed_opt(
       model,
-      _build_client_optimizer(config['client'], num_clients),
+      _build_client_optimizer(config['client'], num_clients, mean_num_examples),
       _build_server_optimizer(config['server']),
       client_weighting=weightings[config['weighting']],
       loss_term=_build_loss_term(config.get('loss'), representation_fn),
@@ -236,11 +260,13 @@ def train_weights(
 
 
 def _process_of(run: adapters.GoldenRun, model: Any = None) -> Any:
+  sizes = [len(client['y']) for client in run.problem['clients']]
   return build_process(
       dict(run.configuration),
       model or golden_problems.create_functional_model(run.problem),
       golden_problems.create_representation_fn(run.problem),
-      len(run.problem['clients']),
+      len(sizes),
+      run.configuration['epochs'] * float(np.mean(sizes)),
   )
 
 
@@ -257,7 +283,7 @@ class Library:
     return train_weights(_process_of(run), run)
 
 
-def _shared_fields(client_work: Any) -> dict[str, Any]:
+def _shared_fields(client_work: Any, weights: Any) -> dict[str, Any]:
   """What the server shares with the clients, under the names of the file."""
   if not isinstance(client_work, Mapping) or 'shared' not in client_work:
     return {}
@@ -267,21 +293,32 @@ def _shared_fields(client_work: Any) -> dict[str, Any]:
       'momentum': 'agg_m',
       'second_moment': 'agg_v',
       'control': 'c',
+      'global_direction': 'global_dir',
   }
-  return {
+  fields = {
       name: golden_problems.flatten_weights(shared[key])
       for key, name in names.items()
       if key in shared
   }
+  if 'num_steps' in shared:
+    fields['t0'] = shared['num_steps']
+  if 'mean_second_moment' in shared:
+    # One number a tensor, perhaps; the file has one a weight.
+    fields['vbar'] = golden_problems.flatten_weights(
+        [
+            np.broadcast_to(mean, np.shape(w))
+            for mean, w in zip(shared['mean_second_moment'], weights)
+        ]
+    )
+  return fields
 
 
 def _server_fields(state: Any) -> dict[str, Any]:
   """The server's state under the file's names, flat vectors and scalars."""
+  weights = state.global_model_weights.trainable
   fields = {
-      'x': golden_problems.flatten_weights(
-          state.global_model_weights.trainable
-      ),
-      **_shared_fields(state.client_work),
+      'x': golden_problems.flatten_weights(weights),
+      **_shared_fields(state.client_work, tf.nest.flatten(weights)),
   }
   held = state.finalizer
   if 'accumulator' in held:
@@ -293,11 +330,16 @@ def _server_fields(state: Any) -> dict[str, Any]:
       ('preconditioner', 'v'),
       ('max_preconditioner', 'vhat'),
       ('velocity', 'z'),
+      ('previous_change', 'prev'),
+      ('mean_dual', 'mean_dual'),
   ):
     if key in held:
       fields[name] = golden_problems.flatten_weights(held[key])
   for key, name in (
       ('server_step_size', 'eta_g'),
+      ('server_step_size', 'alpha'),
+      ('scale', 'scale'),
+      ('tau_eff', 'tau_eff'),
       ('gamma', 'gamma'),
       ('objective', 'fbar'),
   ):
@@ -329,6 +371,8 @@ def _compare_round(
   reported = metrics['client_work']['clients']
   for key, name in (
       ('etas', 'step_size'),
+      ('etas', 'rate'),
+      ('d', 'distance'),
       ('thetas', 'theta'),
       ('backtracks', 'backtracks'),
   ):

@@ -158,7 +158,7 @@ ALGORITHMS = (
         _algorithm(
             name, rows.Part(_OF_CLIENTS, name), client_weighting='uniform'
         )
-        for name in ('fafed', 'adaalter')
+        for name in ('feddyn', 'fafed', 'adaalter')
     ),
     dataclasses.replace(
         _row(signatures.find(_ALGORITHMS, 'centralized'), _FLAGS),

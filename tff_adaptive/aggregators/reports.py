@@ -155,6 +155,63 @@ class MaximumFactory(tff.aggregators.WeightedAggregationFactory):
     return tff.templates.AggregationProcess(initialize, next_fn)
 
 
+class CountFactory(tff.aggregators.WeightedAggregationFactory):
+  """The number of clients with a weight above zero, whatever their values."""
+
+  def __init__(self, num_expected_clients: Optional[int] = None):
+    """Initializes the factory.
+
+    Args:
+      num_expected_clients: What takes the place of the number, which is not
+        private. Default `None`: the number.
+    """
+    self._num_expected_clients = num_expected_clients
+
+  def create(
+      self, value_type: Any, weight_type: Any
+  ) -> tff.templates.AggregationProcess:
+    """Creates the process, see `tff.aggregators.WeightedAggregationFactory`.
+
+    Args:
+      value_type: The type of a client's value, a scalar.
+      weight_type: The type of a client's weight.
+
+    Returns:
+      A `tff.templates.AggregationProcess` without a state.
+    """
+    dtype = tf.as_dtype(value_type.dtype)
+
+    @tff.federated_computation
+    def initialize():
+      return tff.federated_value((), tff.SERVER)
+
+    @tff.tensorflow.computation(weight_type)
+    def count(weight):
+      return tf.cast(weight > 0, dtype)
+
+    @tff.tensorflow.computation(value_type)
+    def replace(total):
+      if self._num_expected_clients is None:
+        return total
+      return tf.constant(self._num_expected_clients, dtype)
+
+    @tff.federated_computation(
+        initialize.type_signature.result,
+        tff.FederatedType(value_type, tff.CLIENTS),
+        tff.FederatedType(weight_type, tff.CLIENTS),
+    )
+    def next_fn(state, value, weight):
+      del value  # Every healthy client is one.
+      total = tff.federated_sum(tff.federated_map(count, weight))
+      return tff.templates.MeasuredProcessOutput(
+          state,
+          tff.federated_map(replace, total),
+          tff.federated_value((), tff.SERVER),
+      )
+
+    return tff.templates.AggregationProcess(initialize, next_fn)
+
+
 _REDUCERS = _OrderedDict(sum=tf.add, min=tf.minimum, max=tf.maximum)
 
 
@@ -300,8 +357,9 @@ class ClientReport(enum.Enum):
   """A scalar that every client reports, and how clients' scalars are combined.
 
   All are means with the weights of the model's change, but for
-  `LAST_STEP_SIZE`, of which the largest counts. The values are the names in
-  `payload_aggregators` and in what a `ReportsOptimizer` sees.
+  `LAST_STEP_SIZE`, of which the largest counts, and `NUM_CLIENTS`, a sum. The
+  values are the names in `payload_aggregators`, for all but these two, and in
+  what a `ReportsOptimizer` sees.
 
   Attributes:
     SQUARED_NORM: The squared norm of the change, over all trainable weights.
@@ -311,6 +369,14 @@ class ClientReport(enum.Enum):
       received.
     LAST_LOSS: The loss before the last local step.
     LAST_STEP_SIZE: The step size of the last local step.
+    FINAL_LOSS: The mean loss of all examples of the client, without loss term,
+      at the model that it ends with: a pass over its data more.
+    NUM_STEPS: The number of local steps.
+    NORMALIZER: How many steps of the first gradient the change is worth, see
+      `tff_adaptive.finalizers.build_fednova`. The change is then sent divided
+      by it.
+    NUM_CLIENTS: 1 of each healthy client; under differential privacy the sum is
+      the number of clients that are expected.
   """
 
   SQUARED_NORM = 'squared_norm'
@@ -318,6 +384,10 @@ class ClientReport(enum.Enum):
   RECEIVED_MODEL_LOSS = 'received_model_loss'
   LAST_LOSS = 'last_loss'
   LAST_STEP_SIZE = 'last_step_size'
+  FINAL_LOSS = 'final_loss'
+  NUM_STEPS = 'num_steps'
+  NORMALIZER = 'normalizer'
+  NUM_CLIENTS = 'num_clients'
 
   @property
   def is_maximum(self) -> bool:
@@ -329,6 +399,7 @@ def build_reports_factory(
     reports: Sequence[ClientReport],
     aggregators: Mapping[str, weighting.Aggregator],
     weighs_examples: bool,
+    num_expected_clients: Optional[int] = None,
 ) -> NamedFactory:
   """Builds the aggregation of clients' reports.
 
@@ -337,6 +408,8 @@ def build_reports_factory(
     aggregators: Aggregation factories by the names of reports; a report without
       one is averaged, or its maximum is taken, in the clear.
     weighs_examples: Whether clients are weighted by their examples.
+    num_expected_clients: Under differential privacy, how many clients a round
+      is expected to have. Default `None`: no privacy.
 
   Returns:
     The factory for ordered dictionaries of scalars by the reports' names.
@@ -355,6 +428,9 @@ def build_reports_factory(
   """
   factories = _OrderedDict()
   for report in reports:
+    if report is ClientReport.NUM_CLIENTS:
+      factories[report.value] = CountFactory(num_expected_clients)
+      continue
     given = aggregators.get(report.value)
     if not report.is_maximum:
       factories[report.value] = weighting.to_weighted(

@@ -18,6 +18,7 @@ from tff_adaptive.algorithms.presets import build_adaalter
 from tff_adaptive.algorithms.presets import build_centralized
 from tff_adaptive.algorithms.presets import build_fafed
 from tff_adaptive.algorithms.presets import build_fedcada
+from tff_adaptive.algorithms.presets import build_feddyn
 from tff_adaptive.algorithms.presets import build_fedli_ls
 from tff_adaptive.algorithms.presets import build_fedli_lu
 from tff_adaptive.algorithms.presets import build_scaffold

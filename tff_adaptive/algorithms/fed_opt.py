@@ -33,10 +33,12 @@ import tensorflow_federated as tff
 
 from tff_adaptive.aggregators import reports as reports_lib
 from tff_adaptive.aggregators import weighting
+from tff_adaptive.algorithms import scaled_rounds
 from tff_adaptive.client_works import client_work
 from tff_adaptive.client_works import local_training
 from tff_adaptive.client_works import loss_terms
 from tff_adaptive.client_works import model_adapter
+from tff_adaptive.finalizers import corrected_step
 from tff_adaptive.finalizers import measured_update
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import schedules
@@ -197,10 +199,17 @@ def build_fed_opt(
   """
   _check_client_optimizer(client_optimizer)
   server_optimizer = server_optimizer or sgd.build_fedavg()
-  reports = _needed_reports(server_optimizer)
   weighs_examples = (
       client_weighting == tff.learning.ClientWeighting.NUM_EXAMPLES
   )
+  if getattr(client_optimizer, 'corrects_server', False):
+    _check_weights_alike(client_optimizer, weighs_examples)
+    server_optimizer = corrected_step.CorrectedStep(
+        server_optimizer, client_optimizer
+    )
+  reports = _needed_reports(server_optimizer)
+  _check_normalizable(reports, client_optimizer)
+  _check_survey_is_not_private(client_optimizer, privacy)
   adapter = model_adapter.build_model_adapter(model)
   weights_type = adapter.weights_type
   _check_dtypes(adapter.weights_spec)
@@ -240,15 +249,18 @@ def build_fed_opt(
       reports,
       payload_aggregators,
       weighs_examples,
-      is_private=privacy is not None,
+      privacy.clients_per_round if privacy else None,
   ).create(sent_type.update, sent_type.update_weight)
-  return tff.learning.templates.compose_learning_process(
+  process = tff.learning.templates.compose_learning_process(
       tff.tensorflow.computation(adapter.initial_weights),
       broadcast,
       schedules.schedule_process(train, client_schedule, 'client optimizer'),
       aggregate,
       schedules.schedule_process(update, server_schedule, 'server optimizer'),
   )
+  if getattr(server_optimizer, 'scales_client_rate', False):
+    return scaled_rounds.scale_client_rate(process, server_optimizer)
+  return process
 
 
 def _check_client_optimizer(optimizer: Any) -> None:
@@ -258,6 +270,38 @@ def _check_client_optimizer(optimizer: Any) -> None:
         'The client optimizer is a rule of the server, which sees what clients '
         f'report ({", ".join(names)}): found {type(optimizer).__name__}. Use '
         'it as the server optimizer.'
+    )
+
+
+def _check_survey_is_not_private(optimizer: Any, privacy: Any) -> None:
+  if privacy is not None and getattr(optimizer, 'averages_surveys', False):
+    raise ValueError(
+        f'{type(optimizer).__name__.strip("_")} averages the gradients of the '
+        'clients before they train, past differential privacy: take '
+        '`tff_adaptive.optimizers.build_mimelite`.'
+    )
+
+
+def _check_weights_alike(optimizer: Any, weighs_examples: bool) -> None:
+  if weighs_examples:
+    raise ValueError(
+        f'{type(optimizer).__name__.strip("_")} adds up the changes of all '
+        'clients, each of which counts the same: pass '
+        '`client_weighting=tff.learning.ClientWeighting.UNIFORM`.'
+    )
+
+
+def _check_normalizable(
+    reports: Sequence[reports_lib.ClientReport], optimizer: Any
+) -> None:
+  """Raises if FedNova meets steps of which it does not know the worth."""
+  normalizer = reports_lib.ClientReport.NORMALIZER
+  if normalizer in reports and not sgd.is_sgd(optimizer):
+    raise ValueError(
+        'FedNova divides the change of a client by how many plain steps it is '
+        'worth, which is known of SGD with and without momentum alone: found '
+        f'the client optimizer {type(optimizer).__name__}. Take '
+        '`tff_adaptive.optimizers.build_sgd`.'
     )
 
 
@@ -287,7 +331,8 @@ def _payload_names(
     weights_spec: Any,
 ) -> list[str]:
   """The names of what clients send besides the change of the model."""
-  names = [report.value for report in reports]
+  counted = reports_lib.ClientReport.NUM_CLIENTS
+  names = [report.value for report in reports if report is not counted]
   if isinstance(client_optimizer, federated_optimizer.FederatedOptimizer):
     specs = tuple(tf.nest.flatten(weights_spec.trainable))
     with tf.Graph().as_default():
@@ -301,7 +346,7 @@ def _build_aggregator(
     reports: Sequence[reports_lib.ClientReport],
     payload_aggregators: Mapping[str, weighting.Aggregator],
     weighs_examples: bool,
-    is_private: bool,
+    num_expected_clients: Optional[int],
 ) -> tff.aggregators.WeightedAggregationFactory:
   """What aggregates the change of the model, and the reports beside it."""
   factory = weighting.to_weighted(
@@ -309,12 +354,12 @@ def _build_aggregator(
   )
   if reports:
     reports_factory = reports_lib.build_reports_factory(
-        reports, payload_aggregators, weighs_examples
+        reports, payload_aggregators, weighs_examples, num_expected_clients
     )
     factory = reports_lib.NamedFactory(
         {'change': factory, 'reports': reports_factory}
     )
-  if is_private:
+  if num_expected_clients is not None:
     # A round that changes nothing would tell that nobody healthy took part.
     return factory
   return weighting.HealthyRoundsFactory(factory)

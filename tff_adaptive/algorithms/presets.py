@@ -197,6 +197,60 @@ def build_fedcada(
   )
 
 
+def build_feddyn(
+    model: model_adapter.Model,
+    client_optimizer: federated_optimizer.FederatedOptimizer,
+    server_optimizer: Optional[tff.learning.optimizers.Optimizer] = None,
+    *,
+    client_weighting: tff.learning.ClientWeighting = (
+        tff.learning.ClientWeighting.UNIFORM
+    ),
+    **options: Any,
+) -> tff.learning.templates.LearningProcess:
+  """Builds FedDyn, with partial participation.
+
+  It is `build_fed_opt` with the client rule `optimizers.build_feddyn`. The
+  state's `finalizer` is that of the server's rule and `mean_dual`, the mean of
+  the clients' duals, with the structure of the trainable weights. The duals
+  pass through `next` and stay in a `ClientStateStore`, as the controls of
+  `build_scaffold` do.
+
+  Args:
+    model: As in `build_fed_opt`.
+    client_optimizer: `optimizers.build_feddyn(num_clients, ...)`.
+    server_optimizer: As in `build_fed_opt`; it steps along the mean change plus
+      the mean dual. Default FedAvg with rate 1, the paper's.
+    client_weighting: Default `UNIFORM`, Algorithm 1; no other is possible.
+    **options: Further arguments of `build_fed_opt`.
+
+  Returns:
+    A `tff.learning.templates.LearningProcess`, see `build_fed_opt`.
+
+  Raises:
+    TypeError: See `build_fed_opt`.
+    ValueError: See `build_fed_opt`.
+
+  Example:
+
+    ```python
+    process = algorithms.build_feddyn(
+        model, optimizers.build_feddyn(num_clients=100, alpha=0.1)
+    )
+    ```
+
+  References:
+    Acar et al., Federated Learning Based on Dynamic Regularization, ICLR 2021,
+    https://arxiv.org/abs/2111.04263, Algorithm 1.
+  """
+  return fed_opt.build_fed_opt(
+      model,
+      client_optimizer,
+      server_optimizer,
+      client_weighting=client_weighting,
+      **options,
+  )
+
+
 def build_fedli_ls(
     model: model_adapter.Model,
     client_optimizer: Optional[tff.learning.optimizers.Optimizer] = None,

@@ -102,6 +102,7 @@ class _ClientUpdate:
     specs: The trainable weights, a flat tuple.
     kept_type: The type of what a client keeps, or `None` if it keeps nothing.
     input_type: The type of a client's input.
+    survey: The computation of what is averaged before the training, or `None`.
   """
 
   def __init__(
@@ -119,8 +120,11 @@ class _ClientUpdate:
     )
     kept_type = kept.type_signature.result
     data_type = tff.SequenceType(adapter.element_type)
+    self.kept_type, self.input_type = None, data_type
+    self.survey: Optional[tff.Computation] = None
+    if getattr(training.optimizer, 'averages_surveys', False):
+      self.survey = self._build_survey()
     if not tff.structure.flatten(kept_type):
-      self.kept_type, self.input_type = None, data_type
       return
     self.kept_type = kept_type
     self.input_type = tff.StructWithPythonType(
@@ -131,6 +135,27 @@ class _ClientUpdate:
         ],
         _OrderedDict,
     )
+
+  def _build_survey(self) -> tff.Computation:
+    """The computation from (weights, data) to what is averaged, weighted."""
+
+    @tff.tensorflow.computation(self.adapter.weights_type, self.input_type)
+    def run(weights, dataset):
+      model = self.adapter.build_local_model()
+      survey = tf.function(functools.partial(self.training.survey, model))
+      found = survey(weights, dataset)
+      num_examples = found.pop(federated_optimizer.Survey.NUM_EXAMPLES.value)
+      is_healthy = vectors.all_finite(found)
+      weight = num_examples
+      if not self.weighs_examples:
+        weight = tf.minimum(num_examples, 1.0)
+      # Chosen, not multiplied by zero: 0 * NaN is NaN.
+      found = tf.nest.map_structure(
+          lambda t: tf.where(is_healthy, t, tf.zeros_like(t)), found
+      )
+      return found, tf.where(is_healthy, weight, 0.0)
+
+    return run
 
   def _initial_kept(self, received: model_adapter.Weights) -> Any:
     return local_training.initial_kept(
@@ -162,14 +187,26 @@ class _ClientUpdate:
       result = train(weights, hparams, dataset, start)
       return self._report(result, weights, client_input)
 
+    def run_with_survey(
+        hparams, weights, client_input, round_and_shared, found
+    ):
+      round_num, shared = round_and_shared
+      shared = _OrderedDict(shared, **found)
+      return run(hparams, weights, client_input, (round_num, shared))
+
     parameters = [hparams_type, self.adapter.weights_type, self.input_type]
-    if shared_type is not None:
-      return tff.tensorflow.computation(run, [*parameters, shared_type])
+    if shared_type is None:
+      return tff.tensorflow.computation(
+          lambda hparams, weights, client_input: run(
+              hparams, weights, client_input, (0, _OrderedDict())
+          ),
+          parameters,
+      )
+    parameters.append(shared_type)
+    if self.survey is None:
+      return tff.tensorflow.computation(run, parameters)
     return tff.tensorflow.computation(
-        lambda hparams, weights, client_input: run(
-            hparams, weights, client_input, (0, _OrderedDict())
-        ),
-        parameters,
+        run_with_survey, [*parameters, self.survey.type_signature.result[0]]
     )
 
   def _read_start(
@@ -392,6 +429,10 @@ def _build_process(
   )
   def next_fn(state, weights, client_input):
     hparams, *shared = server_state.broadcast(state)
+    if update.survey is not None:
+      found = tff.federated_map(update.survey, (weights, client_input))
+      mean = tff.federated_mean(found[0], found[1])
+      shared.append(tff.federated_broadcast(mean))
     reported = tff.federated_map(
         client_update, (hparams, weights, client_input, *shared)
     )

@@ -20,7 +20,7 @@ optimizer protocol: `tff_adaptive.optimizers.ExtraArgsOptimizer` and
 """
 
 import collections
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import functools
 from typing import Any, NamedTuple, Optional
 
@@ -30,11 +30,13 @@ import tensorflow_federated as tff
 
 from tff_adaptive import _random_ops
 from tff_adaptive.aggregators import reports as reports_lib
+from tff_adaptive.client_works import data_passes
 from tff_adaptive.client_works import loss_terms
 from tff_adaptive.client_works import model_adapter
 from tff_adaptive.client_works import totals as totals_lib
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer as optimizer_lib
+from tff_adaptive.optimizers import sgd
 from tff_adaptive.optimizers import vectors
 
 _OrderedDict = collections.OrderedDict
@@ -244,6 +246,10 @@ class LocalTraining:
       What the training gives.
     """
     received = tuple(tf.nest.flatten(weights.trainable))
+    run_loop = self._build_loop()
+    if not getattr(self.optimizer, 'averages_surveys', False):
+      found = self.survey(model, weights, dataset, start)
+      start = start._replace(shared=_OrderedDict(start.shared, **found))
     optimizer_state = self._start_optimizer(received, hparams, start)
     _, report = totals_lib.split_report(self.optimizer, optimizer_state)
     initial = _LoopState(
@@ -255,11 +261,69 @@ class LocalTraining:
     step = functools.partial(
         self._step, model, self._batch_term(received, start), received
     )
-    run_loop = tff.learning.loop_builder.build_training_loop(
+    final = run_loop(step, dataset, lambda: initial)
+    trained = optimizer_lib.final_weights(
+        self.optimizer, final.optimizer_state, final.weights
+    )
+    measured = self._measure(model, run_loop, dataset, trained, final)
+    return self._finish(model, received, trained, measured, final)
+
+  def _build_loop(self) -> data_passes.RunLoop:
+    return tff.learning.loop_builder.build_training_loop(
         loop_implementation=self.loop_implementation
     )
-    final = run_loop(step, dataset, lambda: initial)
-    return self._finish(model, received, final)
+
+  def survey(
+      self,
+      model: model_adapter.LocalModel,
+      weights: tff.learning.models.ModelWeights,
+      dataset: tf.data.Dataset,
+      start: RoundStart = RoundStart(),
+  ) -> '_OrderedDict[str, Any]':
+    """Finds out what the optimizer wants to know before the first step.
+
+    Args:
+      model: See `__call__`.
+      weights: See there.
+      dataset: See there.
+      start: See there.
+
+    Returns:
+      What `federated_optimizer.Survey` describes, by its names; empty unless
+      the optimizer surveys the data.
+    """
+    received = tuple(tf.nest.flatten(weights.trainable))
+    return data_passes.survey(
+        getattr(self.optimizer, 'surveys', ()),
+        model,
+        weights,
+        self._build_loop(),
+        dataset,
+        self._batch_term(received, start),
+        self.gradient_options.apply,
+    )
+
+  def _measure(
+      self,
+      model: model_adapter.LocalModel,
+      run_loop: Any,
+      dataset: tf.data.Dataset,
+      trained: model_adapter.Weights,
+      final: _LoopState,
+  ) -> dict[reports_lib.ClientReport, tf.Tensor]:
+    """The reports that depend on more than the totals of the steps."""
+    measured = {}
+    if reports_lib.ClientReport.FINAL_LOSS in self.reports:
+      measured[reports_lib.ClientReport.FINAL_LOSS] = data_passes.mean_loss(
+          model, trained, run_loop, dataset
+      )
+    if reports_lib.ClientReport.NORMALIZER in self.reports:
+      measured[reports_lib.ClientReport.NORMALIZER] = sgd.steps_worth(
+          final.optimizer_state,
+          final.totals.num_steps,
+          getattr(self.loss_term, loss_terms.PROXIMAL_MU, 0.0),
+      )
+    return measured
 
   @property
   def _wants_received_loss(self) -> bool:
@@ -355,11 +419,18 @@ class LocalTraining:
       self,
       model: model_adapter.LocalModel,
       received: model_adapter.Weights,
+      trained: model_adapter.Weights,
+      measured: Mapping[reports_lib.ClientReport, tf.Tensor],
       final: _LoopState,
   ) -> LocalResult:
     """What the training gives, zeros where the client is not healthy."""
     totals = final.totals
-    update = tuple(r - t for r, t in zip(received, final.weights))
+    update = tuple(r - t for r, t in zip(received, trained))
+    if reports_lib.ClientReport.NORMALIZER in measured:
+      worth = measured[reports_lib.ClientReport.NORMALIZER]
+      update = tuple(
+          tf.math.divide_no_nan(u, tf.cast(worth, u.dtype)) for u in update
+      )
     sent: _OrderedDict[str, Any] = _OrderedDict()
     kept: _OrderedDict[str, Any] = _OrderedDict()
     if isinstance(self.optimizer, federated_optimizer.FederatedOptimizer):
@@ -367,8 +438,8 @@ class LocalTraining:
       if part:
         kept[OPTIMIZER_KEY] = part
     if isinstance(self.loss_term, loss_terms.PreviousModelLossTerm):
-      kept[PREVIOUS_MODEL_KEY] = final.weights
-    reports = totals_lib.finish_reports(totals, self.reports, update)
+      kept[PREVIOUS_MODEL_KEY] = trained
+    reports = totals_lib.finish_reports(totals, self.reports, update, measured)
     is_finite = vectors.all_finite(
         (update, totals.loss, totals.report_sum, sent, kept, reports)
     )

@@ -60,6 +60,9 @@ class PreviousModelLossTerm(abc.ABC):
     """
 
 
+# The attribute of a proximal term that has its strength.
+PROXIMAL_MU = 'proximal_mu'
+
 LossTerm = Union[PlainLossTerm, PreviousModelLossTerm]
 
 
@@ -108,6 +111,7 @@ def build_fedprox(mu: float = 0.01) -> PlainLossTerm:
     ]
     return 0.5 * mu * tf.add_n(squares)
 
+  setattr(loss_term, PROXIMAL_MU, mu)
   return loss_term
 
 

@@ -163,6 +163,10 @@ class LocalModel(abc.ABC):
     """The same for a batch that is counted already: it leaves no trace."""
     return self.value_and_grad(trainable, batch, loss_term)
 
+  def evaluate_again(self, trainable: Weights, batch: Any) -> Evaluation:
+    """What `evaluate` returns, of a batch that is counted already."""
+    return self.evaluate(trainable, batch)
+
   @abc.abstractmethod
   def update_metrics(
       self, metrics: Any, batch: Any, evaluation: Evaluation
@@ -344,13 +348,19 @@ class _LocalVariableModel(LocalModel):
     return evaluation
 
   def value_and_grad_again(self, trainable, batch, loss_term=None):
+    return self._restored(self.value_and_grad, trainable, batch, loss_term)
+
+  def evaluate_again(self, trainable, batch):
+    return self._restored(self.evaluate, trainable, batch)
+
+  def _restored(self, evaluate, *args):
     # The forward pass counts in the metrics and may move batch statistics.
     touched = [
         *self._model.local_variables,
         *self._model.non_trainable_variables,
     ]
     before = [tf.identity(v.read_value()) for v in touched]
-    evaluation = self.value_and_grad(trainable, batch, loss_term)
+    evaluation = evaluate(*args)
     for variable, value in zip(touched, before):
       variable.assign(value)
     return evaluation

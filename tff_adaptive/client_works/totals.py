@@ -14,7 +14,7 @@
 """What a client's local training adds up, and what a round reports of it."""
 
 import collections
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import enum
 from typing import Any, NamedTuple, Optional
 
@@ -242,6 +242,7 @@ def finish_reports(
     totals: Totals,
     reports: Sequence[reports_lib.ClientReport],
     update: model_adapter.Weights,
+    measured: Mapping[reports_lib.ClientReport, tf.Tensor],
 ) -> Scalars:
   """The reports of a client.
 
@@ -249,6 +250,7 @@ def finish_reports(
     totals: The totals after the last step.
     reports: What the server rule wants to know.
     update: The change of the model, a tuple of tensors.
+    measured: The reports that are known already.
 
   Returns:
     A float32 scalar for each report's name; of a client without a step a
@@ -257,6 +259,12 @@ def finish_reports(
   num_steps = tf.maximum(tf.cast(totals.num_steps, tf.float32), 1.0)
 
   def finish(report):
+    if report in measured:
+      return tf.cast(measured[report], tf.float32)
+    if report is _ClientReport.NUM_CLIENTS:
+      return tf.ones([])
+    if report is _ClientReport.NUM_STEPS:
+      return num_steps
     if report is _ClientReport.SQUARED_NORM:
       norm = vectors.norm(update, vectors.step_dtype(update))
       return tf.cast(tf.square(norm), tf.float32)

@@ -21,7 +21,8 @@ participation.
 
 import abc
 import collections
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+import enum
 from typing import Any, Optional, TypeVar
 
 import tensorflow as tf
@@ -59,6 +60,22 @@ def check_caller(name: str, value: Optional[tf.Tensor]):
     )
 
 
+class Survey(enum.Enum):
+  """What a rule may want to know of a client's data before the first step.
+
+  The values are the names under which `start_round` finds it.
+
+  Attributes:
+    NUM_EXAMPLES: How many examples it has in the round, every epoch counted; a
+      float32 scalar.
+    GRADIENT: The mean gradient of all examples at the received weights; a pass
+      over the data more.
+  """
+
+  NUM_EXAMPLES = 'survey_num_examples'
+  GRADIENT = 'survey_gradient'
+
+
 class FederatedOptimizer(
     optimizer_lib.ExtraArgsOptimizer[State, Weights, Hparams]
 ):
@@ -82,9 +99,19 @@ class FederatedOptimizer(
   Attributes:
     averages_uniformly: Whether every healthy client counts the same in the mean
       of what is sent, however the model's change is weighted.
+    surveys: What is found out of the data before the first step, and handed to
+      `start_round` with what is shared.
+    averages_surveys: Whether `start_round` gets the mean of the gradients of
+      all clients of the round in place of the client's own: an exchange before
+      the training. The compiled runtime does not take such rounds.
+    corrects_server: Whether the server's step is along another direction than
+      the mean change, see `correct_change`. Clients must count the same then.
   """
 
   averages_uniformly: bool = False
+  surveys: Sequence[Survey] = ()
+  averages_surveys: bool = False
+  corrects_server: bool = False
 
   def initialize_shared(self, specs: Any) -> Parts:
     """What the server holds before the first round.
@@ -156,6 +183,36 @@ class FederatedOptimizer(
     """
     del shared, num_clients
     return mean_sent
+
+  def initialize_correction(self, specs: Any) -> Parts:
+    """Returns what the server's step is corrected by before the first round.
+
+    Args:
+      specs: A structure of `tf.TensorSpec`s, the trainable weights.
+
+    Returns:
+      An ordered dictionary of names to structures of tensors; empty, the
+      default, unless `corrects_server`.
+    """
+    del specs
+    return collections.OrderedDict()
+
+  def correct_change(
+      self, held: Parts, change: Any, num_clients: tf.Tensor
+  ) -> tuple[Parts, Any]:
+    """Returns the direction of the server's step.
+
+    Args:
+      held: What the server holds, like `initialize_correction`.
+      change: The mean change of the clients' models.
+      num_clients: How many healthy clients there were, a float32 scalar.
+
+    Returns:
+      What the server holds from now on, and what takes the place of the change;
+      by default both are as they were.
+    """
+    del num_clients
+    return held, change
 
 
 def _to_shared(value: Any) -> tf.Tensor:
@@ -254,15 +311,37 @@ class KeptOptimizer(CarriedOptimizer):
   """An optimizer whose state stays with the client until it takes part again.
 
   Its steps are those of another optimizer, whose state, without the
-  hyperparameters, is kept as it is. Nothing but the model's change is sent.
+  hyperparameters, is kept as it is. A client that takes part for the first time
+  begins with a new state. Nothing but the model's change is sent.
   """
 
   averages_uniformly = False
 
+  def __init__(
+      self,
+      optimizer: tff.learning.optimizers.Optimizer,
+      *,
+      starts_anew: Collection[str] = (),
+  ):
+    """Initializes the optimizer.
+
+    Args:
+      optimizer: What takes the steps, see `CarriedOptimizer`.
+      starts_anew: The parts of its state that are new in every round. Default
+        empty: all but the hyperparameters is kept.
+
+    Raises:
+      TypeError: If its state is no mapping.
+    """
+    super().__init__(optimizer)
+    self._not_kept = self._hparam_names | frozenset(starts_anew)
+    class_name = type(optimizer).__name__.lstrip('_')
+    self._name = getattr(optimizer, 'name', class_name)
+
   def next(
       self, state, weights, gradients, *, value=None, value_and_grad_fn=None
   ):
-    check_caller(type(self._optimizer).__name__.lstrip('_'), value)
+    check_caller(self._name, value)
     return super().next(
         state,
         weights,
@@ -270,6 +349,9 @@ class KeptOptimizer(CarriedOptimizer):
         value=value,
         value_and_grad_fn=value_and_grad_fn,
     )
+
+  def final_weights(self, state, weights):
+    return optimizer_lib.final_weights(self._optimizer, state, weights)
 
   def initialize_shared(self, specs):
     return collections.OrderedDict()
@@ -287,5 +369,5 @@ class KeptOptimizer(CarriedOptimizer):
     return collections.OrderedDict(
         (name, part)
         for name, part in state.items()
-        if name not in self._hparam_names
+        if name not in self._not_kept
     )

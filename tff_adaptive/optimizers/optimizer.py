@@ -23,6 +23,7 @@ one does, and the local training loop of `tff_adaptive.client_works` runs both.
 import abc
 import collections
 from collections.abc import Callable, Iterable, Mapping
+import math
 import numbers
 from typing import Any, Optional, TypeVar
 
@@ -103,6 +104,22 @@ class ExtraArgsOptimizer(
     del state
     return collections.OrderedDict()
 
+  def final_weights(self, state: State, weights: Weights) -> Weights:
+    """Returns the weights that a client ends its round with.
+
+    A rule may evaluate gradients at other points than the one that it is to be
+    judged by, such as a mean of the iterates.
+
+    Args:
+      state: What the last call of `next` returned.
+      weights: The weights that it returned with it.
+
+    Returns:
+      A structure like `weights`; by default `weights`.
+    """
+    del state
+    return weights
+
 
 class HparamsInState:
   """What optimizers have in common whose state holds the hyperparameters.
@@ -135,6 +152,44 @@ def takes_extra_args(optimizer: tff.learning.optimizers.Optimizer) -> bool:
 def evaluates_again(optimizer: tff.learning.optimizers.Optimizer) -> bool:
   """Whether `next` of `optimizer` is to get a `value_and_grad_fn`."""
   return takes_extra_args(optimizer) and optimizer.evaluates_again
+
+
+def check_value(value: Optional[tf.Tensor], owner: str) -> None:
+  """Raises where `next` is not given the loss.
+
+  Args:
+    value: What `next` was given.
+    owner: The rule's name, for the message.
+
+  Raises:
+    ValueError: If there is no value.
+  """
+  if value is None:
+    raise ValueError(
+        f'{owner} sets its step size from the loss and needs `value`, which '
+        'was not given: use it as the client optimizer of '
+        '`tff_adaptive.algorithms.build_fed_opt`. The algorithms of '
+        '`tff.learning` and servers have no loss to give.'
+    )
+
+
+def final_weights(
+    optimizer: tff.learning.optimizers.Optimizer, state: Any, weights: Any
+) -> Any:
+  """Returns the weights that a client ends its round with.
+
+  Args:
+    optimizer: Any `tff.learning.optimizers.Optimizer`.
+    state: What its last call of `next` returned.
+    weights: The weights that it returned with it.
+
+  Returns:
+    See `ExtraArgsOptimizer.final_weights`; those of other optimizers are
+    `weights`.
+  """
+  if takes_extra_args(optimizer):
+    return optimizer.final_weights(state, weights)
+  return weights
 
 
 def step_report(
@@ -230,6 +285,25 @@ def check_positive(name: str, value: Any, owner: str) -> None:
   check_rate(name, value, owner)
   if not tf.is_symbolic_tensor(value) and float(value) == 0.0:
     raise ValueError(f'{owner} `{name}` must be above zero, found {value}.')
+
+
+def check_finite(name: str, value: Any, owner: str) -> None:
+  """Raises unless `value` is a finite number; see `check_rate`."""
+  if not tf.is_symbolic_tensor(value) and not math.isfinite(
+      _number(name, value, owner)
+  ):
+    raise ValueError(f'{owner} `{name}` must be finite, found {value}.')
+
+
+def check_limit(name: str, value: Any, owner: str) -> None:
+  """Raises unless `value` is a number above zero, which may be infinite."""
+  if tf.is_symbolic_tensor(value):
+    return
+  if not _number(name, value, owner) > 0.0:
+    raise ValueError(
+        f'{owner} `{name}` must be above zero, found {value}. For no limit, '
+        'give infinity.'
+    )
 
 
 def check_share(

@@ -221,7 +221,7 @@ def build_table(factors: Mapping[int, float]) -> Schedule:
 _LEARNING_RATE_KEY = tff.learning.optimizers.LEARNING_RATE_KEY
 
 
-def _scale(hparams: Any, factor: tf.Tensor) -> Any:
+def scale(hparams: Any, factor: tf.Tensor) -> Any:
   """The hyperparameters with the learning rate of one round."""
   rate = hparams[_LEARNING_RATE_KEY]
   return collections.OrderedDict(
@@ -229,7 +229,8 @@ def _scale(hparams: Any, factor: tf.Tensor) -> Any:
   )
 
 
-def _check_has_rate(hparams_type: Any, what: str) -> None:
+def check_has_rate(hparams_type: Any, what: str) -> None:
+  """Raises `ValueError` unless the hyperparameters have a learning rate."""
   names = [name for name, _ in tff.structure.iter_elements(hparams_type)]
   if _LEARNING_RATE_KEY not in names:
     raise ValueError(
@@ -261,7 +262,7 @@ def schedule_process(
     return inner
   state_type = inner.initialize.type_signature.result.member
   hparams_type = inner.get_hparams.type_signature.result
-  _check_has_rate(hparams_type, what)
+  check_has_rate(hparams_type, what)
 
   @tff.tensorflow.computation(state_type)
   def wrap_initial(inner_state):
@@ -273,7 +274,7 @@ def schedule_process(
 
   @tff.tensorflow.computation(wrapped_type)
   def enter_round(state):
-    hparams = _scale(
+    hparams = scale(
         inner.get_hparams(state['inner']), schedule(state['round_num'])
     )
     return inner.set_hparams(state['inner'], hparams)

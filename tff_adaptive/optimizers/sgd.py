@@ -71,6 +71,41 @@ class _SGD(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
     return new_state, moved
 
 
+def is_sgd(value: Any) -> bool:
+  """Whether an optimizer is one of `build_sgd`."""
+  return isinstance(value, _SGD)
+
+
+def steps_worth(
+    state: _State, num_steps: tf.Tensor, proximal_mu: float
+) -> tf.Tensor:
+  """How many plain steps of one gradient the steps of a client are worth.
+
+  It is what SGD makes of gradients that are all 1, over its rate: with momentum
+  more than their number, with a proximal term less.
+
+  Args:
+    state: A state of `build_sgd`.
+    num_steps: The number of steps.
+    proximal_mu: The strength of the proximal term in the loss.
+
+  Returns:
+    A float32 scalar.
+  """
+  momentum = tf.cast(state.get('momentum', 0.0), tf.float32)
+  pull = tf.cast(state['learning_rate'], tf.float32) * proximal_mu
+
+  def step(k, velocity, total):
+    velocity = momentum * velocity + 1.0 - pull * total
+    return k + 1, velocity, total + velocity
+
+  zero = tf.zeros([])
+  first = tf.zeros_like(num_steps)
+  return tf.while_loop(lambda k, *_: k < num_steps, step, (first, zero, zero))[
+      2
+  ]
+
+
 def build_sgd(
     learning_rate: float = 0.1, momentum: float = 0.0
 ) -> tff.learning.optimizers.Optimizer:

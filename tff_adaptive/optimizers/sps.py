@@ -30,19 +30,8 @@ def _check_hparams(hparams: _State) -> None:
   for name in ('c', 'gamma', 'initial_step_size', 'batches_per_epoch'):
     if name in hparams:
       optimizer.check_positive(name, hparams[name], 'SPS')
-  optimal_value = hparams['optimal_value']
-  if not tf.is_symbolic_tensor(optimal_value) and not math.isfinite(
-      optimal_value
-  ):
-    raise ValueError(
-        f'SPS `optimal_value` must be finite, found {optimal_value}.'
-    )
-  max_step_size = hparams['max_step_size']
-  if not tf.is_symbolic_tensor(max_step_size) and not max_step_size > 0.0:
-    raise ValueError(
-        f'SPS `max_step_size` must be above zero, found {max_step_size}. For no'
-        ' limit, give infinity.'
-    )
+  optimizer.check_finite('optimal_value', hparams['optimal_value'], 'SPS')
+  optimizer.check_limit('max_step_size', hparams['max_step_size'], 'SPS')
 
 
 class _SPS(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
@@ -66,13 +55,7 @@ class _SPS(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
       self, state, weights, gradients, *, value=None, value_and_grad_fn=None
   ):
     del value_and_grad_fn  # Unused.
-    if value is None:
-      raise ValueError(
-          'SPS sets its step size from the loss and needs `value`, which was '
-          'not given: use it as the client optimizer of '
-          '`tff_adaptive.algorithms.build_fed_opt`. The algorithms of '
-          '`tff.learning` and servers have no loss to give.'
-      )
+    optimizer.check_value(value, 'SPS')
     gradients = optimizer.dense_gradients(weights, gradients)
     step_size = self._step_size(state, weights, gradients, value)
     new_state = collections.OrderedDict(state, last_step_size=step_size)

@@ -82,6 +82,80 @@ def norm(structure: Any, dtype: tf.DType) -> tf.Tensor:
   return tf.sqrt(tf.add_n(squares)) if squares else tf.zeros([], dtype)
 
 
+def inner(left: Any, right: Any, dtype: tf.DType) -> tf.Tensor:
+  """The product of two vectors, a scalar."""
+  products = [
+      tf.reduce_sum(tf.cast(a, dtype) * tf.cast(b, dtype))
+      for a, b in zip(tf.nest.flatten(left), tf.nest.flatten(right))
+  ]
+  return tf.add_n(products) if products else tf.zeros([], dtype)
+
+
+def combine(a: Any, left: Any, b: Any, right: Any) -> Any:
+  """`a * left + b * right`, with scalars `a` and `b`."""
+  return tf.nest.map_structure(
+      lambda x, y: tf.cast(a, x.dtype) * x + tf.cast(b, y.dtype) * y,
+      left,
+      right,
+  )
+
+
+def move_towards(left: Any, right: Any, share: Any) -> Any:
+  """`left + share * (right - left)`, with a scalar `share`."""
+  return tf.nest.map_structure(
+      lambda x, y: x + tf.cast(share, x.dtype) * (y - x), left, right
+  )
+
+
+def choose(condition: tf.Tensor, left: Any, right: Any) -> Any:
+  """One of two structures, by a boolean scalar."""
+  return tf.nest.map_structure(
+      lambda x, y: tf.where(condition, x, y), left, right
+  )
+
+
+def complement(share: tf.Tensor, power: Any = 1) -> tf.Tensor:
+  """1 - share^power, as exact as the decimal number that `share` stands for.
+
+  Hyperparameters are float32, in which 1 - 0.999 is off by a hundred-thousandth
+  of it. Rounded to seven digits, the share is again what was meant.
+
+  Args:
+    share: A scalar in [0, 1].
+    power: A scalar. Default 1.
+
+  Returns:
+    A scalar of the dtype of `share`.
+  """
+  exact = tf.round(tf.cast(share, tf.float64) * 1e7) / 1e7
+  return tf.cast(1.0 - exact ** tf.cast(power, tf.float64), share.dtype)
+
+
+def average(share: tf.Tensor, mean: Any, new: Any) -> Any:
+  """`share * mean + (1 - share) * new`, with a hyperparameter `share`."""
+  return combine(share, mean, complement(share), new)
+
+
+def over_root(m: Any, v: Any, epsilon: Any, root: Any = 1.0) -> Any:
+  """Moments over roots: `m / (sqrt(v) / root + epsilon)`, 0 where both are 0.
+
+  Args:
+    m: A structure of tensors.
+    v: A structure like it.
+    epsilon: A scalar.
+    root: The root of the correction of `v`, a scalar. Default 1.
+
+  Returns:
+    A structure like `m`.
+  """
+
+  def divide(m, v):
+    divisor = tf.sqrt(v) / tf.cast(root, v.dtype) + tf.cast(epsilon, v.dtype)
+    return tf.math.divide_no_nan(m, divisor)
+
+  return tf.nest.map_structure(divide, m, v)
+
+
 def all_finite(structure: Any) -> tf.Tensor:
   """Whether every floating point entry is finite, a boolean scalar."""
   checks = [

@@ -19,6 +19,7 @@ from experiments import conformance
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 GOLDENS = ROOT / 'tests/goldens/goldens.json'
+TUNING_FREE = ROOT / 'tests/goldens/tuning_free.json'
 
 
 def create_tiny_run(**config):

@@ -25,6 +25,8 @@ from tests.experiments.conformance import golden_testing
 from tff_adaptive import runtime
 
 _RUNS, _PROBLEMS = conformance.read_goldens(golden_testing.GOLDENS)
+# Of the same problems.
+_RUNS += conformance.read_goldens(golden_testing.TUNING_FREE)[0]
 
 
 def _all_runs():
@@ -120,7 +122,9 @@ class ReplayerTest(tf.test.TestCase, parameterized.TestCase):
   @parameterized.named_parameters(*_named(_all_runs()))
   @pytest.mark.sample(12)
   def test_compiled_runtime_has_the_reference_numbers(self, run):
-    with runtime.compiled_context(strict=True):
+    # Mime has two exchanges in a round, which TFF's own runtime takes over.
+    strict = run['config']['client']['name'] != 'mime'
+    with runtime.compiled_context(strict=strict):
       result = replay.replay(run, _PROBLEMS)
     self.assertTrue(result.passed, str(result))
 

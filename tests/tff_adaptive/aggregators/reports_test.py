@@ -200,11 +200,10 @@ class ClientReportsTest(tf.test.TestCase, parameterized.TestCase):
     weights = [np.float32(weight) for _, weight in clients]
     return process.next(process.initialize(), values, weights).result
 
-  def test_all_but_the_step_size_are_weighted_means(self):
+  def test_all_but_step_size_and_count_are_weighted_means(self):
     reports = list(_ClientReport)
-    result = self._aggregate(
-        _build(reports), reports, ([1.0] * 5, 3.0), ([2.0] * 5, 1.0)
-    )
+    ones, twos = [1.0] * len(reports), [2.0] * len(reports)
+    result = self._aggregate(_build(reports), reports, (ones, 3.0), (twos, 1.0))
     self.assertEqual(
         result,
         _Dict(
@@ -213,8 +212,18 @@ class ClientReportsTest(tf.test.TestCase, parameterized.TestCase):
             received_model_loss=1.25,
             last_loss=1.25,
             last_step_size=2.0,
+            final_loss=1.25,
+            num_steps=1.25,
+            normalizer=1.25,
+            num_clients=2.0,
         ),
     )
+
+  def test_count_is_the_expected_one_under_privacy(self):
+    reports = [_ClientReport.NUM_CLIENTS]
+    factory = reports_lib.build_reports_factory(reports, {}, False, 7)
+    result = self._aggregate(factory, reports, ([1.0], 1.0), ([0.0], 0.0))
+    self.assertEqual(result, _Dict(num_clients=7.0))
 
   def test_client_without_weight_counts_nowhere(self):
     # It sends zeros, and the others have less.

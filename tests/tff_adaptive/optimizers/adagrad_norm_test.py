@@ -1,0 +1,85 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of AdaGrad-Norm."""
+
+import math
+
+from absl.testing import parameterized
+import tensorflow as tf
+
+from tff_adaptive import optimizers
+
+_SPEC = tf.TensorSpec([2], tf.float64)
+
+
+def _run(rule, gradients, state=None):
+  """The weights, from 0, after each of the gradients, and the last state."""
+  state = state or rule.initialize(_SPEC)
+  x, points = tf.zeros([2], tf.float64), []
+  for g in gradients:
+    state, x = rule.next(
+        state, x, tf.constant(g, tf.float64), value=tf.constant(1.0)
+    )
+    points.append(x.numpy())
+  return points, state
+
+
+class AdagradNormTest(tf.test.TestCase, parameterized.TestCase):
+
+  def test_current_gradient_is_accumulated_before_the_step(self):
+    points, state = _run(
+        optimizers.build_adagrad_norm(0.5, 0.25), [(3.0, 4.0), (0.0, 1.0)]
+    )
+    first, second = math.sqrt(0.0625 + 25.0), math.sqrt(0.0625 + 26.0)
+    self.assertAllClose(points[0], [-1.5 / first, -2.0 / first])
+    self.assertAllClose(points[1], points[0] - [0.0, 0.5 / second])
+    self.assertAllClose(state['last_step_size'], 0.5 / second)
+
+  def test_from_zero_scales_of_the_loss_do_not_matter(self):
+    gradients = [(3.0, 4.0), (0.5, -1.0), (2.0, 0.1)]
+    scaled = [(100.0 * a, 100.0 * b) for a, b in gradients]
+    rule = optimizers.build_adagrad_norm(0.5, initial_norm=0.0)
+    self.assertAllClose(_run(rule, gradients)[0], _run(rule, scaled)[0])
+
+  def test_without_any_gradient_nothing_is_divided_by_zero(self):
+    points, _ = _run(
+        optimizers.build_adagrad_norm(initial_norm=0.0), [(0.0, 0.0)]
+    )
+    self.assertAllEqual(points[0], [0.0, 0.0])
+
+  def test_kept_state_continues_in_the_next_round(self):
+    gradients = [(3.0, 4.0), (0.5, -1.0)]
+    whole, _ = _run(optimizers.build_adagrad_norm(), gradients)
+    rule = optimizers.build_adagrad_norm(carry_state=True)
+    _, state = _run(rule, gradients[:1])
+    sent, kept = rule.finish_round(state)
+    self.assertEmpty(sent)
+    self.assertEqual(list(kept), list(rule.initialize_kept(_SPEC)))
+    self.assertNotIn('learning_rate', kept)
+    state = rule.start_round(rule.initialize(_SPEC), {}, kept, tf.constant(1))
+    points, _ = _run(rule, gradients[1:], state)
+    self.assertAllClose(points[0], whole[1] - whole[0])
+
+  def test_kept_state_needs_a_loop_with_rounds(self):
+    rule = optimizers.build_adagrad_norm(carry_state=True)
+    with self.assertRaisesRegex(ValueError, 'AdaGrad-Norm begins each round'):
+      rule.next(rule.initialize(_SPEC), tf.zeros([2]), tf.zeros([2]))
+
+  def test_bad_argument_raises_by_name(self):
+    with self.assertRaisesRegex(ValueError, 'AdaGrad-Norm `initial_norm`.*-1'):
+      optimizers.build_adagrad_norm(initial_norm=-1.0)
+
+
+if __name__ == '__main__':
+  tf.test.main()

@@ -1,0 +1,206 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of D-Adaptation and Prodigy."""
+
+import math
+
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+
+from tff_adaptive import optimizers
+
+_SPEC = tf.TensorSpec([2], tf.float64)
+_GRADIENTS = np.array([[1.0, -0.5], [0.8, 0.3], [0.9, -0.2], [0.4, 0.6]])
+
+
+def _run(rule, gradients=_GRADIENTS):
+  """The iterates from (1, 2), the estimates, and the last state."""
+  state, x = rule.initialize(_SPEC), tf.constant([1.0, 2.0], tf.float64)
+  points, distances = [], []
+  for g in gradients:
+    state, x = rule.next(state, x, tf.constant(g), value=tf.constant(1.0))
+    points.append(x.numpy())
+    distances.append(float(rule.report(state)['distance']))
+  return np.array(points), distances, state
+
+
+def _run_sgd(rate, d, momentum, growth, decay):
+  x = x0 = np.array([1.0, 2.0])
+  s, n, first = np.zeros(2), 0.0, None
+  for g in _GRADIENTS:
+    g = g + decay * x
+    first = first or np.linalg.norm(g)
+    step = d * rate / first
+    n += step * g @ s
+    s = s + step * g
+    d = max(d, min(2 * n / np.linalg.norm(s), d * growth))
+    x = momentum * x + (1 - momentum) * (x0 - s)
+    yield x, d
+
+
+def _run_adam(rate, d, beta_1, beta_2, epsilon, growth, decay, corrects):
+  x = np.array([1.0, 2.0])
+  q, n, s, m, v = math.sqrt(beta_2), 0.0, *np.zeros([3, 2])
+  for k, g in enumerate(_GRADIENTS):
+    step = d * rate
+    if corrects:
+      step *= math.sqrt(1 - beta_2 ** (k + 1)) / (1 - beta_1 ** (k + 1))
+    n = q * n + (1 - q) * step * g @ (s / (np.sqrt(v) + epsilon))
+    m = beta_1 * m + (1 - beta_1) * step * g
+    v = beta_2 * v + (1 - beta_2) * g**2
+    s = q * s + (1 - q) * step * g
+    d = max(d, min(n / ((1 - q) * np.sum(np.abs(s))), d * growth))
+    x = x - decay * step * x - m / (np.sqrt(v) + epsilon)
+    yield x, d
+
+
+def _run_prodigy(first, factor, beta_1, beta_2, beta_3, growth, decay, safe):
+  x = x0 = np.array([1.0, 2.0])
+  d = largest = first
+  n, s, m, v = 0.0, *np.zeros([3, 2])
+  for g in _GRADIENTS:
+    step = d * 0.5
+    n = beta_3 * n + d / first * step * g @ (x0 - x)
+    m = beta_1 * m + (1 - beta_1) * d * g
+    v = beta_2 * v + (1 - beta_2) * d**2 * g**2
+    s = beta_3 * s + d / first * (d if safe else step) * g
+    estimate = factor * n / np.sum(np.abs(s))
+    grown = max(d, estimate) if d == first else d
+    largest = max(largest, estimate)
+    d = min(largest, grown * growth)
+    x = x - decay * step * x - step * m / (np.sqrt(v) + d * 1e-8)
+    yield x, d
+
+
+class DAdaptationTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.parameters(
+      (1.0, 0.01, 0.0, math.inf, 0.0), (0.5, 0.25, 0.5, 1.25, 0.125)
+  )
+  def test_sgd_follows_the_formulas(self, *numbers):
+    points, distances, _ = _run(optimizers.build_d_adaptation_sgd(*numbers))
+    expected, estimates = zip(*_run_sgd(*numbers))
+    self.assertAllClose(points, expected, atol=1e-6)
+    self.assertAllClose(distances, estimates, atol=1e-6)
+    self.assertGreater(distances[-1], numbers[1])
+
+  @parameterized.parameters(
+      (1.0, 0.01, 0.9, 0.999, 1e-8, math.inf, 0.0, False),
+      (0.5, 0.001, 0.5, 0.75, 0.125, 1.25, 0.25, True),
+  )
+  def test_adam_follows_the_formulas(self, *numbers):
+    points, distances, _ = _run(
+        optimizers.build_d_adaptation_adam(
+            *numbers[:-1], bias_correction=numbers[-1]
+        )
+    )
+    expected, estimates = zip(*_run_adam(*numbers))
+    self.assertAllClose(points, expected, atol=1e-6)
+    self.assertAllClose(distances, estimates, atol=1e-6)
+
+  def test_numerator_is_the_paper_s(self):
+    _, _, state = _run(optimizers.build_d_adaptation_sgd(initial_distance=0.01))
+    # 2 n = |s|^2 - sum of the squares of the steps; the first estimate is
+    # 0.01 at all steps that have not raised it.
+    s = state['weighted_gradients'].numpy()
+    first = np.linalg.norm(_GRADIENTS[0])
+    distances = [
+        0.01,
+        *_run(optimizers.build_d_adaptation_sgd(initial_distance=0.01))[1][:-1],
+    ]
+    squares = sum(
+        (d / first) ** 2 * g @ g for d, g in zip(distances, _GRADIENTS)
+    )
+    self.assertAllClose(2 * state['numerator'], s @ s - squares, atol=1e-7)
+
+
+class ProdigyTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.parameters(
+      (0.01, 1.0, 0.9, 0.999, math.sqrt(0.999), math.inf, 0.0, False),
+      (0.25, 2.0, 0.5, 0.75, 0.5, 1.25, 0.125, True),
+  )
+  def test_follows_the_formulas(
+      self, first, factor, beta_1, beta_2, beta_3, growth, decay, safe
+  ):
+    rule = optimizers.build_prodigy(
+        0.5,
+        first,
+        factor,
+        beta_1,
+        beta_2,
+        growth_rate=growth,
+        weight_decay=decay,
+        beta_3=None if growth == math.inf else beta_3,
+        safeguard_warmup=safe,
+    )
+    points, distances, _ = _run(rule)
+    expected, estimates = zip(
+        *_run_prodigy(
+            first, factor, beta_1, beta_2, beta_3, growth, decay, safe
+        )
+    )
+    self.assertAllClose(points, expected, atol=2e-6)
+    self.assertAllClose(distances, estimates, atol=1e-6)
+    self.assertAllGreaterEqual(np.diff([first, *distances]), -1e-7)
+
+
+class ScaleTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ('sgd', optimizers.build_d_adaptation_sgd, {}),
+      ('prodigy', optimizers.build_prodigy, dict(epsilon=0.0)),
+  )
+  def test_scale_of_the_loss_does_not_matter(self, build, options):
+    rule = build(initial_distance=0.1, **options)
+    self.assertAllClose(_run(rule)[0], _run(rule, 64.0 * _GRADIENTS)[0])
+
+  @parameterized.named_parameters(
+      ('sgd', optimizers.build_d_adaptation_sgd),
+      ('adam', optimizers.build_d_adaptation_adam),
+      ('prodigy', optimizers.build_prodigy),
+  )
+  def test_zero_gradients_before_the_first_one_count_for_nothing(self, build):
+    rule = build(initial_distance=0.1)
+    late = np.concatenate([np.zeros([2, 2]), _GRADIENTS])
+    points, distances, _ = _run(rule, late)
+    self.assertAllEqual(points[1], [1.0, 2.0])
+    self.assertAllClose(points[2:], _run(rule)[0])
+    self.assertAllClose(distances[2:], _run(rule)[1])
+
+  def test_bias_correction_does_not_count_them(self):
+    rule = optimizers.build_prodigy(initial_distance=0.1, bias_correction=True)
+    late = np.concatenate([np.zeros([2, 2]), _GRADIENTS])
+    self.assertAllClose(_run(rule, late)[0][2:], _run(rule)[0])
+
+  @parameterized.parameters(
+      ('initial_distance', 0.0), ('growth_rate', 0.0), ('beta_3', 1.0)
+  )
+  def test_bad_argument_raises_by_name(self, name, value):
+    with self.assertRaisesRegex(ValueError, f'Prodigy `{name}`.*{value}'):
+      optimizers.build_prodigy(**{name: value})
+
+  def test_kept_state_has_the_estimate_and_the_anchor(self):
+    rule = optimizers.build_prodigy(initial_distance=0.01, carry_state=True)
+    _, distances, state = _run(rule)
+    _, kept = rule.finish_round(state)
+    self.assertAllClose(kept['distance'], distances[-1])
+    self.assertAllClose(kept['initial_weights'], [1.0, 2.0])
+    started = rule.start_round(rule.initialize(_SPEC), {}, kept, tf.constant(1))
+    tf.nest.map_structure(self.assertAllClose, dict(started), dict(state))
+
+
+if __name__ == '__main__':
+  tf.test.main()

@@ -1,0 +1,66 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of FedCM and MoFedSAM."""
+
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+
+from tests.tff_adaptive.optimizers import federated_testing
+from tff_adaptive import optimizers
+
+
+def _sam(batch, y, rho):
+  g = federated_testing.gradient(batch, y)
+  return federated_testing.gradient(batch, y + rho * g / np.linalg.norm(g))
+
+
+class ClientMomentumTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.parameters(0.0, 0.5)
+  def test_three_rounds_by_hand(self, rho):
+    if rho:
+      rule = optimizers.build_mofedsam(0.125, 0.25, rho, epsilon=0.0)
+    else:
+      rule = optimizers.build_fedcm(0.125, 0.25)
+    rounds = federated_testing.Rounds(rule)
+    x, direction = federated_testing.START, np.zeros(2)
+    for _ in range(3):
+      changes, directions = [], []
+      for client in federated_testing.CLIENTS:
+        y = x
+        for batch in client:
+          g = _sam(batch, y, rho)
+          y = y - 0.125 * (0.25 * g + 0.75 * direction)
+        changes.append(y - x)
+        directions.append((x - y) / (len(client) * 0.125))
+      x, direction = x + np.mean(changes, 0), np.mean(directions, 0)
+      rounds.next(
+          {
+              i: federated_testing.to_batches(client)
+              for i, client in enumerate(federated_testing.CLIENTS)
+          }
+      )
+      self.assertAllClose(rounds.x, x)
+      self.assertAllClose(rounds.shared['global_direction'], direction)
+
+  def test_bad_argument_raises_by_name(self):
+    with self.assertRaisesRegex(ValueError, 'FedCM `alpha`.*1.5'):
+      optimizers.build_fedcm(alpha=1.5)
+    with self.assertRaisesRegex(ValueError, 'MoFedSAM `rho`.*-1'):
+      optimizers.build_mofedsam(rho=-1.0)
+
+
+if __name__ == '__main__':
+  tf.test.main()

@@ -1,0 +1,199 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of FedDyn and FedSpeed, by the rounds of a process."""
+
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.tff_adaptive import testing
+from tests.tff_adaptive.optimizers import federated_testing
+from tff_adaptive import algorithms
+from tff_adaptive import client_works
+from tff_adaptive import finalizers
+from tff_adaptive import optimizers
+from tff_adaptive import runtime
+
+_UNIFORM = tff.learning.ClientWeighting.UNIFORM
+_COHORTS = (('a', 'b'), ('c',), ('a', 'c'))
+
+
+def _clients():
+  return dict(zip('abc', testing.clients([4, 7, 3])))
+
+
+def _build(optimizer, server=None, **options):
+  options.setdefault('client_weighting', _UNIFORM)
+  return algorithms.build_fed_opt(
+      testing.functional_model(), optimizer, server, **options
+  )
+
+
+def _flat(weights):
+  return np.concatenate([np.ravel(w) for w in tf.nest.flatten(weights)])
+
+
+def _model(store):
+  weights = store.process.get_model_weights(store.state)
+  return _flat(weights.trainable)
+
+
+def _run(process, cohorts=_COHORTS):
+  """The models before and after each round, and the store."""
+  clients = _clients()
+  with runtime.compiled_context(strict=True):
+    store = federated_testing.Store(process)
+    models = [_model(store)]
+    for cohort in cohorts:
+      store.next({name: clients[name] for name in cohort})
+      models.append(_model(store))
+  return models, store
+
+
+class FedDynTest(tf.test.TestCase, parameterized.TestCase):
+
+  def test_server_moves_by_the_change_and_the_mean_of_all_duals(self):
+    models, store = _run(_build(optimizers.build_feddyn(3, 0.1, 0.5)))
+    duals = {k: _flat(v) for k, v in store.kept.items()}
+    mean = sum(duals.values()) / 3
+    self.assertAllClose(_flat(store.state.finalizer['mean_dual']), mean)
+    # Of the first round the duals are the changes, which the server doubles
+    # but for the share of the client that was not there.
+    first, first_store = _run(
+        _build(optimizers.build_feddyn(3, 0.1, 0.5)), _COHORTS[:1]
+    )
+    changes = [_flat(v) for v in first_store.kept.values()]
+    self.assertAllClose(first[1] - first[0], sum(changes) * (1 / 2 + 1 / 3))
+    self.assertAllClose(first[1], models[1])
+
+  def test_first_changes_are_those_of_fedprox(self):
+    _, store = _run(_build(optimizers.build_feddyn(3, 0.1, 0.5)), (('a',),))
+    models, _ = _run(
+        _build(
+            optimizers.build_sgd(0.1),
+            loss_term=client_works.build_fedprox(0.5),
+        ),
+        (('a',),),
+    )
+    self.assertAllClose(_flat(store.kept['a']), models[1] - models[0])
+
+  def test_any_server_rule_steps_along_the_corrected_change(self):
+    full, _ = _run(_build(optimizers.build_feddyn(3)), _COHORTS[:1])
+    half, store = _run(
+        _build(optimizers.build_feddyn(3), optimizers.build_fedavg(0.5)),
+        _COHORTS[:1],
+    )
+    self.assertAllClose(half[1] - half[0], 0.5 * (full[1] - full[0]))
+    self.assertIn('learning_rate', store.state.finalizer)
+    _run(
+        _build(optimizers.build_feddyn(3), finalizers.build_fedexp()),
+        _COHORTS[:1],
+    )
+
+  def test_alpha_scaled_by_examples_is_alpha_for_the_mean_client(self):
+    scaled = optimizers.build_feddyn(3, 0.1, 0.5, mean_num_examples=7.0)
+    models, store = _run(_build(scaled), (('b',), ('b',)))
+    expected, _ = _run(
+        _build(optimizers.build_feddyn(3, 0.1, 0.5)), (('b',), ('b',))
+    )
+    self.assertAllClose(models, expected)
+    del store
+    other, _ = _run(_build(scaled), (('a',), ('a',)))
+    twice, _ = _run(
+        _build(optimizers.build_feddyn(3, 0.1, 0.5 * 7 / 4)), (('a',), ('a',))
+    )
+    self.assertAllClose(other, twice, rtol=1e-5)
+
+  def test_weights_by_examples_are_refused(self):
+    with self.assertRaisesRegex(ValueError, 'FedDyn.*UNIFORM'):
+      _build(
+          optimizers.build_feddyn(3),
+          client_weighting=tff.learning.ClientWeighting.NUM_EXAMPLES,
+      )
+
+  def test_unhealthy_client_leaves_duals_and_model(self):
+    bad = [testing.clients([3])[0]]
+    bad = tf.nest.map_structure(
+        lambda a: (
+            np.full_like(a, np.nan)
+            if np.issubdtype(np.asarray(a).dtype, np.floating)
+            else a
+        ),
+        bad,
+    )
+    process = _build(optimizers.build_feddyn(3))
+    with runtime.compiled_context(strict=True):
+      store = federated_testing.Store(process)
+      before = _model(store)
+      store.next({'a': bad[0]})
+      self.assertAllEqual(_model(store), before)
+      self.assertEmpty(store.kept)
+      self.assertAllEqual(
+          _flat(store.state.finalizer['mean_dual']), np.zeros_like(before)
+      )
+
+  def test_bad_argument_raises_by_name(self):
+    with self.assertRaisesRegex(ValueError, 'FedDyn `num_clients`.*0'):
+      optimizers.build_feddyn(0)
+    with self.assertRaisesRegex(ValueError, 'FedDyn `alpha`.*-1'):
+      optimizers.build_feddyn(3, alpha=-1.0)
+
+
+class FedSpeedTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.parameters('participants', 'all')
+  def test_with_all_clients_and_no_perturbation_it_is_feddyn(self, dual_mean):
+    cohorts = (tuple('abc'),) * 3
+    models, _ = _run(
+        _build(
+            optimizers.build_fedspeed(3, 0.1, 2.0, rho=0.0, dual_mean=dual_mean)
+        ),
+        cohorts,
+    )
+    expected, _ = _run(_build(optimizers.build_feddyn(3, 0.1, 0.5)), cohorts)
+    self.assertAllClose(models, expected, rtol=1e-5, atol=1e-6)
+
+  def test_participants_alone_correct_the_step(self):
+    models, store = _run(_build(optimizers.build_fedspeed(3, 0.1)), (('a',),))
+    # One client: its change and its dual, which is its change.
+    self.assertAllClose(models[1] - models[0], 2 * _flat(store.kept['a']))
+
+  def test_perturbed_gradient_is_mixed_with_the_other(self):
+    x = federated_testing.START
+    batch = federated_testing.CLIENTS[0][0]
+    g = federated_testing.gradient(batch, x)
+    perturbed = federated_testing.gradient(
+        batch, x + 0.5 * g / np.linalg.norm(g)
+    )
+    rule = optimizers.build_fedspeed(3, 0.25, rho=0.5, alpha=0.75, epsilon=0.0)
+    state = rule.initialize(tf.TensorSpec(x.shape, tf.float64))
+    evaluate = federated_testing.to_batch(batch)
+    _, moved = rule.next(
+        state,
+        tf.constant(x),
+        g,
+        value=tf.constant(1.0),
+        value_and_grad_fn=evaluate,
+    )
+    self.assertAllClose(moved, x - 0.25 * (0.25 * g + 0.75 * perturbed))
+
+  @parameterized.parameters(('proximal_lambda', 0.0), ('dual_mean', 'some'))
+  def test_bad_argument_raises_by_name(self, name, value):
+    with self.assertRaisesRegex(ValueError, f'FedSpeed `{name}`.*{value}'):
+      optimizers.build_fedspeed(3, **{name: value})
+
+
+if __name__ == '__main__':
+  tf.test.main()

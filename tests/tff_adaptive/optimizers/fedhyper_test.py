@@ -1,0 +1,120 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of FedHyper."""
+
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+
+from tests.tff_adaptive import testing
+from tests.tff_adaptive.optimizers import federated_testing
+from tff_adaptive import algorithms
+from tff_adaptive import optimizers
+from tff_adaptive import runtime
+
+_SPEC = tf.TensorSpec([2], tf.float64)
+
+
+class FedHyperServerTest(tf.test.TestCase, parameterized.TestCase):
+
+  # Scale, change, change before, the next scale; bounds 0.2 and 5.
+  @parameterized.parameters(
+      (1.0, [1.0, 0.5], [0.2, 0.2], 1.3),
+      (4.8, [1.0, 0.5], [0.2, 0.2], 5.0),
+      (0.4, [1.0, 0.0], [-2.0, 0.0], 0.2),
+      (1.0, [1.0, 0.0], [0.0, 0.0], 1.0),
+  )
+  def test_scale_follows_the_product(self, scale, change, previous, expected):
+    rule = optimizers.build_fedhyper_global()
+    state = rule.initialize(_SPEC)
+    state.update(
+        scale=tf.constant(scale, tf.float64),
+        previous_change=tf.constant(previous, tf.float64),
+    )
+    x = tf.zeros([2], tf.float64)
+    state, moved = rule.next(state, x, -tf.constant(change, tf.float64))
+    self.assertAllClose(state['scale'], expected, atol=1e-6)
+    self.assertAllClose(moved, expected * np.array(change), atol=1e-6)
+    self.assertAllClose(state['previous_change'], change)
+
+  def test_bounds_in_the_wrong_order_raise(self):
+    with self.assertRaisesRegex(ValueError, 'FedHyper `min_scale` must be at'):
+      optimizers.build_fedhyper_global(min_scale=2.0, max_scale=1.0)
+
+  def test_server_sets_the_rate_of_clients_in_the_next_round(self):
+    process = algorithms.build_fed_opt(
+        testing.functional_model(),
+        optimizers.build_sgd(0.1),
+        optimizers.build_fedhyper_server_local(hyper_learning_rate=20.0),
+    )
+    rates = []
+    with runtime.compiled_context(strict=True):
+      state = process.initialize()
+      for _ in range(3):
+        scale = float(state.finalizer['scale'])
+        output = process.next(state, testing.clients([10, 7]))
+        state = output.state
+        rates.append(scale * 0.1)
+        clients = output.metrics['client_work']['clients']
+        self.assertAllClose(clients['step_size_mean'], rates[-1], rtol=1e-6)
+    self.assertGreater(rates[-1], rates[0])
+    hparams = process.get_hparams(state)['client_work']
+    self.assertAllClose(hparams['learning_rate'], 0.1)
+
+  def test_clients_without_a_rate_are_refused(self):
+    with self.assertRaisesRegex(ValueError, 'client optimizer has no learning'):
+      algorithms.build_fed_opt(
+          testing.functional_model(),
+          optimizers.build_sps(),
+          optimizers.build_fedhyper_server_local(),
+      )
+
+
+class FedHyperClientTest(tf.test.TestCase):
+
+  def test_two_rounds_by_hand(self):
+    rate, epsilon, hyper, growth = 0.125, 0.5, 0.25, 1.25
+    rule = optimizers.build_fedhyper_client_local(
+        rate, epsilon, hyper, growth, 0.5, 2.0
+    )
+    rounds = federated_testing.Rounds(rule)
+    x, mean_change, num_clients = federated_testing.START, np.zeros(2), 1
+    for _ in range(2):
+      changes = []
+      for client in federated_testing.CLIENTS:
+        y, scale, last = x, 1.0, None
+        for batch in client:
+          step = -rate * scale * federated_testing.gradient(batch, y)
+          if last is not None:
+            q = step @ last + epsilon * step @ mean_change / num_clients
+            scale = np.clip(scale * min(growth, 1 + hyper * q), 0.5, 2.0)
+          y, last = y + step, step
+        changes.append(y - x)
+      mean_change = np.mean(changes, axis=0)
+      num_clients = len(changes)
+      x = x + mean_change
+      rounds.next(
+          {
+              i: federated_testing.to_batches(client)
+              for i, client in enumerate(federated_testing.CLIENTS)
+          }
+      )
+      self.assertAllClose(rounds.x, x, atol=1e-6)
+    self.assertAllClose(
+        rounds.shared['mean_change'], mean_change / 2, atol=1e-6
+    )
+
+
+if __name__ == '__main__':
+  tf.test.main()

@@ -1,0 +1,121 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of FedMuon."""
+
+import json
+import math
+import pathlib
+
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+
+from tff_adaptive import optimizers
+from tff_adaptive.optimizers import fedmuon
+
+_GOLDENS = pathlib.Path(__file__).parents[2] / 'goldens/tuning_free.json'
+_MATRIX = np.array([[2.0, 0.5, -1.0], [0.25, 1.0, 0.5]])
+_VECTOR = np.array([0.5, -2.0])
+
+
+class OrthogonalizeTest(tf.test.TestCase, parameterized.TestCase):
+
+  def test_reference_numbers(self):
+    cases = json.loads(_GOLDENS.read_text())['unit']['orthogonalize']
+    self.assertLen(cases, 3)
+    for case in cases:
+      matrix = tf.constant(case['matrix'], tf.float64)
+      self.assertAllClose(fedmuon.orthogonalize_by_svd(matrix), case['svd'])
+      self.assertAllClose(
+          fedmuon.orthogonalize_by_newton_schulz(matrix, 5),
+          case['newton_schulz'],
+          atol=1e-7,
+      )
+
+  def test_zeros_stay_and_nans_show(self):
+    for orthogonalize in (
+        fedmuon.orthogonalize_by_svd,
+        lambda m: fedmuon.orthogonalize_by_newton_schulz(m, 5),
+    ):
+      self.assertAllEqual(orthogonalize(tf.zeros([2, 3])), np.zeros([2, 3]))
+      bad = orthogonalize(tf.constant([[float('nan'), 1.0], [1.0, 1.0]]))
+      self.assertFalse(np.any(np.isfinite(bad)))
+
+
+class FedMuonTest(tf.test.TestCase, parameterized.TestCase):
+
+  def test_two_steps_by_hand(self):
+    rate, alpha, beta, decay, vector_rate = 0.125, 0.25, 0.5, 0.5, 0.0625
+    rule = optimizers.build_fedmuon(
+        rate,
+        alpha,
+        beta,
+        decay,
+        vector_rate,
+        beta_1=0.5,
+        beta_2=0.75,
+        epsilon=0.0625,
+        orthogonalize='svd',
+    )
+    specs = (tf.TensorSpec([2, 3], tf.float64), tf.TensorSpec([2], tf.float64))
+    shared = rule.initialize_shared(specs)
+    direction = (0.5 * np.ones([2, 3]), -np.ones([2]))
+    shared['global_direction'] = tf.nest.map_structure(tf.constant, direction)
+    shared['momentum'] = (tf.constant(_MATRIX), tf.zeros([2], tf.float64))
+    state = rule.start_round(rule.initialize(specs), shared, {}, 0)
+    x = tuple(tf.zeros(s.shape, s.dtype) for s in specs)
+    w, b = np.zeros([2, 3]), np.zeros(2)
+    momentum, m, v = _MATRIX, *np.zeros([2, 2])
+    for k in range(2):
+      g = (_MATRIX * (1 - w), _VECTOR + b)
+      state, x = rule.next(
+          state,
+          x,
+          tf.nest.map_structure(tf.constant, g),
+          value=tf.constant(1.0),
+      )
+      momentum = beta * momentum + g[0]
+      left, _, right = np.linalg.svd(momentum, full_matrices=False)
+      u = math.sqrt(3 / 2) * left @ right
+      w = w - (1 - alpha) * rate * (u + decay * w) - alpha * rate * direction[0]
+      m, v = 0.5 * m + 0.5 * g[1], 0.75 * v + 0.25 * g[1] ** 2
+      adam = m / (1 - 0.5 ** (k + 1))
+      adam /= np.sqrt(v / (1 - 0.75 ** (k + 1))) + 0.0625
+      b = b - (1 - alpha) * vector_rate * (adam + decay * b)
+      b = b - alpha * rate * direction[1]
+      self.assertAllClose(x[0], w, atol=1e-6)
+      self.assertAllClose(x[1], b, atol=1e-6)
+    sent, _ = rule.finish_round(state)
+    self.assertAllClose(sent['momentum'][0], momentum)
+    self.assertAllClose(sent['global_direction'][0], -w / rate, atol=1e-5)
+    self.assertAllClose(sent['num_steps'], 2.0)
+
+  def test_last_axis_of_a_tensor_is_its_columns(self):
+    rule = optimizers.build_fedmuon(1.0, 0.0, weight_decay=0.0)
+    kernel = np.random.default_rng(0).normal(size=[2, 2, 3])
+    moved = []
+    for g in (kernel, kernel.reshape([4, 3])):
+      state = rule.initialize(tf.TensorSpec(g.shape, tf.float64))
+      x = tf.zeros(g.shape, tf.float64)
+      moved.append(rule.next(state, x, tf.constant(g), value=tf.constant(1.0)))
+    self.assertAllClose(moved[0][1].numpy().reshape([4, 3]), moved[1][1])
+
+  @parameterized.parameters(('orthogonalize', 'qr'), ('ns_steps', 0))
+  def test_bad_argument_raises_by_name(self, name, value):
+    with self.assertRaisesRegex(ValueError, f'FedMuon `{name}`.*{value}'):
+      optimizers.build_fedmuon(**{name: value})
+
+
+if __name__ == '__main__':
+  tf.test.main()

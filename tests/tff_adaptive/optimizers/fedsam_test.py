@@ -1,0 +1,65 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of FedSAM."""
+
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+
+from tests.tff_adaptive.optimizers import federated_testing
+from tff_adaptive import optimizers
+
+
+def _sam(batch, y, rho):
+  g = federated_testing.gradient(batch, y)
+  return federated_testing.gradient(batch, y + rho * g / np.linalg.norm(g))
+
+
+class FedSAMTest(tf.test.TestCase, parameterized.TestCase):
+
+  def test_gradient_is_of_the_perturbed_weights(self):
+    rule = optimizers.build_fedsam(0.25, rho=0.5, epsilon=0.0)
+    x = federated_testing.START
+    state = rule.initialize(tf.TensorSpec(x.shape, tf.float64))
+    batch = federated_testing.CLIENTS[0][0]
+    evaluate = federated_testing.to_batch(batch)
+    _, moved = rule.next(
+        state, tf.constant(x), evaluate(x)[1], value_and_grad_fn=evaluate
+    )
+    self.assertAllClose(moved, x - 0.25 * _sam(batch, x, 0.5))
+    self.assertEqual(rule.report(state)['gradient_evaluations'], 2)
+
+  def test_without_perturbation_it_is_sgd_with_one_gradient(self):
+    rule = optimizers.build_fedsam(0.25, rho=0.0)
+    self.assertFalse(rule.evaluates_again)
+    state = rule.initialize(tf.TensorSpec([], tf.float32))
+    _, moved = rule.next(state, tf.constant(1.0), tf.constant(2.0))
+    self.assertAllClose(moved, 0.5)
+
+  def test_a_loop_that_cannot_evaluate_again_is_refused(self):
+    rule = optimizers.build_fedsam()
+    state = rule.initialize(tf.TensorSpec([], tf.float32))
+    with self.assertRaisesRegex(
+        ValueError, 'FedSAM evaluates each batch twice'
+    ):
+      rule.next(state, tf.constant(1.0), tf.constant(2.0))
+
+  @parameterized.parameters(('rho', -1.0), ('epsilon', -1.0))
+  def test_bad_argument_raises_by_name(self, name, value):
+    with self.assertRaisesRegex(ValueError, f'FedSAM `{name}`.*{value}'):
+      optimizers.build_fedsam(**{name: value})
+
+
+if __name__ == '__main__':
+  tf.test.main()

@@ -1,0 +1,93 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of Mime and MimeLite."""
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.tff_adaptive import testing
+from tests.tff_adaptive.optimizers import federated_testing
+from tff_adaptive import algorithms
+from tff_adaptive import optimizers
+from tff_adaptive import privacy
+
+
+def _flat(weights):
+  return np.concatenate([np.ravel(w) for w in tf.nest.flatten(weights)])
+
+
+class MimeTest(tf.test.TestCase):
+
+  def test_momentum_is_of_the_gradients_at_the_received_model(self):
+    # One batch of all examples: a step of SGD with rate 1 is the gradient.
+    clients = testing.clients([1, 1])
+    outputs = federated_testing.run_process(
+        optimizers.build_mimelite(0.5, momentum=0.75), 2, clients
+    )
+    sgd = federated_testing.run_process(optimizers.build_sgd(1.0), 1, clients)
+    update = sgd[0].metrics['finalizer']['update_norm']
+    shared = outputs[0].state.client_work['shared']['momentum']
+    self.assertAllClose(np.linalg.norm(_flat(shared)), 0.25 * update)
+    # The first change is a quarter of the gradient, times the rate.
+    found = outputs[0].metrics['finalizer']['update_norm']
+    self.assertAllClose(found, 0.5 * 0.25 * update, rtol=1e-5)
+
+  def test_without_momentum_it_is_sgd(self):
+    found = federated_testing.run_process(optimizers.build_mimelite(0.5, 0.0))
+    expected = federated_testing.run_process(optimizers.build_sgd(0.5))
+    for f, e in zip(found, expected):
+      tf.nest.map_structure(
+          self.assertAllClose,
+          f.state.global_model_weights.trainable,
+          e.state.global_model_weights.trainable,
+      )
+
+  def test_mime_is_refused_under_differential_privacy(self):
+    with self.assertRaisesRegex(ValueError, 'Mime averages the gradients'):
+      algorithms.build_fed_opt(
+          testing.functional_model(),
+          optimizers.build_mime(),
+          client_weighting=tff.learning.ClientWeighting.UNIFORM,
+          privacy=privacy.DifferentialPrivacy(1.0, 1.0, 10),
+      )
+
+  def test_mime_corrects_by_the_mean_gradient_of_the_round(self):
+    rule = optimizers.build_mime(0.25, momentum=0.5)
+    batch = federated_testing.CLIENTS[0][0]
+    x = federated_testing.START
+    state = rule.initialize(tf.TensorSpec(x.shape, tf.float64))
+    momentum, mean = np.array([1.0, 2.0]), np.array([-1.0, 0.5])
+    shared = dict(momentum=tf.constant(momentum))
+    shared['survey_gradient'] = tf.constant(mean)
+    state = rule.start_round(state, shared, {}, 0)
+    evaluate = federated_testing.to_batch(batch)
+    y = tf.constant(x)
+    for _ in range(2):
+      before = y.numpy()
+      value, g = evaluate(y)
+      state, y = rule.next(state, y, g, value=value, value_and_grad_fn=evaluate)
+      u = federated_testing.gradient(batch, before)
+      u = u - federated_testing.gradient(batch, x) + mean
+      self.assertAllClose(y, before - 0.25 * (0.5 * u + 0.5 * momentum))
+    sent, _ = rule.finish_round(state)
+    self.assertAllClose(sent['momentum'], mean)
+
+  def test_bad_argument_raises_by_name(self):
+    with self.assertRaisesRegex(ValueError, 'MimeLite `momentum`.*1.0'):
+      optimizers.build_mimelite(momentum=1.0)
+
+
+if __name__ == '__main__':
+  tf.test.main()

@@ -1,0 +1,140 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of MoMo and MoMo-Adam."""
+
+import math
+
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+
+from tff_adaptive import optimizers
+
+_SCALE = np.array([1.0, 3.0])
+_SPEC = tf.TensorSpec([2], tf.float64)
+
+
+def _loss(x):
+  return 0.5 * float(np.sum(_SCALE * x**2)) + 0.2
+
+
+def _run(rule, num_steps=4):
+  """The iterates of the loss from (2, -1), and the last state."""
+  state, x = rule.initialize(_SPEC), tf.constant([2.0, -1.0], tf.float64)
+  points = []
+  for _ in range(num_steps):
+    value = tf.constant(_loss(x.numpy()), tf.float64)
+    state, x = rule.next(state, x, _SCALE * x, value=value)
+    points.append(x.numpy())
+  return np.array(points), state
+
+
+class MomoTest(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.parameters(
+      dict(),
+      dict(beta=0.5, weight_decay=0.25),
+      dict(learning_rate=0.125, lower_bound=-0.5),
+      dict(bias_correction=True, beta=0.75),
+      dict(estimate_lower_bound=True, bias_correction=True, lower_bound=0.25),
+  )
+  def test_follows_the_formulas(self, **arguments):
+    points, state = _run(optimizers.build_momo(**arguments))
+    rate, beta = arguments.get('learning_rate', 1.0), arguments.get('beta', 0.9)
+    first_bound = bound = arguments.get('lower_bound', 0.0)
+    corrects = 'bias_correction' in arguments
+    decay = 1.0 + rate * arguments.get('weight_decay', 0.0)
+    x, d, f, c = np.array([2.0, -1.0]), np.zeros(2), 0.0, 0.0
+    for k, point in enumerate(points):
+      g = _SCALE * x
+      b = beta if corrects or k else 0.0
+      d = b * d + (1 - b) * g
+      f = b * f + (1 - b) * _loss(x)
+      c = b * c + (1 - b) * g @ x
+      rho = 1 - beta ** (k + 1) if corrects else 1.0
+      cap = decay * (f - c) + d @ x
+      if 'estimate_lower_bound' in arguments and cap < decay * rho * bound:
+        bound = max(cap / (2 * decay * rho), first_bound)
+      tau = min(rate / rho, max(cap - decay * rho * bound, 0.0) / (d @ d))
+      if 'estimate_lower_bound' in arguments:
+        bound = max((f + d @ x - c - 0.5 * tau * d @ d) / rho, first_bound)
+      x = (x - tau * d) / decay
+      # Hyperparameters are float32.
+      self.assertAllClose(point, x, atol=1e-6)
+    self.assertAllClose(state['last_step_size'], tau, atol=1e-6)
+
+  @parameterized.parameters(0.05, 0.3, math.inf)
+  def test_without_momentum_it_is_the_bounded_polyak_step(self, limit):
+    limit = min(limit, 1e6)
+    points, _ = _run(optimizers.build_momo(limit, beta=0.0), 6)
+    expected, _ = _run(optimizers.build_sps_max(limit, c=1.0, epsilon=0.0), 6)
+    self.assertAllClose(points, expected, rtol=1e-6)
+
+  def test_loss_at_the_bound_moves_nothing(self):
+    rule = optimizers.build_momo(lower_bound=0.5)
+    x = tf.constant([1.0, 1.0], tf.float64)
+    value = tf.constant(0.5, tf.float64)
+    _, moved = rule.next(rule.initialize(_SPEC), x, x, value=value)
+    self.assertAllClose(moved, x)
+
+  def test_loss_that_is_not_finite_is_not_hidden(self):
+    rule = optimizers.build_momo()
+    x = tf.constant([1.0, 1.0], tf.float64)
+    value = tf.constant(float('nan'), tf.float64)
+    _, moved = rule.next(rule.initialize(_SPEC), x, x, value=value)
+    self.assertTrue(np.all(np.isnan(moved)))
+
+  def test_a_loop_without_losses_is_refused(self):
+    rule = optimizers.build_momo()
+    x = tf.zeros([2], tf.float64)
+    with self.assertRaisesRegex(ValueError, 'MoMo sets its step.*`value`'):
+      rule.next(rule.initialize(_SPEC), x, x)
+
+  @parameterized.parameters(
+      ('beta', 1.0), ('lower_bound', float('inf')), ('weight_decay', -1.0)
+  )
+  def test_bad_argument_raises_by_name(self, name, value):
+    with self.assertRaisesRegex(ValueError, f'MoMo `{name}`.*{value}'):
+      optimizers.build_momo(**{name: value})
+
+
+class MomoAdamTest(tf.test.TestCase):
+
+  def test_small_rate_is_adam(self):
+    points, _ = _run(optimizers.build_momo_adam(0.01))
+    expected, _ = _run(_WithoutLoss(optimizers.build_adam(0.01)))
+    self.assertAllClose(points, expected, rtol=1e-5)
+
+  def test_large_rate_is_the_polyak_step_in_the_preconditioner(self):
+    points, state = _run(optimizers.build_momo_adam(1e6, beta_1=0.0), 1)
+    g = np.array([2.0, -3.0])  # Of which the preconditioner is |g|.
+    tau = _loss(np.array([2.0, -1.0])) / np.sum(np.abs(g))
+    self.assertAllClose(points[0], [2.0 - tau, -1.0 + tau], atol=1e-6)
+    self.assertAllClose(state['last_step_size'], tau, atol=1e-6)
+
+
+class _WithoutLoss:
+  """An optimizer of TFF's protocol that is given a loss."""
+
+  def __init__(self, optimizer):
+    self.initialize = optimizer.initialize
+    self._optimizer = optimizer
+
+  def next(self, state, weights, gradients, value):
+    del value  # Unused.
+    return self._optimizer.next(state, weights, gradients)
+
+
+if __name__ == '__main__':
+  tf.test.main()

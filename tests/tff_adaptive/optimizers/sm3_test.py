@@ -1,0 +1,90 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of SM3."""
+
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+
+from tff_adaptive import optimizers
+
+_GRADIENTS = np.random.default_rng(0).normal(size=[4, 3, 2])
+
+
+def _run(rule, gradients=_GRADIENTS):
+  shape = gradients.shape[1:]
+  state = rule.initialize(tf.TensorSpec(shape, tf.float64))
+  x, points = tf.zeros(shape, tf.float64), []
+  for g in gradients:
+    state, x = rule.next(state, x, tf.constant(g))
+    points.append(x.numpy())
+  return points, state
+
+
+def _preconditioners(gradients, version):
+  rows, columns = np.zeros(3), np.zeros(2)
+  for g in gradients:
+    if version == 'ii':
+      nu = np.minimum(rows[:, None], columns) + g**2
+      rows, columns = nu.max(1), nu.max(0)
+    else:
+      rows, columns = rows + (g**2).max(1), columns + (g**2).max(0)
+      nu = np.minimum(rows[:, None], columns)
+    yield nu
+
+
+class SM3Test(tf.test.TestCase, parameterized.TestCase):
+
+  @parameterized.product(version=['ii', 'i'], delay=[1, 2])
+  def test_matrix_follows_the_formulas(self, version, delay):
+    points, _ = _run(
+        optimizers.build_sm3(0.5, 0.125, version=version, delay=delay)
+    )
+    refreshed = list(_preconditioners(_GRADIENTS[::delay], version))
+    x = np.zeros([3, 2])
+    for k, (point, g) in enumerate(zip(points, _GRADIENTS)):
+      x = x - 0.5 * g / (np.sqrt(refreshed[k // delay]) + 0.125)
+      self.assertAllClose(point, x, atol=1e-7)
+
+  def test_covers_are_above_the_sums_of_squares(self):
+    sums = np.cumsum(_GRADIENTS**2, 0)
+    second = np.array(list(_preconditioners(_GRADIENTS, 'ii')))
+    first = np.array(list(_preconditioners(_GRADIENTS, 'i')))
+    self.assertAllLessEqual(sums - second, 1e-12)
+    self.assertAllLessEqual(second - first, 1e-12)
+
+  @parameterized.parameters('ii', 'i')
+  def test_vector_is_adagrad(self, version):
+    gradients = _GRADIENTS[:, :, 0]
+    points, _ = _run(
+        optimizers.build_sm3(0.5, 0.125, version=version), gradients
+    )
+    rule = optimizers.build_adagrad(0.5, 0.125)
+    expected, _ = _run(rule, gradients)
+    self.assertAllClose(points, expected)
+
+  def test_state_is_as_small_as_the_axes(self):
+    state = optimizers.build_sm3().initialize(tf.TensorSpec([5, 4, 3]))
+    sizes = [a.shape.num_elements() for a in state['accumulators'][0]]
+    self.assertEqual(sizes, [5, 4, 3])
+    self.assertNotIn('preconditioner', state)
+
+  @parameterized.parameters(('version', 'iii'), ('delay', 0))
+  def test_bad_argument_raises_by_name(self, name, value):
+    with self.assertRaisesRegex(ValueError, f'SM3 `{name}`.*{value}'):
+      optimizers.build_sm3(**{name: value})
+
+
+if __name__ == '__main__':
+  tf.test.main()

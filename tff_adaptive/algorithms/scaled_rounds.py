@@ -1,0 +1,81 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Learning processes whose server rule sets the clients' rate."""
+
+from typing import Any
+
+import tensorflow_federated as tff
+
+from tff_adaptive.optimizers import schedules
+
+_CLIENT_WORK_KEY = 'client_work'
+
+
+def scale_client_rate(
+    process: tff.learning.templates.LearningProcess, server_optimizer: Any
+) -> tff.learning.templates.LearningProcess:
+  """Multiplies the clients' rate by a factor of the server rule, every round.
+
+  Args:
+    process: A process whose client optimizer has a learning rate.
+    server_optimizer: Its server rule: `client_rate_scale` maps its state to the
+      factor of the next round.
+
+  Returns:
+    The process. The hyperparameters in its state are those that it was given.
+
+  Raises:
+    ValueError: If the client optimizer has no learning rate.
+  """
+  state_type = process.initialize.type_signature.result.member
+  schedules.check_has_rate(
+      process.get_hparams.type_signature.result[_CLIENT_WORK_KEY],
+      'client optimizer',
+  )
+
+  @tff.tensorflow.computation(state_type)
+  def enter_round(state):
+    hparams = process.get_hparams(state)
+    finalizer = state.finalizer
+    # A schedule of the server's rate holds the state of the rule.
+    finalizer = finalizer.get('inner', finalizer)
+    hparams[_CLIENT_WORK_KEY] = schedules.scale(
+        hparams[_CLIENT_WORK_KEY], server_optimizer.client_rate_scale(finalizer)
+    )
+    return process.set_hparams(state, hparams)
+
+  @tff.tensorflow.computation(state_type, state_type)
+  def leave_round(entered, state):
+    hparams = process.get_hparams(state)
+    before = process.get_hparams(entered)
+    hparams[_CLIENT_WORK_KEY] = before[_CLIENT_WORK_KEY]
+    return process.set_hparams(state, hparams)
+
+  parameter_type = process.next.type_signature.parameter
+
+  @tff.federated_computation(parameter_type[0], parameter_type[1])
+  def next_fn(state, client_data):
+    entered = tff.federated_map(enter_round, state)
+    output = process.next(entered, client_data)
+    left = tff.federated_map(leave_round, (state, output.state))
+    return tff.learning.templates.LearningProcessOutput(left, output.metrics)
+
+  return tff.learning.templates.LearningProcess(
+      process.initialize,
+      next_fn,
+      process.get_model_weights,
+      process.set_model_weights,
+      get_hparams_fn=process.get_hparams,
+      set_hparams_fn=process.set_hparams,
+  )

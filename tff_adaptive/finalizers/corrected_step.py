@@ -1,0 +1,95 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""The server's step along a direction that the rule of the clients corrects."""
+
+import collections
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive.aggregators import reports as reports_lib
+from tff_adaptive.finalizers import measured_update
+from tff_adaptive.optimizers import federated_optimizer
+
+
+class CorrectedStep(measured_update.ReportsOptimizer):
+  """A server optimizer whose gradient the rule of the clients corrects.
+
+  Its state is that of the server optimizer, and what the rule holds.
+  """
+
+  def __init__(
+      self,
+      server_optimizer: tff.learning.optimizers.Optimizer,
+      client_optimizer: federated_optimizer.FederatedOptimizer,
+  ):
+    """Initializes the optimizer.
+
+    Args:
+      server_optimizer: What takes the step; its state is a mapping.
+      client_optimizer: The rule of the clients.
+
+    Raises:
+      TypeError: If the state of the server optimizer is no mapping.
+    """
+    self._inner = server_optimizer
+    self._client_optimizer = client_optimizer
+    own = reports_lib.ClientReport.NUM_CLIENTS
+    self._inner_reports = tuple(getattr(server_optimizer, 'client_reports', ()))
+    self.client_reports = (*self._inner_reports, own)
+    state = server_optimizer.initialize(tf.TensorSpec([], tf.float32))
+    if not isinstance(state, Mapping):
+      raise TypeError(
+          'The state of a server optimizer must map names to its parts where '
+          'the client rule corrects its step, found '
+          f'{type(state).__name__} of {type(server_optimizer).__name__}.'
+      )
+
+  def initialize(self, specs):
+    return collections.OrderedDict(
+        self._inner.initialize(specs),
+        **self._client_optimizer.initialize_correction(specs),
+    )
+
+  def _split(self, state: Any, weights: Any) -> tuple[Any, Any]:
+    """The state of the server optimizer, and what the rule holds."""
+    names = self._client_optimizer.initialize_correction(weights)
+    inner = collections.OrderedDict(
+        (name, part) for name, part in state.items() if name not in names
+    )
+    return inner, collections.OrderedDict((n, state[n]) for n in names)
+
+  def step(self, state, weights, gradients, reports):
+    inner, held = self._split(state, weights)
+    change = tf.nest.map_structure(tf.negative, gradients)
+    held, change = self._client_optimizer.correct_change(
+        held, change, reports[reports_lib.ClientReport.NUM_CLIENTS.value]
+    )
+    gradients = tf.nest.map_structure(tf.negative, change)
+    options = {'reports': reports} if self._inner_reports else {}
+    inner, moved = self._inner.next(inner, weights, gradients, **options)
+    return collections.OrderedDict(inner, **held), moved
+
+  def report(self, state):
+    if isinstance(self._inner, measured_update.ReportsOptimizer):
+      return self._inner.report(state)
+    return collections.OrderedDict()
+
+  def get_hparams(self, state):
+    return self._inner.get_hparams(state)
+
+  def set_hparams(self, state, hparams):
+    return self._inner.set_hparams(state, hparams)

@@ -1,0 +1,191 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""FedExProx: the server extrapolates proximal steps of the clients."""
+
+import collections
+import math
+from typing import Optional
+
+import tensorflow as tf
+
+from tff_adaptive.aggregators import reports as reports_lib
+from tff_adaptive.finalizers import measured_update
+from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import vectors
+
+_STEP_SIZE_KEY = 'server_step_size'
+
+
+class _FedExProx(optimizer.HparamsInState, measured_update.ReportsOptimizer):
+  """FedExProx with either of its adaptive step sizes, see the builders."""
+
+  def __init__(
+      self,
+      max_scale: float,
+      gamma: Optional[float] = None,
+      optimal_value: float = 0.0,
+  ):
+    optimizer.check_limit('max_scale', max_scale, 'FedExProx')
+    hparams = {'max_scale': max_scale}
+    self.client_reports = (reports_lib.ClientReport.SQUARED_NORM,)
+    if gamma is not None:
+      optimizer.check_positive('gamma', gamma, 'FedExProx')
+      optimizer.check_finite('optimal_value', optimal_value, 'FedExProx')
+      hparams.update(gamma=gamma, optimal_value=optimal_value)
+      self.client_reports += (reports_lib.ClientReport.FINAL_LOSS,)
+    super().__init__(hparams)
+
+  def initialize(self, specs):
+    one = tf.ones([], vectors.step_dtype(specs))
+    return collections.OrderedDict(
+        [*self._hparams.items(), (_STEP_SIZE_KEY, one)]
+    )
+
+  def step(self, state, weights, gradients, reports):
+    dtype = vectors.step_dtype(weights)
+    hparams = {key: tf.cast(state[key], dtype) for key in self._hparams}
+    squared_norms, *losses = (
+        tf.cast(reports[report.value], dtype) for report in self.client_reports
+    )
+    norm = tf.square(vectors.norm(gradients, dtype))
+    numerator = squared_norms
+    if losses:
+      gamma = hparams['gamma']
+      envelope = losses[0] + squared_norms / (2.0 * gamma)
+      numerator = gamma * tf.maximum(envelope - hparams['optimal_value'], 0.0)
+    step_size = tf.minimum(
+        tf.math.divide_no_nan(numerator, norm), hparams['max_scale']
+    )
+    step_size = tf.where(norm > 0.0, step_size, tf.ones([], dtype))
+    new_state = collections.OrderedDict(state, server_step_size=step_size)
+    # Where changes cancel, the step size exceeds what a float16 can hold.
+    moved = tf.nest.map_structure(
+        lambda w, g: w - tf.cast(step_size * tf.cast(g, dtype), w.dtype),
+        weights,
+        gradients,
+    )
+    return new_state, moved
+
+  def report(self, state):
+    return collections.OrderedDict(server_step_size=state[_STEP_SIZE_KEY])
+
+
+def build_fedexprox_grads(
+    max_scale: float = math.inf,
+) -> measured_update.ReportsOptimizer:
+  """Builds the server rule of FedExProx with the step of gradient diversity.
+
+  With delta_i the change of client i, w_i its share and D = sum_i w_i delta_i,
+  norms over the vector of all trainable weights:
+
+  ```
+  a       = min(sum_i w_i |delta_i|^2 / |D|^2, max_scale)        (1 where D = 0)
+  x_{t+1} = x_t + a * D
+  ```
+
+  a is at least 1. The clients are to solve their proximal problems: use the
+  loss term `tff_adaptive.client_works.build_fedprox`, and enough local steps.
+  Each client reports the square of the norm of its change, one more number; the
+  round's metrics have `server_step_size`, a. Unlike in FedExP there is no half,
+  no epsilon and no maximum with 1.
+
+  Args:
+    max_scale: The largest a, above zero; may be infinite, the default: no
+      limit.
+
+  Returns:
+    A `ReportsOptimizer` with the hyperparameter `max_scale`, for
+    `tff_adaptive.algorithms.build_fed_opt`. Its state also has
+    `server_step_size`, the last a.
+
+  Raises:
+    TypeError: If `max_scale` is no number.
+    ValueError: If `max_scale` is not above zero.
+
+  Example:
+
+    >>> rule = build_fedexprox_grads()
+    >>> state = rule.initialize(tf.TensorSpec([2], tf.float32))
+    >>> _, x = rule.next(  # Of the changes (2, 0) and (0, 2).
+    ...     state, tf.zeros([2]), -tf.ones([2]),
+    ...     reports={'squared_norm': tf.constant(4.0)})
+    >>> x.numpy().tolist()
+    [2.0, 2.0]
+
+  References:
+    Li, Acharya, Richtarik, The Power of Extrapolation in Federated Learning,
+    NeurIPS 2024, https://arxiv.org/abs/2405.13766, Algorithm 1, with the step
+    size FedExProx-GraDS of section 5. Deviations: clients have the weights of
+    the algorithm that this is used in, uniform in the paper; `max_scale` is not
+    in the paper.
+  """
+  return _FedExProx(max_scale)
+
+
+def build_fedexprox_stops(
+    gamma: float = 1.0,
+    optimal_value: float = 0.0,
+    max_scale: float = math.inf,
+) -> measured_update.ReportsOptimizer:
+  """Builds the server rule of FedExProx with the stochastic Polyak step.
+
+  With delta_i the change of client i, w_i its share, D = sum_i w_i delta_i and
+  f_i the loss of client i, norms over the vector of all trainable weights:
+
+  ```
+  M       = sum_i w_i (f_i(x_t + delta_i) + |delta_i|^2 / (2 gamma))
+  a       = min(gamma * max(M - optimal_value, 0) / |D|^2, max_scale)
+  x_{t+1} = x_t + a * D                                      (a = 1 where D = 0)
+  ```
+
+  M is the mean of the Moreau envelopes where the clients solve their proximal
+  problems exactly: use `tff_adaptive.client_works.build_fedprox(mu=1 / gamma)`
+  and enough local steps; of inexact solutions a becomes too large, so set
+  `max_scale`. Each client evaluates the plain loss of all its examples at the
+  model that it ends with, a pass over its data more, and reports it beside the
+  square of the norm of its change: two numbers. The round's metrics have
+  `server_step_size`, a.
+
+  Args:
+    gamma: The step of the proximal problems, 1 / mu, above zero. Default 1.0,
+      ours.
+    optimal_value: A lower bound of M, any finite number. Default 0.0.
+    max_scale: See `build_fedexprox_grads`.
+
+  Returns:
+    A `ReportsOptimizer` with the hyperparameters `max_scale`, `gamma` and
+    `optimal_value`, for `tff_adaptive.algorithms.build_fed_opt`. Its state also
+    has `server_step_size`, the last a.
+
+  Raises:
+    TypeError: If an argument is no number.
+    ValueError: If an argument is out of its range.
+
+  Example:
+
+    >>> rule = build_fedexprox_stops(gamma=0.5)
+    >>> state = rule.initialize(tf.TensorSpec([2], tf.float32))
+    >>> _, x = rule.next(
+    ...     state, tf.zeros([2]), -tf.ones([2]), reports={
+    ...       'squared_norm': tf.constant(2.0), 'final_loss': tf.constant(2.0)})
+    >>> x.numpy().tolist()  # 0.5 * (2 + 2) / 2
+    [1.0, 1.0]
+
+  References:
+    Li, Acharya, Richtarik, The Power of Extrapolation in Federated Learning,
+    NeurIPS 2024, https://arxiv.org/abs/2405.13766, Algorithm 1, with the step
+    size FedExProx-StoPS of section 5. Deviations: as of
+    `build_fedexprox_grads`.
+  """
+  return _FedExProx(max_scale, gamma, optimal_value)

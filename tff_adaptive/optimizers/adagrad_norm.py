@@ -1,0 +1,113 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""AdaGrad-Norm: one accumulator for all weights."""
+
+import collections
+from typing import Any
+
+import tensorflow as tf
+
+from tff_adaptive.optimizers import federated_optimizer
+from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import vector_optimizer
+from tff_adaptive.optimizers import vectors
+
+_LAST_STEP_SIZE_KEY = 'last_step_size'
+
+
+class _AdagradNorm(vector_optimizer.VectorOptimizer):
+  """AdaGrad-Norm, see `build_adagrad_norm`."""
+
+  name = 'AdaGrad-Norm'
+
+  def __init__(self, hparams: Any):
+    super().__init__(vector_optimizer.check_hparams(hparams, self.name, {}))
+
+  def initialize_rule(self, specs, dtype):
+    keys = ('squared_gradients', _LAST_STEP_SIZE_KEY)
+    return collections.OrderedDict((key, tf.zeros([], dtype)) for key in keys)
+
+  def step(self, state, x, g, hparams, extra):
+    del extra  # Unused.
+    # Without b_0^2, which may yet be set.
+    squares = state['squared_gradients'] + tf.square(
+        vectors.norm(g, vectors.step_dtype(g))
+    )
+    step_size = tf.math.divide_no_nan(
+        hparams['learning_rate'],
+        tf.sqrt(tf.square(hparams['initial_norm']) + squares),
+    )
+    changed = dict(squared_gradients=squares, last_step_size=step_size)
+    return changed, vectors.descend(x, g, step_size)
+
+  def report(self, state):
+    return collections.OrderedDict(
+        [(optimizer.STEP_SIZE_KEY, state[_LAST_STEP_SIZE_KEY])]
+    )
+
+
+def build_adagrad_norm(
+    learning_rate: float = 1.0,
+    initial_norm: float = 0.1,
+    *,
+    carry_state: bool = False,
+) -> optimizer.ExtraArgsOptimizer:
+  """Builds AdaGrad-Norm, SGD with one adaptive rate for all weights.
+
+  With g_k the gradient of local step k and the norm over the vector of all
+  trainable weights:
+
+  ```
+  b_k^2   = b_{k-1}^2 + |g_k|^2                  (b_{-1} = initial_norm)
+  x_{k+1} = x_k - learning_rate / b_k * g_k      (0 where b_k = 0)
+  ```
+
+  The accumulator starts anew in every round, unless `carry_state`. Each step
+  costs one gradient; the client sends the model's change alone.
+
+  Args:
+    learning_rate: The step size before it is divided, not negative. Default
+      1.0, ours. The theory wants the distance of the losses from the optimum.
+    initial_norm: b_0 of the paper, not negative. Default 0.1, ours; at 0 the
+      first step has the length of the rate.
+    carry_state: Whether a client keeps its accumulator until it takes part
+      again, for clients that come back. Default False.
+
+  Returns:
+    An `ExtraArgsOptimizer` with the hyperparameters `learning_rate` and
+    `initial_norm`. It reports the `step_size` of each step,
+    learning_rate / b_k.
+
+  Raises:
+    TypeError: If an argument is no number.
+    ValueError: If an argument is out of its range.
+
+  Example:
+
+    >>> optimizer = build_adagrad_norm(initial_norm=3.0)
+    >>> state = optimizer.initialize(tf.TensorSpec([], tf.float32))
+    >>> _, x = optimizer.next(state, tf.constant(1.0), tf.constant(4.0))
+    >>> round(float(x), 4)  # 1 - 4 / sqrt(9 + 16)
+    0.2
+
+  References:
+    Ward, Wu, Bottou, AdaGrad Stepsizes: Sharp Convergence over Nonconvex
+    Landscapes, ICML 2019, https://arxiv.org/abs/1806.01811, Algorithm 1.
+  """
+  rule = _AdagradNorm(
+      dict(learning_rate=learning_rate, initial_norm=initial_norm)
+  )
+  if carry_state:
+    return federated_optimizer.KeptOptimizer(rule)
+  return rule

@@ -1,0 +1,506 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""D-Adaptation and Prodigy: their steps follow from estimated distances."""
+
+import collections
+import math
+from typing import Any, Optional
+
+import tensorflow as tf
+
+from tff_adaptive.optimizers import federated_optimizer
+from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import vector_optimizer
+from tff_adaptive.optimizers import vectors
+
+_FIRST_MOMENT_KEY = 'first_moment'
+_SECOND_MOMENT_KEY = 'second_moment'
+_SUM_KEY = 'weighted_gradients'
+
+
+class _DistanceEstimate(vector_optimizer.VectorOptimizer):
+  """What the three rules have in common.
+
+  They add up gradients, weighted by the steps that they would take; products of
+  gradients with that sum give a lower bound of the distance to the solution.
+  """
+
+  scalar_keys: tuple[str, ...] = ('distance', 'numerator')
+
+  def __init__(self, hparams: Any, bias_correction: bool = False):
+    checks = {
+        'growth_rate': optimizer.check_limit,
+        'initial_distance': optimizer.check_positive,
+    }
+    super().__init__(vector_optimizer.check_hparams(hparams, self.name, checks))
+    self._corrects_bias = bias_correction
+
+  def initialize_rule(self, specs, dtype):
+    state = collections.OrderedDict(
+        (key, tf.zeros([], dtype)) for key in self.scalar_keys
+    )
+    if self._corrects_bias:
+      # Of the steps that have moved: the first ones may have no gradient.
+      state['num_moves'] = tf.zeros([], tf.int32)
+    return state
+
+  def _rate(self, state: Any, d: tf.Tensor, hparams: Any) -> tf.Tensor:
+    """The distance times the rate, with Adam's correction of bias if asked."""
+    if not self._corrects_bias:
+      return d * hparams['learning_rate']
+    power = state['num_moves'] + 1
+    correction = tf.sqrt(vectors.complement(hparams['beta_2'], power))
+    correction /= vectors.complement(hparams['beta_1'], power)
+    return d * hparams['learning_rate'] * correction
+
+  def _moments(self, state: Any, g: Any, m_scale: Any, v_scale: Any, hparams):
+    """Adam's moments of scaled gradients."""
+    beta_1, beta_2 = hparams['beta_1'], hparams['beta_2']
+    squares = tf.nest.map_structure(tf.square, g)
+    return {
+        _FIRST_MOMENT_KEY: vectors.combine(
+            beta_1,
+            state[_FIRST_MOMENT_KEY],
+            vectors.complement(beta_1) * m_scale,
+            g,
+        ),
+        _SECOND_MOMENT_KEY: vectors.combine(
+            beta_2,
+            state[_SECOND_MOMENT_KEY],
+            vectors.complement(beta_2) * v_scale,
+            squares,
+        ),
+    }
+
+  def _count(self, state: Any, moves: tf.Tensor) -> dict[str, tf.Tensor]:
+    if not self._corrects_bias:
+      return {}
+    return {'num_moves': state['num_moves'] + tf.cast(moves, tf.int32)}
+
+  def report(self, state):
+    return collections.OrderedDict(distance=state['distance'])
+
+
+def _sum_of_absolutes(structure: Any, dtype: tf.DType) -> tf.Tensor:
+  sums = [
+      tf.reduce_sum(tf.abs(tf.cast(leaf, dtype)))
+      for leaf in tf.nest.flatten(structure)
+  ]
+  return tf.add_n(sums) if sums else tf.zeros([], dtype)
+
+
+class _DAdaptationSGD(_DistanceEstimate):
+  """D-Adaptation's SGD, see `build_d_adaptation_sgd`."""
+
+  name = 'D-Adaptation'
+  is_anchored = True
+  moment_keys = (_SUM_KEY,)
+  scalar_keys = ('distance', 'numerator', 'first_gradient_norm')
+
+  def step(self, state, x, g, hparams, extra):
+    dtype = vectors.step_dtype(x)
+    d = tf.where(
+        self.is_first(state), hparams['initial_distance'], state['distance']
+    )
+    g = vectors.combine(1.0, g, hparams['weight_decay'], extra.decaying)
+    first_norm = state['first_gradient_norm']
+    first_norm = tf.where(
+        tf.equal(first_norm, 0.0), vectors.norm(g, dtype), first_norm
+    )
+    rate = tf.math.divide_no_nan(d * hparams['learning_rate'], first_norm)
+    numerator = state['numerator'] + rate * vectors.inner(
+        g, state[_SUM_KEY], dtype
+    )
+    total = vectors.combine(1.0, state[_SUM_KEY], rate, g)
+    norm = vectors.norm(total, dtype)
+    estimate = tf.math.divide_no_nan(2.0 * numerator, norm)
+    new_d = tf.maximum(d, tf.minimum(estimate, d * hparams['growth_rate']))
+    momentum = hparams['momentum']
+    restarted = vectors.combine(
+        1.0, state[vector_optimizer.ANCHOR_KEY], -1.0, total
+    )
+    moved = vectors.average(momentum, x, restarted)
+    changed = {
+        'distance': tf.where(norm > 0.0, new_d, d),
+        'numerator': numerator,
+        'first_gradient_norm': first_norm,
+        _SUM_KEY: total,
+    }
+    # There is no step before the first gradient.
+    return changed, vectors.choose(tf.equal(first_norm, 0.0), x, moved)
+
+
+class _DAdaptationAdam(_DistanceEstimate):
+  """D-Adaptation's Adam, see `build_d_adaptation_adam`."""
+
+  name = 'D-Adaptation'
+  moment_keys = (_FIRST_MOMENT_KEY, _SECOND_MOMENT_KEY, _SUM_KEY)
+
+  def step(self, state, x, g, hparams, extra):
+    del extra  # Unused.
+    dtype = vectors.step_dtype(x)
+    d = tf.where(
+        self.is_first(state), hparams['initial_distance'], state['distance']
+    )
+    rate = self._rate(state, d, hparams)
+    q = tf.sqrt(hparams['beta_2'])
+    # 1 - q, without a difference of almost equal numbers.
+    rest = vectors.complement(hparams['beta_2']) / (1.0 + q)
+    epsilon = hparams['epsilon']
+    scaled = vectors.over_root(
+        state[_SUM_KEY], state[_SECOND_MOMENT_KEY], epsilon
+    )
+    numerator = q * state['numerator'] + rest * rate * vectors.inner(
+        g, scaled, dtype
+    )
+    moments = self._moments(state, g, rate, 1.0, hparams)
+    total = vectors.combine(q, state[_SUM_KEY], rest * rate, g)
+    size = _sum_of_absolutes(total, dtype)
+    estimate = tf.math.divide_no_nan(numerator, rest * size)
+    new_d = tf.maximum(d, tf.minimum(estimate, d * hparams['growth_rate']))
+    direction = vectors.over_root(*moments.values(), epsilon)
+    moved = vectors.combine(
+        1.0 - hparams['weight_decay'] * rate, x, -1.0, direction
+    )
+    stays = tf.equal(size, 0.0)
+    changed = {
+        'distance': tf.where(stays, d, new_d),
+        'numerator': numerator,
+        **moments,
+        _SUM_KEY: total,
+        **self._count(state, ~stays),
+    }
+    return changed, vectors.choose(stays, x, moved)
+
+
+class _Prodigy(_DistanceEstimate):
+  """Prodigy, see `build_prodigy`."""
+
+  name = 'Prodigy'
+  is_anchored = True
+  moment_keys = (_FIRST_MOMENT_KEY, _SECOND_MOMENT_KEY, _SUM_KEY)
+  scalar_keys = ('distance', 'max_distance', 'numerator')
+
+  def __init__(self, hparams: Any, bias_correction: bool, safeguard: bool):
+    super().__init__(hparams, bias_correction)
+    self._safeguards_warmup = safeguard
+
+  def step(self, state, x, g, hparams, extra):
+    del extra  # Unused.
+    dtype = vectors.step_dtype(x)
+    initial = hparams['initial_distance']
+    d, max_d = (
+        tf.where(self.is_first(state), initial, state[key])
+        for key in ('distance', 'max_distance')
+    )
+    rate = self._rate(state, d, hparams)
+    beta_3 = hparams.get('beta_3', tf.sqrt(hparams['beta_2']))
+    travelled = vectors.combine(
+        1.0, state[vector_optimizer.ANCHOR_KEY], -1.0, x
+    )
+    numerator = beta_3 * state['numerator'] + (d / initial) * rate * (
+        vectors.inner(g, travelled, dtype)
+    )
+    moments = self._moments(state, g, d, tf.square(d), hparams)
+    share = (d / initial) * (d if self._safeguards_warmup else rate)
+    total = vectors.combine(beta_3, state[_SUM_KEY], share, g)
+    size = _sum_of_absolutes(total, dtype)
+    estimate = hparams['distance_factor'] * tf.math.divide_no_nan(
+        numerator, size
+    )
+    grown = tf.where(tf.equal(d, initial), tf.maximum(d, estimate), d)
+    new_max = tf.maximum(max_d, estimate)
+    new_d = tf.minimum(new_max, grown * hparams['growth_rate'])
+    direction = vectors.over_root(*moments.values(), new_d * hparams['epsilon'])
+    moved = vectors.combine(
+        1.0 - hparams['weight_decay'] * rate, x, -rate, direction
+    )
+    stays = tf.equal(size, 0.0)
+    changed = {
+        'distance': tf.where(stays, d, new_d),
+        'max_distance': tf.where(stays, max_d, new_max),
+        'numerator': numerator,
+        **moments,
+        _SUM_KEY: total,
+        **self._count(state, ~stays),
+    }
+    return changed, vectors.choose(stays, x, moved)
+
+
+def _carry(rule: _DistanceEstimate, carry_state: bool) -> Any:
+  """The rule, or one whose state each client keeps."""
+  if carry_state:
+    return federated_optimizer.KeptOptimizer(rule)
+  return rule
+
+
+def build_d_adaptation_sgd(
+    learning_rate: float = 1.0,
+    initial_distance: float = 1e-6,
+    momentum: float = 0.0,
+    growth_rate: float = math.inf,
+    weight_decay: float = 0.0,
+    *,
+    carry_state: bool = False,
+) -> optimizer.ExtraArgsOptimizer:
+  """Builds D-Adaptation's SGD, which estimates the distance to the solution.
+
+  With x_0 the received model, g_k the gradient of local step k plus
+  weight_decay x_k, and norms over the vector of all trainable weights:
+
+  ```
+  l = d * learning_rate / |g_0|                     (d = initial_distance first)
+  n = n + l <g_k, s>                                               (n = 0 first)
+  s = s + l g_k                                                    (s = 0 first)
+  d = max(d, min(2 n / |s|, d * growth_rate))
+  x = momentum x + (1 - momentum) (x_0 - s)
+  ```
+
+  g_0 is the first gradient that is not zero; before it nothing moves. A
+  constant factor of the loss changes no iterate.
+
+  The estimate starts anew in every round, from a distance that is a millionth:
+  with few local steps take a larger one, or `carry_state`. Each step costs one
+  gradient. A client sends the model's change alone, and holds two more copies
+  of the weights while it trains.
+
+  Args:
+    learning_rate: Multiplies the steps, not negative. Default 1.0, of the
+      paper; 0.1 is safer on hard problems.
+    initial_distance: The first estimate, above zero; d0 of the published code.
+      Default 1e-6, as there. It must be below the distance.
+    momentum: The share of the last iterate that is kept, in [0, 1). Default
+      0.0.
+    growth_rate: The largest factor by which the estimate grows in a step, above
+      zero; may be infinite, the default: no limit.
+    weight_decay: Times the weights it is added to the gradients; not negative.
+      Default 0.0.
+    carry_state: Whether a client keeps the state, x_0 included, until it takes
+      part again, for clients that come back. Default False.
+
+  Returns:
+    An `ExtraArgsOptimizer` whose hyperparameters are the numbers among the
+    arguments. It reports the estimate after each step, `distance`.
+
+  Raises:
+    TypeError: If an argument is no number.
+    ValueError: If an argument is out of its range.
+
+  Example:
+
+    >>> optimizer = build_d_adaptation_sgd(initial_distance=0.25)
+    >>> state = optimizer.initialize(tf.TensorSpec([], tf.float32))
+    >>> _, x = optimizer.next(state, tf.constant(1.0), tf.constant(4.0))
+    >>> float(x)  # The first step has the length of the estimate.
+    0.75
+
+  References:
+    Defazio, Mishchenko, Learning-Rate-Free Learning by D-Adaptation, ICML 2023,
+    https://arxiv.org/abs/2301.07733, Algorithm 4. Deviations: the numerator is
+    not halved, as in the published code; unlike there, |g_0| has the weight
+    decay in it.
+  """
+  rule = _DAdaptationSGD(
+      dict(
+          learning_rate=learning_rate,
+          initial_distance=initial_distance,
+          momentum=momentum,
+          growth_rate=growth_rate,
+          weight_decay=weight_decay,
+      )
+  )
+  return _carry(rule, carry_state)
+
+
+def build_d_adaptation_adam(
+    learning_rate: float = 1.0,
+    initial_distance: float = 1e-6,
+    beta_1: float = 0.9,
+    beta_2: float = 0.999,
+    epsilon: float = 1e-8,
+    growth_rate: float = math.inf,
+    weight_decay: float = 0.0,
+    *,
+    bias_correction: bool = False,
+    carry_state: bool = False,
+) -> optimizer.ExtraArgsOptimizer:
+  """Builds D-Adaptation's Adam, which estimates the distance to the solution.
+
+  With g the gradient of local step k, q = sqrt(beta_2) and b = 1, or Adam's
+  correction of bias:
+
+  ```
+  l = d * learning_rate * b                         (d = initial_distance first)
+  n = q n + (1 - q) l <g, s / (sqrt(v) + epsilon)>
+  m = beta_1 m + (1 - beta_1) l g
+  v = beta_2 v + (1 - beta_2) g^2
+  s = q s + (1 - q) l g
+  d = max(d, min(n / ((1 - q) |s|_1), d * growth_rate))
+  x = x - weight_decay l x - m / (sqrt(v) + epsilon)
+  ```
+
+  Before the first gradient that is not zero nothing moves. The estimate can
+  grow thirty-fold in a few steps and overshoot: limit it by `growth_rate`. The
+  state starts anew in every round, unless `carry_state`. Each step costs one
+  gradient; a client sends the model's change alone.
+
+  Args:
+    learning_rate: See `build_d_adaptation_sgd`.
+    initial_distance: See `build_d_adaptation_sgd`.
+    beta_1: The share of m that is kept, in [0, 1). Default 0.9.
+    beta_2: The share of v that is kept, in [0, 1). Default 0.999.
+    epsilon: Added to the root, not negative. Default 1e-8.
+    growth_rate: See `build_d_adaptation_sgd`.
+    weight_decay: The strength of the decay of the weights, which is decoupled
+      from the loss, not negative. Default 0.0.
+    bias_correction: Whether b is sqrt(1 - beta_2^(k+1)) / (1 - beta_1^(k+1)).
+      Default False.
+    carry_state: Whether a client keeps the state until it takes part again, for
+      clients that come back. Default False.
+
+  Returns:
+    An `ExtraArgsOptimizer` whose hyperparameters are the numbers among the
+    arguments. It reports the estimate after each step, `distance`.
+
+  Raises:
+    TypeError: If an argument is no number.
+    ValueError: If an argument is out of its range.
+
+  Example:
+
+    >>> optimizer = build_d_adaptation_adam(initial_distance=0.5, beta_1=0.0)
+    >>> state = optimizer.initialize(tf.TensorSpec([], tf.float32))
+    >>> _, x = optimizer.next(state, tf.constant(9.0), tf.constant(4.0))
+    >>> round(float(x), 3)  # 9 - 0.5 * 4 / sqrt(0.001 * 16)
+    -6.811
+
+  References:
+    Defazio, Mishchenko, Learning-Rate-Free Learning by D-Adaptation, ICML 2023,
+    https://arxiv.org/abs/2301.07733, Algorithm 5, with the estimate of version
+    3 of the published code, which differs from that of the first preprint.
+  """
+  rule = _DAdaptationAdam(
+      dict(
+          learning_rate=learning_rate,
+          initial_distance=initial_distance,
+          beta_1=beta_1,
+          beta_2=beta_2,
+          epsilon=epsilon,
+          growth_rate=growth_rate,
+          weight_decay=weight_decay,
+      ),
+      bias_correction,
+  )
+  return _carry(rule, carry_state)
+
+
+def build_prodigy(
+    learning_rate: float = 1.0,
+    initial_distance: float = 1e-6,
+    distance_factor: float = 1.0,
+    beta_1: float = 0.9,
+    beta_2: float = 0.999,
+    epsilon: float = 1e-8,
+    growth_rate: float = math.inf,
+    weight_decay: float = 0.0,
+    *,
+    beta_3: Optional[float] = None,
+    safeguard_warmup: bool = False,
+    bias_correction: bool = False,
+    carry_state: bool = False,
+) -> optimizer.ExtraArgsOptimizer:
+  """Builds Prodigy, Adam that estimates the distance to the solution.
+
+  With x_0 the received model, g the gradient of local step k, d_0 the
+  `initial_distance` and b = 1, or Adam's correction of bias:
+
+  ```
+  l = d * learning_rate * b                                      (d = d_0 first)
+  n = beta_3 n + (d / d_0) l <g, x_0 - x>
+  m = beta_1 m + (1 - beta_1) d g
+  v = beta_2 v + (1 - beta_2) d^2 g^2
+  s = beta_3 s + (d / d_0) l g
+  h = distance_factor * n / |s|_1
+  d = min(the largest h yet, d * growth_rate)                    (never below d)
+  x = x - weight_decay l x - l m / (sqrt(v) + d epsilon)
+  ```
+
+  Before the first gradient that is not zero nothing moves. A constant factor of
+  the loss changes no iterate, but for epsilon. The state starts anew in every
+  round, from a distance that is a millionth: with few local steps take a larger
+  one, or `carry_state`. Each step costs one gradient. A client sends the
+  model's change alone, and holds four more copies of the weights while it
+  trains.
+
+  Args:
+    learning_rate: Multiplies the steps, not negative. Default 1.0, of the
+      published code; it is not tuned.
+    initial_distance: d_0, the first estimate, above zero. Default 1e-6, of the
+      published code. It must be below the distance.
+    distance_factor: Multiplies the estimates, not negative; d_coef of the
+      published code. Default 1.0; 0.5 to 2 where one wants another rate.
+    beta_1: The share of m that is kept, in [0, 1). Default 0.9.
+    beta_2: The share of v that is kept, in [0, 1). Default 0.999.
+    epsilon: Added to the root, times d, not negative. Default 1e-8.
+    growth_rate: The largest factor by which the estimate grows in a step, above
+      zero; may be infinite, the default: no limit.
+    weight_decay: The strength of the decay of the weights, which is decoupled
+      from the loss, not negative. Default 0.0.
+    beta_3: The share of n and s that is kept, in [0, 1). Default `None`: the
+      root of beta_2.
+    safeguard_warmup: Whether s is weighted by d in place of l, which keeps a
+      small rate from raising the estimate. Default False.
+    bias_correction: Whether b is sqrt(1 - beta_2^(k+1)) / (1 - beta_1^(k+1)).
+      Default False.
+    carry_state: Whether a client keeps the state, x_0 included, until it takes
+      part again, for clients that come back. Default False.
+
+  Returns:
+    An `ExtraArgsOptimizer` whose hyperparameters are the numbers among the
+    arguments. It reports the estimate after each step, `distance`.
+
+  Raises:
+    TypeError: If an argument is no number.
+    ValueError: If an argument is out of its range.
+
+  Example:
+
+    >>> optimizer = build_prodigy(initial_distance=0.5, beta_1=0.0, beta_2=0.0)
+    >>> state = optimizer.initialize(tf.TensorSpec([], tf.float32))
+    >>> _, x = optimizer.next(state, tf.constant(9.0), tf.constant(4.0))
+    >>> round(float(x), 4)  # Adam's step, with the estimate as its rate.
+    8.5
+
+  References:
+    Mishchenko, Defazio, Prodigy: An Expeditiously Adaptive Parameter-Free
+    Learner, ICML 2024, https://arxiv.org/abs/2306.06101, Algorithm 4, with the
+    order of the published code. Deviation: as long as all gradients are zero
+    there is no step, where optax divides 0 by 0.
+  """
+  rule = _Prodigy(
+      dict(
+          learning_rate=learning_rate,
+          initial_distance=initial_distance,
+          distance_factor=distance_factor,
+          beta_1=beta_1,
+          beta_2=beta_2,
+          beta_3=beta_3,
+          epsilon=epsilon,
+          growth_rate=growth_rate,
+          weight_decay=weight_decay,
+      ),
+      bias_correction,
+      safeguard_warmup,
+  )
+  return _carry(rule, carry_state)

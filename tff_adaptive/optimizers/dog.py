@@ -1,0 +1,300 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""DoG and DoWG: the step is the distance travelled, over the gradients."""
+
+import collections
+from typing import Any, Literal, Optional
+
+import tensorflow as tf
+
+from tff_adaptive.optimizers import federated_optimizer
+from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import vector_optimizer
+from tff_adaptive.optimizers import vectors
+
+_AVERAGE_KEY = 'average'
+_ROUND_STEPS_KEY = 'round_steps'
+_LAST_STEP_SIZE_KEY = 'last_step_size'
+
+
+class _DistanceOverGradients(vector_optimizer.VectorOptimizer):
+  """What both have in common: an anchor, and the step size that they report."""
+
+  is_anchored = True
+  scalar_keys: tuple[str, ...] = ()
+
+  def initialize_rule(self, specs, dtype):
+    keys = (*self.scalar_keys, _LAST_STEP_SIZE_KEY)
+    return collections.OrderedDict((key, tf.zeros([], dtype)) for key in keys)
+
+  def report(self, state):
+    return collections.OrderedDict(
+        [(optimizer.STEP_SIZE_KEY, state[_LAST_STEP_SIZE_KEY])]
+    )
+
+
+class _DoG(_DistanceOverGradients):
+  """DoG, see `build_dog`."""
+
+  name = 'DoG'
+  scalar_keys = ('distance', 'squared_gradients')
+
+  def __init__(self, hparams: Any):
+    super().__init__(vector_optimizer.check_hparams(hparams, self.name, {}))
+    self._averages = 'average_gamma' in self._hparams
+    if self._averages:
+      self.moment_keys = (_AVERAGE_KEY,)
+
+  def initialize_rule(self, specs, dtype):
+    state = super().initialize_rule(specs, dtype)
+    if self._averages:
+      state[_ROUND_STEPS_KEY] = tf.zeros([], tf.int32)
+    return state
+
+  def step(self, state, x, g, hparams, extra):
+    del extra  # Unused.
+    dtype = vectors.step_dtype(x)
+    is_first = self.is_first(state)
+    start = tf.zeros([], dtype)
+    if 'relative_distance' in hparams:
+      start = hparams['relative_distance'] * (1.0 + vectors.norm(x, dtype))
+    distance = tf.maximum(
+        tf.where(is_first, start, state['distance']),
+        self.distance_from_anchor(state, x),
+    )
+    squares = state['squared_gradients'] + tf.square(vectors.norm(g, dtype))
+    step_size = hparams['learning_rate'] * tf.math.divide_no_nan(
+        distance, tf.sqrt(squares + hparams['epsilon'])
+    )
+    if 'first_step_size' in hparams:
+      step_size = tf.where(is_first, hparams['first_step_size'], step_size)
+    moved = vectors.descend(x, g, step_size)
+    changed = collections.OrderedDict(
+        distance=distance, squared_gradients=squares, last_step_size=step_size
+    )
+    if self._averages:
+      # The polynomial-decay average of the iterates of the round.
+      num_steps = state[_ROUND_STEPS_KEY] + 1
+      c = hparams['average_gamma']
+      share = (1.0 + c) / (tf.cast(num_steps, dtype) + c)
+      changed[_ROUND_STEPS_KEY] = num_steps
+      changed[_AVERAGE_KEY] = vectors.combine(
+          1.0 - share, state[_AVERAGE_KEY], share, moved
+      )
+    return changed, moved
+
+  def final_weights(self, state, weights):
+    if not self._averages:
+      return weights
+    return tf.nest.map_structure(
+        lambda w, average: tf.cast(average, w.dtype),
+        weights,
+        state[_AVERAGE_KEY],
+    )
+
+
+class _DoWG(_DistanceOverGradients):
+  """DoWG, see `build_dowg`."""
+
+  name = 'DoWG'
+  scalar_keys = ('squared_distance', 'weighted_squared_gradients')
+
+  def __init__(self, hparams: Any):
+    super().__init__(vector_optimizer.check_hparams(hparams, self.name, {}))
+
+  def step(self, state, x, g, hparams, extra):
+    del extra  # Unused.
+    dtype = vectors.step_dtype(x)
+    epsilon = hparams['epsilon']
+    start = hparams.get('initial_squared_distance', epsilon)
+    squared = tf.maximum(
+        tf.where(self.is_first(state), start, state['squared_distance']),
+        tf.square(self.distance_from_anchor(state, x)),
+    )
+    weighted = state['weighted_squared_gradients'] + squared * tf.square(
+        vectors.norm(g, dtype)
+    )
+    step_size = hparams['learning_rate'] * tf.math.divide_no_nan(
+        squared, tf.sqrt(weighted) + epsilon
+    )
+    changed = collections.OrderedDict(
+        squared_distance=squared,
+        weighted_squared_gradients=weighted,
+        last_step_size=step_size,
+    )
+    return changed, vectors.descend(x, g, step_size)
+
+
+def build_dog(
+    learning_rate: float = 1.0,
+    relative_distance: float = 1e-6,
+    epsilon: float = 1e-8,
+    *,
+    first_step_size: Optional[float] = None,
+    send: Literal['last', 'average'] = 'last',
+    average_gamma: float = 8.0,
+    carry_state: bool = False,
+) -> optimizer.ExtraArgsOptimizer:
+  """Builds DoG, distance over gradients: SGD without a rate to tune.
+
+  With x_0 the received model, g_k the gradient of local step k and norms over
+  the vector of all trainable weights:
+
+  ```
+  r_k     = max(r_{k-1}, |x_k - x_0|)
+  G_k     = G_{k-1} + |g_k|^2                                      (G_{-1} = 0)
+  x_{k+1} = x_k - learning_rate * r_k / sqrt(G_k + epsilon) * g_k
+  ```
+
+  where r_{-1} is relative_distance (1 + |x_0|).
+  A constant factor of the loss changes no iterate, but for epsilon.
+
+  The state starts anew in every round, so the distance grows from
+  `relative_distance` every time. With the default it takes tens of local steps
+  before anything moves: with few, take about 1e-2, or `carry_state`.
+
+  Each step costs one gradient. A client sends the model's change alone, and
+  holds one more copy of the weights (two with `'average'`) while it trains.
+
+  Args:
+    learning_rate: c of the paper, multiplies the step, not negative. Default
+      1.0, section 2; 0.5 is safer where losses are unbounded.
+    relative_distance: The first estimate of the distance, as a share of
+      1 + |x_0|, not negative; `reps_rel` of the published code. Default 1e-6,
+      as there.
+    epsilon: Added to the sum of squares, not negative. Default 1e-8, of the
+      published code.
+    first_step_size: With it the very first step has this size, not negative,
+      and the distance starts at 0 in place of `relative_distance`; `init_eta`
+      of the published code. Default `None`.
+    send: `'last'`, the default, sends the last iterate; `'average'` the mean of
+      the round's iterates, of which iterate j = 1, 2, ... enters with the share
+      (1 + average_gamma) / (j + average_gamma). The authors evaluate such a
+      mean; the server's mean of clients does some of its work.
+    average_gamma: How much more the later iterates weigh, not negative.
+      Default 8.0, of the published code. Unused with `'last'`.
+    carry_state: Whether a client keeps the state, x_0 included, until it takes
+      part again, for clients that come back; a mean starts anew in every round.
+      Default False.
+
+  Returns:
+    An `ExtraArgsOptimizer` with the hyperparameters `learning_rate`,
+    `relative_distance` or `first_step_size`, `epsilon` and, with `'average'`,
+    `average_gamma`. It reports the `step_size` of each step.
+
+  Raises:
+    TypeError: If an argument is no number.
+    ValueError: If an argument is out of its range.
+
+  Example:
+
+    >>> optimizer = build_dog(relative_distance=0.1, epsilon=0.0)
+    >>> state = optimizer.initialize(tf.TensorSpec([], tf.float32))
+    >>> x = tf.constant(1.0)
+    >>> state, x = optimizer.next(state, x, tf.constant(4.0))
+    >>> round(float(x), 4)  # r is 0.1 (1 + 1), and so is the step's length
+    0.8
+
+  References:
+    Ivgi, Hinder, Carmon, DoG is SGD's Best Friend: A Parameter-Free Dynamic
+    Step Size Schedule, ICML 2023, https://arxiv.org/abs/2302.12022, equation
+    (1), and section 4 for the initial distance and the mean.
+    Deviation: the paper evaluates the mean of the iterates by default; here the
+    server has a mean of its own.
+  """
+  if send not in ('last', 'average'):
+    raise ValueError(f"DoG `send` must be 'last' or 'average', found {send!r}.")
+  has_first_step = first_step_size is not None
+  rule = _DoG(
+      dict(
+          learning_rate=learning_rate,
+          relative_distance=None if has_first_step else relative_distance,
+          first_step_size=first_step_size,
+          epsilon=epsilon,
+          average_gamma=average_gamma if send == 'average' else None,
+      )
+  )
+  if carry_state:
+    return federated_optimizer.KeptOptimizer(
+        rule, starts_anew=(_ROUND_STEPS_KEY, _AVERAGE_KEY)
+    )
+  return rule
+
+
+def build_dowg(
+    learning_rate: float = 1.0,
+    epsilon: float = 1e-4,
+    *,
+    initial_squared_distance: Optional[float] = None,
+    carry_state: bool = False,
+) -> optimizer.ExtraArgsOptimizer:
+  """Builds DoWG, distance over weighted gradients.
+
+  With x_0 the received model, g_k the gradient of local step k and norms over
+  the vector of all trainable weights:
+
+  ```
+  R_k     = max(R_{k-1}, |x_k - x_0|^2)      (R_{-1} = initial_squared_distance)
+  V_k     = V_{k-1} + R_k |g_k|^2                                  (V_{-1} = 0)
+  x_{k+1} = x_k - learning_rate * R_k / (sqrt(V_k) + epsilon) * g_k
+  ```
+
+  Early gradients weigh less than in DoG, which makes its steps longer. The
+  state starts anew in every round, unless `carry_state`. Each step costs one
+  gradient; a client sends the model's change alone, and holds one more copy of
+  the weights while it trains.
+
+  Args:
+    learning_rate: Multiplies the step, not negative. Default 1.0: the paper has
+      no such factor.
+    epsilon: Added to the root, not negative. Default 1e-4, of the published
+      code.
+    initial_squared_distance: The first estimate of the squared distance, not
+      negative. Default `None`: epsilon, as in the published code.
+    carry_state: Whether a client keeps the state, x_0 included, until it takes
+      part again, for clients that come back. Default False.
+
+  Returns:
+    An `ExtraArgsOptimizer` with the hyperparameters `learning_rate`, `epsilon`
+    and, if it is given, `initial_squared_distance`. It reports the `step_size`
+    of each step.
+
+  Raises:
+    TypeError: If an argument is no number.
+    ValueError: If an argument is out of its range.
+
+  Example:
+
+    >>> optimizer = build_dowg(epsilon=0.0, initial_squared_distance=0.25)
+    >>> state = optimizer.initialize(tf.TensorSpec([], tf.float32))
+    >>> _, x = optimizer.next(state, tf.constant(1.0), tf.constant(4.0))
+    >>> float(x)  # The step has the length of the root of R.
+    0.5
+
+  References:
+    Khaled, Mishchenko, Jin, DoWG Unleashed: An Efficient Universal
+    Parameter-Free Gradient Descent Method, NeurIPS 2023,
+    https://arxiv.org/abs/2305.16284, Algorithm 1. Deviation: epsilon is that of
+    the published code; the paper has none.
+  """
+  rule = _DoWG(
+      dict(
+          learning_rate=learning_rate,
+          epsilon=epsilon,
+          initial_squared_distance=initial_squared_distance,
+      )
+  )
+  if carry_state:
+    return federated_optimizer.KeptOptimizer(rule)
+  return rule

@@ -1,0 +1,186 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""FedCM and MoFedSAM: the last round's direction is the clients' momentum."""
+
+import collections
+from typing import Any
+
+import tensorflow as tf
+
+from tff_adaptive.optimizers import federated_optimizer
+from tff_adaptive.optimizers import fedsam
+from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import vector_optimizer
+from tff_adaptive.optimizers import vectors
+
+_DIRECTION_KEY = 'global_direction'
+_SUM_KEY = 'direction_sum'
+
+
+def mean_direction(state: Any) -> Any:
+  """Returns the mean direction of a round's steps.
+
+  It is -delta_i / (K_i learning_rate), as each step moves by the rate.
+
+  Args:
+    state: A state with `direction_sum` and `num_steps`.
+  """
+  num_steps = tf.maximum(state[vector_optimizer.NUM_STEPS_KEY], 1)
+  return tf.nest.map_structure(
+      lambda total: total / tf.cast(num_steps, total.dtype), state[_SUM_KEY]
+  )
+
+
+class _ClientMomentum(
+    vector_optimizer.VectorOptimizer, federated_optimizer.FederatedOptimizer
+):
+  """FedCM and MoFedSAM, see the builders."""
+
+  moment_keys = (_DIRECTION_KEY, _SUM_KEY)
+
+  def __init__(self, hparams: Any):
+    self.name = 'MoFedSAM' if 'rho' in hparams else 'FedCM'
+    checks = {'alpha': check_alpha}
+    super().__init__(vector_optimizer.check_hparams(hparams, self.name, checks))
+    self.evaluates_again = hparams.get('rho', 0.0) > 0.0
+
+  def initialize_rule(self, specs, dtype):
+    return collections.OrderedDict()
+
+  def initialize_shared(self, specs):
+    return collections.OrderedDict(
+        [(_DIRECTION_KEY, vectors.fill_moments(specs))]
+    )
+
+  def start_round(self, state, shared, kept, round_num):
+    del kept, round_num  # Unused.
+    return collections.OrderedDict(state, **shared)
+
+  def finish_round(self, state):
+    sent = collections.OrderedDict([(_DIRECTION_KEY, mean_direction(state))])
+    return sent, collections.OrderedDict()
+
+  def step(self, state, x, g, hparams, extra):
+    if self.evaluates_again:
+      g = fedsam.perturbed_gradient(x, g, hparams, extra, self.name)
+    direction = vectors.average(hparams['alpha'], g, state[_DIRECTION_KEY])
+    total = tf.nest.map_structure(tf.add, state[_SUM_KEY], direction)
+    moved = vectors.descend(x, direction, hparams['learning_rate'])
+    return {_SUM_KEY: total}, moved
+
+  def report(self, state):
+    return fedsam.report_steps(state, self.evaluates_again)
+
+
+def check_alpha(name: str, value: Any, owner: str) -> None:
+  """Raises unless `value` is in [0, 1]; see `optimizer.check_share`."""
+  optimizer.check_share(name, value, owner, may_be_one=True)
+
+
+def build_fedcm(
+    learning_rate: float = 0.1, alpha: float = 0.1
+) -> federated_optimizer.FederatedOptimizer:
+  """Builds FedCM, SGD with the momentum of all clients.
+
+  With M the mean direction of the last round, 0 at first:
+
+  ```
+  x = x - learning_rate * (alpha * g + (1 - alpha) * M)       (each local step)
+  M = -sum_i w_i delta_i / (K_i * learning_rate)                   (each round)
+  ```
+
+  with delta_i the change of client i in K_i steps. The first round moves with
+  alpha times the rate alone. Twice the size of the model travels both ways: M
+  down, delta_i / K_i up once more, as clients differ in K_i.
+
+  Args:
+    learning_rate: The step size, not negative. Default 0.1, of the paper's
+      experiments.
+    alpha: How much the gradient counts, in [0, 1]. Default 0.1, as there. At 1
+      this is SGD.
+
+  Returns:
+    A `FederatedOptimizer` whose hyperparameters are the arguments. It shares
+    `global_direction`, M, with the structure of the weights, in float32 at
+    least.
+
+  Raises:
+    TypeError: If an argument is no number.
+    ValueError: If an argument is out of its range.
+
+  Example:
+
+    >>> rule = build_fedcm(learning_rate=0.5, alpha=0.5)
+    >>> state = rule.initialize(tf.TensorSpec([], tf.float32))
+    >>> one = tf.constant(1.0)
+    >>> state, x = rule.next(state, one, one, value=one)
+    >>> sent, _ = rule.finish_round(state)
+    >>> float(x), float(sent['global_direction'])
+    (0.75, 0.5)
+
+  References:
+    Xu, Wang, Wang, Yao, FedCM: Federated Learning with Client-level Momentum,
+    2021, https://arxiv.org/abs/2106.10874, Algorithm 1. Deviation: each
+    client's own number of steps takes the place of one that all have in common.
+  """
+  return _ClientMomentum(dict(learning_rate=learning_rate, alpha=alpha))
+
+
+def build_mofedsam(
+    learning_rate: float = 0.1,
+    alpha: float = 0.1,
+    rho: float = 0.1,
+    epsilon: float = 1e-7,
+) -> federated_optimizer.FederatedOptimizer:
+  """Builds MoFedSAM, FedSAM with the momentum of all clients.
+
+  It is `build_fedcm` with the gradient of `build_fedsam`, at
+  x + rho g / (|g| + epsilon), in the place of g: two gradients a step.
+
+  Args:
+    learning_rate: See `build_fedcm`.
+    alpha: See `build_fedcm`.
+    rho: How far the weights are perturbed, not negative. Default 0.1; at 0 this
+      is FedCM.
+    epsilon: Added to the norm, not negative. Default 1e-7, of published code.
+
+  Returns:
+    A `FederatedOptimizer` whose hyperparameters are the arguments. It shares
+    `global_direction`, as FedCM.
+
+  Raises:
+    TypeError: If an argument is no number.
+    ValueError: If an argument is out of its range, or, from `next`, if it is
+      used by a loop that cannot evaluate a batch again.
+
+  Example:
+
+    >>> rule = build_mofedsam(learning_rate=0.5, alpha=1.0, rho=1.0,
+    epsilon=0.0)
+    >>> state = rule.initialize(tf.TensorSpec([], tf.float32))
+    >>> x = tf.constant(3.0)  # f(x) = x^2 / 2
+    >>> _, x = rule.next(
+    ...     state, x, x, value=0.5 * x**2,
+    ...     value_and_grad_fn=lambda at: (0.5 * at**2, at))
+    >>> float(x)
+    1.0
+
+  References:
+    Qu, Li, Duan, Liu, Tang, Lu, Generalized Federated Learning via Sharpness
+    Aware Minimization, ICML 2022, https://arxiv.org/abs/2206.02618, Algorithm
+    1, MoFedSAM. Deviation: as of `build_fedcm`.
+  """
+  return _ClientMomentum(
+      dict(learning_rate=learning_rate, alpha=alpha, rho=rho, epsilon=epsilon)
+  )

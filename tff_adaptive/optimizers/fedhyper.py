@@ -1,0 +1,336 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""FedHyper: hypergradients set the rate of the server, or of the clients."""
+
+import collections
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_adaptive.optimizers import federated_optimizer
+from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import vector_optimizer
+from tff_adaptive.optimizers import vectors
+
+_SCALE_KEY = 'scale'
+_PREVIOUS_CHANGE_KEY = 'previous_change'
+_MEAN_CHANGE_KEY = 'mean_change'
+_PREVIOUS_STEP_KEY = 'previous_step'
+_MOVED_KEY = 'moved'
+
+
+def _check(hparams: Any, name: str) -> vector_optimizer.State:
+  """The hyperparameters, checked."""
+  checked = vector_optimizer.check_hparams(
+      hparams, name, {'max_scale': optimizer.check_limit}
+  )
+  if not checked['min_scale'] <= checked['max_scale']:
+    raise ValueError(
+        f'{name} `min_scale` must be at most `max_scale`, found '
+        f'{checked["min_scale"]} and {checked["max_scale"]}.'
+    )
+  return checked
+
+
+class _FedHyperServer(vector_optimizer.VectorOptimizer):
+  """FedHyper's server rules, see the builders."""
+
+  name = 'FedHyper'
+  moment_keys = (_PREVIOUS_CHANGE_KEY,)
+
+  def __init__(self, hparams: Any, *, scales_client_rate: bool):
+    super().__init__(_check(hparams, self.name))
+    self.scales_client_rate = scales_client_rate
+
+  def initialize_rule(self, specs, dtype):
+    return collections.OrderedDict([(_SCALE_KEY, tf.ones([], dtype))])
+
+  def step(self, state, x, g, hparams, extra):
+    del extra  # Unused.
+    change = tf.nest.map_structure(tf.negative, g)
+    product = vectors.inner(
+        change, state[_PREVIOUS_CHANGE_KEY], vectors.step_dtype(x)
+    )
+    scale = tf.clip_by_value(
+        state[_SCALE_KEY] + hparams['hyper_learning_rate'] * product,
+        hparams['min_scale'],
+        hparams['max_scale'],
+    )
+    rate = hparams['learning_rate'] if self.scales_client_rate else scale
+    changed = {_SCALE_KEY: scale, _PREVIOUS_CHANGE_KEY: change}
+    return changed, vectors.descend(x, g, rate)
+
+  def client_rate_scale(self, state: Any) -> tf.Tensor:
+    """The factor of the clients' rate in the next round."""
+    return state[_SCALE_KEY]
+
+
+class _FedHyperClient(
+    vector_optimizer.VectorOptimizer, federated_optimizer.FederatedOptimizer
+):
+  """FedHyper's client rule, see `build_fedhyper_client_local`."""
+
+  name = 'FedHyper'
+  moment_keys = (_MEAN_CHANGE_KEY, _PREVIOUS_STEP_KEY, _MOVED_KEY)
+
+  def __init__(self, hparams: Any):
+    super().__init__(_check(hparams, self.name))
+
+  def initialize_rule(self, specs, dtype):
+    return collections.OrderedDict(
+        [
+            (_SCALE_KEY, tf.ones([], dtype)),
+            ('last_step_size', tf.zeros([], dtype)),
+        ]
+    )
+
+  def initialize_shared(self, specs):
+    # P / |S|, the only form in which P is used.
+    return collections.OrderedDict(
+        [(_MEAN_CHANGE_KEY, vectors.fill_moments(specs))]
+    )
+
+  def start_round(self, state, shared, kept, round_num):
+    del kept, round_num  # Unused.
+    return collections.OrderedDict(state, **shared)
+
+  def finish_round(self, state):
+    sent = collections.OrderedDict([(_MEAN_CHANGE_KEY, state[_MOVED_KEY])])
+    return sent, collections.OrderedDict()
+
+  def update_shared(self, shared, mean_sent, num_clients):
+    del shared  # Unused.
+    return tf.nest.map_structure(
+        lambda p: p / tf.cast(num_clients, p.dtype), mean_sent
+    )
+
+  def step(self, state, x, g, hparams, extra):
+    del extra  # Unused.
+    dtype = vectors.step_dtype(x)
+    scale = state[_SCALE_KEY]
+    step_size = hparams['learning_rate'] * scale
+    step = tf.nest.map_structure(lambda g: -tf.cast(step_size, g.dtype) * g, g)
+    product = vectors.inner(step, state[_PREVIOUS_STEP_KEY], dtype)
+    product += hparams['epsilon'] * vectors.inner(
+        step, state[_MEAN_CHANGE_KEY], dtype
+    )
+    growth = tf.minimum(
+        hparams['max_growth'], 1.0 + hparams['hyper_learning_rate'] * product
+    )
+    grown = tf.clip_by_value(
+        scale * growth, hparams['min_scale'], hparams['max_scale']
+    )
+    changed = {
+        _SCALE_KEY: tf.where(self.is_first(state), scale, grown),
+        'last_step_size': step_size,
+        _PREVIOUS_STEP_KEY: step,
+        _MOVED_KEY: tf.nest.map_structure(tf.add, state[_MOVED_KEY], step),
+    }
+    return changed, tf.nest.map_structure(tf.add, x, step)
+
+  def report(self, state):
+    return collections.OrderedDict(
+        [(optimizer.STEP_SIZE_KEY, state['last_step_size'])]
+    )
+
+
+def build_fedhyper_global(
+    hyper_learning_rate: float = 1.0,
+    min_scale: float = 0.2,
+    max_scale: float = 5.0,
+) -> tff.learning.optimizers.Optimizer:
+  """Builds FedHyper's rule for the server's rate.
+
+  With D_t the weighted mean of the clients' changes:
+
+  ```
+  s_t     = clip(s_{t-1} + hyper_learning_rate * <D_t, D_{t-1}>,
+                 min_scale, max_scale)                (s_{-1} = 1, D_{-1} = 0)
+  x_{t+1} = x_t + s_t D_t
+  ```
+
+  The rate grows where successive changes agree. The product has the scale of
+  the model and of the clients' rate, so `hyper_learning_rate` must be tuned for
+  large models.
+
+  Args:
+    hyper_learning_rate: The step size of s, not negative. Default 1.0, of the
+      published code; at 0 this is FedAvg.
+    min_scale: The smallest s, not negative. Default 0.2, of the published code.
+    max_scale: The largest s, above zero; may be infinite. Default 5.0, of the
+      published code.
+
+  Returns:
+    A `tff.learning.optimizers.Optimizer` whose hyperparameters are the
+    arguments. Its state has `scale`, s_t, and `previous_change`, D_t.
+
+  Raises:
+    TypeError: If an argument is no number.
+    ValueError: If an argument is out of its range.
+
+  Example:
+
+    >>> rule = build_fedhyper_global()
+    >>> state = rule.initialize(tf.TensorSpec([], tf.float32))
+    >>> x = tf.constant(0.0)
+    >>> for _ in range(2):
+    ...   state, x = rule.next(state, x, tf.constant(-0.5))
+    >>> float(x)  # 0.5, then 0.5 (1 + 0.25).
+    1.125
+
+  References:
+    Wang, Wang, Li, FedHyper: A Universal and Robust Learning Rate Scheduler for
+    Federated Learning with Hypergradient Descent, ICLR 2024,
+    https://arxiv.org/abs/2310.03156, FedHyper-G. Deviation: the bounds are
+    those of the published code.
+  """
+  hparams = dict(
+      hyper_learning_rate=hyper_learning_rate,
+      min_scale=min_scale,
+      max_scale=max_scale,
+  )
+  return _FedHyperServer(hparams, scales_client_rate=False)
+
+
+def build_fedhyper_server_local(
+    learning_rate: float = 1.0,
+    hyper_learning_rate: float = 1.0,
+    min_scale: float = 0.1,
+    max_scale: float = 10.0,
+) -> tff.learning.optimizers.Optimizer:
+  """Builds FedHyper's rule for the clients' rate, set by the server.
+
+  With s_t and D_t as in `build_fedhyper_global`:
+
+  ```
+  x_{t+1}                       = x_t + learning_rate D_t
+  rate of clients, round t + 1  = s_t * the rate of the client optimizer
+  ```
+
+  For client optimizers with a learning rate, in
+  `tff_adaptive.algorithms.build_fed_opt`, which alone sets the rate of clients;
+  elsewhere this is gradient descent. It goes on top of a schedule.
+
+  Args:
+    learning_rate: The server's step size, not negative. Default 1.0.
+    hyper_learning_rate: See `build_fedhyper_global`.
+    min_scale: See `build_fedhyper_global`. Default 0.1, of the published code.
+    max_scale: See `build_fedhyper_global`. Default 10.0, of the published code.
+
+  Returns:
+    A `tff.learning.optimizers.Optimizer` whose hyperparameters are the
+    arguments. Its state has `scale`, s_t, and `previous_change`, D_t.
+
+  Raises:
+    TypeError: If an argument is no number.
+    ValueError: If an argument is out of its range.
+
+  Example:
+
+    >>> rule = build_fedhyper_server_local()
+    >>> state = rule.initialize(tf.TensorSpec([], tf.float32))
+    >>> x = tf.constant(0.0)
+    >>> for _ in range(2):
+    ...   state, x = rule.next(state, x, tf.constant(-0.5))
+    >>> float(x), float(rule.client_rate_scale(state))
+    (1.0, 1.25)
+
+  References:
+    Wang, Wang, Li, FedHyper: A Universal and Robust Learning Rate Scheduler for
+    Federated Learning with Hypergradient Descent, ICLR 2024,
+    https://arxiv.org/abs/2310.03156, FedHyper-SL. Deviations: the bounds are
+    those of the published code, which overwrites its result before it is used.
+  """
+  hparams = dict(
+      learning_rate=learning_rate,
+      hyper_learning_rate=hyper_learning_rate,
+      min_scale=min_scale,
+      max_scale=max_scale,
+  )
+  return _FedHyperServer(hparams, scales_client_rate=True)
+
+
+def build_fedhyper_client_local(
+    learning_rate: float = 0.1,
+    epsilon: float = 0.1,
+    hyper_learning_rate: float = 1.0,
+    max_growth: float = 1.1,
+    min_scale: float = 0.1,
+    max_scale: float = 10.0,
+) -> federated_optimizer.FederatedOptimizer:
+  """Builds FedHyper's rule for the clients' rate, set by each client.
+
+  With P the mean change of the last round, 0 at first, and S its clients:
+
+  ```
+  p_k = -learning_rate * r * g_k,   x = x + p_k                 (r = 1 at first)
+  q   = <p_k, p_{k-1}> + epsilon <p_k, P> / |S|                     (from k = 1)
+  r   = clip(r min(max_growth, 1 + hyper_learning_rate q), min_scale, max_scale)
+  ```
+
+  r changes after the step, so the first two steps of a round have r = 1. The
+  products scale with the square of the rate: unless `hyper_learning_rate` is
+  large, r stays at 1. Twice the size of the model travels both ways: P down,
+  and the change up once more, for it.
+
+  Args:
+    learning_rate: The step size, not negative. Default 0.1, ours.
+    epsilon: How much the last round counts, not negative. Default 0.1, of the
+      published code.
+    hyper_learning_rate: The step size of r, not negative. Default 1.0; at 0
+      this is SGD.
+    max_growth: The largest factor of r in a step, not negative. Default 1.1, of
+      the published code.
+    min_scale: The smallest r, not negative. Default 0.1, as there.
+    max_scale: The largest r, above zero; may be infinite. Default 10.0, as
+      there.
+
+  Returns:
+    A `FederatedOptimizer` whose hyperparameters are the arguments. It shares
+    `mean_change`, P / |S|, with the structure of the weights, in float32 at
+    least. It reports the `step_size` of each step.
+
+  Raises:
+    TypeError: If an argument is no number.
+    ValueError: If an argument is out of its range.
+
+  Example:
+
+    >>> rule = build_fedhyper_client_local(0.5, hyper_learning_rate=0.1)
+    >>> state = rule.initialize(tf.TensorSpec([], tf.float32))
+    >>> x, one = tf.constant(3.0), tf.constant(1.0)
+    >>> for _ in range(3):  # The first two steps are 1 each: r is 1 + 0.1.
+    ...   state, x = rule.next(state, x, tf.constant(2.0), value=one)
+    >>> round(float(x), 3)
+    -0.1
+
+  References:
+    Wang, Wang, Li, FedHyper: A Universal and Robust Learning Rate Scheduler for
+    Federated Learning with Hypergradient Descent, ICLR 2024,
+    https://arxiv.org/abs/2310.03156, FedHyper-CL in the form of the published
+    code. Deviations: |S| is of the last round, as clients do not know how many
+    there are in this one; the comparison with P in every epoch's first step and
+    the batches that the code skips are left out.
+  """
+  return _FedHyperClient(
+      dict(
+          learning_rate=learning_rate,
+          epsilon=epsilon,
+          hyper_learning_rate=hyper_learning_rate,
+          max_growth=max_growth,
+          min_scale=min_scale,
+          max_scale=max_scale,
+      )
+  )

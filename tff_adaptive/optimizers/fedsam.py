@@ -1,0 +1,138 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""FedSAM: clients descend along gradients of perturbed weights."""
+
+import collections
+from typing import Any
+
+import tensorflow as tf
+
+from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import vector_optimizer
+from tff_adaptive.optimizers import vectors
+
+
+def perturbed_gradient(
+    x: Any,
+    g: Any,
+    hparams: vector_optimizer.Hparams,
+    extra: vector_optimizer.Extra,
+    name: str,
+) -> Any:
+  """Returns the gradient at x + rho g / (|g| + epsilon), on the same batch.
+
+  Args:
+    x: The weights.
+    g: Their gradient.
+    hparams: The hyperparameters `rho` and `epsilon`.
+    extra: What evaluates again.
+    name: What the rule is called, for the error.
+
+  Returns:
+    A structure like `x`.
+
+  Raises:
+    ValueError: If the caller cannot evaluate again.
+  """
+  if extra.value_and_grad_fn is None:
+    raise ValueError(
+        f'{name} evaluates each batch twice and needs `value_and_grad_fn`, '
+        'which was not given: train with '
+        '`tff_adaptive.algorithms.build_fed_opt`, or take `rho=0`.'
+    )
+  norm = vectors.norm(g, vectors.step_dtype(g))
+  share = tf.math.divide_no_nan(hparams['rho'], norm + hparams['epsilon'])
+  _, gradient = extra.value_and_grad_fn(vectors.combine(1.0, x, share, g))
+  return gradient
+
+
+def report_steps(state: Any, evaluates_again: bool) -> vector_optimizer.State:
+  """Returns the report of a rule whose step has the size of its rate."""
+  report = collections.OrderedDict(
+      [(optimizer.STEP_SIZE_KEY, state['learning_rate'])]
+  )
+  if evaluates_again:
+    report[optimizer.GRADIENT_EVALUATIONS_KEY] = tf.constant(2)
+  return report
+
+
+class _FedSAM(vector_optimizer.VectorOptimizer):
+  """FedSAM, see `build_fedsam`."""
+
+  name = 'FedSAM'
+
+  def __init__(self, hparams: Any):
+    super().__init__(vector_optimizer.check_hparams(hparams, self.name, {}))
+    self.evaluates_again = hparams['rho'] > 0.0
+
+  def initialize_rule(self, specs, dtype):
+    return collections.OrderedDict()
+
+  def step(self, state, x, g, hparams, extra):
+    if self.evaluates_again:
+      g = perturbed_gradient(x, g, hparams, extra, self.name)
+    return {}, vectors.descend(x, g, hparams['learning_rate'])
+
+  def report(self, state):
+    return report_steps(state, self.evaluates_again)
+
+
+def build_fedsam(
+    learning_rate: float = 0.1, rho: float = 0.1, epsilon: float = 1e-7
+) -> optimizer.ExtraArgsOptimizer:
+  """Builds FedSAM, sharpness-aware minimization on the clients.
+
+  With g(x; B) the gradient of a batch and the norm over the vector of all
+  trainable weights, in each local step:
+
+  ```
+  g_1 = g(x; B)
+  g_2 = g(x + rho * g_1 / (|g_1| + epsilon); B)   (same batch and dropout mask)
+  x   = x - learning_rate * g_2
+  ```
+
+  Two gradients a step. The client sends the model's change alone, and nothing
+  is kept from one round to the next.
+
+  Args:
+    learning_rate: The step size, not negative. Default 0.1, of the paper's
+      experiments.
+    rho: How far the weights are perturbed, not negative. Default 0.1. At 0 this
+      is SGD with one gradient a step.
+    epsilon: Added to the norm, not negative. Default 1e-7, of published code.
+
+  Returns:
+    An `ExtraArgsOptimizer` whose hyperparameters are the arguments.
+
+  Raises:
+    TypeError: If an argument is no number.
+    ValueError: If an argument is out of its range, or, from `next`, if it is
+      used by a loop that cannot evaluate a batch again.
+
+  Example:
+
+    >>> optimizer = build_fedsam(learning_rate=0.5, rho=1.0, epsilon=0.0)
+    >>> state = optimizer.initialize(tf.TensorSpec([], tf.float32))
+    >>> x = tf.constant(3.0)  # f(x) = x^2 / 2
+    >>> _, x = optimizer.next(
+    ...     state, x, x, value_and_grad_fn=lambda at: (0.5 * at**2, at))
+    >>> float(x)  # 3 - 0.5 * (3 + 1)
+    1.0
+
+  References:
+    Qu, Li, Duan, Liu, Tang, Lu, Generalized Federated Learning via Sharpness
+    Aware Minimization, ICML 2022, https://arxiv.org/abs/2206.02618, Algorithm
+    1, FedSAM.
+  """
+  return _FedSAM(dict(learning_rate=learning_rate, rho=rho, epsilon=epsilon))

@@ -1,0 +1,259 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Schedule-Free SGD and AdamW: averages take the place of a schedule."""
+
+import collections
+from typing import Any
+
+import tensorflow as tf
+
+from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import vector_optimizer
+from tff_adaptive.optimizers import vectors
+
+# x, z and Adam's v; the weights that the loop has are y.
+_AVERAGE_KEY = 'average'
+_BASE_KEY = 'base_weights'
+_SECOND_MOMENT_KEY = 'second_moment'
+
+_WEIGHT_SUM_KEY = 'weight_sum'
+_MAX_RATE_KEY = 'max_rate'
+
+
+class _ScheduleFree(vector_optimizer.VectorOptimizer):
+  """Schedule-Free SGD and AdamW, see their builders."""
+
+  def __init__(self, hparams: Any, corrects_in_weight: bool = False):
+    self._is_adam = 'beta_2' in hparams
+    self.name = f'Schedule-Free {"AdamW" if self._is_adam else "SGD"}'
+    checks = {'beta': _check_beta, 'weight_lr_power': optimizer.check_rate}
+    super().__init__(vector_optimizer.check_hparams(hparams, self.name, checks))
+    self._corrects_in_weight = corrects_in_weight
+    self.moment_keys = (_AVERAGE_KEY, _BASE_KEY)
+    if self._is_adam:
+      self.moment_keys += (_SECOND_MOMENT_KEY,)
+
+  def initialize_rule(self, specs, dtype):
+    keys = (_WEIGHT_SUM_KEY, _MAX_RATE_KEY)
+    return collections.OrderedDict((key, tf.zeros([], dtype)) for key in keys)
+
+  def step(self, state, x, g, hparams, extra):
+    y = x
+    num_steps = state[vector_optimizer.NUM_STEPS_KEY] + 1
+    dtype = hparams['learning_rate'].dtype
+    # Everything begins at the received model.
+    is_first = self.is_first(state)
+    average, base = (
+        vectors.choose(is_first, y, state[key])
+        for key in (_AVERAGE_KEY, _BASE_KEY)
+    )
+    warm_up = tf.math.divide_no_nan(
+        tf.cast(num_steps, dtype), hparams['warmup_steps']
+    )
+    warm_up = tf.where(hparams['warmup_steps'] > 0.0, warm_up, 1.0)
+    rate = hparams['learning_rate'] * tf.minimum(warm_up, 1.0)
+    changed = {}
+    direction = g
+    if self._is_adam:
+      squares = tf.nest.map_structure(tf.square, g)
+      v = vectors.average(hparams['beta_2'], state[_SECOND_MOMENT_KEY], squares)
+      changed[_SECOND_MOMENT_KEY] = v
+      root = tf.sqrt(vectors.complement(hparams['beta_2'], num_steps))
+      if self._corrects_in_weight:
+        rate, root = rate * root, 1.0
+      direction = vectors.over_root(g, v, hparams['epsilon'], root)
+    direction = vectors.combine(
+        1.0, direction, hparams['weight_decay'], extra.decaying
+    )
+    base = vectors.combine(1.0, base, -rate, direction)
+    max_rate = tf.maximum(state[_MAX_RATE_KEY], rate)
+    weight = tf.cast(num_steps, dtype) ** hparams['r'] * (
+        max_rate ** hparams['weight_lr_power']
+    )
+    weight_sum = state[_WEIGHT_SUM_KEY] + weight
+    share = tf.math.divide_no_nan(weight, weight_sum)
+    # What nothing has moved stays, to the last bit.
+    average = vectors.move_towards(average, base, share)
+    changed.update(
+        {
+            _AVERAGE_KEY: average,
+            _BASE_KEY: base,
+            _WEIGHT_SUM_KEY: weight_sum,
+            _MAX_RATE_KEY: max_rate,
+        }
+    )
+    rest = vectors.complement(hparams['beta'])
+    return changed, vectors.move_towards(average, base, rest)
+
+  def final_weights(self, state, weights):
+    return tf.nest.map_structure(
+        lambda w, average: tf.cast(average, w.dtype),
+        weights,
+        state[_AVERAGE_KEY],
+    )
+
+
+def _check_beta(name: str, value: Any, owner: str) -> None:
+  optimizer.check_positive(name, value, owner)
+  optimizer.check_share(name, value, owner, may_be_one=True)
+
+
+def build_schedule_free_sgd(
+    learning_rate: float = 1.0,
+    beta: float = 0.9,
+    warmup_steps: int = 0,
+    r: float = 0.0,
+    weight_lr_power: float = 2.0,
+    weight_decay: float = 0.0,
+) -> optimizer.ExtraArgsOptimizer:
+  """Builds Schedule-Free SGD, which averages in place of a schedule.
+
+  x, y and z begin at the received model, W and L at 0. With g the gradient at y
+  of local step k:
+
+  ```
+  l = learning_rate * min(1, (k + 1) / warmup_steps)
+  z = z - l (g + weight_decay y)
+  L = max(L, l),   c = (k + 1)^r L^weight_lr_power,   W = W + c
+  x = (1 - c / W) x + c / W z
+  y = beta x + (1 - beta) z
+  ```
+
+  The client sends the change of x, a weighted mean of the iterates z; losses
+  are those at y. Everything starts anew in every round: with one local step
+  this is SGD. Each step costs one gradient; a client holds two more copies of
+  the weights while it trains.
+
+  As a server rule, the model of the process is y, at which the clients train;
+  the mean x is `average` in its state.
+
+  Args:
+    learning_rate: The step size, not negative. Default 1.0, of the published
+      code: larger than of SGD with a schedule.
+    beta: How much of y is x, above zero, in [0, 1]. Default 0.9, as there.
+    warmup_steps: Over how many steps of a round the rate grows, not negative.
+      Default 0: not at all.
+    r: The power of the step's number in the weights of the mean, not negative.
+      Default 0.0.
+    weight_lr_power: The power of the rate in the weights of the mean, not
+      negative. Default 2.0, of the published code.
+    weight_decay: Times y it is added to the gradients; not negative. Default
+      0.0.
+
+  Returns:
+    An `ExtraArgsOptimizer` whose hyperparameters are the arguments.
+
+  Raises:
+    TypeError: If an argument is no number.
+    ValueError: If an argument is out of its range.
+
+  Example:
+
+    >>> optimizer = build_schedule_free_sgd(learning_rate=0.5)
+    >>> state = optimizer.initialize(tf.TensorSpec([], tf.float32))
+    >>> y = tf.constant(1.0)
+    >>> for _ in range(2):
+    ...   state, y = optimizer.next(state, y, 2.0 * y)
+    >>> float(optimizer.final_weights(state, y))  # The mean of 0 and 0.
+    0.0
+
+  References:
+    Defazio, Yang, Mehta, Mishchenko, Khaled, Cutkosky, The Road Less Scheduled,
+    NeurIPS 2024, https://arxiv.org/abs/2405.15682, equations (1) to (3), with
+    the weights of the published code. Deviation: none; optax lets z warm up a
+    step earlier than the weights.
+  """
+  hparams = collections.OrderedDict(
+      learning_rate=learning_rate,
+      beta=beta,
+      warmup_steps=warmup_steps,
+      r=r,
+      weight_lr_power=weight_lr_power,
+      weight_decay=weight_decay,
+  )
+  return _ScheduleFree(hparams)
+
+
+def build_schedule_free_adamw(
+    learning_rate: float = 0.0025,
+    beta: float = 0.9,
+    beta_2: float = 0.999,
+    epsilon: float = 1e-8,
+    warmup_steps: int = 0,
+    r: float = 0.0,
+    weight_lr_power: float = 2.0,
+    weight_decay: float = 0.0,
+    *,
+    bias_correction_in_weight: bool = False,
+) -> optimizer.ExtraArgsOptimizer:
+  """Builds Schedule-Free AdamW, which averages in place of a schedule.
+
+  It is `build_schedule_free_sgd` with Adam's direction in the place of g:
+
+  ```
+  v = beta_2 v + (1 - beta_2) g^2
+  u = g / (sqrt(v / (1 - beta_2^(k+1))) + epsilon)
+  z = z - l (u + weight_decay y)
+  ```
+
+  and x and y as there, which take the place of Adam's first moment.
+
+  Args:
+    learning_rate: The step size, not negative. Default 0.0025, of the published
+      code.
+    beta: See `build_schedule_free_sgd`.
+    beta_2: The share of v that is kept, in [0, 1). Default 0.999.
+    epsilon: Added to the root, not negative. Default 1e-8.
+    warmup_steps: See `build_schedule_free_sgd`.
+    r: See `build_schedule_free_sgd`.
+    weight_lr_power: See `build_schedule_free_sgd`.
+    weight_decay: Times y it is added to u; not negative. Default 0.0.
+    bias_correction_in_weight: Whether l is multiplied by
+      sqrt(1 - beta_2^(k+1)), in the weights of the mean, too, in place of
+      correcting v: the code of the paper's experiments. Default False: the
+      maintained code.
+
+  Returns:
+    An `ExtraArgsOptimizer` whose hyperparameters are the numbers among the
+    arguments.
+
+  Raises:
+    TypeError: If an argument is no number.
+    ValueError: If an argument is out of its range.
+
+  Example:
+
+    >>> optimizer = build_schedule_free_adamw(learning_rate=0.25)
+    >>> state = optimizer.initialize(tf.TensorSpec([], tf.float32))
+    >>> _, y = optimizer.next(state, tf.constant(1.0), tf.constant(8.0))
+    >>> round(float(y), 4)  # The first step has the length of the rate.
+    0.75
+
+  References:
+    Defazio, Yang, Mehta, Mishchenko, Khaled, Cutkosky, The Road Less Scheduled,
+    NeurIPS 2024, https://arxiv.org/abs/2405.15682, Algorithm 1. Deviation:
+    without `bias_correction_in_weight` the correction of v is that of the
+    maintained code.
+  """
+  hparams = collections.OrderedDict(
+      learning_rate=learning_rate,
+      beta=beta,
+      beta_2=beta_2,
+      epsilon=epsilon,
+      warmup_steps=warmup_steps,
+      r=r,
+      weight_lr_power=weight_lr_power,
+      weight_decay=weight_decay,
+  )
+  return _ScheduleFree(hparams, bias_correction_in_weight)

@@ -1,0 +1,197 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""SM3: Adagrad whose accumulators cover slices of a tensor."""
+
+import collections
+import functools
+from typing import Any, Literal
+
+import tensorflow as tf
+
+from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import vector_optimizer
+
+_COVERS_KEY = 'accumulators'
+_PRECONDITIONER_KEY = 'preconditioner'
+
+
+def _shape(tensor: Any) -> list[int]:
+  """The shape, of which a scalar has one axis."""
+  return tensor.shape.as_list() or [1]
+
+
+def _across(cover: tf.Tensor, axis: int, rank: int) -> tf.Tensor:
+  """A cover of an axis, in a shape that broadcasts over the tensor."""
+  return tf.reshape(cover, [-1 if a == axis else 1 for a in range(rank)])
+
+
+def _largest(tensor: tf.Tensor, axis: int) -> tf.Tensor:
+  """The largest entry of each slice of an axis."""
+  others = [a for a in range(tensor.shape.rank) if a != axis]
+  # An empty tensor has no largest entry; accumulators begin at 0.
+  return tf.maximum(tf.reduce_max(tensor, others), 0.0) if others else tensor
+
+
+class _SM3(vector_optimizer.VectorOptimizer):
+  """SM3, see `build_sm3`."""
+
+  name = 'SM3'
+
+  def __init__(self, hparams: Any, version: str, delay: int):
+    super().__init__(vector_optimizer.check_hparams(hparams, self.name, {}))
+    if version not in ('ii', 'i'):
+      raise ValueError(f"SM3 `version` must be 'ii' or 'i', found {version!r}.")
+    optimizer.check_count('delay', delay, self.name)
+    self._is_second = version == 'ii'
+    self._delay = delay
+    if delay > 1:
+      # What is between refreshes does not follow from the covers.
+      self.moment_keys = (_PRECONDITIONER_KEY,)
+
+  def initialize_rule(self, specs, dtype):
+    covers = tuple(
+        tuple(
+            tf.zeros(
+                [size], tf.float64 if s.dtype == tf.float64 else tf.float32
+            )
+            for size in _shape(s)
+        )
+        for s in tf.nest.flatten(specs)
+    )
+    return collections.OrderedDict([(_COVERS_KEY, covers)])
+
+  def step(self, state, x, g, hparams, extra):
+    del extra  # Unused.
+    leaves = tf.nest.flatten(g)
+    _check_covers(leaves, state[_COVERS_KEY])
+    covers, roots = [], []
+    for leaf, held in zip(leaves, state[_COVERS_KEY]):
+      cover, nu = self._accumulate(tf.square(leaf), held)
+      covers.append(cover)
+      roots.append(nu)
+    changed = {_COVERS_KEY: tuple(covers)}
+    nus = tf.nest.pack_sequence_as(g, roots)
+    if self._delay > 1:
+      refreshes = tf.equal(
+          state[vector_optimizer.NUM_STEPS_KEY] % self._delay, 0
+      )
+      choose = functools.partial(tf.where, refreshes)
+      changed[_COVERS_KEY] = tf.nest.map_structure(
+          choose, changed[_COVERS_KEY], state[_COVERS_KEY]
+      )
+      nus = tf.nest.map_structure(choose, nus, state[_PRECONDITIONER_KEY])
+      changed[_PRECONDITIONER_KEY] = nus
+
+    def descend(w, g, nu):
+      rate, epsilon = (
+          tf.cast(hparams[key], w.dtype) for key in ('learning_rate', 'epsilon')
+      )
+      return w - rate * tf.math.divide_no_nan(g, tf.sqrt(nu) + epsilon)
+
+    return changed, tf.nest.map_structure(descend, x, g, nus)
+
+  def _accumulate(self, squares: tf.Tensor, held: Any) -> tuple[Any, Any]:
+    """The covers of a tensor with new squares in them, and nu."""
+    shape = squares.shape
+    squares = tf.reshape(squares, _shape(squares))
+    rank = squares.shape.rank
+    axes = range(rank)
+
+    def smallest(covers):
+      spread = [_across(cover, a, rank) for a, cover in zip(axes, covers)]
+      return functools.reduce(tf.minimum, spread)
+
+    if self._is_second:
+      nu = smallest(held) + squares
+      covers = tuple(_largest(nu, axis) for axis in axes)
+    else:
+      covers = tuple(a + _largest(squares, i) for i, a in zip(axes, held))
+      nu = smallest(covers)
+    # A minimum may choose a number over a NaN.
+    nu = tf.where(tf.math.is_finite(squares), nu, squares)
+    return covers, tf.reshape(nu, shape)
+
+
+def _check_covers(leaves: list[tf.Tensor], covers: Any) -> None:
+  expected = [_shape(leaf) for leaf in leaves]
+  found = [[c.shape[0] for c in held] for held in covers]
+  if expected != found:
+    raise ValueError(
+        f'The optimizer state `{_COVERS_KEY}` must have one entry a slice of '
+        f'the weights, of shapes {expected}, found {found}. Was the state made '
+        'by `initialize` for another model?'
+    )
+
+
+def build_sm3(
+    learning_rate: float = 0.1,
+    epsilon: float = 0.01,
+    *,
+    version: Literal['ii', 'i'] = 'ii',
+    delay: int = 1,
+) -> optimizer.ExtraArgsOptimizer:
+  """Builds SM3, Adagrad with the memory of SGD.
+
+  Of a tensor it keeps one number a_j[i] for each slice i of each axis j, 0 at
+  first. With g the gradient of a local step:
+
+  ```
+  'ii':  nu     = min_j a_j + g^2              (each a_j spread over its slices)
+         a_j[i] = max of nu over slice i
+  'i':   a_j[i] = a_j[i] + max of g^2 over slice i
+         nu     = min_j a_j
+  x = x - learning_rate * g / (sqrt(nu) + epsilon)
+  ```
+
+  Of a vector nu is Adagrad's sum of squares; of other tensors it is at least
+  that, and version ii is closer to it. The state starts anew in every round.
+
+  With an adaptive server rule, such as `tff_adaptive.optimizers.build_fedadam`,
+  it is FedAda2++; FedAda2 has `build_adagrad` or `build_adam` on the clients.
+  Nothing but the model's change is sent.
+
+  Args:
+    learning_rate: The step size, not negative. Default 0.1, ours.
+    epsilon: Added to the root, not negative. Default 0.01, ours.
+    version: `'ii'`, the default, or `'i'`, as FedAda2's published code.
+    delay: How many local steps one refresh of nu serves, at least 1. Default 1:
+      every step has its own. With more, nu is held, too.
+
+  Returns:
+    An `ExtraArgsOptimizer` with the hyperparameters `learning_rate` and
+    `epsilon`.
+
+  Raises:
+    TypeError: If an argument is no number.
+    ValueError: If an argument is out of its range.
+
+  Example:
+
+    >>> optimizer = build_sm3(learning_rate=1.0, epsilon=0.0)
+    >>> state = optimizer.initialize(tf.TensorSpec([2, 2], tf.float32))
+    >>> g = tf.constant([[3.0, 1.0], [1.0, 1.0]])
+    >>> state, _ = optimizer.next(state, tf.zeros([2, 2]), g)
+    >>> [a.numpy().tolist() for a in state['accumulators'][0]]
+    [[9.0, 1.0], [9.0, 1.0]]
+
+  References:
+    Anil, Gupta, Koren, Singer, Memory-Efficient Adaptive Optimization, NeurIPS
+    2019, https://arxiv.org/abs/1901.11150, Algorithms SM3-I and SM3-II; Lee,
+    Sharma, Zaheer, Li, Efficient Adaptive Federated Optimization, 2024,
+    https://arxiv.org/abs/2410.18117, Algorithm 1. Deviation: epsilon is added,
+    as FedAda2 does; its published code counts `delay` in epochs.
+  """
+  return _SM3(
+      dict(learning_rate=learning_rate, epsilon=epsilon), version, delay
+  )

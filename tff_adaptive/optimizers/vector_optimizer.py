@@ -1,0 +1,208 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Optimizers that are written as formulas of the flat vector of weights."""
+
+import abc
+import collections
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Optional
+
+import tensorflow as tf
+
+from tff_adaptive.optimizers import federated_optimizer
+from tff_adaptive.optimizers import optimizer
+from tff_adaptive.optimizers import vectors
+
+NUM_STEPS_KEY = 'num_steps'
+# The weights of the first step, of rules that measure their distance from it.
+ANCHOR_KEY = 'initial_weights'
+
+State = collections.OrderedDict[str, Any]
+Hparams = Mapping[str, tf.Tensor]
+
+
+class Extra(NamedTuple):
+  """What a rule may need besides weights and gradients.
+
+  Attributes:
+    value: The loss, see `ExtraArgsOptimizer`.
+    value_and_grad_fn: See there; of structures like the weights that it sees.
+    decaying: The weights, with zeros where there is no gradient: that of which
+      weight decay takes a share.
+  """
+
+  value: Optional[tf.Tensor]
+  value_and_grad_fn: Optional[optimizer.ValueAndGradFn]
+  decaying: Any
+
+
+class VectorOptimizer(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
+  """An optimizer that takes care of everything but the formula.
+
+  A rule implements `initialize_rule` and `step`. It sees weights and gradients
+  in float32 at least, dense, with zeros where there is no gradient; a weight
+  without a gradient stays where it is.
+
+  Attributes:
+    name: What the rule is called, for errors.
+    moment_keys: The parts of the state with one tensor a weight.
+    is_anchored: Whether the state holds the weights of the first step.
+    needs_value: Whether `step` needs the loss.
+  """
+
+  name: str = ''
+  moment_keys: tuple[str, ...] = ()
+  is_anchored: bool = False
+  needs_value: bool = False
+
+  @abc.abstractmethod
+  def initialize_rule(self, specs: Any, dtype: tf.DType) -> State:
+    """Returns the state besides hyperparameters, moments and the step count.
+
+    Args:
+      specs: A structure of `tf.TensorSpec`s, the weights.
+      dtype: The dtype of norms and step sizes.
+    """
+
+  @abc.abstractmethod
+  def step(
+      self,
+      state: State,
+      x: Any,
+      g: Any,
+      hparams: Hparams,
+      extra: Extra,
+  ) -> tuple[Mapping[str, Any], Any]:
+    """Takes one step.
+
+    Args:
+      state: The state; `num_steps` counts the steps before this one.
+      x: The weights.
+      g: The gradients, a structure like `x`.
+      hparams: The hyperparameters in the dtype of norms and step sizes.
+      extra: What else there is.
+
+    Returns:
+      What changes in the state, and the new weights.
+    """
+
+  def initialize(self, specs):
+    keys = (*self.moment_keys, *([ANCHOR_KEY] if self.is_anchored else []))
+    return collections.OrderedDict(
+        [
+            *self._hparams.items(),
+            (NUM_STEPS_KEY, tf.zeros([], tf.int32)),
+            *self.initialize_rule(specs, vectors.step_dtype(specs)).items(),
+            *((key, vectors.fill_moments(specs)) for key in keys),
+        ]
+    )
+
+  def next(
+      self, state, weights, gradients, *, value=None, value_and_grad_fn=None
+  ):
+    if isinstance(self, federated_optimizer.FederatedOptimizer):
+      federated_optimizer.check_caller(self.name, value)
+    if self.needs_value:
+      optimizer.check_value(value, self.name)
+    gradients = optimizer.dense_gradients(weights, gradients)
+    checked = (ANCHOR_KEY,) if self.is_anchored else self.moment_keys
+    optimizer.check_moments(weights, state, checked)
+    x, g = _widen(weights), _widen(vectors.with_zeros(weights, gradients))
+    state = collections.OrderedDict(state)
+    if self.is_anchored:
+      state[ANCHOR_KEY] = self._anchor(state, x)
+    dtype = vectors.step_dtype(weights)
+    hparams = {key: tf.cast(state[key], dtype) for key in self._hparams}
+    decaying = tf.nest.map_structure(
+        lambda t, g: tf.zeros_like(t) if g is None else t, x, gradients
+    )
+    again = value_and_grad_fn and _widened(value_and_grad_fn, weights)
+    extra = Extra(value, again, decaying)
+    changed, moved = self.step(state, x, g, hparams, extra)
+    state.update(changed)
+    state[NUM_STEPS_KEY] += 1
+    moved = tf.nest.map_structure(
+        lambda w, g, m: w if g is None else tf.cast(m, w.dtype),
+        weights,
+        gradients,
+        moved,
+    )
+    return state, moved
+
+  def _anchor(self, state: State, x: Any) -> Any:
+    """The weights of the first step."""
+    leaves, held = tf.nest.flatten(x), tf.nest.flatten(state[ANCHOR_KEY])
+    if not leaves:
+      return x
+    chosen = tf.cond(
+        self.is_first(state),
+        lambda: [tf.identity(leaf) for leaf in leaves],
+        lambda: [tf.identity(leaf) for leaf in held],
+    )
+    return tf.nest.pack_sequence_as(x, chosen)
+
+  def is_first(self, state: State) -> tf.Tensor:
+    """Returns whether the next step is the first one."""
+    return tf.equal(state[NUM_STEPS_KEY], 0)
+
+  def distance_from_anchor(self, state: State, x: Any) -> tf.Tensor:
+    """Returns the norm of the difference from the weights of the first step."""
+    difference = tf.nest.map_structure(tf.subtract, x, state[ANCHOR_KEY])
+    return vectors.norm(difference, vectors.step_dtype(x))
+
+
+def _widen(structure: Any) -> Any:
+  return tf.nest.map_structure(
+      lambda leaf: tf.cast(leaf, vectors.step_dtype(leaf)), structure
+  )
+
+
+def _widened(
+    value_and_grad_fn: optimizer.ValueAndGradFn, weights: Any
+) -> Callable[[Any], Any]:
+  """The same function of wide weights, to wide and dense gradients."""
+
+  def evaluate(x):
+    point = tf.nest.map_structure(lambda w, t: tf.cast(t, w.dtype), weights, x)
+    value, gradients = value_and_grad_fn(point)
+    gradients = optimizer.dense_gradients(point, gradients)
+    return value, _widen(vectors.with_zeros(point, gradients))
+
+  return evaluate
+
+
+def check_hparams(
+    hparams: Mapping[str, Any], name: str, checks: Mapping[str, Any]
+) -> State:
+  """Raises unless hyperparameters are in their ranges.
+
+  Args:
+    hparams: The hyperparameters by their names.
+    name: What the rule is called.
+    checks: Functions such as `optimizer.check_share` by hyperparameter; shares
+      have names that begin with `beta`, and what is not here is not negative.
+
+  Returns:
+    The hyperparameters, without those that are `None`.
+
+  Raises:
+    TypeError: If one is no number.
+    ValueError: If one is out of its range.
+  """
+  given = [(key, value) for key, value in hparams.items() if value is not None]
+  for key, value in given:
+    is_share = key.startswith('beta') or key == 'momentum'
+    default = optimizer.check_share if is_share else optimizer.check_rate
+    checks.get(key, default)(key, value, name)
+  return collections.OrderedDict(given)
