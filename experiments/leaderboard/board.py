@@ -16,6 +16,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
 import functools
+import math
 import pathlib
 from typing import Any, Optional
 
@@ -240,7 +241,9 @@ def _decades(rows: Iterable[registry.Row]) -> dict[str, Range]:
       )
       for row in rows
       for argument in row.arguments
-      if argument.type is float and argument.default
+      if argument.type is float
+      and argument.default
+      and math.isfinite(argument.default)
   }
 
 

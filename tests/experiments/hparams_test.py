@@ -225,7 +225,7 @@ class HparamsTest(parameterized.TestCase):
           'algorithm',
           '--algorithm=fedopt',
           '--algorithm=fedopt names no algorithm; did you mean fed_opt or '
-          'fafed?',
+          'fafed or feddyn?',
       ),
       (
           'loss_term',

@@ -60,7 +60,9 @@ class MimeTest(tf.test.TestCase):
           testing.functional_model(),
           optimizers.build_mime(),
           client_weighting=tff.learning.ClientWeighting.UNIFORM,
-          privacy=privacy.DifferentialPrivacy(1.0, 1.0, 10),
+          privacy=privacy.DifferentialPrivacy(
+              noise_multiplier=1.0, clients_per_round=10
+          ),
       )
 
   def test_mime_corrects_by_the_mean_gradient_of_the_round(self):
