@@ -120,7 +120,7 @@ def build_fedexprox_grads(
     >>> _, x = rule.next(  # Of the changes (2, 0) and (0, 2).
     ...     state, tf.zeros([2]), -tf.ones([2]),
     ...     reports={'squared_norm': tf.constant(4.0)})
-    >>> x.numpy().tolist()
+    >>> x.numpy().round(4).tolist()
     [2.0, 2.0]
 
   References:
@@ -179,7 +179,7 @@ def build_fedexprox_stops(
     >>> _, x = rule.next(
     ...     state, tf.zeros([2]), -tf.ones([2]), reports={
     ...       'squared_norm': tf.constant(2.0), 'final_loss': tf.constant(2.0)})
-    >>> x.numpy().tolist()  # 0.5 * (2 + 2) / 2
+    >>> x.numpy().round(4).tolist()  # 0.5 * (2 + 2) / 2
     [1.0, 1.0]
 
   References:

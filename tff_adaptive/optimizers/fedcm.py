@@ -166,8 +166,7 @@ def build_mofedsam(
 
   Example:
 
-    >>> rule = build_mofedsam(learning_rate=0.5, alpha=1.0, rho=1.0,
-    epsilon=0.0)
+    >>> rule = build_mofedsam(0.5, alpha=1.0, rho=1.0, epsilon=0.0)
     >>> state = rule.initialize(tf.TensorSpec([], tf.float32))
     >>> x = tf.constant(3.0)  # f(x) = x^2 / 2
     >>> _, x = rule.next(

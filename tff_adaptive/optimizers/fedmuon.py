@@ -234,7 +234,7 @@ def build_fedmuon(
     >>> g = tf.linalg.diag([3.0, 0.1])
     >>> _, x = rule.next(state, x, g, value=tf.constant(1.0))
     >>> x.numpy().round(4).tolist()
-    [[-0.5, -0.0], [-0.0, -0.5]]
+    [[-0.5, 0.0], [0.0, -0.5]]
 
   References:
     Liu et al., FedMuon: Accelerating Federated Learning with Matrix
