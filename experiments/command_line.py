@@ -198,9 +198,12 @@ def _sentence(error: BaseException) -> str:
   return f'error: {text}' if text.endswith(('.', '?')) else f'error: {text}.'
 
 
-def _parse_flags(argv: Sequence[str]) -> list[str]:
+def _parse_flags(
+    argv: Sequence[str], define_more: Callable[[Sequence[str]], Any]
+) -> list[str]:
   """Parses flags; absl ends `--help` with 1, but help is no failure."""
   try:
+    define_more(argv[1:])
     arguments = flags.FLAGS(list(argv))
   except flags.CantOpenFlagFileError as error:
     reason = str(error).replace('ERROR:: Unable to open flagfile: ', '')
@@ -265,7 +268,10 @@ def _quiet_if_output_is_cut() -> Iterator[None]:
 
 
 @_quiet_if_output_is_cut()
-def run(main: Callable[[], Any]):
+def run(
+    main: Callable[[], Any],
+    define_more: Callable[[Sequence[str]], Any] = lambda arguments: None,
+):
   """Parses the flags and runs a binary.
 
   Errors of the user end with one sentence and code 2, those of the machine with
@@ -275,10 +281,12 @@ def run(main: Callable[[], Any]):
 
   Args:
     main: Takes nothing; flags are parsed when it is called.
+    define_more: Defines the flags that follow from others, which it takes as
+      they were given.
   """
   end_with_parent()
   app.define_help_flags()
-  _parse_flags(sys.argv)
+  _parse_flags(sys.argv, define_more)
   # Not `app.run`: TensorFlow, imported after that has begun, takes eager mode
   # for granted everywhere, and Keras' Flatten fails.
   try:

@@ -16,9 +16,8 @@
 No TensorFlow is imported here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import dataclasses
-import inspect
 import json
 import math
 from typing import Any
@@ -107,6 +106,8 @@ def _define_choices(flag_values):
   kinds_of_parts = _kinds_of_parts()
   for kind, rows in registry.ROWS.items():
     text = f'The {kind.replace("_", " ")}: {", ".join(rows)}.'
+    if kind == registry.TASK:
+      text += " One of your own is 'package.module:VALUE'."
     default = DEFAULT_ROWS[kind]
     if kind in kinds_of_parts:
       text += f" Default: the algorithm's; {default} where it has none."
@@ -114,6 +115,53 @@ def _define_choices(flag_values):
     flags.DEFINE_string(kind, default, text, flag_values=flag_values)
   for name, uses in flags_of_rows().items():
     _define_argument(name, uses, flag_values)
+
+
+def load_own_task(name: str):
+  """Adds a user's own task to the registry, unless it is there.
+
+  Args:
+    name: What --task says; a name without a colon is none of a user's own.
+
+  Raises:
+    HparamError: If it cannot be had.
+  """
+  rows = registry.ROWS[registry.TASK]
+  if not registry.is_own_task(name) or name in rows:
+    return
+  try:
+    row = registry.load_own_task(name)
+  except registry.OwnTaskError as error:
+    raise HparamError(str(error)) from error
+  taken = [other.name for other in rows.values() if other.label == row.label]
+  if taken:
+    raise HparamError(
+        f'--task={name} and --task={taken[0]} have one name, {row.label!r}, '
+        'with which their flags begin'
+    )
+  rows[name] = row
+
+
+def define_own_tasks(
+    arguments: Sequence[str], flag_values: flags.FlagValues = flags.FLAGS
+):
+  """Defines the flags of the user's own tasks that a command line has.
+
+  Args:
+    arguments: The flags, not parsed yet.
+    flag_values: Where to define them.
+
+  Raises:
+    HparamError: If a task cannot be had.
+  """
+  for name in registry.find_own_tasks(arguments):
+    load_own_task(name)
+    row = registry.ROWS[registry.TASK][name]
+    for argument in row.arguments:
+      flag = row.flag_name(argument)
+      if flag not in flag_values:
+        use = (registry.TASK, row, argument)
+        _define_argument(flag, [use], flag_values)
 
 
 def define(flag_values: flags.FlagValues = flags.FLAGS):
@@ -166,14 +214,8 @@ class Choice:
     Returns:
       The model.
     """
-    builder = registry.resolve(str(self.row.keras_model))
-    wanted = inspect.signature(builder).parameters
-    values = {
-        argument.name: argument.to_builder_value(argument.default)
-        for argument in self.row.arguments
-    }
-    values.update(self._arguments(), seed=seed)
-    return builder(**{name: values[name] for name in wanted})
+    assert self.row.task is not None
+    return self.row.task.build_keras_model(seed=seed, **self._arguments())
 
   def _arguments(self) -> dict[str, Any]:
     """Returns the builder's values of what was given."""
@@ -200,6 +242,8 @@ class Choice:
 
 def _choose(kind: str, name: str) -> registry.Row:
   """Returns a row by name, or raises with the names nearest to it."""
+  if kind == registry.TASK:
+    load_own_task(name)
   rows = registry.ROWS[kind]
   elsewhere = [other for other, its in registry.ROWS.items() if name in its]
   flag_table.check_name(kind, name, rows, elsewhere)
@@ -370,7 +414,7 @@ def _default_name(choices: Mapping[str, Choice]) -> str:
   loss_term = choices[registry.LOSS_TERM].row
   if loss_term.builder:
     rows.append(loss_term)
-  return '.'.join(row.name for row in rows)
+  return '.'.join(row.label for row in rows)
 
 
 def read_settings(

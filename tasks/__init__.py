@@ -11,7 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Learning tasks, one package a data set."""
+"""Learning tasks, each a value of `definitions.TaskDefinition`."""
 
 from tff_adaptive import _stack
 

@@ -11,11 +11,26 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""Where the files of published data sets lie."""
+"""Where the files of data sets lie, and whether clients stay in them."""
 
 import os
 import pathlib
-from typing import Union
+from typing import Optional, Union
+
+from tasks.arguments import Argument
+from tff_adaptive.data import client_data
+from tff_adaptive.data import feature_arrays
+from tff_adaptive.data import transforms
+
+DEFAULT_MAX_BYTES = 1 << 30
+MAX_BYTES_IN_MEMORY = Argument(
+    'max_bytes_in_memory',
+    DEFAULT_MAX_BYTES,
+    'Up to what size the clients of a split are held in memory, where rounds '
+    'are fastest; larger ones are read when they are sampled.',
+    minimum=0,
+    is_hparam=False,
+)
 
 
 def find_data_file(
@@ -47,3 +62,56 @@ def find_data_file(
         f'`python -m tasks.fetch {dataset} --data_dir={data_dir}`.'
     )
   return path
+
+
+def keep_if_small(
+    source: client_data.ClientArrays, max_bytes: int = DEFAULT_MAX_BYTES
+) -> client_data.ClientArrays:
+  """Reads all clients into memory if they fit, for faster rounds.
+
+  Args:
+    source: The clients. How many examples they hold must be known without
+      reading them, as it is for files.
+    max_bytes: What their examples may take in memory; while they are read it is
+      up to twice as much. 0 leaves them where they are. Defaults to 1 GiB.
+
+  Returns:
+    The clients as shared arrays if they fit, else `source`, as it is also if
+    examples have no fixed size, such as strings.
+
+  Raises:
+    ValueError: If `max_bytes` is negative.
+
+  Example:
+
+    >>> clients = client_data.LazyClientArrays(
+    ...     ['a'], lambda client_id: {'x': np.ones([2], np.float32)},
+    ...     {'x': tf.TensorSpec([], tf.float32)}, client_sizes={'a': 2})
+    >>> type(keep_if_small(clients)).__name__
+    'PackedClientArrays'
+    >>> type(keep_if_small(clients, max_bytes=0)).__name__
+    'LazyClientArrays'
+  """
+  if max_bytes < 0:
+    raise ValueError(
+        f'`max_bytes_in_memory` must not be negative, found {max_bytes}.'
+    )
+  example_bytes = _example_bytes(source.element_spec)
+  if example_bytes is None:
+    return source
+  if source.total_examples * example_bytes > max_bytes:
+    return source
+  return transforms.materialize(source)
+
+
+def _example_bytes(spec: feature_arrays.ElementSpec) -> Optional[int]:
+  """Returns the size of an example, None if it is not fixed."""
+  if any(
+      feature.dtype.name == 'string' or not feature.shape.is_fully_defined()
+      for feature in spec.values()
+  ):
+    return None
+  return sum(
+      feature.dtype.size * feature.shape.num_elements()
+      for feature in spec.values()
+  )

@@ -31,6 +31,7 @@ from typing import NoReturn, Optional
 
 from tasks import catalogue
 from tasks import downloads
+from tasks import sources
 from tff_adaptive import _files
 
 _EXIT_ENVIRONMENT = 1
@@ -71,7 +72,7 @@ def _build_parser() -> argparse.ArgumentParser:
   return parser
 
 
-def describe(datasets: Sequence[catalogue.Dataset]) -> str:
+def describe(datasets: Sequence[sources.Dataset]) -> str:
   """Returns a line for each data set, for `--list`.
 
   Args:
@@ -83,7 +84,7 @@ def describe(datasets: Sequence[catalogue.Dataset]) -> str:
 
   Example:
 
-    >>> print(describe(catalogue.DATASETS[1:2]))
+    >>> print(describe([catalogue.DATASETS['shakespeare']]))
     shakespeare  tff/shakespeare.sqlite  1.3 MB  TensorFlow Federated, ...
   """
   rows = [
@@ -103,7 +104,7 @@ def describe(datasets: Sequence[catalogue.Dataset]) -> str:
   )
 
 
-def fetch(dataset: catalogue.Dataset, data_dir: pathlib.Path) -> None:
+def fetch(dataset: sources.Dataset, data_dir: pathlib.Path) -> None:
   """Downloads what is not there of a data set.
 
   Args:
@@ -118,7 +119,7 @@ def fetch(dataset: catalogue.Dataset, data_dir: pathlib.Path) -> None:
   Example:
 
     ```python
-    fetch(catalogue.DATASETS[1], pathlib.Path('data'))
+    fetch(catalogue.DATASETS['shakespeare'], pathlib.Path('data'))
     ```
   """
   print(f'{dataset.source} (licence: {dataset.licence})', flush=True)
@@ -134,7 +135,7 @@ def fetch(dataset: catalogue.Dataset, data_dir: pathlib.Path) -> None:
     ) from error
 
 
-def _fetch_file(file: catalogue.RemoteFile, data_dir: pathlib.Path) -> None:
+def _fetch_file(file: sources.RemoteFile, data_dir: pathlib.Path) -> None:
   """Downloads and unpacks a file, if what it gives is not there."""
   path = data_dir / file.path
   results = [data_dir / result for result in file.results]
@@ -153,7 +154,7 @@ def _fetch_file(file: catalogue.RemoteFile, data_dir: pathlib.Path) -> None:
     print(f'{result} is there')
 
 
-def _prepare(dataset: catalogue.Dataset, folder: pathlib.Path) -> None:
+def _prepare(dataset: sources.Dataset, folder: pathlib.Path) -> None:
   """Lets tensorflow-datasets download and prepare a data set."""
   if any(folder.glob(_PREPARED)):
     print(f'{folder} is there already')
@@ -194,11 +195,11 @@ def main(arguments: Sequence[str]) -> int:
   parser = _build_parser()
   parsed = parser.parse_args(arguments)
   if parsed.list:
-    print(describe(catalogue.DATASETS))
+    print(describe(list(catalogue.DATASETS.values())))
     return 0
   if parsed.name is None:
     parser.error('name a data set, one of --list')
-  datasets = {dataset.name: dataset for dataset in catalogue.DATASETS}
+  datasets = catalogue.DATASETS
   name = parsed.name.lower().replace('-', '_')
   if name not in datasets:
     near = difflib.get_close_matches(name, datasets, n=1)

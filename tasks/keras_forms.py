@@ -11,70 +11,184 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
-"""A Keras model in the two forms in which TFF takes models."""
+"""The two forms in which TFF takes a Keras model, from one function.
+
+`tff.learning.models.functional_model_from_keras` leaves out the penalties of
+kernels and biases, where `tff.learning.models.from_keras_model` has them; here
+both forms have them.
+"""
 
 import collections
 from collections.abc import Callable, Mapping, Sequence
+from typing import Optional
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
-LossFn = Callable[[], tf.keras.losses.Loss]
-MetricsFn = Callable[[], Sequence[tf.keras.metrics.Metric]]
+from tff_adaptive.client_works import loss_terms
+from tff_adaptive.client_works import model_adapter
+
+_Penalty = Callable[[tf.Tensor], tf.Tensor]
 
 
-def to_functional_model(
-    keras_model: tf.keras.Model,
-    input_spec: Mapping[str, tf.TensorSpec],
-    build_loss: LossFn,
-    build_metrics: MetricsFn,
+def build_softmax_loss() -> tf.keras.losses.Loss:
+  """Builds softmax cross entropy of logits and integer labels.
+
+  Where labels are sequences, padding counts like any token, as in TFF's
+  baselines: Keras' mask does not reach the loss there.
+  """
+  return tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+
+def build_accuracy() -> list[tf.keras.metrics.Metric]:
+  """Builds the metric 'accuracy'."""
+  return [tf.keras.metrics.SparseCategoricalAccuracy(name='accuracy')]
+
+
+class KerasForms:
+  """The forms of a Keras model.
+
+  Attributes:
+    functional: The model in functional form, with its own initial weights. None
+      where its predictions for an example depend on others in the batch.
+    variable_fn: Returns a new model with variables, with the same initial
+      weights.
+    representation_fn: Maps (trainable weights, batch) to what goes into the
+      last layer; None if no layer before that has weights, or one has
+      averages that are not trained.
+
+  Example:
+
+    >>> from tasks import data
+    >>> def build():
+    ...   return tf.keras.Sequential(
+    ...       [tf.keras.Input([2]), tf.keras.layers.Dense(3)])
+    >>> element_spec = data.spec(x=('float32', [2]), y=('int32', []))
+    >>> forms = KerasForms(
+    ...     build, element_spec, build_softmax_loss, build_accuracy)
+    >>> len(forms.functional.initial_weights[0])
+    2
+  """
+
+  def __init__(
+      self,
+      build_keras_model: Callable[[], tf.keras.Model],
+      element_spec: Mapping[str, tf.TensorSpec],
+      build_loss: Callable[[], tf.keras.losses.Loss],
+      build_metrics: Callable[[], Sequence[tf.keras.metrics.Metric]],
+  ):
+    """Initializes the forms.
+
+    Args:
+      build_keras_model: Builds the model anew.
+      element_spec: The specs of an example's 'x' and 'y'.
+      build_loss: Builds the loss of a batch.
+      build_metrics: Builds the metrics, with different names.
+    """
+    keras_model = build_keras_model()
+    input_spec = collections.OrderedDict(
+        (name, tf.TensorSpec([None, *spec.shape], spec.dtype))
+        for name, spec in element_spec.items()
+    )
+    self.functional: Optional[tff.learning.models.FunctionalModel] = None
+    if not any(map(_mixes_examples, keras_model.layers)):
+      self.functional = add_penalties(
+          tff.learning.models.functional_model_from_keras(
+              keras_model,
+              loss_fn=build_loss(),
+              input_spec=input_spec,
+              metrics_constructor=lambda: collections.OrderedDict(
+                  (metric.name, metric) for metric in build_metrics()
+              ),
+          ),
+          keras_model,
+      )
+
+    def variable_fn() -> tff.learning.models.VariableModel:
+      return tff.learning.models.from_keras_model(
+          build_keras_model(),
+          loss=build_loss(),
+          input_spec=input_spec,
+          metrics=list(build_metrics()),
+      )
+
+    self.variable_fn = variable_fn
+    self._keras_model = keras_model
+    self._input_spec = input_spec
+
+  @property
+  def representation_fn(self) -> Optional[model_adapter.RepresentationFn]:
+    """The features that a classifier decides by."""
+    model = self._keras_model
+    if model.non_trainable_weights:
+      return None
+    last = model.layers[-1]
+    if len(model.trainable_weights) == len(last.trainable_weights):
+      return None
+    return loss_terms.build_keras_representation(model, self._input_spec)
+
+
+def _mixes_examples(layer: tf.keras.layers.Layer) -> bool:
+  """Returns whether a layer makes of an example what its batch has."""
+  is_batch_norm = isinstance(layer, tf.keras.layers.BatchNormalization)
+  return is_batch_norm or getattr(layer, 'mixes_examples', False)
+
+
+def add_penalties(
+    model: tff.learning.models.FunctionalModel, keras_model: tf.keras.Model
 ) -> tff.learning.models.FunctionalModel:
-  """The functional form of a Keras model.
+  """Adds the penalties of kernels and biases to a functional model's loss.
 
   Args:
-    keras_model: The model.
-    input_spec: The specs of a batch's `x` and `y`.
-    build_loss: Makes the loss of a batch.
-    build_metrics: Makes the metrics, with different names.
+    model: The functional form of `keras_model`.
+    keras_model: The model, with the regularizers of its layers.
 
   Returns:
-    A functional model with the weights of `keras_model` as initial weights.
+    A functional model that predicts a pair, the predictions and the sum of the
+    penalties; `model` itself if there is no penalty.
   """
-  return tff.learning.models.functional_model_from_keras(
-      keras_model,
-      loss_fn=build_loss(),
-      input_spec=input_spec,
-      metrics_constructor=lambda: collections.OrderedDict(
-          (metric.name, metric) for metric in build_metrics()
+  penalties = _penalties(keras_model)
+  if not penalties:
+    return model
+
+  @tf.function
+  def predict_on_batch(weights, x, training=True):
+    trainable, _ = weights
+    penalty = tf.add_n([fn(trainable[place]) for place, fn in penalties])
+    return model.predict_on_batch(weights, x, training), penalty
+
+  def loss(output, label, sample_weight=None):
+    predictions, penalty = output
+    return model.loss(predictions, label, sample_weight) + penalty
+
+  def update_metrics_state(state, labels, batch_output, sample_weight=None):
+    predictions, _ = batch_output.predictions
+    output = tff.learning.models.BatchOutput(
+        loss=batch_output.loss,
+        predictions=predictions,
+        num_examples=batch_output.num_examples,
+    )
+    return model.update_metrics_state(state, labels, output, sample_weight)
+
+  return tff.learning.models.FunctionalModel(
+      initial_weights=model.initial_weights,
+      predict_on_batch_fn=predict_on_batch,
+      loss_fn=loss,
+      metrics_fns=(
+          model.initialize_metrics_state,
+          update_metrics_state,
+          model.finalize_metrics,
       ),
+      input_spec=model.input_spec,
   )
 
 
-def to_variable_model_fn(
-    build_keras_model: Callable[[], tf.keras.Model],
-    input_spec: Mapping[str, tf.TensorSpec],
-    build_loss: LossFn,
-    build_metrics: MetricsFn,
-) -> Callable[[], tff.learning.models.VariableModel]:
-  """What makes the form of a Keras model that has variables.
-
-  Args:
-    build_keras_model: Makes the model anew.
-    input_spec: The specs of a batch's `x` and `y`.
-    build_loss: Makes the loss of a batch.
-    build_metrics: Makes the metrics, with different names.
-
-  Returns:
-    A function without arguments that returns a new model with these metrics and
-    those that `tff.learning.models.from_keras_model` adds.
-  """
-
-  def model_fn() -> tff.learning.models.VariableModel:
-    return tff.learning.models.from_keras_model(
-        build_keras_model(),
-        loss=build_loss(),
-        input_spec=input_spec,
-        metrics=list(build_metrics()),
-    )
-
-  return model_fn
+def _penalties(keras_model: tf.keras.Model) -> list[tuple[int, _Penalty]]:
+  """Returns the penalties, and which trainable weights they are of."""
+  places = {id(v): i for i, v in enumerate(keras_model.trainable_weights)}
+  return [
+      (places[id(getattr(layer, name))], regularizer)
+      for layer in keras_model.layers
+      for name in ('kernel', 'bias')
+      if (regularizer := getattr(layer, f'{name}_regularizer', None))
+  ]

@@ -20,17 +20,16 @@ data set whose form they have.
 
 import collections
 from collections.abc import Callable, Mapping
+import functools
 import gzip
 import json
-import os
 import pathlib
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 
 from tff_adaptive.data import client_data
 from tff_adaptive.data import random_streams
-from tff_adaptive.data import sqlite
 
 _SEED = 0
 _NUM_IMAGES = {'train': 4000, 'test': 500}
@@ -50,33 +49,35 @@ _LINES = (
 )
 
 
-def write_synthetic_data(
-    task_name: str, data_dir: Union[str, os.PathLike]
-) -> None:
-  """Writes made-up data for a task where its loader looks for real ones.
+Write = Callable[[pathlib.Path, np.random.Generator], None]
+
+
+def write(files: Mapping[str, Write], data_dir: pathlib.Path) -> None:
+  """Writes made-up data where they are not there.
 
   Args:
-    task_name: The name of the task, as in `--task`. A task whose data come with
-      a package, such as digits, needs none.
-    data_dir: The folder of the data sets, made if need be. Files that are there
-      stay; they are the same every time.
-
-  Example:
-
-    >>> from tasks import mnist
-    >>> write_synthetic_data('mnist', 'made_up')
-    >>> mnist.create_mnist_task('made_up', model_id='logistic').name
-    'mnist'
+    files: The functions that write a file, by its place.
+    data_dir: The folder of the data sets, made if need be.
   """
-  for place, write in _FILES.get(task_name, {}).items():
-    path = pathlib.Path(data_dir) / place
+  for place, write_file in files.items():
+    path = data_dir / place
     if path.exists():
       continue
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f'new_{path.name}')
     part.unlink(missing_ok=True)
-    write(part, random_streams.stream(_SEED, 'synthetic_data', place))
+    write_file(part, random_streams.stream(_SEED, 'synthetic_data', place))
     part.rename(path)
+
+
+def npz(num_classes: int, *shape: int) -> Write:
+  """Returns the function that writes examples of a shape, as Keras has them."""
+  return functools.partial(_write_npz, num_classes=num_classes, shape=shape)
+
+
+def texts(num_classes: int) -> Write:
+  """Returns the function that writes labelled texts."""
+  return functools.partial(_write_texts, num_classes=num_classes)
 
 
 def _draw_images(
@@ -106,12 +107,14 @@ def _write_npz(
     shape: tuple[int, ...],
 ) -> None:
   """Writes the arrays of a data set of Keras: x_train, y_train, and so on."""
-  templates = _draw_templates(generator, num_classes, shape)
+  # Examples that are no images are drawn as columns of pixels.
+  drawn = shape if len(shape) > 1 else (*shape, 1)
+  templates = _draw_templates(generator, num_classes, drawn)
   arrays = {}
   for split, size in _NUM_IMAGES.items():
     labels = generator.integers(num_classes, size=size)
     images = 255 * _draw_images(generator, labels, templates)
-    arrays[f'x_{split}'] = images.astype(np.uint8)
+    arrays[f'x_{split}'] = images.astype(np.uint8).reshape(-1, *shape)
     arrays[f'y_{split}'] = labels.astype(np.uint8)
   with open(path, 'wb') as file:
     np.savez_compressed(file, **arrays)
@@ -125,7 +128,16 @@ def _build_clients(
   )
 
 
-def _write_emnist(path: pathlib.Path, generator: np.random.Generator) -> None:
+def _write_sqlite(
+    path: pathlib.Path, splits: Mapping[str, client_data.ClientArrays]
+) -> None:
+  # It imports TensorFlow.
+  from tff_adaptive.data import sqlite  # pylint: disable=import-outside-toplevel
+
+  sqlite.write_sqlite_clients(path, splits)
+
+
+def write_emnist(path: pathlib.Path, generator: np.random.Generator) -> None:
   """Writes TFF's file of EMNIST: dark characters on a white ground."""
   templates = _draw_templates(generator, 62, (28, 28))
 
@@ -139,7 +151,7 @@ def _write_emnist(path: pathlib.Path, generator: np.random.Generator) -> None:
 
     return _build_clients(_NUM_CLIENTS, draw)
 
-  sqlite.write_sqlite_clients(
+  _write_sqlite(
       path,
       {
           f'{prefix}_{split}': build(split, num_classes)
@@ -149,7 +161,7 @@ def _write_emnist(path: pathlib.Path, generator: np.random.Generator) -> None:
   )
 
 
-def _write_cifar100(path: pathlib.Path, generator: np.random.Generator) -> None:
+def write_cifar100(path: pathlib.Path, generator: np.random.Generator) -> None:
   """Writes TFF's file of CIFAR-100."""
   templates = _draw_templates(generator, 100, (32, 32, 3))
 
@@ -160,7 +172,7 @@ def _write_cifar100(path: pathlib.Path, generator: np.random.Generator) -> None:
         coarse_label=labels // 5, image=images.astype(np.uint8), label=labels
     )
 
-  sqlite.write_sqlite_clients(
+  _write_sqlite(
       path,
       {
           'train': _build_clients(_NUM_CLIENTS, lambda: draw('train')),
@@ -169,7 +181,7 @@ def _write_cifar100(path: pathlib.Path, generator: np.random.Generator) -> None:
   )
 
 
-def _write_shakespeare(
+def write_shakespeare(
     path: pathlib.Path, generator: np.random.Generator
 ) -> None:
   """Writes TFF's file of Shakespeare: a few lines again and again."""
@@ -178,7 +190,7 @@ def _write_shakespeare(
     lines = generator.choice(np.array(_LINES, np.object_), size=size)
     return {'snippets': lines}
 
-  sqlite.write_sqlite_clients(
+  _write_sqlite(
       path,
       {
           'train': _build_clients(_NUM_CLIENTS, lambda: draw(20)),
@@ -209,7 +221,7 @@ def _zipf_weights(size: int) -> np.ndarray:
   return weights / weights.sum()
 
 
-def _write_stackoverflow(
+def write_stackoverflow(
     path: pathlib.Path, generator: np.random.Generator
 ) -> None:
   """Writes TFF's file of Stack Overflow; a tag makes some words likely."""
@@ -233,7 +245,7 @@ def _write_stackoverflow(
         type=np.full(len(tags), b'question', np.object_),
     )
 
-  sqlite.write_sqlite_clients(
+  _write_sqlite(
       path,
       {
           'train': _build_clients(_NUM_CLIENTS + _NUM_CLIENTS // 2, draw),
@@ -243,17 +255,19 @@ def _write_stackoverflow(
   )
 
 
-def _write_word_counts(
+def write_word_counts(
     path: pathlib.Path, generator: np.random.Generator
 ) -> None:
+  """Writes TFF's file of the counts of words."""
   del generator  # Unused.
   lines = [f'{_word(i)} {2 * _NUM_WORDS - i}\n' for i in range(_NUM_WORDS)]
   path.write_text(''.join(lines))
 
 
-def _write_tag_counts(
+def write_tag_counts(
     path: pathlib.Path, generator: np.random.Generator
 ) -> None:
+  """Writes TFF's file of the counts of tags."""
   del generator  # Unused.
   path.write_text(
       json.dumps({_tag(i): _NUM_TAGS - i for i in range(_NUM_TAGS)})
@@ -276,36 +290,3 @@ def _write_texts(
             'text': ' '.join(map(_word, words.tolist())),
         }
         file.write(json.dumps(row) + '\n')
-
-
-_Write = Callable[[pathlib.Path, np.random.Generator], None]
-
-
-def _npz(num_classes: int, *shape: int) -> _Write:
-  return lambda path, generator: _write_npz(path, generator, num_classes, shape)
-
-
-def _texts(num_classes: int) -> _Write:
-  return lambda path, generator: _write_texts(path, generator, num_classes)
-
-
-_EMNIST_FILES: dict[str, _Write] = {'tff/emnist_all.sqlite': _write_emnist}
-_STACKOVERFLOW_FILES: dict[str, _Write] = {
-    'tff/stackoverflow.sqlite': _write_stackoverflow,
-    'tff/datasets/stackoverflow.word_count': _write_word_counts,
-    'tff/datasets/stackoverflow.tag_count': _write_tag_counts,
-}
-# By task, the files of its data set.
-_FILES: dict[str, dict[str, _Write]] = {
-    'mnist': {'mnist.npz': _npz(10, 28, 28)},
-    'fashion_mnist': {'fashion_mnist.npz': _npz(10, 28, 28)},
-    'emnist_cr': _EMNIST_FILES,
-    'emnist_ae': _EMNIST_FILES,
-    'cifar10': {'cifar10.npz': _npz(10, 32, 32, 3)},
-    'cifar100': {'tff/cifar100.sqlite': _write_cifar100},
-    'shakespeare': {'tff/shakespeare.sqlite': _write_shakespeare},
-    'stackoverflow_nwp': _STACKOVERFLOW_FILES,
-    'stackoverflow_lr': _STACKOVERFLOW_FILES,
-    'ag_news': {'ag_news.jsonl.gz': _texts(4)},
-    'dbpedia': {'dbpedia.jsonl.gz': _texts(14)},
-}

@@ -37,8 +37,8 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from experiments import published
+from tasks import catalogue
 from tasks import digits as digits_lib
-from tasks import synthetic_data
 import tff_adaptive
 from tff_adaptive import algorithms
 from tff_adaptive import data
@@ -161,7 +161,7 @@ def _write_run(folder: pathlib.Path):
 @functools.cache
 def _write_data(folder: pathlib.Path):
   for name in _MADE_UP:
-    synthetic_data.write_synthetic_data(name, folder)
+    catalogue.TASKS[name].write_synthetic_data(folder)
 
 
 class _AnyResult(doctest.OutputChecker):

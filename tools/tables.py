@@ -28,6 +28,7 @@ from typing import Optional
 from experiments import command_line
 from tools import recommended_hyperparameters
 from tools import rule_tables
+from tools import task_table
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _SECTION = re.compile(r'(<!-- begin (\w+) -->\n)(.*?)(<!-- end \2 -->)', re.S)
@@ -35,7 +36,7 @@ _SECTION = re.compile(r'(<!-- begin (\w+) -->\n)(.*?)(<!-- end \2 -->)', re.S)
 # The tables of each page, by their names.
 PAGES: Mapping[str, Mapping[str, Callable[[], str]]] = {
     module.PAGE: module.SECTIONS
-    for module in (recommended_hyperparameters, rule_tables)
+    for module in (recommended_hyperparameters, rule_tables, task_table)
 }
 
 

@@ -31,7 +31,6 @@ from experiments.benchmark import models
 from experiments.benchmark import reports
 from experiments.benchmark import workloads
 from experiments.train import run_parts
-from tasks import synthetic_data
 from tff_adaptive.simulation import task as task_lib
 from tff_adaptive.simulation import training_loop
 
@@ -192,7 +191,8 @@ def _build_process(
 
 def _build_task(row: registry.Row, data_dir: Optional[str]) -> task_lib.Task:
   """Returns a task with its defaults, but for what would take too long."""
-  protocol = registry.resolve(str(row.protocol))
+  assert row.task is not None
+  protocol = row.task.protocol
   if row.name in CAPS:
     clients, steps = CAPS[row.name]
     protocol = attrs.evolve(
@@ -261,7 +261,8 @@ def measure_task(
       task = _build_task(row, data_dir)
   if task is None:
     variant = 'synthetic data'
-    synthetic_data.write_synthetic_data(row.name, synthetic_dir)
+    assert row.task is not None
+    row.task.write_synthetic_data(synthetic_dir)
     task = _build_task(row, synthetic_dir)
   num_rounds = 2 * (_TaskTrainer.num_warm_up_turns + settings.num_rounds)
   fed_opt = registry.ROWS[registry.ALGORITHM]['fed_opt']

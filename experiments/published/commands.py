@@ -153,6 +153,7 @@ def parse_flags(
     absl.flags.Error: If there is no such flag, or not of this value.
   """
   values = _define_flags()
+  hparams.define_own_tasks(arguments, values)
   for name in values:
     values[name].unparse()
   values([_BINARY[-1], *arguments])

@@ -13,9 +13,12 @@
 # limitations under the License.
 """What a row is: the builder that a flag chooses, with the flags it takes."""
 
+from collections.abc import Callable
 import dataclasses
 import importlib
-from typing import Any, Optional
+from typing import Any, Optional, Union
+
+from tasks import definitions
 
 TASK = 'task'
 ALGORITHM = 'algorithm'
@@ -92,37 +95,39 @@ class Row:
 
   Attributes:
     name: The name on the command line.
-    builder: The function that builds it, as 'module:function'; None for a
-      choice that stands for nothing.
+    builder: The function that builds it, or where it is found:
+      'module:function'; None for a choice that stands for nothing.
     arguments: The arguments that get a flag.
     supplied: The arguments that the binary gives, or leaves alone; they have no
       flag.
-    protocol: Of a task: where its default protocol is found, as
-      'module:attribute'.
-    keras_model: Of a task: where the function is found that builds its Keras
-      model without data, as 'module:function'; it takes some of the arguments
-      of the builder, by their names, and the seed.
+    task: Of a task: its definition, from which the rest of the row follows.
     parts: Of an algorithm: the rows that are chosen with it.
     pools_clients: Of an algorithm: whether it trains on the examples of all
       clients together, and so has no cohorts.
   """
 
   name: str
-  builder: Optional[str]
+  builder: Union[str, Callable[..., Any], None]
   arguments: tuple[Argument, ...] = ()
   supplied: tuple[str, ...] = ()
-  protocol: Optional[str] = None
-  keras_model: Optional[str] = None
+  task: Optional[definitions.TaskDefinition] = None
   parts: tuple[Part, ...] = ()
   pools_clients: bool = False
+
+  @property
+  def label(self) -> str:
+    """The name in the default name of a run's folder."""
+    return self.name if self.task is None else self.task.name
 
   def flag_name(self, argument: Argument) -> str:
     """Returns the name of an argument's flag."""
     return argument.flag or f'{self.name}_{argument.name}'
 
 
-def resolve(reference: str) -> Any:
+def resolve(reference: Union[str, Callable[..., Any]]) -> Any:
   """Returns the object at 'module:attribute', attributes joined by dots."""
+  if not isinstance(reference, str):
+    return reference
   module_name, _, path = reference.partition(':')
   value = importlib.import_module(module_name)
   for name in path.split('.'):

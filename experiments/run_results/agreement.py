@@ -122,7 +122,9 @@ def of_arguments(arguments: Sequence[str]) -> WantedHparams:
     absl.flags.Error: If there is no such flag, or not of this value.
   """
   choices, settings = published.parse_flags(arguments)
-  protocol = registry.resolve(str(choices[registry.TASK].row.protocol))
+  task = choices[registry.TASK].row.task
+  assert task is not None
+  protocol = task.protocol
   values = {
       **{kind: choice.row.name for kind, choice in choices.items()},
       **published.argument_values(choices),

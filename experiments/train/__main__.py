@@ -54,4 +54,4 @@ def main():
 
 
 if __name__ == '__main__':
-  command_line.run(main)
+  command_line.run(main, hparams.define_own_tasks)

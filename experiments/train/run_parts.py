@@ -23,7 +23,6 @@ import tensorflow_federated as tff
 from experiments import hparams
 from experiments import registry
 from experiments import settings as settings_lib
-from tasks import synthetic_data
 from tff_adaptive import privacy as privacy_lib
 from tff_adaptive.data import checks
 from tff_adaptive.data import client_data
@@ -100,11 +99,11 @@ def build_protocol(
   Returns:
     The numbers of training in force.
   """
-  row = choices[registry.TASK].row
-  default = registry.resolve(str(row.protocol))
+  task = choices[registry.TASK].row.task
+  assert task is not None
   given = {name: getattr(settings, name) for name in PROTOCOL}
   return attrs.evolve(
-      default,
+      task.protocol,
       **{name: value for name, value in given.items() if value is not None},
   )
 
@@ -153,7 +152,8 @@ def _prepare_data_dir(
   if not settings.use_synthetic_data:
     return settings.data_dir
   data_dir = os.path.join(settings.output_dir, _SYNTHETIC_DATA)
-  synthetic_data.write_synthetic_data(choice.row.name, data_dir)
+  assert choice.row.task is not None
+  choice.row.task.write_synthetic_data(data_dir)
   print(
       f'synthetic data: made up, in the format of {choice.row.name}; the '
       'metrics mean nothing.',

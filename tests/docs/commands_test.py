@@ -19,6 +19,7 @@ import os
 import pathlib
 import re
 import tempfile
+from unittest import mock
 
 from absl import flags
 from absl.testing import absltest
@@ -27,7 +28,8 @@ import pytest
 
 from experiments import hparams
 from experiments import published
-from tasks import synthetic_data
+from experiments import registry
+from tasks import mnist
 from tests import page_testing
 from tests import program_testing
 
@@ -129,6 +131,9 @@ def _run(command: str, project: pathlib.Path):
 class FlagsTest(absltest.TestCase):
 
   def test_flags_are_accepted(self):
+    # A page has a task of its own.
+    rows = registry.ROWS[registry.TASK]
+    self.enter_context(mock.patch.dict(rows))
     # Flagfiles are given from the project's folder.
     self.addCleanup(os.chdir, os.getcwd())
     os.chdir(_ROOT)
@@ -147,7 +152,9 @@ class FlagsTest(absltest.TestCase):
             _define_flags(binary)([binary, *arguments])
 
   def test_flags_of_the_guide_exist(self):
-    known = {'help', 'flagfile', 'logdir', 'list'}  # Of absl, TensorBoard, pip.
+    # Of absl, TensorBoard, pip, and of docs/examples/wine.py.
+    known = {'help', 'helpfull', 'flagfile', 'logdir', 'list'}
+    known |= {'wine_model', 'wine_alpha', 'wine_examples_per_client'}
     for binary in ('benchmark', 'export', 'report', 'sweep', 'trace', 'train'):
       known.update(_define_flags(binary))
     for page in page_testing.PAGES:
@@ -257,7 +264,7 @@ class CommandsTest(parameterized.TestCase):
     listing, report = [c for c in commands if 'experiments.report' in c]
     (sweep,) = [c for c in commands if 'experiments.sweep' in c]
     copy = self.enter_context(page_testing.copied_project())
-    synthetic_data.write_synthetic_data('mnist', copy / 'data')
+    mnist.MNIST.write_synthetic_data(copy / 'data')
     result = _run(listing, copy)
     self.assertEqual(result.returncode, 0, result.stdout)
     self.assertLen(result.stdout.splitlines(), 1 + 120)

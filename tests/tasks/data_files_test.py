@@ -48,7 +48,3 @@ class FindDataFileTest(absltest.TestCase):
         'emnist.sqlite, or download it by `python -m tasks.fetch emnist '
         f'--data_dir={self.folder}`.',
     )
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -23,7 +23,6 @@ import tarfile
 import tempfile
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from tasks import downloads
@@ -286,7 +285,3 @@ class UnpackTest(_TestCase):
       ):
         downloads.unpack(self.archive, [self.path])
     self.assertTrue(self.archive.exists())
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -26,12 +26,12 @@ import tempfile
 import types
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from tasks import catalogue
 from tasks import downloads
 from tasks import fetch
+from tasks import sources
 from tests.tasks import http_testing
 from tests.tff_adaptive import file_testing
 
@@ -54,7 +54,7 @@ def _tar(name):
 
 
 def _dataset(*files, **options):
-  return catalogue.Dataset(
+  return sources.Dataset(
       name='plays', source='A press', licence='none', files=files, **options
   )
 
@@ -67,13 +67,14 @@ class _TestCase(parameterized.TestCase):
         self.enter_context(tempfile.TemporaryDirectory())
     )
 
-  def run_main(self, *arguments, datasets=catalogue.DATASETS):
+  def run_main(self, *arguments, datasets=tuple(catalogue.DATASETS.values())):
     """Returns the exit code, the standard output and the standard error."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.ExitStack() as stack:
       stack.enter_context(contextlib.redirect_stdout(out))
       stack.enter_context(contextlib.redirect_stderr(err))
-      stack.enter_context(mock.patch.object(catalogue, 'DATASETS', datasets))
+      named = {dataset.name: dataset for dataset in datasets}
+      stack.enter_context(mock.patch.object(catalogue, 'DATASETS', named))
       try:
         code = fetch.main([*arguments, f'--data_dir={self.data_dir}'])
       except SystemExit as end:
@@ -92,7 +93,7 @@ class FetchTest(_TestCase):
   def _packed(self, content=_PACKED, digest=_digest(_PACKED)):
     server = self.serve(content, 'plays.sqlite.lzma')
     return server, _dataset(
-        catalogue.RemoteFile(
+        sources.RemoteFile(
             url=server.url,
             path='tff/plays.sqlite.lzma',
             digest=digest,
@@ -135,14 +136,14 @@ class FetchTest(_TestCase):
     plain = self.serve(_CONTENT, 'test.csv')
     code, _, _ = self.fetch(
         _dataset(
-            catalogue.RemoteFile(
+            sources.RemoteFile(
                 packed.url,
                 'words.tar.bz2',
                 _digest(archive),
                 unpacked=('words',),
                 is_kept=True,
             ),
-            catalogue.RemoteFile(plain.url, 'test.csv', _digest(_CONTENT)),
+            sources.RemoteFile(plain.url, 'test.csv', _digest(_CONTENT)),
         )
     )
     self.assertEqual(code, 0)
@@ -269,10 +270,10 @@ class CommandLineTest(_TestCase):
     lines = out.splitlines()
     self.assertEqual(
         [line.split()[0] for line in lines],
-        [dataset.name for dataset in catalogue.DATASETS],
+        [dataset.name for dataset in catalogue.DATASETS.values()],
     )
     self.assertRegex(
-        lines[1],
+        out,
         'tff/shakespeare.sqlite +1.3 MB +TensorFlow Federated, .* licence: ',
     )
 
@@ -297,14 +298,16 @@ class CommandLineTest(_TestCase):
 class CatalogueTest(parameterized.TestCase):
 
   def test_names_and_places_are_unique(self):
-    names = [dataset.name for dataset in catalogue.DATASETS]
+    names = [dataset.name for dataset in catalogue.DATASETS.values()]
     self.assertLen(set(names), len(names))
-    places = [p for dataset in catalogue.DATASETS for p in dataset.places]
+    places = [
+        p for dataset in catalogue.DATASETS.values() for p in dataset.places
+    ]
     self.assertLen(set(places), len(places))
 
   @parameterized.named_parameters(
       (file.path, file)
-      for dataset in catalogue.DATASETS
+      for dataset in catalogue.DATASETS.values()
       for file in dataset.files
   )
   def test_files(self, file):
@@ -319,7 +322,9 @@ class CatalogueTest(parameterized.TestCase):
     )
 
   def test_files_of_tff_are_where_its_loaders_look(self):
-    places = [p for dataset in catalogue.DATASETS for p in dataset.places]
+    places = [
+        p for dataset in catalogue.DATASETS.values() for p in dataset.places
+    ]
     for place in (
         'tff/emnist_all.sqlite',
         'tff/shakespeare.sqlite',
@@ -329,7 +334,3 @@ class CatalogueTest(parameterized.TestCase):
         'tff/datasets/stackoverflow.tag_count',
     ):
       self.assertIn(place, places)
-
-
-if __name__ == '__main__':
-  absltest.main()

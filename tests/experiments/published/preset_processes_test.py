@@ -17,7 +17,6 @@ import collections
 import contextlib
 import csv
 import dataclasses
-import inspect
 import io
 import os
 import pathlib
@@ -140,11 +139,10 @@ def _task_sort(choices, settings):
 
 def _process_sort(choices):
   task = choices[registry.TASK]
-  of_model = inspect.signature(registry.resolve(task.row.keras_model))
+  of_clients = task.row.task.clients
+  names = [a.name for a in of_clients.arguments] if of_clients else []
   given = {
-      name: value
-      for name, value in task.given.items()
-      if name in of_model.parameters
+      name: value for name, value in task.given.items() if name not in names
   }
   others = set(choices) - {registry.RUNTIME, registry.TASK}
   return (

@@ -18,9 +18,9 @@ from absl.testing import parameterized
 
 from experiments import published
 from experiments.run_results import agreement
-from tasks.digits import digits_tasks
+from tasks import digits
 
-_ROUNDS = digits_tasks.DEFAULT_PROTOCOL.total_rounds
+_ROUNDS = digits.DEFAULT_PROTOCOL.total_rounds
 _ARGUMENTS = ('--task=digits', '--client_optimizer=sgd', '--seed=2')
 
 

@@ -124,12 +124,12 @@ class BadInputTest(parameterized.TestCase):
 
   @contextlib.contextmanager
   def _changed_digits(self, change):
-    from tasks.digits import digits_preprocessing
+    from tasks.images import digits_data
 
-    train_data, test_data = digits_preprocessing.load_digits()
+    train_data, test_data = digits_data.load_digits()
     change(train_data, test_data)
     with mock.patch.object(
-        digits_preprocessing,
+        digits_data,
         'load_digits',
         return_value=(train_data, test_data),
     ):
@@ -165,9 +165,9 @@ class BadInputTest(parameterized.TestCase):
       )
 
   def test_empty_client(self):
-    from tasks.digits import digits_preprocessing
+    from tff_adaptive.data import partition
 
-    original = digits_preprocessing.partition_digits
+    original = partition.dirichlet_per_client
 
     def with_an_empty_client(*args):
       parts = original(*args)
@@ -175,7 +175,7 @@ class BadInputTest(parameterized.TestCase):
       return parts
 
     with mock.patch.object(
-        digits_preprocessing, 'partition_digits', with_an_empty_client
+        partition, 'dirichlet_per_client', with_an_empty_client
     ):
       self._assert_refused(self._call(), 'has no example.*reject')
       self._call('--bad_clients=reject')

@@ -101,9 +101,9 @@ class FaultyRunsTest(trainer_testing.FolderTestCase):
   @parameterized.parameters('compiled', 'native')
   @pytest.mark.slow
   def test_rejected_clients_are_named(self, runtime):
-    from tasks.digits import digits_preprocessing
+    from tff_adaptive.data import partition
 
-    original = digits_preprocessing.partition_digits
+    original = partition.dirichlet_per_client
     emptied = []
 
     def with_empty_clients(*args):
@@ -115,7 +115,7 @@ class FaultyRunsTest(trainer_testing.FolderTestCase):
       }
 
     with mock.patch.object(
-        digits_preprocessing, 'partition_digits', with_empty_clients
+        partition, 'dirichlet_per_client', with_empty_clients
     ):
       trainer_testing.train(
           self.folder,

@@ -13,7 +13,6 @@
 # limitations under the License.
 """Tests of runs that begin with the weights of a file."""
 
-import collections
 import contextlib
 import io
 import json
@@ -31,7 +30,8 @@ import tensorflow_federated as tff
 from experiments import command_line
 from experiments.export import model_files
 from experiments.train import warm_start
-from tasks import keras_classification
+from tasks import data
+from tasks import keras_forms
 from tests.experiments.train import trainer_testing
 from tff_adaptive import algorithms
 from tff_adaptive import optimizers
@@ -175,13 +175,12 @@ class WarmStartTest(parameterized.TestCase):
           ]
       )
 
-    model_fn = keras_classification.to_variable_model_fn(
+    model_fn = keras_forms.KerasForms(
         build_keras_model,
-        collections.OrderedDict(
-            x=tf.TensorSpec([None, 2], tf.float32),
-            y=tf.TensorSpec([None], tf.int32),
-        ),
-    )
+        data.spec(x=('float32', [2]), y=('int32', [])),
+        keras_forms.build_softmax_loss,
+        keras_forms.build_accuracy,
+    ).variable_fn
     with self.assertWarnsRegex(UserWarning, 'GroupNormalization'):
       process = algorithms.build_fed_opt(
           model_fn,

@@ -1,0 +1,66 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""CIFAR-10, by default as in the Delta-SGD experiments.
+
+The FedOpt experiments are `num_clients=500`, `examples_per_client='100'`,
+`partition='dirichlet_without_replacement'`, `augmentation='fedopt'`,
+`model_id='resnet18_v2'` and a protocol of 4,000 rounds of 10 clients with
+batches of 20.
+
+References:
+  Kim et al., Adaptive Federated Learning with Auto-Tuned Clients, ICLR 2024,
+  https://arxiv.org/abs/2306.11201, Section 4; it trains on 450 of a client's
+  500 images, here all of them count. Reddi et al., Adaptive Federated
+  Optimization, ICLR 2021, https://arxiv.org/abs/2003.00295, Appendix C.
+"""
+
+from tasks import clients
+from tasks import definitions
+from tasks import sources
+from tasks.images import cifar_data
+
+MODELS = {
+    'resnet18': 'tasks.images.resnet:build_resnet18',
+    'resnet50': 'tasks.images.resnet:build_resnet50',
+    'resnet18_v2': 'tasks.images.resnet_v2:build_resnet18_v2',
+    'resnet50_v2': 'tasks.images.resnet_v2:build_resnet50_v2',
+    'simple_cnn': 'tasks.images.simple_cnn:build_simple_cnn',
+}
+
+CIFAR10 = definitions.ClassificationTask(
+    name='cifar10',
+    summary='100, Dirichlet 0.1',
+    data=cifar_data.Cifar10(),
+    models=MODELS,
+    model_help='The model to train; v2 are those of the FedOpt experiments.',
+    clients=clients.Partition(100, alpha=0.1),
+    protocol=definitions.Protocol(
+        client_batch_size=64,
+        client_epochs=1,
+        clients_per_round=10,
+        total_rounds=2000,
+    ),
+    source=sources.tfds_images(
+        'cifar10',
+        'University of Toronto',
+        'no formal licence; cite Krizhevsky 2009',
+        size=170_052_171,
+        url='https://www.cs.toronto.edu',
+    ),
+)
+
+DEFAULT_PROTOCOL = CIFAR10.protocol
+build_keras_model = CIFAR10.build_keras_model
+create_cifar10_task = CIFAR10.create
+create_cifar10_task_from_data = CIFAR10.create_from_data

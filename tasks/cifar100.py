@@ -1,0 +1,67 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""CIFAR-100, by default TFF's clients, as in the FedOpt experiments.
+
+The Delta-SGD experiments are `num_clients=100`, `augmentation='delta_sgd'`,
+`partition='dirichlet_with_replacement'`, `model_id='resnet18'` or 'resnet50',
+and a protocol of 2,000 rounds of 10 clients with batches of 64.
+
+References:
+  Reddi et al., Adaptive Federated Optimization, ICLR 2021,
+  https://arxiv.org/abs/2003.00295, Appendices C and F. Kim et al., Adaptive
+  Federated Learning with Auto-Tuned Clients, ICLR 2024,
+  https://arxiv.org/abs/2306.11201, Section 4.
+"""
+
+import attrs
+
+from tasks import cifar10
+from tasks import clients
+from tasks import definitions
+from tasks import sources
+from tasks.images import cifar_data
+
+CIFAR100 = attrs.evolve(
+    cifar10.CIFAR10,
+    name='cifar100',
+    summary="TFF's 500, else Pachinko",
+    data=cifar_data.Cifar100(),
+    models={'resnet18_v2': cifar10.MODELS['resnet18_v2'], **cifar10.MODELS},
+    clients=clients.PachinkoPartition(coarse_classes=cifar_data.COARSE_CLASSES),
+    protocol=definitions.Protocol(
+        client_batch_size=20,
+        client_epochs=1,
+        clients_per_round=10,
+        total_rounds=4000,
+    ),
+    source=sources.Dataset(
+        name='cifar100',
+        source='TensorFlow Federated, 500 and 100 clients',
+        licence='no formal licence; cite Krizhevsky 2009',
+        files=(
+            # TFF publishes no checksum; this is that of FedJAX.
+            sources.tff_sqlite(
+                'cifar100',
+                'sha256:23d3916c9caa33395737ee560cc7cb77bbd05fc7b73647ee7be3a7e'
+                '764172939',
+                153_019_920,
+            ),
+        ),
+    ),
+)
+
+DEFAULT_PROTOCOL = CIFAR100.protocol
+build_keras_model = CIFAR100.build_keras_model
+create_cifar100_task = CIFAR100.create
+create_cifar100_task_from_data = CIFAR100.create_from_data

@@ -1,0 +1,267 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""How the examples of a central data set are split among clients."""
+
+from collections.abc import Mapping
+from typing import Any, Optional
+
+import attrs
+import numpy as np
+
+from tasks.arguments import Argument
+from tff_adaptive.data import client_data
+from tff_adaptive.data import partition as partition_lib
+from tff_adaptive.data import transforms
+
+# They take no sizes, since they divide all examples.
+_DIVIDE_ALL = ('dirichlet_per_class', 'shards')
+
+
+@attrs.frozen
+class Partition:
+  """A partition by class, by default that of the Delta-SGD experiments.
+
+  The arguments of `tff_adaptive.data.partition.by_scheme`, as those of a task.
+
+  Attributes:
+    num_clients: How many clients there are by default.
+    alpha: The concentration of the Dirichlet partitions by default.
+    noun: What an example is called.
+  """
+
+  num_clients: Optional[int] = 100
+  alpha: float = 0.1
+  noun: str = 'images'
+
+  @property
+  def arguments(self) -> tuple[Argument, ...]:
+    """The arguments of a task with these clients."""
+    noun = self.noun
+    return (
+        Argument(
+            'num_clients',
+            self.num_clients,
+            'How many clients there are.',
+            minimum=1,
+        ),
+        Argument(
+            'alpha',
+            self.alpha,
+            "How alike the clients' labels are: the concentration of the "
+            'Dirichlet partitions.',
+            minimum=0.0,
+        ),
+        Argument(
+            'partition',
+            'dirichlet_with_replacement',
+            f'How the training {noun} are split.',
+            choices=partition_lib.SCHEMES,
+        ),
+        Argument(
+            'examples_per_client',
+            None,
+            f'{noun.capitalize()} of a client: 500, or drawn from a range: '
+            '100-500; unset, 500, or all where the partition divides all.',
+            type=str,
+        ),
+        Argument(
+            'shards_per_client',
+            2,
+            'Of shards: how many a client gets.',
+            minimum=1,
+        ),
+        Argument(
+            'min_size',
+            1,
+            f'Of dirichlet_per_class: {noun} that a client has at least.',
+            minimum=0,
+        ),
+        Argument(
+            'cap',
+            False,
+            'Of dirichlet_per_class: whether a client with its even part of '
+            f'the {noun} gets nothing of further classes.',
+        ),
+    )
+
+  def split(
+      self, examples: Mapping[str, np.ndarray], args: Any, seed: int
+  ) -> client_data.PackedClientArrays:
+    """Splits examples among clients, which share them.
+
+    Args:
+      examples: Feature names and arrays of shape [num_examples, ...], among
+        them the classes 'y'.
+      args: The arguments of the task.
+      seed: The seed of the partition, a non-negative integer.
+
+    Returns:
+      The clients, which copy no example: `values` are `examples`.
+
+    Raises:
+      TypeError: If a number is not an integer.
+      ValueError: If an argument is out of range.
+    """
+    return self._split(examples, args.partition, args.num_clients, args, seed)
+
+  def choose(
+      self, clients: client_data.ClientArrays, args: Any, seed: int
+  ) -> client_data.ClientArrays:
+    """Returns `num_clients` of clients that the data came with."""
+    if args.num_clients is None:
+      return clients
+    chosen = transforms.sample_client_ids(
+        clients.client_ids, args.num_clients, seed
+    )
+    return transforms.select_clients(clients, chosen)
+
+  def _split(
+      self,
+      examples: Mapping[str, np.ndarray],
+      scheme: str,
+      num_clients: int,
+      args: Any,
+      seed: int,
+      **options: Any,
+  ) -> client_data.PackedClientArrays:
+    size = args.examples_per_client
+    if size is None and scheme not in _DIVIDE_ALL:
+      size = options.pop('default_size', '500')
+    options.pop('default_size', None)
+    rows = partition_lib.by_scheme(
+        scheme,
+        examples['y'],
+        num_clients,
+        seed,
+        alpha=args.alpha,
+        examples_per_client=size,
+        shards_per_client=args.shards_per_client,
+        min_size=args.min_size,
+        cap=args.cap,
+        **options,
+    )
+    return client_data.PackedClientArrays.from_partition(examples, rows)
+
+
+@attrs.frozen
+class PachinkoPartition(Partition):
+  """The clients of a file of TFF's, or those that Pachinko allocation draws.
+
+  Attributes:
+    coarse_classes: The coarse class of every class.
+  """
+
+  coarse_classes: tuple[int, ...] = attrs.field(default=(), kw_only=True)
+
+  _NUM_CLIENTS = 500
+  _SIZE = '100'
+
+  @property
+  def arguments(self) -> tuple[Argument, ...]:
+    """The arguments of a task with these clients."""
+    own = {
+        'num_clients': Argument(
+            'num_clients',
+            None,
+            "How many clients there are; unset, all of TFF's, or 500.",
+            type=int,
+            minimum=1,
+        ),
+        'fine_alpha': Argument(
+            'fine_alpha',
+            10.0,
+            'Of pachinko: the concentration of the classes in a coarse one.',
+            minimum=0.0,
+        ),
+        'partition': Argument(
+            'partition',
+            'tff',
+            "How the training images are split; tff: TFF's clients, or "
+            'pachinko where there is no file of them.',
+            choices=('tff', *partition_lib.COARSE_SCHEMES),
+        ),
+        'examples_per_client': Argument(
+            'examples_per_client',
+            None,
+            'Images of a client: 500, or drawn from a range: 100-500; unset, '
+            '100 for pachinko, all where the partition divides all, and else '
+            '500.',
+            type=str,
+        ),
+    }
+    others = super().arguments
+    names = [argument.name for argument in others]
+    return (
+        *own.values(),
+        *(other for name, other in zip(names, others) if name not in own),
+    )
+
+  def split(
+      self, examples: Mapping[str, np.ndarray], args: Any, seed: int
+  ) -> client_data.PackedClientArrays:
+    """Splits examples among clients; see `Partition.split`."""
+    scheme = 'pachinko' if args.partition == 'tff' else args.partition
+    return self._split(
+        examples,
+        scheme,
+        args.num_clients or self._NUM_CLIENTS,
+        args,
+        seed,
+        coarse_labels=np.asarray(self.coarse_classes)[examples['y']],
+        fine_alpha=args.fine_alpha,
+        **({'default_size': self._SIZE} if scheme == 'pachinko' else {}),
+    )
+
+
+@attrs.frozen
+class DirichletClients(Partition):
+  """Every example in one client, whose classes a Dirichlet distribution has."""
+
+  @property
+  def arguments(self) -> tuple[Argument, ...]:
+    """The arguments of a task with these clients."""
+    return (
+        Argument(
+            'num_clients',
+            self.num_clients,
+            f'How many clients share the training {self.noun}.',
+            minimum=1,
+        ),
+        Argument(
+            'alpha',
+            self.alpha,
+            "How alike the clients' labels are: the concentration of a "
+            'Dirichlet distribution, inf for i.i.d.',
+            minimum=0.0,
+            may_be_infinite=True,
+        ),
+    )
+
+  def split(
+      self, examples: Mapping[str, np.ndarray], args: Any, seed: int
+  ) -> client_data.PackedClientArrays:
+    """Splits examples among clients; see `Partition.split`."""
+    labels, num_clients = examples['y'], args.num_clients
+    if num_clients > len(labels):
+      raise ValueError(
+          f'`num_clients` must be at most {len(labels)}, the number of '
+          f'training {self.noun}, found {num_clients}.'
+      )
+    if np.isposinf(args.alpha):
+      rows = partition_lib.iid(len(labels), num_clients, seed)
+    else:
+      rows = partition_lib.dirichlet_per_client(
+          labels, num_clients, args.alpha, seed
+      )
+    return client_data.PackedClientArrays.from_partition(examples, rows)

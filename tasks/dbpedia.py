@@ -1,0 +1,49 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""DBpedia: what an article is about; all but the texts is as for AG News."""
+
+import attrs
+
+from tasks import ag_news
+from tasks import sources
+from tasks.texts import text_files
+
+DBPEDIA = attrs.evolve(
+    ag_news.AG_NEWS,
+    name='dbpedia',
+    data=text_files.Texts('dbpedia', 'DBpedia', 14),
+    source=sources.Dataset(
+        name='dbpedia',
+        source='Zhang et al. 2015, at Google Drive',
+        licence='CC BY-SA 3.0',
+        files=(
+            sources.RemoteFile(
+                url=(
+                    'https://drive.google.com/uc?export=download&confirm=t&'
+                    'id=0Bz8a_Dbh9QhbQ2Vic1kxMmZZQ1k'
+                ),
+                path='dbpedia_csv.tar.gz',
+                digest='md5:dca7b1ae12b1091090db52aa7ec5ca64',
+                size=68_341_698,
+                unpacked=('dbpedia_csv/train.csv', 'dbpedia_csv/test.csv'),
+            ),
+        ),
+        by_hand='dbpedia.jsonl.gz (rows with split, text and label)',
+    ),
+)
+
+DEFAULT_PROTOCOL = DBPEDIA.protocol
+build_keras_model = DBPEDIA.build_keras_model
+create_dbpedia_task = DBPEDIA.create
+create_dbpedia_task_from_data = DBPEDIA.create_from_data

@@ -1,0 +1,470 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""A task as a value: its data, models, clients and protocol, defined once.
+
+Everything else follows from the value: the task itself with both forms of its
+model, the flags of the binaries, made-up data, and the row in the
+documentation. No TensorFlow is imported here, so that `--help` is quick;
+models are named, as 'module:function', and imported when they are built.
+"""
+
+from collections.abc import Callable, Mapping
+import functools
+import importlib
+import inspect
+import os
+import pathlib
+import types
+from typing import Any, Optional, TYPE_CHECKING, Union
+
+import attrs
+
+from tasks import clients as clients_lib
+from tasks import data as data_lib
+from tasks import sources
+from tasks import synthetic_data
+from tasks.arguments import Argument
+from tasks.images import npz_images
+from tff_adaptive.data import client_data
+from tff_adaptive.data import protocol as protocol_lib
+from tff_adaptive.data import sources as client_sources
+from tff_adaptive.data import transforms
+
+if TYPE_CHECKING:
+  import tensorflow as tf
+
+  from tff_adaptive.simulation import task as task_lib
+
+# What a task is made of.
+NpzData = npz_images.NpzData
+Partition = clients_lib.Partition
+Protocol = protocol_lib.Protocol
+# A function, or where it is found: 'module:function'.
+Reference = Union[str, Callable[..., Any]]
+
+_MODEL = 'model_id'
+
+
+def resolve(reference: Reference) -> Callable[..., Any]:
+  """Returns the function that a reference names; imports its module."""
+  if not isinstance(reference, str):
+    return reference
+  module, _, name = reference.partition(':')
+  return getattr(importlib.import_module(module), name)
+
+
+def _call(reference: Reference, **offered: Any) -> Callable[[], Any]:
+  """Returns a function with those of the offered arguments that it takes."""
+  function = resolve(reference)
+  taken = inspect.signature(function).parameters
+  wanted = {name: offered[name] for name in taken if name in offered}
+  return functools.partial(function, **wanted)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class TaskDefinition:
+  """A learning task with any loss; see `ClassificationTask` for the usual one.
+
+  Attributes:
+    name: The name of the task, as in `--task`; flags begin with it.
+    data: Where examples come from, and what the model sees of them.
+    models: The functions that build a Keras model, by the name that
+      `--<name>_model` chooses; the first one is the default. A single function
+      where there is no choice. A function takes any of `seed`, `input_shape`
+      (of the feature 'x' of an example), `num_classes` and the arguments of the
+      task, by these names. The same seed must give the same initial weights.
+    loss: Builds the Keras loss of a batch.
+    metrics: Builds the Keras metrics. Both take arguments as models do.
+    protocol: The numbers of training.
+    clients: How training examples are split among clients. None (the default)
+      where the data come with their clients.
+    source: Where the data are published, for `python -m tasks.fetch`. None (the
+      default) where they are not.
+    summary: What the clients are, for docs/tasks.md.
+    model_help: What the flag of the model says.
+    has_representations: Whether `client_works.build_moon` may compare what goes
+      into the last layer.
+  """
+
+  name: str
+  data: data_lib.Data
+  models: Union[Reference, Mapping[str, Reference]]
+  loss: Reference
+  metrics: Reference
+  protocol: Protocol
+  clients: Optional[Partition] = None
+  source: Optional[sources.Dataset] = None
+  summary: str = ''
+  model_help: str = 'The model to train.'
+  has_representations: bool = True
+
+  @property
+  def model_ids(self) -> tuple[str, ...]:
+    """The names of the models, the default first; none if there is one."""
+    return tuple(self.models) if isinstance(self.models, Mapping) else ()
+
+  @property
+  def arguments(self) -> tuple[Argument, ...]:
+    """The arguments of `create`, each with its flag, default and help."""
+    model: tuple[Argument, ...] = ()
+    if self.model_ids:
+      model = (
+          Argument(
+              _MODEL,
+              self.model_ids[0],
+              self.model_help,
+              choices=self.model_ids,
+          ),
+      )
+    split = () if self.clients is None else self.clients.arguments
+    return (*split, *model, *self.data.arguments)
+
+  def create(
+      self,
+      data_dir: Optional[Union[str, os.PathLike]] = None,
+      *,
+      seed: int = 0,
+      protocol: Optional[Protocol] = None,
+      **arguments: Any,
+  ) -> 'task_lib.Task':
+    """Builds the task on its published data.
+
+    Args:
+      data_dir: The folder of the data sets. Not used by a task that comes with
+        its data.
+      seed: The seed of the partition and of the initial weights, a non-negative
+        integer. Defaults to 0.
+      protocol: The numbers of training. Default: those of the task.
+      **arguments: Any of `arguments`, by name.
+
+    Returns:
+      The task.
+
+    Raises:
+      FileNotFoundError: If the data are not there.
+      OSError: If they could not be downloaded.
+      TypeError: If there is no such argument, or a number is not an integer.
+      ValueError: If the data are damaged, an argument is out of range, or the
+        protocol wants more clients a round than there are.
+
+    Example:
+
+      >>> from tasks import mnist
+      >>> task = mnist.MNIST.create('data', alpha=0.01, model_id='logistic')
+      >>> len(task.train_data.client_ids)
+      100
+    """
+    args = self._complete(arguments)
+    splits = self.data.load(args, data_dir, seed)
+    prepare = self.data.build_prepare(args, splits.train, data_dir)
+    train = splits.train
+    if isinstance(train, client_data.ClientArrays):
+      if self.clients is not None:
+        train = self.clients.choose(train, args, seed)
+      train = self._prepare_clients(train, args, prepare)
+    else:
+      assert self.clients is not None, f'{self.name} has no clients'
+      train = self.clients.split(prepare(train), args, seed)
+    return self._build(splits, train, prepare, args, seed, protocol)
+
+  def create_from_data(
+      self,
+      train_data: client_sources.ClientSource,
+      central_test: client_sources.ExampleSource,
+      *,
+      test_data: Optional[client_sources.ClientSource] = None,
+      validation: Optional[client_sources.ExampleSource] = None,
+      seed: int = 0,
+      protocol: Optional[Protocol] = None,
+      **arguments: Any,
+  ) -> 'task_lib.Task':
+    """Builds the task on your data, in the form in which its own is published.
+
+    Args:
+      train_data: The clients, in any form that `data.read_clients` takes: a
+        mapping from client ids to features, `ClientArrays`, TFF's `ClientData`,
+        or a file, of which the rows of split 'train' count if it has splits.
+      central_test: The test set, in any form that `data.read_examples` takes;
+        of a file with splits, 'test'.
+      test_data: Clients to evaluate on, like `train_data`. Default: none.
+      validation: Examples to validate on, like `central_test`. Default: none.
+      seed: The seed of the initial weights. Defaults to 0.
+      protocol: The numbers of training. Default: those of the task.
+      **arguments: Any of `arguments` that is not about the split or a download,
+        by name.
+
+    Returns:
+      The task.
+
+    Raises:
+      FileNotFoundError: If a file is missing.
+      TypeError: If a part has the wrong type, or there is no such argument.
+      ValueError: If the features are not those of the task, an argument is out
+        of range, or the protocol wants more clients a round than there are.
+
+    Example:
+
+      >>> from tasks import mnist
+      >>> images = {'x': np.zeros([3, 28, 28], np.uint8), 'y': [0, 9, 4]}
+      >>> protocol = Protocol(2, 1, clients_per_round=1, total_rounds=5)
+      >>> mnist.MNIST.create_from_data(
+      ...     {'a': images}, images, protocol=protocol).name
+      'mnist'
+    """
+    args = self._complete(arguments)
+    spec = self.data.published_spec()
+    train = self.data.read_clients(
+        client_sources.read_clients(train_data, spec, split_name='train')
+    )
+
+    def read_examples(source, name):
+      if source is None:
+        return None
+      return client_sources.read_examples(
+          source, spec, split_name='test', name=name
+      )
+
+    test = None
+    if test_data is not None:
+      test = client_sources.read_clients(
+          test_data, spec, split_name='test', name='The test clients'
+      )
+    splits = data_lib.Splits(
+        train,
+        read_examples(central_test, 'The central test data'),
+        test,
+        read_examples(validation, 'The validation data'),
+    )
+    self.data.check(splits)
+    prepare = self.data.build_prepare(args, train, None)
+    clients = self._prepare_clients(train, args, prepare)
+    return self._build(splits, clients, prepare, args, seed, protocol)
+
+  def build_keras_model(
+      self, model_id: Optional[str] = None, seed: int = 0, **arguments: Any
+  ) -> 'tf.keras.Model':
+    """Builds the Keras model, for which no data are read.
+
+    Args:
+      model_id: Which model. Default: the first one.
+      seed: The seed of the initial weights, a non-negative integer.
+      **arguments: Any of `arguments`, by name.
+
+    Returns:
+      The model.
+
+    Raises:
+      TypeError: If there is no such argument, or the seed is not an integer.
+      ValueError: If an argument is out of range, or the seed negative.
+
+    Example:
+
+      >>> from tasks import mnist
+      >>> mnist.MNIST.build_keras_model('cnn', seed=1).count_params()
+      21840
+    """
+    if model_id is not None:
+      arguments[_MODEL] = model_id
+    return self._model_builder(self._complete(arguments), seed)()
+
+  def build_functional_model(
+      self, model_id: Optional[str] = None, seed: int = 0, **arguments: Any
+  ) -> Any:
+    """Builds the model in functional form; takes what `build_keras_model` does.
+
+    Args:
+      model_id: As for `build_keras_model`.
+      seed: As for `build_keras_model`.
+      **arguments: As for `build_keras_model`.
+
+    Returns:
+      A `tff.learning.models.FunctionalModel`; None for a model without one,
+      whose predictions for an example depend on its batch.
+
+    Raises:
+      TypeError: As `build_keras_model`.
+      ValueError: As `build_keras_model`.
+    """
+    if model_id is not None:
+      arguments[_MODEL] = model_id
+    return self._forms(self._complete(arguments), seed).functional
+
+  def build_variable_model_fn(
+      self, model_id: Optional[str] = None, seed: int = 0, **arguments: Any
+  ) -> Callable[[], Any]:
+    """Builds the function that makes the same model with variables.
+
+    Args:
+      model_id: As for `build_keras_model`.
+      seed: As for `build_keras_model`.
+      **arguments: As for `build_keras_model`.
+
+    Returns:
+      A function without arguments that returns a new
+      `tff.learning.models.VariableModel`.
+
+    Raises:
+      TypeError: As `build_keras_model`.
+      ValueError: As `build_keras_model`.
+    """
+    if model_id is not None:
+      arguments[_MODEL] = model_id
+    return self._forms(self._complete(arguments), seed).variable_fn
+
+  def write_synthetic_data(self, data_dir: Union[str, os.PathLike]) -> None:
+    """Writes made-up data where `create` looks for real ones.
+
+    Args:
+      data_dir: The folder of the data sets, made if need be. Files that are
+        there stay; they are the same every time.
+
+    Example:
+
+      >>> from tasks import mnist
+      >>> mnist.MNIST.write_synthetic_data('made_up')
+      >>> mnist.MNIST.create('made_up', model_id='logistic').name
+      'mnist'
+    """
+    synthetic_data.write(self.data.synthetic_files, pathlib.Path(data_dir))
+
+  def _complete(self, arguments: Mapping[str, Any]) -> data_lib.Arguments:
+    """Returns all arguments with their values, checked."""
+    known = {argument.name: argument for argument in self.arguments}
+    extra = self.data.extra_arguments
+    unknown = [name for name in arguments if name not in {*known, *extra}]
+    if unknown:
+      raise TypeError(
+          f'The task {self.name!r} takes no argument {unknown[0]!r}; it takes '
+          f'{", ".join([*known, *extra])}.'
+      )
+    values = {name: argument.default for name, argument in known.items()}
+    values.update(dict.fromkeys(extra), **arguments)
+    for name, argument in known.items():
+      argument.check(values[name], values.get(_MODEL))
+    return self.data.complete(types.SimpleNamespace(**values))
+
+  def _model_builder(
+      self, args: data_lib.Arguments, seed: int
+  ) -> Callable[[], 'tf.keras.Model']:
+    models = self.models
+    builder = models[args.model_id] if isinstance(models, Mapping) else models
+    return _call(
+        builder,
+        **vars(args),
+        seed=seed,
+        num_classes=self.data.num_classes(args),
+        input_shape=tuple(self.data.element_spec(args)['x'].shape),
+    )
+
+  def _forms(self, args: data_lib.Arguments, seed: int) -> Any:
+    # TensorFlow takes seconds to import.
+    from tasks import keras_forms  # pylint: disable=import-outside-toplevel
+
+    return keras_forms.KerasForms(
+        self._model_builder(args, seed),
+        self.data.element_spec(args),
+        _call(self.loss, **vars(args)),
+        _call(self.metrics, **vars(args)),
+    )
+
+  def _prepare_clients(
+      self,
+      source: client_data.ClientArrays,
+      args: data_lib.Arguments,
+      prepare: Callable[..., Any],
+  ) -> client_data.ClientArrays:
+    mapped = transforms.map_clients(
+        source,
+        prepare,
+        self.data.client_spec(args),
+        keeps_sizes=self.data.keeps_sizes,
+        cache_bytes=self.data.cache_bytes,
+    )
+    return transforms.materialize(mapped) if self.data.in_memory else mapped
+
+  def _build(
+      self,
+      splits: data_lib.Splits,
+      train: client_data.ClientArrays,
+      prepare: Callable[..., Any],
+      args: data_lib.Arguments,
+      seed: int,
+      protocol: Optional[Protocol],
+  ) -> 'task_lib.Task':
+    """Builds the task on prepared clients and published test data."""
+    from tff_adaptive.simulation import task as task_lib  # pylint: disable=import-outside-toplevel
+
+    augmentation = self.data.augmentation(args)
+
+    def for_evaluation(examples):
+      if examples is None:
+        return None
+      examples = prepare(examples)
+      return augmentation.for_evaluation(examples) if augmentation else examples
+
+    test = splits.test
+    if test is not None:
+      test = self._prepare_clients(test, args, prepare)
+      if augmentation is not None:
+        test = transforms.map_clients(
+            test,
+            augmentation.for_evaluation,
+            self.data.element_spec(args),
+            keeps_sizes=True,
+        )
+    forms = self._forms(args, seed)
+    return task_lib.Task(
+        name=self.name,
+        functional_model=forms.functional,
+        variable_model_fn=forms.variable_fn,
+        train_data=train,
+        central_test=for_evaluation(splits.central_test),
+        protocol=task_lib.protocol_or_default(protocol, self.protocol, train),
+        test_data=test,
+        num_classes=self.data.num_classes(args),
+        representation_fn=(
+            forms.representation_fn if self.has_representations else None
+        ),
+        validation=for_evaluation(splits.validation),
+        augmentation=augmentation,
+    )
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class ClassificationTask(TaskDefinition):
+  """A task of telling the class of an example, by softmax cross entropy.
+
+  Models return logits of shape [batch, num_classes]; the metric is 'accuracy'.
+  The attributes are those of `TaskDefinition`.
+
+  Example:
+
+    ```python
+    LEAVES = definitions.ClassificationTask(
+        name='leaves',
+        data=definitions.NpzData('leaves.npz', (64, 64, 3), 30),
+        models={'cnn': build_cnn, 'logistic': build_logistic},
+        clients=definitions.Partition(num_clients=100, alpha=0.1),
+        protocol=definitions.Protocol(
+            client_batch_size=20,
+            client_epochs=1,
+            clients_per_round=10,
+            total_rounds=500,
+        ),
+    )
+    ```
+  """
+
+  loss: Reference = 'tasks.keras_forms:build_softmax_loss'
+  metrics: Reference = 'tasks.keras_forms:build_accuracy'

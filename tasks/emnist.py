@@ -1,0 +1,74 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Federated EMNIST: recognizing characters, and compressing their pictures.
+
+References:
+  Reddi et al., Adaptive Federated Optimization, ICLR 2021,
+  https://arxiv.org/abs/2003.00295, Appendix C, and its published code.
+"""
+
+import attrs
+
+from tasks import definitions
+from tasks import sources
+from tasks.images import emnist_data
+
+EMNIST_CR = definitions.ClassificationTask(
+    name='emnist_cr',
+    summary='3,400 writers',
+    data=emnist_data.Characters(),
+    models={
+        'cnn_dropout': 'tasks.images.emnist_models:build_cnn_dropout',
+        'cnn': 'tasks.images.emnist_models:build_cnn',
+        '2nn': 'tasks.images.emnist_models:build_two_layer_dnn',
+    },
+    protocol=definitions.Protocol(
+        client_batch_size=20,
+        client_epochs=1,
+        clients_per_round=10,
+        total_rounds=1500,
+    ),
+    source=sources.Dataset(
+        name='emnist',
+        source='TensorFlow Federated, from NIST Special Database 19',
+        licence='United States government work; cite Cohen et al. 2017',
+        files=(
+            sources.tff_sqlite(
+                'emnist_all',
+                'sha256:c3aaf91b4cf4e69d53d81627ad119eccdc878ff906f68e66063ff10'
+                'f67faad48',
+                170_507_172,
+            ),
+        ),
+    ),
+)
+# Its loss is the mean squared error between the pixels that go in and those
+# that come out, through a bottleneck of 30 numbers.
+EMNIST_AE = definitions.TaskDefinition(
+    name='emnist_ae',
+    summary='3,400 writers',
+    data=emnist_data.Pictures(),
+    models='tasks.images.emnist_models:build_autoencoder',
+    loss='tasks.images.emnist_models:build_autoencoder_loss',
+    metrics='tasks.images.emnist_models:build_autoencoder_metrics',
+    protocol=attrs.evolve(EMNIST_CR.protocol, total_rounds=3000),
+    source=EMNIST_CR.source,
+    has_representations=False,
+)
+
+build_keras_model = EMNIST_CR.build_keras_model
+create_emnist_ae_task = EMNIST_AE.create
+create_emnist_ae_task_from_data = EMNIST_AE.create_from_data
+create_emnist_cr_task = EMNIST_CR.create
+create_emnist_cr_task_from_data = EMNIST_CR.create_from_data

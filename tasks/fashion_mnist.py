@@ -1,0 +1,47 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Fashion-MNIST, with the models, scaling and clients of MNIST.
+
+The pixels are scaled by MNIST's mean and deviation, as in the Delta-SGD
+experiments.
+
+References:
+  Xiao et al., Fashion-MNIST: a Novel Image Dataset for Benchmarking Machine
+  Learning Algorithms, 2017, https://arxiv.org/abs/1708.07747.
+"""
+
+import attrs
+
+from tasks import mnist
+from tasks import sources
+from tasks.images import npz_images
+
+FASHION_MNIST = attrs.evolve(
+    mnist.MNIST,
+    name='fashion_mnist',
+    data=npz_images.GrayImages('fashion_mnist', 'Fashion-MNIST'),
+    protocol=attrs.evolve(mnist.MNIST.protocol, total_rounds=1000),
+    source=sources.tfds_images(
+        'fashion_mnist',
+        'Zalando Research',
+        'MIT',
+        size=30_878_645,
+        url='http://fashion-mnist.s3-website.eu-central-1.amazonaws.com',
+    ),
+)
+
+DEFAULT_PROTOCOL = FASHION_MNIST.protocol
+build_keras_model = FASHION_MNIST.build_keras_model
+create_fashion_mnist_task = FASHION_MNIST.create
+create_fashion_mnist_task_from_data = FASHION_MNIST.create_from_data

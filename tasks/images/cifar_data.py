@@ -1,0 +1,301 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""CIFAR-10 and CIFAR-100: their files, and what clients hold of them."""
+
+import collections
+from collections.abc import Mapping
+import os
+import pathlib
+from typing import Optional, Union
+
+import attrs
+import numpy as np
+
+from tasks import data
+from tasks import data_files
+from tasks import synthetic_data
+from tasks.arguments import Argument
+from tasks.images import cifar_augmentation
+from tasks.images import npz_images
+from tasks.images import python_files
+from tff_adaptive.data import feature_arrays
+from tff_adaptive.data import transforms
+
+# The coarse class of every class, both in alphabetical order.
+# fmt: off
+COARSE_CLASSES = (
+    4, 1, 14, 8, 0, 6, 7, 7, 18, 3,
+    3, 14, 9, 18, 7, 11, 3, 9, 7, 11,
+    6, 11, 5, 10, 7, 6, 13, 15, 3, 15,
+    0, 11, 1, 10, 12, 14, 16, 9, 11, 5,
+    5, 19, 8, 8, 15, 13, 14, 17, 18, 10,
+    16, 4, 17, 4, 2, 0, 17, 4, 18, 17,
+    10, 3, 2, 12, 12, 16, 12, 1, 9, 19,
+    2, 10, 0, 1, 16, 12, 9, 13, 15, 13,
+    16, 19, 2, 4, 6, 19, 5, 5, 8, 19,
+    18, 1, 2, 15, 6, 0, 17, 8, 14, 13,
+)
+# fmt: on
+
+# Those that https://github.com/kuangliu/pytorch-cifar scales by. The deviations
+# are means of the images' own ones; those of all pixels are near 0.25.
+_STATISTICS_10 = cifar_augmentation.ChannelStatistics(
+    mean=(0.4914, 0.4822, 0.4465), deviation=(0.2023, 0.1994, 0.2010)
+)
+# Of all training pixels.
+_STATISTICS_100 = cifar_augmentation.ChannelStatistics(
+    mean=(0.5071, 0.4865, 0.4409), deviation=(0.2673, 0.2564, 0.2762)
+)
+_SQLITE = 'tff/cifar100.sqlite'
+
+
+@attrs.frozen
+class CifarFiles:
+  """The files of one of the data sets.
+
+  Attributes:
+    images: Where npz files and tensorflow-datasets have them.
+    folder: What the published archive unpacks to.
+    train_names: Its files of training images.
+    test_names: Its files of test images.
+    label_key: What it calls the classes.
+  """
+
+  images: npz_images.ImageDataset
+  folder: str
+  train_names: tuple[str, ...]
+  test_names: tuple[str, ...]
+  label_key: str
+
+  def load(
+      self, data_dir: pathlib.Path, *, download: bool
+  ) -> tuple[feature_arrays.Examples, feature_arrays.Examples]:
+    """Loads the images.
+
+    Read is the first of these that is there: the folder of the published
+    archive, which Keras has in `~/.keras/datasets`; `<data_dir>/<name>.npz`
+    with the arrays 'x_train', 'y_train', 'x_test' and 'y_test', as Keras
+    returns them; `<data_dir>/tfds/<name>`, as tensorflow-datasets prepares it.
+
+    Args:
+      data_dir: The folder of the data sets.
+      download: Whether tensorflow-datasets downloads the data if there are
+        none.
+
+    Returns:
+      The training and the test examples. In both 'image' is uint8 of shape
+      [num_examples, 32, 32, 3], and 'label' the class, int32 of shape
+      [num_examples].
+
+    Raises:
+      FileNotFoundError: If there are no data; says where they belong and how
+        they are downloaded.
+      OSError: If they could not be downloaded.
+      ValueError: If the data are damaged: names the file and what is wrong.
+    """
+    folder = data_dir / self.folder
+    if folder.exists():
+      train = self._read(folder, 'train', self.train_names)
+      test = self._read(folder, 'test', self.test_names)
+    else:
+      train, test = self.images.load(data_dir, download=download)
+    return _as_published(train), _as_published(test)
+
+  def _read(
+      self, folder: pathlib.Path, part: str, names: tuple[str, ...]
+  ) -> feature_arrays.Examples:
+    examples = python_files.read_python_files(folder, names, self.label_key)
+    self.images.check_examples(folder, part, examples)
+    return examples
+
+
+def _as_published(
+    examples: Mapping[str, np.ndarray],
+) -> feature_arrays.Examples:
+  """Returns examples with the names that tensorflow-datasets and TFF have."""
+  return collections.OrderedDict(
+      image=examples['x'], label=examples['y'].astype(np.int32)
+  )
+
+
+@attrs.frozen
+class _Cifar(data.Data):
+  """Images that clients hold as they are, augmented in training.
+
+  Attributes:
+    classes: The number of classes.
+    statistics: What pixels are scaled by.
+    files: The files of the central data set.
+    default_augmentation: Whose augmentation is the default.
+  """
+
+  classes: int
+  statistics: cifar_augmentation.ChannelStatistics
+  files: CifarFiles
+  default_augmentation: str
+
+  cache_bytes = 0
+
+  @property
+  def arguments(self) -> tuple[Argument, ...]:
+    """The arguments of a task on these data."""
+    return (
+        Argument(
+            'norm',
+            'group',
+            'What resnet18 and resnet50 normalize by: groups of channels, or '
+            'the statistics of each batch.',
+            choices=('group', 'batch'),
+            models=('resnet18', 'resnet50'),
+        ),
+        Argument(
+            'augmentation',
+            self.default_augmentation,
+            'Whose way to crop, flip and scale images; none scales alone.',
+            choices=cifar_augmentation.AUGMENTATIONS,
+        ),
+        data.DOWNLOAD,
+    )
+
+  def load(self, args, data_dir, seed):
+    del seed  # Unused.
+    folder = pathlib.Path(data_dir)
+    return data.Splits(*self.files.load(folder, download=args.download))
+
+  def published_spec(self):
+    shape = cifar_augmentation.IMAGE_SHAPE
+    return data.spec(image=('uint8', shape), label=('int32', []))
+
+  def client_spec(self, args):
+    image, label = self.published_spec().values()
+    return {'x': image, 'y': label}
+
+  def element_spec(self, args):
+    return cifar_augmentation.element_spec(args.augmentation)
+
+  def num_classes(self, args):
+    return self.classes
+
+  def build_prepare(self, args, train, data_dir):
+    return _to_examples
+
+  def augmentation(self, args):
+    return cifar_augmentation.build_augmentation(
+        args.augmentation, self.statistics
+    )
+
+
+def _to_examples(raw: Mapping[str, np.ndarray]) -> feature_arrays.Examples:
+  return collections.OrderedDict(x=raw['image'], y=raw['label'])
+
+
+class Cifar10(_Cifar):
+  """CIFAR-10."""
+
+  def __init__(self):
+    super().__init__(
+        10,
+        _STATISTICS_10,
+        CifarFiles(
+            images=npz_images.ImageDataset(
+                'cifar10', 'CIFAR-10', cifar_augmentation.IMAGE_SHAPE, 10
+            ),
+            folder='cifar-10-batches-py',
+            train_names=tuple(f'data_batch_{i}' for i in range(1, 6)),
+            test_names=('test_batch',),
+            label_key='labels',
+        ),
+        cifar_augmentation.DELTA_SGD,
+    )
+
+  @property
+  def synthetic_files(self):
+    return {'cifar10.npz': synthetic_data.npz(10, 32, 32, 3)}
+
+
+class Cifar100(_Cifar):
+  """CIFAR-100: TFF's clients, or the central data set."""
+
+  def __init__(self):
+    super().__init__(
+        100,
+        _STATISTICS_100,
+        CifarFiles(
+            images=npz_images.ImageDataset(
+                'cifar100', 'CIFAR-100', cifar_augmentation.IMAGE_SHAPE, 100
+            ),
+            folder='cifar-100-python',
+            train_names=('train',),
+            test_names=('test',),
+            label_key='fine_labels',
+        ),
+        cifar_augmentation.FEDOPT,
+    )
+
+  def load(self, args, data_dir, seed):
+    clients = None
+    if args.partition == 'tff':
+      clients = load_tff_cifar100(data_dir)
+    if clients is not None:
+      return clients
+    try:
+      return super().load(args, data_dir, seed)
+    except FileNotFoundError:
+      clients = load_tff_cifar100(data_dir)
+      if clients is None:
+        raise
+      # Its clients together are the central data set.
+      return data.Splits(
+          transforms.concatenate(clients.train), clients.central_test
+      )
+
+  @property
+  def synthetic_files(self):
+    return {_SQLITE: synthetic_data.write_cifar100}
+
+
+def load_tff_cifar100(
+    data_dir: Union[str, os.PathLike],
+) -> Optional[data.Splits]:
+  """Loads TFF's clients of CIFAR-100, which Pachinko allocation has drawn.
+
+  Args:
+    data_dir: The folder of `tff/cifar100.sqlite`, the file that
+      `tff.simulation.datasets.cifar100.load_data` keeps in its `cache_dir`.
+
+  Returns:
+    500 training and 100 test clients with 100 images each; None if there is no
+    such file.
+
+  Raises:
+    ValueError: If the file is damaged: names it and what is wrong.
+
+  References:
+    Reddi et al., Adaptive Federated Optimization, ICLR 2021,
+    https://arxiv.org/abs/2003.00295, Appendix F.
+  """
+  # It imports TensorFlow.
+  from tff_adaptive.data import sqlite  # pylint: disable=import-outside-toplevel
+
+  path = pathlib.Path(data_dir) / _SQLITE
+  if not path.exists():
+    return None
+  published = Cifar100().published_spec()
+  train, test = (
+      data_files.keep_if_small(
+          sqlite.load_sqlite_clients(path, split, published)
+      )
+      for split in ('train', 'test')
+  )
+  return data.Splits(train, transforms.concatenate(test), test)

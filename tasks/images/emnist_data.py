@@ -1,0 +1,198 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Loading federated EMNIST, and making it what the models take."""
+
+import collections
+from collections.abc import Mapping
+import os
+from typing import Union
+
+import numpy as np
+
+from tasks import data
+from tasks import data_files
+from tasks import synthetic_data
+from tasks.arguments import Argument
+from tff_adaptive.data import client_data
+from tff_adaptive.data import feature_arrays
+from tff_adaptive.data import transforms
+
+IMAGE_SHAPE = (28, 28, 1)
+NUM_PIXELS = 784
+
+_NUM_DIGITS = 10
+_NUM_CHARACTERS = 62
+# Where TFF's loader keeps it, too, if its `cache_dir` is the folder `tff`.
+_PLACE = 'tff/emnist_all.sqlite'
+
+
+class Characters(data.Data):
+  """The characters, a client for every writer."""
+
+  arguments = (
+      Argument(
+          'only_digits', False, 'Whether there are digits alone, no letters.'
+      ),
+      data_files.MAX_BYTES_IN_MEMORY,
+  )
+  # Preparing takes no time.
+  cache_bytes = 0
+
+  def load(self, args, data_dir, seed):
+    del seed  # Unused.
+    return load_emnist(
+        data_dir,
+        only_digits=args.only_digits,
+        max_bytes_in_memory=args.max_bytes_in_memory,
+    )
+
+  def published_spec(self):
+    return data.spec(label=('int32', []), pixels=('float32', IMAGE_SHAPE[:2]))
+
+  def element_spec(self, args):
+    return data.spec(x=('float32', IMAGE_SHAPE), y=('int32', []))
+
+  def num_classes(self, args):
+    return _NUM_DIGITS if args.only_digits else _NUM_CHARACTERS
+
+  def build_prepare(self, args, train, data_dir):
+    return to_characters
+
+  @property
+  def synthetic_files(self):
+    return {_PLACE: synthetic_data.write_emnist}
+
+
+class Pictures(Characters):
+  """The same pictures, as what goes into an autoencoder and comes out."""
+
+  def element_spec(self, args):
+    return data.spec(x=('float32', [NUM_PIXELS]), y=('float32', [NUM_PIXELS]))
+
+  def num_classes(self, args):
+    return None
+
+  def build_prepare(self, args, train, data_dir):
+    return to_autoencoder_pairs
+
+
+def load_emnist(
+    data_dir: Union[str, os.PathLike],
+    *,
+    only_digits: bool = False,
+    max_bytes_in_memory: int = data_files.DEFAULT_MAX_BYTES,
+) -> data.Splits:
+  """Loads federated EMNIST, a client for every writer.
+
+  Read is `<data_dir>/tff/emnist_all.sqlite`, the file that
+  `tff.simulation.datasets.emnist.load_data` keeps in its `cache_dir`.
+
+  Args:
+    data_dir: The folder of the data sets.
+    only_digits: Whether there are no letters. Defaults to False.
+    max_bytes_in_memory: If the examples of a split take no more than this, they
+      are read into memory; else clients are read when they are sampled.
+      Defaults to 1 GiB, in which the digits fit, while all characters (2.1 GB)
+      do not. The central test data are in memory always.
+
+  Returns:
+    3,400 writers with 671,585 training and 77,483 test examples, or 3,383 with
+    341,873 and 40,832 digits. 'label' is the class, int32 of shape
+    [num_examples]: 0 to 9 are digits, 10 to 35 capital letters, 36 to 61 small
+    ones; and 'pixels' float32 of shape [num_examples, 28, 28], 1 the background
+    and 0 the ink.
+
+  Raises:
+    FileNotFoundError: If there is no such file; says where it belongs and how
+      it is downloaded.
+    ValueError: If the file is damaged: names it and what is wrong.
+
+  Example:
+
+    >>> emnist = load_emnist('data', only_digits=True)
+    >>> len(emnist.train.client_ids), len(emnist.central_test['label'])
+    (3383, 40832)
+
+  References:
+    Cohen et al., EMNIST: Extending MNIST to handwritten letters, IJCNN 2017,
+    https://arxiv.org/abs/1702.05373. Caldas et al., LEAF: A Benchmark for
+    Federated Settings, 2018, https://arxiv.org/abs/1812.01097.
+  """
+  # It imports TensorFlow.
+  from tff_adaptive.data import sqlite  # pylint: disable=import-outside-toplevel
+
+  path = data_files.find_data_file(data_dir, _PLACE, 'emnist')
+  published = Characters().published_spec()
+  prefix = 'digits_only' if only_digits else 'all'
+
+  def load(part: str) -> client_data.ClientArrays:
+    clients = sqlite.load_sqlite_clients(path, f'{prefix}_{part}', published)
+    return data_files.keep_if_small(clients, max_bytes_in_memory)
+
+  test = load('test')
+  return data.Splits(load('train'), transforms.concatenate(test), test)
+
+
+def to_characters(raw: Mapping[str, np.ndarray]) -> feature_arrays.Examples:
+  """Makes published examples those of character recognition.
+
+  Args:
+    raw: 'pixels', float32 of shape [num_examples, 28, 28], and 'label',
+      integers of shape [num_examples].
+
+  Returns:
+    'x', the pixels as float32 of shape [num_examples, 28, 28, 1], not copied,
+    and 'y', the labels.
+
+  Example:
+
+    >>> pixels = np.ones([3, 28, 28], np.float32)
+    >>> to_characters({'label': np.arange(3), 'pixels': pixels})['x'].shape
+    (3, 28, 28, 1)
+
+  References:
+    `tff.simulation.baselines.emnist`, which does the same.
+  """
+  return collections.OrderedDict(
+      x=raw['pixels'][..., np.newaxis], y=raw['label']
+  )
+
+
+def to_autoencoder_pairs(
+    raw: Mapping[str, np.ndarray],
+) -> feature_arrays.Examples:
+  """Makes published examples those of the autoencoder.
+
+  ```
+  x = y = 1 - pixels
+  ```
+
+  Args:
+    raw: 'pixels', float32 of shape [num_examples, 28, 28].
+
+  Returns:
+    'x' and 'y', one array: float32 of shape [num_examples, 784], 0 the
+    background and 1 the ink.
+
+  Example:
+
+    >>> pixels = np.ones([3, 28, 28], np.float32)
+    >>> float(to_autoencoder_pairs({'pixels': pixels})['y'].max())
+    0.0
+
+  References:
+    `tff.simulation.baselines.emnist`, which does the same.
+  """
+  ink = 1 - raw['pixels'].reshape(-1, NUM_PIXELS)
+  return collections.OrderedDict(x=ink, y=ink)

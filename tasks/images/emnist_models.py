@@ -1,0 +1,180 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Models that recognize or compress the characters of EMNIST.
+
+Kernels are uniform as of Glorot, biases zero, Keras' defaults; they depend on
+the seed alone.
+
+References:
+  Reddi et al., Adaptive Federated Optimization, ICLR 2021,
+  https://arxiv.org/abs/2003.00295, Appendix C. McMahan et al.,
+  Communication-Efficient Learning of Deep Networks from Decentralized Data,
+  AISTATS 2017, https://arxiv.org/abs/1602.05629. Zaheer et al., Adaptive
+  Methods for Nonconvex Optimization, NeurIPS 2018, for the autoencoder.
+  Deviation: the softmax is part of the loss, not of the model; with it the
+  outputs are those of the models of `tff.simulation.baselines.emnist`.
+"""
+
+from typing import Optional
+
+import tensorflow as tf
+
+from tasks import seeded_layers
+from tasks.images import emnist_data
+
+_HIDDEN_UNITS = 200
+_AUTOENCODER_UNITS = (1000, 500, 250, 30, 250, 500, 1000, 784)
+_BOTTLENECK = 3
+
+
+def build_cnn_dropout(num_classes: int, seed: int) -> tf.keras.Model:
+  """Builds the CNN of the FedOpt experiments, 1,206,590 weights.
+
+  Two 3x3 convolutions of 32 and 64 channels without padding, a 2x2 max pool and
+  a dense layer of 128, all with ReLU; a quarter of the entries is dropped
+  before that layer and half of them after it.
+
+  Args:
+    num_classes: The number of classes.
+    seed: The seed of the initial weights, a non-negative integer.
+
+  Returns:
+    A model from images of shape [batch, 28, 28, 1] to logits.
+  """
+  return _build(
+      [
+          _convolution('conv_1', 32, 3, seed),
+          _convolution('conv_2', 64, 3, seed),
+          tf.keras.layers.MaxPool2D(2),
+          tf.keras.layers.Dropout(0.25),
+          tf.keras.layers.Flatten(),
+          _dense('dense', 128, seed),
+          tf.keras.layers.Dropout(0.5),
+      ],
+      num_classes,
+      seed,
+  )
+
+
+def build_cnn(num_classes: int, seed: int) -> tf.keras.Model:
+  """Builds the CNN of the FedAvg experiments, 1,690,046 weights.
+
+  Two padded 5x5 convolutions of 32 and 64 channels, each with a 2x2 max pool,
+  and a dense layer of 512.
+
+  Args:
+    num_classes: The number of classes.
+    seed: The seed of the initial weights, a non-negative integer.
+
+  Returns:
+    A model from images of shape [batch, 28, 28, 1] to logits.
+  """
+  return _build(
+      [
+          _convolution('conv_1', 32, 5, seed, padding='same'),
+          tf.keras.layers.MaxPool2D(2),
+          _convolution('conv_2', 64, 5, seed, padding='same'),
+          tf.keras.layers.MaxPool2D(2),
+          tf.keras.layers.Flatten(),
+          _dense('dense', 512, seed),
+      ],
+      num_classes,
+      seed,
+  )
+
+
+def build_two_layer_dnn(num_classes: int, seed: int) -> tf.keras.Model:
+  """Builds two dense layers of 200 before the logits, 209,662 weights."""
+  return _build(
+      [
+          tf.keras.layers.Flatten(),
+          _dense('dense_1', _HIDDEN_UNITS, seed),
+          _dense('dense_2', _HIDDEN_UNITS, seed),
+      ],
+      num_classes,
+      seed,
+  )
+
+
+def build_autoencoder(seed: int) -> tf.keras.Model:
+  """Builds the autoencoder, 2,837,314 weights.
+
+  Dense layers of 1000, 500, 250, 30, 250, 500, 1000 and 784 units, sigmoids all
+  but the linear one of 30.
+
+  Args:
+    seed: The seed of the initial weights, a non-negative integer.
+
+  Returns:
+    A model from pixels of shape [batch, 784] to pixels.
+  """
+  layers = [
+      _dense(
+          f'dense_{i + 1}',
+          units,
+          seed,
+          activation='linear' if i == _BOTTLENECK else 'sigmoid',
+          family='emnist_ae',
+      )
+      for i, units in enumerate(_AUTOENCODER_UNITS)
+  ]
+  return seeded_layers.chain([emnist_data.NUM_PIXELS], layers)
+
+
+def build_autoencoder_loss() -> tf.keras.losses.Loss:
+  """Builds the mean squared error of pixels."""
+  return tf.keras.losses.MeanSquaredError()
+
+
+def build_autoencoder_metrics() -> list[tf.keras.metrics.Metric]:
+  """Builds the metrics of TFF's task."""
+  return [
+      tf.keras.metrics.MeanSquaredError(),
+      tf.keras.metrics.MeanAbsoluteError(),
+  ]
+
+
+def _build(
+    layers: list[tf.keras.layers.Layer], num_classes: int, seed: int
+) -> tf.keras.Model:
+  logits = _dense('logits', num_classes, seed, activation=None)
+  return seeded_layers.chain(emnist_data.IMAGE_SHAPE, [*layers, logits])
+
+
+def _convolution(
+    name: str, channels: int, size: int, seed: int, padding: str = 'valid'
+) -> tf.keras.layers.Layer:
+  return tf.keras.layers.Conv2D(
+      channels,
+      size,
+      padding=padding,
+      activation='relu',
+      kernel_initializer=seeded_layers.glorot_uniform(seed, 'emnist_cr', name),
+      name=name,
+  )
+
+
+def _dense(
+    name: str,
+    units: int,
+    seed: int,
+    activation: Optional[str] = 'relu',
+    family: str = 'emnist_cr',
+) -> tf.keras.layers.Layer:
+  return tf.keras.layers.Dense(
+      units,
+      activation=activation,
+      kernel_initializer=seeded_layers.glorot_uniform(seed, family, name),
+      name=name,
+  )

@@ -1,0 +1,113 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Models for MNIST and data sets in its form, of Delta-SGD and FedCAda.
+
+Kernels and biases are uniform in [-1 / sqrt(fan_in), 1 / sqrt(fan_in)], as in
+PyTorch; they depend on the seed alone.
+
+References:
+  CNNMnist of the published code of Kim et al., Adaptive Federated Learning with
+  Auto-Tuned Clients, ICLR 2024, https://arxiv.org/abs/2306.11201. Zhou et al.,
+  FedCAda: Adaptive Client-Side Optimization for Accelerated and Stable
+  Federated Learning, 2024, https://arxiv.org/abs/2405.11811, for the MLP.
+"""
+
+import tensorflow as tf
+
+from tasks import seeded_layers
+from tasks.images import npz_images
+
+_DROPOUT_RATE = 0.5
+_NUM_PIXELS = 784
+_MLP_UNITS = (200, 100)
+
+
+def build_logistic(seed: int) -> tf.keras.Model:
+  """Builds multinomial logistic regression, 7,850 weights."""
+  return _build([tf.keras.layers.Flatten()], _NUM_PIXELS, seed)
+
+
+def build_mlp(seed: int) -> tf.keras.Model:
+  """Builds three dense layers with ReLU between them, 178,110 weights.
+
+  The publication of FedCAda gives no sizes; here they are 200, 100 and 10.
+
+  Args:
+    seed: The seed of the initial weights, a non-negative integer.
+
+  Returns:
+    A model from images of shape [batch, 28, 28, 1] to logits.
+  """
+  layers = [tf.keras.layers.Flatten()]
+  num_inputs = _NUM_PIXELS
+  for i, units in enumerate(_MLP_UNITS, start=1):
+    layers.append(_dense(f'dense_{i}', num_inputs, units, seed))
+    layers.append(tf.keras.layers.ReLU())
+    num_inputs = units
+  return _build(layers, num_inputs, seed)
+
+
+def build_cnn(seed: int) -> tf.keras.Model:
+  """Builds the CNN of the Delta-SGD experiments, 21,840 weights.
+
+  Two 5x5 convolutions of 10 and 20 channels without padding, each with a 2x2
+  max pool and ReLU, and dense layers of 50 and 10; whole channels are dropped
+  after the second convolution and entries before the last layer, half of them.
+
+  Args:
+    seed: The seed of the initial weights, a non-negative integer.
+
+  Returns:
+    A model from images of shape [batch, 28, 28, 1] to logits.
+  """
+  return _build(
+      [
+          _convolution('conv_1', 1, 10, seed),
+          tf.keras.layers.MaxPool2D(2),
+          tf.keras.layers.ReLU(),
+          _convolution('conv_2', 10, 20, seed),
+          tf.keras.layers.SpatialDropout2D(_DROPOUT_RATE),
+          tf.keras.layers.MaxPool2D(2),
+          tf.keras.layers.ReLU(),
+          tf.keras.layers.Flatten(),
+          _dense('dense', 320, 50, seed),
+          tf.keras.layers.ReLU(),
+          tf.keras.layers.Dropout(_DROPOUT_RATE),
+      ],
+      50,
+      seed,
+  )
+
+
+def _build(
+    layers: list[tf.keras.layers.Layer], num_features: int, seed: int
+) -> tf.keras.Model:
+  logits = _dense('logits', num_features, npz_images.NUM_CLASSES, seed)
+  return seeded_layers.chain(npz_images.IMAGE_SHAPE, [*layers, logits])
+
+
+def _convolution(
+    name: str, num_inputs: int, num_outputs: int, seed: int
+) -> tf.keras.layers.Layer:
+  return seeded_layers.uniform_convolution(
+      name, num_outputs, 5, num_inputs, seed, family='mnist'
+  )
+
+
+def _dense(
+    name: str, num_inputs: int, num_outputs: int, seed: int
+) -> tf.keras.layers.Layer:
+  return seeded_layers.uniform_dense(
+      name, num_outputs, num_inputs, seed, family='mnist'
+  )

@@ -1,0 +1,379 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Loading images and their classes from a file or tensorflow-datasets.
+
+What is said of pixels is of MNIST and the data sets that were made in its form:
+28x28 gray pixels, ten classes.
+"""
+
+import collections
+from collections.abc import Mapping
+import os
+import pathlib
+from typing import Any, Union
+
+import attrs
+import numpy as np
+
+from tasks import data
+from tasks import synthetic_data
+from tff_adaptive.data import checks
+from tff_adaptive.data import feature_arrays
+from tff_adaptive.data import npz_files
+
+NUM_CLASSES = 10
+IMAGE_SHAPE = (28, 28, 1)
+# Of MNIST's training pixels after division by 255.
+MEAN = 0.1307
+STANDARD_DEVIATION = 0.3081
+
+_KEYS = ('x_train', 'y_train', 'x_test', 'y_test')
+_MAX_PIXEL = 255.0
+_TFDS_FOLDER = 'tfds'
+# In the folder of a version, but not in one that is still being written.
+_PREPARED = '[0-9]*/dataset_info.json'
+
+_PathLike = Union[str, os.PathLike]
+_RawArrays = Mapping[str, np.ndarray]
+
+
+@attrs.frozen
+class ImageDataset:
+  """A data set of small images, and where its files are.
+
+  Attributes:
+    name: What tensorflow-datasets and the file are called.
+    title: What errors call it.
+    image_shape: The shape of an image in the file. Defaults to MNIST's.
+    num_classes: Classes lie in [0, num_classes). Defaults to 10.
+  """
+
+  name: str
+  title: str
+  image_shape: tuple[int, ...] = IMAGE_SHAPE[:2]
+  num_classes: int = NUM_CLASSES
+
+  def load(
+      self, data_dir: _PathLike, *, download: bool = False
+  ) -> tuple[feature_arrays.Examples, feature_arrays.Examples]:
+    """Loads the images as they are published.
+
+    Read is the first of these that is there: `<data_dir>/<name>.npz` with the
+    uint8 arrays 'x_train', 'y_train', 'x_test' and 'y_test', as Keras has them;
+    `<data_dir>/tfds/<name>`, as tensorflow-datasets prepares it.
+
+    Args:
+      data_dir: The folder of the data sets.
+      download: Whether tensorflow-datasets downloads the data to
+        `<data_dir>/tfds` if there are none. Defaults to False.
+
+    Returns:
+      The training and the test examples. In both 'x' is uint8 of shape
+      [num_examples, *image_shape], and 'y' the class, integers of shape
+      [num_examples].
+
+    Raises:
+      FileNotFoundError: If there are no data; says where they belong and how
+        they are downloaded.
+      OSError: If they could not be downloaded.
+      ValueError: If the data are damaged: names the file and what is wrong.
+
+    Example:
+
+      >>> train, test = ImageDataset('mnist', 'MNIST').load('data')
+      >>> train['x'].shape, test['y'].shape
+      ((60000, 28, 28), (10000,))
+    """
+    folder = pathlib.Path(data_dir)
+    prepared = folder / _TFDS_FOLDER / self.name
+    npz = folder / self._file_name
+    if npz.exists():
+      source, arrays = npz, _read_npz(npz)
+    elif any(prepared.glob(_PREPARED)):
+      source, arrays = prepared, self._read_prepared(prepared)
+    elif download:
+      source, arrays = prepared, self._download(prepared)
+    else:
+      raise FileNotFoundError(
+          f'{self.title} was not found: put {self._file_name} (arrays '
+          f'{", ".join(_KEYS)}) at {npz}, or download it by '
+          f'`{self._download_command(folder)}`.'
+      )
+    train, test = (
+        collections.OrderedDict(
+            x=arrays[f'x_{part}'], y=_flat_labels(arrays[f'y_{part}'])
+        )
+        for part in ('train', 'test')
+    )
+    self.check_examples(source, 'train', train)
+    self.check_examples(source, 'test', test)
+    return train, test
+
+  @property
+  def _file_name(self) -> str:
+    return f'{self.name}.npz'
+
+  def _download_command(self, folder: pathlib.Path) -> str:
+    return f'python -m tasks.fetch {self.name} --data_dir={folder}'
+
+  def _read_prepared(self, folder: pathlib.Path) -> _RawArrays:
+    """Returns the arrays that tensorflow-datasets has prepared."""
+    # Here, because it takes seconds that a file does not need.
+    import tensorflow_datasets as tfds  # pylint: disable=g-import-not-at-top
+
+    version = max(
+        (path.parent for path in folder.glob(_PREPARED)),
+        key=lambda path: [int(n) for n in path.name.split('.') if n.isdigit()],
+    )
+    try:
+      builder = tfds.builder_from_directory(version)
+      train, test = (
+          tfds.as_numpy(builder.as_dataset(split=split, batch_size=-1))
+          for split in ('train', 'test')
+      )
+      return dict(
+          x_train=train['image'].reshape(-1, *self.image_shape),
+          y_train=train['label'],
+          x_test=test['image'].reshape(-1, *self.image_shape),
+          y_test=test['label'],
+      )
+    except Exception as error:  # pylint: disable=broad-exception-caught
+      # TensorFlow, protobuf and tensorflow-datasets have errors of their own.
+      raise ValueError(
+          f'{version} could not be read as a prepared data set '
+          f'({checks.first_line(error)}); delete it and download it again '
+          f'by `{self._download_command(folder.parents[1])}`.'
+      ) from error
+
+  def _download(self, prepared: pathlib.Path) -> _RawArrays:
+    """Downloads and prepares the data, then reads them."""
+    import tensorflow_datasets as tfds  # pylint: disable=g-import-not-at-top
+
+    tfds_dir = prepared.parent
+    try:
+      tfds.builder(self.name, data_dir=tfds_dir).download_and_prepare()
+    except Exception as error:  # pylint: disable=broad-exception-caught
+      raise OSError(
+          f'{self.title} could not be downloaded to {tfds_dir} '
+          f'({checks.first_line(error)}); put {self._file_name} (arrays '
+          f'{", ".join(_KEYS)}) at {tfds_dir.parent / self._file_name} instead.'
+      ) from error
+    return self._read_prepared(prepared)
+
+  def check_examples(
+      self, source: pathlib.Path, part: str, examples: Mapping[str, np.ndarray]
+  ) -> None:
+    """Raises unless examples are images and classes that belong together.
+
+    Args:
+      source: Where they come from, for the error's sentence.
+      part: Which part they are, 'train' or 'test'.
+      examples: As `load` returns them.
+
+    Raises:
+      ValueError: If types or shapes are others, there are no examples, or a
+        class is out of range.
+    """
+    images, labels = examples['x'], examples['y']
+    x, y = f'x_{part}', f'y_{part}'
+    is_integer = np.issubdtype(labels.dtype, np.integer)
+    _check_array(source, x, images, images.dtype == np.uint8, 'uint8')
+    _check_array(source, y, labels, is_integer, 'integer')
+    check_examples(
+        source, part, images, labels, self.image_shape, self.num_classes
+    )
+
+
+def check_examples(
+    source: pathlib.Path,
+    part: str,
+    images: np.ndarray,
+    labels: np.ndarray,
+    shape: tuple[int, ...],
+    num_classes: int,
+) -> None:
+  """Raises a ValueError unless examples and classes belong together."""
+  x, y = f'x_{part}', f'y_{part}'
+  if images.shape[1:] != shape or not len(images):
+    wanted = ', '.join(['examples', *map(str, shape)])
+    raise ValueError(
+        f'{source}: {x} must have shape [{wanted}], found '
+        f'{list(images.shape)}.'
+    )
+  if labels.shape != images.shape[:1]:
+    raise ValueError(
+        f'{source}: {y} must have shape [{len(images)}], one class for each '
+        f'image of {x}, found {list(labels.shape)}.'
+    )
+  if labels.min() < 0 or labels.max() >= num_classes:
+    raise ValueError(
+        f'{source}: {y} must be classes from 0 to {num_classes - 1}, found '
+        f'{labels.min()} to {labels.max()}.'
+    )
+
+
+def scale(raw: Mapping[str, np.ndarray]) -> feature_arrays.Examples:
+  """Scales published examples to what the models take.
+
+  ```
+  x = (pixel / 255 - 0.1307) / 0.3081
+  ```
+
+  Args:
+    raw: 'x', uint8 of shape [num_examples, 28, 28], and the classes 'y',
+      integers of shape [num_examples].
+
+  Returns:
+    'x' as float32 of shape [num_examples, 28, 28, 1], of mean 0 and variance 1
+    over MNIST's training images, and 'y' as int32.
+
+  Example:
+
+    >>> black = {'x': np.zeros([1, 28, 28], np.uint8), 'y': np.array([7])}
+    >>> float(scale(black)['x'].max())
+    -0.4242129623889923
+  """
+  # In few passes over the images, and one copy.
+  scaled = raw['x'].reshape((-1,) + IMAGE_SHAPE).astype(np.float32)
+  scaled /= _MAX_PIXEL
+  scaled -= MEAN
+  scaled /= STANDARD_DEVIATION
+  return collections.OrderedDict(x=scaled, y=raw['y'].astype(np.int32))
+
+
+@attrs.frozen
+class GrayImages(data.Data):
+  """Images in MNIST's form, scaled as those of MNIST.
+
+  Attributes:
+    name: What tensorflow-datasets and the file are called.
+    title: What errors call it.
+  """
+
+  name: str
+  title: str
+
+  arguments = (data.DOWNLOAD,)
+
+  def load(self, args, data_dir, seed):
+    del seed  # Unused.
+    images = ImageDataset(self.name, self.title)
+    return data.Splits(*images.load(data_dir, download=args.download))
+
+  def published_spec(self):
+    return data.spec(x=('uint8', IMAGE_SHAPE[:2]), y=('int32', []))
+
+  def element_spec(self, args):
+    return data.spec(x=('float32', IMAGE_SHAPE), y=('int32', []))
+
+  def num_classes(self, args):
+    return NUM_CLASSES
+
+  def build_prepare(self, args, train, data_dir):
+    return scale
+
+  @property
+  def synthetic_files(self):
+    write = synthetic_data.npz(NUM_CLASSES, *IMAGE_SHAPE[:2])
+    return {f'{self.name}.npz': write}
+
+
+@attrs.frozen
+class NpzData(data.Data):
+  """A user's own `.npz` file with x_train, y_train, x_test and y_test.
+
+  Models take 'x' as float32: integers between 0 and 255 are divided by 255,
+  other numbers stay.
+
+  Attributes:
+    file: Its name in `--data_dir`.
+    shape: The shape of an example.
+    classes: The number of classes; labels are counted from 0.
+  """
+
+  file: str
+  shape: tuple[int, ...]
+  classes: int
+
+  def load(self, args, data_dir, seed):
+    del args, seed  # Unused.
+    path = pathlib.Path(data_dir) / self.file
+    if not path.exists():
+      raise FileNotFoundError(
+          f'{self.file} (arrays {", ".join(_KEYS)}) was not found: put it at '
+          f'{path}.'
+      )
+    arrays = _read_npz(path)
+    splits = []
+    for part in ('train', 'test'):
+      x, y = arrays[f'x_{part}'], _flat_labels(arrays[f'y_{part}'])
+      check_examples(path, part, x, y, self.shape, self.classes)
+      splits.append(collections.OrderedDict(x=x, y=y))
+    return data.Splits(*splits)
+
+  def published_spec(self):
+    return self.element_spec(None)
+
+  def element_spec(self, args):
+    return data.spec(x=('float32', self.shape), y=('int32', []))
+
+  def num_classes(self, args):
+    return self.classes
+
+  def build_prepare(self, args, train, data_dir):
+    return _to_numbers
+
+  @property
+  def synthetic_files(self):
+    return {self.file: synthetic_data.npz(self.classes, *self.shape)}
+
+
+def _to_numbers(raw: Mapping[str, np.ndarray]) -> feature_arrays.Examples:
+  """Returns examples of float32, bytes divided by 255."""
+  x = raw['x'].astype(np.float32)
+  if raw['x'].dtype == np.uint8:
+    x /= _MAX_PIXEL
+  return collections.OrderedDict(x=x, y=raw['y'].astype(np.int32))
+
+
+def _read_npz(path: pathlib.Path) -> _RawArrays:
+  """Returns the arrays of a file, none of them checked."""
+  try:
+    found = npz_files.read_names(path)
+    missing = [name for name in _KEYS if name not in found]
+    if not missing:
+      return npz_files.read(path, _KEYS)
+  except npz_files.DamagedNpzError as error:
+    raise ValueError(
+        f'{path} is damaged ({checks.first_line(error)}); replace it by a '
+        'good copy.'
+    ) from error
+  raise ValueError(
+      f'{path} must hold the arrays {", ".join(_KEYS)}, but '
+      f'{", ".join(missing)} is missing.'
+  )
+
+
+def _flat_labels(labels: np.ndarray) -> np.ndarray:
+  """Returns labels as a vector; Keras has some in a column."""
+  return labels[:, 0] if labels.shape[1:] == (1,) else labels
+
+
+def _check_array(
+    source: pathlib.Path, name: str, array: Any, is_good: bool, wanted: str
+) -> None:
+  if not is_good:
+    raise ValueError(
+        f'{source}: {name} must be of type {wanted}, found {array.dtype}.'
+    )

@@ -1,0 +1,118 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Reading the published "python version" of CIFAR, which Keras downloads."""
+
+import collections
+from collections.abc import Sequence
+import pathlib
+import pickle
+from typing import Any
+
+import numpy as np
+
+from tasks.images import cifar_augmentation
+from tff_adaptive.data import feature_arrays
+
+_DATA_KEY = b'data'
+# All that a pickled array of numbers is made of.
+_ARRAY_PARTS = {
+    ('numpy.core.multiarray', '_reconstruct'),
+    ('numpy._core.multiarray', '_reconstruct'),  # As NumPy 2 writes it.
+    ('numpy', 'ndarray'),
+    ('numpy', 'dtype'),
+    ('_codecs', 'encode'),
+}
+
+
+def read_python_files(
+    folder: pathlib.Path, names: Sequence[str], label_key: str
+) -> feature_arrays.Examples:
+  """Reads some files of the folder that the published archive unpacks to.
+
+  They are pickles, of which numbers, strings, lists and arrays are read, and
+  nothing is that could run code.
+
+  Args:
+    folder: 'cifar-10-batches-py' or 'cifar-100-python'.
+    names: The files, whose images are put together.
+    label_key: What their labels are called.
+
+  Returns:
+    The images as 'x', uint8 of shape [num_examples, 32, 32, 3], and the classes
+    as 'y', int64 of shape [num_examples].
+
+  Raises:
+    FileNotFoundError: If a file is missing.
+    ValueError: If a file is damaged, or holds something else.
+
+  Example:
+
+    ```python
+    test = read_python_files(
+        pathlib.Path('data/cifar-100-python'), ['test'], 'fine_labels')
+    test['x'].shape  # (10000, 32, 32, 3)
+    ```
+
+  References:
+    https://www.cs.toronto.edu/~kriz/cifar.html.
+  """
+  parts = [_read(folder / name, label_key.encode()) for name in names]
+  images, labels = (np.concatenate(arrays) for arrays in zip(*parts))
+  height, width, channels = cifar_augmentation.IMAGE_SHAPE
+  planes = images.reshape(-1, channels, height, width)
+  return collections.OrderedDict(
+      x=np.ascontiguousarray(planes.transpose(0, 2, 3, 1)), y=labels
+  )
+
+
+class _ArrayUnpickler(pickle.Unpickler):
+  """Reads arrays and Python's own containers, and refuses all else."""
+
+  def find_class(self, module_name: str, global_name: str) -> Any:
+    if (module_name, global_name) in _ARRAY_PARTS:
+      return super().find_class(module_name, global_name)
+    raise pickle.UnpicklingError(f'it holds a {module_name}.{global_name}')
+
+
+def _read(
+    path: pathlib.Path, label_key: bytes
+) -> tuple[np.ndarray, np.ndarray]:
+  """Returns the rows of pixels and the labels of a file."""
+  if not path.exists():
+    raise FileNotFoundError(
+        f'{path} is missing; unpack the whole archive again.'
+    )
+  try:
+    with open(path, 'rb') as file:
+      contents = _ArrayUnpickler(file, encoding='bytes').load()
+    pixels, labels = contents[_DATA_KEY], np.asarray(contents[label_key])
+  except (PermissionError, MemoryError):
+    raise
+  except Exception as error:  # pylint: disable=broad-exception-caught
+    # Bytes that are no pickle can raise anything.
+    raise ValueError(
+        f'{path} is damaged ({type(error).__name__}: {error}); unpack the '
+        'archive again.'
+    ) from error
+  num_pixels = int(np.prod(cifar_augmentation.IMAGE_SHAPE))
+  if (
+      getattr(pixels, 'dtype', None) != np.uint8
+      or pixels.shape != (len(labels), num_pixels)
+      or labels.dtype != np.int64
+  ):
+    raise ValueError(
+        f'{path} must hold an image of {num_pixels} bytes for each of its '
+        f'{labels.size} integer labels; unpack the archive again.'
+    )
+  return pixels, labels

@@ -1,0 +1,208 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""ResNets for small images: normalization after every convolution."""
+
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from tasks import seeded_layers
+from tasks.images import batch_statistics
+
+# PyTorch's, of batch and group normalization.
+_EPSILON = 1e-5
+_GROUPS = 32
+_STAGE_FILTERS = (64, 128, 256, 512)
+_EXPANSION = 4
+
+GROUP_NORM = 'group'
+BATCH_NORM = 'batch'
+NORMS = (GROUP_NORM, BATCH_NORM)
+
+# Adds a block's convolutions, (x, name, filters, strides) to its output.
+_Body = Callable[[tf.Tensor, str, int, int], tf.Tensor]
+
+
+def build_resnet18(
+    input_shape: tuple[int, int, int],
+    num_classes: int,
+    seed: int,
+    *,
+    norm: str = GROUP_NORM,
+) -> tf.keras.Model:
+  """Builds the ResNet-18 for CIFAR, of basic blocks.
+
+  A 3x3 convolution of 64 channels without max pool; four stages of two blocks
+  with 64, 128, 256 and 512 channels and the strides 1, 2, 2 and 2; the mean
+  over the image; a dense layer. A block adds its input, or where the shape
+  changes a 1x1 convolution of it, to two 3x3 convolutions, and takes the ReLU
+  of that. Padding is by one pixel on all sides, as PyTorch does it, where
+  Keras' 'same' is lopsided at stride 2. 11,173,962 weights for ten classes.
+
+  Args:
+    input_shape: The height, width and channels of an image.
+    num_classes: The number of classes.
+    seed: The seed of the initial weights, a non-negative integer. Kernels and
+      biases are uniform in [-1 / sqrt(fan_in), 1 / sqrt(fan_in)], as in
+      PyTorch.
+    norm: 'group' (the default) for `tf.keras.layers.GroupNormalization` with 32
+      groups, 'batch' for batch normalization that has no running statistics,
+      see `batch_statistics`.
+
+  Returns:
+    A model from images to logits.
+
+  Raises:
+    ValueError: If `norm` is unknown.
+
+  Example:
+
+    >>> build_resnet18((32, 32, 3), 10, seed=1).count_params()
+    11173962
+
+  References:
+    He et al., Deep Residual Learning for Image Recognition, CVPR 2016,
+    https://arxiv.org/abs/1512.03385; in the form of
+    https://github.com/kuangliu/pytorch-cifar, which Kim et al., Adaptive
+    Federated Learning with Auto-Tuned Clients, ICLR 2024,
+    https://arxiv.org/abs/2306.11201, train. They keep running statistics in the
+    stem and the shortcuts; TFF's processes average trained weights alone, so
+    that running statistics would stay what they are initially. Groups: Wu and
+    He, Group Normalization, ECCV 2018, https://arxiv.org/abs/1803.08494.
+  """
+  network = _Network(seed, norm)
+  return network.build(
+      input_shape, num_classes, (2, 2, 2, 2), network.basic_body, 1
+  )
+
+
+def build_resnet50(
+    input_shape: tuple[int, int, int],
+    num_classes: int,
+    seed: int,
+    *,
+    norm: str = GROUP_NORM,
+) -> tf.keras.Model:
+  """Builds the ResNet-50 for CIFAR, of bottleneck blocks.
+
+  As `build_resnet18`, with 3, 4, 6 and 3 blocks of a 1x1 convolution, a 3x3
+  convolution, which has the stride, and a 1x1 convolution with four times as
+  many channels. 23,520,842 weights for ten classes.
+
+  Args:
+    input_shape: As for `build_resnet18`.
+    num_classes: As for `build_resnet18`.
+    seed: As for `build_resnet18`.
+    norm: As for `build_resnet18`.
+
+  Returns:
+    A model from images to logits.
+
+  Raises:
+    ValueError: If `norm` is unknown.
+
+  Example:
+
+    >>> build_resnet50((32, 32, 3), 10, seed=1).count_params()
+    23520842
+
+  References: as for `build_resnet18`.
+  """
+  network = _Network(seed, norm)
+  return network.build(
+      input_shape,
+      num_classes,
+      (3, 4, 6, 3),
+      network.bottleneck_body,
+      _EXPANSION,
+  )
+
+
+class _Network:
+  """Adds layers to a graph of Keras tensors; names give them their seeds."""
+
+  def __init__(self, seed: int, norm: str):
+    if norm not in NORMS:
+      raise ValueError(
+          f'`norm` must be one of {", ".join(NORMS)}, found {norm!r}.'
+      )
+    self._seed = seed
+    self._norm = norm
+
+  def build(
+      self,
+      input_shape: tuple[int, int, int],
+      num_classes: int,
+      num_blocks: tuple[int, ...],
+      body: _Body,
+      expansion: int,
+  ) -> tf.keras.Model:
+    """Returns the model; `body` multiplies the filters by `expansion`."""
+    inputs = tf.keras.Input(input_shape)
+    x = self._convolution(inputs, 'stem', _STAGE_FILTERS[0], 3)
+    x = tf.keras.layers.ReLU()(x)
+    for stage, (filters, blocks) in enumerate(zip(_STAGE_FILTERS, num_blocks)):
+      for i in range(blocks):
+        name = f'stage_{stage + 1}_block_{i + 1}'
+        strides = 2 if stage and not i else 1
+        residual = body(x, name, filters, strides)
+        x = self._shortcut(x, name, filters * expansion, strides)
+        x = tf.keras.layers.ReLU()(tf.keras.layers.Add()([residual, x]))
+    x = tf.keras.layers.GlobalAveragePooling2D()(x)
+    logits = seeded_layers.uniform_dense(
+        'logits', num_classes, x.shape[-1], self._seed
+    )
+    return tf.keras.Model(inputs, logits(x))
+
+  def basic_body(self, x, name, filters, strides):
+    """Adds two 3x3 convolutions."""
+    x = self._convolution(x, f'{name}_conv_1', filters, 3, strides)
+    x = tf.keras.layers.ReLU()(x)
+    return self._convolution(x, f'{name}_conv_2', filters, 3)
+
+  def bottleneck_body(self, x, name, filters, strides):
+    """Adds a 3x3 convolution between two 1x1 convolutions."""
+    x = self._convolution(x, f'{name}_conv_1', filters, 1)
+    x = tf.keras.layers.ReLU()(x)
+    x = self._convolution(x, f'{name}_conv_2', filters, 3, strides)
+    x = tf.keras.layers.ReLU()(x)
+    return self._convolution(x, f'{name}_conv_3', _EXPANSION * filters, 1)
+
+  def _shortcut(self, x, name, filters, strides):
+    if strides == 1 and x.shape[-1] == filters:
+      return x
+    return self._convolution(x, f'{name}_shortcut', filters, 1, strides)
+
+  def _convolution(self, x, name, filters, kernel_size, strides=1):
+    """Adds a convolution without bias, and its normalization."""
+    convolution = seeded_layers.uniform_convolution(
+        name,
+        filters,
+        kernel_size,
+        x.shape[-1],
+        self._seed,
+        use_bias=False,
+        strides=strides,
+        padding='valid' if strides > 1 else 'same',
+    )
+    if strides > 1 and kernel_size > 1:
+      x = tf.keras.layers.ZeroPadding2D(kernel_size // 2)(x)
+    return self._normalization(f'{name}_norm')(convolution(x))
+
+  def _normalization(self, name):
+    if self._norm == BATCH_NORM:
+      return batch_statistics.BatchStatisticsNormalization(_EPSILON, name=name)
+    return tf.keras.layers.GroupNormalization(
+        _GROUPS, epsilon=_EPSILON, name=name
+    )

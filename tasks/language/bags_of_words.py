@@ -1,0 +1,187 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Stack Overflow's sentences as bags of words, to predict the tags.
+
+Words and tags are numbered from 0, the most frequent ones first, as in TFF's
+baseline; others do not count.
+"""
+
+import abc
+import collections
+from collections.abc import Mapping, Sequence
+import itertools
+
+import numpy as np
+
+from tasks.language import stackoverflow_files
+from tff_adaptive.data import feature_arrays
+
+DEFAULT_MAX_WORDS = 1024
+_NO_WORD = -1
+_TAG_SEPARATOR = b'|'
+
+
+class BagsOfWords(abc.ABC):
+  """Makes sentences words, in a form of the subclass, and counts of tags."""
+
+  def __init__(self, vocabulary: Sequence[str], tag_vocabulary: Sequence[str]):
+    """Initializes what makes the examples.
+
+    Args:
+      vocabulary: The words, the most frequent one first.
+      tag_vocabulary: The tags, the most frequent one first.
+
+    Raises:
+      TypeError: If a word or a tag is not a string.
+      ValueError: If a vocabulary is empty or has an entry twice.
+    """
+    words = stackoverflow_files.check_vocabulary(vocabulary, 'vocabulary')
+    tags = stackoverflow_files.check_vocabulary(
+        tag_vocabulary, 'tag_vocabulary'
+    )
+    self._num_words, self._num_tags = len(words), len(tags)
+    self._words = stackoverflow_files.Lookup(words, first=0, unknown=_NO_WORD)
+    self._tags = stackoverflow_files.Lookup(tags, first=0, unknown=_NO_WORD)
+
+  @abc.abstractmethod
+  def _bags(self, texts: Sequence[Sequence[bytes]]) -> np.ndarray:
+    """Returns the words of all examples as 'x', from what they are."""
+
+  def __call__(
+      self, examples: Mapping[str, np.ndarray]
+  ) -> feature_arrays.Examples:
+    """Returns words and tags of sentences.
+
+    Args:
+      examples: Examples with the features 'tokens', 'title' and 'tags', bytes
+        of shape [n]: words with white space between two, and tags with a '|'.
+
+    Returns:
+      'x', the words of sentence and title, as the class says, and 'y', how
+      often each tag occurs: float32 of shape [n, num_tags].
+    """
+    texts = [
+        (b'%s %s' % pair).split()
+        for pair in zip(examples['tokens'], examples['title'])
+    ]
+    tags = [tags.split(_TAG_SEPARATOR) for tags in examples['tags']]
+    return collections.OrderedDict(
+        x=self._bags(texts), y=_counts(tags, self._tags, self._num_tags)
+    )
+
+
+class WordFrequencies(BagsOfWords):
+  """Makes sentences the frequencies of the words of the vocabulary.
+
+  ```
+  x_w = (how often word w occurs) / (how many words of the vocabulary occur)
+  ```
+
+  in the sentence and its title together, zeros where none does: float32 of
+  shape [n, num_words]. What a dense layer takes, and TFF's baseline.
+
+  Example:
+
+    >>> to_bags = WordFrequencies(['to', 'be'], ['drama'])
+    >>> text = dict(tokens=[b'to be or'], title=[b'be ?'], tags=[b'drama|old'])
+    >>> to_bags(text)['x'].round(2), to_bags(text)['y']
+    (array([[0.33, 0.67]], dtype=float32), array([[1.]], dtype=float32))
+
+  References:
+    `tff.simulation.baselines.stackoverflow.create_tag_prediction_task`.
+  """
+
+  def _bags(self, texts):
+    counts = _counts(texts, self._words, self._num_words)
+    totals = counts.sum(axis=1, keepdims=True)
+    return np.divide(counts, totals, out=counts, where=totals > 0)
+
+
+class WordLists(BagsOfWords):
+  """Makes sentences the numbers of their words of the vocabulary.
+
+  Those of the sentence and its title come first, in their order, and then -1 up
+  to `max_words`: int32 of shape [n, max_words]. What `layers.BagOfWordsDense`
+  takes, which makes the frequencies of `WordFrequencies` of them; an example is
+  4 KB, where its frequencies are 40 KB.
+
+  Example:
+
+    >>> to_lists = WordLists(['to', 'be'], ['drama'], max_words=5)
+    >>> text = dict(tokens=[b'to be or'], title=[b'be ?'], tags=[b'drama|old'])
+    >>> to_lists(text)['x']
+    array([[ 0,  1,  1, -1, -1]], dtype=int32)
+  """
+
+  def __init__(
+      self,
+      vocabulary: Sequence[str],
+      tag_vocabulary: Sequence[str],
+      max_words: int = DEFAULT_MAX_WORDS,
+  ):
+    """Initializes what makes the examples.
+
+    Args:
+      vocabulary: The words, the most frequent one first.
+      tag_vocabulary: The tags, the most frequent one first.
+      max_words: The words of an example that count, a positive integer; of
+        longer texts only the first ones do. Defaults to 1024.
+
+    Raises:
+      TypeError: If a word or a tag is not a string.
+      ValueError: If a vocabulary is empty or has an entry twice, or `max_words`
+        is not positive.
+    """
+    super().__init__(vocabulary, tag_vocabulary)
+    if max_words < 1:
+      raise ValueError(f'`max_words` must be positive, found {max_words}.')
+    self._max_words = max_words
+
+  def _bags(self, texts):
+    rows, words = _numbers(texts, self._words)
+    firsts = np.searchsorted(rows, np.arange(len(texts)))
+    places = np.arange(len(rows)) - firsts[rows]
+    kept = places < self._max_words
+    lists = np.full([len(texts), self._max_words], _NO_WORD, np.int32)
+    lists[rows[kept], places[kept]] = words[kept]
+    return lists
+
+
+def _numbers(
+    texts: Sequence[Sequence[bytes]], lookup: stackoverflow_files.Lookup
+) -> tuple[np.ndarray, np.ndarray]:
+  """Returns the rows, ascending, and the numbers of all entries that count."""
+  sizes = np.fromiter(map(len, texts), np.int64, len(texts))
+  numbers = np.fromiter(
+      map(lookup.__getitem__, itertools.chain.from_iterable(texts)),
+      np.int32,
+      sizes.sum(),
+  )
+  known = numbers != _NO_WORD
+  return np.repeat(np.arange(len(texts)), sizes)[known], numbers[known]
+
+
+def _counts(
+    texts: Sequence[Sequence[bytes]],
+    lookup: stackoverflow_files.Lookup,
+    num_columns: int,
+) -> np.ndarray:
+  """Returns how often each entry that counts occurs in each text."""
+  rows, numbers = _numbers(texts, lookup)
+  counts = np.zeros([len(texts), num_columns], np.float32)
+  places, occurrences = np.unique(
+      rows * num_columns + numbers, return_counts=True
+  )
+  counts.flat[places] = occurrences
+  return counts

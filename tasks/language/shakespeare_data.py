@@ -1,0 +1,201 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Loading Shakespeare's plays, and cutting them into sequences of characters.
+
+The tokens are those of TFF's baseline:
+
+| token | stands for |
+| --- | --- |
+| 0 | padding |
+| 1 to 86 | the characters of `CHARACTERS`, in this order |
+| 87 | any other character |
+| 88 | the beginning of a snippet |
+| 89 | its end |
+"""
+
+import collections
+from collections.abc import Mapping
+import os
+from typing import Union
+
+import numpy as np
+
+from tasks import data
+from tasks import data_files
+from tasks import synthetic_data
+from tasks.arguments import Argument
+from tff_adaptive.data import client_data
+from tff_adaptive.data import feature_arrays
+from tff_adaptive.data import transforms
+
+CHARACTERS = (
+    'dhlptx@DHLPTX $(,048cgkoswCGKOSW[_#\'/37;?bfjnrvzBFJNRVZ"&*.26:\n'
+    'aeimquyAEIMQUY]!%)-159\r'
+)
+PADDING = 0
+OUT_OF_VOCABULARY = len(CHARACTERS) + 1
+BEGINNING = len(CHARACTERS) + 2
+END = len(CHARACTERS) + 3
+NUM_TOKENS = len(CHARACTERS) + 4
+DEFAULT_SEQUENCE_LENGTH = 80
+_FILE = 'tff/shakespeare.sqlite'
+
+
+class Shakespeare(data.Data):
+  """Sequences of characters, and of the characters after them."""
+
+  arguments = (
+      Argument(
+          'sequence_length',
+          DEFAULT_SEQUENCE_LENGTH,
+          'How many characters a sequence has.',
+          minimum=1,
+      ),
+  )
+  # A snippet may be several sequences; all of them take 24 MB.
+  keeps_sizes = False
+  in_memory = True
+  cache_bytes = 0
+
+  def load(self, args, data_dir, seed):
+    del args, seed  # Unused.
+    train, test = load_shakespeare(data_dir)
+    return data.Splits(train, transforms.concatenate(test), test)
+
+  def published_spec(self):
+    return data.spec(snippets=('string', []))
+
+  def element_spec(self, args):
+    tokens = ('int32', [args.sequence_length])
+    return data.spec(x=tokens, y=tokens)
+
+  def num_classes(self, args):
+    return NUM_TOKENS
+
+  def build_prepare(self, args, train, data_dir):
+    return lambda examples: to_sequences(examples, args.sequence_length)
+
+  @property
+  def synthetic_files(self):
+    return {_FILE: synthetic_data.write_shakespeare}
+
+
+def load_shakespeare(
+    data_dir: Union[str, os.PathLike],
+) -> tuple[client_data.ClientArrays, client_data.ClientArrays]:
+  """Opens the plays, a client a character of a play.
+
+  Args:
+    data_dir: The folder of the data sets; read is `tff/shakespeare.sqlite`.
+
+  Returns:
+    The clients to train on and those to test on, 715 each, the same ones, in
+    the original with 16,068 and 2,356 examples. An example has the feature
+    'snippets', the bytes of what the character says in one place.
+
+  Raises:
+    FileNotFoundError: If the file is not there; says where it belongs and how
+      it is downloaded.
+    ValueError: If it is damaged, or not in TFF's format.
+
+  Example:
+
+    >>> train, test = load_shakespeare('data')
+    >>> len(train.client_ids), train.total_examples
+    (715, 16068)
+
+  References:
+    Caldas et al., LEAF: A Benchmark for Federated Settings,
+    https://arxiv.org/abs/1812.01097; `tff.simulation.datasets.shakespeare`.
+  """
+  # It imports TensorFlow.
+  from tff_adaptive.data import sqlite  # pylint: disable=import-outside-toplevel
+
+  path = data_files.find_data_file(data_dir, _FILE, 'shakespeare')
+  published = Shakespeare().published_spec()
+  train, test = (
+      sqlite.load_sqlite_clients(path, split, published)
+      for split in ('train', 'test')
+  )
+  return train, test
+
+
+def to_sequences(
+    examples: Mapping[str, np.ndarray],
+    sequence_length: int = DEFAULT_SEQUENCE_LENGTH,
+) -> feature_arrays.Examples:
+  """Cuts snippets into sequences of tokens and of the tokens after them.
+
+  A snippet is its beginning, its characters, its end, and padding up to a
+  multiple of `sequence_length + 1`; cut into rows of that length, 'x' is a row
+  without its last token and 'y' without its first one.
+
+  Args:
+    examples: Examples with the feature 'snippets', bytes of shape [n].
+    sequence_length: The length of the sequences, a positive integer. Defaults
+      to 80.
+
+  Returns:
+    'x' and 'y', int32 of shape [m, sequence_length], m >= n; also an empty
+    snippet is a row. They share memory.
+
+  Raises:
+    ValueError: If `sequence_length` is not positive.
+
+  Example:
+
+    >>> snippets = np.array([b'Hark!'], np.object_)
+    >>> to_sequences({'snippets': snippets}, sequence_length=7)['y']
+    array([[ 9, 64, 46, 23, 79, 89,  0]], dtype=int32)
+
+  References:
+    McMahan et al., Communication-Efficient Learning of Deep Networks from
+    Decentralized Data, AISTATS 2017, https://arxiv.org/abs/1602.05629, for the
+    length; `tff.simulation.baselines.shakespeare`, whose rows these are. TFF
+    makes them anew in every round, after shuffling the snippets.
+  """
+  check_sequence_length(sequence_length)
+  snippets = examples['snippets']
+  row_length = sequence_length + 1
+  num_rows = np.array(
+      [-(-(len(snippet) + 2) // row_length) for snippet in snippets], np.int64
+  )
+  tokens = np.full(num_rows.sum() * row_length, PADDING, np.int32)
+  ends = np.cumsum(num_rows) * row_length
+  for snippet, start in zip(snippets, ends - num_rows * row_length):
+    end = start + 1 + len(snippet)
+    tokens[start] = BEGINNING
+    tokens[start + 1 : end] = _TOKENS[np.frombuffer(snippet, np.uint8)]
+    tokens[end] = END
+  rows = tokens.reshape(-1, row_length)
+  return collections.OrderedDict(x=rows[:, :-1], y=rows[:, 1:])
+
+
+def check_sequence_length(sequence_length: int) -> None:
+  """Raises a ValueError unless a length of sequences is positive."""
+  if sequence_length < 1:
+    raise ValueError(
+        f'`sequence_length` must be positive, found {sequence_length}.'
+    )
+
+
+def _token_table() -> np.ndarray:
+  """Returns the tokens of all bytes."""
+  table = np.full(256, OUT_OF_VOCABULARY, np.int32)
+  for token, character in enumerate(CHARACTERS, start=PADDING + 1):
+    table[ord(character)] = token
+  return table
+
+
+_TOKENS = _token_table()

@@ -1,0 +1,183 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""What Stack Overflow's tasks train, test and validate on."""
+
+from tasks import data
+from tasks import synthetic_data
+from tasks.arguments import Argument
+from tasks.language import bags_of_words
+from tasks.language import stackoverflow_files
+from tasks.language import word_sequences
+
+_VOCAB_SIZE = Argument(
+    'vocab_size',
+    stackoverflow_files.DEFAULT_VOCAB_SIZE,
+    'How many words count, the most frequent ones.',
+    minimum=1,
+)
+_TEST_ARGUMENTS = (
+    Argument(
+        'test_split',
+        stackoverflow_files.TEST,
+        'What is tested on: later posts of the training users, or those of '
+        'other users.',
+        choices=(stackoverflow_files.TEST, stackoverflow_files.HELDOUT),
+    ),
+    Argument(
+        'num_test_examples',
+        stackoverflow_files.DEFAULT_NUM_TEST_EXAMPLES,
+        'How many examples are drawn to test on, and to validate.',
+        minimum=1,
+    ),
+)
+
+
+class _Posts(data.Data):
+  """Sentences of users; clients stay in the file until they are asked for.
+
+  Attributes:
+    features: The features of a published example that count, all strings.
+  """
+
+  features: tuple[str, ...]
+
+  def load(self, args, data_dir, seed):
+    def load(split_name):
+      return stackoverflow_files.load_stackoverflow(
+          data_dir, split_name, self.published_spec()
+      )
+
+    def sample(clients, name):
+      return stackoverflow_files.sample_examples(
+          clients, args.num_test_examples, seed, name
+      )
+
+    test = load(args.test_split)
+    validation = None
+    if args.test_split != stackoverflow_files.HELDOUT:
+      validation = sample(load(stackoverflow_files.HELDOUT), 'validation')
+    return data.Splits(
+        load(stackoverflow_files.TRAIN),
+        sample(test, 'central_test'),
+        test,
+        validation,
+    )
+
+  def published_spec(self):
+    return data.spec(**dict.fromkeys(self.features, ('string', [])))
+
+  def complete(self, args):
+    if args.vocabulary is not None:
+      args.vocab_size = len(args.vocabulary)
+    return args
+
+  @property
+  def synthetic_files(self):
+    return {
+        stackoverflow_files.POSTS: synthetic_data.write_stackoverflow,
+        stackoverflow_files.WORD_COUNTS: synthetic_data.write_word_counts,
+        stackoverflow_files.TAG_COUNTS: synthetic_data.write_tag_counts,
+    }
+
+
+def _words(args, data_dir):
+  """Returns the vocabulary of a caller, or that of the data set."""
+  if args.vocabulary is not None or data_dir is None:
+    return _given(args.vocabulary, 'vocabulary')
+  return stackoverflow_files.load_word_vocabulary(data_dir, args.vocab_size)
+
+
+def _given(vocabulary, name):
+  if vocabulary is None:
+    raise TypeError(f'`{name}` is missing: give it with data of your own.')
+  return vocabulary
+
+
+class NextWords(_Posts):
+  """Sequences of words, and of the words after them."""
+
+  features = ('tokens',)
+  extra_arguments = ('vocabulary',)
+  arguments = (
+      _VOCAB_SIZE,
+      Argument(
+          'sequence_length',
+          stackoverflow_files.DEFAULT_SEQUENCE_LENGTH,
+          'How many words a sequence has.',
+          minimum=1,
+      ),
+      *_TEST_ARGUMENTS,
+  )
+
+  def element_spec(self, args):
+    tokens = ('int32', [args.sequence_length])
+    return data.spec(x=tokens, y=tokens)
+
+  def num_classes(self, args):
+    return args.vocab_size + word_sequences.NUM_SPECIAL_TOKENS
+
+  def build_prepare(self, args, train, data_dir):
+    return word_sequences.WordSequences(
+        _words(args, data_dir), args.sequence_length
+    )
+
+
+class Tags(_Posts):
+  """The words of sentences in a form that the model takes, and their tags."""
+
+  features = ('tokens', 'title', 'tags')
+  extra_arguments = ('vocabulary', 'tag_vocabulary')
+  arguments = (
+      _VOCAB_SIZE,
+      Argument(
+          'tag_vocab_size',
+          stackoverflow_files.DEFAULT_TAG_VOCAB_SIZE,
+          'How many tags count, the most frequent ones.',
+          minimum=5,
+      ),
+      Argument(
+          'max_words',
+          bags_of_words.DEFAULT_MAX_WORDS,
+          'Of words: how many words of an example count.',
+          minimum=1,
+      ),
+      *_TEST_ARGUMENTS,
+  )
+
+  def complete(self, args):
+    if args.tag_vocabulary is not None:
+      args.tag_vocab_size = len(args.tag_vocabulary)
+    return super().complete(args)
+
+  def element_spec(self, args):
+    if args.model_id == 'words':
+      words = ('int32', [args.max_words])
+    else:
+      words = ('float32', [args.vocab_size])
+    return data.spec(x=words, y=('float32', [args.tag_vocab_size]))
+
+  def num_classes(self, args):
+    return None
+
+  def build_prepare(self, args, train, data_dir):
+    words = _words(args, data_dir)
+    tags = args.tag_vocabulary
+    if tags is None and data_dir is not None:
+      tags = stackoverflow_files.load_tag_vocabulary(
+          data_dir, args.tag_vocab_size
+      )
+    tags = _given(tags, 'tag_vocabulary')
+    if args.model_id == 'words':
+      return bags_of_words.WordLists(words, tags, args.max_words)
+    return bags_of_words.WordFrequencies(words, tags)

@@ -1,0 +1,306 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Reading Stack Overflow's posts, and the words and tags that occur in them.
+
+The files are those of `tff.simulation.datasets.stackoverflow`: a SQLite file,
+and two of counts. TFF's own loaders of the counts take no files but the
+original ones; here they may belong to any data in this form.
+"""
+
+from collections.abc import Mapping, Sequence
+import io
+import json
+import os
+import pathlib
+from typing import TYPE_CHECKING, Union
+
+import numpy as np
+
+from tasks import data_files
+from tff_adaptive.data import client_data
+from tff_adaptive.data import feature_arrays
+from tff_adaptive.data import random_streams
+from tff_adaptive.data import transforms
+
+if TYPE_CHECKING:
+  import tensorflow as tf
+
+TRAIN = 'train'
+HELDOUT = 'heldout'
+TEST = 'test'
+DEFAULT_VOCAB_SIZE = 10_000
+DEFAULT_TAG_VOCAB_SIZE = 500
+DEFAULT_SEQUENCE_LENGTH = 20
+DEFAULT_NUM_TEST_EXAMPLES = 10_000
+
+_DATASET = 'stackoverflow'
+POSTS = 'tff/stackoverflow.sqlite'
+WORD_COUNTS = 'tff/datasets/stackoverflow.word_count'
+TAG_COUNTS = 'tff/datasets/stackoverflow.tag_count'
+# A sample is drawn from clients with so many times as many examples.
+_POOL_FACTOR = 10
+
+_DataDir = Union[str, os.PathLike]
+
+
+def load_stackoverflow(
+    data_dir: _DataDir, split_name: str, features: 'Mapping[str, tf.TensorSpec]'
+) -> client_data.LazyClientArrays:
+  """Opens the posts of a split, a client a user; they are read when needed.
+
+  Args:
+    data_dir: The folder of the data sets; read is `tff/stackoverflow.sqlite`.
+    split_name: 'train', 'heldout' or 'test'; in the original 342,477, 38,758
+      and 204,088 clients with 135,818,730, 16,491,230 and 16,586,035 examples.
+    features: Which features of an example, a sentence of a post: 'tokens',
+      'title', 'tags', 'creation_date' and 'type', strings, and 'score', an
+      integer.
+
+  Returns:
+    The clients, with their numbers of examples.
+
+  Raises:
+    FileNotFoundError: If the file is not there; says where it belongs and how
+      it is downloaded.
+    ValueError: If it is damaged, not in TFF's format, or has no such split.
+
+  Example:
+
+    >>> spec = {'tokens': tf.TensorSpec([], tf.string)}
+    >>> heldout = load_stackoverflow('data', 'heldout', spec)
+    >>> heldout.examples(heldout.client_ids[0])['tokens'].dtype
+    dtype('O')
+  """
+  # It imports TensorFlow.
+  from tff_adaptive.data import sqlite  # pylint: disable=import-outside-toplevel
+
+  path = data_files.find_data_file(data_dir, POSTS, _DATASET)
+  # What is made of the examples is kept, see `map_clients`, not they.
+  return sqlite.load_sqlite_clients(path, split_name, features, cache_bytes=0)
+
+
+def load_word_vocabulary(
+    data_dir: _DataDir, vocab_size: int = DEFAULT_VOCAB_SIZE
+) -> list[str]:
+  """Reads the words that most users have.
+
+  Args:
+    data_dir: The folder of the data sets; read is
+      `tff/datasets/stackoverflow.word_count`, a word and its number of users in
+      each line, by decreasing number.
+    vocab_size: How many words, a positive integer. Defaults to 10,000.
+
+  Returns:
+    The words, the most frequent one first.
+
+  Raises:
+    FileNotFoundError: If the file is not there; says where it belongs and how
+      it is downloaded.
+    ValueError: If it is empty or damaged, or has fewer words.
+
+  Example:
+
+    >>> load_word_vocabulary('data', vocab_size=3)
+    ['.', 'a', 'the']
+
+  References:
+    `tff.simulation.datasets.stackoverflow.load_word_counts`.
+  """
+  path = data_files.find_data_file(data_dir, WORD_COUNTS, _DATASET)
+  counts: dict[str, int] = {}
+  for number, line in enumerate(io.StringIO(_read(path)), start=1):
+    try:
+      word, count = line.split()
+      counts[word] = int(count)
+    except ValueError as error:
+      raise ValueError(
+          f'{path} must have a word and a number in each line, found '
+          f'{line.strip()!r} in line {number}; replace it by a good copy.'
+      ) from error
+  return _most_frequent(path, list(counts), vocab_size, 'vocab_size', 'words')
+
+
+def load_tag_vocabulary(
+    data_dir: _DataDir, tag_vocab_size: int = DEFAULT_TAG_VOCAB_SIZE
+) -> list[str]:
+  """Reads the tags that most users have.
+
+  Args:
+    data_dir: The folder of the data sets; read is
+      `tff/datasets/stackoverflow.tag_count`, a JSON object from tags to their
+      numbers of users.
+    tag_vocab_size: How many tags, a positive integer. Defaults to 500.
+
+  Returns:
+    The tags, the most frequent one first; equally frequent ones in the order of
+    the file.
+
+  Raises:
+    FileNotFoundError: If the file is not there; says where it belongs and how
+      it is downloaded.
+    ValueError: If it is empty or damaged, or has fewer tags.
+
+  Example:
+
+    >>> load_tag_vocabulary('data', tag_vocab_size=2)
+    ['discussion', 'support']
+
+  References:
+    `tff.simulation.datasets.stackoverflow.load_tag_counts`.
+  """
+  path = data_files.find_data_file(data_dir, TAG_COUNTS, _DATASET)
+  text = _read(path)
+  try:
+    counts = json.loads(text or '{}')
+    tags = sorted(counts, key=lambda tag: -int(counts[tag]))
+  except (TypeError, ValueError) as error:
+    raise ValueError(
+        f'{path} must be a JSON object from tags to numbers ({error}); replace '
+        'it by a good copy.'
+    ) from error
+  return _most_frequent(path, tags, tag_vocab_size, 'tag_vocab_size', 'tags')
+
+
+def _read(path: pathlib.Path) -> str:
+  try:
+    return path.read_text(encoding='utf-8')
+  except UnicodeDecodeError as error:
+    raise ValueError(
+        f'{path} must be text in UTF-8 ({error.reason}); replace it by a good '
+        'copy.'
+    ) from error
+
+
+def _most_frequent(
+    path: pathlib.Path, entries: list[str], size: int, argument: str, kind: str
+) -> list[str]:
+  """Returns the first entries after checking that there are as many."""
+  if not entries:
+    raise ValueError(f'{path} has no {kind}; replace it by a good copy.')
+  if not 1 <= size <= len(entries):
+    raise ValueError(
+        f'`{argument}` must lie between 1 and {len(entries)}, the number of '
+        f'{kind} in {path}, found {size}.'
+    )
+  return entries[:size]
+
+
+def check_vocabulary(vocabulary: Sequence[str], name: str) -> tuple[str, ...]:
+  """Returns a vocabulary after checking that it is one.
+
+  Args:
+    vocabulary: The words or tags.
+    name: The argument, for the error's sentence.
+
+  Returns:
+    The entries.
+
+  Raises:
+    TypeError: If it is a single string, or an entry is not a string.
+    ValueError: If there is no entry, or one occurs twice.
+  """
+  entries = tuple(vocabulary)
+  wrong = [entry for entry in entries if not isinstance(entry, str)]
+  if wrong or isinstance(vocabulary, str):
+    found = wrong[0] if wrong else vocabulary
+    raise TypeError(f'`{name}` must be a sequence of strings, found {found!r}.')
+  if not entries:
+    raise ValueError(f'`{name}` must have an entry or more, found none.')
+  if len(set(entries)) < len(entries):
+    raise ValueError(f'`{name}` must have each entry once, found one twice.')
+  return entries
+
+
+class Lookup(dict):
+  """The numbers of words, which are bytes; all others have the same one.
+
+  Example:
+
+    >>> lookup = Lookup(['to', 'be'], first=1, unknown=3)
+    >>> [lookup[word] for word in b'to be or'.split()]
+    [1, 2, 3]
+  """
+
+  def __init__(self, vocabulary: Sequence[str], *, first: int, unknown: int):
+    """Initializes the numbers.
+
+    Args:
+      vocabulary: The words that have a number of their own.
+      first: The number of the first one.
+      unknown: The number of words that are none of these.
+    """
+    super().__init__(
+        (word.encode(), number)
+        for number, word in enumerate(vocabulary, start=first)
+    )
+    self._unknown = unknown
+
+  def __missing__(self, word: bytes) -> int:
+    return self._unknown
+
+
+def sample_examples(
+    source: client_data.ClientArrays, num_examples: int, seed: int, name: str
+) -> feature_arrays.Examples:
+  """Draws examples of many clients without reading all of them.
+
+  Clients are drawn until they have ten times as many examples as wanted, and
+  examples from these, all without replacement: each example has the same
+  chance. With fewer examples in all, they are drawn from all clients.
+
+  Args:
+    source: The clients; those that are drawn are read.
+    num_examples: How many examples, a positive integer; all of them, if there
+      are not as many.
+    seed: The seed of the draw, a non-negative integer.
+    name: What tells the draw from others under the same seed.
+
+  Returns:
+    Feature names and arrays of shape [num_examples, ...], client by client.
+
+  Raises:
+    ValueError: If `num_examples` is not positive.
+
+  Example:
+
+    >>> spec = {'tokens': tf.TensorSpec([], tf.string)}
+    >>> heldout = load_stackoverflow('data', 'heldout', spec)
+    >>> sample = sample_examples(heldout, 100, seed=1, name='validation')
+    >>> sample['tokens'].shape
+    (100,)
+  """
+  if num_examples < 1:
+    raise ValueError(
+        f'`num_test_examples` must be positive, found {num_examples}.'
+    )
+  stream = random_streams.stream(seed, random_streams.DATA_SPLIT, name)
+  pool, ends = [], [0]
+  for place in stream.permutation(len(source.client_ids)):
+    pool.append(source.client_ids[place])
+    ends.append(ends[-1] + source.num_examples(pool[-1]))
+    if ends[-1] >= _POOL_FACTOR * num_examples:
+      break
+  size = min(num_examples, ends[-1])
+  drawn = np.sort(stream.choice(ends[-1], size, replace=False, shuffle=False))
+  bounds = np.searchsorted(drawn, ends)
+  parts = {
+      client_id: source.take(client_id, drawn[first:last] - start)
+      for client_id, start, first, last in zip(
+          pool, ends, bounds[:-1], bounds[1:]
+      )
+      if last > first
+  }
+  return transforms.concatenate(
+      client_data.PackedClientArrays.from_clients(parts)
+  )

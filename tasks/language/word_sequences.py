@@ -1,0 +1,136 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Stack Overflow's sentences as sequences of words, to predict the next one.
+
+With a vocabulary of n words the tokens are those of TFF's baseline:
+
+| token | stands for |
+| --- | --- |
+| 0 | padding |
+| 1 to n | the words of the vocabulary, the most frequent one first |
+| n + 1 | any other word |
+| n + 2 | the beginning of a sentence |
+| n + 3 | its end |
+"""
+
+import collections
+from collections.abc import Mapping, Sequence
+import itertools
+
+import numpy as np
+
+from tasks.language import stackoverflow_files
+from tff_adaptive.data import feature_arrays
+
+PADDING = 0
+NUM_SPECIAL_TOKENS = 4
+
+_SEPARATOR = b' '
+
+
+def out_of_vocabulary(vocab_size: int) -> int:
+  """Returns the token of words that are not in the vocabulary."""
+  return vocab_size + 1
+
+
+def beginning(vocab_size: int) -> int:
+  """Returns the token that every sentence begins with."""
+  return vocab_size + 2
+
+
+def end(vocab_size: int) -> int:
+  """Returns the token after the last word of a sentence."""
+  return vocab_size + 3
+
+
+class WordSequences:
+  """Makes sentences sequences of tokens and of the tokens after them.
+
+  A sentence is its beginning, its first `sequence_length` words, its end if it
+  has fewer words, and padding up to `sequence_length + 1` tokens; 'x' is all
+  but the last of them and 'y' all but the first.
+
+  Example:
+
+    >>> to_sequences = WordSequences(['to', 'be'], sequence_length=4)
+    >>> sentences = np.array([b'to be or'], np.object_)
+    >>> to_sequences({'tokens': sentences})['y']
+    array([[1, 2, 3, 5]], dtype=int32)
+
+  References:
+    `tff.simulation.baselines.stackoverflow`, with one bucket for the words that
+    are not in the vocabulary.
+  """
+
+  def __init__(
+      self,
+      vocabulary: Sequence[str],
+      sequence_length: int = stackoverflow_files.DEFAULT_SEQUENCE_LENGTH,
+  ):
+    """Initializes what makes the sequences.
+
+    Args:
+      vocabulary: The words, the most frequent one first.
+      sequence_length: The length of the sequences, a positive integer. Defaults
+        to 20.
+
+    Raises:
+      TypeError: If a word is not a string.
+      ValueError: If `sequence_length` is not positive, or the vocabulary is
+        empty or has a word twice.
+    """
+    check_sequence_length(sequence_length)
+    words = stackoverflow_files.check_vocabulary(vocabulary, 'vocabulary')
+    self._vocab_size = len(words)
+    self._sequence_length = sequence_length
+    self._lookup = stackoverflow_files.Lookup(
+        words, first=PADDING + 1, unknown=out_of_vocabulary(len(words))
+    )
+
+  def __call__(
+      self, examples: Mapping[str, np.ndarray]
+  ) -> feature_arrays.Examples:
+    """Returns the sequences of sentences.
+
+    Args:
+      examples: Examples with the feature 'tokens', bytes of shape [n]: words
+        with a space between two.
+
+    Returns:
+      'x' and 'y', int32 of shape [n, sequence_length]. They share memory.
+    """
+    length = self._sequence_length
+    sentences = [
+        sentence.split(_SEPARATOR, length)[:length]
+        for sentence in examples['tokens']
+    ]
+    sizes = np.fromiter(map(len, sentences), np.int64, len(sentences))
+    words = itertools.chain.from_iterable(sentences)
+    tokens = np.full([len(sentences), length + 1], PADDING, np.int32)
+    tokens[:, 0] = beginning(self._vocab_size)
+    # Row by row, as the words are.
+    tokens[:, 1:][np.arange(length) < sizes[:, np.newaxis]] = np.fromiter(
+        map(self._lookup.__getitem__, words), np.int32, sizes.sum()
+    )
+    short = np.flatnonzero(sizes < length)
+    tokens[short, sizes[short] + 1] = end(self._vocab_size)
+    return collections.OrderedDict(x=tokens[:, :-1], y=tokens[:, 1:])
+
+
+def check_sequence_length(sequence_length: int) -> None:
+  """Raises a ValueError unless a length of sequences is positive."""
+  if sequence_length < 1:
+    raise ValueError(
+        f'`sequence_length` must be positive, found {sequence_length}.'
+    )

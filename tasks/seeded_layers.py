@@ -1,0 +1,270 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Layers whose initial weights depend on a seed and on their names alone."""
+
+from collections.abc import Sequence
+import math
+from typing import Any
+
+import tensorflow as tf
+
+from tff_adaptive import layers as fast_layers
+from tff_adaptive.data import random_streams
+
+CIFAR = 'cifar'
+
+
+def chain(
+    input_shape: Sequence[int], layers: Sequence[tf.keras.layers.Layer]
+) -> tf.keras.Model:
+  """Returns the model that applies one layer after the other."""
+  inputs = tf.keras.Input(input_shape)
+  outputs = inputs
+  for layer in layers:
+    outputs = layer(outputs)
+  return tf.keras.Model(inputs, outputs)
+
+
+def glorot_uniform(
+    seed: int, *keys: random_streams.Key
+) -> tf.keras.initializers.Initializer:
+  """Returns Keras' default initializer of kernels, seeded.
+
+  Args:
+    seed: The seed of the run, a non-negative integer.
+    *keys: What tells the kernel from all others, such as the names of the task
+      and of the layer.
+
+  Returns:
+    The initializer; equal arguments give equal kernels.
+
+  Raises:
+    TypeError: If `seed` is not an integer, or a key neither integer nor string.
+    ValueError: If `seed` is negative.
+
+  Example:
+
+    >>> glorot_uniform(1, 'emnist', 'dense')([784, 10]).shape
+    TensorShape([784, 10])
+  """
+  return tf.keras.initializers.GlorotUniform(
+      seed=random_streams.derived_seed(
+          seed, random_streams.INITIAL_WEIGHTS, *keys
+      )
+  )
+
+
+def initializer_seed(
+    seed: int, layer: str, weight: str, family: str = CIFAR
+) -> int:
+  """Returns the seed of a weight, another one for each.
+
+  Args:
+    seed: The seed of the model, a non-negative integer.
+    layer: The name of the layer, unique in its model.
+    weight: The name of the weight in its layer.
+    family: What tells the model from those of other tasks.
+
+  Returns:
+    An integer for a Keras initializer.
+  """
+  return random_streams.derived_seed(
+      seed, random_streams.INITIAL_WEIGHTS, family, layer, weight
+  )
+
+
+def uniform_convolution(
+    name: str,
+    filters: int,
+    kernel_size: int,
+    num_inputs: int,
+    seed: int,
+    *,
+    use_bias: bool = True,
+    family: str = CIFAR,
+    **options: Any,
+) -> tf.keras.layers.Layer:
+  """Builds a convolution with the initial weights that PyTorch's has.
+
+  Args:
+    name: The name of the layer.
+    filters: The number of channels that come out.
+    kernel_size: The height and the width of the kernel.
+    num_inputs: The number of channels that go in.
+    seed: The seed of the model.
+    use_bias: Whether there is a bias. Defaults to True.
+    family: What tells the model from those of other tasks.
+    **options: Of `tf.keras.layers.Conv2D`.
+
+  Returns:
+    The layer: kernel and bias uniform in [-1 / sqrt(fan_in), 1 / sqrt(fan_in)].
+
+  Example:
+
+    >>> layer = uniform_convolution('stem', 64, 3, 3, seed=1, padding='same')
+    >>> layer(tf.zeros([1, 32, 32, 3])).shape
+    TensorShape([1, 32, 32, 64])
+  """
+  return tf.keras.layers.Conv2D(
+      filters,
+      kernel_size,
+      use_bias=use_bias,
+      name=name,
+      **_uniform(name, kernel_size**2 * num_inputs, seed, family),
+      **options,
+  )
+
+
+def uniform_dense(
+    name: str,
+    units: int,
+    num_inputs: int,
+    seed: int,
+    *,
+    family: str = CIFAR,
+    **options: Any,
+) -> tf.keras.layers.Layer:
+  """Builds a dense layer with the initial weights that PyTorch's has.
+
+  Args:
+    name: The name of the layer.
+    units: The number of outputs.
+    num_inputs: The number of inputs.
+    seed: The seed of the model.
+    family: What tells the model from those of other tasks.
+    **options: Of `tf.keras.layers.Dense`.
+
+  Returns:
+    The layer: kernel and bias uniform in [-1 / sqrt(fan_in), 1 / sqrt(fan_in)].
+
+  Example:
+
+    >>> uniform_dense('logits', 10, 512, seed=1)(tf.zeros([1, 512])).shape
+    TensorShape([1, 10])
+  """
+  return tf.keras.layers.Dense(
+      units, name=name, **_uniform(name, num_inputs, seed, family), **options
+  )
+
+
+def _uniform(layer: str, fan_in: int, seed: int, family: str) -> dict[str, Any]:
+  """Returns the initializers of a layer's kernel and bias."""
+  limit = 1.0 / math.sqrt(fan_in)
+  return {
+      f'{weight}_initializer': tf.keras.initializers.RandomUniform(
+          -limit, limit, seed=initializer_seed(seed, layer, weight, family)
+      )
+      for weight in ('kernel', 'bias')
+  }
+
+
+class SeededLayers:
+  """Makes the layers of a task's models.
+
+  The initial weights of a layer depend on the seed, the task and the layer's
+  name, and not on what was made before. The distributions are Keras' defaults,
+  unless said otherwise.
+
+  Example:
+
+    >>> maker = SeededLayers('shakespeare', seed=1)
+    >>> maker.dense('logits', 90).name
+    'logits'
+  """
+
+  def __init__(self, task: str, seed: int):
+    """Initializes the maker.
+
+    Args:
+      task: The name of the task.
+      seed: The seed of the initial weights, a non-negative integer.
+    """
+    self._task = task
+    self._seed = random_streams.check_seed(seed)
+
+  def embedding(
+      self, name: str, num_tokens: int, size: int
+  ) -> tf.keras.layers.Layer:
+    """Makes an embedding whose token 0 is padding that recurrent layers skip.
+
+    Args:
+      name: The name of the layer.
+      num_tokens: How many tokens there are.
+      size: The size of the vectors.
+
+    Returns:
+      The layer; its weights are uniform in [-0.05, 0.05].
+    """
+    return tf.keras.layers.Embedding(
+        num_tokens,
+        size,
+        mask_zero=True,
+        embeddings_initializer=tf.keras.initializers.RandomUniform(
+            seed=self._seed_of(name, 'embeddings')
+        ),
+        name=name,
+    )
+
+  def lstm(
+      self, name: str, units: int, kernel_initializer: str = 'GlorotUniform'
+  ) -> tf.keras.layers.Layer:
+    """Makes a recurrent layer that returns the outputs of all steps.
+
+    Args:
+      name: The name of the layer.
+      units: The number of units.
+      kernel_initializer: The name of the class of Keras that makes the kernel.
+
+    Returns:
+      The layer; the recurrent kernel is orthogonal, the bias zero but for the
+      ones of the forget gate.
+    """
+    return fast_layers.LSTM(
+        units,
+        return_sequences=True,
+        kernel_initializer=self._initializer(
+            name, 'kernel', kernel_initializer
+        ),
+        recurrent_initializer=self._initializer(
+            name, 'recurrent_kernel', 'Orthogonal'
+        ),
+        name=name,
+    )
+
+  def dense(self, name: str, units: int) -> tf.keras.layers.Layer:
+    """Makes a dense layer without activation.
+
+    Args:
+      name: The name of the layer.
+      units: The number of units.
+
+    Returns:
+      The layer; its kernel is Glorot's uniform one, its bias zero.
+    """
+    return tf.keras.layers.Dense(
+        units, kernel_initializer=self.glorot_uniform(name), name=name
+    )
+
+  def glorot_uniform(self, name: str) -> tf.keras.initializers.Initializer:
+    """Makes the initializer of the kernel of the layer of this name."""
+    return self._initializer(name, 'kernel', 'GlorotUniform')
+
+  def _initializer(self, name: str, weight: str, class_name: str) -> Any:
+    initializer = getattr(tf.keras.initializers, class_name)
+    return initializer(seed=self._seed_of(name, weight))
+
+  def _seed_of(self, name: str, weight: str) -> int:
+    return random_streams.derived_seed(
+        self._seed, random_streams.INITIAL_WEIGHTS, self._task, name, weight
+    )

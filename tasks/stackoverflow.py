@@ -1,0 +1,91 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Stack Overflow, a client a user: the next word of texts, and their tags.
+
+Clients are read when they take part in a round; at the start only their ids,
+and the clients that the test and validation examples are drawn from.
+
+References:
+  Reddi et al., Adaptive Federated Optimization, ICLR 2021,
+  https://arxiv.org/abs/2003.00295, Section 5 and its published code;
+  `tff.simulation.baselines.stackoverflow`.
+"""
+
+from tasks import definitions
+from tasks import sources
+from tasks.language import stackoverflow_data
+
+_SOURCE = sources.Dataset(
+    name='stackoverflow',
+    source='TensorFlow Federated, from Stack Overflow',
+    licence='CC BY-SA 3.0',
+    files=(
+        sources.tff_counts(
+            'stackoverflow.word_count',
+            'sha256:1dc00256d6e527c54b9756d968118378ae14e6692c0b3b6cad470cd'
+            'd3f0c519c',
+        ),
+        sources.tff_counts(
+            'stackoverflow.tag_count',
+            'sha256:6fe281cec490d9384a290d560072438e7e2b377bbb823876ce7bd6f'
+            '82696772d',
+        ),
+        sources.tff_sqlite('stackoverflow', None, None),
+    ),
+)
+
+STACKOVERFLOW_NWP = definitions.TaskDefinition(
+    name='stackoverflow_nwp',
+    summary='342,477 users',
+    data=stackoverflow_data.NextWords(),
+    models={'lstm': 'tasks.language.models:build_stackoverflow_lstm'},
+    loss='tasks.keras_forms:build_softmax_loss',
+    metrics='tasks.language.models:build_next_word_metrics',
+    protocol=definitions.Protocol(
+        client_batch_size=16,
+        client_epochs=1,
+        clients_per_round=50,
+        total_rounds=1500,
+        max_examples=1000,
+    ),
+    source=_SOURCE,
+)
+STACKOVERFLOW_LR = definitions.TaskDefinition(
+    name='stackoverflow_lr',
+    summary='342,477 users',
+    data=stackoverflow_data.Tags(),
+    models={
+        'words': 'tasks.language.tag_models:build_of_words',
+        'logistic': 'tasks.language.tag_models:build_of_frequencies',
+    },
+    model_help=(
+        'The form of the model: of lists of words, or of their frequencies.'
+    ),
+    loss='tasks.language.tag_models:build_loss',
+    metrics='tasks.language.tag_models:build_metrics',
+    protocol=definitions.Protocol(
+        client_batch_size=100,
+        client_epochs=1,
+        clients_per_round=10,
+        total_rounds=1500,
+        max_examples=1000,
+    ),
+    source=_SOURCE,
+    has_representations=False,
+)
+
+create_stackoverflow_lr_task = STACKOVERFLOW_LR.create
+create_stackoverflow_lr_task_from_data = STACKOVERFLOW_LR.create_from_data
+create_stackoverflow_nwp_task = STACKOVERFLOW_NWP.create
+create_stackoverflow_nwp_task_from_data = STACKOVERFLOW_NWP.create_from_data

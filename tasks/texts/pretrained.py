@@ -1,0 +1,275 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Weights and tokens of DistilBERT from a folder in Hugging Face's layout.
+
+Nothing here ever asks the network.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+import contextlib
+import os
+import pathlib
+from typing import Any, Union
+
+import attrs
+import numpy as np
+
+from tasks.texts import word_vocabulary
+
+_CONFIG = 'config.json'
+_MODEL_TYPE = 'distilbert'
+_WEIGHTS = ('tf_model.h5', 'model.safetensors')
+_VOCABULARIES = ('vocab.txt', 'tokenizer.json')
+# What Keras calls a layer's weights, and PyTorch calls them.
+_TORCH_LEAVES = {
+    'beta': 'bias',
+    'embeddings': 'weight',
+    'gamma': 'weight',
+    'kernel': 'weight',
+}
+
+_PathLike = Union[str, os.PathLike]
+
+
+@attrs.frozen
+class WordPieces:
+  """The tokens of WordPiece, as the folder of a model defines them."""
+
+  _tokenizer: Any
+
+  @property
+  def size(self) -> int:
+    """The number of tokens, those included that are no words."""
+    return len(self._tokenizer)
+
+  def encode(
+      self, texts: Iterable[word_vocabulary.Text], max_length: int
+  ) -> np.ndarray:
+    """Returns the tokens of texts, cut or padded to one length.
+
+    Args:
+      texts: The texts, strings or their UTF-8.
+      max_length: How many tokens of a text count, those included that begin and
+        end it.
+
+    Returns:
+      The tokens, int32 of shape [num_texts, max_length].
+    """
+    encoded = self._tokenizer(
+        [word_vocabulary.to_str(text) for text in texts],
+        max_length=max_length,
+        padding='max_length',
+        truncation=True,
+        return_attention_mask=False,
+        return_tensors='np',
+    )
+    return encoded['input_ids'].astype(np.int32)
+
+
+def load_config(pretrained_dir: _PathLike) -> dict[str, Any]:
+  """Loads what `config.json` says of the architecture.
+
+  Args:
+    pretrained_dir: The folder.
+
+  Returns:
+    The arguments of `transformers.DistilBertConfig`.
+
+  Raises:
+    FileNotFoundError: If the folder, or the file, is missing.
+    ValueError: If the file is damaged, or of another architecture.
+  """
+  # Here, because it takes seconds, and words need none of it.
+  import transformers  # pylint: disable=g-import-not-at-top
+
+  path = _existing(pretrained_dir, _CONFIG)
+  with _named_errors(path):
+    config, _ = transformers.DistilBertConfig.get_config_dict(
+        path.parent, local_files_only=True
+    )
+  if config.get('model_type') != _MODEL_TYPE:
+    raise ValueError(
+        f"{path} must be of the model type '{_MODEL_TYPE}', found "
+        f'{config.get("model_type")!r}.'
+    )
+  return config
+
+
+def load_word_pieces(pretrained_dir: _PathLike) -> WordPieces:
+  """Loads the vocabulary, from `vocab.txt` or `tokenizer.json`.
+
+  Args:
+    pretrained_dir: The folder. If it has a `tokenizer_config.json`, that says
+      whether upper and lower case differ; they do not by default.
+
+  Returns:
+    What turns texts into tokens.
+
+  Raises:
+    FileNotFoundError: If there is no vocabulary.
+    ValueError: If it is damaged, lacks the tokens that are no words, or does
+      not fit `config.json`.
+  """
+  import transformers  # pylint: disable=g-import-not-at-top
+
+  config = load_config(pretrained_dir)
+  path = _existing(pretrained_dir, *_VOCABULARIES)
+  with _named_errors(path):
+    tokenizer = transformers.DistilBertTokenizerFast.from_pretrained(
+        path.parent, local_files_only=True
+    )
+  vocab_size = config.get('vocab_size', len(tokenizer))
+  pad = config.get('pad_token_id', 0)
+  if len(tokenizer) > vocab_size or tokenizer.pad_token_id != pad:
+    raise ValueError(
+        f'{path} must hold at most {vocab_size} tokens, of which {pad} pads, '
+        f'to fit {_CONFIG}, found {len(tokenizer)}, of which '
+        f'{tokenizer.pad_token_id} pads.'
+    )
+  return WordPieces(tokenizer)
+
+
+def load_encoder_weights(pretrained_dir: _PathLike) -> list[np.ndarray]:
+  """Loads the weights, all but those of a head.
+
+  Args:
+    pretrained_dir: The folder, with `tf_model.h5`, or `model.safetensors` of
+      PyTorch or TensorFlow.
+
+  Returns:
+    Arrays in the order of the variables of `distilbert.DistilBertEncoder`.
+
+  Raises:
+    FileNotFoundError: If there are no weights.
+    ValueError: If they are damaged, incomplete, or do not fit `config.json`.
+  """
+  shapes = _shapes(load_config(pretrained_dir))
+  path = _existing(pretrained_dir, *_WEIGHTS)
+  with _named_errors(path):
+    tensors = _read_h5(path) if path.suffix == '.h5' else _read_safe(path)
+  weights = []
+  for name, shape in shapes.items():
+    found = tensors.get(name, np.zeros([0])).shape
+    if found != shape:
+      raise ValueError(
+          f'{path} must hold {name} of shape {list(shape)} to fit {_CONFIG}, '
+          f'found {list(found) if name in tensors else "none"}.'
+      )
+    weights.append(tensors[name].astype(np.float32, copy=False))
+  return weights
+
+
+def _shapes(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+  """Returns the names of the weights, as in PyTorch, with Keras' shapes."""
+  import transformers  # pylint: disable=g-import-not-at-top
+
+  sizes = transformers.DistilBertConfig(**config)
+  dim, hidden = sizes.dim, sizes.hidden_dim
+  blocks = {
+      'attention.q_lin': (dim, dim),
+      'attention.k_lin': (dim, dim),
+      'attention.v_lin': (dim, dim),
+      'attention.out_lin': (dim, dim),
+      'sa_layer_norm': (dim,),
+      'ffn.lin1': (dim, hidden),
+      'ffn.lin2': (hidden, dim),
+      'output_layer_norm': (dim,),
+  }
+  shapes: dict[str, tuple[int, ...]] = {
+      'embeddings.word_embeddings.weight': (sizes.vocab_size, dim),
+      'embeddings.position_embeddings.weight': (
+          sizes.max_position_embeddings,
+          dim,
+      ),
+      'embeddings.LayerNorm.weight': (dim,),
+      'embeddings.LayerNorm.bias': (dim,),
+  }
+  for layer in range(sizes.n_layers):
+    for name, shape in blocks.items():
+      prefix = f'transformer.layer.{layer}.{name}'
+      shapes[f'{prefix}.weight'] = shape
+      shapes[f'{prefix}.bias'] = shape[-1:]
+  return shapes
+
+
+def _read_h5(path: pathlib.Path) -> dict[str, np.ndarray]:
+  """Returns the weights that Keras has saved, by their names in PyTorch."""
+  import h5py  # pylint: disable=g-import-not-at-top
+
+  tensors = {}
+
+  def keep(name, item):
+    if isinstance(item, h5py.Dataset):
+      tensors[_torch_name(name)] = item[()]
+
+  with h5py.File(path, 'r') as file:
+    file.visititems(keep)
+  return tensors
+
+
+def _read_safe(path: pathlib.Path) -> dict[str, np.ndarray]:
+  """Returns the weights of either library, by their names in PyTorch."""
+  from safetensors import numpy as safetensors  # pylint: disable=g-import-not-at-top
+
+  tensors = {}
+  for name, tensor in safetensors.load_file(path).items():
+    is_torch = '/' not in name
+    # PyTorch has a row for each output of a dense layer, Keras a column.
+    is_dense = tensor.ndim == 2 and 'embeddings' not in name
+    tensors[_torch_name(name)] = tensor.T if is_torch and is_dense else tensor
+  return tensors
+
+
+def _torch_name(name: str) -> str:
+  """Returns the name that PyTorch has for a weight, without the model's."""
+  separator = '/' if '/' in name else '.'
+  *path, last = name.split(':')[0].split(separator)
+  begin = min(
+      (
+          path.index(part)
+          for part in ('embeddings', 'transformer')
+          if part in path
+      ),
+      default=0,
+  )
+  leaf = _TORCH_LEAVES.get(last, last)
+  return '.'.join([*path[begin:], leaf]).replace('layer_._', 'layer.')
+
+
+def _existing(pretrained_dir: _PathLike, *names: str) -> pathlib.Path:
+  """Returns the first of some files that is there."""
+  folder = pathlib.Path(pretrained_dir)
+  for name in names:
+    if (folder / name).exists():
+      return folder / name
+  raise FileNotFoundError(
+      f'`pretrained_dir` must be a folder with {" or ".join(names)}, as '
+      f'Hugging Face publishes DistilBERT, but {folder} has none.'
+  )
+
+
+@contextlib.contextmanager
+def _named_errors(path: pathlib.Path) -> Iterator[None]:
+  """Makes one sentence of what a library says of a damaged file."""
+  try:
+    yield
+  except MemoryError:
+    raise
+  except Exception as error:  # pylint: disable=broad-exception-caught
+    # Of json, h5py, safetensors and transformers.
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    reason = lines[0].strip().rstrip('.')
+    raise ValueError(
+        f'{path} could not be read ({reason}); replace it by a good copy.'
+    ) from error

@@ -1,0 +1,292 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Reading texts and their classes from the files of a published data set."""
+
+import collections
+from collections.abc import Iterator, Mapping
+import csv
+import os
+import pathlib
+from typing import Any, Optional, Union
+
+import attrs
+import numpy as np
+
+from tasks import data
+from tasks import synthetic_data
+from tasks.arguments import Argument
+from tasks.texts import pretrained
+from tasks.texts import word_vocabulary
+from tff_adaptive.data import checks
+from tff_adaptive.data import feature_arrays
+from tff_adaptive.data import sources
+
+DEFAULT_VOCAB_SIZE = 10_000
+DEFAULT_MAX_LENGTH = 128
+
+_TRAIN, _TEST = _PARTS = ('train', 'test')
+_TFDS_FOLDER = 'tfds'
+# In the folder of a version, but not in one that is still being written.
+_PREPARED = '[0-9]*/dataset_info.json'
+
+_PathLike = Union[str, os.PathLike]
+
+
+def _published_spec():
+  return data.spec(text=('string', []), label=('int32', []))
+
+
+@attrs.frozen
+class Texts(data.Data):
+  """Texts as tokens, and where their files are.
+
+  Attributes:
+    name: The name of the task, and of the files `<name>.jsonl.gz` and
+      `<name>_csv`.
+    title: What errors call it.
+    classes: Labels lie in [0, classes).
+    tfds_name: What tensorflow-datasets calls it; None (the default) if it does
+      not know it.
+    tfds_fields: The fields of tensorflow-datasets that make up a text.
+  """
+
+  name: str
+  title: str
+  classes: int
+  tfds_name: Optional[str] = None
+  tfds_fields: tuple[str, ...] = ()
+
+  arguments = (
+      Argument(
+          'vocab_size',
+          DEFAULT_VOCAB_SIZE,
+          'How many tokens there are, the most frequent words.',
+          minimum=4,
+      ),
+      Argument(
+          'max_length',
+          DEFAULT_MAX_LENGTH,
+          'How many tokens of a text count.',
+          minimum=1,
+      ),
+      Argument(
+          'pretrained_dir',
+          None,
+          'Of distilbert: a folder with its tokens and weights, in Hugging '
+          "Face's layout; unset, random weights.",
+          type=str,
+          models=('distilbert',),
+      ),
+  )
+  in_memory = True
+
+  def load(self, args, data_dir, seed):
+    del args, seed  # Unused.
+    return data.Splits(*self.read(data_dir))
+
+  def published_spec(self):
+    return _published_spec()
+
+  def element_spec(self, args):
+    return data.spec(x=('int32', [args.max_length]), y=('int32', []))
+
+  def num_classes(self, args):
+    return self.classes
+
+  def build_prepare(self, args, train, data_dir):
+    vocabulary = _build_vocabulary(train, args)
+
+    def encode(examples):
+      return collections.OrderedDict(
+          x=vocabulary.encode(examples['text'], args.max_length),
+          y=examples['label'],
+      )
+
+    return encode
+
+  def check(self, splits):
+    self.check_labels(splits.train.values['label'], 'The training data')
+    self.check_labels(splits.central_test['label'], 'The central test data')
+
+  @property
+  def synthetic_files(self):
+    return {f'{self.name}.jsonl.gz': synthetic_data.texts(self.classes)}
+
+  def read(
+      self, data_dir: _PathLike
+  ) -> tuple[feature_arrays.Examples, feature_arrays.Examples]:
+    """Loads the texts and their classes.
+
+    Read is the first of these that is there:
+
+    - `<data_dir>/<name>.jsonl.gz`: an object a line with 'split' ('train' or
+      'test'), 'text' and 'label', counted from 0;
+    - `<data_dir>/tfds/<tfds_name>`: as tensorflow-datasets prepares it;
+    - `<data_dir>/<name>_csv`: `train.csv` and `test.csv` of the original
+      release: the class, counted from 1, a title and a body, without a header.
+
+    A text is the title and the body with a space between.
+
+    Args:
+      data_dir: The folder of the data sets.
+
+    Returns:
+      The training and the test examples. In both 'text' is an array of UTF-8
+      strings (bytes) and 'label' the class, int32, of shape [num_examples].
+
+    Raises:
+      FileNotFoundError: If there are no data; says where they belong and how
+        they are downloaded.
+      ValueError: If the data are damaged: names the file and what is wrong.
+
+    Example:
+
+      >>> train, test = Texts('ag_news', 'AG News', 4).read('data')
+      >>> train['text'].shape, test['label'].shape
+      ((120000,), (7600,))
+    """
+    folder = pathlib.Path(data_dir)
+    jsonl = folder / f'{self.name}.jsonl.gz'
+    csv_folder = folder / f'{self.name}_csv'
+    prepared = self._prepared_version(folder)
+    if jsonl.exists():
+      source, parts = jsonl, _read_jsonl(jsonl)
+    elif prepared is not None:
+      source, parts = prepared, self._read_prepared(prepared)
+    elif csv_folder.is_dir():
+      source, parts = csv_folder, _read_csv(csv_folder)
+    else:
+      raise FileNotFoundError(
+          f'{self.title} was not found: put {jsonl.name} (rows with split, '
+          f'text and label) at {jsonl}, or download it by `python -m '
+          f'tasks.fetch {self.name} --data_dir={folder}`.'
+      )
+    for part in _PARTS:
+      self.check_labels(parts[part]['label'], f'{source}, split {part!r}')
+    return parts[_TRAIN], parts[_TEST]
+
+  def check_labels(self, labels: np.ndarray, owner: str) -> None:
+    """Raises unless there are labels, and they are classes.
+
+    Args:
+      labels: Integers of shape [num_examples].
+      owner: Whose they are, the subject of an error's sentence.
+
+    Raises:
+      ValueError: If there is no label, or one is out of range.
+    """
+    if not len(labels):
+      raise ValueError(f'{owner} must have at least one text, found none.')
+    if labels.min() < 0 or labels.max() >= self.classes:
+      raise ValueError(
+          f'{owner} must have labels from 0 to {self.classes - 1}, found '
+          f'{labels.min()} to {labels.max()}.'
+      )
+
+  def _prepared_version(self, folder: pathlib.Path) -> Optional[pathlib.Path]:
+    """Returns the folder of the newest version that is prepared, if any."""
+    if self.tfds_name is None:
+      return None
+    versions = (folder / _TFDS_FOLDER / self.tfds_name).glob(_PREPARED)
+    return max(
+        (path.parent for path in versions),
+        key=lambda path: [int(n) for n in path.name.split('.') if n.isdigit()],
+        default=None,
+    )
+
+  def _read_prepared(
+      self, version: pathlib.Path
+  ) -> Mapping[str, feature_arrays.Examples]:
+    """Returns what tensorflow-datasets has prepared."""
+    # Here, because it takes seconds that a file does not need.
+    import tensorflow_datasets as tfds  # pylint: disable=g-import-not-at-top
+
+    try:
+      builder = tfds.builder_from_directory(version)
+      parts = {}
+      for part in _PARTS:
+        columns = tfds.as_numpy(builder.as_dataset(split=part, batch_size=-1))
+        texts = zip(*(columns[name] for name in self.tfds_fields))
+        parts[part] = _to_examples(map(_join, texts), columns['label'])
+      return parts
+    except Exception as error:  # pylint: disable=broad-exception-caught
+      # TensorFlow, protobuf and tensorflow-datasets have errors of their own.
+      raise ValueError(
+          f'{version} could not be read as a prepared data set '
+          f'({checks.first_line(error)}); delete it and prepare it again.'
+      ) from error
+
+
+def _build_vocabulary(train: Any, args: data.Arguments) -> Any:
+  """Returns the tokens that the model takes texts by."""
+  if args.pretrained_dir:
+    return pretrained.load_word_pieces(args.pretrained_dir)
+  examples = train if isinstance(train, Mapping) else train.values
+  return word_vocabulary.build_word_vocabulary(
+      examples['text'], args.vocab_size
+  )
+
+
+def _read_jsonl(path: pathlib.Path) -> Mapping[str, feature_arrays.Examples]:
+  return {
+      part: sources.read_examples(path, _published_spec(), split_name=part)
+      for part in _PARTS
+  }
+
+
+def _read_csv(folder: pathlib.Path) -> Mapping[str, feature_arrays.Examples]:
+  parts = {}
+  for part in _PARTS:
+    path = folder / f'{part}.csv'
+    if not path.exists():
+      raise FileNotFoundError(
+          f'{folder} must hold train.csv and test.csv, but {path.name} is '
+          'missing.'
+      )
+    rows = list(_csv_rows(path))
+    parts[part] = _to_examples(
+        (text for text, _ in rows), [label for _, label in rows]
+    )
+  return parts
+
+
+def _csv_rows(path: pathlib.Path) -> Iterator[tuple[bytes, int]]:
+  """Yields the text and the class, counted from 0, of every row."""
+  try:
+    with open(path, encoding='utf-8', newline='') as file:
+      reader = csv.reader(file, strict=True)
+      for row in reader:
+        if len(row) != 3 or not row[0].isdecimal():
+          raise ValueError(
+              f'{path}, line {reader.line_num} must have the number of a '
+              f'class, a title and a body, found {len(row)} cells, the first '
+              f'{row[:1]}.'
+          )
+        yield _join(cell.encode() for cell in row[1:]), int(row[0]) - 1
+  except (csv.Error, UnicodeDecodeError) as error:
+    raise ValueError(
+        f'{path} could not be read ({checks.first_line(error)}); replace it '
+        'by a good copy.'
+    ) from error
+
+
+def _join(fields: Any) -> bytes:
+  return b' '.join(field for field in fields if field)
+
+
+def _to_examples(texts: Any, labels: Any) -> feature_arrays.Examples:
+  return collections.OrderedDict(
+      text=np.array(list(texts), dtype=object),
+      label=np.asarray(labels, dtype=np.int32),
+  )

@@ -1,0 +1,237 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Models that classify texts by their tokens.
+
+Initial weights depend on the seed alone: of the CNN, embeddings are uniform in
+[-0.25, 0.25] and kernels Glorot uniform; of the others, all are normal with
+deviation 0.02, cut off at two deviations. Biases are 0.
+
+References:
+  Kim, Convolutional Neural Networks for Sentence Classification, EMNLP 2014,
+  https://arxiv.org/abs/1408.5882 (there with 100 channels and vectors of 300);
+  Sanh et al., DistilBERT, a distilled version of BERT, 2019,
+  https://arxiv.org/abs/1910.01108; Turc et al., Well-Read Students Learn
+  Better, 2019, https://arxiv.org/abs/1908.08962 (BERT-Tiny).
+"""
+
+from collections.abc import Mapping
+import os
+from typing import Any, Optional, Union
+
+import tensorflow as tf
+
+from tasks.texts import distilbert
+from tasks.texts import pretrained
+from tff_adaptive.data import random_streams
+
+_EMBEDDING_SIZE = 64
+_EMBEDDING_LIMIT = 0.25
+_FILTER_WIDTHS = (3, 4, 5)
+_NUM_FILTERS = 64
+_CNN_DROPOUT_RATE = 0.5
+
+# Of DistilBERT's head.
+_HEAD_STDDEV = 0.02
+_HEAD_DROPOUT_RATE = 0.2
+
+# The sizes of distilbert-base, and those that its architecture has where it is
+# as small as BERT-Tiny.
+_DISTILBERT = {'n_layers': 6, 'n_heads': 12, 'dim': 768, 'hidden_dim': 3072}
+_TINY = {'n_layers': 2, 'n_heads': 2, 'dim': 128, 'hidden_dim': 512}
+_MAX_POSITIONS = 512
+
+
+def build_cnn(
+    vocab_size: int, max_length: int, num_classes: int, seed: int
+) -> tf.keras.Model:
+  """Builds convolutions over words, 690,116 weights for AG News.
+
+  An embedding of 64, convolutions over 3, 4 and 5 words with 64 channels each,
+  ReLU, the maximum over the text, dropout of half of them, and a dense layer.
+
+  Args:
+    vocab_size: The number of tokens, of which 0 pads.
+    max_length: How many tokens of a text count, from 5.
+    num_classes: The number of classes.
+    seed: The seed of the initial weights, a non-negative integer.
+
+  Returns:
+    A model from tokens, int32 of shape [batch, max_length], to logits.
+
+  Raises:
+    ValueError: If `max_length` is too small.
+  """
+  minimum = max(_FILTER_WIDTHS)
+  if max_length < minimum:
+    raise ValueError(
+        f"`max_length` must be at least {minimum} for the model 'cnn', found "
+        f'{max_length}.'
+    )
+  tokens = tf.keras.Input([max_length], dtype=tf.int32)
+  features = _cnn_features(tokens, vocab_size, seed)
+  return _add_logits(tokens, features, num_classes, _glorot('logits', seed))
+
+
+def build_transformer(
+    vocab_size: int, max_length: int, num_classes: int, seed: int
+) -> tf.keras.Model:
+  """Builds DistilBERT's architecture with the sizes of BERT-Tiny.
+
+  Args:
+    vocab_size: As for `build_cnn`.
+    max_length: As for `build_cnn`, at most 512.
+    num_classes: As for `build_cnn`.
+    seed: As for `build_cnn`.
+
+  Returns:
+    A model from tokens, int32 of shape [batch, max_length], to logits.
+
+  Raises:
+    ModuleNotFoundError: If transformers is not installed.
+    ValueError: If `max_length` is too large.
+  """
+  config = dict(_TINY, vocab_size=vocab_size)
+  return _build_transformer(config, None, max_length, num_classes, seed)
+
+
+def build_distilbert(
+    vocab_size: int,
+    max_length: int,
+    num_classes: int,
+    seed: int,
+    pretrained_dir: Optional[Union[str, os.PathLike]] = None,
+) -> tf.keras.Model:
+  """Builds the model of the Delta-SGD experiments.
+
+  The architecture of distilbert-base with the head of Hugging Face, on the
+  first token's vector: a dense layer of the same size, ReLU, dropout of 0.2,
+  and a dense layer.
+
+  Args:
+    vocab_size: As for `build_cnn`; that of `pretrained_dir`, if it is given.
+    max_length: As for `build_cnn`, at most 512.
+    num_classes: As for `build_cnn`.
+    seed: As for `build_cnn`.
+    pretrained_dir: A folder in Hugging Face's layout (config.json, vocab.txt,
+      and tf_model.h5 or model.safetensors), which decides on the sizes and the
+      tokens, and on all initial weights but those of the head. None (the
+      default) for the sizes of distilbert-base and random weights.
+
+  Returns:
+    A model from tokens, int32 of shape [batch, max_length], to logits.
+
+  Raises:
+    FileNotFoundError: If the folder lacks a file.
+    ModuleNotFoundError: If transformers is not installed.
+    ValueError: If `max_length` is too large, or a file is damaged.
+  """
+  config: Mapping[str, Any] = dict(_DISTILBERT, vocab_size=vocab_size)
+  weights = None
+  if pretrained_dir:
+    config = pretrained.load_config(pretrained_dir)
+    weights = pretrained.load_encoder_weights(pretrained_dir)
+  return _build_transformer(config, weights, max_length, num_classes, seed)
+
+
+def _cnn_features(tokens: tf.Tensor, vocab_size: int, seed: int) -> tf.Tensor:
+  """Returns the strongest answer of each filter to a text."""
+  vectors = tf.keras.layers.Embedding(
+      vocab_size,
+      _EMBEDDING_SIZE,
+      name='embedding',
+      embeddings_initializer=tf.keras.initializers.RandomUniform(
+          -_EMBEDDING_LIMIT,
+          _EMBEDDING_LIMIT,
+          seed=_layer_seed('embedding', seed),
+      ),
+  )(tokens)
+  answers = []
+  for width in _FILTER_WIDTHS:
+    name = f'conv_{width}'
+    convolution = tf.keras.layers.Conv1D(
+        _NUM_FILTERS,
+        width,
+        activation='relu',
+        name=name,
+        kernel_initializer=_glorot(name, seed),
+    )
+    answers.append(tf.keras.layers.GlobalMaxPool1D()(convolution(vectors)))
+  return tf.keras.layers.Dropout(_CNN_DROPOUT_RATE)(
+      tf.keras.layers.Concatenate()(answers)
+  )
+
+
+def _build_transformer(
+    config: Mapping[str, Any],
+    weights: Any,
+    max_length: int,
+    num_classes: int,
+    seed: int,
+) -> tf.keras.Model:
+  maximum = config.get('max_position_embeddings', _MAX_POSITIONS)
+  if max_length > maximum:
+    raise ValueError(
+        f'`max_length` must be at least 1 and at most {maximum} for this '
+        f'model, found {max_length}.'
+    )
+  tokens = tf.keras.Input([max_length], dtype=tf.int32)
+  features = _transformer_features(tokens, config, weights, seed)
+  initializer = _normal('logits', seed)
+  return _add_logits(tokens, features, num_classes, initializer)
+
+
+def _add_logits(
+    tokens: tf.Tensor,
+    features: tf.Tensor,
+    num_classes: int,
+    initializer: tf.keras.initializers.Initializer,
+) -> tf.keras.Model:
+  logits = tf.keras.layers.Dense(
+      num_classes, name='logits', kernel_initializer=initializer
+  )
+  return tf.keras.Model(tokens, logits(features))
+
+
+def _transformer_features(
+    tokens: tf.Tensor, config: Mapping[str, Any], weights: Any, seed: int
+) -> tf.Tensor:
+  """Returns what the classifier of DistilBERT decides by."""
+  encoder = distilbert.DistilBertEncoder(
+      config, seed, weights, name='distilbert'
+  )
+  vectors = encoder(tokens)
+  hidden = tf.keras.layers.Dense(
+      vectors.shape[-1],
+      activation='relu',
+      name='pre_classifier',
+      kernel_initializer=_normal('pre_classifier', seed),
+  )
+  rate = config.get('seq_classif_dropout', _HEAD_DROPOUT_RATE)
+  return tf.keras.layers.Dropout(rate)(hidden(vectors))
+
+
+def _glorot(layer: str, seed: int) -> tf.keras.initializers.Initializer:
+  return tf.keras.initializers.GlorotUniform(_layer_seed(layer, seed))
+
+
+def _normal(layer: str, seed: int) -> tf.keras.initializers.Initializer:
+  return tf.keras.initializers.TruncatedNormal(
+      stddev=_HEAD_STDDEV, seed=_layer_seed(layer, seed)
+  )
+
+
+def _layer_seed(layer: str, seed: int) -> int:
+  return random_streams.derived_seed(
+      seed, random_streams.INITIAL_WEIGHTS, 'text', layer
+  )

@@ -1,0 +1,142 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of a user's own task, `--task=package.module:VALUE`."""
+
+import json
+import pathlib
+import tempfile
+from unittest import mock
+
+from absl import flags
+from absl.testing import parameterized
+
+from experiments import hparams
+from experiments import published
+from experiments import registry
+from tests import page_testing
+from tests import program_testing
+
+_WINE = 'docs.examples.wine:WINE'
+
+
+class OwnTaskTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    # Other tests look at all tasks that there are.
+    rows = registry.ROWS[registry.TASK]
+    self.enter_context(mock.patch.dict(rows))
+
+  def _parse(self, *arguments):
+    return published.parse_flags([*arguments, '--use_synthetic_data'])
+
+  def test_flags_follow_from_the_value(self):
+    choices, settings = self._parse(
+        f'--task={_WINE}', '--wine_model=logistic', '--wine_alpha=2'
+    )
+    task = choices[registry.TASK]
+    self.assertEqual(task.row.name, _WINE)
+    self.assertEqual(task.given, {'model_id': 'logistic', 'alpha': 2.0})
+    self.assertStartsWith(settings.experiment_name, 'wine.fed_opt.')
+    self.assertEqual(task.build_keras_model(seed=1).count_params(), 42)
+
+  def test_names_are_found_in_words_and_flagfiles(self):
+    with tempfile.TemporaryDirectory() as folder:
+      path = pathlib.Path(folder) / 'a.flags'
+      path.write_text(f'--task={_WINE}\n', encoding='utf-8')
+      for arguments in (
+          [f'--task={_WINE}'],
+          ['-task', _WINE, '--seed=1'],
+          [f'--flagfile={path}'],
+      ):
+        self.assertEqual(registry.find_own_tasks(arguments), [_WINE])
+    self.assertEmpty(registry.find_own_tasks(['--task=digits']))
+
+  @parameterized.parameters(
+      ('no_such.module:WINE', 'names a module that is not found.*no_such'),
+      ('docs.examples.nothing:WINE', 'not found.*docs.examples.nothing'),
+      ('docs.examples.wine:BEER', 'docs.examples.wine has no BEER'),
+      ('docs.examples.wine:', 'docs.examples.wine has no value'),
+      ('docs.examples.wine:build_mlp', 'must be a .*, found function'),
+      ('tasks.mnist:MNIST', "not that of another task, found 'mnist'"),
+  )
+  def test_what_cannot_be_had_is_one_sentence(self, name, message):
+    with self.assertRaisesRegex(hparams.HparamError, message):
+      self._parse(f'--task={name}')
+
+  def test_other_tasks_take_none_of_its_flags(self):
+    self._parse(f'--task={_WINE}')
+    with self.assertRaisesRegex(flags.Error, 'belongs to --task=docs'):
+      self._parse('--task=mnist', '--wine_alpha=2')
+
+  def test_a_run_is_recorded_and_goes_on(self):
+    with tempfile.TemporaryDirectory() as folder:
+      arguments = [
+          f'--task={_WINE}',
+          '--use_synthetic_data',
+          '--wine_examples_per_client=8',
+          f'--output_dir={folder}',
+          '--experiment_name=run',
+      ]
+
+      def train(*more):
+        return program_testing.run(
+            'experiments.train', *arguments, *more, cwd=page_testing.ROOT
+        )
+
+      result = train('--total_rounds=1')
+      self.assertEqual(result.returncode, 0, result.stderr)
+      run = pathlib.Path(folder) / 'run'
+      recorded = json.loads((run / 'hparams.json').read_text())
+      self.assertEqual(recorded['task'], _WINE)
+      self.assertEqual(recorded['wine_examples_per_client'], '8')
+      result = train('--total_rounds=2')
+      self.assertEqual(result.returncode, 0, result.stderr)
+      rows = (run / 'metrics.csv').read_text().splitlines()
+      self.assertLen(rows, 3)
+      result = program_testing.run(
+          'experiments.export', f'--run={run}', cwd=page_testing.ROOT
+      )
+      self.assertEqual(result.returncode, 0, result.stderr)
+
+  def test_a_wrong_name_ends_the_binary_with_one_sentence(self):
+    result = program_testing.run(
+        'experiments.train',
+        '--task=docs.examples.wine:BEER',
+        '--beer_alpha=1',
+        cwd=page_testing.ROOT,
+    )
+    self.assertEqual(result.returncode, 2)
+    self.assertEqual(
+        result.stderr.strip(),
+        'error: --task=docs.examples.wine:BEER: the module docs.examples.wine '
+        'has no BEER.',
+    )
+
+  def test_the_guide_shows_the_file(self):
+    source = page_testing.read('docs/examples/wine.py')
+    shown = source[source.index('"""') :]
+    self.assertIn(f'```python\n{shown}```', _guide())
+
+  def test_flags_of_the_guide_are_those_of_the_task(self):
+    choices, _ = self._parse(f'--task={_WINE}')
+    row = choices[registry.TASK].row
+    names = {row.flag_name(argument) for argument in row.arguments}
+    self.assertContainsSubset(
+        {'wine_model', 'wine_alpha', 'wine_examples_per_client'}, names
+    )
+
+
+def _guide():
+  return page_testing.read('docs/guide/your_own_task.md')

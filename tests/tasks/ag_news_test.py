@@ -1,0 +1,234 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the task on AG News."""
+
+import pathlib
+import tempfile
+
+from absl.testing import parameterized
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tasks import ag_news
+from tests.tasks.texts import text_testing
+from tff_adaptive import algorithms
+from tff_adaptive import optimizers
+from tff_adaptive import runtime
+from tff_adaptive.data import checks
+from tff_adaptive.data import partition
+from tff_adaptive.simulation import task
+
+_NEWS = {
+    'ann': {'text': ['Shares fall', b'Cup final'], 'label': [2, 1]},
+    'bob': {'text': ['The moon'], 'label': [3]},
+}
+_TEST = {'text': ['Shares of the cup'], 'label': [2]}
+_PROTOCOL = task.Protocol(2, 1, clients_per_round=1, total_rounds=5)
+
+
+def _from_data(train=None, test=None, **kwargs):
+  return ag_news.create_ag_news_task_from_data(
+      train or _NEWS,
+      test or _TEST,
+      **{'protocol': _PROTOCOL, 'vocab_size': 6, 'max_length': 5, **kwargs},
+  )
+
+
+class AGNewsTasksTest(parameterized.TestCase):
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    folder = tempfile.TemporaryDirectory()
+    cls.addClassCleanup(folder.cleanup)
+    cls.data_dir = pathlib.Path(folder.name)
+    cls.rows = text_testing.make_rows(40, 8, num_classes=4)
+    text_testing.write_jsonl(cls.data_dir / 'ag_news.jsonl.gz', cls.rows)
+    cls.default = ag_news.create_ag_news_task(
+        cls.data_dir, vocab_size=9, max_length=8, seed=3
+    )
+
+  def _create(self, **kwargs):
+    return ag_news.create_ag_news_task(
+        self.data_dir,
+        **{'vocab_size': 9, 'max_length': 7, 'num_clients': 5, **kwargs},
+    )
+
+  def test_defaults_are_those_of_the_experiments(self):
+    source = self.default.train_data
+    self.assertEqual(self.default.name, 'ag_news')
+    self.assertEqual(self.default.num_classes, 4)
+    self.assertEqual(self.default.protocol, task.Protocol(16, 1, 5, 100))
+    self.assertLen(source.client_ids, 50)
+    for client_id in source.client_ids:
+      self.assertBetween(source.num_examples(client_id), 500, 502)
+    self.assertEqual(source.element_spec['x'], tf.TensorSpec([8], tf.int32))
+    self.assertEqual(source.element_spec['y'], tf.TensorSpec([], tf.int32))
+    self.assertLen(self.default.functional_model.initial_weights[0], 9)
+
+  def test_clients_share_the_tokens_and_carry_the_partition(self):
+    source = self.default.train_data
+    self.assertEqual(source.values['x'].shape, (40, 8))
+    labels = [row['label'] for row in self.rows[:40]]
+    np.testing.assert_array_equal(source.values['y'], labels)
+    parts = partition.dirichlet_per_client(
+        np.array(labels),
+        50,
+        1.0,
+        seed=3,
+        examples_per_client=500,
+        with_replacement=True,
+    )
+    for client_id, rows in parts.items():
+      np.testing.assert_array_equal(source.rows(client_id), rows)
+
+  def test_tokens_are_words_of_the_training_split(self):
+    # 'the' is in every text, and first by its count.
+    tokens = self.default.train_data.values['x']
+    np.testing.assert_array_equal(tokens[:, :2], [[2, 3]] * 40)
+    np.testing.assert_array_equal(tokens[:, 7], 0)
+    self.assertEqual(tokens.max(), 8)
+    test = self.default.central_test
+    self.assertEqual((test['x'].shape, test['x'].dtype), ((8, 8), np.int32))
+    np.testing.assert_array_equal(test['x'][:, :2], [[2, 3]] * 8)
+    np.testing.assert_array_equal(
+        test['y'], [row['label'] for row in self.rows[40:]]
+    )
+
+  def test_data_are_good_and_unknown_clients_are_named(self):
+    source = self.default.train_data
+    self.assertEmpty(checks.check_clients(source, num_classes=4).bad_clients)
+    checks.check_central_examples(self.default.central_test, num_classes=4)
+    with self.assertRaisesRegex(KeyError, "no client 'nobody' among 50"):
+      source.examples('nobody')
+
+  @parameterized.named_parameters(
+      ('model', dict(model_id='lstm'), '`model_id`'),
+      ('words', dict(vocab_size=13), 'at most 12, .* 9 different words'),
+      ('partition', dict(partition='random'), '`partition` must be one of'),
+      ('alpha', dict(alpha=0.0), '`alpha`'),
+      (
+          'few_clients',
+          dict(num_clients=4),
+          '`clients_per_round` must be at most 4',
+      ),
+  )
+  def test_bad_argument_raises(self, change, message):
+    with self.assertRaisesRegex(ValueError, message):
+      self._create(**change)
+
+  def test_from_data_takes_the_callers_texts(self):
+    mine = _from_data()
+    ann = mine.train_data.examples('ann')
+    # Every word occurs once: 'cup', 'fall' and 'final' are first.
+    np.testing.assert_array_equal(ann['x'], [[2, 1, 4, 0, 0], [2, 3, 5, 0, 0]])
+    np.testing.assert_array_equal(ann['y'], [2, 1])
+    np.testing.assert_array_equal(mine.central_test['x'], [[2, 1, 1, 1, 3]])
+    self.assertEqual(mine.protocol, _PROTOCOL)
+
+  def test_from_data_takes_the_splits_of_a_file(self):
+    path = self.data_dir / 'mine.jsonl.gz'
+    rows = [
+        dict(row, client_id=f'client_{place % 3}')
+        for place, row in enumerate(self.rows)
+    ]
+    text_testing.write_jsonl(path, rows)
+    mine = _from_data(path, path)
+    self.assertEqual(mine.train_data.total_examples, 40)
+    self.assertLen(mine.train_data.client_ids, 3)
+    self.assertLen(mine.central_test['y'], 8)
+
+  @parameterized.named_parameters(
+      (
+          'label',
+          {'ann': {'text': ['a b c'], 'label': [4]}},
+          'The training data must have labels from 0 to 3, found 4 to 4',
+      ),
+      (
+          'label_type',
+          {'ann': {'text': ['a b c'], 'label': [0.5]}},
+          "client 'ann'.*label",
+      ),
+      (
+          'text_type',
+          {'ann': {'text': [3], 'label': [0]}},
+          "client 'ann'.*text",
+      ),
+      (
+          'text_shape',
+          {'ann': {'text': [['a b', 'c']], 'label': [0]}},
+          "client 'ann'.*text",
+      ),
+      ('no_label', {'ann': {'text': ['a b c']}}, 'label'),
+      (
+          'few_words',
+          {'ann': {'text': ['a b'], 'label': [0]}},
+          '`vocab_size` must be at most 5',
+      ),
+  )
+  def test_texts_that_cannot_be(self, train, message):
+    with self.assertRaisesRegex(ValueError, message) as caught:
+      _from_data(train)
+    self.assertNotIn('\n', str(caught.exception))
+
+  def test_labels_of_the_test_set_are_checked(self):
+    with self.assertRaisesRegex(ValueError, 'central test data .* found -1'):
+      _from_data(test={'text': ['a'], 'label': [-1]})
+
+  @pytest.mark.slow
+  def test_tokens_of_a_pretrained_model_are_its_own(self):
+    with tempfile.TemporaryDirectory() as name:
+      folder = pathlib.Path(name)
+      original = text_testing.write_pretrained(folder)
+      mine = _from_data(model_id='distilbert', pretrained_dir=folder)
+    place = text_testing.PIECES.index
+    np.testing.assert_array_equal(
+        mine.train_data.examples('bob')['x'],
+        [[2, place('the'), place('moon'), 3, 0]],
+    )
+    np.testing.assert_array_equal(
+        mine.functional_model.initial_weights[0][0],
+        original.distilbert.weights[0].numpy(),
+    )
+
+  @parameterized.parameters('cnn', 'transformer')
+  @pytest.mark.slow
+  def test_two_clients_of_two_steps_train(self, model_id):
+    small = self._create(
+        model_id=model_id, partition='iid', examples_per_client='8'
+    )
+    process = algorithms.build_fed_opt(
+        small.functional_model,
+        client_optimizer=optimizers.build_delta_sgd(previous_gradient='reuse'),
+        server_optimizer=optimizers.build_fedavg(),
+    )
+    source = small.train_data
+    clients = [
+        tf.data.Dataset.from_tensor_slices(source.examples(name)).batch(4)
+        for name in source.client_ids[:2]
+    ]
+    with runtime.compiled_context():
+      start = process.initialize()
+      output = process.next(start, clients)
+    clients = output.metrics['client_work']['clients']
+    self.assertEqual((clients['num_examples'], clients['num_steps']), (16, 4))
+    before, after = (
+        process.get_model_weights(state).trainable
+        for state in (start, output.state)
+    )
+    for old, new in zip(before, after):
+      self.assertTrue(np.all(np.isfinite(new)))
+    self.assertGreater(np.abs(after[0] - before[0]).max(), 0.0)
+    self.assertGreater(np.abs(after[-1] - before[-1]).max(), 0.0)

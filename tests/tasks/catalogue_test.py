@@ -1,0 +1,183 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests that every task is what its definition says, on made-up data."""
+
+import pathlib
+import tempfile
+
+from absl.testing import parameterized
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tasks import catalogue
+from tasks import definitions
+from tff_adaptive.data import checks
+
+_PROTOCOL = definitions.Protocol(
+    4, 1, clients_per_round=2, total_rounds=3, max_examples=8
+)
+# Models and data that are small enough to build one more task.
+_SMALL = {
+    'digits': {'model_id': 'logistic', 'num_clients': 20},
+    'mnist': {'model_id': 'logistic'},
+    'fashion_mnist': {'model_id': 'logistic'},
+    'emnist_cr': {'model_id': '2nn'},
+    'emnist_ae': {},
+    'cifar10': {'model_id': 'simple_cnn'},
+    'cifar100': {'model_id': 'simple_cnn'},
+    'shakespeare': {'model_id': 'small_lstm', 'sequence_length': 20},
+    'stackoverflow_nwp': {'vocab_size': 50, 'num_test_examples': 20},
+    'stackoverflow_lr': {'vocab_size': 50, 'num_test_examples': 20},
+    'ag_news': {'vocab_size': 100, 'max_length': 10},
+    'dbpedia': {'vocab_size': 100, 'max_length': 10},
+}
+# The batch size, epochs, clients a round and rounds of the publications.
+_PROTOCOLS = {
+    'digits': (10, 2, 10, 100),
+    'mnist': (64, 1, 10, 500),
+    'fashion_mnist': (64, 1, 10, 1000),
+    'emnist_cr': (20, 1, 10, 1500),
+    'emnist_ae': (20, 1, 10, 3000),
+    'cifar10': (64, 1, 10, 2000),
+    'cifar100': (20, 1, 10, 4000),
+    'shakespeare': (4, 1, 10, 1200),
+    'stackoverflow_nwp': (16, 1, 50, 1500, 1000),
+    'stackoverflow_lr': (100, 1, 10, 1500, 1000),
+    'ag_news': (16, 1, 5, 100),
+    'dbpedia': (16, 1, 5, 100),
+}
+_TASKS = tuple(catalogue.TASKS.items())
+
+
+class CatalogueTest(parameterized.TestCase):
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    cls.folder = cls.enterClassContext(tempfile.TemporaryDirectory())
+    cls.created = {}
+
+  def _create(self, definition, seed=1):
+    key = (definition.name, seed)
+    if key not in self.created:
+      definition.write_synthetic_data(self.folder)
+      self.created[key] = definition.create(
+          self.folder,
+          seed=seed,
+          protocol=_PROTOCOL,
+          **_SMALL[definition.name],
+      )
+    return self.created[key]
+
+  def test_a_small_form_of_every_task_is_tried(self):
+    self.assertEqual(set(_SMALL), set(catalogue.TASKS))
+
+  @parameterized.named_parameters(*_TASKS)
+  def test_data_are_good(self, definition):
+    task = self._create(definition)
+    self.assertEqual(task.name, definition.name)
+    checked = checks.check_clients(
+        task.train_data, num_classes=task.num_classes, max_clients=20
+    )
+    self.assertEmpty(checked.bad_clients)
+    checks.check_central_examples(
+        task.central_test, num_classes=task.num_classes
+    )
+
+  @parameterized.named_parameters(*_TASKS)
+  def test_both_forms_of_the_model_begin_with_the_keras_weights(
+      self, definition
+  ):
+    # First, because Keras takes models in graphs for others.
+    keras_model = definition.build_keras_model(
+        seed=1, **_SMALL[definition.name]
+    )
+    weights = keras_model.get_weights()
+    task = self._create(definition)
+    functional = task.functional_model.initial_weights[0]
+    with tf.Graph().as_default():
+      variables = task.variable_model_fn().trainable_variables
+      with tf.compat.v1.Session() as session:
+        session.run(tf.compat.v1.global_variables_initializer())
+        of_variables = session.run(list(variables))
+    self.assertNotEmpty(weights)
+    for found in (functional, of_variables):
+      self.assertLen(found, len(weights))
+      for one, other in zip(found, weights):
+        np.testing.assert_array_equal(one, other)
+
+  @parameterized.named_parameters(*_TASKS)
+  def test_seed_decides_the_weights_and_not_the_test_set(self, definition):
+    first, other = self._create(definition), self._create(definition, seed=2)
+    self.assertTrue(
+        any(
+            np.any(one != another)
+            for one, another in zip(
+                first.functional_model.initial_weights[0],
+                other.functional_model.initial_weights[0],
+            )
+        )
+    )
+    if 'num_test_examples' not in _SMALL[definition.name]:
+      np.testing.assert_array_equal(
+          first.central_test['x'], other.central_test['x']
+      )
+
+  @parameterized.named_parameters(*_TASKS)
+  def test_protocol_is_that_of_the_publication(self, definition):
+    self.assertEqual(
+        definition.protocol,
+        definitions.Protocol(*_PROTOCOLS[definition.name]),
+    )
+
+  @parameterized.named_parameters(*_TASKS)
+  def test_arguments_are_documented_and_checked(self, definition):
+    names = [argument.name for argument in definition.arguments]
+    self.assertLen(set(names), len(names))
+    for argument in definition.arguments:
+      self.assertEndsWith(argument.help, '.')
+      if argument.default is not None:
+        self.assertIsInstance(argument.default, argument.type)
+        argument.check(argument.default, None)
+      if argument.choices:
+        with self.assertRaisesRegex(ValueError, f'`{argument.name}` must be'):
+          definition.create(self.folder, **{argument.name: 'none of these'})
+    with self.assertRaisesRegex(TypeError, "takes no argument 'color'"):
+      definition.create(self.folder, color='red')
+
+  @parameterized.named_parameters(*_TASKS)
+  def test_missing_data_name_the_command(self, definition):
+    if not definition.data.reads_files:
+      self.skipTest('comes with its data')
+    nowhere = pathlib.Path(self.folder) / 'nowhere'
+    command = f'python -m tasks.fetch {definition.source.name} --data_dir='
+    with self.assertRaisesRegex(FileNotFoundError, command):
+      definition.create(nowhere)
+
+  @parameterized.named_parameters(*_TASKS)
+  @pytest.mark.slow
+  def test_baseline_task_and_stock_algorithms_build(self, definition):
+    task = self._create(definition)
+    baseline = task.to_baseline_task()
+    self.assertIsInstance(baseline, tff.simulation.baselines.BaselineTask)
+    for model in (task.variable_model_fn, task.functional_model):
+      tff.learning.algorithms.build_weighted_fed_avg(
+          model, tff.learning.optimizers.build_sgdm(0.1)
+      )
+
+  def test_data_sets_of_tasks_are_listed_once(self):
+    sources = {task.source for task in catalogue.TASKS.values() if task.source}
+    self.assertEqual(set(catalogue.DATASETS.values()), sources)

@@ -1,0 +1,78 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of `clients`."""
+
+import types
+
+from absl.testing import parameterized
+import numpy as np
+
+from tasks import clients as clients_lib
+from tff_adaptive.data import partition
+
+
+def _split(clients, num_examples=1200, seed=1, **changes):
+  examples = {'x': np.arange(num_examples), 'y': np.arange(num_examples) % 10}
+  values = {argument.name: argument.default for argument in clients.arguments}
+  args = types.SimpleNamespace(**{**values, 'num_clients': 2, **changes})
+  return clients.split(examples, args, seed)
+
+
+class ClientsTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      ({'num_clients': 1}, 500),
+      ({'examples_per_client': '30', 'partition': 'iid'}, 60),
+      ({'partition': 'shards'}, 1200),
+      ({'partition': 'dirichlet_per_class'}, 1200),
+  )
+  def test_number_of_examples(self, changes, total):
+    found = _split(clients_lib.Partition(), **changes)
+    self.assertBetween(found.total_examples, total, total + 10)
+
+  def test_clients_hold_whole_examples(self):
+    clients = _split(clients_lib.Partition(), examples_per_client='30')
+    self.assertEqual(clients.client_ids, ('client_000', 'client_001'))
+    for client_id in clients.client_ids:
+      examples = clients.examples(client_id)
+      np.testing.assert_array_equal(examples['x'] % 10, examples['y'])
+
+  def test_defaults_and_words_are_those_of_the_value(self):
+    found = {
+        argument.name: argument
+        for argument in clients_lib.Partition(7, 0.5, noun='texts').arguments
+    }
+    self.assertEqual(found['num_clients'].default, 7)
+    self.assertEqual(found['alpha'].default, 0.5)
+    self.assertEqual(found['partition'].choices, partition.SCHEMES)
+    self.assertStartsWith(found['examples_per_client'].help, 'Texts of a')
+
+  @parameterized.parameters(0.1, np.inf)
+  def test_dirichlet_clients_hold_every_example_once(self, alpha):
+    clients = clients_lib.DirichletClients()
+    found = _split(clients, 300, num_clients=7, alpha=alpha)
+    np.testing.assert_array_equal(np.sort(found.indices), np.arange(300))
+    with self.assertRaisesRegex(ValueError, 'must be at most 5, the number'):
+      _split(clients, 5, num_clients=2**40, alpha=alpha)
+
+  def test_infinite_alpha_is_more_even_than_a_small_one(self):
+    def mean_classes(alpha):
+      clients = clients_lib.DirichletClients()
+      found = _split(clients, 300, num_clients=10, alpha=alpha)
+      return np.mean(
+          [len(set(found.examples(i)['y'])) for i in found.client_ids]
+      )
+
+    self.assertGreater(mean_classes(np.inf), 8.5)
+    self.assertLess(mean_classes(0.1), 6.0)

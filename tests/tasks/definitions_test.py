@@ -1,0 +1,186 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of `definitions`, by a task of a user's own."""
+
+import pathlib
+import tempfile
+
+from absl.testing import parameterized
+import attrs
+import numpy as np
+import tensorflow as tf
+
+from tasks import definitions
+from tasks import keras_forms
+
+
+def _build_mlp(input_shape, num_classes, seed):
+  return tf.keras.Sequential(
+      [
+          tf.keras.Input(input_shape),
+          tf.keras.layers.Dense(
+              4,
+              activation='relu',
+              kernel_initializer=tf.keras.initializers.GlorotUniform(seed),
+              kernel_regularizer='l2',
+          ),
+          tf.keras.layers.Dense(num_classes, kernel_initializer='zeros'),
+      ]
+  )
+
+
+def _build_logistic(seed):
+  del seed  # Unused.
+  return tf.keras.Sequential(
+      [
+          tf.keras.Input([6]),
+          tf.keras.layers.Dense(3, kernel_initializer='zeros'),
+      ]
+  )
+
+
+def _build_with_batch_norm(input_shape, num_classes):
+  return tf.keras.Sequential(
+      [
+          tf.keras.Input(input_shape),
+          tf.keras.layers.BatchNormalization(),
+          tf.keras.layers.Dense(num_classes),
+      ]
+  )
+
+
+LEAVES = definitions.ClassificationTask(
+    name='leaves',
+    data=definitions.NpzData('leaves.npz', (6,), 3),
+    models={
+        'mlp': _build_mlp,
+        'logistic': _build_logistic,
+        'batch_norm': _build_with_batch_norm,
+    },
+    clients=definitions.Partition(num_clients=5, alpha=1.0),
+    protocol=definitions.Protocol(4, 1, clients_per_round=2, total_rounds=3),
+)
+
+
+class DefinitionsTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.folder = pathlib.Path(
+        self.enter_context(tempfile.TemporaryDirectory())
+    )
+    generator = np.random.default_rng(1)
+    self.arrays = {}
+    for part, size in (('train', 30), ('test', 9)):
+      self.arrays[f'x_{part}'] = generator.random([size, 6])
+      self.arrays[f'y_{part}'] = np.arange(size) % 3
+
+  def _create(self, task=LEAVES, **arguments):
+    np.savez(self.folder / 'leaves.npz', **self.arrays)
+    return task.create(self.folder, examples_per_client='4', **arguments)
+
+  def test_arguments_are_those_of_clients_and_models(self):
+    names = [argument.name for argument in LEAVES.arguments]
+    self.assertEqual(names[0], 'num_clients')
+    self.assertIn('partition', names)
+    self.assertEqual(names[-1], 'model_id')
+
+  def test_task_has_the_data_of_the_file(self):
+    task = self._create()
+    self.assertLen(task.train_data.client_ids, 5)
+    self.assertEqual(task.train_data.values['x'].dtype, np.float32)
+    np.testing.assert_array_equal(
+        task.central_test['x'], self.arrays['x_test'].astype(np.float32)
+    )
+    self.assertEqual(task.num_classes, 3)
+    self.assertIsNotNone(task.representation_fn)
+    self.assertIsNone(self._create(model_id='logistic').representation_fn)
+
+  def test_bytes_are_divided_by_255(self):
+    self.arrays['x_train'] = np.full([30, 6], 255, np.uint8)
+    self.arrays['x_test'] = np.full([9, 6], 51, np.uint8)
+    task = self._create()
+    self.assertEqual(task.train_data.values['x'].max(), 1.0)
+    self.assertAlmostEqual(float(task.central_test['x'].max()), 0.2)
+
+  def test_batch_normalization_has_no_functional_form(self):
+    task = self._create(model_id='batch_norm')
+    self.assertIsNone(task.functional_model)
+    self.assertIsNotNone(task.variable_model_fn)
+
+  def test_both_forms_have_the_penalties_of_the_weights(self):
+    task = self._create()
+    batch = {
+        'x': tf.constant(task.central_test['x']),
+        'y': tf.constant(task.central_test['y']),
+    }
+    model = task.variable_model_fn()
+    of_variables = float(model.forward_pass(batch).loss)
+    functional = task.functional_model
+    with tf.Graph().as_default() as graph:
+      output = functional.predict_on_batch(
+          functional.initial_weights, task.central_test['x'], training=True
+      )
+      loss = functional.loss(output, task.central_test['y'])
+      with tf.compat.v1.Session(graph=graph) as session:
+        self.assertAlmostEqual(session.run(loss), of_variables, places=6)
+    self.assertGreater(of_variables, np.log(3) + 1e-3)
+
+  def test_from_data_takes_the_callers_clients(self):
+    examples = {'x': np.ones([3, 6], np.float32), 'y': np.arange(3)}
+    task = LEAVES.create_from_data(
+        {'ann': examples, 'bob': examples}, examples, test_data={'a': examples}
+    )
+    self.assertEqual(list(task.train_data.client_ids), ['ann', 'bob'])
+    self.assertEqual(list(task.test_data.client_ids), ['a'])
+    with self.assertRaisesRegex(ValueError, 'at most 1, .*found 2, the task'):
+      LEAVES.create_from_data({'ann': examples}, examples)
+
+  @parameterized.named_parameters(
+      ('classes', {'y_train': np.full([30], 7)}, 'classes from 0 to 2'),
+      ('shape', {'x_test': np.ones([9, 7])}, r'shape \[examples, 6\]'),
+      ('labels', {'y_test': np.zeros([4], int)}, r'y_test must have shape'),
+  )
+  def test_wrong_arrays_raise(self, change, message):
+    self.arrays.update(change)
+    with self.assertRaisesRegex(ValueError, message):
+      self._create()
+
+  def test_missing_file_says_where_it_belongs(self):
+    with self.assertRaisesRegex(FileNotFoundError, 'leaves.npz .*put it at'):
+      LEAVES.create(self.folder)
+
+  def test_made_up_data_have_the_shape(self):
+    LEAVES.write_synthetic_data(self.folder)
+    task = LEAVES.create(self.folder)
+    self.assertEqual(task.central_test['x'].shape[1:], (6,))
+
+  def test_a_single_model_has_no_argument(self):
+    alone = attrs.evolve(LEAVES, models=_build_logistic)
+    self.assertNotIn('model_id', [a.name for a in alone.arguments])
+    self.assertEqual(alone.build_keras_model(seed=1).count_params(), 21)
+
+  def test_loss_and_metrics_may_be_others(self):
+    task = self._create(
+        attrs.evolve(
+            LEAVES,
+            metrics=lambda: [
+                *keras_forms.build_accuracy(),
+                tf.keras.metrics.SparseTopKCategoricalAccuracy(2, name='top_2'),
+            ],
+        )
+    )
+    self.assertContainsSubset(
+        {'top_2'}, task.functional_model.initialize_metrics_state()
+    )

@@ -1,0 +1,155 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the tasks on federated EMNIST."""
+
+import pathlib
+import tempfile
+
+from absl.testing import parameterized
+import numpy as np
+import pytest
+
+from tasks import emnist
+from tests.tasks.images import emnist_testing
+from tff_adaptive import algorithms
+from tff_adaptive import optimizers
+from tff_adaptive import runtime
+from tff_adaptive.data import checks
+from tff_adaptive.data import client_data
+from tff_adaptive.data import cohort as cohort_lib
+from tff_adaptive.simulation import task
+
+_SMALL = task.Protocol(2, 1, clients_per_round=2, total_rounds=3)
+
+
+class EmnistTasksTest(parameterized.TestCase):
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    folder = tempfile.TemporaryDirectory()
+    cls.addClassCleanup(folder.cleanup)
+    cls.data_dir = pathlib.Path(folder.name)
+    emnist_testing.write(cls.data_dir)
+    cls.cr = cls._create_cr()
+    cls.ae = emnist.create_emnist_ae_task(cls.data_dir, protocol=_SMALL)
+
+  @classmethod
+  def _create_cr(cls, **kwargs):
+    return emnist.create_emnist_cr_task(
+        cls.data_dir, **{'model_id': '2nn', 'protocol': _SMALL, **kwargs}
+    )
+
+  def test_character_recognition(self):
+    cr = self.cr
+    self.assertEqual(cr.name, 'emnist_cr')
+    self.assertEqual(cr.num_classes, 62)
+    self.assertEqual(cr.train_data.client_ids, ('f0000_14', 'f0001_41'))
+    self.assertEqual(cr.test_data.client_ids, cr.train_data.client_ids)
+    self.assertEqual(cr.train_data.total_examples, 8)
+    self.assertEqual(cr.central_test['x'].shape, (4, 28, 28, 1))
+    self.assertTrue(callable(cr.representation_fn))
+    checks.check_clients(cr.train_data, num_classes=cr.num_classes)
+
+  def test_autoencoder(self):
+    ae = self.ae
+    self.assertEqual(ae.name, 'emnist_ae')
+    self.assertIsNone(ae.num_classes)
+    self.assertEqual(ae.train_data.total_examples, 8)
+    self.assertEqual(ae.test_data.total_examples, 4)
+    self.assertEqual(ae.central_test['y'].shape, (4, 784))
+    self.assertIs(type(ae.train_data), client_data.PackedClientArrays)
+    self.assertTrue(
+        np.shares_memory(ae.train_data.values['x'], ae.train_data.values['y'])
+    )
+    checks.check_clients(ae.train_data, num_classes=ae.num_classes)
+
+  def test_digits_alone(self):
+    cr = self._create_cr(only_digits=True)
+    self.assertEqual(cr.num_classes, 10)
+    self.assertEqual(cr.functional_model.initial_weights[0][-1].shape, (10,))
+    self.assertLess(cr.train_data.values['y'].max(), 10)
+    self.assertGreater(self.cr.train_data.values['y'].max(), 9)
+    ae = emnist.create_emnist_ae_task(
+        self.data_dir, only_digits=True, protocol=_SMALL
+    )
+    np.testing.assert_array_equal(
+        ae.central_test['x'], 1 - cr.central_test['x'].reshape(-1, 784)
+    )
+
+  @parameterized.named_parameters(
+      (
+          'cr',
+          emnist.create_emnist_cr_task_from_data,
+          emnist.create_emnist_cr_task,
+          dict(model_id='2nn'),
+      ),
+      (
+          'ae',
+          emnist.create_emnist_ae_task_from_data,
+          emnist.create_emnist_ae_task,
+          {},
+      ),
+  )
+  def test_own_data_are_preprocessed_as_the_file_is(self, own, create, options):
+    splits = emnist_testing.splits()
+    options = dict(protocol=_SMALL, **options)
+    found = own(
+        splits['all_train'],
+        splits['all_test'],
+        test_data=splits['all_test'],
+        **options,
+    )
+    wanted = create(self.data_dir, max_bytes_in_memory=0, **options)
+    self.assertIsInstance(wanted.train_data, client_data.LazyClientArrays)
+    self.assertCountEqual(
+        found.train_data.client_ids, wanted.train_data.client_ids
+    )
+    for client_id in wanted.train_data.client_ids:
+      for ours, theirs in (
+          (found.train_data, wanted.train_data),
+          (found.test_data, wanted.test_data),
+      ):
+        for name in ('x', 'y'):
+          np.testing.assert_array_equal(
+              ours.examples(client_id)[name], theirs.examples(client_id)[name]
+          )
+
+  @parameterized.named_parameters(
+      ('model', dict(model_id='resnet'), '`model_id`'),
+      ('memory', dict(max_bytes_in_memory=-1), '`max_bytes_in_memory`'),
+      ('few_clients', dict(protocol=None), '`clients_per_round`.*at most 2'),
+  )
+  def test_bad_argument_raises(self, change, message):
+    with self.assertRaisesRegex(ValueError, message):
+      self._create_cr(**change)
+
+  @pytest.mark.slow
+  def test_fed_opt_trains_both_on_the_compiled_runtime(self):
+    for built in (self.cr, self.ae):
+      process = algorithms.build_fed_opt(
+          built.functional_model, optimizers.build_sgd(0.1)
+      )
+      ids = built.train_data.client_ids
+      losses = []
+      with runtime.compiled_context():
+        state = process.initialize()
+        for round_num in range(4):
+          cohort = cohort_lib.Cohort(
+              built.train_data, ids, round_num, 1, _SMALL.batch_plan()
+          )
+          output = process.next(state, cohort)
+          state = output.state
+          losses.append(output.metrics['client_work']['clients']['loss'])
+      self.assertLess(losses[-1], losses[0])

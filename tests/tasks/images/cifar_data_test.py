@@ -1,0 +1,264 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of `cifar10` and `cifar_data`."""
+
+import pathlib
+import pickle
+import tempfile
+
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import pytest
+
+from tasks import cifar10
+from tasks.images import cifar_augmentation
+from tests.tasks import data_testing
+from tests.tasks.images import cifar_testing
+from tff_adaptive.data import checks
+from tff_adaptive.data import client_data
+from tff_adaptive.data import partition
+from tff_adaptive.simulation import task
+
+_SMALL = task.Protocol(
+    4, 1, clients_per_round=2, total_rounds=1, max_examples=8
+)
+
+
+def _load(folder):
+  return cifar10.CIFAR10.data.files.load(folder, download=False)
+
+
+class Cifar10TasksTest(parameterized.TestCase):
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    folder = tempfile.TemporaryDirectory()
+    cls.addClassCleanup(folder.cleanup)
+    cls.data_dir = pathlib.Path(folder.name)
+    cls.arrays = cifar_testing.arrays(200, 20, 10)
+    np.savez(cls.data_dir / 'cifar10.npz', **cls.arrays)
+    cls.simple = cifar10.create_cifar10_task(
+        cls.data_dir, model_id='simple_cnn', seed=3
+    )
+
+  def _create(self, **kwargs):
+    return cifar10.create_cifar10_task(
+        self.data_dir, **{'model_id': 'simple_cnn', **kwargs}
+    )
+
+  def _scaled_images(self):
+    return cifar_augmentation.to_model_inputs(
+        {'x': self.arrays['x_train'], 'y': self.arrays['y_train']},
+        'none',
+        cifar10.CIFAR10.data.statistics,
+    )['x']
+
+  def test_defaults_are_those_of_the_experiments(self):
+    self.assertEqual(self.simple.name, 'cifar10')
+    self.assertLen(self.simple.train_data.client_ids, 100)
+    for client_id in self.simple.train_data.client_ids:
+      self.assertBetween(
+          self.simple.train_data.num_examples(client_id), 498, 504
+      )
+    self.assertEqual(self.simple.protocol, task.Protocol(64, 1, 10, 2000))
+    self.assertEqual(self.simple.num_classes, 10)
+    self.assertEqual(
+        self.simple.augmentation.element_spec['x'].shape, [32, 32, 3]
+    )
+    self.assertTrue(callable(self.simple.representation_fn))
+
+  @parameterized.parameters('none', 'delta_sgd')
+  def test_held_out_images_are_what_the_model_takes(self, augmentation):
+    built = self._create(augmentation=augmentation)
+    held_out = task.hold_out_examples(built, 0.25, seed=0)
+    client_id = held_out.test_data.client_ids[0]
+    found = held_out.test_data.examples(client_id)
+    self.assertEqual(found['x'].dtype, np.float32)
+    kept = held_out.train_data.num_examples(client_id)
+    self.assertLen(found['y'], built.train_data.num_examples(client_id) - kept)
+    # Without chance, as the published test images are.
+    images = {tuple(image.ravel()[:9]) for image in self._scaled_images()}
+    for image in found['x']:
+      self.assertIn(tuple(image.ravel()[:9]), images)
+
+  def test_clients_share_raw_images_and_carry_the_partition(self):
+    source = self.simple.train_data
+    np.testing.assert_array_equal(source.values['x'], self.arrays['x_train'])
+    self.assertEqual(source.values['x'].dtype, np.uint8)
+    parts = partition.dirichlet_per_client(
+        self.arrays['y_train'],
+        100,
+        0.1,
+        seed=3,
+        examples_per_client=500,
+        with_replacement=True,
+    )
+    for client_id, rows in parts.items():
+      np.testing.assert_array_equal(source.rows(client_id), rows)
+
+  def test_test_images_are_scaled_and_whole(self):
+    mean = np.array([0.4914, 0.4822, 0.4465])
+    deviation = np.array([0.2023, 0.1994, 0.2010])
+    np.testing.assert_allclose(
+        self.simple.central_test['x'],
+        (self.arrays['x_test'] / 255 - mean) / deviation,
+        atol=1e-5,
+    )
+    checks.check_central_examples(self.simple.central_test, num_classes=10)
+
+  @pytest.mark.slow
+  def test_one_round_trains_on_augmented_images(self):
+    small = self._create(
+        partition='iid',
+        num_clients=4,
+        examples_per_client='8',
+        augmentation='fedopt',
+        protocol=_SMALL,
+    )
+    self.assertEqual(small.central_test['x'].shape, (20, 24, 24, 3))
+    metrics = cifar_testing.train_one_round(small)
+    self.assertBetween(metrics['loss'], 2.0, 3.0)
+    self.assertEqual(metrics['num_examples'], 16)
+
+  @pytest.mark.slow
+  def test_one_round_with_group_normalization(self):
+    small = self._create(model_id='resnet18', protocol=_SMALL)
+    metrics = cifar_testing.train_one_round(small)
+    self.assertBetween(metrics['loss'], 1.0, 10.0)
+
+  @pytest.mark.slow
+  def test_one_round_with_batch_statistics_as_a_variable_model(self):
+    small = self._create(model_id='resnet18', norm='batch', protocol=_SMALL)
+    self.assertIsNone(small.functional_model)
+    metrics = cifar_testing.train_one_round(small)
+    self.assertBetween(metrics['loss'], 1.0, 10.0)
+
+  def test_from_published_data(self):
+    clients = {
+        name: cifar_testing.published(5, num_classes=10) for name in 'ab'
+    }
+    mine = cifar10.create_cifar10_task_from_data(
+        clients,
+        cifar_testing.published(7, num_classes=10),
+        test_data=clients,
+        model_id='simple_cnn',
+        augmentation='none',
+        protocol=_SMALL,
+    )
+    self.assertEqual(mine.train_data.element_spec['x'].dtype, 'uint8')
+    augmented = mine.augmentation(
+        mine.train_data.examples('a'), np.random.default_rng(1)
+    )
+    np.testing.assert_array_equal(
+        augmented['x'], mine.test_data.examples('a')['x']
+    )
+    self.assertLen(mine.central_test['y'], 7)
+
+  @parameterized.named_parameters(
+      (
+          'shape',
+          {'image': np.zeros([3, 8, 8, 3], np.uint8)},
+          r"field 'image'; make it uint8\[\?,32,32,3\]",
+      ),
+      (
+          'type',
+          {'image': np.zeros([3, 32, 32, 3], np.float32)},
+          "'image'.*uint8",
+      ),
+      ('feature', {'pixels': np.zeros([3], np.uint8)}, "'image'"),
+  )
+  def test_other_data_raise(self, changes, message):
+    labels = {'label': np.arange(3, dtype=np.int32)}
+    clients = client_data.PackedClientArrays.from_clients(
+        {'mine': {**changes, **labels}}
+    )
+    with self.assertRaisesRegex(ValueError, message):
+      cifar10.create_cifar10_task_from_data(
+          clients, cifar_testing.published(3, num_classes=10)
+      )
+
+  @parameterized.named_parameters(
+      ('model', dict(model_id='mlp'), '`model_id`'),
+      ('norm', dict(norm='batch'), "`norm` must be 'group' for .*'simple_cnn'"),
+      ('augmentation', dict(augmentation='x'), '`augmentation` must be one of'),
+      ('partition', dict(partition='pachinko'), '`partition` must be one of'),
+      ('too_many', dict(partition='iid'), 'need 50000 examples.*found 200'),
+  )
+  def test_bad_argument_raises(self, change, message):
+    with self.assertRaisesRegex(ValueError, message):
+      self._create(**change)
+
+
+class LoadCifar10Test(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.data_dir = pathlib.Path(
+        self.enter_context(tempfile.TemporaryDirectory())
+    )
+
+  def _write_python_files(self, labels):
+    folder = self.data_dir / 'cifar-10-batches-py'
+    folder.mkdir()
+    for name in [*(f'data_batch_{i}' for i in range(1, 6)), 'test_batch']:
+      contents = {b'data': np.zeros([2, 3072], np.uint8), b'labels': labels}
+      (folder / name).write_bytes(pickle.dumps(contents, 2))
+
+  def test_labels_in_a_column_as_keras_has_them(self):
+    arrays = cifar_testing.arrays(30, 10, 10)
+    column = {**arrays, 'y_train': arrays['y_train'][:, np.newaxis]}
+    np.savez(self.data_dir / 'cifar10.npz', **column)
+    train, test = _load(self.data_dir)
+    np.testing.assert_array_equal(train['label'], arrays['y_train'])
+    self.assertEqual(train['label'].dtype, np.int32)
+    np.testing.assert_array_equal(test['image'], arrays['x_test'])
+
+  def test_published_archive(self):
+    self._write_python_files([1, 9])
+    train, test = _load(self.data_dir)
+    self.assertEqual(train['image'].shape, (10, 32, 32, 3))
+    np.testing.assert_array_equal(test['label'], [1, 9])
+
+  def test_published_archive_with_other_classes(self):
+    self._write_python_files([1, 10])
+    with self.assertRaisesRegex(
+        ValueError,
+        'batches-py: y_train must be classes from 0 to 9, found 1 to',
+    ):
+      _load(self.data_dir)
+
+  def test_other_images(self):
+    arrays = cifar_testing.arrays(30, 10, 10)
+    gray = {**arrays, 'x_test': arrays['x_test'][..., 0]}
+    np.savez(self.data_dir / 'cifar10.npz', **gray)
+    with self.assertRaisesRegex(
+        ValueError, r'x_test must have shape \[examples, 32, 32, 3\]'
+    ):
+      _load(self.data_dir)
+
+  @pytest.mark.slow
+  @pytest.mark.published_data
+  def test_the_real_data(self):
+    folder = data_testing.real_data('cifar10')
+    train, _ = _load(folder)
+    self.assertEqual(train['image'].shape[1:], (32, 32, 3))
+    self.assertGreaterEqual(np.bincount(train['label']).min(), 1000)
+    pixels = train['image'].reshape(-1, 3) / 255
+    np.testing.assert_allclose(
+        pixels.mean(axis=0),
+        cifar10.CIFAR10.data.statistics.mean,
+        atol=0.005,
+    )

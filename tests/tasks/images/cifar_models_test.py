@@ -1,0 +1,308 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of `cifar_models`."""
+
+import functools
+
+from absl.testing import parameterized
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tasks import cifar10
+from tasks import cifar100
+from tasks.images import resnet
+
+
+@functools.lru_cache(maxsize=1)
+def _model(model_id, num_classes, augmentation, norm='group', seed=1):
+  """A model, of which tests that follow each other share one."""
+  task = cifar10.CIFAR10 if num_classes == 10 else cifar100.CIFAR100
+  return task.build_keras_model(
+      model_id, seed, augmentation=augmentation, norm=norm
+  )
+
+
+def _kernel_shapes(model):
+  return {
+      layer.name: tuple(layer.kernel.shape)
+      for layer in model.layers
+      if hasattr(layer, 'kernel')
+  }
+
+
+def _image_sizes(model):
+  """The heights of what comes out of convolutions, without repetition."""
+  sizes = [
+      layer.output_shape[1]
+      for layer in model.layers
+      if isinstance(layer, tf.keras.layers.Conv2D)
+  ]
+  return list(dict.fromkeys(sizes))
+
+
+def _stage(stage, blocks, convolutions, inputs, outputs, has_shortcut=True):
+  """The kernels of a stage: (size, inputs, outputs) of every convolution."""
+  shapes = {}
+  for block in range(1, blocks + 1):
+    name = f'stage_{stage}_block_{block}'
+    for i, (size, num_inputs, num_outputs) in enumerate(convolutions):
+      if block == 1 and i == 0:
+        num_inputs = inputs
+      shape = (size, size, num_inputs, num_outputs)
+      shapes[f'{name}_conv_{i + 1}'] = shape
+    if block == 1 and has_shortcut:
+      shapes[f'{name}_shortcut'] = (1, 1, inputs, outputs)
+  return shapes
+
+
+def _basic_stages():
+  return {
+      **_stage(1, 2, [(3, 64, 64)] * 2, 64, 64, has_shortcut=False),
+      **_stage(2, 2, [(3, 128, 128)] * 2, 64, 128),
+      **_stage(3, 2, [(3, 256, 256)] * 2, 128, 256),
+      **_stage(4, 2, [(3, 512, 512)] * 2, 256, 512),
+  }
+
+
+def _bottleneck_stages():
+  shapes = {}
+  inputs = 64
+  for stage, (blocks, width) in enumerate(
+      [(3, 64), (4, 128), (6, 256), (3, 512)], start=1
+  ):
+    outputs = 4 * width
+    body = [(1, outputs, width), (3, width, width), (1, width, outputs)]
+    shapes.update(_stage(stage, blocks, body, inputs, outputs))
+    inputs = outputs
+  return shapes
+
+
+def _convolve(x, kernel, strides):
+  """A convolution with PyTorch's padding."""
+  pad = kernel.shape[0] // 2
+  x = np.pad(x, [(0, 0), (pad, pad), (pad, pad), (0, 0)])
+  windows = np.lib.stride_tricks.sliding_window_view(
+      x, kernel.shape[:2], (1, 2)
+  )[:, ::strides, ::strides]
+  return np.einsum('bijchw,hwco->bijo', windows, kernel)
+
+
+def _normalize(x, norm):
+  if norm == 'batch':
+    mean, variance = x.mean((0, 1, 2)), x.var((0, 1, 2))
+    return (x - mean) / np.sqrt(variance + 1e-5)
+  batch, height, width, channels = x.shape
+  groups = x.reshape(batch, height, width, 32, channels // 32)
+  mean = groups.mean((1, 2, 4), keepdims=True)
+  variance = groups.var((1, 2, 4), keepdims=True)
+  return ((groups - mean) / np.sqrt(variance + 1e-5)).reshape(x.shape)
+
+
+def _plain_resnet18(model, x, norm):
+  """The published definition, with initial (1 and 0) scales and shifts."""
+
+  def convolve(x, name, strides=1):
+    kernel = model.get_layer(name).kernel.numpy().astype(np.float64)
+    return _normalize(_convolve(x, kernel, strides), norm)
+
+  def relu(x):
+    return np.maximum(x, 0)
+
+  x = relu(convolve(x, 'stem'))
+  for stage in range(1, 5):
+    for block in (1, 2):
+      name = f'stage_{stage}_block_{block}'
+      strides = 2 if stage > 1 and block == 1 else 1
+      y = relu(convolve(x, f'{name}_conv_1', strides))
+      y = convolve(y, f'{name}_conv_2')
+      if strides == 2:
+        x = convolve(x, f'{name}_shortcut', strides)
+      x = relu(x + y)
+  logits = model.get_layer('logits')
+  return x.mean((1, 2)) @ logits.kernel.numpy() + logits.bias.numpy()
+
+
+class SimpleCnnTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      ('none', 10, 1024, 122570),
+      ('fedopt', 100, 256, 79268),
+  )
+  def test_shapes(self, augmentation, num_classes, flat, num_weights):
+    model = _model('simple_cnn', num_classes, augmentation)
+    self.assertEqual(model.count_params(), num_weights)
+    self.assertEqual(
+        _kernel_shapes(model),
+        {
+            'conv_1': (3, 3, 3, 32),
+            'conv_2': (3, 3, 32, 64),
+            'conv_3': (3, 3, 64, 64),
+            'dense': (flat, 64),
+            'logits': (64, num_classes),
+        },
+    )
+    self.assertEqual(
+        [
+            (type(layer).__name__, layer.output_shape[1:])
+            for layer in _model('simple_cnn', 10, 'none').layers[1:]
+        ],
+        [
+            ('Conv2D', (30, 30, 32)),
+            ('ReLU', (30, 30, 32)),
+            ('MaxPooling2D', (15, 15, 32)),
+            ('Conv2D', (13, 13, 64)),
+            ('ReLU', (13, 13, 64)),
+            ('MaxPooling2D', (6, 6, 64)),
+            ('Conv2D', (4, 4, 64)),
+            ('ReLU', (4, 4, 64)),
+            ('Flatten', (1024,)),
+            ('Dense', (64,)),
+            ('ReLU', (64,)),
+            ('Dense', (10,)),
+        ],
+    )
+
+  def test_initial_weights_are_uniform_within_the_fan_in(self):
+    weights = _model('simple_cnn', 10, 'none').get_weights()
+    for i, fan_in in enumerate((27, 288, 576, 1024, 64)):
+      limit = 1 / np.sqrt(fan_in)
+      kernel, bias = weights[2 * i : 2 * i + 2]
+      for weight in (kernel, bias):
+        self.assertLessEqual(np.abs(weight).max(), limit)
+        self.assertGreater(np.abs(weight).max(), 0.6 * limit)
+      np.testing.assert_allclose(kernel.std(), limit / np.sqrt(3), rtol=0.1)
+
+  def test_seeds_differ_and_literal_weights_stay(self):
+    first = _model('simple_cnn', 10, 'none', seed=1).get_weights()
+    other = _model('simple_cnn', 10, 'none', seed=2).get_weights()
+    for a, b in zip(first, other):
+      self.assertTrue(np.all(a != b))
+    np.testing.assert_allclose(first[0][0, 0, 0, 0], -0.1588245, rtol=1e-5)
+    np.testing.assert_allclose(first[9][0], 0.0984599, rtol=1e-5)
+
+  @parameterized.named_parameters(
+      ('model', dict(model_id='vgg'), "`model_id`.*'resnet18'.*'vgg'"),
+      (
+          'norm',
+          dict(norm='layer'),
+          "`norm` must be one of .*'group', 'batch'.*'layer'",
+      ),
+      (
+          'v2',
+          dict(model_id='resnet18_v2', norm='batch'),
+          "`norm` must be 'group' for the model 'resnet18_v2', found 'batch'",
+      ),
+      ('augmentation', dict(augmentation='mixup'), "`augmentation`.*'mixup'"),
+  )
+  def test_unknown_names_raise(self, change, message):
+    arguments = dict(model_id='resnet18', augmentation='none')
+    with self.assertRaisesRegex(ValueError, message):
+      cifar10.build_keras_model(seed=1, **{**arguments, **change})
+
+
+class ResNetTest(parameterized.TestCase):
+
+  @parameterized.parameters('group', 'batch')
+  @pytest.mark.slow
+  def test_resnet18(self, norm):
+    model = _model('resnet18', 10, 'delta_sgd', norm)
+    self.assertEqual(model.count_params(), 11173962)
+    self.assertEmpty(model.non_trainable_weights)
+    self.assertEqual(
+        _kernel_shapes(model),
+        {'stem': (3, 3, 3, 64), **_basic_stages(), 'logits': (512, 10)},
+    )
+    self.assertEqual(_image_sizes(model), [32, 16, 8, 4])
+    kernel = model.get_layer('stage_2_block_1_conv_1').get_weights()[0]
+    limit = 1 / np.sqrt(9 * 64)
+    self.assertBetween(np.abs(kernel).max(), 0.99 * limit, limit)
+
+  @parameterized.parameters('group', 'batch')
+  @pytest.mark.slow
+  def test_resnet18_matches_a_plain_rendering(self, norm):
+    model = resnet.build_resnet18((8, 8, 3), 10, seed=3, norm=norm)
+    images = np.random.default_rng(1).normal(size=[3, 8, 8, 3])
+    np.testing.assert_allclose(
+        model(images.astype(np.float32)),
+        _plain_resnet18(model, images, norm),
+        atol=2e-3,
+    )
+
+  @pytest.mark.slow
+  def test_resnet50(self):
+    model = _model('resnet50', 10, 'delta_sgd', 'batch')
+    self.assertEqual(model.count_params(), 23520842)
+    self.assertEqual(
+        _kernel_shapes(model),
+        {'stem': (3, 3, 3, 64), **_bottleneck_stages(), 'logits': (2048, 10)},
+    )
+    strides = {
+        layer.name: layer.strides[0]
+        for layer in model.layers
+        if isinstance(layer, tf.keras.layers.Conv2D) and layer.strides[0] > 1
+    }
+    self.assertEqual(
+        strides,
+        {
+            f'stage_{stage}_block_1_{part}': 2
+            for stage in (2, 3, 4)
+            for part in ('conv_2', 'shortcut')
+        },
+    )
+
+
+class ResNetV2Test(parameterized.TestCase):
+
+  @parameterized.parameters(
+      ('resnet18_v2', 'create_resnet18', 11227812, _basic_stages),
+      ('resnet50_v2', 'create_resnet50', 23712932, _bottleneck_stages),
+  )
+  @pytest.mark.slow
+  def test_is_the_one_of_tff(self, model_id, create, num_weights, stages):
+    model = _model(model_id, 100, 'fedopt')
+    self.assertEqual(model.count_params(), num_weights)
+    width = 512 if model_id == 'resnet18_v2' else 2048
+    self.assertEqual(
+        _kernel_shapes(model),
+        {'stem': (7, 7, 3, 64), **stages(), 'logits': (width, 100)},
+    )
+    self.assertEqual(_image_sizes(model), [12, 6])
+    published = getattr(tff.simulation.models.resnet_models, create)(
+        (24, 24, 3), 100
+    )
+    published.set_weights(model.get_weights())
+    images = np.random.default_rng(1).normal(size=[2, 24, 24, 3])
+    images = images.astype(np.float32)
+    np.testing.assert_allclose(
+        tf.nn.softmax(model(images)), published(images), atol=1e-6
+    )
+    np.testing.assert_allclose(
+        tf.add_n(model.losses), tf.add_n(published.losses), rtol=1e-6
+    )
+
+  @pytest.mark.slow
+  def test_initial_weights(self):
+    model = _model('resnet18_v2', 100, 'fedopt')
+    expected = model.get_weights()
+    again = cifar100.build_keras_model('resnet18_v2', 1)
+    tf.nest.map_structure(
+        np.testing.assert_array_equal, again.get_weights(), expected
+    )
+    kernel = again.get_layer('stage_2_block_1_conv_1').get_weights()[0]
+    np.testing.assert_allclose(kernel.std(), np.sqrt(2 / 576), rtol=0.02)
+    logits, bias = again.get_layer('logits').get_weights()
+    np.testing.assert_allclose(logits.std(), 0.01, rtol=0.02)
+    np.testing.assert_array_equal(bias, 0)

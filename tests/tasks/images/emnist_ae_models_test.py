@@ -1,0 +1,107 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of `emnist_ae_models`."""
+
+from absl.testing import absltest
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tasks import emnist
+from tests.tasks.images import emnist_testing
+
+_UNITS = (784, 1000, 500, 250, 30, 250, 500, 1000, 784)
+
+
+def _tff_model_fn():
+  """TFF's own model."""
+  spec = tff.simulation.baselines.ClientSpec(num_epochs=1, batch_size=4)
+  return tff.simulation.baselines.emnist.create_autoencoder_task(
+      spec, use_synthetic_data=True
+  ).model_fn
+
+
+class EmnistAeModelsTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    # Not once: Keras gives up models once TFF has built others in a graph.
+    self.model = emnist.EMNIST_AE.build_keras_model(seed=3)
+
+  def test_number_and_shapes_of_weights(self):
+    self.assertEqual(self.model.count_params(), 2_837_314)
+    shapes = [weight.shape for weight in self.model.get_weights()]
+    self.assertEqual(shapes[::2], list(zip(_UNITS[:-1], _UNITS[1:])))
+    self.assertEqual(shapes[1::2], [(units,) for units in _UNITS[1:]])
+
+  def test_all_layers_but_the_bottleneck_are_sigmoids(self):
+    self.assertEqual(
+        [layer.activation.__name__ for layer in self.model.layers[1:]],
+        ['sigmoid'] * 3 + ['linear'] + ['sigmoid'] * 4,
+    )
+
+  def test_outputs_loss_and_metrics_are_those_of_tff(self):
+    theirs = _tff_model_fn()()
+    ours = emnist.EMNIST_AE.build_variable_model_fn(seed=3)()
+    for variable, value in zip(
+        theirs.trainable_variables, self.model.get_weights()
+    ):
+      variable.assign(value)
+    x = emnist_testing.examples(4, seed=2)['pixels'].reshape(4, 784)
+    output = ours.forward_pass({'x': x, 'y': x}, training=False)
+    expected = theirs.forward_pass((x, x), training=False)
+    np.testing.assert_allclose(
+        output.predictions, expected.predictions, atol=1e-6
+    )
+    self.assertAlmostEqual(float(output.loss), float(expected.loss), places=6)
+    found = ours.report_local_unfinalized_metrics()
+    wanted = theirs.report_local_unfinalized_metrics()
+    self.assertEqual(list(found), list(wanted))
+    for name in ('mean_squared_error', 'mean_absolute_error'):
+      np.testing.assert_allclose(found[name], wanted[name], rtol=1e-5)
+
+  def test_initial_weights_are_keras_defaults(self):
+    weights = self.model.get_weights()
+    for kernel, bias in zip(weights[::2], weights[1::2]):
+      np.testing.assert_array_equal(bias, np.zeros_like(bias))
+      limit = np.sqrt(6 / sum(kernel.shape))
+      self.assertBetween(np.abs(kernel).max(), 0.99 * limit, limit)
+
+  @pytest.mark.slow
+  def test_functional_metrics_are_those_of_tff(self):
+    model = emnist.EMNIST_AE.build_functional_model(seed=3)
+    x = emnist_testing.examples(4, seed=2)['pixels'].reshape(4, 784)
+    with tf.Graph().as_default() as graph:
+      output = model.predict_on_batch(model.initial_weights, x, False)
+      loss = model.loss(output, x)
+      metrics = model.finalize_metrics(
+          model.update_metrics_state(
+              model.initialize_metrics_state(),
+              labels=x,
+              batch_output=tff.learning.models.BatchOutput(
+                  loss=loss, predictions=output, num_examples=4
+              ),
+          )
+      )
+      with tf.compat.v1.Session(graph=graph) as session:
+        output, loss, metrics = session.run((output, loss, metrics))
+    self.assertEqual(
+        list(metrics), ['mean_squared_error', 'mean_absolute_error']
+    )
+    squared, absolute = np.mean((output - x) ** 2), np.mean(np.abs(output - x))
+    np.testing.assert_allclose(loss, squared, rtol=1e-5)
+    np.testing.assert_allclose(
+        list(metrics.values()), [squared, absolute], rtol=1e-5
+    )

@@ -1,0 +1,252 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of `emnist_data`."""
+
+import contextlib
+import pathlib
+import sqlite3
+import tempfile
+
+from absl.testing import parameterized
+import numpy as np
+import pytest
+import tensorflow_federated as tff
+
+from tasks import definitions
+from tasks import emnist
+from tasks.images import emnist_data
+from tests.tasks import data_testing
+from tests.tasks.images import emnist_testing
+from tff_adaptive.data import client_data
+from tff_adaptive.data import tff_client_data
+
+_BASELINES = tff.simulation.baselines
+# A client in one batch: TFF's order of batches is not deterministic.
+_SPEC = _BASELINES.ClientSpec(
+    num_epochs=1, batch_size=1000, shuffle_buffer_size=1
+)
+
+
+def _tff_datasets(task_name, folder, only_digits):
+  """The clients of TFF's task, and its preprocessing without shuffling."""
+  create = {
+      'emnist_ae': _BASELINES.emnist.create_autoencoder_task,
+      'emnist_cr': _BASELINES.emnist.create_character_recognition_task,
+  }[task_name]
+  return create(
+      _SPEC, _SPEC, only_digits=only_digits, cache_dir=str(folder)
+  ).datasets
+
+
+_TASKS = {'emnist_cr': emnist.EMNIST_CR, 'emnist_ae': emnist.EMNIST_AE}
+_PROTOCOL = definitions.Protocol(2, 1, clients_per_round=1, total_rounds=1)
+
+
+def _create(task_name, folder, **arguments):
+  return _TASKS[task_name].create(folder, protocol=_PROTOCOL, **arguments)
+
+
+def _from_data(train, central, test):
+  return emnist.EMNIST_CR.create_from_data(
+      train, central, test_data=test, model_id='2nn', protocol=_PROTOCOL
+  )
+
+
+class EmnistDataTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    folder = self.enter_context(tempfile.TemporaryDirectory())
+    self.data_dir = pathlib.Path(folder)
+
+  def _assert_equal_to_tff(self, task_name, data_dir, baseline, **arguments):
+    """Compares clients of both splits with TFF's preprocessing of them."""
+    task = _create(task_name, data_dir, **arguments)
+    for source, clients, preprocess in (
+        (task.train_data, baseline.train_data, baseline.train_preprocess_fn),
+        (task.test_data, baseline.test_data, baseline.eval_preprocess_fn),
+    ):
+      self.assertEqual(list(source.client_ids), clients.client_ids)
+      for client_id in source.client_ids[:5]:
+        dataset = clients.create_tf_dataset_for_client(client_id)
+        (expected,) = preprocess(dataset).as_numpy_iterator()
+        found = source.examples(client_id)
+        self.assertEqual(list(found), ['x', 'y'])
+        for array, wanted in zip(found.values(), expected):
+          self.assertEqual(array.dtype, wanted.dtype)
+          np.testing.assert_array_equal(array, wanted)
+
+  @parameterized.product(
+      task_name=tuple(_TASKS), only_digits=(False, True), in_memory=(1 << 30, 0)
+  )
+  def test_equals_tff_on_a_small_file(self, task_name, only_digits, in_memory):
+    emnist_testing.write(self.data_dir)
+    baseline = _tff_datasets(task_name, self.data_dir / 'tff', only_digits)
+    self._assert_equal_to_tff(
+        task_name,
+        self.data_dir,
+        baseline,
+        only_digits=only_digits,
+        max_bytes_in_memory=in_memory,
+    )
+
+  @pytest.mark.slow
+  @pytest.mark.published_data
+  def test_equals_tff_on_the_real_file(self):
+    folder = data_testing.real_data('emnist_cr')
+    data = emnist_data.load_emnist(folder, max_bytes_in_memory=0)
+    for task_name in _TASKS:
+      baseline = _tff_datasets(task_name, folder / 'tff', False)
+      self._assert_equal_to_tff(
+          task_name, folder, baseline, max_bytes_in_memory=0
+      )
+    self.assertLen(data.central_test['label'], data.test.total_examples)
+
+  def test_small_files_are_held_in_memory_and_large_ones_are_not(self):
+    emnist_testing.write(self.data_dir)
+    # Eight training and four test examples of 28 * 28 * 4 + 4 bytes.
+    for max_bytes, train_type, test_type in (
+        (8 * 3140, client_data.PackedClientArrays, None),
+        (8 * 3140 - 1, client_data.LazyClientArrays, None),
+        (4 * 3140 - 1, None, client_data.LazyClientArrays),
+        (4 * 3140, None, client_data.PackedClientArrays),
+    ):
+      data = emnist_data.load_emnist(
+          self.data_dir, max_bytes_in_memory=max_bytes
+      )
+      for source, wanted in ((data.train, train_type), (data.test, test_type)):
+        if wanted is not None:
+          self.assertIsInstance(source, wanted)
+
+  def test_central_test_data_are_those_of_all_writers(self):
+    emnist_testing.write(self.data_dir)
+    wanted = emnist_testing.splits()['all_test']
+    for max_bytes in (0, 1 << 20):
+      data = emnist_data.load_emnist(
+          self.data_dir, max_bytes_in_memory=max_bytes
+      )
+      for name in ('label', 'pixels'):
+        np.testing.assert_array_equal(
+            data.central_test[name],
+            np.concatenate([wanted[i][name] for i in sorted(wanted)]),
+        )
+
+  def test_input_and_target_of_the_autoencoder_share_their_memory(self):
+    raw = emnist_testing.examples(3, seed=1)
+    before = raw['pixels'].copy()
+    pair = emnist_data.to_autoencoder_pairs(raw)
+    self.assertIs(pair['x'], pair['y'])
+    np.testing.assert_array_equal(raw['pixels'], before)
+    characters = emnist_data.to_characters(raw)
+    self.assertTrue(np.shares_memory(characters['x'], raw['pixels']))
+
+  def test_missing_names_place_and_command(self):
+    with self.assertRaises(FileNotFoundError) as caught:
+      emnist_data.load_emnist(self.data_dir)
+    self.assertEqual(
+        str(caught.exception),
+        'emnist_all.sqlite was not found: put it at '
+        f'{self.data_dir}/tff/emnist_all.sqlite, or download it by `python -m '
+        f'tasks.fetch emnist --data_dir={self.data_dir}`.',
+    )
+
+  @parameterized.named_parameters(
+      ('empty', lambda path: path.write_bytes(b''), 'is empty'),
+      (
+          'truncated',
+          lambda path: path.write_bytes(path.read_bytes()[:5000]),
+          'is damaged',
+      ),
+      (
+          'without_table',
+          lambda path: _execute(path, 'DROP TABLE client_metadata'),
+          'must have a table client_metadata',
+      ),
+      (
+          'other_split',
+          lambda path: _execute(
+              path, "UPDATE client_metadata SET split_name = 'train'"
+          ),
+          "has no split 'all_test'; it has 'train'",
+      ),
+      (
+          'other_feature',
+          lambda path: _execute(
+              path,
+              "UPDATE examples SET serialized_example_proto = x''",
+          ),
+          'do not have the features .*label.*pixels',
+      ),
+  )
+  def test_file_that_is_damaged(self, damage, message):
+    path = emnist_testing.write(self.data_dir)
+    damage(path)
+    with self.assertRaisesRegex(ValueError, message) as caught:
+      emnist_data.load_emnist(self.data_dir)
+    self.assertIn(str(path), str(caught.exception))
+    self.assertNotIn('\n', str(caught.exception))
+
+  def test_unknown_client_raises_naming_the_nearest(self):
+    emnist_testing.write(self.data_dir)
+    data = emnist_data.load_emnist(self.data_dir)
+    with self.assertRaisesRegex(KeyError, "no client 'f0000_15'.*f0000_14"):
+      data.train.examples('f0000_15')
+
+  def test_own_data_of_all_kinds_are_read(self):
+    clients = emnist_testing.clients({'ann': 3, 'bob': 2})
+    central = emnist_testing.examples(4, seed=9)
+    packed = client_data.PackedClientArrays.from_clients(clients)
+    np.savez(
+        self.data_dir / 'own.npz',
+        client_id=np.array(['ann'] * 3 + ['bob'] * 2),
+        split=np.array(['train'] * 5),
+        **packed.values,
+    )
+    for source in (
+        clients,
+        packed,
+        tff_client_data.to_client_data(packed),
+        self.data_dir / 'own.npz',
+    ):
+      task = _from_data(source, central, clients)
+      self.assertEqual(task.train_data.client_ids, ('ann', 'bob'))
+      for client_id, wanted in clients.items():
+        for found in (task.train_data, task.test_data):
+          np.testing.assert_array_equal(
+              found.examples(client_id)['x'][..., 0], wanted['pixels']
+          )
+      np.testing.assert_array_equal(task.central_test['y'], central['label'])
+    self.assertIsNone(_from_data(clients, central, None).test_data)
+
+  @parameterized.named_parameters(
+      ('shape', dict(pixels=np.zeros([3, 784], np.float32)), 'pixels.*784'),
+      ('type', dict(label=np.array([0.5, 1, 2])), 'label.*int32'),
+      ('missing', dict(label=None), 'label'),
+  )
+  def test_own_data_of_another_kind_raise(self, changes, message):
+    good = emnist_testing.examples(3, seed=1)
+    bad = {
+        name: value
+        for name, value in {**good, **changes}.items()
+        if value is not None
+    }
+    with self.assertRaisesRegex(ValueError, message):
+      _from_data({'ann': bad}, good, None)
+    with self.assertRaisesRegex(ValueError, message):
+      _from_data({'ann': good}, bad, None)
+
+
+def _execute(path, statement):
+  with contextlib.closing(sqlite3.connect(path)) as file, file:
+    file.execute(statement)

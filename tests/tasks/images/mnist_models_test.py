@@ -1,0 +1,134 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of `mnist_models`."""
+
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+
+from tasks import mnist
+
+_IDS = ('cnn', 'logistic', 'mlp')
+_FAN_INS = {
+    'cnn': (25, 250, 320, 50),
+    'logistic': (784,),
+    'mlp': (784, 200, 100),
+}
+
+
+def _variables_in_graph(model_id, seed):
+  """The initial weights of the form that TFF builds inside a graph."""
+  with tf.Graph().as_default() as graph:
+    model = mnist.build_variable_model_fn(model_id, seed)()
+    with tf.compat.v1.Session(graph=graph) as session:
+      session.run(tf.compat.v1.global_variables_initializer())
+      return session.run(list(model.trainable_variables))
+
+
+class MnistModelsTest(parameterized.TestCase):
+
+  @parameterized.parameters(('cnn', 21840), ('logistic', 7850), ('mlp', 178110))
+  def test_number_of_weights_and_shape_of_logits(self, model_id, num_weights):
+    model = mnist.build_keras_model(model_id, seed=1)
+    self.assertEqual(model.count_params(), num_weights)
+    self.assertEqual(model(np.zeros([3, 28, 28, 1], np.float32)).shape, (3, 10))
+
+  def test_cnn_has_the_layers_of_the_experiments(self):
+    model = mnist.build_keras_model('cnn', seed=1)
+    layers = [
+        (type(layer).__name__, layer.output_shape[1:])
+        for layer in model.layers[1:]
+    ]
+    self.assertEqual(
+        layers,
+        [
+            ('Conv2D', (24, 24, 10)),
+            ('MaxPooling2D', (12, 12, 10)),
+            ('ReLU', (12, 12, 10)),
+            ('Conv2D', (8, 8, 20)),
+            ('SpatialDropout2D', (8, 8, 20)),
+            ('MaxPooling2D', (4, 4, 20)),
+            ('ReLU', (4, 4, 20)),
+            ('Flatten', (320,)),
+            ('Dense', (50,)),
+            ('ReLU', (50,)),
+            ('Dropout', (50,)),
+            ('Dense', (10,)),
+        ],
+    )
+    rates = [layer.rate for layer in model.layers if hasattr(layer, 'rate')]
+    self.assertEqual(rates, [0.5, 0.5])
+
+  def test_mlp_has_three_layers_with_relu_between(self):
+    model = mnist.build_keras_model('mlp', seed=3)
+    self.assertEqual(
+        [weight.shape for weight in model.get_weights()],
+        [(784, 200), (200,), (200, 100), (100,), (100, 10), (10,)],
+    )
+    images = np.random.default_rng(1).normal(size=[2, 28, 28, 1])
+    images = images.astype(np.float32)
+    kernel_1, bias_1, kernel_2, bias_2, last, bias_3 = model.get_weights()
+    x = np.maximum(images.reshape(2, -1) @ kernel_1 + bias_1, 0)
+    x = np.maximum(x @ kernel_2 + bias_2, 0)
+    np.testing.assert_allclose(model(images), x @ last + bias_3, atol=1e-5)
+
+  def test_cnn_matches_a_plain_rendering(self):
+    model = mnist.build_keras_model('cnn', seed=3)
+    images = np.random.default_rng(1).normal(size=[2, 28, 28, 1])
+    images = images.astype(np.float32)
+    kernel_1, bias_1, kernel_2, bias_2, dense, bias_3, last, bias_4 = (
+        model.get_weights()
+    )
+
+    def convolve(x, kernel, bias):
+      windows = np.lib.stride_tricks.sliding_window_view(x, (5, 5), (1, 2))
+      return np.einsum('bijchw,hwco->bijo', windows, kernel) + bias
+
+    def pool_and_relu(x):
+      batch, height, width, channels = x.shape
+      x = x.reshape(batch, height // 2, 2, width // 2, 2, channels)
+      return np.maximum(x.max(axis=(2, 4)), 0)
+
+    x = pool_and_relu(convolve(images, kernel_1, bias_1))
+    x = pool_and_relu(convolve(x, kernel_2, bias_2))
+    x = np.maximum(x.reshape(2, -1) @ dense + bias_3, 0)
+    np.testing.assert_allclose(model(images), x @ last + bias_4, atol=1e-5)
+
+  @parameterized.parameters(*_IDS)
+  def test_initial_weights_are_uniform_within_the_fan_in(self, model_id):
+    weights = mnist.build_keras_model(model_id, seed=2).get_weights()
+    for i, fan_in in enumerate(_FAN_INS[model_id]):
+      limit = 1 / np.sqrt(fan_in)
+      kernel, bias = weights[2 * i : 2 * i + 2]
+      for weight in (kernel, bias):
+        self.assertLessEqual(np.abs(weight).max(), limit)
+        self.assertGreater(np.abs(weight).max(), 0.6 * limit)
+      self.assertAlmostEqual(kernel.mean() / limit, 0, delta=0.12)
+      np.testing.assert_allclose(kernel.std(), limit / np.sqrt(3), rtol=0.1)
+
+  @parameterized.parameters(*_IDS)
+  def test_seeds_differ_and_no_two_weights_share_numbers(self, model_id):
+    first = mnist.build_keras_model(model_id, seed=1).get_weights()
+    other = mnist.build_keras_model(model_id, seed=2).get_weights()
+    for a, b in zip(first, other):
+      self.assertTrue(np.all(a != b))
+    scaled = [weight.ravel()[:10] / np.abs(weight).max() for weight in first]
+    for i, weight in enumerate(scaled):
+      for later in scaled[i + 1 :]:
+        self.assertGreater(np.abs(weight - later).max(), 0.1)
+
+  def test_literal_weights_so_that_no_release_changes_a_run(self):
+    weights = mnist.build_keras_model('cnn', 1).get_weights()
+    np.testing.assert_allclose(weights[0][0, 0, 0, 0], -0.06529255, rtol=1e-5)
+    np.testing.assert_allclose(weights[7][0], -0.1049663, rtol=1e-5)

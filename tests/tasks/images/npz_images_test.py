@@ -1,0 +1,257 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of loading data sets in the form of MNIST."""
+
+import pathlib
+import sys
+import tempfile
+import types
+from unittest import mock
+
+from absl.testing import parameterized
+import numpy as np
+
+from tasks.images import npz_images
+
+_DATASET = npz_images.ImageDataset('letters', 'Letter-MNIST')
+
+# The first bytes of a .npy file.
+_NPY = b'\x93NUMPY\x01\x00v\x00'
+
+
+def _small(**changes):
+  generator = np.random.default_rng(1)
+  arrays = {
+      'x_train': generator.integers(0, 256, [20, 28, 28]).astype(np.uint8),
+      'y_train': (np.arange(20) % 10).astype(np.uint8),
+      'x_test': generator.integers(0, 256, [10, 28, 28]).astype(np.uint8),
+      'y_test': np.arange(10, dtype=np.uint8),
+  }
+  return {**arrays, **changes}
+
+
+class _FakeBuilder:
+  """A builder of tensorflow-datasets, with images that need no folder."""
+
+  def __init__(self, arrays):
+    self._arrays = arrays
+
+  def as_dataset(self, split, batch_size):
+    assert batch_size == -1
+    return {
+        'image': self._arrays[f'x_{split}'][..., np.newaxis],
+        'label': self._arrays[f'y_{split}'].astype(np.int64),
+    }
+
+
+class NpzImagesTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    folder = self.enter_context(tempfile.TemporaryDirectory())
+    self.data_dir = pathlib.Path(folder) / 'data'
+    self.data_dir.mkdir()
+    self.npz = self.data_dir / 'letters.npz'
+
+  def _fake_tfds(self, **functions):
+    module = types.SimpleNamespace(as_numpy=lambda data: data, **functions)
+    self.enter_context(
+        mock.patch.dict(sys.modules, {'tensorflow_datasets': module})
+    )
+
+  def _prepare(self, *versions):
+    for version in versions:
+      folder = self.data_dir / 'tfds' / 'letters' / version
+      folder.mkdir(parents=True)
+      (folder / 'dataset_info.json').write_text('{}')
+
+  def _assert_refused(self, *sentences, error=ValueError, **kwargs):
+    with self.assertRaises(error) as caught:
+      _DATASET.load(self.data_dir, **kwargs)
+    text = str(caught.exception)
+    for sentence in sentences:
+      self.assertIn(sentence, text)
+    self.assertNotIn('\n', text)
+    self.assertEndsWith(text, '.')
+
+  def test_reads_and_scales_a_file(self):
+    arrays = _small()
+    np.savez(self.npz, **arrays)
+    parts = map(npz_images.scale, _DATASET.load(str(self.data_dir)))
+    for examples, name in zip(parts, ('train', 'test')):
+      self.assertEqual(list(examples), ['x', 'y'])
+      self.assertEqual(examples['x'].dtype, np.float32)
+      self.assertEqual(examples['y'].dtype, np.int32)
+      images = arrays[f'x_{name}'].astype(np.float64)[..., np.newaxis]
+      np.testing.assert_allclose(
+          examples['x'], (images / 255 - 0.1307) / 0.3081, rtol=1e-5, atol=1e-6
+      )
+      np.testing.assert_array_equal(examples['y'], arrays[f'y_{name}'])
+
+  def test_missing_names_place_and_command(self):
+    self._assert_refused(
+        'Letter-MNIST was not found: put letters.npz (arrays x_train, y_train, '
+        f'x_test, y_test) at {self.npz}',
+        f'`python -m tasks.fetch letters --data_dir={self.data_dir}`',
+        error=FileNotFoundError,
+    )
+
+  @parameterized.named_parameters(
+      ('empty', lambda path, good: path.write_bytes(b''), 'is damaged'),
+      ('text', lambda path, good: path.write_text('no'), 'is damaged'),
+      (
+          'half',
+          lambda path, good: path.write_bytes(good[: len(good) // 2]),
+          'is damaged',
+      ),
+      (
+          'changed_bytes',
+          lambda path, good: path.write_bytes(
+              good[:5000] + b'mistakes' + good[5008:]
+          ),
+          'is damaged',
+      ),
+      (
+          'one_array',
+          lambda path, good: path.write_bytes(_NPY),
+          'is damaged',
+      ),
+  )
+  def test_file_that_is_damaged(self, damage, sentence):
+    np.savez_compressed(self.npz, **_small())
+    damage(self.npz, self.npz.read_bytes())
+    self._assert_refused(f'{self.npz} {sentence}')
+
+  def test_pickled_objects_are_not_loaded(self):
+    np.savez(self.npz, **_small(x_test=np.array([{}], object)))
+    self._assert_refused(f'{self.npz} is damaged', 'allow_pickle=False')
+
+  @parameterized.named_parameters(
+      (
+          'type',
+          dict(x_train=np.zeros([20, 28, 28], np.float32)),
+          'x_train must be of type uint8, found float32',
+      ),
+      (
+          'label_type',
+          dict(y_test=np.zeros([10], np.float32)),
+          'y_test must be of type integer, found float32',
+      ),
+      (
+          'shape',
+          dict(x_test=np.zeros([10, 32, 32], np.uint8)),
+          'x_test must have shape [examples, 28, 28], found [10, 32, 32]',
+      ),
+      (
+          'rank',
+          dict(x_test=np.zeros([], np.uint8)),
+          'x_test must have shape [examples, 28, 28], found []',
+      ),
+      (
+          'no_example',
+          dict(x_train=np.zeros([0, 28, 28], np.uint8)),
+          'x_train must have shape [examples, 28, 28], found [0, 28, 28]',
+      ),
+      (
+          'number_of_labels',
+          dict(y_train=np.zeros([19], np.uint8)),
+          'y_train must have shape [20], one class for each image of x_train, '
+          'found [19]',
+      ),
+      (
+          'one_hot',
+          dict(y_train=np.zeros([20, 10], np.uint8)),
+          'y_train must have shape [20], ',
+      ),
+      (
+          'large_label',
+          dict(y_train=np.arange(20, dtype=np.uint8)),
+          'y_train must be classes from 0 to 9, found 0 to 19',
+      ),
+      (
+          'negative_label',
+          dict(y_test=np.arange(10) - 1),
+          'y_test must be classes from 0 to 9, found -1 to 8',
+      ),
+  )
+  def test_arrays_that_cannot_be(self, changes, sentence):
+    np.savez(self.npz, **_small(**changes))
+    self._assert_refused(f'{self.npz}: {sentence}')
+
+  def test_arrays_that_are_missing(self):
+    arrays = _small()
+    np.savez(self.npz, x_train=arrays['x_train'], y_test=arrays['y_test'])
+    self._assert_refused(
+        f'{self.npz} must hold the arrays x_train, y_train, x_test, y_test, '
+        'but y_train, x_test is missing'
+    )
+
+  def test_reads_the_newest_prepared_version(self):
+    self._prepare('3.0.1', '10.0.0', '9.0.0')
+    seen = []
+
+    def builder_from_directory(path):
+      seen.append(path.name)
+      return _FakeBuilder(_small())
+
+    self._fake_tfds(builder_from_directory=builder_from_directory)
+    train, test = _DATASET.load(self.data_dir)
+    self.assertEqual(seen, ['10.0.0'])
+    self.assertEqual(train['x'].shape, (20, 28, 28))
+    np.testing.assert_array_equal(test['y'], np.arange(10))
+
+  def test_prepared_folder_that_is_damaged(self):
+    self._prepare('3.0.1')
+    self._assert_refused(
+        f'{self.data_dir / "tfds" / "letters" / "3.0.1"} could not be read',
+        f'`python -m tasks.fetch letters --data_dir={self.data_dir}`',
+    )
+
+  def test_the_file_comes_first(self):
+    self._prepare('3.0.1')
+    np.savez(self.npz, **_small())
+    # Without any function: nothing of it is called.
+    self._fake_tfds()
+    _, test = _DATASET.load(self.data_dir, download=True)
+    np.testing.assert_array_equal(test['y'], np.arange(10))
+
+  def test_downloads_only_when_asked(self):
+    def builder(name, data_dir):
+      self.assertEqual((name, data_dir), ('letters', self.data_dir / 'tfds'))
+      return types.SimpleNamespace(
+          download_and_prepare=lambda: self._prepare('3.0.1')
+      )
+
+    self._fake_tfds(
+        builder=builder,
+        builder_from_directory=lambda path: _FakeBuilder(_small()),
+    )
+    with self.assertRaises(FileNotFoundError):
+      _DATASET.load(self.data_dir)
+    train, _ = _DATASET.load(self.data_dir, download=True)
+    self.assertLen(train['y'], 20)
+
+  def test_download_that_fails_is_one_sentence(self):
+    def builder(name, data_dir):
+      del name, data_dir
+      raise ConnectionError('No route to host.\nTraceback')
+
+    self._fake_tfds(builder=builder)
+    self._assert_refused(
+        'Letter-MNIST could not be downloaded to '
+        f'{self.data_dir / "tfds"} (No route to host); put letters.npz',
+        f'at {self.npz} instead.',
+        error=OSError,
+        download=True,
+    )

@@ -1,0 +1,175 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of `shakespeare_data`."""
+
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tasks import definitions
+from tasks import shakespeare
+from tasks.language import shakespeare_data
+from tests.tasks import baseline_testing
+from tests.tasks import data_testing
+from tests.tasks import sqlite_testing
+from tff_adaptive.data import client_data
+
+# Around the length of one row, of two, unknown characters, and nothing.
+_SNIPPETS = [
+    b'',
+    b'Hark!',
+    b'a' * 77,
+    b'b' * 78,
+    b'c' * 79,
+    b'd' * 80,
+    b'e' * 81,
+    b'f' * 159,
+    b'g' * 160,
+    b'h' * 161,
+    b'All of\nit\r\tin {one} ~line^',
+    'Café 1600 €'.encode(),
+    bytes(range(256)),
+    shakespeare_data.CHARACTERS.encode(),
+]
+
+
+def _examples(snippets):
+  array = np.empty(len(snippets), np.object_)
+  array[:] = snippets
+  return {'snippets': array}
+
+
+def _baseline(sequence_length):
+  return tff.simulation.baselines.shakespeare.create_character_prediction_task(
+      baseline_testing.SPEC,
+      sequence_length=sequence_length,
+      use_synthetic_data=True,
+  )
+
+
+class ShakespearePreprocessingTest(parameterized.TestCase):
+
+  def test_tokens_are_those_of_the_table(self):
+    self.assertEqual(shakespeare_data.PADDING, 0)
+    self.assertLen(set(shakespeare_data.CHARACTERS), 86)
+    self.assertEqual(shakespeare_data.OUT_OF_VOCABULARY, 87)
+    self.assertEqual(shakespeare_data.BEGINNING, 88)
+    self.assertEqual(shakespeare_data.END, 89)
+    self.assertEqual(shakespeare_data.NUM_TOKENS, 90)
+
+  def test_a_snippet_by_hand(self):
+    rows = shakespeare_data.to_sequences(
+        _examples([b'hd~', b'l']), sequence_length=3
+    )
+    np.testing.assert_array_equal(
+        rows['x'], [[88, 2, 1], [89, 0, 0], [88, 3, 89]]
+    )
+    np.testing.assert_array_equal(
+        rows['y'], [[2, 1, 87], [0, 0, 0], [3, 89, 0]]
+    )
+    for array in rows.values():
+      self.assertEqual(array.dtype, np.int32)
+
+  @parameterized.parameters(5, 80)
+  def test_equals_the_preprocessing_of_tff(self, sequence_length):
+    expected = baseline_testing.preprocess(
+        _baseline(sequence_length),
+        tf.data.Dataset.from_tensor_slices(_examples(_SNIPPETS)),
+    )
+    rows = shakespeare_data.to_sequences(_examples(_SNIPPETS), sequence_length)
+    np.testing.assert_array_equal(rows['x'], expected[0])
+    np.testing.assert_array_equal(rows['y'], expected[1])
+
+  def test_clients_keep_their_rows(self):
+    source = client_data.PackedClientArrays.from_clients(
+        {
+            'a': _examples(_SNIPPETS),
+            'none': _examples([]),
+            'b': _examples([b'x']),
+        }
+    )
+    clients = shakespeare.SHAKESPEARE.create_from_data(
+        source,
+        _examples([b'x']),
+        model_id='small_lstm',
+        protocol=definitions.Protocol(2, 1, 1, 1),
+    ).train_data
+    self.assertEqual(clients.client_ids, ('a', 'none', 'b'))
+    self.assertEqual(clients.num_examples('none'), 0)
+    for client_id in ('a', 'b'):
+      expected = shakespeare_data.to_sequences(source.examples(client_id))
+      found = clients.examples(client_id)
+      np.testing.assert_array_equal(found['x'], expected['x'])
+      np.testing.assert_array_equal(found['y'], expected['y'])
+
+  @parameterized.parameters(0, -1)
+  def test_bad_length_raises(self, sequence_length):
+    with self.assertRaisesRegex(
+        ValueError, f'positive, found {sequence_length}'
+    ):
+      shakespeare_data.to_sequences(_examples([]), sequence_length)
+
+  def test_missing_file_is_one_sentence(self):
+    folder = sqlite_testing.new_folder(self.addCleanup)
+    with self.assertRaises(FileNotFoundError) as caught:
+      shakespeare_data.load_shakespeare(folder)
+    self.assertEqual(
+        str(caught.exception),
+        f'shakespeare.sqlite was not found: put it at {folder}/tff/'
+        'shakespeare.sqlite, or download it by `python -m tasks.fetch '
+        f'shakespeare --data_dir={folder}`.',
+    )
+
+  @parameterized.named_parameters(*sqlite_testing.DAMAGES)
+  def test_damaged_file_is_one_sentence(self, damage, sentence):
+    folder = sqlite_testing.new_folder(self.addCleanup)
+    path = folder / 'tff' / 'shakespeare.sqlite'
+    clients = {'a': _examples(_SNIPPETS[:-2] * 30)}
+    sqlite_testing.write(path, {'train': clients, 'test': clients})
+    damage(path)
+    with self.assertRaisesRegex(ValueError, sentence) as caught:
+      shakespeare.SHAKESPEARE.create(folder)
+    self.assertIn(str(path), str(caught.exception))
+    self.assertNotIn('\n', str(caught.exception))
+
+  def test_unknown_client_raises_naming_near_ones(self):
+    folder = sqlite_testing.new_folder(self.addCleanup)
+    clients = {'HAMLET_OPHELIA': _examples([b'My lord?'])}
+    sqlite_testing.write(
+        folder / 'tff' / 'shakespeare.sqlite',
+        {'train': clients, 'test': clients},
+    )
+    train, _ = shakespeare_data.load_shakespeare(folder)
+    with self.assertRaisesRegex(KeyError, "nearest ids are .*'HAMLET_OPHELIA'"):
+      train.examples('HAMLET_OFELIA')
+
+  def test_real_data_equal_the_preprocessing_of_tff(self):
+    folder = data_testing.SAMPLE
+    train, test = shakespeare_data.load_shakespeare(folder)
+    self.assertEqual(train.client_ids, test.client_ids)
+    self.assertLen(train.client_ids, 13)
+    self.assertEqual(train.total_examples, 202)
+    tff_train, _ = tff.simulation.datasets.shakespeare.load_data(
+        cache_dir=str(folder / 'tff')
+    )
+    self.assertEqual(list(train.client_ids), tff_train.client_ids)
+    baseline = _baseline(80)
+    for client_id in train.client_ids:
+      rows = shakespeare_data.to_sequences(train.examples(client_id))
+      expected = baseline_testing.preprocess(
+          baseline, tff_train.create_tf_dataset_for_client(client_id)
+      )
+      np.testing.assert_array_equal(rows['x'], expected[0])
+      np.testing.assert_array_equal(rows['y'], expected[1])

@@ -1,0 +1,212 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the models for Shakespeare."""
+
+import functools
+
+from absl.testing import parameterized
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tasks import shakespeare
+from tasks.language import shakespeare_data
+from tests.tasks import baseline_testing
+
+_LENGTH = 6
+_SHAPES = {
+    'lstm': [
+        (90, 8),
+        (8, 1024),
+        (256, 1024),
+        (1024,),
+        (256, 1024),
+        (256, 1024),
+        (1024,),
+        (256, 90),
+        (90,),
+    ],
+    'small_lstm': [
+        (90, 8),
+        (8, 1024),
+        (256, 1024),
+        (1024,),
+        (256, 90),
+        (90,),
+    ],
+}
+
+
+def _keras_model(model_id, seed=1):
+  # Not cached: Keras gives up models once TFF has built others in a graph.
+  return shakespeare.SHAKESPEARE.build_keras_model(
+      model_id, seed, sequence_length=_LENGTH
+  )
+
+
+@functools.cache
+def _weights(model_id, seed=1):
+  return _keras_model(model_id, seed).get_weights()
+
+
+@functools.cache
+def _rows():
+  snippets = np.array([b'Hark!', b'', b'To be, or not to be'], np.object_)
+  return shakespeare_data.to_sequences(
+      {'snippets': snippets}, sequence_length=_LENGTH
+  )
+
+
+def _stock_model(num_lstms):
+  """The model of stock layers, as TFF builds it."""
+  return tf.keras.Sequential(
+      [
+          tf.keras.layers.InputLayer([_LENGTH], dtype=tf.int32),
+          tf.keras.layers.Embedding(90, 8, mask_zero=True),
+          *(
+              tf.keras.layers.LSTM(256, return_sequences=True)
+              for _ in range(num_lstms)
+          ),
+          tf.keras.layers.Dense(90),
+      ]
+  )
+
+
+class ShakespeareModelsTest(parameterized.TestCase):
+
+  @parameterized.parameters(('lstm', 820_522), ('small_lstm', 295_210))
+  def test_number_and_shapes_of_weights(self, model_id, num_weights):
+    model = _keras_model(model_id)
+    self.assertEqual(model.count_params(), num_weights)
+    shapes = [tuple(weight.shape) for weight in model.trainable_weights]
+    self.assertEqual(shapes, _SHAPES[model_id])
+
+  @parameterized.parameters(('lstm', 2), ('small_lstm', 1))
+  def test_outputs_are_those_of_stock_layers(self, model_id, num_lstms):
+    model, stock = _keras_model(model_id), _stock_model(num_lstms)
+    stock.set_weights(_weights(model_id))
+    x = _rows()['x']
+    self.assertTrue(np.any(x == 0))
+    np.testing.assert_allclose(model(x), stock(x), rtol=1e-4, atol=1e-6)
+
+  @pytest.mark.slow
+  def test_loss_gradients_and_metrics_are_those_of_tff(self):
+    baseline = (
+        tff.simulation.baselines.shakespeare.create_character_prediction_task(
+            baseline_testing.SPEC,
+            sequence_length=_LENGTH,
+            use_synthetic_data=True,
+        )
+    )
+    weights = _weights('lstm')
+    rows = _rows()
+    ours = shakespeare.SHAKESPEARE.build_variable_model_fn(
+        'lstm', 1, sequence_length=_LENGTH
+    )()
+    found, expected = (
+        baseline_testing.evaluate(model, rows['x'], rows['y'], weights)
+        for model in (ours, baseline.model_fn())
+    )
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-5)
+    for a, b in zip(found[1], expected[1], strict=True):
+      np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-6)
+    self.assertEqual(list(found[2]), list(expected[2]))
+    tf.nest.map_structure(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6),
+        found[2],
+        expected[2],
+    )
+    self.assertEqual(found[2]['num_tokens'], [np.sum(rows['y'] != 0)])
+
+  def test_functional_form_has_the_same_loss_and_metrics(self):
+    rows = _rows()
+    logits = np.asarray(_keras_model('small_lstm')(rows['x']), np.float64)
+    model = shakespeare.SHAKESPEARE.build_functional_model(
+        'small_lstm', 1, sequence_length=_LENGTH
+    )
+    weights = _weights('small_lstm')
+    for found, wanted in zip(model.initial_weights[0], weights, strict=True):
+      np.testing.assert_array_equal(found, wanted)
+    with tf.Graph().as_default() as graph:
+      output = model.predict_on_batch(
+          tf.nest.map_structure(tf.constant, model.initial_weights),
+          tf.constant(rows['x']),
+          True,
+      )
+      loss = model.loss(output, tf.constant(rows['y']))
+      metrics = model.finalize_metrics(
+          model.update_metrics_state(
+              model.initialize_metrics_state(),
+              labels=tf.constant(rows['y']),
+              batch_output=tff.learning.models.BatchOutput(
+                  loss=loss, predictions=output, num_examples=len(rows['x'])
+              ),
+          )
+      )
+      with tf.compat.v1.Session(graph=graph) as session:
+        loss, output, metrics = session.run((loss, output, metrics))
+    np.testing.assert_allclose(output, logits, rtol=1e-4, atol=1e-6)
+    # Padding counts in the loss, and does not in the metrics.
+    chosen = np.take_along_axis(logits, rows['y'][..., np.newaxis], axis=2)
+    losses = np.log(np.exp(logits).sum(axis=2)) - chosen[..., 0]
+    np.testing.assert_allclose(loss, losses.mean(), rtol=1e-5)
+    is_token = rows['y'] != 0
+    is_right = (logits.argmax(axis=2) == rows['y'])[is_token]
+    self.assertEqual(list(metrics), ['num_tokens', 'accuracy'])
+    self.assertEqual(metrics['num_tokens'], is_token.sum())
+    np.testing.assert_allclose(metrics['accuracy'], is_right.mean(), rtol=1e-6)
+
+  def test_seed_alone_decides_the_weights(self):
+    first = _weights('lstm')
+    again = _keras_model('lstm')
+    other = _weights('lstm', seed=2)
+    for weight, same in zip(first, again.get_weights(), strict=True):
+      np.testing.assert_array_equal(weight, same)
+    kernels = [i for i, weight in enumerate(first) if weight.ndim == 2]
+    for i in kernels:
+      self.assertGreater(np.mean(first[i] != other[i]), 0.99)
+    # The two layers have recurrent kernels of the same shape, not the same one.
+    self.assertGreater(np.mean(first[2] != first[5]), 0.99)
+
+  def test_distributions_are_those_of_tff(self):
+    weights = _weights('lstm')
+    self.assertBetween(np.abs(weights[0]).max(), 0.045, 0.05)
+    # He's: a variance of 2 / fan_in.
+    for kernel in (weights[1], weights[4]):
+      np.testing.assert_allclose(
+          kernel.std(), np.sqrt(2 / kernel.shape[0]), rtol=0.03
+      )
+    for kernel in (weights[2], weights[5]):
+      np.testing.assert_allclose(kernel @ kernel.T, np.eye(256), atol=1e-4)
+    for bias in (weights[3], weights[6]):
+      np.testing.assert_array_equal(bias, np.repeat([0, 1, 0, 0], 256))
+    limit = np.sqrt(6 / (256 + 90))
+    self.assertBetween(np.abs(weights[7]).max(), 0.95 * limit, limit)
+    self.assertFalse(weights[8].any())
+
+  def test_literal_weights_so_that_no_release_changes_a_run(self):
+    weights = _weights('lstm')
+    np.testing.assert_allclose(weights[0][0, 0], 0.011557363, rtol=1e-5)
+    np.testing.assert_allclose(weights[7][0, 0], 0.026371181, rtol=1e-5)
+
+  def test_unknown_model_and_bad_length_raise(self):
+    for build in (
+        shakespeare.SHAKESPEARE.build_functional_model,
+        shakespeare.SHAKESPEARE.build_variable_model_fn,
+    ):
+      with self.assertRaisesRegex(ValueError, "'lstm', 'small_lstm'.*'gru'"):
+        build('gru', seed=1)
+      with self.assertRaisesRegex(ValueError, '`sequence_length`.*found 0'):
+        build('lstm', seed=1, sequence_length=0)

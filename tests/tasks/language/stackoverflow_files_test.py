@@ -1,0 +1,254 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of `stackoverflow_files`."""
+
+import json
+from unittest import mock
+
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tasks.language import stackoverflow_files
+from tests.tasks import data_testing
+from tests.tasks import sqlite_testing
+from tests.tasks.language import stackoverflow_testing
+from tff_adaptive.data import client_data
+
+_SPEC = {'tokens': tf.TensorSpec([], tf.string)}
+
+
+def _numbered_clients(sizes):
+  """Lazy clients whose examples are numbered, and whom they were read of."""
+  starts = dict(zip(sizes, np.cumsum([0, *sizes.values()])))
+  was_read = []
+
+  def load(client_id):
+    was_read.append(client_id)
+    return {'x': starts[client_id] + np.arange(sizes[client_id])}
+
+  source = client_data.LazyClientArrays(
+      sizes,
+      load,
+      {'x': tf.TensorSpec([], tf.int64)},
+      client_sizes=sizes,
+  )
+  return source, was_read
+
+
+class CountsTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.data_dir = sqlite_testing.new_folder(self.addCleanup)
+    stackoverflow_testing.write_counts(self.data_dir)
+    self.counts = self.data_dir / 'tff' / 'datasets'
+
+  def test_most_frequent_words_come_first(self):
+    words = stackoverflow_files.load_word_vocabulary(self.data_dir, 4)
+    self.assertEqual(words, ['.', 'how', 'do', 'i'])
+    words = stackoverflow_files.load_word_vocabulary(self.data_dir, 9)
+    self.assertEqual(words, list(stackoverflow_testing.WORDS))
+
+  def test_tags_are_sorted_and_equal_ones_in_the_order_of_the_file(self):
+    tags = stackoverflow_files.load_tag_vocabulary(self.data_dir, 5)
+    self.assertEqual(tags, list(stackoverflow_testing.TAGS))
+
+  @parameterized.parameters(0, -1, 10)
+  def test_vocabulary_larger_than_the_data_raises(self, vocab_size):
+    with self.assertRaisesRegex(
+        ValueError,
+        '`vocab_size` must lie between 1 and 9, the number of words in .*'
+        f'stackoverflow.word_count, found {vocab_size}',
+    ):
+      stackoverflow_files.load_word_vocabulary(self.data_dir, vocab_size)
+
+  def test_more_tags_than_there_are_raise(self):
+    with self.assertRaisesRegex(
+        ValueError, '`tag_vocab_size` must lie between 1 and 5, .*tags.*found 6'
+    ):
+      stackoverflow_files.load_tag_vocabulary(self.data_dir, 6)
+
+  @parameterized.named_parameters(
+      ('words_empty', 'word', b'', 'has no words'),
+      ('words_no_count', 'word', b'a 3\nb\n', "found 'b' in line 2"),
+      ('words_no_number', 'word', b'a three\n', "found 'a three' in line 1"),
+      ('words_binary', 'word', b'\xff\xfe 3\n', 'must be text in UTF-8'),
+      ('tags_empty', 'tag', b'', 'has no tags'),
+      ('tags_truncated', 'tag', b'{"a": 3, "b', 'must be a JSON object'),
+      ('tags_a_list', 'tag', b'["a"]', 'must be a JSON object'),
+      ('tags_no_number', 'tag', b'{"a": null}', 'must be a JSON object'),
+  )
+  def test_damaged_counts_are_one_sentence(self, kind, content, sentence):
+    path = self.counts / f'stackoverflow.{kind}_count'
+    path.write_bytes(content)
+    load = {
+        'word': stackoverflow_files.load_word_vocabulary,
+        'tag': stackoverflow_files.load_tag_vocabulary,
+    }[kind]
+    with self.assertRaisesRegex(ValueError, sentence) as caught:
+      load(self.data_dir, 1)
+    self.assertIn(str(path), str(caught.exception))
+    self.assertNotIn('\n', str(caught.exception))
+
+  def test_missing_counts_say_how_they_are_downloaded(self):
+    for load, kind in (
+        (stackoverflow_files.load_word_vocabulary, 'word'),
+        (stackoverflow_files.load_tag_vocabulary, 'tag'),
+    ):
+      path = self.counts / f'stackoverflow.{kind}_count'
+      path.unlink()
+      with self.assertRaisesRegex(
+          FileNotFoundError,
+          f'put it at {path}, .*tasks.fetch stackoverflow --data_dir=',
+      ):
+        load(self.data_dir)
+
+  def test_real_counts_are_those_that_tff_reads(self):
+    folder = data_testing.SAMPLE
+    counts = folder / 'tff' / 'datasets'
+
+    def get_file(name, **kwargs):
+      del kwargs  # Where it comes from, and a checksum.
+      return str(counts / name)
+
+    datasets = tff.simulation.datasets.stackoverflow
+    with mock.patch.object(tf.keras.utils, 'get_file', get_file):
+      words = list(datasets.load_word_counts(vocab_size=10_000))
+      tags = list(datasets.load_tag_counts())[:500]
+    self.assertEqual(stackoverflow_files.load_word_vocabulary(folder), words)
+    self.assertEqual(stackoverflow_files.load_tag_vocabulary(folder), tags)
+    num_tags = len(json.loads((counts / 'stackoverflow.tag_count').read_text()))
+    with self.assertRaisesRegex(ValueError, f'between 1 and {num_tags}'):
+      stackoverflow_files.load_tag_vocabulary(folder, num_tags + 1)
+
+
+class PostsTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.data_dir = sqlite_testing.new_folder(self.addCleanup)
+
+  def test_splits_are_opened_with_what_is_asked_for(self):
+    stackoverflow_testing.write(self.data_dir)
+    clients = stackoverflow_files.load_stackoverflow(
+        self.data_dir, 'train', _SPEC
+    )
+    self.assertEqual(clients.client_ids, ('ann', 'bob'))
+    self.assertEqual(clients.total_examples, 12)
+    self.assertEqual(
+        tuple(clients.examples('ann')['tokens']), stackoverflow_testing.TOKENS
+    )
+    self.assertEqual(clients.cached_bytes, 0)
+
+  def test_missing_file_says_how_it_is_downloaded(self):
+    with self.assertRaisesRegex(
+        FileNotFoundError,
+        'stackoverflow.sqlite was not found: put it at .*/tff/.*tasks.fetch '
+        'stackoverflow --data_dir=',
+    ):
+      stackoverflow_files.load_stackoverflow(self.data_dir, 'train', _SPEC)
+
+  @parameterized.named_parameters(*sqlite_testing.DAMAGES)
+  def test_damaged_file_is_one_sentence(self, damage, sentence):
+    path = stackoverflow_testing.write(self.data_dir)
+    damage(path)
+    with self.assertRaisesRegex(ValueError, sentence) as caught:
+      clients = stackoverflow_files.load_stackoverflow(
+          self.data_dir, 'train', _SPEC
+      )
+      clients.examples('ann')
+    self.assertIn(str(path), str(caught.exception))
+    self.assertNotIn('\n', str(caught.exception))
+
+  def test_unknown_client_raises_naming_near_ones(self):
+    stackoverflow_testing.write(self.data_dir)
+    clients = stackoverflow_files.load_stackoverflow(
+        self.data_dir, 'train', _SPEC
+    )
+    with self.assertRaisesRegex(KeyError, "'anne'.*nearest ids are .'ann'"):
+      clients.examples('anne')
+
+
+class VocabularyTest(parameterized.TestCase):
+
+  def test_lookup_numbers_words_and_has_one_number_for_others(self):
+    lookup = stackoverflow_files.Lookup(['a', 'é'], first=4, unknown=9)
+    words = [b'a', 'é'.encode(), b'', b'b']
+    self.assertEqual([lookup[word] for word in words], [4, 5, 9, 9])
+    # Nothing is added by looking.
+    self.assertLen(lookup, 2)
+
+  @parameterized.parameters(
+      ('abc', TypeError, "sequence of strings, found 'abc'"),
+      ([b'a'], TypeError, "found b'a'"),
+      ([], ValueError, 'an entry or more'),
+      (['a', 'b', 'a'], ValueError, 'each entry once'),
+  )
+  def test_bad_vocabulary_raises(self, vocabulary, error, sentence):
+    with self.assertRaisesRegex(error, f'`words` must .*{sentence}'):
+      stackoverflow_files.check_vocabulary(vocabulary, 'words')
+
+
+class SampleExamplesTest(parameterized.TestCase):
+
+  def _sample(self, source, num_examples, seed=1, name='test'):
+    return stackoverflow_files.sample_examples(
+        source, num_examples, seed, name
+    )['x']
+
+  def test_few_clients_are_read_and_examples_come_from_many(self):
+    source, was_read = _numbered_clients({str(i): 20 for i in range(5000)})
+    sample = self._sample(source, 100)
+    self.assertLen(set(sample), 100)
+    # Fifty clients have ten times as many examples.
+    self.assertBetween(len(was_read), 35, 50)
+    self.assertLen(set(was_read), len(was_read))
+    self.assertEqual({str(i) for i in sample // 20}, set(was_read))
+
+  def test_all_examples_where_there_are_no_more(self):
+    sizes = {'a': 3, 'none': 0, 'b': 4}
+    for num_examples in (7, 8, 1000):
+      source, _ = _numbered_clients(sizes)
+      sample = self._sample(source, num_examples)
+      np.testing.assert_array_equal(np.sort(sample), np.arange(7))
+
+  def test_every_example_has_the_same_chance(self):
+    sizes = {str(i): 1 + 9 * (i % 2) for i in range(30)}
+    source, _ = _numbered_clients(sizes)
+    num_draws, num_examples = 400, 4
+    counts = np.zeros(source.total_examples)
+    for seed in range(num_draws):
+      counts[self._sample(source, num_examples, seed)] += 1
+    expected = num_draws * num_examples / source.total_examples
+    large = np.repeat([size > 1 for size in sizes.values()], [*sizes.values()])
+    # Within three deviations of the mean of 15 small clients' examples.
+    self.assertAlmostEqual(counts[large].mean(), expected, delta=0.6)
+    self.assertAlmostEqual(counts[~large].mean(), expected, delta=2.5)
+
+  def test_seed_and_name_decide(self):
+    source, _ = _numbered_clients({str(i): 5 for i in range(200)})
+    first = self._sample(source, 50)
+    np.testing.assert_array_equal(first, self._sample(source, 50))
+    for other in (
+        self._sample(source, 50, seed=2),
+        self._sample(source, 50, name='validation'),
+    ):
+      self.assertLess(len(set(first) & set(other)), 25)
+
+  def test_no_example_raises(self):
+    source, _ = _numbered_clients({'a': 3})
+    with self.assertRaisesRegex(ValueError, '`num_test_examples`.*found 0'):
+      self._sample(source, 0)

@@ -1,0 +1,135 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of `shakespeare_tasks`."""
+
+import functools
+
+from absl.testing import parameterized
+import numpy as np
+import pytest
+import tensorflow_federated as tff
+
+from tasks import shakespeare as shakespeare_lib
+from tasks.language import shakespeare_data
+from tests.tasks import data_testing
+from tff_adaptive import algorithms
+from tff_adaptive import runtime
+from tff_adaptive.data import cohort
+from tff_adaptive.simulation import task
+
+_PROTOCOL = task.Protocol(2, 1, clients_per_round=2, total_rounds=3)
+_TEXTS = {
+    'HAMLET': {'snippets': ['To be, or not to be', 'Words, words, words.']},
+    'OPHELIA': {'snippets': ['My lord?']},
+}
+_TEST = {'snippets': ['The rest is silence.', '']}
+
+
+@functools.cache
+def _small_task(test_data=True):
+  return shakespeare_lib.create_shakespeare_task_from_data(
+      _TEXTS,
+      _TEST,
+      test_data={'HAMLET': _TEST} if test_data else None,
+      model_id='small_lstm',
+      sequence_length=6,
+      seed=1,
+      protocol=_PROTOCOL,
+  )
+
+
+class ShakespeareTasksTest(parameterized.TestCase):
+
+  def test_data_are_preprocessed(self):
+    small = _small_task()
+    self.assertEqual(small.name, 'shakespeare')
+    self.assertEqual(small.train_data.client_ids, ('HAMLET', 'OPHELIA'))
+    snippets = [text.encode() for text in _TEXTS['HAMLET']['snippets']]
+    expected = shakespeare_data.to_sequences(
+        {'snippets': np.array(snippets, np.object_)}, 6
+    )
+    found = small.train_data.examples('HAMLET')
+    np.testing.assert_array_equal(found['x'], expected['x'])
+    np.testing.assert_array_equal(found['y'], expected['y'])
+    np.testing.assert_array_equal(
+        small.central_test['y'], small.test_data.examples('HAMLET')['y']
+    )
+    self.assertLen(small.central_test['x'], 5)
+    self.assertEqual(small.num_classes, 90)
+    self.assertIsNone(_small_task(test_data=False).test_data)
+
+  @parameterized.named_parameters(
+      (
+          'feature',
+          {'a': {'text': ['x']}},
+          ValueError,
+          'add or rename.*snippets',
+      ),
+      ('type', {'a': {'snippets': [1.5]}}, ValueError, 'give strings'),
+      ('shape', {'a': {'snippets': [['x']]}}, ValueError, 'of shape'),
+      ('none', {}, ValueError, 'at least one client'),
+      ('number', 7, TypeError, 'must be a path, a mapping'),
+      ('file', 'nowhere.csv', FileNotFoundError, 'nowhere.csv'),
+  )
+  def test_data_that_do_not_fit_raise(self, data, error, sentence):
+    with self.assertRaisesRegex(error, f'The training data.*{sentence}'):
+      shakespeare_lib.create_shakespeare_task_from_data(
+          data, _TEST, model_id='small_lstm', sequence_length=6
+      )
+
+  @pytest.mark.slow
+  def test_a_round_changes_the_weights(self):
+    small = _small_task()
+    process = algorithms.build_fed_opt(
+        small.functional_model, tff.learning.optimizers.build_sgdm(1.0)
+    )
+    with runtime.compiled_context(strict=True):
+      state = process.initialize()
+      before = process.get_model_weights(state)
+      output = process.next(
+          state,
+          cohort.Cohort(
+              small.train_data,
+              small.train_data.client_ids,
+              round_num=0,
+              seed=1,
+              plan=_PROTOCOL.batch_plan(),
+          ),
+      )
+    after = process.get_model_weights(output.state)
+    for old, new in zip(before.trainable, after.trainable, strict=True):
+      self.assertTrue(np.any(old != new))
+      self.assertTrue(np.all(np.isfinite(new)))
+    counted = sum(
+        np.sum(small.train_data.examples(name)['y'] != 0)
+        for name in small.train_data.client_ids
+    )
+    metrics = output.metrics['client_work']['train']
+    self.assertEqual(metrics['num_tokens'], counted)
+
+  @pytest.mark.slow
+  @pytest.mark.published_data
+  def test_the_real_data(self):
+    folder = data_testing.real_data('shakespeare')
+    shakespeare = shakespeare_lib.create_shakespeare_task(folder, seed=1)
+    self.assertLen(shakespeare.train_data.client_ids, 715)
+    train, test = shakespeare_data.load_shakespeare(folder)
+    self.assertEqual(train.total_examples, 16_068)
+    self.assertEqual(test.total_examples, 2_356)
+    self.assertEqual(shakespeare.train_data.total_examples, 37_784)
+    self.assertEqual(np.sum(shakespeare.train_data.values['y'] != 0), 2_353_667)
+    self.assertEqual(shakespeare.central_test['x'].shape, (5_490, 80))
+    self.assertEqual(shakespeare.test_data.total_examples, 5_490)
+    self.assertLen(shakespeare.functional_model.initial_weights[0], 9)
+    self.assertEqual(shakespeare.protocol.client_batch_size, 4)

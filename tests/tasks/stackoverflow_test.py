@@ -1,0 +1,241 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of the tasks on Stack Overflow."""
+
+import functools
+
+from absl.testing import parameterized
+import numpy as np
+import pytest
+import tensorflow_federated as tff
+
+from tasks import stackoverflow
+from tasks.language import bags_of_words
+from tasks.language import word_sequences
+from tests.tasks import data_testing
+from tests.tasks import sqlite_testing
+from tests.tasks.language import stackoverflow_testing
+from tff_adaptive import algorithms
+from tff_adaptive import runtime
+from tff_adaptive.data import client_data
+from tff_adaptive.data import cohort
+from tff_adaptive.simulation import task
+
+_PROTOCOL = task.Protocol(2, 1, clients_per_round=2, total_rounds=3)
+_WORDS = stackoverflow_testing.WORDS
+_TAGS = stackoverflow_testing.TAGS
+_CREATE = {
+    'nwp': functools.partial(
+        stackoverflow.create_stackoverflow_nwp_task,
+        vocab_size=9,
+        sequence_length=4,
+        protocol=_PROTOCOL,
+    ),
+    'lr': functools.partial(
+        stackoverflow.create_stackoverflow_lr_task,
+        vocab_size=9,
+        tag_vocab_size=5,
+        max_words=8,
+        protocol=_PROTOCOL,
+    ),
+}
+_PREPROCESS = {
+    'nwp': word_sequences.WordSequences(_WORDS, 4),
+    'lr': bags_of_words.WordLists(_WORDS, _TAGS, 8),
+}
+
+
+def _assert_equal(found, expected):
+  assert list(found) == list(expected)
+  for name, array in expected.items():
+    np.testing.assert_array_equal(found[name], array)
+
+
+class StackOverflowTasksTest(parameterized.TestCase):
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    cls.data_dir = sqlite_testing.new_folder(cls.addClassCleanup)
+    stackoverflow_testing.write(cls.data_dir)
+    # Building the models takes most of the time.
+    cls.made = {name: create(cls.data_dir) for name, create in _CREATE.items()}
+
+  @parameterized.parameters('nwp', 'lr')
+  def test_clients_are_preprocessed(self, name):
+    made = self.made[name]
+    self.assertEqual(made.name, f'stackoverflow_{name}')
+    for clients, places in (
+        (made.train_data, {'ann': range(10), 'bob': [1, 4]}),
+        (made.test_data, {'ann': [1, 1, 3], 'eve': range(5)}),
+    ):
+      self.assertEqual(clients.client_ids, tuple(places))
+      for client_id, rows in places.items():
+        self.assertEqual(clients.num_examples(client_id), len(rows))
+        _assert_equal(
+            clients.examples(client_id),
+            _PREPROCESS[name](stackoverflow_testing.examples(rows)),
+        )
+
+  def test_clients_are_read_when_they_are_asked_for(self):
+    clients = _CREATE['lr'](self.data_dir).train_data
+    self.assertIsInstance(clients, client_data.LazyClientArrays)
+    self.assertEqual(clients.total_examples, 12)
+    self.assertEqual(clients.cached_bytes, 0)
+    clients.examples('bob')
+    # Two examples of eight words and five tags.
+    self.assertEqual(clients.cached_bytes, 2 * (8 + 5) * 4)
+
+  @parameterized.parameters('nwp', 'lr')
+  def test_all_examples_are_tested_on_where_there_are_few(self, name):
+    made = self.made[name]
+    for found, places in (
+        (made.central_test, [1, 1, 3, *range(5)]),
+        (made.validation, [2, 3, 8]),
+    ):
+      expected = _PREPROCESS[name](stackoverflow_testing.examples(places))
+      self.assertCountEqual(map(bytes, found['x']), map(bytes, expected['x']))
+
+  def test_examples_to_test_and_to_validate_on_are_drawn(self):
+    made = _CREATE['lr'](self.data_dir, num_test_examples=2)
+    self.assertLen(made.central_test['x'], 2)
+    self.assertLen(made.validation['x'], 2)
+
+  def test_heldout_users_to_test_on(self):
+    made = _CREATE['lr'](self.data_dir, test_split='heldout')
+    self.assertEqual(made.test_data.client_ids, ('cho', 'dee'))
+    self.assertLen(made.central_test['x'], 3)
+    self.assertIsNone(made.validation)
+
+  def test_form_of_the_data_is_that_of_the_model(self):
+    dense = _CREATE['lr'](self.data_dir, model_id='logistic')
+    self.assertEqual(dense.train_data.element_spec['x'].shape, [9])
+    expected = bags_of_words.WordFrequencies(_WORDS, _TAGS)(
+        stackoverflow_testing.examples()
+    )
+    _assert_equal(dense.train_data.examples('ann'), expected)
+
+  @parameterized.named_parameters(
+      ('words', 'nwp', dict(vocab_size=10), '`vocab_size` must lie between'),
+      ('tags', 'lr', dict(tag_vocab_size=6), '`tag_vocab_size` must lie'),
+      ('few_tags', 'lr', dict(tag_vocab_size=4), 'must be 5 tags or more'),
+      (
+          'split',
+          'lr',
+          dict(test_split='train'),
+          "`test_split` must be 'test' or",
+      ),
+      ('number', 'nwp', dict(num_test_examples=0), '`num_test_examples`'),
+      ('length', 'nwp', dict(sequence_length=0), '`sequence_length`'),
+      ('max_words', 'lr', dict(max_words=0), '`max_words`'),
+      ('model', 'lr', dict(model_id='lstm'), '`model_id` must be one of'),
+      (
+          'clients',
+          'lr',
+          dict(protocol=None),
+          '`clients_per_round` must be at most 2',
+      ),
+  )
+  def test_bad_argument_raises(self, name, change, sentence):
+    with self.assertRaisesRegex(ValueError, sentence):
+      _CREATE[name](self.data_dir, **change)
+
+  def test_data_of_ones_own(self):
+    texts = {
+        'tokens': ['how do i', 'a b'],
+        'title': ['x', 'list'],
+        'tags': ['c#', 'python|x'],
+    }
+    raw = {name: [text.encode() for text in one] for name, one in texts.items()}
+    made = stackoverflow.create_stackoverflow_lr_task_from_data(
+        {'me': texts, 'you': texts},
+        texts,
+        _WORDS,
+        _TAGS,
+        validation=texts,
+        max_words=8,
+        protocol=_PROTOCOL,
+    )
+    expected = _PREPROCESS['lr'](raw)
+    _assert_equal(made.train_data.examples('you'), expected)
+    _assert_equal(made.central_test, expected)
+    _assert_equal(made.validation, expected)
+    self.assertIsNone(made.test_data)
+    self.assertIsInstance(made.train_data, client_data.PackedClientArrays)
+
+  @parameterized.named_parameters(
+      ('feature', {'a': {'text': ['x']}}, ValueError, 'add or rename'),
+      ('type', {'a': {'tokens': [3]}}, ValueError, 'give strings'),
+      ('none', {}, ValueError, 'at least one client'),
+      ('number', 7, TypeError, 'must be a path, a mapping'),
+  )
+  def test_data_that_do_not_fit_raise(self, data, error, sentence):
+    with self.assertRaisesRegex(error, f'The training data.*{sentence}'):
+      stackoverflow.create_stackoverflow_nwp_task_from_data(
+          data, {'tokens': ['x']}, _WORDS
+      )
+
+  @pytest.mark.slow
+  def test_a_round_of_tags_is_the_same_in_both_forms(self):
+    words, logistic = (
+        _weights_after_a_round(
+            # Room for all words of all texts.
+            _CREATE['lr'](self.data_dir, model_id=model_id, max_words=16)
+        )
+        for model_id in ('words', 'logistic')
+    )
+    for a, b in zip(words, logistic, strict=True):
+      np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-7)
+
+  @pytest.mark.slow
+  def test_a_round_of_words_changes_the_weights(self):
+    made = self.made['nwp']
+    after = _weights_after_a_round(made)
+    for old, new in zip(
+        made.functional_model.initial_weights[0],
+        after,
+        strict=True,
+    ):
+      self.assertTrue(np.any(old != new))
+      self.assertTrue(np.all(np.isfinite(new)))
+
+  @pytest.mark.slow
+  @pytest.mark.published_data
+  def test_the_real_data(self):
+    folder = data_testing.real_data('stackoverflow_nwp')
+    made = stackoverflow.create_stackoverflow_nwp_task(folder, seed=1)
+    self.assertLen(made.train_data.client_ids, 622)
+    self.assertEqual(made.train_data.total_examples, 62_853)
+    self.assertEqual(made.train_data.cached_bytes, 0)
+    self.assertEqual(made.central_test['x'].shape, (10_000, 20))
+    self.assertEqual(made.validation['x'].shape, (8_329, 20))
+    self.assertEqual(made.test_data.total_examples, 23_644)
+
+
+def _weights_after_a_round(made):
+  process = algorithms.build_fed_opt(
+      made.functional_model, tff.learning.optimizers.build_sgdm(0.5)
+  )
+  with runtime.compiled_context(strict=True):
+    output = process.next(
+        process.initialize(),
+        cohort.Cohort(
+            made.train_data,
+            made.train_data.client_ids,
+            round_num=0,
+            seed=1,
+            plan=_PROTOCOL.batch_plan(),
+        ),
+    )
+    return process.get_model_weights(output.state).trainable

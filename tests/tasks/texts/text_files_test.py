@@ -1,0 +1,231 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of reading data sets of texts."""
+
+import gzip
+import json
+import pathlib
+import sys
+import tempfile
+import types
+from unittest import mock
+
+from absl.testing import parameterized
+import numpy as np
+import pytest
+
+from tasks import ag_news
+from tasks.texts import text_files
+from tests.tasks import data_testing
+
+_DATASET = text_files.Texts(
+    'news', 'The News', 3, 'news_subset', ('title', 'description')
+)
+_ROWS = (
+    dict(split='train', text='One a "b"', label=0, source='x'),
+    dict(split='test', text='Drei \u00e4', label=2),
+    dict(split='train', text='Two, c', label=2),
+)
+_CSV = {
+    'train.csv': '"1","One","a ""b"""\n"3","Two,","c"\n',
+    'test.csv': '"3","","Drei ä"\n',
+}
+_TRAIN_TEXTS = [b'One a "b"', b'Two, c']
+_TEST_TEXTS = ['Drei ä'.encode()]
+
+
+class _FakeBuilder:
+  """A builder of tensorflow-datasets that needs no files."""
+
+  def as_dataset(self, split, batch_size):
+    assert batch_size == -1
+    columns = {
+        'train': ([b'One', b''], [b'a "b"', b'Two, c'], [0, 2]),
+        'test': ([b'Drei'], ['ä'.encode()], [2]),
+    }[split]
+    return dict(zip(('title', 'description', 'label'), map(np.array, columns)))
+
+
+class TextFilesTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    folder = self.enter_context(tempfile.TemporaryDirectory())
+    self.data_dir = pathlib.Path(folder)
+    self.jsonl = self.data_dir / 'news.jsonl.gz'
+
+  def _write_jsonl(self, *rows):
+    lines = [json.dumps(row) + '\n' for row in rows]
+    self.jsonl.write_bytes(gzip.compress(''.join(lines).encode()))
+
+  def _write_csv(self, **changes):
+    folder = self.data_dir / 'news_csv'
+    folder.mkdir()
+    for name, text in {**_CSV, **changes}.items():
+      if text is not None:
+        (folder / name).write_text(text, encoding='utf-8')
+    return folder
+
+  def _prepare(self, *versions):
+    for version in versions:
+      folder = self.data_dir / 'tfds' / 'news_subset' / version
+      folder.mkdir(parents=True)
+      (folder / 'dataset_info.json').write_text('{}')
+
+  def _fake_tfds(self):
+    seen = []
+
+    def builder_from_directory(path):
+      seen.append(path.name)
+      return _FakeBuilder()
+
+    module = types.SimpleNamespace(
+        as_numpy=lambda data: data,
+        builder_from_directory=builder_from_directory,
+    )
+    self.enter_context(
+        mock.patch.dict(sys.modules, {'tensorflow_datasets': module})
+    )
+    return seen
+
+  def _assert_loads(self):
+    train, test = _DATASET.read(str(self.data_dir))
+    for examples in (train, test):
+      self.assertEqual(list(examples), ['text', 'label'])
+      self.assertEqual(examples['label'].dtype, np.int32)
+    self.assertEqual(list(train['text']), _TRAIN_TEXTS)
+    self.assertEqual(list(test['text']), _TEST_TEXTS)
+    self.assertEqual(train['label'].tolist(), [0, 2])
+    self.assertEqual(test['label'].tolist(), [2])
+
+  def _assert_refused(self, sentence, error=ValueError):
+    with self.assertRaisesRegex(error, sentence) as caught:
+      _DATASET.read(self.data_dir)
+    self.assertNotIn('\n', str(caught.exception))
+    self.assertEndsWith(str(caught.exception), '.')
+
+  def test_reads_json_lines_first(self):
+    self._write_jsonl(*_ROWS)
+    self._write_csv(**{'train.csv': 'damaged'})
+    self._prepare('1.0.0')
+    self._assert_loads()
+
+  def test_reads_the_newest_prepared_version_next(self):
+    self._prepare('3.0.1', '10.0.0', '9.0.0')
+    self._write_csv(**{'train.csv': 'damaged'})
+    seen = self._fake_tfds()
+    self._assert_loads()
+    self.assertEqual(seen, ['10.0.0'])
+
+  def test_reads_the_original_release(self):
+    self._write_csv()
+    self._assert_loads()
+
+  def test_missing_names_place_and_command(self):
+    self._assert_refused(
+        f'^The News was not found: put news.jsonl.gz .* at {self.jsonl}, or '
+        '.* `python -m tasks.fetch news --data_dir='
+        rf'{self.data_dir}`\.$',
+        FileNotFoundError,
+    )
+
+  @parameterized.named_parameters(
+      ('empty', lambda good: b'', 'is empty'),
+      ('text', lambda good: b'no archive', 'could not be read'),
+      ('half', lambda good: good[: len(good) // 2], 'could not be read'),
+      ('no_row', lambda good: gzip.compress(b''), 'has no rows'),
+      ('no_json', lambda good: gzip.compress(b'one\n'), 'line 1 is not JSON'),
+  )
+  def test_damaged_json_lines(self, damage, sentence):
+    self._write_jsonl(*_ROWS)
+    self.jsonl.write_bytes(damage(self.jsonl.read_bytes()))
+    self._assert_refused(f'{self.jsonl}.*{sentence}')
+
+  @parameterized.named_parameters(
+      ('no_text', dict(split='train', label=1), "line 4 has no 'text'"),
+      (
+          'words_as_label',
+          dict(split='train', text='a', label='World'),
+          'line 4.*World',
+      ),
+      (
+          'large_label',
+          dict(split='test', text='a', label=3),
+          "split 'test' must have labels from 0 to 2, found 2 to 3",
+      ),
+      (
+          'negative_label',
+          dict(split='train', text='a', label=-1),
+          "split 'train' must have labels from 0 to 2, found -1 to 2",
+      ),
+  )
+  def test_rows_that_cannot_be(self, row, sentence):
+    self._write_jsonl(*_ROWS, row)
+    self._assert_refused(f'{self.jsonl}.*{sentence}')
+
+  def test_a_split_that_is_missing(self):
+    self._write_jsonl(_ROWS[0])
+    self._assert_refused(f"{self.jsonl} has no split 'test'")
+
+  def test_prepared_folder_that_is_damaged(self):
+    self._prepare('3.0.1')
+    self._assert_refused('news_subset/3.0.1 could not be read .* delete it')
+
+  @parameterized.named_parameters(
+      ('missing', None, 'train.csv is missing', FileNotFoundError),
+      ('empty', '', 'must have at least one text', ValueError),
+      ('open_quote', '"1","a","b', 'train.csv could not be read', ValueError),
+      (
+          'header',
+          'class,title,body\n',
+          'train.csv, line 1 must have the number of a class',
+          ValueError,
+      ),
+      (
+          'two_cells',
+          '"1","a","b"\n"1","a"\n',
+          'train.csv, line 2 .* found 2 cells',
+          ValueError,
+      ),
+      (
+          'class_from_zero',
+          '"0","a","b"\n',
+          'labels from 0 to 2, found -1',
+          ValueError,
+      ),
+  )
+  def test_csv_that_cannot_be(self, text, sentence, error):
+    self._write_csv(**{'train.csv': text})
+    self._assert_refused(sentence, error)
+
+  def test_csv_that_is_not_utf8(self):
+    (self._write_csv() / 'test.csv').write_bytes(b'"1","\xff","b"\n')
+    self._assert_refused('test.csv could not be read .*utf-8')
+
+  @pytest.mark.slow
+  @pytest.mark.published_data
+  def test_both_forms_of_the_real_data_are_one(self):
+    folder = data_testing.real_data('ag_news')
+    (self.data_dir / 'tfds').symlink_to(folder / 'tfds')
+    for lines, prepared in zip(
+        ag_news.AG_NEWS.data.read(folder),
+        ag_news.AG_NEWS.data.read(self.data_dir),
+    ):
+      self.assertLen(prepared['text'], len(lines['text']))
+      # Prepared data are shuffled, and three texts differ by a blank.
+      common = set(lines['text']) & set(prepared['text'])
+      self.assertGreaterEqual(len(common), len(lines['text']) - 3)
+      np.testing.assert_array_equal(
+          np.bincount(lines['label']), np.bincount(prepared['label'])
+      )

@@ -1,0 +1,177 @@
+# Copyright 2026 The tff_adaptive Authors.
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+"""Tests of models of texts."""
+
+import pathlib
+import tempfile
+
+from absl.testing import parameterized
+import numpy as np
+import pytest
+
+from tasks import ag_news
+from tasks import dbpedia
+from tests.tasks.texts import text_testing
+
+_TOKENS = np.array([[2, 5, 9, 4, 1, 3, 0, 0], [2, 7, 3, 8, 8, 6, 9, 5]])
+
+
+def _build(model_id='cnn', seed=1, num_classes=4, **kwargs):
+  task = ag_news.AG_NEWS if num_classes == 4 else dbpedia.DBPEDIA
+  return task.build_keras_model(
+      model_id, seed, **{'vocab_size': 11, 'max_length': 8, **kwargs}
+  )
+
+
+class TextModelsTest(parameterized.TestCase):
+
+  def test_cnn_has_the_layers_of_its_description(self):
+    model = ag_news.build_keras_model(seed=1)
+    self.assertEqual(model.count_params(), 690116)
+    layers = [
+        (layer.name, layer.output_shape[1:], layer.count_params())
+        for layer in model.layers
+        if layer.weights
+    ]
+    self.assertEqual(
+        layers,
+        [
+            ('embedding', (128, 64), 640000),
+            ('conv_3', (126, 64), 12352),
+            ('conv_4', (125, 64), 16448),
+            ('conv_5', (124, 64), 20544),
+            ('logits', (4,), 772),
+        ],
+    )
+    rates = [layer.rate for layer in model.layers if hasattr(layer, 'rate')]
+    self.assertEqual(rates, [0.5])
+
+  def test_cnn_matches_a_plain_rendering(self):
+    model = _build(seed=3)
+    weights = model.get_weights()
+    vectors = weights[0][_TOKENS]
+    features = []
+    for width, (kernel, bias) in zip(
+        (3, 4, 5), zip(weights[1:7:2], weights[2:7:2])
+    ):
+      windows = np.lib.stride_tricks.sliding_window_view(vectors, width, 1)
+      answers = np.einsum('btcw,wco->bto', windows, kernel) + bias
+      features.append(np.maximum(answers, 0).max(axis=1))
+    logits = np.concatenate(features, axis=-1) @ weights[7] + weights[8]
+    np.testing.assert_allclose(model(_TOKENS), logits, atol=1e-5)
+
+  @parameterized.parameters(
+      ('cnn', 4, 690116),
+      ('cnn', 14, 692046),
+      ('transformer', 4, 1759364),
+      ('transformer', 14, 1760654),
+  )
+  def test_number_of_weights(self, model_id, num_classes, num_weights):
+    model = _build(
+        model_id, num_classes=num_classes, vocab_size=10_000, max_length=128
+    )
+    self.assertEqual(model.count_params(), num_weights)
+
+  @pytest.mark.slow
+  def test_distilbert_has_the_weights_of_the_published_one(self):
+    model = _build('distilbert', vocab_size=30_522, max_length=512)
+    self.assertEqual(model.count_params(), 66956548)
+    layers = [
+        (layer.name, layer.output_shape[1:], layer.count_params())
+        for layer in model.layers
+        if layer.weights
+    ]
+    self.assertEqual(
+        layers,
+        [
+            ('distilbert', (768,), 66362880),
+            ('pre_classifier', (768,), 590592),
+            ('logits', (4,), 3076),
+        ],
+    )
+    self.assertLen(model.weights, 104)
+
+  @pytest.mark.slow
+  def test_head_of_distilbert_is_that_of_transformers(self):
+    import transformers
+
+    with tempfile.TemporaryDirectory() as folder:
+      text_testing.write_pretrained(pathlib.Path(folder))
+      model = _build('distilbert', pretrained_dir=folder)
+      config = transformers.DistilBertConfig.from_pretrained(
+          folder, num_labels=4
+      )
+    theirs = transformers.TFDistilBertForSequenceClassification(config)
+    theirs(theirs.dummy_inputs)
+    theirs.set_weights(model.get_weights())
+    expected = theirs(_TOKENS, attention_mask=_TOKENS != 0).logits
+    np.testing.assert_allclose(model(_TOKENS), expected, atol=1e-6)
+    rates = [layer.rate for layer in model.layers if hasattr(layer, 'rate')]
+    self.assertEqual(rates, [0.2])
+
+  def test_pretrained_weights_come_from_the_folder_and_the_head_from_the_seed(
+      self,
+  ):
+    with tempfile.TemporaryDirectory() as folder:
+      original = text_testing.write_pretrained(pathlib.Path(folder))
+      first, other = (
+          _build('distilbert', seed, pretrained_dir=folder).get_weights()
+          for seed in (1, 2)
+      )
+    given = original.distilbert.get_weights()
+    for i, weight in enumerate(given):
+      np.testing.assert_array_equal(first[i], weight)
+      np.testing.assert_array_equal(other[i], weight)
+    self.assertLen(first, len(given) + 4)
+    for place in (-4, -2):
+      self.assertTrue(np.all(first[place] != other[place]))
+
+  def test_cnn_begins_within_its_limits(self):
+    embedding, kernel, bias, *_ = _build(vocab_size=100).get_weights()
+    self.assertBetween(np.abs(embedding).max(), 0.24, 0.25)
+    limit = np.sqrt(6 / (3 * 64 + 3 * 64))
+    self.assertBetween(np.abs(kernel).max(), 0.98 * limit, limit)
+    np.testing.assert_array_equal(bias, 0.0)
+
+  def test_seeds_differ(self):
+    first, other = (_build(seed=seed).get_weights() for seed in (1, 2))
+    for place in (0, 1, 3, 5, 7):
+      self.assertTrue(np.all(first[place] != other[place]))
+
+  def test_literal_weights_so_that_no_release_changes_a_run(self):
+    weights = _build(seed=1).get_weights()
+    np.testing.assert_allclose(weights[0][0, 0], -0.0895884, rtol=1e-5)
+    np.testing.assert_allclose(weights[7][0, 0], -0.1582677, rtol=1e-5)
+
+  @parameterized.named_parameters(
+      ('unknown', dict(model_id='lstm'), "'cnn', 'transformer'.*'lstm'"),
+      (
+          'folder_of_a_cnn',
+          dict(model_id='cnn', pretrained_dir='x'),
+          "`pretrained_dir` must be None for the model 'cnn', found 'x'",
+      ),
+      (
+          'short_for_the_cnn',
+          dict(model_id='cnn', max_length=4),
+          "`max_length` must be at least 5 for the model 'cnn', found 4",
+      ),
+      (
+          'long_for_a_transformer',
+          dict(model_id='transformer', max_length=513),
+          '`max_length` must be at least 1 and at most 512 for .* found 513',
+      ),
+  )
+  def test_bad_argument_raises(self, arguments, message):
+    with self.assertRaisesRegex(ValueError, message):
+      _build(**arguments)
