@@ -106,7 +106,11 @@ class OwnTaskTest(parameterized.TestCase):
       rows = (run / 'metrics.csv').read_text().splitlines()
       self.assertLen(rows, 3)
       result = program_testing.run(
-          'experiments.export', f'--run={run}', cwd=page_testing.ROOT
+          'experiments.export',
+          f'--run={run}',
+          f'--output={folder}/wine.keras',
+          '--format=keras',
+          cwd=page_testing.ROOT,
       )
       self.assertEqual(result.returncode, 0, result.stderr)
 
