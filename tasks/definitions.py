@@ -182,7 +182,7 @@ class TaskDefinition:
       self,
       train_data: client_sources.ClientSource,
       central_test: client_sources.ExampleSource,
-      *,
+      *extra: Any,
       test_data: Optional[client_sources.ClientSource] = None,
       validation: Optional[client_sources.ExampleSource] = None,
       seed: int = 0,
@@ -197,6 +197,9 @@ class TaskDefinition:
         or a file, of which the rows of split 'train' count if it has splits.
       central_test: The test set, in any form that `data.read_examples` takes;
         of a file with splits, 'test'.
+      *extra: What the data need besides, in the order of
+        `data.extra_arguments`: a vocabulary, for Stack Overflow. These may also
+        be given by name.
       test_data: Clients to evaluate on, like `train_data`. Default: none.
       validation: Examples to validate on, like `central_test`. Default: none.
       seed: The seed of the initial weights. Defaults to 0.
@@ -222,6 +225,13 @@ class TaskDefinition:
       ...     {'a': images}, images, protocol=protocol).name
       'mnist'
     """
+    if len(extra) > len(self.data.extra_arguments):
+      raise TypeError(
+          f'The task {self.name!r} takes clients and a test set'
+          f'{"".join(f", {name}" for name in self.data.extra_arguments)} by '
+          'place, and all else by name.'
+      )
+    arguments.update(zip(self.data.extra_arguments, extra))
     args = self._complete(arguments)
     spec = self.data.published_spec()
     train = self.data.read_clients(
@@ -350,9 +360,10 @@ class TaskDefinition:
       )
     values = {name: argument.default for name, argument in known.items()}
     values.update(dict.fromkeys(extra), **arguments)
+    args = self.data.complete(types.SimpleNamespace(**values))
     for name, argument in known.items():
-      argument.check(values[name], values.get(_MODEL))
-    return self.data.complete(types.SimpleNamespace(**values))
+      argument.check(getattr(args, name), values.get(_MODEL))
+    return args
 
   def _model_builder(
       self, args: data_lib.Arguments, seed: int

@@ -129,12 +129,17 @@ class StackOverflowTasksTest(parameterized.TestCase):
   @parameterized.named_parameters(
       ('words', 'nwp', dict(vocab_size=10), '`vocab_size` must lie between'),
       ('tags', 'lr', dict(tag_vocab_size=6), '`tag_vocab_size` must lie'),
-      ('few_tags', 'lr', dict(tag_vocab_size=4), 'must be 5 tags or more'),
+      (
+          'few_tags',
+          'lr',
+          dict(tag_vocab_size=4),
+          '`tag_vocab_size` must be at least 5',
+      ),
       (
           'split',
           'lr',
           dict(test_split='train'),
-          "`test_split` must be 'test' or",
+          "`test_split` must be one of .*'test', 'heldout'",
       ),
       ('number', 'nwp', dict(num_test_examples=0), '`num_test_examples`'),
       ('length', 'nwp', dict(sequence_length=0), '`sequence_length`'),
@@ -185,6 +190,18 @@ class StackOverflowTasksTest(parameterized.TestCase):
       stackoverflow.create_stackoverflow_nwp_task_from_data(
           data, {'tokens': ['x']}, _WORDS
       )
+
+  def test_vocabularies_of_ones_own_are_checked(self):
+    texts = {'tokens': ['how do i'], 'title': ['x'], 'tags': ['c#']}
+    create = stackoverflow.create_stackoverflow_lr_task_from_data
+    with self.assertRaisesRegex(
+        ValueError, '`tag_vocab_size` must be at least'
+    ):
+      create({'me': texts}, texts, _WORDS, _TAGS[:4])
+    with self.assertRaisesRegex(TypeError, '`tag_vocabulary` is missing'):
+      create({'me': texts}, texts, _WORDS)
+    with self.assertRaisesRegex(TypeError, 'tag_vocabulary by place'):
+      create({'me': texts}, texts, _WORDS, _TAGS, 8)
 
   @pytest.mark.slow
   def test_a_round_of_tags_is_the_same_in_both_forms(self):

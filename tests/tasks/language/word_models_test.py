@@ -110,7 +110,7 @@ class WordPredictionModelsTest(parameterized.TestCase):
         )
     )
     build = stackoverflow.STACKOVERFLOW_NWP.build_variable_model_fn
-    ours = build('lstm', 1, len(words), _LENGTH)()
+    ours = build('lstm', 1, vocab_size=len(words), sequence_length=_LENGTH)()
     weights = _keras_model(num_words=len(words)).get_weights()
     rows = _rows(words)
     found, expected = (
