@@ -112,10 +112,14 @@ def load_sqlite_clients(
     try:
       return _parse(rows, features, stored)
     except tf.errors.OpError as error:
+      wanted = ', '.join(
+          f'{name} ({spec.dtype.name} of shape {spec.shape})'
+          for name, spec in features.items()
+      )
       raise ValueError(
           f'{path}: the examples of client {client_id!r} in split '
-          f'{split_name!r} do not have the features '
-          f'{dict(features)} ({checks.first_line(error)}).'
+          f'{split_name!r} do not have the features {wanted} '
+          f'({checks.first_line(error)}).'
       ) from error
 
   return client_data.LazyClientArrays(
