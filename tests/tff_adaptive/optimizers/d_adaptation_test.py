@@ -52,7 +52,8 @@ def _run_sgd(rate, d, momentum, growth, decay):
 
 def _run_adam(rate, d, beta_1, beta_2, epsilon, growth, decay, corrects):
   x = np.array([1.0, 2.0])
-  q, n, s, m, v = math.sqrt(beta_2), 0.0, *np.zeros([3, 2])
+  q, n = math.sqrt(beta_2), 0.0
+  s, m, v = (np.zeros(2) for _ in range(3))
   for k, g in enumerate(_GRADIENTS):
     step = d * rate
     if corrects:
@@ -69,7 +70,8 @@ def _run_adam(rate, d, beta_1, beta_2, epsilon, growth, decay, corrects):
 def _run_prodigy(first, factor, beta_1, beta_2, beta_3, growth, decay, safe):
   x = x0 = np.array([1.0, 2.0])
   d = largest = first
-  n, s, m, v = 0.0, *np.zeros([3, 2])
+  n = 0.0
+  s, m, v = (np.zeros(2) for _ in range(3))
   for g in _GRADIENTS:
     step = d * 0.5
     n = beta_3 * n + d / first * step * g @ (x0 - x)

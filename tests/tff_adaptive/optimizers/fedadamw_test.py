@@ -44,7 +44,8 @@ class FedAdamWTest(tf.test.TestCase, parameterized.TestCase):
         blend=blend,
     )
     rounds = federated_testing.Rounds(rule)
-    x, direction, mean_v, start = federated_testing.START, *np.zeros([2, 2]), 0
+    x, start = federated_testing.START, 0
+    direction, mean_v = np.zeros(2), np.zeros(2)
     q = 1 - alpha if blend else 1.0
     for _ in range(3):
       changes, moments = [], []

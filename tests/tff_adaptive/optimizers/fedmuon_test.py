@@ -76,7 +76,7 @@ class FedMuonTest(tf.test.TestCase, parameterized.TestCase):
     state = rule.start_round(rule.initialize(specs), shared, {}, 0)
     x = tuple(tf.zeros(s.shape, s.dtype) for s in specs)
     w, b = np.zeros([2, 3]), np.zeros(2)
-    momentum, m, v = _MATRIX, *np.zeros([2, 2])
+    momentum, m, v = _MATRIX, np.zeros(2), np.zeros(2)
     for k in range(2):
       g = (_MATRIX * (1 - w), _VECTOR + b)
       state, x = rule.next(
