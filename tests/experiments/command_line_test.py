@@ -248,7 +248,7 @@ class DescribeTest(parameterized.TestCase):
           '--learning_rate=0.1',
           "Unknown command line flag 'learning_rate'; did you mean "
           '--client_learning_rate, --server_learning_rate or '
-          '--dp_adaptive_clip_learning_rate?',
+          '--fedmuon_vector_learning_rate?',
       ),
       (
           '--batch_size=1',
@@ -264,7 +264,7 @@ class DescribeTest(parameterized.TestCase):
           '--lr=0.1',
           "Unknown command line flag 'lr'; did you mean "
           '--client_learning_rate, --server_learning_rate or '
-          '--dp_adaptive_clip_learning_rate?',
+          '--fedmuon_vector_learning_rate?',
       ),
       (
           '--rounds=3',

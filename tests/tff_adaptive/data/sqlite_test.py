@@ -165,7 +165,7 @@ class SqliteDataTest(parameterized.TestCase):
     self._write()
     clients = self._load(spec={'pixels': tf.TensorSpec([3], tf.float32)})
     with self.assertRaisesRegex(
-        ValueError, r"client 'ann'.*'pixels': TensorSpec\(shape=\(3,\)"
+        ValueError, r"client 'ann'.*pixels \(float32 of shape \(3,\)\)"
     ):
       clients.examples('ann')
 
