@@ -13,6 +13,7 @@
 # limitations under the License.
 """The data of a task: where they are read, and what models see of them."""
 
+import abc
 import collections
 from collections.abc import Callable, Mapping
 import os
@@ -81,7 +82,7 @@ class Splits:
   validation: Optional[feature_arrays.Examples] = None
 
 
-class Data:
+class Data(abc.ABC):
   """Where a task's examples come from; subclasses say how they are read.
 
   Attributes:
@@ -107,25 +108,25 @@ class Data:
     """Returns the arguments with what follows from `extra_arguments`."""
     return args
 
+  @abc.abstractmethod
   def load(self, args: Arguments, data_dir: DataDir, seed: int) -> Splits:
     """Reads the published data."""
-    raise NotImplementedError
 
+  @abc.abstractmethod
   def published_spec(self) -> feature_arrays.ElementSpec:
     """Returns the specification of an example as it is published."""
-    raise NotImplementedError
 
+  @abc.abstractmethod
   def element_spec(self, args: Arguments) -> feature_arrays.ElementSpec:
     """Returns the specification of an example as a model takes it."""
-    raise NotImplementedError
 
   def client_spec(self, args: Arguments) -> feature_arrays.ElementSpec:
     """Returns that of a client's example, before an augmentation."""
     return self.element_spec(args)
 
+  @abc.abstractmethod
   def num_classes(self, args: Arguments) -> Optional[int]:
     """Returns the number of classes; None where there are none."""
-    raise NotImplementedError
 
   def build_prepare(
       self, args: Arguments, train: Any, data_dir: DataDir
