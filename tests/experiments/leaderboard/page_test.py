@@ -1,16 +1,5 @@
 # Copyright 2026 The tff_adaptive Authors.
-#
-# Licensed under the Apache License, Version 2.0 (the "License");
-# you may not use this file except in compliance with the License.
-# You may obtain a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS,
-# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
-# See the License for the specific language governing permissions and
-# limitations under the License.
+# SPDX-License-Identifier: Apache-2.0
 """Tests of the page of the leaderboard, and of its pictures."""
 
 import contextlib
@@ -288,7 +277,3 @@ class DrawingTest(absltest.TestCase):
     # Of one trial the mean of 100, 10 and 40; of two the better by the loss:
     # 10, 10 and 40.
     np.testing.assert_allclose(curve.mean, [50.0, 20.0, 10.0])
-
-
-if __name__ == '__main__':
-  absltest.main()

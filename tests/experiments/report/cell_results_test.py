@@ -1,16 +1,5 @@
 # Copyright 2026 The tff_adaptive Authors.
-#
-# Licensed under the Apache License, Version 2.0 (the "License");
-# you may not use this file except in compliance with the License.
-# You may obtain a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS,
-# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
-# See the License for the specific language governing permissions and
-# limitations under the License.
+# SPDX-License-Identifier: Apache-2.0
 """Tests of what there is of the runs of a table, and of what is missing."""
 
 import dataclasses
@@ -18,7 +7,6 @@ import math
 import pathlib
 import tempfile
 
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiments import published
@@ -191,7 +179,3 @@ class ExpectedTimesTest(parameterized.TestCase):
     (self.runs_dir / 'any' / 'bad' / 'hparams.json').write_text('{')
     (self.runs_dir / 'any' / 'worse' / 'metrics.csv').write_text('x\n1,2\n')
     self.assertEqual(self._describe(), '2 s')
-
-
-if __name__ == '__main__':
-  absltest.main()

@@ -1,19 +1,7 @@
 # Copyright 2026 The tff_adaptive Authors.
-#
-# Licensed under the Apache License, Version 2.0 (the "License");
-# you may not use this file except in compliance with the License.
-# You may obtain a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS,
-# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
-# See the License for the specific language governing permissions and
-# limitations under the License.
+# SPDX-License-Identifier: Apache-2.0
 """Tests of the figures of a table, and of their numbers."""
 
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiments import published
@@ -61,7 +49,3 @@ class FiguresTest(parameterized.TestCase):
         published.PublishedError, f'found 0.1, {name}$'
     ):
       figures.to_rates(['0.1', name], 'here')
-
-
-if __name__ == '__main__':
-  absltest.main()

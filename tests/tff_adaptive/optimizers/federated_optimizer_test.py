@@ -1,21 +1,9 @@
 # Copyright 2026 The tff_adaptive Authors.
-#
-# Licensed under the Apache License, Version 2.0 (the "License");
-# you may not use this file except in compliance with the License.
-# You may obtain a copy of the License at
-#
-#     http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS,
-# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
-# See the License for the specific language governing permissions and
-# limitations under the License.
+# SPDX-License-Identifier: Apache-2.0
 """Tests of optimizers whose state is carried from round to round."""
 
 import collections
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -137,7 +125,3 @@ class CarriedOptimizerTest(tf.test.TestCase, parameterized.TestCase):
   def test_state_that_is_no_mapping_raises(self):
     with self.assertRaisesRegex(TypeError, 'must map names.*a int of _Counter'):
       federated_optimizer.CarriedOptimizer(_Counter())
-
-
-if __name__ == '__main__':
-  absltest.main()
