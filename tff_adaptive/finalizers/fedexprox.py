@@ -158,7 +158,7 @@ def build_fedexprox_stops(
     has `server_step_size`, the last a.
 
   Raises:
-    TypeError: If an argument is no number.
+    TypeError: If an argument is not a number.
     ValueError: If an argument is out of its range.
 
   Example:

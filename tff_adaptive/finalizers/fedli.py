@@ -64,7 +64,7 @@ def build_line_search_step(
 ) -> tff.learning.optimizers.Optimizer:
   """Builds the server rule of FedLi-LS.
 
-  With D the weighted mean of the clients' changes:
+  With D the weighted mean of the clients' updates:
 
   ```
   x_{t+1} = x_t + eta_s * D
@@ -276,7 +276,7 @@ def build_frank_wolfe(
     `velocity`, z, of the weights' structure.
 
   Raises:
-    TypeError: If an argument is no number.
+    TypeError: If an argument is not a number.
     ValueError: If an argument is out of its range.
 
   Example:

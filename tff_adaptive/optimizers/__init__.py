@@ -1,10 +1,10 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Optimizers for clients and servers, one file a rule.
+"""Optimizers for clients and servers, one file per rule.
 
-Each is a `tff.learning.optimizers.Optimizer` or its keyword superset,
-`ExtraArgsOptimizer`, for rules that need the loss or another evaluation. Rates
-that depend on the round are in `schedules`.
+Each is a `tff.learning.optimizers.Optimizer` or, if it needs the loss or a
+second gradient evaluation, an `ExtraArgsOptimizer`. Learning rates that depend
+on the round are in `schedules`.
 """
 
 from tff_adaptive.optimizers.adaalter import build_adaalter

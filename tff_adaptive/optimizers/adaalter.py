@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""AdaAlter's client rule: Adagrad whose accumulator is averaged and frozen."""
+"""AdaAlter's client rule: Adagrad with an averaged, frozen accumulator."""
 
 import collections
 import functools
@@ -44,7 +44,7 @@ class _AdaAlter(
     )
 
   def start_round(self, state, shared, kept, round_num):
-    del kept, round_num  # It keeps nothing.
+    del kept, round_num  # Unused.
     moment = vectors.non_negative(shared['second_moment'])
     return collections.OrderedDict(state, **dict.fromkeys(_MOMENT_KEYS, moment))
 
@@ -72,7 +72,7 @@ class _AdaAlter(
 
 
 def _coefficients(state: _State, dtype: tf.DType) -> tuple[tf.Tensor, ...]:
-  """The learning rate, and what is added to the frozen accumulator."""
+  """Returns the learning rate and the summand of the frozen accumulator."""
   learning_rate, epsilon, num_steps = (
       tf.cast(state[key], dtype)
       for key in ('learning_rate', 'epsilon', 'num_steps')
@@ -87,7 +87,7 @@ def _step_tensor(
     accumulator: tf.Tensor,
     frozen: tf.Tensor,
 ) -> tuple[tf.Tensor, ...]:
-  """The new weights and accumulator of one tensor."""
+  """Returns the new weights and accumulator of one tensor."""
   learning_rate, added = coefficients
   direction = tf.math.divide_no_nan(g, tf.sqrt(frozen + added))
   return w - learning_rate * direction, accumulator + tf.square(g)
@@ -102,37 +102,36 @@ def build_adaalter(
   """Builds AdaAlter's client rule.
 
   A client starts the round with the accumulator B that the server sends, and
-  A = B. In local step k, from 0 on, with g its gradient, coordinate by
-  coordinate:
+  A = B. In local step k = 0, 1, ..., with gradient g, coordinate by coordinate:
 
   ```
   x = x - learning_rate * g / sqrt(B + (k + 1) epsilon^2)
   A = A + g^2
   ```
 
-  B is frozen in the round. The client sends A beside the change of its model,
-  and the server averages A to the next round's B. Both ways twice the size of
-  the model travel; the averaged accumulator tells the server the size of a
-  client's gradients, coordinate by coordinate.
+  B is frozen in the round. The client sends A with its model update, and the
+  server averages A to the next round's B. This doubles the communication in
+  both directions, and A tells the server the size of a client's gradients,
+  coordinate by coordinate.
 
-  It is the special case of FedOpt with a client optimizer that uses statistics
-  of all clients and server SGD with rate 1, see Reddi et al., sections 1.1 and
-  2.
+  AdaAlter is the special case of FedOpt with a client optimizer that uses
+  statistics of all clients and server SGD with rate 1, see Reddi et al.,
+  sections 1.1 and 2.
 
   Args:
     learning_rate: The step size, not negative. Default 0.1, ours.
-    epsilon: What stands for the squares that B does not have yet, not negative.
-      Default 1.0, the paper's.
-    initial_second_moment: b_0^2, where B starts, not negative. Default 1.0, the
-      paper's.
+    epsilon: Stands for the squares that B lacks during the round, not negative.
+      Default 1.0, as in the paper.
+    initial_second_moment: b_0^2, the initial B, not negative. Default 1.0, as
+      in the paper.
 
   Returns:
     A `FederatedOptimizer` with the hyperparameters `learning_rate` and
     `epsilon`. It shares `second_moment`, with the structure of the weights, in
-    float32 at least.
+    float32 or float64.
 
   Raises:
-    TypeError: If an argument is no number.
+    TypeError: If an argument is not a number.
     ValueError: If an argument is negative or not finite.
 
   Example:

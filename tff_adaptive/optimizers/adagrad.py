@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Adagrad: the clients' rule, and the server's, FedAdagrad."""
+"""Adagrad for clients, and FedAdagrad for the server."""
 
 from typing import Literal, Optional
 
@@ -12,7 +12,7 @@ from tff_adaptive.optimizers import adaptive
 def build_adagrad(
     learning_rate: float = 0.01, epsilon: float = 1e-10
 ) -> tff.learning.optimizers.Optimizer:
-  """Builds Adagrad as PyTorch has it.
+  """Builds Adagrad as defined in PyTorch.
 
   With g the gradient of a local step, coordinate by coordinate:
 
@@ -25,8 +25,8 @@ def build_adagrad(
   under the root.
 
   Args:
-    learning_rate: The step size, per step, not negative. Default 0.01, as
-      Delta-SGD's published comparison runs it.
+    learning_rate: The step size, per step, not negative. Default 0.01, as in
+      Delta-SGD's published comparison.
     epsilon: Added to the root, not negative. Default 1e-10, PyTorch's.
 
   Returns:
@@ -34,7 +34,7 @@ def build_adagrad(
     arguments.
 
   Raises:
-    TypeError: If an argument is no number.
+    TypeError: If an argument is not a number.
     ValueError: If an argument is out of its range.
 
   Example:
@@ -42,7 +42,7 @@ def build_adagrad(
     >>> optimizer = build_adagrad(learning_rate=0.5)
     >>> state = optimizer.initialize(tf.TensorSpec([2], tf.float32))
     >>> _, x = optimizer.next(state, tf.zeros([2]), tf.constant([3.0, -0.1]))
-    >>> x.numpy().tolist()  # The first step is the rate.
+    >>> x.numpy().tolist()  # The first step has the size of the learning rate.
     [-0.5, 0.5]
 
   References:
@@ -71,7 +71,7 @@ def build_fedadagrad(
 ) -> tff.learning.optimizers.Optimizer:
   """Builds the server rule of FedAdagrad.
 
-  With D_t the weighted mean of the clients' changes, coordinate by coordinate:
+  With D_t the weighted mean of the clients' updates, coordinate by coordinate:
 
   ```
   m_t     = beta_1 m_{t-1} + (1 - beta_1) D_t                      (m_{-1} = 0)
@@ -83,25 +83,24 @@ def build_fedadagrad(
   adds its epsilon under the root.
 
   Args:
-    learning_rate: The server's step size, per round, not negative. It depends
-      on the task: Reddi et al. tune it over nine values from 1e-3 to 10.
-      Default 0.1.
-    beta_1: The share of m that is kept, in [0, 1). Default 0.0, section 4.
-    epsilon: tau of the paper, its degree of adaptivity: added to the root, not
-      negative. Default 1e-3, section 5.2.
+    learning_rate: The server's step size, per round, not negative. Default 0.1;
+      Reddi et al. tune it per task over nine values from 1e-3 to 10.
+    beta_1: The decay rate of m, in [0, 1). Default 0.0, section 4.
+    epsilon: Added to the root, not negative: tau, the paper's degree of
+      adaptivity. Default 1e-3, section 5.2.
     initial_second_moment: v_{-1}, not negative. Default `None`: the square of
       `epsilon`, the smallest value that the paper's Algorithm 2 allows.
-    second_moment_of: `'update'`, the default and what all code does, takes the
-      square of D_t into v; `'momentum'` the square of m_t, as the first
-      versions of the paper's Algorithm 2 read.
+    second_moment_of: Whether v accumulates the square of D_t (`'update'`, the
+      default, as all implementations do) or of m_t (`'momentum'`, as in the
+      first versions of the paper's Algorithm 2).
 
   Returns:
     A `tff.learning.optimizers.Optimizer` with the hyperparameters
-    `learning_rate`, `beta_1` if it is above 0, and `epsilon`. TFF hands it
+    `learning_rate`, `beta_1` if above 0, and `epsilon`. TFF passes it
     `-D_t`, so the state's `accumulator` is `-m_t`; `preconditioner` is v_t.
 
   Raises:
-    TypeError: If an argument is no number.
+    TypeError: If an argument is not a number.
     ValueError: If an argument is out of its range.
 
   Example:
@@ -115,7 +114,7 @@ def build_fedadagrad(
   References:
     Reddi et al., Adaptive Federated Optimization, ICLR 2021,
     https://arxiv.org/abs/2003.00295, Algorithm 2. Deviation: clients are
-    weighted by the algorithm that this is used in, by default by examples.
+    weighted by the surrounding algorithm, by default by their examples.
   """
   return adaptive.Adaptive(
       name='FedAdagrad',

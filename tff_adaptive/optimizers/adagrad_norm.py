@@ -29,7 +29,7 @@ class _AdagradNorm(vector_optimizer.VectorOptimizer):
 
   def step(self, state, x, g, hparams, extra):
     del extra  # Unused.
-    # Without b_0^2, which may yet be set.
+    # Without b_0^2, since `set_hparams` may change it.
     squares = state['squared_gradients'] + tf.square(
         vectors.norm(g, vectors.step_dtype(g))
     )
@@ -52,7 +52,7 @@ def build_adagrad_norm(
     *,
     carry_state: bool = False,
 ) -> optimizer.ExtraArgsOptimizer:
-  """Builds AdaGrad-Norm, SGD with one adaptive rate for all weights.
+  """Builds AdaGrad-Norm, SGD with one adaptive learning rate for all weights.
 
   With g_k the gradient of local step k and the norm over the vector of all
   trainable weights:
@@ -62,16 +62,16 @@ def build_adagrad_norm(
   x_{k+1} = x_k - learning_rate / b_k * g_k      (0 where b_k = 0)
   ```
 
-  The accumulator starts anew in every round, unless `carry_state`. Each step
-  costs one gradient; the client sends the model's change alone.
+  The accumulator is reset in every round, unless `carry_state`. Each step costs
+  one gradient, and the client sends nothing but its model update.
 
   Args:
-    learning_rate: The step size before it is divided, not negative. Default
-      1.0, ours. The theory wants the distance of the losses from the optimum.
+    learning_rate: The numerator of the step size, not negative. Default 1.0,
+      ours; in theory it is the loss minus its optimum.
     initial_norm: b_0 of the paper, not negative. Default 0.1, ours; at 0 the
-      first step has the length of the rate.
-    carry_state: Whether a client keeps its accumulator until it takes part
-      again, for clients that come back. Default False.
+      first step has length `learning_rate`.
+    carry_state: Whether a client keeps its accumulator until it participates
+      again, for clients that return. Default False.
 
   Returns:
     An `ExtraArgsOptimizer` with the hyperparameters `learning_rate` and
@@ -79,7 +79,7 @@ def build_adagrad_norm(
     learning_rate / b_k.
 
   Raises:
-    TypeError: If an argument is no number.
+    TypeError: If an argument is not a number.
     ValueError: If an argument is out of its range.
 
   Example:

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Adam: the clients' rule, and the servers', FedAdam and FedAMS."""
+"""Adam for clients, and FedAdam and FedAMS for the server."""
 
 from typing import Literal, Optional
 
@@ -25,25 +25,23 @@ def build_adam(
                         / (sqrt(v / (1 - beta_2^s)) + epsilon)
   ```
 
-  On a client m, v and s start at zero in every round.
-  `tff.learning.optimizers.build_adam` does not divide v under the root, so its
+  On a client m, v and s start at zero in every round. In
+  `tff.learning.optimizers.build_adam`, which does not divide v under the root,
   epsilon weighs more in early steps; with 1e-8 the difference is about 1e-6.
 
   Args:
-    learning_rate: The step size, per step, not negative. Default 0.001, as
-      Delta-SGD's published comparison runs it.
-    beta_1: The share of the average of gradients that is kept, in [0, 1).
-      Default 0.9, PyTorch's.
-    beta_2: The share of the accumulator of squares that is kept, in [0, 1).
-      Default 0.999, PyTorch's.
-    epsilon: Added to the root, not negative. Default 1e-8, PyTorch's.
+    learning_rate: The step size, per step, not negative. Default 0.001, as in
+      Delta-SGD's published comparison.
+    beta_1: The decay rate of m, in [0, 1). Default 0.9, as in PyTorch.
+    beta_2: The decay rate of v, in [0, 1). Default 0.999, as in PyTorch.
+    epsilon: Added to the root, not negative. Default 1e-8, as in PyTorch.
 
   Returns:
     A `tff.learning.optimizers.Optimizer` whose hyperparameters are the
     arguments.
 
   Raises:
-    TypeError: If an argument is no number.
+    TypeError: If an argument is not a number.
     ValueError: If an argument is out of its range.
 
   Example:
@@ -51,7 +49,7 @@ def build_adam(
     >>> optimizer = build_adam(learning_rate=0.5)
     >>> state = optimizer.initialize(tf.TensorSpec([2], tf.float32))
     >>> _, x = optimizer.next(state, tf.zeros([2]), tf.constant([3.0, -0.1]))
-    >>> x.numpy().round(4).tolist()  # The first step is the rate.
+    >>> x.numpy().round(4).tolist()  # A first step of size learning_rate.
     [-0.5, 0.5]
 
   References:
@@ -82,7 +80,7 @@ def build_fedadam(
 ) -> tff.learning.optimizers.Optimizer:
   """Builds the server rule of FedAdam.
 
-  With D_t the weighted mean of the clients' changes, coordinate by coordinate:
+  With D_t the weighted mean of the clients' updates, coordinate by coordinate:
 
   ```
   m_t     = beta_1 m_{t-1} + (1 - beta_1) D_t                      (m_{-1} = 0)
@@ -91,35 +89,34 @@ def build_fedadam(
   ```
 
   This is not `tff.learning.optimizers.build_adam`, which corrects the bias,
-  starts v at zero and adds its epsilon elsewhere. The "FedAdam" of Delta-SGD's
+  starts v at zero and places epsilon differently. The "FedAdam" of Delta-SGD's
   Table 4 is PyTorch's Adam: `build_fedadam(1e-3, 0.9, 0.999, 1e-8,
   initial_second_moment=0.0, bias_correction=True)`.
 
   Args:
-    learning_rate: The server's step size, per round, not negative. It depends
-      on the task: Reddi et al. tune it over nine values from 1e-3 to 10.
-      Default 0.1.
-    beta_1: The share of m that is kept, in [0, 1). Default 0.9, section 4.
-    beta_2: The share of v that is kept, in [0, 1). Default 0.99, section 4.
-    epsilon: tau of the paper, its degree of adaptivity: added to the root, not
-      negative. Default 1e-3, section 5.2.
+    learning_rate: The server's step size, per round, not negative. Default 0.1;
+      Reddi et al. tune it per task over nine values from 1e-3 to 10.
+    beta_1: The decay rate of m, in [0, 1). Default 0.9, section 4.
+    beta_2: The decay rate of v, in [0, 1). Default 0.99, section 4.
+    epsilon: Added to the root, not negative: tau, the paper's degree of
+      adaptivity. Default 1e-3, section 5.2.
     initial_second_moment: v_{-1}, not negative. Default `None`: the square of
       `epsilon`, the smallest value that the paper's Algorithm 2 allows.
-    second_moment_of: `'update'`, the default and what all code does, takes the
-      square of D_t into v; `'momentum'` the square of m_t, as the first
-      versions of the paper's Algorithm 2 read.
-    bias_correction: Whether m_t is divided by 1 - beta_1^(t+1) and v_t by
-      1 - beta_2^(t+1), as Kingma and Ba do; used with `initial_second_moment`
-      0. Default False, as the paper.
+    second_moment_of: Whether v accumulates the square of D_t (`'update'`, the
+      default, as all implementations do) or of m_t (`'momentum'`, as in the
+      first versions of the paper's Algorithm 2).
+    bias_correction: Whether to divide m_t by 1 - beta_1^(t+1) and v_t by
+      1 - beta_2^(t+1), as Kingma and Ba do. Use it with `initial_second_moment`
+      0. Default False, as in the paper.
 
   Returns:
     A `tff.learning.optimizers.Optimizer` with the hyperparameters
-    `learning_rate`, `beta_1` if it is above 0, `beta_2` and `epsilon`. TFF
+    `learning_rate`, `beta_1` if above 0, `beta_2` and `epsilon`. TFF
     hands it `-D_t`, so the state's `accumulator` is `-m_t`; `preconditioner` is
     v_t.
 
   Raises:
-    TypeError: If an argument is no number.
+    TypeError: If an argument is not a number.
     ValueError: If an argument is out of its range.
 
   Example:
@@ -133,7 +130,7 @@ def build_fedadam(
   References:
     Reddi et al., Adaptive Federated Optimization, ICLR 2021,
     https://arxiv.org/abs/2003.00295, Algorithm 2. Deviation: clients are
-    weighted by the algorithm that this is used in, by default by examples.
+    weighted by the surrounding algorithm, by default by their examples.
   """
   return adaptive.Adaptive(
       name='FedAdam',
@@ -159,7 +156,7 @@ def build_fedams(
 ) -> tff.learning.optimizers.Optimizer:
   """Builds the server rule of FedAMS: AMSGrad with max stabilization.
 
-  With D_t the weighted mean of the clients' changes, coordinate by coordinate:
+  With D_t the weighted mean of the clients' updates, coordinate by coordinate:
 
   ```
   m_t = beta_1 m_{t-1} + (1 - beta_1) D_t                          (m_{-1} = 0)
@@ -170,33 +167,32 @@ def build_fedams(
              x_{t+1} = x_t + learning_rate * m_t / (sqrt(vhat_t) + epsilon)
   ```
 
-  vhat never falls, so no coordinate's step size ever rises again. Option 1 is
-  option 2 with epsilon 0 and vhat started at epsilon. The root of its vhat is
-  at least that of epsilon: with the defaults 0.032, where FedAdam and option 2
-  add 0.001 to the root.
+  vhat never decreases, so no coordinate's step size grows. Option 1 is option 2
+  with epsilon 0 and an initial vhat of epsilon. Its denominator is at least
+  sqrt(epsilon), 0.032 by default, where FedAdam and option 2 add 0.001.
 
   Args:
     learning_rate: The server's step size, per round, not negative. Default 1.0,
-      as the published code runs it (with 0.01 on the clients).
-    beta_1: The share of m that is kept, in [0, 1). Default 0.9, the published
-      code's.
-    beta_2: The share of v that is kept, in [0, 1). Default 0.99, the published
-      code's.
-    epsilon: The least value of vhat in option 1, what is added to the root in
-      option 2; not negative. Default 1e-3, as the published code runs it.
+      as in the published code, which uses 0.01 on the clients.
+    beta_1: The decay rate of m, in [0, 1). Default 0.9, as in the published
+      code.
+    beta_2: The decay rate of v, in [0, 1). Default 0.99, as in the published
+      code.
+    epsilon: The lower bound of vhat in option 1, added to the root in option 2;
+      not negative. Default 1e-3, as in the published code.
     option: 1, the default and the proposed rule, or 2, which is AMSGrad.
-    bias_correction: Whether m_t is divided by 1 - beta_1^(t+1), and vhat_t
-      under the root by 1 - beta_2^(t+1), as the published code does. Default
-      False, as the paper.
+    bias_correction: Whether to divide m_t by 1 - beta_1^(t+1), and vhat_t under
+      the root by 1 - beta_2^(t+1), as the published code does. Default False,
+      as in the paper.
 
   Returns:
     A `tff.learning.optimizers.Optimizer` with the hyperparameters
-    `learning_rate`, `beta_1` if it is above 0, `beta_2` and `epsilon`. TFF
+    `learning_rate`, `beta_1` if above 0, `beta_2` and `epsilon`. TFF
     hands it `-D_t`, so the state's `accumulator` is `-m_t`; `preconditioner` is
     v_t and `max_preconditioner` vhat_t, never divided by the correction.
 
   Raises:
-    TypeError: If an argument is no number.
+    TypeError: If an argument is not a number.
     ValueError: If an argument is out of its range.
 
   Example:
@@ -211,9 +207,9 @@ def build_fedams(
   References:
     Wang, Lin, Chen, Communication-Efficient Adaptive Federated Learning, ICML
     2022, https://arxiv.org/abs/2205.02719, Algorithm 1. Its compressed form,
-    FedCAMS, whose clients keep what compression has cut off, is not here.
-    Deviation: clients are weighted by the algorithm that this is used in, by
-    default by examples; the paper weighs them alike.
+    FedCAMS, with error feedback on the clients, is not implemented. Deviation:
+    clients are weighted by the surrounding algorithm, by default by their
+    examples; the paper weights them equally.
   """
   if option not in (1, 2):
     raise ValueError(f'FedAMS `option` must be 1 or 2, found {option}.')

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The common step of Adagrad, Adam and Yogi, on clients and on the server.
 
-All of them divide an average of the gradients by the root of an accumulator of
-their squares, coordinate by coordinate. They differ in how the accumulator
-takes in a square, where it starts, whether the start is corrected for, and
-whether the root is of the accumulator or of its maximum so far.
+All of them divide a first moment, an average of the gradients, by the root of a
+second moment, an accumulator of their squares, coordinate by coordinate. They
+differ in the update of the second moment and its initial value, in the bias
+correction, and in whether the root is of the second moment or of its maximum.
 """
 
 import collections
@@ -26,59 +26,59 @@ _MAX_SECOND_MOMENT_KEY = 'max_preconditioner'
 
 _State = collections.OrderedDict[str, Any]
 
-# (accumulator, square, beta_2) to the new accumulator, of one tensor.
+# Maps (second moment, square, beta_2) of a tensor to the new second moment.
 Accumulate = Callable[[tf.Tensor, tf.Tensor, Optional[tf.Tensor]], tf.Tensor]
 
 
 def accumulate_sum(v: tf.Tensor, square: tf.Tensor, beta_2: Any) -> tf.Tensor:
-  """Adagrad: `v + square`."""
-  del beta_2  # Nothing is forgotten.
+  """Returns `v + square`, as in Adagrad."""
+  del beta_2  # Unused.
   return v + square
 
 
 def accumulate_average(
     v: tf.Tensor, square: tf.Tensor, beta_2: tf.Tensor
 ) -> tf.Tensor:
-  """Adam: `beta_2 v + (1 - beta_2) square`."""
+  """Returns `beta_2 v + (1 - beta_2) square`, as in Adam."""
   return beta_2 * v + (1.0 - beta_2) * square
 
 
 def accumulate_signed(
     v: tf.Tensor, square: tf.Tensor, beta_2: tf.Tensor
 ) -> tf.Tensor:
-  """Yogi: `v - (1 - beta_2) square sign(v - square)`."""
+  """Returns `v - (1 - beta_2) square sign(v - square)`, as in Yogi."""
   return v - (1.0 - beta_2) * square * tf.sign(v - square)
 
 
 @attrs.define(kw_only=True, eq=False, slots=False)
 class Adaptive(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
-  """An adaptive rule, and what tells it from the others.
+  """An optimizer of the family of Adagrad, Adam and Yogi.
 
-  Its state holds the hyperparameters, `num_steps` (int32) if the start is
-  corrected for, `accumulator`, the average of gradients, if `beta_1` is above
-  0, `preconditioner`, the accumulator of squares, and `max_preconditioner`, its
-  maximum, if the rule keeps that; the last three have the weights' structure.
+  Its state holds the hyperparameters; `num_steps` (int32) with bias correction;
+  `accumulator`, the first moment, if `beta_1` is above 0; `preconditioner`, the
+  second moment; and `max_preconditioner`, its maximum, if `keeps_maximum`. The
+  last three have the weights' structure.
 
   Attributes:
     name: The rule's name, for messages.
-    accumulate: How the accumulator takes in a square.
+    accumulate: The update of the second moment by a square.
     learning_rate: The step size, not negative.
-    beta_1: The share of the average of gradients that is kept, in [0, 1); at 0
-      no average is held.
-    beta_2: The share of the accumulator that is kept, in [0, 1), or `None` for
-      a rule that forgets nothing.
+    beta_1: The decay rate of the first moment, in [0, 1); at 0 the gradient
+      takes its place.
+    beta_2: The decay rate of the second moment, in [0, 1), or `None` for a rule
+      without decay.
     epsilon: Added to the root in the denominator, not negative; see also
       `epsilon_is_floor`.
-    initial_second_moment: The start of the accumulator, not negative; `None`
-      for the square of `epsilon`.
-    bias_correction: Whether both moments are divided by one minus their share
-      to the power of the number of steps.
-    second_moment_of: Whether the accumulator takes in the square of the
-      gradient (`'update'`) or of the average of gradients (`'momentum'`).
-    keeps_maximum: Whether the root is of the largest value that the accumulator
-      has had, as in AMSGrad; that starts at 0.
-    epsilon_is_floor: Whether `epsilon` is the least value of what the root is
-      taken of, and is not added to the root.
+    initial_second_moment: The initial second moment, not negative; `None` for
+      the square of `epsilon`.
+    bias_correction: Whether to divide both moments by one minus their decay
+      rate to the power of the number of steps.
+    second_moment_of: Whether to accumulate the square of the gradient
+      (`'update'`) or of the first moment (`'momentum'`).
+    keeps_maximum: Whether the root is of the largest second moment so far, as
+      in AMSGrad, which starts at 0.
+    epsilon_is_floor: Whether `epsilon` is a lower bound under the root and is
+      not added to the root.
   """
 
   name: str
@@ -111,7 +111,7 @@ class Adaptive(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
       )
     self._has_momentum = tf.is_symbolic_tensor(self.beta_1) or self.beta_1 > 0.0
     hparams = collections.OrderedDict(learning_rate=self.learning_rate)
-    # The parts of the state that have one tensor a weight.
+    # The parts of the state with one tensor per weight.
     self._moment_keys = [_SECOND_MOMENT_KEY]
     if self._has_momentum:
       hparams['beta_1'] = self.beta_1
@@ -150,11 +150,12 @@ class Adaptive(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
   def _coefficients(
       self, state: _State, dtype: tf.DType
   ) -> dict[str, tf.Tensor]:
-    """The hyperparameters of a step, with the corrections of the start.
+    """Returns the hyperparameters of a step, with the bias corrections.
 
     Dividing the moments m and v by c_1 and c_2 is the same as multiplying the
-    learning rate by sqrt(c_2) / c_1 and epsilon by sqrt(c_2): no pass over the
-    weights. As a floor, epsilon is below v before it is corrected.
+    learning rate by sqrt(c_2) / c_1 and epsilon by sqrt(c_2), which needs no
+    pass over the weights. If epsilon is a floor, it applies to the uncorrected
+    v and is not multiplied.
     """
     hparams = {key: tf.cast(state[key], dtype) for key in self._hparams}
     if not self.bias_correction:
@@ -176,9 +177,9 @@ class Adaptive(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
       g: tf.Tensor,
       *moments: tf.Tensor,
   ) -> tuple[tf.Tensor, ...]:
-    """The new weights and moments of one tensor."""
+    """Returns the new weights and moments of one tensor."""
     held = dict(zip(self._moment_keys, moments))
-    # Without an average of gradients, the gradient takes its place.
+    # Without a first moment, the gradient takes its place.
     new_m = g
     if self._has_momentum:
       beta_1 = hparams['beta_1']
@@ -196,6 +197,6 @@ class Adaptive(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
     denominator = tf.sqrt(new_v)
     if not self.epsilon_is_floor:
       denominator += hparams['epsilon']
-    # A coordinate without any gradient yet does not move: 0 / (0 + 0) is 0.
+    # 0 / (0 + 0) is 0: a coordinate that has had no gradient does not move.
     direction = tf.math.divide_no_nan(new_m, denominator)
     return w - hparams['learning_rate'] * direction, *held.values()

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""SGD with a backtracking line search on each batch: Armijo's condition."""
+"""SGD with a backtracking line search for Armijo's condition on each batch."""
 
 import collections
 from typing import Any, Literal
@@ -10,7 +10,7 @@ import tensorflow as tf
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
 
-# Where the search of a step starts: the values of `reset`.
+# The values of `reset`: where the search of a step starts.
 _FROM_LAST, _FROM_GROWN_LAST, _FROM_MAX = range(3)
 
 _State = collections.OrderedDict[str, Any]
@@ -46,7 +46,7 @@ class _Armijo(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
   def initialize(self, specs: Any) -> _State:
     return collections.OrderedDict(
         self._hparams,
-        # Zero stands for the largest step size, which may yet be set.
+        # Zero stands for `max_step_size`, since `set_hparams` may change it.
         last_step_size=tf.zeros([], vectors.step_dtype(specs)),
         backtracks=tf.zeros([], tf.int32),
     )
@@ -78,7 +78,7 @@ class _Armijo(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
       value: tf.Tensor,
       value_and_grad_fn: optimizer.ValueAndGradFn,
   ) -> tuple[tf.Tensor, tf.Tensor]:
-    """The step size of this step and how often it was shortened, scalars."""
+    """Returns the step size of this step and its number of backtracks."""
     dtype = vectors.step_dtype(weights)
     c, beta, fallback = (
         tf.cast(state[key], dtype)
@@ -89,11 +89,11 @@ class _Armijo(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
     is_finite = optimizer.is_finite(loss, gradient_norm)
 
     def try_step(step_size, backtracks, _):
-      # Only the loss is taken: the gradients of a trial are never computed.
+      # Only the loss is used, so the gradients of a trial are never computed.
       point = vectors.descend(weights, gradients, step_size)
       trial, _ = value_and_grad_fn(point)
       enough = c * step_size * tf.square(gradient_norm)
-      # False for a NaN, so that no such step is taken.
+      # False for a NaN.
       is_accepted = tf.cast(trial, dtype) <= loss - enough
       return (
           tf.where(is_accepted, step_size, beta * step_size),
@@ -115,7 +115,7 @@ class _Armijo(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
     return tf.where(is_finite, step_size, float('nan')), backtracks
 
   def _start(self, state: _State, dtype: tf.DType) -> tf.Tensor:
-    """The first step size that is tried."""
+    """Returns the first step size to try."""
     largest, gamma, batches_per_epoch = (
         tf.cast(state[key], dtype)
         for key in ('max_step_size', 'gamma', 'batches_per_epoch')
@@ -132,7 +132,7 @@ class _Armijo(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
     return collections.OrderedDict(
         step_size=state['last_step_size'],
         backtracks=tf.cast(state['backtracks'], tf.float32),
-        gradient_evaluations=tf.ones([], tf.int32),  # Trials take none.
+        gradient_evaluations=tf.ones([], tf.int32),  # Trials need no gradient.
     )
 
 
@@ -147,10 +147,10 @@ def build_armijo(
     max_trials: int = 100,
     fallback_step_size: float = 1e-6,
 ) -> optimizer.ExtraArgsOptimizer:
-  """Builds SGD with a line search, the client optimizer of FedLi-LS.
+  """Builds SGD with Armijo line search, the client optimizer of FedLi-LS.
 
-  With f(x; B_k) the loss of the batch of local step k, loss terms included,
-  g_k its gradient at x_k and the norm over the vector of all trainable weights:
+  With f(x; B_k) the loss on the batch of local step k, loss terms included, g_k
+  its gradient at x_k, and the norm over the vector of all trainable weights:
 
   ```
   eta_k   = start_k * beta^j   with the smallest j >= 0 such that
@@ -164,51 +164,50 @@ def build_armijo(
             max_step_size                                           (reset 2)
   ```
 
-  A trial whose loss is NaN is not accepted. After `max_trials` trials without
-  success eta_k is `fallback_step_size`. Where |g_k| < 1e-8 there is no search
-  and eta_k is start_k. Where the loss or the gradient at x_k is not finite,
-  eta_k is NaN, so the client is counted as rejected instead of training on.
+  A trial whose loss is NaN is rejected. If `max_trials` trials fail, eta_k is
+  `fallback_step_size`. If |g_k| < 1e-8, there is no search and eta_k is
+  start_k. If the loss or the gradient at x_k is not finite, eta_k is NaN, and
+  the client is rejected.
 
-  Every batch's loss falls by at least c * eta_k * |g_k|^2, except after the
-  fallback. On a loss of smoothness L, eta_k is at least
+  Every step but a fallback reduces the loss of its batch by at least
+  c * eta_k * |g_k|^2. On a loss of smoothness L, eta_k is at least
   min(start_k, 2 * beta * (1 - c) / L).
 
-  All trials of a step see its batch and its dropout mask. A step costs one
-  gradient and, for each trial, one more loss. A client sends the model's change
-  alone, and nothing is kept from one round to the next. Clipping and weight
-  decay change g_k and not the loss, so with weight decay the search may fail
-  near the minimum of the loss; a loss term such as that of FedProx changes
-  both.
+  All trials of a step use its batch and its dropout mask. A step costs one
+  gradient, and one loss per trial. A client sends nothing but its model update
+  and keeps nothing between rounds. Clipping and weight decay change g_k but not
+  the loss, so with weight decay the search may fail near the minimum of the
+  loss; a loss term such as that of FedProx changes both.
 
   Args:
-    max_step_size: eta_max, the largest step and where each round starts, above
-      zero. Default 1.0, the first step of the published code of the line
-      search.
-    c: Which share of the decrease that the gradient promises is enough, between
-      0 and 1. Default 0.1, of the published code, as `beta`.
-    beta: What a step is multiplied by that was not accepted, between 0 and 1.
-      Default 0.9.
-    gamma: How much the step may grow in one epoch with reset 1, above zero.
-      Default 2.0, of the published code.
-    reset: Where the search of the second step and of all later ones starts, as
-      above. Default 1, of the published code.
-    batches_per_epoch: How many local steps an epoch has, above zero; where the
-      clients differ, the mean. Default 32, of FedLi's published code. Used by
-      reset 1 alone, as `gamma` is.
-    max_trials: How many steps are tried, at least 1. Default 100, of the
-      published code.
-    fallback_step_size: The step after as many failures, above zero. Default
-      1e-6, of the published code. It is eta_k also to the next step.
+    max_step_size: eta_max, the largest step size and each round's first trial,
+      above zero. Default 1.0, the first trial of the published code.
+    c: The required share of the decrease predicted by the gradient, between 0
+      and 1. Default 0.1, as in the published code.
+    beta: The factor on a rejected step size, between 0 and 1. Default 0.9, as
+      in the published code.
+    gamma: The largest growth of the step size in one epoch with reset 1, above
+      zero. Default 2.0, as in the published code.
+    reset: The start of the search from the second step on: 0 for the last step
+      size, 1 for the last one grown, 2 for `max_step_size`. Default 1, as in
+      the published code.
+    batches_per_epoch: The number of local steps in an epoch, above zero; the
+      mean if clients differ. Default 32, as in FedLi's published code. Only
+      reset 1 uses it.
+    max_trials: The largest number of trials in a step, at least 1. Default 100,
+      as in the published code.
+    fallback_step_size: The step size if all trials fail, above zero, from which
+      the next step continues. Default 1e-6, as in the published code.
 
   Returns:
     An `ExtraArgsOptimizer` with all arguments but `reset` and `max_trials` as
-    hyperparameters; it has no learning rate. It reports `step_size` and
-    `backtracks`, j above, of each step.
+    hyperparameters; it has no learning rate. For each step it reports
+    `step_size` and `backtracks`, j above.
 
   Raises:
-    TypeError: If an argument is no number.
-    ValueError: If an argument is out of its range, or, from `next`, if it is
-      used by a loop that cannot evaluate a batch again.
+    TypeError: If an argument is not a number.
+    ValueError: If an argument is out of its range, or, from `next`, if the loop
+      cannot evaluate a batch again.
 
   Example:
 
@@ -229,8 +228,8 @@ def build_armijo(
     Stochastic Gradient: Interpolation, Line-Search, and Convergence Rates,
     NeurIPS 2019, https://arxiv.org/abs/1905.09997, Algorithms 1 and 2; its
     published code is https://github.com/IssamLaradji/sls.
-    Deviations: with reset 1 the start is capped at `max_step_size`, as FedLi
-    has it; the published code lets it grow. `batches_per_epoch` is 500 there.
+    Deviations: with reset 1 the start is at most `max_step_size`, as in FedLi;
+    in the published code it may grow. `batches_per_epoch` is 500 there.
   """
   hparams = collections.OrderedDict(
       max_step_size=max_step_size,

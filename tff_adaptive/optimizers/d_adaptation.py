@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""D-Adaptation and Prodigy: their steps follow from estimated distances."""
+"""D-Adaptation and Prodigy: step sizes from estimates of the distance."""
 
 import collections
 import math
@@ -19,10 +19,10 @@ _SUM_KEY = 'weighted_gradients'
 
 
 class _DistanceEstimate(vector_optimizer.VectorOptimizer):
-  """What the three rules have in common.
+  """A base class of the three rules.
 
-  They add up gradients, weighted by the steps that they would take; products of
-  gradients with that sum give a lower bound of the distance to the solution.
+  They sum gradients weighted by their step sizes. Inner products of gradients
+  with that sum bound the distance to the solution from below.
   """
 
   scalar_keys: tuple[str, ...] = ('distance', 'numerator')
@@ -40,12 +40,12 @@ class _DistanceEstimate(vector_optimizer.VectorOptimizer):
         (key, tf.zeros([], dtype)) for key in self.scalar_keys
     )
     if self._corrects_bias:
-      # Of the steps that have moved: the first ones may have no gradient.
+      # Counts the steps that have moved: the first ones may have no gradient.
       state['num_moves'] = tf.zeros([], tf.int32)
     return state
 
   def _rate(self, state: Any, d: tf.Tensor, hparams: Any) -> tf.Tensor:
-    """The distance times the rate, with Adam's correction of bias if asked."""
+    """Returns the distance times the rate, with any bias correction."""
     if not self._corrects_bias:
       return d * hparams['learning_rate']
     power = state['num_moves'] + 1
@@ -54,7 +54,7 @@ class _DistanceEstimate(vector_optimizer.VectorOptimizer):
     return d * hparams['learning_rate'] * correction
 
   def _moments(self, state: Any, g: Any, m_scale: Any, v_scale: Any, hparams):
-    """Adam's moments of scaled gradients."""
+    """Returns Adam's moments of scaled gradients."""
     beta_1, beta_2 = hparams['beta_1'], hparams['beta_2']
     squares = tf.nest.map_structure(tf.square, g)
     return {
@@ -126,7 +126,7 @@ class _DAdaptationSGD(_DistanceEstimate):
         'first_gradient_norm': first_norm,
         _SUM_KEY: total,
     }
-    # There is no step before the first gradient.
+    # Nothing moves before the first gradient.
     return changed, vectors.choose(tf.equal(first_norm, 0.0), x, moved)
 
 
@@ -144,7 +144,7 @@ class _DAdaptationAdam(_DistanceEstimate):
     )
     rate = self._rate(state, d, hparams)
     q = tf.sqrt(hparams['beta_2'])
-    # 1 - q, without a difference of almost equal numbers.
+    # 1 - q, without subtracting almost equal numbers.
     rest = vectors.complement(hparams['beta_2']) / (1.0 + q)
     epsilon = hparams['epsilon']
     scaled = vectors.over_root(
@@ -228,7 +228,7 @@ class _Prodigy(_DistanceEstimate):
 
 
 def _carry(rule: _DistanceEstimate, carry_state: bool) -> Any:
-  """The rule, or one whose state each client keeps."""
+  """Returns the rule, or a form of it whose state each client keeps."""
   if carry_state:
     return federated_optimizer.KeptOptimizer(rule)
   return rule
@@ -256,34 +256,33 @@ def build_d_adaptation_sgd(
   x = momentum x + (1 - momentum) (x_0 - s)
   ```
 
-  g_0 is the first gradient that is not zero; before it nothing moves. A
-  constant factor of the loss changes no iterate.
+  where g_0 is the first nonzero gradient, before which nothing moves. Scaling
+  the loss changes no iterate.
 
-  The estimate starts anew in every round, from a distance that is a millionth:
-  with few local steps take a larger one, or `carry_state`. Each step costs one
-  gradient. A client sends the model's change alone, and holds two more copies
-  of the weights while it trains.
+  The estimate is reset to 1e-6 in every round. With few local steps, use a
+  larger `initial_distance` or `carry_state`. Each step costs one gradient. A
+  client sends nothing but its model update, and holds two more copies of the
+  weights during a round.
 
   Args:
-    learning_rate: Multiplies the steps, not negative. Default 1.0, of the
+    learning_rate: Multiplies the steps, not negative. Default 1.0, as in the
       paper; 0.1 is safer on hard problems.
-    initial_distance: The first estimate, above zero; d0 of the published code.
-      Default 1e-6, as there. It must be below the distance.
-    momentum: The share of the last iterate that is kept, in [0, 1). Default
-      0.0.
+    initial_distance: The first estimate, above zero, d0 of the published code.
+      Default 1e-6, as there. It must be below the true distance.
+    momentum: The momentum coefficient, in [0, 1). Default 0.0.
     growth_rate: The largest factor by which the estimate grows in a step, above
-      zero; may be infinite, the default: no limit.
-    weight_decay: Times the weights it is added to the gradients; not negative.
-      Default 0.0.
-    carry_state: Whether a client keeps the state, x_0 included, until it takes
-      part again, for clients that come back. Default False.
+      zero; may be infinite, the default.
+    weight_decay: The weights times this are added to the gradients; not
+      negative. Default 0.0.
+    carry_state: Whether a client keeps the state, x_0 included, until it
+      participates again, for clients that return. Default False.
 
   Returns:
-    An `ExtraArgsOptimizer` whose hyperparameters are the numbers among the
-    arguments. It reports the estimate after each step, `distance`.
+    An `ExtraArgsOptimizer` whose hyperparameters are the numeric arguments. It
+    reports `distance`, the estimate after each step.
 
   Raises:
-    TypeError: If an argument is no number.
+    TypeError: If an argument is not a number.
     ValueError: If an argument is out of its range.
 
   Example:
@@ -296,9 +295,9 @@ def build_d_adaptation_sgd(
 
   References:
     Defazio, Mishchenko, Learning-Rate-Free Learning by D-Adaptation, ICML 2023,
-    https://arxiv.org/abs/2301.07733, Algorithm 4. Deviations: the numerator is
-    not halved, as in the published code; unlike there, |g_0| has the weight
-    decay in it.
+    https://arxiv.org/abs/2301.07733, Algorithm 4. Deviations: as in the
+    published code, the numerator is not halved; unlike there, |g_0| includes
+    the weight decay.
   """
   rule = _DAdaptationSGD(
       dict(
@@ -326,8 +325,8 @@ def build_d_adaptation_adam(
 ) -> optimizer.ExtraArgsOptimizer:
   """Builds D-Adaptation's Adam, which estimates the distance to the solution.
 
-  With g the gradient of local step k, q = sqrt(beta_2) and b = 1, or Adam's
-  correction of bias:
+  With g the gradient of local step k, q = sqrt(beta_2), and b = 1 or Adam's
+  bias correction:
 
   ```
   l = d * learning_rate * b                         (d = initial_distance first)
@@ -339,31 +338,31 @@ def build_d_adaptation_adam(
   x = x - weight_decay l x - m / (sqrt(v) + epsilon)
   ```
 
-  Before the first gradient that is not zero nothing moves. The estimate can
-  grow thirty-fold in a few steps and overshoot: limit it by `growth_rate`. The
-  state starts anew in every round, unless `carry_state`. Each step costs one
-  gradient; a client sends the model's change alone.
+  Nothing moves before the first nonzero gradient. The estimate can grow
+  thirty-fold in a few steps and overshoot; `growth_rate` limits it. The state
+  is reset in every round, unless `carry_state`. Each step costs one gradient,
+  and a client sends nothing but its model update.
 
   Args:
     learning_rate: See `build_d_adaptation_sgd`.
     initial_distance: See `build_d_adaptation_sgd`.
-    beta_1: The share of m that is kept, in [0, 1). Default 0.9.
-    beta_2: The share of v that is kept, in [0, 1). Default 0.999.
+    beta_1: The decay rate of m, in [0, 1). Default 0.9.
+    beta_2: The decay rate of v, in [0, 1). Default 0.999.
     epsilon: Added to the root, not negative. Default 1e-8.
     growth_rate: See `build_d_adaptation_sgd`.
-    weight_decay: The strength of the decay of the weights, which is decoupled
-      from the loss, not negative. Default 0.0.
+    weight_decay: The strength of decoupled weight decay, not negative. Default
+      0.0.
     bias_correction: Whether b is sqrt(1 - beta_2^(k+1)) / (1 - beta_1^(k+1)).
       Default False.
-    carry_state: Whether a client keeps the state until it takes part again, for
-      clients that come back. Default False.
+    carry_state: Whether a client keeps the state until it participates again,
+      for clients that return. Default False.
 
   Returns:
-    An `ExtraArgsOptimizer` whose hyperparameters are the numbers among the
-    arguments. It reports the estimate after each step, `distance`.
+    An `ExtraArgsOptimizer` whose hyperparameters are the numeric arguments. It
+    reports `distance`, the estimate after each step.
 
   Raises:
-    TypeError: If an argument is no number.
+    TypeError: If an argument is not a number.
     ValueError: If an argument is out of its range.
 
   Example:
@@ -377,7 +376,7 @@ def build_d_adaptation_adam(
   References:
     Defazio, Mishchenko, Learning-Rate-Free Learning by D-Adaptation, ICML 2023,
     https://arxiv.org/abs/2301.07733, Algorithm 5, with the estimate of version
-    3 of the published code, which differs from that of the first preprint.
+    3 of the published code, which differs from the first preprint.
   """
   rule = _DAdaptationAdam(
       dict(
@@ -412,7 +411,7 @@ def build_prodigy(
   """Builds Prodigy, Adam that estimates the distance to the solution.
 
   With x_0 the received model, g the gradient of local step k, d_0 the
-  `initial_distance` and b = 1, or Adam's correction of bias:
+  `initial_distance`, and b = 1 or Adam's bias correction:
 
   ```
   l = d * learning_rate * b                                      (d = d_0 first)
@@ -421,46 +420,45 @@ def build_prodigy(
   v = beta_2 v + (1 - beta_2) d^2 g^2
   s = beta_3 s + (d / d_0) l g
   h = distance_factor * n / |s|_1
-  d = min(the largest h yet, d * growth_rate)                    (never below d)
+  d = min(the largest h so far, d * growth_rate)                 (never below d)
   x = x - weight_decay l x - l m / (sqrt(v) + d epsilon)
   ```
 
-  Before the first gradient that is not zero nothing moves. A constant factor of
-  the loss changes no iterate, but for epsilon. The state starts anew in every
-  round, from a distance that is a millionth: with few local steps take a larger
-  one, or `carry_state`. Each step costs one gradient. A client sends the
-  model's change alone, and holds four more copies of the weights while it
-  trains.
+  Nothing moves before the first nonzero gradient. Scaling the loss changes no
+  iterate, but for epsilon. The estimate is reset to 1e-6 in every round. With
+  few local steps, use a larger `initial_distance` or `carry_state`. Each step
+  costs one gradient. A client sends nothing but its model update, and holds
+  four more copies of the weights during a round.
 
   Args:
-    learning_rate: Multiplies the steps, not negative. Default 1.0, of the
+    learning_rate: Multiplies the steps, not negative. Default 1.0, as in the
       published code; it is not tuned.
-    initial_distance: d_0, the first estimate, above zero. Default 1e-6, of the
-      published code. It must be below the distance.
-    distance_factor: Multiplies the estimates, not negative; d_coef of the
-      published code. Default 1.0; 0.5 to 2 where one wants another rate.
-    beta_1: The share of m that is kept, in [0, 1). Default 0.9.
-    beta_2: The share of v that is kept, in [0, 1). Default 0.999.
+    initial_distance: d_0, the first estimate, above zero. Default 1e-6, as in
+      the published code. It must be below the true distance.
+    distance_factor: Multiplies the estimates, not negative, d_coef of the
+      published code. Default 1.0; use 0.5 to 2 to change the rate.
+    beta_1: The decay rate of m, in [0, 1). Default 0.9.
+    beta_2: The decay rate of v, in [0, 1). Default 0.999.
     epsilon: Added to the root, times d, not negative. Default 1e-8.
     growth_rate: The largest factor by which the estimate grows in a step, above
-      zero; may be infinite, the default: no limit.
-    weight_decay: The strength of the decay of the weights, which is decoupled
-      from the loss, not negative. Default 0.0.
-    beta_3: The share of n and s that is kept, in [0, 1). Default `None`: the
-      root of beta_2.
-    safeguard_warmup: Whether s is weighted by d in place of l, which keeps a
-      small rate from raising the estimate. Default False.
+      zero; may be infinite, the default.
+    weight_decay: The strength of decoupled weight decay, not negative. Default
+      0.0.
+    beta_3: The decay rate of n and s, in [0, 1). Default `None`: the root of
+      beta_2.
+    safeguard_warmup: Whether s is weighted by d instead of l, so that a small
+      rate does not raise the estimate. Default False.
     bias_correction: Whether b is sqrt(1 - beta_2^(k+1)) / (1 - beta_1^(k+1)).
       Default False.
-    carry_state: Whether a client keeps the state, x_0 included, until it takes
-      part again, for clients that come back. Default False.
+    carry_state: Whether a client keeps the state, x_0 included, until it
+      participates again, for clients that return. Default False.
 
   Returns:
-    An `ExtraArgsOptimizer` whose hyperparameters are the numbers among the
-    arguments. It reports the estimate after each step, `distance`.
+    An `ExtraArgsOptimizer` whose hyperparameters are the numeric arguments. It
+    reports `distance`, the estimate after each step.
 
   Raises:
-    TypeError: If an argument is no number.
+    TypeError: If an argument is not a number.
     ValueError: If an argument is out of its range.
 
   Example:
@@ -468,14 +466,14 @@ def build_prodigy(
     >>> optimizer = build_prodigy(initial_distance=0.5, beta_1=0.0, beta_2=0.0)
     >>> state = optimizer.initialize(tf.TensorSpec([], tf.float32))
     >>> _, x = optimizer.next(state, tf.constant(9.0), tf.constant(4.0))
-    >>> round(float(x), 4)  # Adam's step, with the estimate as its rate.
+    >>> round(float(x), 4)  # Adam's step, with the estimate as learning rate.
     8.5
 
   References:
     Mishchenko, Defazio, Prodigy: An Expeditiously Adaptive Parameter-Free
-    Learner, ICML 2024, https://arxiv.org/abs/2306.06101, Algorithm 4, with the
-    order of the published code. Deviation: as long as all gradients are zero
-    there is no step, where optax divides 0 by 0.
+    Learner, ICML 2024, https://arxiv.org/abs/2306.06101, Algorithm 4, in the
+    order of the published code. Deviation: while all gradients are zero there
+    is no step, where optax divides 0 by 0.
   """
   rule = _Prodigy(
       dict(

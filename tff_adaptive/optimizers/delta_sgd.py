@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Delta-SGD: each client tunes its step to the local smoothness."""
+"""Delta-SGD: each client adapts its step size to the local smoothness."""
 
 import collections
 from typing import Any, Literal, NamedTuple, Optional
@@ -12,7 +12,7 @@ from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
 
-# In the order of `_StepSize`.
+# In the order of `_StepSize`'s fields.
 _LAST_KEYS = (
     'last_step_size',
     'last_theta',
@@ -20,22 +20,22 @@ _LAST_KEYS = (
     'last_growth_limit',
 )
 
-# Reported limits are summed over steps in float32. A sum that is not finite
-# would make the client count as diverged, so a limit that overflows is cut.
+# The training loop sums reported limits in float32 and counts a client as
+# diverged if a sum is not finite, so limits are clipped to this value.
 _LARGEST_REPORTED_LIMIT = 1e30
 
 _State = collections.OrderedDict[str, Any]
 
 
 class _StepSize(NamedTuple):
-  """The step size of a step and where it is from, scalars.
+  """The step size of a step and its limits, scalars.
 
   Attributes:
-    step_size: The smaller one of the limits.
-    theta: Its ratio to the step size before.
-    smoothness_limit: The limit from the estimated smoothness; the other one
-      where there is no estimate.
-    growth_limit: The limit from the step size before.
+    step_size: The smaller of the two limits.
+    theta: Its ratio to the previous step size.
+    smoothness_limit: The limit from the estimated smoothness; `growth_limit` if
+      there is no estimate.
+    growth_limit: The limit from the previous step size.
   """
 
   step_size: tf.Tensor
@@ -45,7 +45,7 @@ class _StepSize(NamedTuple):
 
 
 def _leaves(structure: Any, gradients: Any) -> list[tf.Tensor]:
-  """The leaves of a structure, without those that have no gradient."""
+  """Returns the leaves of a structure that have a gradient."""
   pairs = zip(tf.nest.flatten(structure), tf.nest.flatten(gradients))
   return [leaf for leaf, gradient in pairs if gradient is not None]
 
@@ -64,7 +64,7 @@ def _next_step_size(
     gamma: tf.Tensor,
     delta: tf.Tensor,
 ) -> _StepSize:
-  """The step size of a step after the first; see `build_delta_sgd`.
+  """Returns the step size of a step after the first; see `build_delta_sgd`.
 
   Args:
     weight_change: The norm of x_k - x_{k-1}, a scalar.
@@ -75,16 +75,16 @@ def _next_step_size(
     delta: The hyperparameter, a scalar.
 
   Returns:
-    The step size of step k; NaN where a change is not finite, as are its theta
-    and the limit from the smoothness.
+    The step size of step k. If a norm is not finite, all of it but the growth
+    limit is NaN.
   """
   grown = tf.sqrt(1.0 + delta * last_theta) * last_step_size
   smooth = tf.math.divide_no_nan(gamma * weight_change, 2.0 * gradient_change)
-  # Without a change there is no estimate of the smoothness: grow.
+  # Without a change there is no estimate of the smoothness, so the step grows.
   has_estimate = (weight_change > 0.0) & (gradient_change > 0.0)
   smooth = tf.where(has_estimate, smooth, grown)
-  # min() and the comparisons would pick the growth limit over a NaN, and an
-  # infinite change would give a step of 0. Such a client must be seen to fail.
+  # `min` and comparisons would drop a NaN, and an infinite change would give a
+  # step of 0. Use NaN instead, so that the client is seen to fail.
   is_finite = tf.math.is_finite(weight_change + gradient_change)
   smooth = tf.where(is_finite, smooth, float('nan'))
   step_size = tf.where(is_finite, tf.minimum(smooth, grown), float('nan'))
@@ -138,7 +138,7 @@ class _DeltaSGD(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
         state,
         num_steps=state['num_steps'] + 1,
         **dict(zip(_LAST_KEYS, taken)),
-        # Stock TFF loops hand over variables and assign to them afterwards.
+        # Stock TFF loops pass variables and assign to them afterwards.
         previous_weights=tf.nest.map_structure(tf.convert_to_tensor, weights),
     )
     if not self.evaluates_again:
@@ -151,7 +151,7 @@ class _DeltaSGD(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
       gradients: Any,
       value_and_grad_fn: Optional[optimizer.ValueAndGradFn],
   ) -> list[tf.Tensor]:
-    """h_k, a flat list without the leaves that have no gradient."""
+    """Returns h_k as a flat list, without leaves that have no gradient."""
     if not self.evaluates_again:
       return _leaves(state['previous_gradients'], gradients)
     if value_and_grad_fn is None:
@@ -168,7 +168,7 @@ class _DeltaSGD(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
       old = tff.learning.optimizers.handle_indexed_slices_gradients(old)
       return _leaves(old, gradients)
 
-    # The first step has no previous point: one gradient, not two.
+    # The first step has no previous point and needs no second gradient.
     return tf.cond(
         state['num_steps'] > 0,
         evaluate,
@@ -182,7 +182,7 @@ class _DeltaSGD(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
       gradients: Any,
       old_gradients: list[tf.Tensor],
   ) -> _StepSize:
-    """The step size of this step."""
+    """Returns the step size of this step."""
     dtype = vectors.step_dtype(weights)
     learning_rate, initial_theta, gamma, delta = (
         tf.cast(state[key], dtype) for key in self._hparams
@@ -197,14 +197,14 @@ class _DeltaSGD(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
         _leaves(gradients, gradients), old_gradients, dtype
     )
     if self._amplify_first:
-      # In the published code both points are equal at the first step: nothing
-      # has changed, and the step grows from the initial one.
+      # The published code takes the previous point equal to the first one, so
+      # that the first step grows from the initial step size.
       unchanged = tf.zeros([], dtype)
       first = _next_step_size(
           unchanged, unchanged, learning_rate, initial_theta, gamma, delta
       )
     else:
-      # Nothing limits it but the hyperparameter.
+      # The first step is limited by nothing but the hyperparameter.
       first = _StepSize(
           learning_rate, initial_theta, learning_rate, learning_rate
       )
@@ -227,7 +227,7 @@ class _DeltaSGD(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
     return collections.OrderedDict(
         step_size=step_size,
         theta=theta,
-        # Chosen, not `minimum`, which may drop a NaN.
+        # `tf.minimum` could drop a NaN.
         smoothness_limit=tf.where(limit > largest, largest, limit),
         growth_limit=growth_limit,
         gradient_evaluations=evaluations,
@@ -244,10 +244,10 @@ def build_delta_sgd(
     amplify_first: bool = False,
     carry_state: bool = False,
 ) -> optimizer.ExtraArgsOptimizer:
-  """Builds Delta-SGD, the client optimizer that tunes its own step.
+  """Builds Delta-SGD, SGD whose step size adapts to the local smoothness.
 
   With x_k the weights before local step k, B_k its batch, g_k = g(x_k; B_k) the
-  gradient and norms over the vector of all trainable weights:
+  gradient, and norms over the vector of all trainable weights:
 
   ```
   step 0:   eta_0   = learning_rate,  theta_0 = theta
@@ -258,62 +258,58 @@ def build_delta_sgd(
   always:   x_{k+1} = x_k - eta_k * g_k
   ```
 
-  The first branch is gamma/2 over the local smoothness along the last step, the
-  second limits how fast the step may grow. Where either norm is zero, eta_k is
-  `grow`. Where one is not finite, eta_k is NaN, so the client is counted as
-  rejected instead of training on. The history starts anew in every round and
-  continues over the epochs of a round; with one local step a round this is SGD
-  with step `learning_rate`.
+  The first argument of the minimum is gamma/2 over the local smoothness along
+  the last step; the second limits the growth of the step size. If either norm
+  is zero, eta_k is `grow`. If one is not finite, eta_k is NaN, and the client
+  is rejected. The history spans all epochs of a round and is reset between
+  rounds; with one local step per round this is SGD with `learning_rate`.
 
-  With `carry_state` the history continues over the rounds: a client keeps
-  eta, theta and the point of its last step, and its first step of the next
-  round is a step k, not step 0. With one local step a round, `gamma=1` and
-  `delta=1` this is equation (4) of the paper, whose convergence Theorem 5 is
-  about.
+  With `carry_state` the history spans rounds: a client keeps eta, theta and the
+  point of its last step, and continues with step k instead of step 0. With one
+  local step per round, `gamma=1` and `delta=1` this is equation (4) of the
+  paper, the subject of its Theorem 5.
 
-  It sends the model's change alone, keeps nothing on the server and holds one
-  more copy of the weights (two with `'reuse'`) while it trains, or with
-  `carry_state` for good.
+  The client sends nothing but its model update. It holds one more copy of the
+  weights (two with `'reuse'`) during a round, with `carry_state` permanently.
 
   Args:
     learning_rate: eta_0, the step size of each round's first step, above zero.
       Default 0.2, section 4 of the paper.
-    theta: theta_0, the ratio that the second step assumes for the first, not
-      negative. Default 1.0, section 4.
-    gamma: Scales the estimate from the smoothness, above zero. Default 2.0,
-      section 4. The paper calls this factor the amplifier. Its theory takes
-      other values: Theorem 1 one of order 1 / (K sqrt(T)) for K local steps and
-      T rounds, Theorem 5 takes 1.
-    delta: Limits the growth of the step, not negative. Default 0.1, section 4.
-      The published code calls this one `amplifier`, with default 0.02, and runs
-      it at 0.1.
-    previous_gradient: `'recompute'`, the default and the published code's way,
-      evaluates h_k on the batch of g_k and with its dropout mask: two gradients
-      a step from the second on. `'reuse'` takes the stored g_{k-1} in its
-      place: one gradient a step, but of another batch, which makes the steps
-      shorter; this form is a plain TFF optimizer and also runs inside the
-      algorithms of `tff.learning`.
-    amplify_first: Whether step 0 takes sqrt(1 + delta * theta) * learning_rate,
-      as the published code does, in place of `learning_rate`, as Algorithm 1
-      says. Default False.
-    carry_state: Whether clients keep their step sizes, thetas and last points
-      until they take part again, as in equation (4), in place of starting anew
-      in every round, as Algorithm 1 does. Default False.
+    theta: theta_0, the ratio assumed for the first step, not negative. Default
+      1.0, section 4.
+    gamma: Scales the limit from the smoothness, above zero. Default 2.0,
+      section 4, where it is called the amplifier. In theory it is of order
+      1 / (K sqrt(T)) for K local steps and T rounds (Theorem 1), or 1
+      (Theorem 5).
+    delta: Limits the growth of the step size, not negative. Default 0.1,
+      section 4. The published code calls this one `amplifier`, with default
+      0.02, and runs it at 0.1.
+    previous_gradient: Whether to evaluate h_k on the batch and dropout mask of
+      g_k (`'recompute'`, the default and as in the published code), at two
+      gradients per step from the second on, or to use the stored g_{k-1}
+      (`'reuse'`). The latter costs one gradient and makes steps shorter, as
+      g_{k-1} is of another batch; it also works in the algorithms of
+      `tff.learning`.
+    amplify_first: Whether step 0 is sqrt(1 + delta * theta) * learning_rate, as
+      in the published code, instead of `learning_rate`, as in Algorithm 1.
+      Default False.
+    carry_state: Whether clients keep their history until they participate
+      again, as in equation (4), instead of resetting it in every round, as in
+      Algorithm 1. Default False.
 
   Returns:
     An `ExtraArgsOptimizer`, with `carry_state` a `FederatedOptimizer`, with the
-    hyperparameters `learning_rate`, `theta`, `gamma` and `delta`. It reports of
-    each step `step_size`, `theta` and both arguments of the minimum,
-    `smoothness_limit` (at most 1e30) and `growth_limit`, of which the step size
-    is the smaller one. Where a limit does not exist it equals the step size:
-    both at step 0, and the first where a norm is zero. Where a norm is not
-    finite, all but `growth_limit` are NaN.
+    hyperparameters `learning_rate`, `theta`, `gamma` and `delta`. For each step
+    it reports `step_size`, `theta` and the two arguments of the minimum,
+    `smoothness_limit` (at most 1e30) and `growth_limit`. A limit that does not
+    exist equals the step size: both at step 0, and the first if a norm is zero.
+    If a norm is not finite, all but `growth_limit` are NaN.
 
   Raises:
-    TypeError: If an argument is no number.
+    TypeError: If an argument is not a number.
     ValueError: If an argument is out of its range, or, from `next`, if
-      `previous_gradient='recompute'` is used by a loop that cannot evaluate a
-      batch again.
+      `previous_gradient='recompute'` and the loop cannot evaluate a batch
+      again.
 
   Example:
 
@@ -333,7 +329,7 @@ def build_delta_sgd(
     Mishchenko, Adaptive Gradient Descent without Descent, ICML 2020,
     https://arxiv.org/abs/1910.09529, Algorithm 1.
     Deviations: none from Algorithm 1 with the defaults. The published code adds
-    1e-8 to eta_k and amplifies the first step; the paper does not, nor do we.
+    1e-8 to eta_k and amplifies the first step; the paper and this rule do not.
   """
   hparams = collections.OrderedDict(
       learning_rate=learning_rate, theta=theta, gamma=gamma, delta=delta

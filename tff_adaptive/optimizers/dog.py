@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""DoG and DoWG: the step is the distance travelled, over the gradients."""
+"""DoG and DoWG: SGD with steps of distance travelled over gradients."""
 
 import collections
 from typing import Any, Literal, Optional
@@ -18,7 +18,7 @@ _LAST_STEP_SIZE_KEY = 'last_step_size'
 
 
 class _DistanceOverGradients(vector_optimizer.VectorOptimizer):
-  """What both have in common: an anchor, and the step size that they report."""
+  """A base class with an anchor and a reported step size."""
 
   is_anchored = True
   scalar_keys: tuple[str, ...] = ()
@@ -135,9 +135,9 @@ def build_dog(
     average_gamma: float = 8.0,
     carry_state: bool = False,
 ) -> optimizer.ExtraArgsOptimizer:
-  """Builds DoG, distance over gradients: SGD without a rate to tune.
+  """Builds DoG, distance over gradients: SGD without a tuned learning rate.
 
-  With x_0 the received model, g_k the gradient of local step k and norms over
+  With x_0 the received model, g_k the gradient of local step k, and norms over
   the vector of all trainable weights:
 
   ```
@@ -146,36 +146,37 @@ def build_dog(
   x_{k+1} = x_k - learning_rate * r_k / sqrt(G_k + epsilon) * g_k
   ```
 
-  where r_{-1} is relative_distance (1 + |x_0|).
-  A constant factor of the loss changes no iterate, but for epsilon.
+  where r_{-1} = relative_distance (1 + |x_0|). Scaling the loss changes no
+  iterate, but for epsilon.
 
-  The state starts anew in every round, so the distance grows from
-  `relative_distance` every time. With the default it takes tens of local steps
-  before anything moves: with few, take about 1e-2, or `carry_state`.
+  The state is reset in every round, so the distance grows from
+  `relative_distance` each time. With the default this takes tens of local
+  steps; if there are few, use about 1e-2 or `carry_state`.
 
-  Each step costs one gradient. A client sends the model's change alone, and
-  holds one more copy of the weights (two with `'average'`) while it trains.
+  Each step costs one gradient. A client sends nothing but its model update, and
+  holds one more copy of the weights (two with `'average'`) during a round.
 
   Args:
-    learning_rate: c of the paper, multiplies the step, not negative. Default
-      1.0, section 2; 0.5 is safer where losses are unbounded.
+    learning_rate: Multiplies the step, not negative, c of the paper. Default
+      1.0, section 2; 0.5 is safer if losses are unbounded.
     relative_distance: The first estimate of the distance, as a share of
-      1 + |x_0|, not negative; `reps_rel` of the published code. Default 1e-6,
+      1 + |x_0|, not negative, `reps_rel` of the published code. Default 1e-6,
       as there.
-    epsilon: Added to the sum of squares, not negative. Default 1e-8, of the
+    epsilon: Added to the sum of squares, not negative. Default 1e-8, as in the
       published code.
-    first_step_size: With it the very first step has this size, not negative,
-      and the distance starts at 0 in place of `relative_distance`; `init_eta`
-      of the published code. Default `None`.
-    send: `'last'`, the default, sends the last iterate; `'average'` the mean of
-      the round's iterates, of which iterate j = 1, 2, ... enters with the share
-      (1 + average_gamma) / (j + average_gamma). The authors evaluate such a
-      mean; the server's mean of clients does some of its work.
-    average_gamma: How much more the later iterates weigh, not negative.
-      Default 8.0, of the published code. Unused with `'last'`.
-    carry_state: Whether a client keeps the state, x_0 included, until it takes
-      part again, for clients that come back; a mean starts anew in every round.
-      Default False.
+    first_step_size: The size of the very first step, not negative, `init_eta`
+      of the published code. If given, the distance starts at 0 instead of from
+      `relative_distance`. Default `None`.
+    send: Whether a client sends its last iterate (`'last'`, the default) or
+      the mean of the round's iterates (`'average'`), in which iterate
+      j = 1, 2, ... enters with the share (1 + average_gamma) / (j +
+      average_gamma). The authors evaluate such a mean; the server's mean over
+      clients has some of its effect.
+    average_gamma: How strongly the mean favors later iterates, not negative.
+      Default 8.0, as in the published code. Unused with `'last'`.
+    carry_state: Whether a client keeps the state, x_0 included, until it
+      participates again, for clients that return; the mean is reset in every
+      round. Default False.
 
   Returns:
     An `ExtraArgsOptimizer` with the hyperparameters `learning_rate`,
@@ -183,7 +184,7 @@ def build_dog(
     `average_gamma`. It reports the `step_size` of each step.
 
   Raises:
-    TypeError: If an argument is no number.
+    TypeError: If an argument is not a number.
     ValueError: If an argument is out of its range.
 
   Example:
@@ -192,7 +193,7 @@ def build_dog(
     >>> state = optimizer.initialize(tf.TensorSpec([], tf.float32))
     >>> x = tf.constant(1.0)
     >>> state, x = optimizer.next(state, x, tf.constant(4.0))
-    >>> round(float(x), 4)  # r is 0.1 (1 + 1), and so is the step's length
+    >>> round(float(x), 4)  # r is 0.1 (1 + 1), and so is the step length.
     0.8
 
   References:
@@ -200,7 +201,7 @@ def build_dog(
     Step Size Schedule, ICML 2023, https://arxiv.org/abs/2302.12022, equation
     (1), and section 4 for the initial distance and the mean.
     Deviation: the paper evaluates the mean of the iterates by default; here the
-    server has a mean of its own.
+    server averages over clients.
   """
   if send not in ('last', 'average'):
     raise ValueError(f"DoG `send` must be 'last' or 'average', found {send!r}.")
@@ -230,7 +231,7 @@ def build_dowg(
 ) -> optimizer.ExtraArgsOptimizer:
   """Builds DoWG, distance over weighted gradients.
 
-  With x_0 the received model, g_k the gradient of local step k and norms over
+  With x_0 the received model, g_k the gradient of local step k, and norms over
   the vector of all trainable weights:
 
   ```
@@ -239,28 +240,28 @@ def build_dowg(
   x_{k+1} = x_k - learning_rate * R_k / (sqrt(V_k) + epsilon) * g_k
   ```
 
-  Early gradients weigh less than in DoG, which makes its steps longer. The
-  state starts anew in every round, unless `carry_state`. Each step costs one
-  gradient; a client sends the model's change alone, and holds one more copy of
-  the weights while it trains.
+  Early gradients weigh less than in DoG, which makes the steps longer. The
+  state is reset in every round, unless `carry_state`. Each step costs one
+  gradient. A client sends nothing but its model update, and holds one more copy
+  of the weights during a round.
 
   Args:
     learning_rate: Multiplies the step, not negative. Default 1.0: the paper has
       no such factor.
-    epsilon: Added to the root, not negative. Default 1e-4, of the published
+    epsilon: Added to the root, not negative. Default 1e-4, as in the published
       code.
     initial_squared_distance: The first estimate of the squared distance, not
       negative. Default `None`: epsilon, as in the published code.
-    carry_state: Whether a client keeps the state, x_0 included, until it takes
-      part again, for clients that come back. Default False.
+    carry_state: Whether a client keeps the state, x_0 included, until it
+      participates again, for clients that return. Default False.
 
   Returns:
     An `ExtraArgsOptimizer` with the hyperparameters `learning_rate`, `epsilon`
-    and, if it is given, `initial_squared_distance`. It reports the `step_size`
-    of each step.
+    and, if given, `initial_squared_distance`. It reports the `step_size` of
+    each step.
 
   Raises:
-    TypeError: If an argument is no number.
+    TypeError: If an argument is not a number.
     ValueError: If an argument is out of its range.
 
   Example:
@@ -274,7 +275,7 @@ def build_dowg(
   References:
     Khaled, Mishchenko, Jin, DoWG Unleashed: An Efficient Universal
     Parameter-Free Gradient Descent Method, NeurIPS 2023,
-    https://arxiv.org/abs/2305.16284, Algorithm 1. Deviation: epsilon is that of
+    https://arxiv.org/abs/2305.16284, Algorithm 1. Deviation: epsilon is from
     the published code; the paper has none.
   """
   rule = _DoWG(

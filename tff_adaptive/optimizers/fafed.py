@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""FAFED's client rule: a recursive momentum and a shared adaptive scale."""
+"""FAFED's client rule: recursive momentum and a shared adaptive scale."""
 
 import collections
 from typing import Any
@@ -44,7 +44,7 @@ class _FAFED(optimizer.HparamsInState, federated_optimizer.FederatedOptimizer):
     )
 
   def start_round(self, state, shared, kept, round_num):
-    del kept  # It keeps nothing.
+    del kept  # Unused.
     second_moment = vectors.non_negative(shared['second_moment'])
     return collections.OrderedDict(
         state,
@@ -75,7 +75,7 @@ class _FAFED(optimizer.HparamsInState, federated_optimizer.FederatedOptimizer):
     is_first = tf.equal(state['num_steps'], 0)
 
     def warm_up():
-      # It is one step; the batches after it are let pass.
+      # The warm-up is one step and skips the remaining batches.
       return tf.cond(
           is_first,
           lambda: _warm_up_step(state, weights, gradients),
@@ -111,8 +111,8 @@ class _FAFED(optimizer.HparamsInState, federated_optimizer.FederatedOptimizer):
     return new_state, new_weights
 
   def report(self, state):
-    # Of the warm-up only the first step counts; later rounds pay for the
-    # gradient at the point before from their second step on.
+    # The warm-up costs one gradient in all. Later rounds cost two gradients
+    # per step, but one in the first.
     is_first = tf.equal(state['num_steps'], 1)
     later = tf.where(state['is_warm_up'], 0, 2)
     return collections.OrderedDict(
@@ -123,7 +123,7 @@ class _FAFED(optimizer.HparamsInState, federated_optimizer.FederatedOptimizer):
 def _warm_up_step(
     state: _State, weights: Any, gradients: Any
 ) -> tuple[Any, ...]:
-  """Weights, momentum and second moment after the one step of the warm-up."""
+  """Returns weights, momentum and second moment after the warm-up step."""
 
   def first(fn):
     return tf.nest.map_structure(
@@ -145,7 +145,7 @@ def _step_tensor(
     scale: tf.Tensor,
     old_g: tf.Tensor,
 ) -> tuple[tf.Tensor, ...]:
-  """The new weights and moments of one tensor."""
+  """Returns the new weights and moments of one tensor."""
   new_m = g + (1.0 - hparams['alpha']) * (m - tf.cast(old_g, m.dtype))
   new_v = hparams['beta'] * v + (1.0 - hparams['beta']) * tf.square(g)
   return w - hparams['learning_rate'] * new_m / scale, new_m, new_v
@@ -159,16 +159,16 @@ def build_fafed(
 ) -> federated_optimizer.FederatedOptimizer:
   """Builds FAFED's client rule.
 
-  The first round warms up: each client takes one gradient g of its first batch
-  and
+  In the first round, the warm-up, each client takes one step with the gradient
+  g of its first batch and skips the remaining batches:
 
   ```
   m = g,  v = g^2,  x = x - learning_rate * m
   ```
 
-  (the batches after it are let pass). In later rounds a client starts with the
-  averages m and v that the server sends, and with H = sqrt(v) + rho of them,
-  which is frozen in the round. In local step k on batch B_k:
+  In later rounds a client starts with the averages m and v that the server
+  sends, and with H = sqrt(v) + rho, which is frozen in the round. In local step
+  k on batch B_k:
 
   ```
   m = g(x_k; B_k) + (1 - alpha) (m - g(x_{k-1}; B_k))
@@ -176,28 +176,28 @@ def build_fafed(
   x = x - learning_rate * m / H
   ```
 
-  where the point before the first step is the received model itself, so that
-  there m = g + (1 - alpha) (m - g). From the second step on two gradients a
-  step. Clients send m and v beside the change of their model; three times the
-  size of the model travels both ways, and the server learns the averages of the
-  clients' gradients and of their squares.
+  where the point before the first step is the received model, so that there
+  m = g + (1 - alpha) (m - g). From the second step on, a step costs two
+  gradients. Clients send m and v with their update. This triples the
+  communication in both directions, and the server learns the averages of a
+  client's gradients and of their squares.
 
   Args:
     learning_rate: The step size, not negative. Default 0.01, ours.
-    alpha: How much of the momentum's correction is forgotten, in [0, 1]; with 1
-      the momentum is the gradient. Default 0.1.
-    beta: The share of v that is kept, in [0, 1]. Default 0.99.
-    rho: Added to the root, above zero. Default 0.01. The published defaults of
-      alpha, beta and rho are not known; these are ours.
+    alpha: The decay of the momentum's correction, in [0, 1]; at 1 the momentum
+      is the gradient. Default 0.1, ours, as for `beta` and `rho`: the published
+      defaults are not known.
+    beta: The decay rate of v, in [0, 1]. Default 0.99.
+    rho: Added to the root, above zero. Default 0.01.
 
   Returns:
     A `FederatedOptimizer` with the hyperparameters `learning_rate`, `alpha`,
     `beta` and `rho`. It shares `momentum` and `second_moment`, with the
-    structure of the weights, in float32 at least.
+    structure of the weights, in float32 or float64.
 
   Raises:
-    TypeError: If an argument is no number.
-    ValueError: If an argument is out of its range, or, from `next`, if a loop
+    TypeError: If an argument is not a number.
+    ValueError: If an argument is out of its range, or, from `next`, if the loop
       cannot evaluate a batch again.
 
   Example:
@@ -213,8 +213,8 @@ def build_fafed(
   References:
     Wu, Huang, Hu, Huang, Faster Adaptive Federated Learning, AAAI 2023,
     https://arxiv.org/abs/2212.00974, Algorithm 1. Deviation: the paper is
-    cross-silo and each silo keeps its last point across rounds; here no client
-    keeps anything.
+    cross-silo, and each silo keeps its last point between rounds; here clients
+    keep nothing.
   """
   return _FAFED(
       collections.OrderedDict(

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""FedAdamW: AdamW on the clients, with the second moments of all."""
+"""FedAdamW: AdamW on the clients, with second moments shared by all."""
 
 import collections
 from typing import Any, Literal
@@ -18,7 +18,7 @@ FIRST_MOMENT_KEY = 'first_moment'
 SECOND_MOMENT_KEY = 'second_moment'
 
 _MEAN_SECOND_MOMENT_KEY = 'mean_second_moment'
-# Of the rounds before, the mean over clients; a real number.
+# The mean number of steps over clients, summed over all earlier rounds.
 _START_KEY = 'global_steps'
 _NUM_STEPS_KEY = 'num_steps'
 
@@ -26,9 +26,9 @@ _NUM_STEPS_KEY = 'num_steps'
 class GlobalDirectionOptimizer(
     vector_optimizer.VectorOptimizer, federated_optimizer.FederatedOptimizer
 ):
-  """A rule that mixes in the mean step of all clients in the last round.
+  """A rule that adds the mean direction of the last round to every step.
 
-  It shares G = -D / (K learning_rate), with D the mean change and K the mean
+  It shares G = -D / (K learning_rate), with D the mean update and K the mean
   number of steps.
   """
 
@@ -55,7 +55,7 @@ class GlobalDirectionOptimizer(
 
   def update_shared(self, shared, mean_sent, num_clients):
     del num_clients  # Unused.
-    # At least one step; noise may leave less.
+    # Noise may leave less than one step.
     num_steps = tf.maximum(mean_sent[_NUM_STEPS_KEY], 1.0)
     direction = tf.nest.map_structure(
         lambda total: total / tf.cast(num_steps, total.dtype),
@@ -68,7 +68,7 @@ class GlobalDirectionOptimizer(
     )
 
   def move(self, state: Any, x: Any, direction: Any, rate: tf.Tensor) -> Any:
-    """Returns what changes in the state, and x, after a step."""
+    """Returns the changed entries of the state, and x, after a step."""
     total = tf.nest.map_structure(tf.add, state[SUM_KEY], direction)
     return {SUM_KEY: total}, vectors.descend(x, direction, rate)
 
@@ -155,10 +155,10 @@ def build_fedadamw(
 ) -> federated_optimizer.FederatedOptimizer:
   """Builds FedAdamW's client rule.
 
-  A client starts the round with m = 0 and v filled with the mean V of its
-  tensor that the server sends, and with the mean direction G of the last round,
-  both 0 at first. With g the gradient of local step k, t_0 the mean number of
-  steps of all rounds before and q = 1, or 1 - alpha with `blend`:
+  A client starts the round with m = 0, with v of each tensor filled with the
+  mean V that the server sends, and with the mean direction G of the last round;
+  V and G are 0 at first. With g the gradient of local step k, t_0 the mean
+  number of steps of all earlier rounds, and q = 1, or 1 - alpha with `blend`:
 
   ```
   m = beta_1 m + (1 - beta_1) g         v = beta_2 v + (1 - beta_2) g^2
@@ -168,30 +168,31 @@ def build_fedadamw(
   ```
 
   The server averages each tensor's mean of v, and G = -D / (K learning_rate)
-  with D the mean change and K the mean number of steps. Twice the size of the
-  model travels both ways: G down, the change up once more, for it.
+  with D the mean update and K the mean number of steps. Clients receive G
+  besides the model, and send their update twice, once for G.
 
   Args:
-    learning_rate: The step size, not negative. Default 3e-4, of the paper.
-    alpha: How much G counts, in [0, 1]. Default 0.5, as there.
-    weight_decay: The strength of the decay of the weights, which is decoupled
-      from the loss, not negative. Default 0.01, as there.
-    beta_1: The share of m that is kept, in [0, 1). Default 0.9.
-    beta_2: The share of v that is kept, in [0, 1). Default 0.999.
+    learning_rate: The step size, not negative. Default 3e-4, as in the paper.
+    alpha: The weight of G, in [0, 1]. Default 0.5, as in the paper.
+    weight_decay: The strength of decoupled weight decay, not negative. Default
+      0.01, as in the paper.
+    beta_1: The decay rate of m, in [0, 1). Default 0.9.
+    beta_2: The decay rate of v, in [0, 1). Default 0.999.
     epsilon: Added to the root, not negative. Default 1e-8.
-    second_moment: What clients send of v: `'tensor_mean'`, the default, one
-      number a tensor; `'full'` all of it, as published code does.
-    blend: Whether Adam's part of the step is scaled by 1 - alpha, as releases
-      of the published code do. Default False.
+    second_moment: Whether clients send the mean of v of each tensor
+      (`'tensor_mean'`, the default) or all of v (`'full'`, as in the published
+      code).
+    blend: Whether to scale Adam's part of the step by 1 - alpha, as in releases
+      of the published code. Default False.
 
   Returns:
-    A `FederatedOptimizer` whose hyperparameters are the numbers among the
-    arguments. It shares `global_direction`, G, with the structure of the
-    weights, `mean_second_moment`, V, one number a tensor or, with `'full'`, a
-    weight, and `num_steps`, t_0, a scalar.
+    A `FederatedOptimizer` whose hyperparameters are the numeric arguments. It
+    shares `global_direction`, G, with the structure of the weights;
+    `mean_second_moment`, V, one number per tensor or, with `'full'`, per
+    weight; and `num_steps`, t_0, a scalar.
 
   Raises:
-    TypeError: If an argument is no number.
+    TypeError: If an argument is not a number.
     ValueError: If an argument is out of its range.
 
   Example:
@@ -206,8 +207,8 @@ def build_fedadamw(
   References:
     Liu et al., FedAdamW: A Communication-Efficient Optimizer with Convergence
     and Generalization Guarantees for Federated Large Models, 2025,
-    https://arxiv.org/abs/2510.27486, Algorithm 2. Deviations: the blocks of
-    which v is averaged are the tensors; the published code has one counter for
+    https://arxiv.org/abs/2510.27486, Algorithm 2. Deviations: the blocks in
+    which v is averaged are the tensors; the published code uses one counter in
     both corrections.
   """
   hparams = dict(

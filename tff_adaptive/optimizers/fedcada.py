@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""FedCAda's client rule: Adam with adjusted correction and shared moments."""
+"""FedCAda's client rule: Adam with an adjusted correction, shared moments."""
 
 import collections
 from collections.abc import Callable
@@ -17,7 +17,7 @@ _MOMENT_KEYS = ('first_moment', 'second_moment')
 
 TIMES = ('round', 'local_step', 'global_step')
 
-# From beta to the power of t to what divides the moment.
+# Maps beta to the power of t to the divisor of the moment.
 CORRECTIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
     'option1': lambda power: 1.0 + power,
     'option2': lambda power: 1.0 + tf.square(power),
@@ -31,11 +31,11 @@ _State = collections.OrderedDict[str, Any]
 
 
 def correction(option: str, beta: Any, t: Any) -> tf.Tensor:
-  """What a moment is divided by, c(beta, t).
+  """Returns c(beta, t), the divisor of a moment.
 
   Args:
     option: A name of `CORRECTIONS`.
-    beta: The share of the moment that is kept, a scalar.
+    beta: The decay rate of the moment, a scalar.
     t: The time, from 1 on, a scalar.
 
   Returns:
@@ -71,12 +71,12 @@ class _FedCAdaAdam(
     self._carries_state = carry_state
 
   def _initial_moments(self, specs: Any) -> _State:
-    """Moments without any gradient in them."""
+    """Returns the moments before the first gradient."""
     moments = collections.OrderedDict(
         (key, vectors.fill_moments(specs)) for key in _MOMENT_KEYS
     )
     if self._time == 'global_step':
-      # A float: the mean of the clients' numbers of steps is none of integers.
+      # A float, as it is averaged over clients.
       moments['num_steps'] = tf.zeros([])
     return moments
 
@@ -133,10 +133,11 @@ class _FedCAdaAdam(
   def _coefficients(
       self, state: _State, dtype: tf.DType
   ) -> tuple[tf.Tensor, ...]:
-    """The hyperparameters of a step, with the corrections of the moments.
+    """Returns the hyperparameters of a step, with the moments' corrections.
 
     Dividing m by c_1 and v by c_2 is the same as multiplying the learning rate
-    by sqrt(c_2) / c_1 and epsilon by sqrt(c_2): no pass over the weights.
+    by sqrt(c_2) / c_1 and epsilon by sqrt(c_2), which needs no pass over the
+    weights.
     """
     learning_rate, beta_1, beta_2, epsilon = (
         tf.cast(state[key], dtype) for key in self._hparams
@@ -156,11 +157,11 @@ def _step_tensor(
     m: tf.Tensor,
     v: tf.Tensor,
 ) -> tuple[tf.Tensor, ...]:
-  """The new weights and moments of one tensor."""
+  """Returns the new weights and moments of one tensor."""
   learning_rate, beta_1, beta_2, epsilon = coefficients
   new_m = beta_1 * m + (1.0 - beta_1) * g
   new_v = beta_2 * v + (1.0 - beta_2) * tf.square(g)
-  # A coordinate without any gradient yet does not move: 0 / (0 + 0) is 0.
+  # 0 / (0 + 0) is 0: a coordinate that has had no gradient does not move.
   direction = tf.math.divide_no_nan(new_m, tf.sqrt(new_v) + epsilon)
   return w - learning_rate * direction, new_m, new_v
 
@@ -179,8 +180,8 @@ def build_fedcada_adam(
 ) -> federated_optimizer.FederatedOptimizer:
   """Builds FedCAda's client rule.
 
-  A client starts the round with the moments that the server sends, zeros at
-  first. With g the gradient of a local step, coordinate by coordinate:
+  A client starts the round with the moments that the server sends, 0 at first.
+  With g the gradient of a local step, coordinate by coordinate:
 
   ```
   m = beta_1 m + (1 - beta_1) g
@@ -189,46 +190,47 @@ def build_fedcada_adam(
                           / (sqrt(v / c(beta_2, t)) + epsilon)
   ```
 
-  and sends m and v, as they are, beside the change of its model; the server
-  averages them for the next round. c(beta, t) is 1 + beta^t (`'option1'`), 1 +
+  It sends m and v, uncorrected, with its model update, and the server averages
+  them for the next round. c(beta, t) is 1 + beta^t (`'option1'`), 1 +
   (beta^t)^2 (`'option2'`), 1 + sin(beta^t) (`'option3'`), 1 + sqrt(beta^t)
   (`'option4'`), 1 (`'none'`) or Adam's 1 - beta^t (`'adam'`).
 
-  Relative to `'none'` a step is multiplied by sqrt(c(beta_2, t)) / c(beta_1,
-  t). With option 1 and the defaults that is 0.742 in the first round, above 1
-  from the tenth on and at most 1.274; with `beta_1=0.1` it is never below 1.
+  Compared with `'none'`, a step is multiplied by sqrt(c(beta_2, t)) /
+  c(beta_1, t). With option 1 and the defaults, this factor is 0.742 in the
+  first round, above 1 from the tenth on, and at most 1.274; with `beta_1=0.1`
+  it is never below 1.
 
-  Both ways three times the size of the model travel. The averaged moments tell
-  the server more of a client than its change alone: v is the size of its
-  gradients, coordinate by coordinate.
+  The moments triple the communication in both directions. They tell the server
+  more about a client than the update alone: v is the size of its gradients,
+  coordinate by coordinate.
 
   Args:
-    learning_rate: The step size, not negative. The paper tunes it. Default
-      0.001.
-    beta_1: The share of m that is kept, in [0, 1). Default 0.9; section 4 takes
-      the better of 0.1 and 0.9.
-    beta_2: The share of v that is kept, in [0, 1). Default 0.99, section 4.
+    learning_rate: The step size, not negative. Default 0.001; the paper tunes
+      it.
+    beta_1: The decay rate of m, in [0, 1). Default 0.9; section 4 takes the
+      better of 0.1 and 0.9.
+    beta_2: The decay rate of v, in [0, 1). Default 0.99, section 4.
     epsilon: Added to the root, not negative. Default 1e-8; the paper gives
       none.
-    option: What the moments are divided by, c. Default `'option1'`, the one
-      that the paper proposes.
-    time: What t is: `'round'`, the default, the number of the round, from 1 on;
-      `'local_step'` the number of the step in the round; `'global_step'` the
-      same plus the mean number of steps of the rounds before, which then
-      travels with the moments. The paper never increments t; its text ("as
-      federated learning progresses") and its Figure 3 fit the round.
-    carry_state: Whether clients keep their own moments until they take part
+    option: The form of c, the divisor of the moments. Default `'option1'`, the
+      paper's proposal.
+    time: The meaning of t: the number of the round, from 1 on (`'round'`, the
+      default); the number of the step in the round (`'local_step'`); or the
+      latter plus the mean number of steps of all earlier rounds, which is then
+      sent with the moments (`'global_step'`). The paper never increments t; its
+      text ("as federated learning progresses") and Figure 3 suggest the round.
+    carry_state: Whether clients keep their own moments until they participate
       again, and send none: the other reading of Algorithm 1, for clients that
-      come back. Default False.
+      return. Default False.
 
   Returns:
     A `FederatedOptimizer` with the hyperparameters `learning_rate`, `beta_1`,
     `beta_2` and `epsilon`. It shares (or keeps) `first_moment` and
-    `second_moment`, with the structure of the weights, in float32 at least,
+    `second_moment`, with the structure of the weights, in float32 or float64,
     and, with `'global_step'`, `num_steps`, a float32 scalar.
 
   Raises:
-    TypeError: If an argument is no number.
+    TypeError: If an argument is not a number.
     ValueError: If an argument is out of its range.
 
   Example:
@@ -245,7 +247,7 @@ def build_fedcada_adam(
     Zhou et al., FedCAda: Adaptive Client-Side Optimization for Accelerated and
     Stable Federated Learning, 2024, https://arxiv.org/abs/2405.11811, Algorithm
     2. Deviation: Algorithm 2 takes the gradient at one point and steps from the
-    one before; this is read as the ordinary step.
+    previous one; this rule takes an ordinary step.
   """
   hparams = collections.OrderedDict(
       learning_rate=learning_rate, beta_1=beta_1, beta_2=beta_2, epsilon=epsilon

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""FedCM and MoFedSAM: the last round's direction is the clients' momentum."""
+"""FedCM and MoFedSAM: client momentum from the last round's direction."""
 
 import collections
 from typing import Any
@@ -20,7 +20,7 @@ _SUM_KEY = 'direction_sum'
 def mean_direction(state: Any) -> Any:
   """Returns the mean direction of a round's steps.
 
-  It is -delta_i / (K_i learning_rate), as each step moves by the rate.
+  This is -delta_i / (K_i learning_rate).
 
   Args:
     state: A state with `direction_sum` and `num_steps`.
@@ -89,23 +89,23 @@ def build_fedcm(
   M = -sum_i w_i delta_i / (K_i * learning_rate)                   (each round)
   ```
 
-  with delta_i the change of client i in K_i steps. The first round moves with
-  alpha times the rate alone. Twice the size of the model travels both ways: M
-  down, delta_i / K_i up once more, as clients differ in K_i.
+  with delta_i the update of client i in K_i steps. In the first round, steps
+  have the size alpha * learning_rate. Clients receive M besides the model, and
+  send delta_i / K_i besides delta_i, as they differ in K_i.
 
   Args:
-    learning_rate: The step size, not negative. Default 0.1, of the paper's
+    learning_rate: The step size, not negative. Default 0.1, as in the paper's
       experiments.
-    alpha: How much the gradient counts, in [0, 1]. Default 0.1, as there. At 1
-      this is SGD.
+    alpha: The weight of the gradient, in [0, 1]. Default 0.1, as in the paper's
+      experiments. At 1 this is SGD.
 
   Returns:
     A `FederatedOptimizer` whose hyperparameters are the arguments. It shares
-    `global_direction`, M, with the structure of the weights, in float32 at
-    least.
+    `global_direction`, M, with the structure of the weights, in float32 or
+    float64.
 
   Raises:
-    TypeError: If an argument is no number.
+    TypeError: If an argument is not a number.
     ValueError: If an argument is out of its range.
 
   Example:
@@ -120,8 +120,8 @@ def build_fedcm(
 
   References:
     Xu, Wang, Wang, Yao, FedCM: Federated Learning with Client-level Momentum,
-    2021, https://arxiv.org/abs/2106.10874, Algorithm 1. Deviation: each
-    client's own number of steps takes the place of one that all have in common.
+    2021, https://arxiv.org/abs/2106.10874, Algorithm 1. Deviation: each client
+    divides by its own number of steps, where the paper has a common one.
   """
   return _ClientMomentum(dict(learning_rate=learning_rate, alpha=alpha))
 
@@ -134,24 +134,25 @@ def build_mofedsam(
 ) -> federated_optimizer.FederatedOptimizer:
   """Builds MoFedSAM, FedSAM with the momentum of all clients.
 
-  It is `build_fedcm` with the gradient of `build_fedsam`, at
-  x + rho g / (|g| + epsilon), in the place of g: two gradients a step.
+  This is `build_fedcm` with the gradient of `build_fedsam`, at
+  x + rho g / (|g| + epsilon), instead of g. Each step costs two gradients.
 
   Args:
     learning_rate: See `build_fedcm`.
     alpha: See `build_fedcm`.
-    rho: How far the weights are perturbed, not negative. Default 0.1; at 0 this
-      is FedCM.
-    epsilon: Added to the norm, not negative. Default 1e-7, of published code.
+    rho: The size of the perturbation of the weights, not negative. Default 0.1;
+      at 0 this is FedCM.
+    epsilon: Added to the norm, not negative. Default 1e-7, as in published
+      code.
 
   Returns:
     A `FederatedOptimizer` whose hyperparameters are the arguments. It shares
-    `global_direction`, as FedCM.
+    `global_direction`, as FedCM does.
 
   Raises:
-    TypeError: If an argument is no number.
-    ValueError: If an argument is out of its range, or, from `next`, if it is
-      used by a loop that cannot evaluate a batch again.
+    TypeError: If an argument is not a number.
+    ValueError: If an argument is out of its range, or, from `next`, if the loop
+      cannot evaluate a batch again.
 
   Example:
 
@@ -167,7 +168,7 @@ def build_mofedsam(
   References:
     Qu, Li, Duan, Liu, Tang, Lu, Generalized Federated Learning via Sharpness
     Aware Minimization, ICML 2022, https://arxiv.org/abs/2206.02618, Algorithm
-    1, MoFedSAM. Deviation: as of `build_fedcm`.
+    1, MoFedSAM. Deviation: that of `build_fedcm`.
   """
   return _ClientMomentum(
       dict(learning_rate=learning_rate, alpha=alpha, rho=rho, epsilon=epsilon)

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""FedDyn: dual variables of the clients correct their drift."""
+"""FedDyn: dual variables that correct the drift of clients."""
 
 import collections
 from typing import Any, Optional
@@ -14,7 +14,7 @@ from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
 
 DUAL_KEY = 'dual'
-# h_i + y - x_t: the dual with the moves of the round in it.
+# h_i + y - x_t, the dual plus this round's steps so far.
 OFFSET_KEY = 'offset'
 _MEAN_DUAL_KEY = 'mean_dual'
 _ALPHA_SCALE_KEY = 'alpha_scale'
@@ -23,7 +23,7 @@ _ALPHA_SCALE_KEY = 'alpha_scale'
 class DualOptimizer(
     vector_optimizer.VectorOptimizer, federated_optimizer.FederatedOptimizer
 ):
-  """A rule whose clients keep the sum of their changes, their dual variable."""
+  """A rule whose clients keep a dual variable, the sum of their updates."""
 
   moment_keys = (OFFSET_KEY,)
 
@@ -32,11 +32,12 @@ class DualOptimizer(
 
     Args:
       num_clients: The number of all clients, sampled or not.
-      hparams: The hyperparameters by their names.
+      hparams: The hyperparameters by name.
       checks: See `vector_optimizer.check_hparams`.
 
     Raises:
-      TypeError: If a hyperparameter is no number, or `num_clients` no integer.
+      TypeError: If a hyperparameter is not a number, or `num_clients` is not an
+        integer.
       ValueError: If one is out of its range.
     """
     optimizer.check_count('num_clients', num_clients, self.name)
@@ -66,7 +67,7 @@ class DualOptimizer(
 
   def correct_change(self, held, change, num_clients):
     share = num_clients / self._num_clients
-    # The duals of those that took part have grown by their changes.
+    # The duals of the participants have grown by their updates.
     mean_dual = tf.nest.map_structure(
         lambda h, d: h + tf.cast(share, h.dtype) * tf.cast(d, h.dtype),
         held[_MEAN_DUAL_KEY],
@@ -78,7 +79,7 @@ class DualOptimizer(
     return collections.OrderedDict(mean_dual=mean_dual), corrected
 
   def move(self, state: Any, x: Any, direction: Any, rate: tf.Tensor) -> Any:
-    """Returns what changes in the state, and x, after a step."""
+    """Returns the changed entries of the state, and x, after a step."""
     changed = {OFFSET_KEY: vectors.descend(state[OFFSET_KEY], direction, rate)}
     return changed, vectors.descend(x, direction, rate)
 
@@ -127,10 +128,10 @@ def build_feddyn(
     alpha: float = 0.01,
     mean_num_examples: Optional[float] = None,
 ) -> federated_optimizer.FederatedOptimizer:
-  """Builds FedDyn, whose clients and server regularize dynamically.
+  """Builds FedDyn, which regularizes clients and server dynamically.
 
-  With h_i the sum of the past changes of client i, 0 at first, x_t the received
-  model and D the mean change of the round:
+  With h_i the sum of the past updates of client i, 0 at first, x_t the received
+  model and D the mean update of the round:
 
   ```
   y       = y - learning_rate * (g(y) + alpha * (y - x_t + h_i))   (local steps)
@@ -138,30 +139,31 @@ def build_feddyn(
   x_{t+1} = x_t + D + 1 / num_clients * sum over all clients of h_i
   ```
 
-  The paper's local gradients are -alpha h_i. h_i stays with the client, in a
-  simulation in its store, by the client's id; a client that is not sampled, or
-  not healthy, keeps its h_i. The server holds the mean of all, and any server
-  rule takes its step along D plus that mean. In the first round clients train
-  as with FedProx, and the server moves by twice D if all take part; a small
-  alpha is not FedAvg. Clients must count the same.
+  The paper's local gradients are -alpha h_i. The client keeps h_i; in a
+  simulation it is in the client state store. A client that is not sampled, or
+  not healthy, keeps its h_i unchanged. The server holds the mean of all h_i,
+  and any server rule takes its step along D plus that mean. In the first round
+  clients train as in FedProx, and the server moves by 2 D if all participate,
+  so that a small alpha does not give FedAvg. Clients must have equal weights.
 
   Args:
     num_clients: The number of all clients, sampled or not, positive.
-    learning_rate: The step size, not negative. Default 0.1, of the paper's
+    learning_rate: The step size, not negative. Default 0.1, as in the paper's
       experiments.
-    alpha: The strength of the regularizer, not negative. Default 0.01, as
-      there.
-    mean_num_examples: With it, above zero, the alpha of client i is alpha times
-      this over its examples, every epoch counted: the published code, with the
-      mean over all clients. Default `None`: alpha.
+    alpha: The strength of the regularizer, not negative. Default 0.01, as in
+      the paper's experiments.
+    mean_num_examples: The mean number of examples over all clients, above zero.
+      If given, the alpha of client i is alpha times this over its number of
+      examples in the round, as in the published code. Default `None`.
 
   Returns:
     A `FederatedOptimizer` with the hyperparameters `learning_rate` and `alpha`.
-    It keeps `dual`, h_i, with the structure of the weights, in float32 at
-    least; the state of the server's rule has `mean_dual`.
+    It keeps `dual`, h_i, with the structure of the weights, in float32 or
+    float64; the state of the server's rule has `mean_dual`.
 
   Raises:
-    TypeError: If `num_clients` is no integer, or another argument no number.
+    TypeError: If `num_clients` is not an integer, or another argument is not a
+      number.
     ValueError: If an argument is out of its range.
 
   Example:
@@ -169,7 +171,7 @@ def build_feddyn(
     >>> rule = build_feddyn(num_clients=10, learning_rate=0.5, alpha=1.0)
     >>> state = rule.initialize(tf.TensorSpec([], tf.float32))
     >>> x = one = tf.constant(1.0)
-    >>> for _ in range(2):  # Of the gradient 1: the second is 1 - 0.5.
+    >>> for _ in range(2):  # The gradient is 1; the second step is 1 - 0.5.
     ...   state, x = rule.next(state, x, one, value=one)
     >>> _, kept = rule.finish_round(state)
     >>> float(x), float(kept['dual'])

@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The protocol of client optimizers whose state crosses rounds.
 
-The state of a client optimizer is new in every round. The rules of this kind
-are the exception: a part of it starts from what the server sends beside the
-model and goes back to the server, or stays with the client until its next
-participation.
+An ordinary client optimizer starts every round with a new state. In the rules
+of this kind, part of the state is either shared, sent by the server with the
+model and returned to it, or kept by the client until it participates again.
 """
 
 import abc
@@ -23,22 +22,22 @@ State = TypeVar('State')
 Weights = TypeVar('Weights')
 Hparams = TypeVar('Hparams')
 
-# Names to structures of tensors.
+# Maps names to structures of tensors.
 Parts = collections.OrderedDict[str, Any]
 
 
 def check_caller(name: str, value: Optional[tf.Tensor]):
-  """Raises where `next` is called by a loop that starts and finishes no rounds.
+  """Raises if the caller of `next` does not start and finish rounds.
 
-  Stock TFF's loops make the state anew on every client in every round, without
-  a word: SCAFFOLD would be SGD there. They never give a loss.
+  Stock TFF's loops silently make a new state for every client in every round;
+  SCAFFOLD would be SGD there. They never pass a loss, which gives them away.
 
   Args:
-    name: What the rule is called, for the error.
-    value: What `next` was given.
+    name: The rule's name, for the message.
+    value: The argument `value` of `next`.
 
   Raises:
-    ValueError: If there is no value.
+    ValueError: If `value` is `None`.
   """
   if value is None:
     raise ValueError(
@@ -50,15 +49,15 @@ def check_caller(name: str, value: Optional[tf.Tensor]):
 
 
 class Survey(enum.Enum):
-  """What a rule may want to know of a client's data before the first step.
+  """A statistic of a client's data that a rule needs before the first step.
 
-  The values are the names under which `start_round` finds it.
+  The values are the names under which `start_round` finds the statistics.
 
   Attributes:
-    NUM_EXAMPLES: How many examples it has in the round, every epoch counted; a
-      float32 scalar.
-    GRADIENT: The mean gradient of all examples at the received weights; a pass
-      over the data more.
+    NUM_EXAMPLES: The number of the client's examples in the round, over all
+      epochs; a float32 scalar.
+    GRADIENT: The mean gradient of all examples at the received weights; costs
+      one more pass over the data.
   """
 
   NUM_EXAMPLES = 'survey_num_examples'
@@ -68,7 +67,7 @@ class Survey(enum.Enum):
 class FederatedOptimizer(
     optimizer_lib.ExtraArgsOptimizer[State, Weights, Hparams]
 ):
-  """A client optimizer of whose state a part crosses rounds.
+  """A client optimizer part of whose state crosses rounds.
 
   In a round the client work calls, on every client,
 
@@ -80,21 +79,20 @@ class FederatedOptimizer(
   ```
 
   and then, on the server, `shared = update_shared(shared, mean of sent, ...)`.
-  A client that is not healthy sends nothing and keeps what it had. In a round
-  without a healthy client, or with a result that is not finite, `shared` stays;
-  only the round number moves on. A rule calls `check_caller` in `next`, so that
-  a loop that leaves out the other calls is not taken for a training.
+  An unhealthy client sends nothing and keeps its old parts. If no client is
+  healthy, or the result is not finite, `shared` does not change and only the
+  round number advances. A rule calls `check_caller` in `next`, which raises if
+  the loop makes none of the other calls.
 
   Attributes:
-    averages_uniformly: Whether every healthy client counts the same in the mean
-      of what is sent, however the model's change is weighted.
-    surveys: What is found out of the data before the first step, and handed to
-      `start_round` with what is shared.
-    averages_surveys: Whether `start_round` gets the mean of the gradients of
-      all clients of the round in place of the client's own: an exchange before
-      the training. The compiled runtime does not take such rounds.
-    corrects_server: Whether the server's step is along another direction than
-      the mean change, see `correct_change`. Clients must count the same then.
+    averages_uniformly: Whether all healthy clients have equal weight in the
+      mean of `sent`, whatever their weights in the mean of the model updates.
+    surveys: The statistics of the data that `start_round` finds in `shared`.
+    averages_surveys: Whether `start_round` gets the mean gradient over all
+      clients of the round in place of the client's own. This needs an exchange
+      before training, which the compiled runtime does not run.
+    corrects_server: Whether `correct_change` replaces the mean update as the
+      direction of the server's step. It requires equally weighted clients.
   """
 
   averages_uniformly: bool = False
@@ -103,7 +101,7 @@ class FederatedOptimizer(
   corrects_server: bool = False
 
   def initialize_shared(self, specs: Any) -> Parts:
-    """What the server holds before the first round.
+    """Returns the shared parts that the server holds before the first round.
 
     Args:
       specs: A structure of `tf.TensorSpec`s, the trainable weights.
@@ -116,7 +114,7 @@ class FederatedOptimizer(
     return collections.OrderedDict()
 
   def initialize_kept(self, specs: Any) -> Parts:
-    """What a client holds before it takes part for the first time.
+    """Returns the parts that a client holds before its first participation.
 
     Args:
       specs: A structure of `tf.TensorSpec`s, the trainable weights.
@@ -132,21 +130,18 @@ class FederatedOptimizer(
   def start_round(
       self, state: State, shared: Parts, kept: Parts, round_num: tf.Tensor
   ) -> State:
-    """The state that the first local step of a round sees.
+    """Returns the state for the first local step of a round.
 
     Args:
-      state: What `initialize` returned, with the hyperparameters in force.
-      shared: What the server sent, like `initialize_shared`.
-      kept: What the client holds, like `initialize_kept`.
+      state: The state of `initialize`, with this round's hyperparameters.
+      shared: The parts sent by the server, like `initialize_shared`.
+      kept: The parts held by the client, like `initialize_kept`.
       round_num: The number of finished rounds, an int32 scalar.
-
-    Returns:
-      The state.
     """
 
   @abc.abstractmethod
   def finish_round(self, state: State) -> tuple[Parts, Parts]:
-    """What the client sends and keeps.
+    """Returns the parts that the client sends and those that it keeps.
 
     Args:
       state: The state after the last local step.
@@ -159,13 +154,12 @@ class FederatedOptimizer(
   def update_shared(
       self, shared: Parts, mean_sent: Parts, num_clients: tf.Tensor
   ) -> Parts:
-    """What the server sends in the next round.
+    """Returns the parts that the server sends in the next round.
 
     Args:
-      shared: What it has sent in this round.
-      mean_sent: The mean of what healthy clients sent.
-      num_clients: How many healthy clients there were, an int64 scalar above
-        zero.
+      shared: The parts sent in this round.
+      mean_sent: The mean of the parts that healthy clients sent.
+      num_clients: The number of healthy clients, an int64 scalar above zero.
 
     Returns:
       An ordered dictionary like `shared`; by default `mean_sent`.
@@ -174,7 +168,7 @@ class FederatedOptimizer(
     return mean_sent
 
   def initialize_correction(self, specs: Any) -> Parts:
-    """Returns what the server's step is corrected by before the first round.
+    """Returns the state of the server's correction before the first round.
 
     Args:
       specs: A structure of `tf.TensorSpec`s, the trainable weights.
@@ -192,27 +186,27 @@ class FederatedOptimizer(
     """Returns the direction of the server's step.
 
     Args:
-      held: What the server holds, like `initialize_correction`.
-      change: The mean change of the clients' models.
-      num_clients: How many healthy clients there were, a float32 scalar.
+      held: The state of the correction, like `initialize_correction`.
+      change: The mean update of the clients' models.
+      num_clients: The number of healthy clients, a float32 scalar.
 
     Returns:
-      What the server holds from now on, and what takes the place of the change;
-      by default both are as they were.
+      The new state of the correction, and the direction; by default `held` and
+      `change`.
     """
     del num_clients
     return held, change
 
 
 def _to_shared(value: Any) -> tf.Tensor:
-  """A tensor of the state as aggregators take it: in floating point."""
+  """Returns a tensor of the state in floating point, as aggregators require."""
   tensor = tf.convert_to_tensor(value)
-  # Of the dtypes that aggregators average, the one that holds every step count.
+  # Aggregators average floating point only; float64 is exact for step counts.
   return tensor if tensor.dtype.is_floating else tf.cast(tensor, tf.float64)
 
 
 def _from_shared(shared: Any, like: Any) -> Any:
-  """A part of the state from what was shared, with the dtypes of another."""
+  """Returns a shared part of the state, cast to the dtypes of `like`."""
   return tf.nest.map_structure(
       lambda value, old: tf.cast(value, tf.convert_to_tensor(old).dtype),
       shared,
@@ -221,11 +215,11 @@ def _from_shared(shared: Any, like: Any) -> Any:
 
 
 class CarriedOptimizer(FederatedOptimizer):
-  """An optimizer that goes on in a round where the last one ended.
+  """An optimizer whose state the server averages and sends in the next round.
 
-  Its steps are those of another optimizer. What it shares is the state of that
-  one, under its own names, without the hyperparameters, which the client work
-  has. Counts and switches are shared as float64.
+  It wraps another optimizer, and shares the state of that under the same names,
+  without the hyperparameters, which the client work holds. Integers and
+  booleans are shared as float64.
   """
 
   averages_uniformly = True
@@ -234,11 +228,11 @@ class CarriedOptimizer(FederatedOptimizer):
     """Initializes the optimizer.
 
     Args:
-      optimizer: What takes the steps, a `tff.learning.optimizers.Optimizer` or
-        an `ExtraArgsOptimizer` whose state is a mapping.
+      optimizer: The `tff.learning.optimizers.Optimizer` or `ExtraArgsOptimizer`
+        that takes the steps. Its state must be a mapping.
 
     Raises:
-      TypeError: If its state is no mapping.
+      TypeError: If its state is not a mapping.
     """
     self._optimizer = optimizer
     self._takes_extra_args = optimizer_lib.takes_extra_args(optimizer)
@@ -280,7 +274,7 @@ class CarriedOptimizer(FederatedOptimizer):
     carried = {
         name: _from_shared(part, state[name]) for name, part in shared.items()
     }
-    # Where hyperparameters are not on top of the state, they were carried, too.
+    # Hyperparameters that are nested in the state have been carried, too.
     return self._optimizer.set_hparams(
         collections.OrderedDict(state, **carried), self.get_hparams(state)
     )
@@ -297,11 +291,11 @@ class CarriedOptimizer(FederatedOptimizer):
 
 
 class KeptOptimizer(CarriedOptimizer):
-  """An optimizer whose state stays with the client until it takes part again.
+  """An optimizer whose state the client keeps until it participates again.
 
-  Its steps are those of another optimizer, whose state, without the
-  hyperparameters, is kept as it is. A client that takes part for the first time
-  begins with a new state. Nothing but the model's change is sent.
+  It wraps another optimizer and keeps the state of that, without the
+  hyperparameters. A client that participates for the first time starts with a
+  new state. Clients send nothing but the model update.
   """
 
   averages_uniformly = False
@@ -315,12 +309,12 @@ class KeptOptimizer(CarriedOptimizer):
     """Initializes the optimizer.
 
     Args:
-      optimizer: What takes the steps, see `CarriedOptimizer`.
-      starts_anew: The parts of its state that are new in every round. Default
-        empty: all but the hyperparameters is kept.
+      optimizer: The optimizer that takes the steps, see `CarriedOptimizer`.
+      starts_anew: The parts of its state that are reset in every round. Empty
+        by default.
 
     Raises:
-      TypeError: If its state is no mapping.
+      TypeError: If its state is not a mapping.
     """
     super().__init__(optimizer)
     self._not_kept = self._hparam_names | frozenset(starts_anew)

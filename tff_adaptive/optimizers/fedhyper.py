@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""FedHyper: hypergradients set the rate of the server, or of the clients."""
+"""FedHyper: hypergradients set the learning rate of the server or clients."""
 
 import collections
 from typing import Any
@@ -21,7 +21,7 @@ _MOVED_KEY = 'moved'
 
 
 def _check(hparams: Any, name: str) -> vector_optimizer.State:
-  """The hyperparameters, checked."""
+  """Returns the hyperparameters, or raises if one is out of its range."""
   checked = vector_optimizer.check_hparams(
       hparams, name, {'max_scale': optimizer.check_limit}
   )
@@ -62,7 +62,7 @@ class _FedHyperServer(vector_optimizer.VectorOptimizer):
     return changed, vectors.descend(x, g, rate)
 
   def client_rate_scale(self, state: Any) -> tf.Tensor:
-    """The factor of the clients' rate in the next round."""
+    """Returns the factor on the clients' learning rate in the next round."""
     return state[_SCALE_KEY]
 
 
@@ -86,7 +86,7 @@ class _FedHyperClient(
     )
 
   def initialize_shared(self, specs):
-    # P / |S|, the only form in which P is used.
+    # P / |S|, since P is used in no other form.
     return collections.OrderedDict(
         [(_MEAN_CHANGE_KEY, vectors.fill_moments(specs))]
     )
@@ -140,9 +140,9 @@ def build_fedhyper_global(
     min_scale: float = 0.2,
     max_scale: float = 5.0,
 ) -> tff.learning.optimizers.Optimizer:
-  """Builds FedHyper's rule for the server's rate.
+  """Builds FedHyper's rule for the server's learning rate.
 
-  With D_t the weighted mean of the clients' changes:
+  With D_t the weighted mean of the clients' updates:
 
   ```
   s_t     = clip(s_{t-1} + hyper_learning_rate * <D_t, D_{t-1}>,
@@ -150,23 +150,24 @@ def build_fedhyper_global(
   x_{t+1} = x_t + s_t D_t
   ```
 
-  The rate grows where successive changes agree. The product has the scale of
-  the model and of the clients' rate, so `hyper_learning_rate` must be tuned for
-  large models.
+  The rate s_t grows while successive mean updates agree. Their product has the
+  scale of the model and of the clients' rate, so large models need a tuned
+  `hyper_learning_rate`.
 
   Args:
-    hyper_learning_rate: The step size of s, not negative. Default 1.0, of the
-      published code; at 0 this is FedAvg.
-    min_scale: The smallest s, not negative. Default 0.2, of the published code.
-    max_scale: The largest s, above zero; may be infinite. Default 5.0, of the
-      published code.
+    hyper_learning_rate: The step size of s, not negative. Default 1.0, as in
+      the published code; at 0 this is FedAvg.
+    min_scale: The smallest s, not negative. Default 0.2, as in the published
+      code.
+    max_scale: The largest s, above zero; may be infinite. Default 5.0, as in
+      the published code.
 
   Returns:
     A `tff.learning.optimizers.Optimizer` whose hyperparameters are the
     arguments. Its state has `scale`, s_t, and `previous_change`, D_t.
 
   Raises:
-    TypeError: If an argument is no number.
+    TypeError: If an argument is not a number.
     ValueError: If an argument is out of its range.
 
   Example:
@@ -199,7 +200,7 @@ def build_fedhyper_server_local(
     min_scale: float = 0.1,
     max_scale: float = 10.0,
 ) -> tff.learning.optimizers.Optimizer:
-  """Builds FedHyper's rule for the clients' rate, set by the server.
+  """Builds FedHyper's rule for the clients' learning rate, set by the server.
 
   With s_t and D_t as in `build_fedhyper_global`:
 
@@ -208,22 +209,25 @@ def build_fedhyper_server_local(
   rate of clients, round t + 1  = s_t * the rate of the client optimizer
   ```
 
-  For client optimizers with a learning rate, in
-  `tff_adaptive.algorithms.build_fed_opt`, which alone sets the rate of clients;
-  elsewhere this is gradient descent. It goes on top of a schedule.
+  This rule needs a client optimizer with a learning rate, in
+  `tff_adaptive.algorithms.build_fed_opt`; in other algorithms, which do not
+  scale the clients' rate, it is gradient descent. The scale multiplies a
+  schedule.
 
   Args:
     learning_rate: The server's step size, not negative. Default 1.0.
     hyper_learning_rate: See `build_fedhyper_global`.
-    min_scale: See `build_fedhyper_global`. Default 0.1, of the published code.
-    max_scale: See `build_fedhyper_global`. Default 10.0, of the published code.
+    min_scale: See `build_fedhyper_global`. Default 0.1, as in the published
+      code.
+    max_scale: See `build_fedhyper_global`. Default 10.0, as in the published
+      code.
 
   Returns:
     A `tff.learning.optimizers.Optimizer` whose hyperparameters are the
     arguments. Its state has `scale`, s_t, and `previous_change`, D_t.
 
   Raises:
-    TypeError: If an argument is no number.
+    TypeError: If an argument is not a number.
     ValueError: If an argument is out of its range.
 
   Example:
@@ -240,7 +244,7 @@ def build_fedhyper_server_local(
     Wang, Wang, Li, FedHyper: A Universal and Robust Learning Rate Scheduler for
     Federated Learning with Hypergradient Descent, ICLR 2024,
     https://arxiv.org/abs/2310.03156, FedHyper-SL. Deviations: the bounds are
-    those of the published code, which overwrites its result before it is used.
+    those of the published code, which overwrites its result before using it.
   """
   hparams = dict(
       learning_rate=learning_rate,
@@ -259,9 +263,9 @@ def build_fedhyper_client_local(
     min_scale: float = 0.1,
     max_scale: float = 10.0,
 ) -> federated_optimizer.FederatedOptimizer:
-  """Builds FedHyper's rule for the clients' rate, set by each client.
+  """Builds FedHyper's rule for the clients' learning rate, set by each client.
 
-  With P the mean change of the last round, 0 at first, and S its clients:
+  With P the mean update of the last round, 0 at first, and S its clients:
 
   ```
   p_k = -learning_rate * r * g_k,   x = x + p_k                 (r = 1 at first)
@@ -270,29 +274,30 @@ def build_fedhyper_client_local(
   ```
 
   r changes after the step, so the first two steps of a round have r = 1. The
-  products scale with the square of the rate: unless `hyper_learning_rate` is
-  large, r stays at 1. Twice the size of the model travels both ways: P down,
-  and the change up once more, for it.
+  products scale with the square of the learning rate, so r stays near 1 unless
+  `hyper_learning_rate` is large. Clients receive P besides the model, and send
+  their update twice, once for P.
 
   Args:
     learning_rate: The step size, not negative. Default 0.1, ours.
-    epsilon: How much the last round counts, not negative. Default 0.1, of the
+    epsilon: The weight of the last round, not negative. Default 0.1, as in the
       published code.
     hyper_learning_rate: The step size of r, not negative. Default 1.0; at 0
       this is SGD.
-    max_growth: The largest factor of r in a step, not negative. Default 1.1, of
+    max_growth: The largest factor of r in a step, not negative. Default 1.1, as
+      in the published code.
+    min_scale: The smallest r, not negative. Default 0.1, as in the published
+      code.
+    max_scale: The largest r, above zero; may be infinite. Default 10.0, as in
       the published code.
-    min_scale: The smallest r, not negative. Default 0.1, as there.
-    max_scale: The largest r, above zero; may be infinite. Default 10.0, as
-      there.
 
   Returns:
     A `FederatedOptimizer` whose hyperparameters are the arguments. It shares
-    `mean_change`, P / |S|, with the structure of the weights, in float32 at
-    least. It reports the `step_size` of each step.
+    `mean_change`, P / |S|, with the structure of the weights, in float32 or
+    float64. It reports the `step_size` of each step.
 
   Raises:
-    TypeError: If an argument is no number.
+    TypeError: If an argument is not a number.
     ValueError: If an argument is out of its range.
 
   Example:
@@ -309,9 +314,9 @@ def build_fedhyper_client_local(
     Wang, Wang, Li, FedHyper: A Universal and Robust Learning Rate Scheduler for
     Federated Learning with Hypergradient Descent, ICLR 2024,
     https://arxiv.org/abs/2310.03156, FedHyper-CL in the form of the published
-    code. Deviations: |S| is of the last round, as clients do not know how many
-    there are in this one; the comparison with P in every epoch's first step and
-    the batches that the code skips are left out.
+    code. Deviations: |S| is that of the last round, since clients do not know
+    the size of the current one; every epoch's first step is not compared with
+    P, and no batch is skipped, unlike in the code.
   """
   return _FedHyperClient(
       dict(

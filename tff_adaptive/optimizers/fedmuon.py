@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""FedMuon: orthogonalized momentum of matrices, shared between clients."""
+"""FedMuon: orthogonalized matrix momentum, shared between clients."""
 
 import collections
 from typing import Any, Literal, Optional
@@ -15,18 +15,18 @@ from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
 
 _MOMENTUM_KEY = 'momentum'
-# Of the quintic polynomial that draws singular values near 1.
+# The coefficients of a quintic polynomial that moves singular values near 1.
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 _SMALLEST_NORM = 1e-7
 _SMALLEST_SINGULAR_VALUE = 1e-7
 
 
 def orthogonalize_by_svd(matrix: tf.Tensor) -> tf.Tensor:
-  """U V^T of the singular values that are not negligible."""
+  """Returns U V^T of the singular values that are not negligible."""
   values, left, right = tf.linalg.svd(matrix)
   kept = values > _SMALLEST_SINGULAR_VALUE * tf.reduce_max(values)
   product = tf.matmul(left * tf.cast(kept, left.dtype), right, transpose_b=True)
-  # A comparison with NaN would leave zeros.
+  # The comparison above would turn NaN into zeros.
   is_finite = tf.reduce_all(tf.math.is_finite(matrix))
   return tf.where(is_finite, product, float('nan') * tf.ones_like(product))
 
@@ -34,7 +34,7 @@ def orthogonalize_by_svd(matrix: tf.Tensor) -> tf.Tensor:
 def orthogonalize_by_newton_schulz(
     matrix: tf.Tensor, num_steps: int
 ) -> tf.Tensor:
-  """A matrix with singular values of about 0.7 to 1.2, by products alone."""
+  """Returns a matrix with singular values of about 0.7 to 1.2, by products."""
   is_tall = matrix.shape[0] > matrix.shape[1]
   x = tf.transpose(matrix) if is_tall else matrix
   x /= tf.norm(x) + tf.cast(_SMALLEST_NORM, x.dtype)
@@ -108,7 +108,7 @@ class _FedMuon(fedadamw.GlobalDirectionOptimizer):
       u += tf.cast(hparams['weight_decay'], u.dtype) * w
       if _is_matrix(m):
         return u
-      # The step has the size of the other rate.
+      # Scaled such that the step has the size `vector_learning_rate`.
       return tf.cast(tf.math.divide_no_nan(vector_rate, rate), u.dtype) * u
 
     direction = vectors.average(
@@ -121,7 +121,7 @@ class _FedMuon(fedadamw.GlobalDirectionOptimizer):
     return changed, moved
 
   def _adam(self, state: Any, g: Any, hparams: Any) -> tuple[Any, Any]:
-    """Adam's moments and direction, of what is no matrix."""
+    """Returns Adam's moments and direction of tensors that are not matrices."""
     m_key, v_key = fedadamw.FIRST_MOMENT_KEY, fedadamw.SECOND_MOMENT_KEY
     beta_1, beta_2 = hparams['beta_1'], hparams['beta_2']
     num_steps = state[vector_optimizer.NUM_STEPS_KEY] + 1
@@ -143,7 +143,7 @@ class _FedMuon(fedadamw.GlobalDirectionOptimizer):
     )
 
   def _orthogonalize(self, tensor: tf.Tensor) -> tf.Tensor:
-    """The orthogonalized matrix form, scaled, in the shape of the tensor."""
+    """Returns the scaled orthogonalized tensor, in its original shape."""
     columns = tensor.shape[-1]
     if not tensor.shape.num_elements():
       return tensor
@@ -173,8 +173,8 @@ def build_fedmuon(
   """Builds FedMuon's client rule.
 
   A client starts the round with the momentum M and the mean direction G that
-  the server sends, 0 at first. A tensor with two axes and more is a matrix, its
-  last axis the columns; in each local step, with g its gradient:
+  the server sends, 0 at first. A tensor with two or more axes is a matrix whose
+  columns are its last axis. In each local step, with g its gradient:
 
   ```
   M_i = beta M_i + g                                      (M at the first step)
@@ -183,35 +183,36 @@ def build_fedmuon(
   ```
 
   For other tensors u is Adam's direction, with bias correction and a state that
-  is new in every round, and `vector_learning_rate` is the rate of the first
-  part. The server averages M_i to M, and G = -D / (K learning_rate) with D the
-  mean change and K the mean number of steps. Three times the size of the model
-  travels both ways: M and G down, M_i and the change once more up.
+  is reset in every round, and `vector_learning_rate` is the rate of the first
+  summand. The server averages M_i to M, and G = -D / (K learning_rate) with D
+  the mean update and K the mean number of steps. Clients receive M and G
+  besides the model, and send M_i and their update twice, once for G.
 
   Args:
     learning_rate: The step size, not negative. Default 0.01, ours.
-    alpha: How much G counts, in [0, 1]. Default 0.5, of the paper.
-    beta: The share of M that is kept, in [0, 1). Default 0.95.
-    weight_decay: The strength of the decay of the weights, which is decoupled
-      from the loss, not negative. Default 0.01.
-    vector_learning_rate: The rate of tensors that are no matrices, not
-      negative. Default `None`: learning_rate.
-    beta_1: The share of Adam's m that is kept, in [0, 1). Default 0.9.
-    beta_2: The share of Adam's v that is kept, in [0, 1). Default 0.95.
+    alpha: The weight of G, in [0, 1]. Default 0.5, as in the paper.
+    beta: The decay rate of M, in [0, 1). Default 0.95.
+    weight_decay: The strength of decoupled weight decay, not negative. Default
+      0.01.
+    vector_learning_rate: The learning rate of tensors that are not matrices,
+      not negative. Default `None`: `learning_rate`.
+    beta_1: The decay rate of Adam's m, in [0, 1). Default 0.9.
+    beta_2: The decay rate of Adam's v, in [0, 1). Default 0.95.
     epsilon: Added to Adam's root, not negative. Default 1e-10.
-    orthogonalize: How: `'newton_schulz'`, the default and Muon's, `ns_steps`
-      times a polynomial of products, which leaves singular values of about 0.7
-      to 1.2; `'svd'` exactly, by a decomposition.
-    ns_steps: How many times, positive. Default 5, Muon's. Unused with `'svd'`.
+    orthogonalize: Whether to use `ns_steps` Newton-Schulz iterations
+      (`'newton_schulz'`, the default and as in Muon), which leave singular
+      values of about 0.7 to 1.2, or an exact decomposition (`'svd'`).
+    ns_steps: The number of Newton-Schulz iterations, positive. Default 5, as in
+      Muon. Unused with `'svd'`.
 
   Returns:
-    A `FederatedOptimizer` whose hyperparameters are the numbers among the
-    arguments but for `ns_steps`. It shares `momentum`, M, and
-    `global_direction`, G, with the structure of the weights, in float32 at
-    least, and `num_steps`, the mean number of steps of all rounds, a scalar.
+    A `FederatedOptimizer` whose hyperparameters are the numeric arguments but
+    `ns_steps`. It shares `momentum`, M, and `global_direction`, G, with the
+    structure of the weights, in float32 or float64, and `num_steps`, the mean
+    number of steps of all rounds, a scalar.
 
   Raises:
-    TypeError: If an argument is no number.
+    TypeError: If an argument is not a number.
     ValueError: If an argument is out of its range.
 
   Example:
@@ -228,8 +229,8 @@ def build_fedmuon(
   References:
     Liu et al., FedMuon: Accelerating Federated Learning with Matrix
     Orthogonalization, 2025, https://arxiv.org/abs/2510.27403, Algorithm 1.
-    Deviations: momentum without Nesterov's mix, which the published code has;
-    its upload of low rank is left out.
+    Deviations: no Nesterov momentum, unlike the published code, and no low-rank
+    compression of the upload.
   """
   hparams = dict(
       learning_rate=learning_rate,

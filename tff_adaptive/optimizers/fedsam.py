@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""FedSAM: clients descend along gradients of perturbed weights."""
+"""FedSAM: clients descend along the gradients at perturbed weights."""
 
 import collections
 from typing import Any
@@ -25,8 +25,8 @@ def perturbed_gradient(
     x: The weights.
     g: Their gradient.
     hparams: The hyperparameters `rho` and `epsilon`.
-    extra: What evaluates again.
-    name: What the rule is called, for the error.
+    extra: Its `value_and_grad_fn` evaluates the perturbed gradient.
+    name: The rule's name, for the message.
 
   Returns:
     A structure like `x`.
@@ -47,7 +47,7 @@ def perturbed_gradient(
 
 
 def report_steps(state: Any, evaluates_again: bool) -> vector_optimizer.State:
-  """Returns the report of a rule whose step has the size of its rate."""
+  """Returns the report of a rule whose step size is its learning rate."""
   report = collections.OrderedDict(
       [(optimizer.STEP_SIZE_KEY, state['learning_rate'])]
   )
@@ -91,23 +91,24 @@ def build_fedsam(
   x   = x - learning_rate * g_2
   ```
 
-  Two gradients a step. The client sends the model's change alone, and nothing
-  is kept from one round to the next.
+  Each step costs two gradients. The client sends nothing but its model update,
+  and keeps nothing between rounds.
 
   Args:
-    learning_rate: The step size, not negative. Default 0.1, of the paper's
+    learning_rate: The step size, not negative. Default 0.1, as in the paper's
       experiments.
-    rho: How far the weights are perturbed, not negative. Default 0.1. At 0 this
-      is SGD with one gradient a step.
-    epsilon: Added to the norm, not negative. Default 1e-7, of published code.
+    rho: The size of the perturbation of the weights, not negative. Default 0.1.
+      At 0 this is SGD, with one gradient per step.
+    epsilon: Added to the norm, not negative. Default 1e-7, as in published
+      code.
 
   Returns:
     An `ExtraArgsOptimizer` whose hyperparameters are the arguments.
 
   Raises:
-    TypeError: If an argument is no number.
-    ValueError: If an argument is out of its range, or, from `next`, if it is
-      used by a loop that cannot evaluate a batch again.
+    TypeError: If an argument is not a number.
+    ValueError: If an argument is out of its range, or, from `next`, if the loop
+      cannot evaluate a batch again.
 
   Example:
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""FedSpeed: duals and perturbed gradients, with long local intervals."""
+"""FedSpeed: dual variables and perturbed gradients, for many local steps."""
 
 from typing import Any, Literal
 
@@ -45,7 +45,8 @@ class _FedSpeed(feddyn.DualOptimizer):
   def final_weights(self, state, weights):
     if self.corrects_server:
       return weights
-    # The dual, with this round's change in it, goes with the change.
+    # The client sends the dual, with this round's update in it, added to the
+    # update.
     return tf.nest.map_structure(
         lambda w, h: w + tf.cast(h, w.dtype), weights, state[feddyn.OFFSET_KEY]
     )
@@ -63,7 +64,7 @@ def build_fedspeed(
 ) -> federated_optimizer.FederatedOptimizer:
   """Builds FedSpeed, which corrects proximal steps and flattens the loss.
 
-  With h_i the sum of the past changes of client i, 0 at first, x_t the received
+  With h_i the sum of the past updates of client i, 0 at first, x_t the received
   model, g_1 the gradient of a batch and norms over the vector of all trainable
   weights, in each local step:
 
@@ -73,36 +74,39 @@ def build_fedspeed(
                              + (h_i + y - x_t) / proximal_lambda)
   ```
 
-  and after them h_i = h_i + delta_i. Clients send delta_i + h_i in the place of
-  delta_i, so the server's step is along the mean of both. h_i stays with the
-  client, as in `build_feddyn`, which this is with rho = 0 and alpha = 1 /
-  proximal_lambda if all take part. Two gradients a step.
+  followed by h_i = h_i + delta_i. Clients send delta_i + h_i instead of
+  delta_i, so the server's step is along the mean of both. The client keeps h_i,
+  as in `build_feddyn`, to which this is equal for rho = 0 and alpha = 1 /
+  proximal_lambda if all clients participate. Each step costs two gradients.
 
   Args:
-    num_clients: The number of all clients, sampled or not, positive. Used with
-      `dual_mean='all'` alone.
-    learning_rate: The step size, not negative. Default 0.1, of the paper's
+    num_clients: The number of all clients, sampled or not, positive. Only
+      `dual_mean='all'` uses it.
+    learning_rate: The step size, not negative. Default 0.1, as in the paper's
       experiments.
-    proximal_lambda: lambda of the paper, divides the pull to the received
-      model, above zero. Default 10.0, as there.
-    rho: How far the weights are perturbed, not negative. Default 0.1. At 0
-      there is one gradient a step.
-    alpha: How much the perturbed gradient counts, in [0, 1]. Default 1.0.
-    epsilon: Added to the norm, not negative. Default 1e-7, of published code.
-    dual_mean: Whose duals correct the server's step: `'participants'`, the
-      default and the paper's; or `'all'`, as the published code and FedDyn,
-      where clients send delta_i alone and must count the same.
+    proximal_lambda: Divides the pull to the received model, above zero, lambda
+      of the paper. Default 10.0, as in its experiments.
+    rho: The size of the perturbation of the weights, not negative. Default 0.1.
+      At 0 a step costs one gradient.
+    alpha: The weight of the perturbed gradient, in [0, 1]. Default 1.0.
+    epsilon: Added to the norm, not negative. Default 1e-7, as in published
+      code.
+    dual_mean: The clients whose duals correct the server's step:
+      `'participants'`, the default and as in the paper, or `'all'`, as in the
+      published code and FedDyn; then clients send delta_i alone and must have
+      equal weights.
 
   Returns:
-    A `FederatedOptimizer` whose hyperparameters are the numbers among the
-    arguments but for `num_clients`. It keeps `dual`, h_i, with the structure of
-    the weights, in float32 at least; with `'all'` the state of the server's
-    rule has `mean_dual`.
+    A `FederatedOptimizer` whose hyperparameters are the numeric arguments but
+    `num_clients`. It keeps `dual`, h_i, with the structure of the weights, in
+    float32 or float64; with `'all'` the state of the server's rule has
+    `mean_dual`.
 
   Raises:
-    TypeError: If `num_clients` is no integer, or another argument no number.
-    ValueError: If an argument is out of its range, or, from `next`, if it is
-      used by a loop that cannot evaluate a batch again.
+    TypeError: If `num_clients` is not an integer, or another argument is not a
+      number.
+    ValueError: If an argument is out of its range, or, from `next`, if the loop
+      cannot evaluate a batch again.
 
   Example:
 
@@ -118,9 +122,9 @@ def build_fedspeed(
   References:
     Sun, Shen, Huang, Ding, Tao, FedSpeed: Larger Local Interval, Less
     Communication Round, and Higher Generalization Accuracy, ICLR 2023,
-    https://arxiv.org/abs/2302.10429, Algorithm 1. Deviation: the gradient that
-    perturbs is normalized, as in the paper's experiments and the published
-    code.
+    https://arxiv.org/abs/2302.10429, Algorithm 1. Deviation: the gradient in
+    the perturbation is normalized, as in the paper's experiments and the
+    published code.
   """
   hparams = dict(
       learning_rate=learning_rate,

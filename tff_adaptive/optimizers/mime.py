@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Mime and MimeLite: the server's momentum, frozen as the clients train."""
+"""Mime and MimeLite: server momentum, frozen while clients train."""
 
 import collections
 from collections.abc import Sequence
@@ -105,7 +105,7 @@ class _Mime(_MimeLite):
           '`tff_adaptive.algorithms.build_fed_opt`.'
       )
     _, at_start = extra.value_and_grad_fn(state[vector_optimizer.ANCHOR_KEY])
-    # Outside of rounds there is nothing to correct by.
+    # Outside of rounds there is no mean gradient to correct by.
     share = state[_CORRECTS_KEY]
     corrected = tf.nest.map_structure(
         lambda g, s, c: g + tf.cast(share, g.dtype) * (c - s),
@@ -124,21 +124,21 @@ def build_mime(
 ) -> federated_optimizer.FederatedOptimizer:
   """Builds Mime, SGD with the server's momentum and corrected gradients.
 
-  It is `build_mimelite` with, in the place of the gradient g(y) of a batch,
+  This is `build_mimelite` with, instead of the gradient g(y) of a batch,
 
   ```
   u = g(y) - g(x_t) + c,    c = sum_i w_i grad f_i(x_t)     (of the same batch)
   ```
 
-  so that clients do not drift to their own minima. c is the mean of the clients
-  of the round, which they need before they train: a round has two exchanges, in
-  which m and c travel down and a gradient and the change up, and c up once
-  more. The gradients at x_t are sent and averaged in the clear, so it is
-  refused under differential privacy. Two gradients a step, and a pass over the
-  data more.
+  so that clients do not drift to their own minima. c is the mean over the
+  clients of the round, which they need before they train. A round therefore has
+  two exchanges: m and c are sent to the clients, a gradient and the update are
+  returned, and c is returned once more. The gradients at x_t are averaged in
+  the clear, so Mime is rejected under differential privacy. Each step costs two
+  gradients, and each round one more pass over the data.
 
-  The compiled runtime takes no broadcast that depends on an aggregate: it hands
-  such rounds to TFF's own runtime, with a warning.
+  The compiled runtime does not support broadcasts that depend on an aggregate.
+  It runs such rounds in TFF's own runtime, with a warning.
 
   Args:
     learning_rate: See `build_mimelite`.
@@ -146,12 +146,12 @@ def build_mime(
 
   Returns:
     A `FederatedOptimizer` with the hyperparameter `learning_rate`. It shares
-    `momentum`, m, with the structure of the weights, in float32 at least.
+    `momentum`, m, with the structure of the weights, in float32 or float64.
 
   Raises:
-    TypeError: If an argument is no number.
-    ValueError: If an argument is out of its range, or, from `next`, if it is
-      used by a loop that cannot evaluate a batch again.
+    TypeError: If an argument is not a number.
+    ValueError: If an argument is out of its range, or, from `next`, if the loop
+      cannot evaluate a batch again.
 
   Example:
 
@@ -167,7 +167,7 @@ def build_mime(
     Karimireddy et al., Breaking the Centralized Barrier for Cross-Device
     Federated Learning, NeurIPS 2021, https://arxiv.org/abs/2008.03606,
     Algorithm 1 with Mime and SGD with momentum. Deviation: none; FedJAX does
-    not damp the momentum.
+    not dampen the momentum.
   """
   return _Mime(learning_rate, momentum)
 
@@ -175,7 +175,7 @@ def build_mime(
 def build_mimelite(
     learning_rate: float = 0.1, momentum: float = 0.9
 ) -> federated_optimizer.FederatedOptimizer:
-  """Builds MimeLite, SGD with momentum that the server keeps.
+  """Builds MimeLite, SGD with momentum kept by the server.
 
   With m the momentum, 0 at first, and f_i the loss of all examples of client i:
 
@@ -185,20 +185,20 @@ def build_mimelite(
   ```
 
   m is frozen while the clients train. A client evaluates the gradient of all
-  its examples at the received model, a pass over its data more, and sends it:
-  twice the size of the model travels both ways.
+  its examples at the received model, in one more pass over its data, and sends
+  it. This doubles the communication in both directions.
 
   Args:
     learning_rate: The step size, not negative. Default 0.1, ours.
-    momentum: The share of m that is kept, in [0, 1). Default 0.9, of the
-      paper's experiments. At 0 this is SGD.
+    momentum: The decay rate of m, in [0, 1). Default 0.9, as in the paper's
+      experiments. At 0 this is SGD.
 
   Returns:
     A `FederatedOptimizer` with the hyperparameter `learning_rate`. It shares
-    `momentum`, m, with the structure of the weights, in float32 at least.
+    `momentum`, m, with the structure of the weights, in float32 or float64.
 
   Raises:
-    TypeError: If an argument is no number.
+    TypeError: If an argument is not a number.
     ValueError: If an argument is out of its range.
 
   Example:
@@ -213,8 +213,7 @@ def build_mimelite(
   References:
     Karimireddy et al., Breaking the Centralized Barrier for Cross-Device
     Federated Learning, NeurIPS 2021, https://arxiv.org/abs/2008.03606,
-    Algorithm 1 with MimeLite and SGD with momentum. Mime itself, with the mean
-    gradient in every step, needs two exchanges a round and is not here, nor is
-    Adam as the base: its second moment is 0 in the first round.
+    Algorithm 1 with MimeLite and SGD with momentum. Adam as the base optimizer
+    is not implemented: its second moment is 0 in the first round.
   """
   return _MimeLite(learning_rate, momentum)

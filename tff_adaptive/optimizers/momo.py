@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""MoMo and MoMo-Adam: the step comes from a model of the loss."""
+"""MoMo and MoMo-Adam: step sizes from a model of the loss."""
 
 import collections
 from typing import Any
@@ -13,10 +13,10 @@ from tff_adaptive.optimizers import vectors
 
 _MOMENT_KEY = 'first_moment'
 _SECOND_MOMENT_KEY = 'second_moment'
-# Averages of the losses and of the products of gradients and weights.
+# Averages of the losses, and of the inner products of gradients and weights.
 _MEAN_LOSS_KEY = 'mean_loss'
 _MEAN_PRODUCT_KEY = 'mean_product'
-# The estimate of the lower bound, less `lower_bound`, which may yet be set.
+# The estimate of the lower bound minus `lower_bound`, a hyperparameter.
 _RAISED_BOUND_KEY = 'raised_bound'
 _LAST_STEP_SIZE_KEY = 'last_step_size'
 
@@ -50,7 +50,7 @@ class _Momo(vector_optimizer.VectorOptimizer):
     if self._corrects_bias:
       rho = vectors.complement(beta, power)
     else:
-      # The averages start at the first values.
+      # The averages start at the first values instead of at 0.
       beta = tf.where(self.is_first(state), tf.zeros_like(beta), beta)
     new = {
         _MOMENT_KEY: g,
@@ -89,7 +89,7 @@ class _Momo(vector_optimizer.VectorOptimizer):
       rho: tf.Tensor,
       hparams: vector_optimizer.Hparams,
   ) -> dict[str, tf.Tensor]:
-    """The step size of the truncated model, and the estimate of its bound."""
+    """Returns the truncated model's step size and the estimate of its bound."""
     rate, bound = hparams['learning_rate'], hparams['lower_bound']
     decay = 1.0 + rate * hparams['weight_decay']
     offset = state[_MEAN_LOSS_KEY] - state[_MEAN_PRODUCT_KEY]
@@ -108,7 +108,7 @@ class _Momo(vector_optimizer.VectorOptimizer):
             tf.maximum(largest - decay * rho * held, 0.0), squared
         ),
     )
-    # A minimum may choose a number over a NaN.
+    # `minimum` and `maximum` may drop a NaN.
     is_finite = tf.math.is_finite(largest) & tf.math.is_finite(squared)
     step_size = tf.where(is_finite, step_size, float('nan'))
     step_size = tf.where(
@@ -121,7 +121,7 @@ class _Momo(vector_optimizer.VectorOptimizer):
     return changed
 
   def report(self, state):
-    # Adam's steps have no size that all coordinates share.
+    # Adam's steps have no size common to all coordinates.
     name = 'rate' if self._is_adam else optimizer.STEP_SIZE_KEY
     return collections.OrderedDict([(name, state[_LAST_STEP_SIZE_KEY])])
 
@@ -135,54 +135,54 @@ def build_momo(
     bias_correction: bool = False,
     estimate_lower_bound: bool = False,
 ) -> optimizer.ExtraArgsOptimizer:
-  """Builds MoMo, SGD with momentum whose step comes from a model of the loss.
+  """Builds MoMo, momentum SGD with step sizes from a model of the loss.
 
   With f_k and g_k the loss and the gradient of local step k, loss terms
   included, and products over the vector of all trainable weights:
 
   ```
-  d = beta d + (1 - beta) g_k                    (the first time all three are
-  f = beta f + (1 - beta) f_k                     the values themselves)
+  d = beta d + (1 - beta) g_k               (in the first step, averages d, f, c
+  f = beta f + (1 - beta) f_k                are the values themselves)
   c = beta c + (1 - beta) <g_k, x>
   w = 1 + learning_rate * weight_decay
   tau = min(learning_rate, max(w (f - lower_bound - c) + <d, x>, 0) / |d|^2)
   x = (x - tau d) / w
   ```
 
-  The model of the loss is the averaged linearization, cut off at the lower
-  bound; the rate is the largest step. With beta = 0 it is `build_sps_max` with
-  c = 1 and the rate as its largest step. Losses that can become negative need a
-  lower bound below zero. Where the loss or a product is not finite, so is the
-  step, and the client counts as rejected.
+  The model of the loss is its averaged linearization, truncated at the lower
+  bound; `learning_rate` is the largest step size. With beta = 0 it is
+  `build_sps_max` with c = 1. Losses that can become negative need a lower bound
+  below zero. If the loss or a product is not finite, the step is not finite,
+  and the client is rejected.
 
-  The state starts anew in every round. Each step costs one gradient; a client
-  sends the model's change alone.
+  The state is reset in every round. Each step costs one gradient, and a client
+  sends nothing but its model update.
 
   Args:
-    learning_rate: The largest step, not negative. Default 1.0, of the published
-      code; it matters little as long as it is not too small.
-    beta: The share of the averages that is kept, in [0, 1). Default 0.9, as
-      there.
+    learning_rate: The largest step size, not negative. Default 1.0, as in the
+      published code. It matters little unless it is too small.
+    beta: The decay rate of the averages, in [0, 1). Default 0.9, as in the
+      published code.
     lower_bound: A lower bound of the losses, any finite number. Default 0.0.
-    weight_decay: The strength of the decay of the weights, which is decoupled
-      from the loss, not negative. Default 0.0.
-    bias_correction: Whether the averages start at zero and the formulas correct
-      for it: with rho = 1 - beta^(k+1), learning_rate / rho takes the place of
-      the largest step and rho * lower_bound that of the bound. Default False.
-    estimate_lower_bound: Whether the bound is estimated, from `lower_bound`
-      upwards: MoMo*. With momentum the estimate can rise above the smallest
-      loss; the iterates then stay away from it, also on a quadratic. Default
+    weight_decay: The strength of decoupled weight decay, not negative. Default
+      0.0.
+    bias_correction: Whether to start the averages at zero and correct the bias:
+      with rho = 1 - beta^(k+1), the largest step size becomes
+      learning_rate / rho, and the bound rho * lower_bound. Default False.
+    estimate_lower_bound: Whether to estimate the bound, from `lower_bound`
+      upwards: MoMo*. With momentum the estimate can exceed the smallest loss,
+      and the iterates then do not reach it, even on a quadratic. Default False.
       False.
 
   Returns:
     An `ExtraArgsOptimizer` with the hyperparameters `learning_rate`, `beta`,
     `lower_bound` and `weight_decay`. It reports the `step_size` of each step,
-    tau, a factor of the averaged gradient.
+    tau, which multiplies the averaged gradient.
 
   Raises:
-    TypeError: If an argument is no number.
-    ValueError: If an argument is out of its range, or, from `next`, if it is
-      used by a loop that does not give the loss.
+    TypeError: If an argument is not a number.
+    ValueError: If an argument is out of its range, or, from `next`, if the loop
+      does not pass the loss.
 
   Example:
 
@@ -196,9 +196,8 @@ def build_momo(
   References:
     Schaipp, Ohana, Eickenberg, Defazio, Gower, MoMo: Momentum Models for
     Adaptive Learning Rates, ICML 2024, https://arxiv.org/abs/2305.07583,
-    Algorithm 1, and section 4 for the estimate of the bound.
-    Deviation: none; the implementation of optax applies the decay to the
-    weights alone and not to the step.
+    Algorithm 1, and section 4 for the estimate of the bound. Deviation: none;
+    optax's implementation decays the weights alone and not the step.
   """
   hparams = collections.OrderedDict(
       learning_rate=learning_rate,
@@ -219,9 +218,10 @@ def build_momo_adam(
     *,
     estimate_lower_bound: bool = False,
 ) -> optimizer.ExtraArgsOptimizer:
-  """Builds MoMo-Adam, Adam whose rate comes from a model of the loss.
+  """Builds MoMo-Adam, Adam with learning rates from a model of the loss.
 
-  It is `build_momo` with bias correction in the norm of Adam's preconditioner:
+  This is `build_momo` with bias correction, in the norm of Adam's
+  preconditioner:
 
   ```
   v   = beta_2 v + (1 - beta_2) g_k^2
@@ -231,14 +231,14 @@ def build_momo_adam(
   x   = (x - tau d / P) / w
   ```
 
-  with d, f and c the averages of MoMo with beta_1, from zero. Where the rate is
-  the smaller one this is Adam.
+  with d, f and c the averages of MoMo with beta_1, which start at zero. While
+  the first argument is the minimum, this is Adam.
 
   Args:
-    learning_rate: The largest rate of Adam, not negative. Default 0.01, of the
-      published code.
-    beta_1: The share of the averages that is kept, in [0, 1). Default 0.9.
-    beta_2: The share of v that is kept, in [0, 1). Default 0.999.
+    learning_rate: The largest learning rate of Adam, not negative. Default
+      0.01, as in the published code.
+    beta_1: The decay rate of the averages, in [0, 1). Default 0.9.
+    beta_2: The decay rate of v, in [0, 1). Default 0.999.
     epsilon: Added to the root, not negative. Default 1e-8.
     lower_bound: See `build_momo`.
     weight_decay: See `build_momo`.
@@ -246,8 +246,8 @@ def build_momo_adam(
 
   Returns:
     An `ExtraArgsOptimizer` with the hyperparameters `learning_rate`, `beta_1`,
-    `beta_2`, `epsilon`, `lower_bound` and `weight_decay`. It reports the `rate`
-    of each step, tau.
+    `beta_2`, `epsilon`, `lower_bound` and `weight_decay`. It reports tau, the
+    `rate` of each step.
 
   Raises:
     TypeError: See `build_momo`.
@@ -259,7 +259,7 @@ def build_momo_adam(
     >>> state = optimizer.initialize(tf.TensorSpec([], tf.float32))
     >>> x = tf.constant(10.0)
     >>> _, x = optimizer.next(state, x, 2.0 * x, value=x**2)
-    >>> round(float(x), 4)  # The model allows for more than the rate.
+    >>> round(float(x), 4)  # The model would allow a larger rate.
     9.5
 
   References:

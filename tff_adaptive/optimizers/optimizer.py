@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The protocol of optimizers that need more than a gradient.
 
-`tff.learning.optimizers.Optimizer.next(state, weights, gradients)` has no loss
-and cannot evaluate again. `ExtraArgsOptimizer` is a superset of it, in the
-manner of optax's transformations with extra arguments: what is new is
-keyword-only, so an optimizer that can do without still works wherever a plain
-one does, and the local training loop of `tff_adaptive.client_works` runs both.
+`tff.learning.optimizers.Optimizer.next(state, weights, gradients)` sees no loss
+and cannot evaluate another point. `ExtraArgsOptimizer` adds both as
+keyword-only arguments, as optax's `GradientTransformationExtraArgs` does. The
+local training loop of `tff_adaptive.client_works` runs optimizers of either
+protocol.
 """
 
 import abc
@@ -21,7 +21,7 @@ import tensorflow_federated as tff
 
 from tff_adaptive.optimizers import vectors
 
-# Keys of `ExtraArgsOptimizer.report` that the training loop knows by name.
+# Keys of `ExtraArgsOptimizer.report` that the training loop interprets.
 STEP_SIZE_KEY = 'step_size'
 GRADIENT_EVALUATIONS_KEY = 'gradient_evaluations'
 
@@ -29,22 +29,21 @@ State = TypeVar('State')
 Weights = TypeVar('Weights')
 Hparams = TypeVar('Hparams')
 
-# Weights to (loss, gradients), on the batch of the current step, with the
-# dropout mask of the current step.
+# Maps weights to (loss, gradients), on the batch and with the dropout mask of
+# the current step.
 ValueAndGradFn = Callable[[Any], tuple[tf.Tensor, Any]]
 
 
 class ExtraArgsOptimizer(
     tff.learning.optimizers.Optimizer[State, Weights, Hparams]
 ):
-  """An optimizer whose `next` may also see the loss and evaluate again.
+  """An optimizer whose `next` may use the loss and further evaluations.
 
   Attributes:
-    takes_extra_args: Marks the protocol; the local training loop looks for it
-      and then passes `value` and, if `evaluates_again`, `value_and_grad_fn`.
-    evaluates_again: Whether `next` calls `value_and_grad_fn`; not by
-      default. The loop fixes the random numbers of a step (dropout) only for
-      optimizers that do.
+    takes_extra_args: Marks the protocol. The local training loop passes `value`
+      and, if `evaluates_again`, `value_and_grad_fn` to optimizers that have it.
+    evaluates_again: Whether `next` calls `value_and_grad_fn`, by default False.
+      Only then does the loop fix the random numbers (dropout) of a step.
   """
 
   takes_extra_args: bool = True
@@ -63,29 +62,29 @@ class ExtraArgsOptimizer(
     """Takes one step.
 
     Args:
-      state: What `initialize` or the call of `next` before returned.
+      state: The state returned by `initialize` or by the previous `next`.
       weights: A structure of tensors, the current point.
-      gradients: A structure like `weights`, the gradients at `weights`; a leaf
-        may be `None` or `tf.IndexedSlices`.
-      value: The scalar loss at `weights`, on the batch of this step, with every
-        loss term, or `None` where the caller has none.
+      gradients: The gradients at `weights`, a structure like it; a leaf may be
+        `None` or `tf.IndexedSlices`.
+      value: The scalar loss at `weights` on the batch of this step, loss terms
+        included; `None` if the caller does not know it.
       value_and_grad_fn: Maps a structure like `weights` to the loss and the
-        gradients there, on the same batch and with the same dropout mask, or
-        `None` where the caller cannot evaluate again.
+        gradients there, on the same batch and with the same dropout mask;
+        `None` if the caller cannot evaluate again.
 
     Returns:
       The new state and the new weights.
     """
 
   def report(self, state: State) -> 'collections.OrderedDict[str, tf.Tensor]':
-    """Scalars that describe the step after which `state` was returned.
+    """Returns scalars that describe the step that ended in `state`.
 
-    The training loop reports mean, minimum and maximum of each over the steps
-    of all healthy clients; it adds up `GRADIENT_EVALUATIONS_KEY`, which counts
-    one a step where it is missing.
+    The training loop reports the mean, minimum and maximum of each over the
+    steps of all healthy clients. It sums `GRADIENT_EVALUATIONS_KEY`, which is 1
+    per step if missing.
 
     Args:
-      state: A state that `next` returned.
+      state: A state returned by `next`.
 
     Returns:
       An ordered dictionary from names to scalar tensors.
@@ -94,33 +93,33 @@ class ExtraArgsOptimizer(
     return collections.OrderedDict()
 
   def final_weights(self, state: State, weights: Weights) -> Weights:
-    """Returns the weights that a client ends its round with.
+    """Returns the weights with which a client ends its round.
 
-    A rule may evaluate gradients at other points than the one that it is to be
-    judged by, such as a mean of the iterates.
+    These differ from `weights` for a rule whose result is not its last iterate,
+    such as one that averages the iterates.
 
     Args:
-      state: What the last call of `next` returned.
-      weights: The weights that it returned with it.
+      state: The state returned by the last call of `next`.
+      weights: The weights returned by the same call.
 
     Returns:
-      A structure like `weights`; by default `weights`.
+      A structure like `weights`; by default `weights` itself.
     """
     del state
     return weights
 
 
 class HparamsInState:
-  """What optimizers have in common whose state holds the hyperparameters.
+  """A mixin for optimizers that hold their hyperparameters in the state.
 
-  Goes before the protocol among the bases of a class.
+  List it before the protocol among the bases of a class.
   """
 
   def __init__(self, hparams: Mapping[str, Any]):
     """Initializes the optimizer.
 
     Args:
-      hparams: The hyperparameters by their names, with which a state begins.
+      hparams: The hyperparameters by name; a state begins with them.
     """
     self._hparams = collections.OrderedDict(hparams)
 
@@ -134,24 +133,24 @@ class HparamsInState:
 
 
 def takes_extra_args(optimizer: tff.learning.optimizers.Optimizer) -> bool:
-  """Whether `optimizer` speaks the keyword superset of TFF's protocol."""
+  """Returns whether `optimizer` has the protocol of `ExtraArgsOptimizer`."""
   return getattr(optimizer, 'takes_extra_args', False)
 
 
 def evaluates_again(optimizer: tff.learning.optimizers.Optimizer) -> bool:
-  """Whether `next` of `optimizer` is to get a `value_and_grad_fn`."""
+  """Returns whether `next` of `optimizer` needs a `value_and_grad_fn`."""
   return takes_extra_args(optimizer) and optimizer.evaluates_again
 
 
 def check_value(value: Optional[tf.Tensor], owner: str) -> None:
-  """Raises where `next` is not given the loss.
+  """Raises if `next` was called without the loss.
 
   Args:
-    value: What `next` was given.
+    value: The argument `value` of `next`.
     owner: The rule's name, for the message.
 
   Raises:
-    ValueError: If there is no value.
+    ValueError: If `value` is `None`.
   """
   if value is None:
     raise ValueError(
@@ -165,16 +164,15 @@ def check_value(value: Optional[tf.Tensor], owner: str) -> None:
 def final_weights(
     optimizer: tff.learning.optimizers.Optimizer, state: Any, weights: Any
 ) -> Any:
-  """Returns the weights that a client ends its round with.
+  """Returns the weights with which a client ends its round.
 
   Args:
     optimizer: Any `tff.learning.optimizers.Optimizer`.
-    state: What its last call of `next` returned.
-    weights: The weights that it returned with it.
+    state: The state returned by its last call of `next`.
+    weights: The weights returned by the same call.
 
   Returns:
-    See `ExtraArgsOptimizer.final_weights`; those of other optimizers are
-    `weights`.
+    The `final_weights` of an `ExtraArgsOptimizer`, else `weights`.
   """
   if takes_extra_args(optimizer):
     return optimizer.final_weights(state, weights)
@@ -184,15 +182,15 @@ def final_weights(
 def step_report(
     optimizer: tff.learning.optimizers.Optimizer, state: Any
 ) -> 'collections.OrderedDict[str, tf.Tensor]':
-  """What `optimizer` tells of its last step, as float32 scalars.
+  """Returns the report of an optimizer's last step, as float32 scalars.
 
   Args:
-    optimizer: Any `tff.learning.optimizers.Optimizer`. Of one that does not
-      report, the learning rate in its state is the step size.
-    state: A state that its `next` returned.
+    optimizer: Any `tff.learning.optimizers.Optimizer`. If it does not report,
+      the learning rate in its state is the step size.
+    state: A state returned by its `next`.
 
   Returns:
-    An ordered dictionary, empty if nothing is known.
+    An ordered dictionary; empty if nothing is known of the step.
   """
   if takes_extra_args(optimizer):
     report = optimizer.report(state)
@@ -208,14 +206,15 @@ def step_report(
 
 
 def check_optimizer(value: Any, owner: str) -> None:
-  """Raises unless `value` is an optimizer, and no function that builds one.
+  """Raises unless `value` is an optimizer.
 
   Args:
-    value: What was given as an optimizer.
-    owner: What it is, the subject of the error's sentence.
+    value: The object to check.
+    owner: The subject of the error message.
 
   Raises:
-    TypeError: If it is anything else; says which builders return one.
+    TypeError: If `value` is anything else, such as a builder that has not been
+      called; the message names builders that return an optimizer.
   """
   if isinstance(value, tff.learning.optimizers.Optimizer):
     return
@@ -239,7 +238,7 @@ def check_optimizer(value: Any, owner: str) -> None:
 def _number(name: str, value: Any, owner: str) -> float:
   """Returns a Python number from a number, an array or a tensor with one."""
   try:
-    if isinstance(value, (str, bytes)):  # Of which `float` would make numbers.
+    if isinstance(value, (str, bytes)):  # `float` would parse these.
       raise TypeError
     return float(value)
   except (TypeError, ValueError):
@@ -253,16 +252,16 @@ def check_rate(name: str, value: Any, owner: str) -> None:
 
   Args:
     name: The argument's name, for the message.
-    value: A number; a symbolic tensor is let through, as its value is unknown.
+    value: A number. A symbolic tensor, whose value is unknown, is not checked.
     owner: The rule's name, for the message.
 
   Raises:
-    TypeError: If `value` is no number.
+    TypeError: If `value` is not a number.
     ValueError: If the number is negative, infinite or NaN.
   """
   if tf.is_symbolic_tensor(value):
     return
-  # What is larger is infinite in a round.
+  # Rounds compute in float32, where anything larger is infinite.
   if not 0.0 <= _number(name, value, owner) <= float(tf.float32.max):
     raise ValueError(
         f'{owner} `{name}` must be finite and not negative, found {value}.'
@@ -318,15 +317,15 @@ def check_count(name: str, value: Any, owner: str) -> None:
 
 
 def dense_gradients(weights: Any, gradients: Any) -> Any:
-  """The gradients without `tf.IndexedSlices`, checked against the weights.
+  """Returns gradients without `tf.IndexedSlices`, checked against the weights.
 
   Args:
     weights: A structure of tensors.
     gradients: A structure like it, of tensors, `tf.IndexedSlices` and `None`.
 
   Returns:
-    A structure of tensors, whose shapes are as well known as those of the
-    weights, and `None`.
+    A structure of `None` and of tensors whose static shapes are at least those
+    of the weights.
 
   Raises:
     ValueError: If the structures differ.
@@ -337,7 +336,7 @@ def dense_gradients(weights: Any, gradients: Any) -> Any:
 
 
 def _with_static_shape(weight: Any, gradient: Any) -> Any:
-  # The shape of what was slices may be known only as it runs.
+  # Former slices may have no static shape.
   if gradient is None or tf.TensorShape(gradient.shape).is_fully_defined():
     return gradient
   return tf.ensure_shape(gradient, weight.shape)
@@ -351,7 +350,7 @@ def check_moments(
   Args:
     weights: A structure of tensors.
     state: The optimizer's state.
-    keys: The parts of it that `vectors.fill_moments` has made.
+    keys: The parts of the state made by `vectors.fill_moments`.
 
   Raises:
     ValueError: If structure, shapes or dtypes differ.
@@ -366,8 +365,8 @@ def check_weights_state_match(weights: Any, state: Any, name: str) -> None:
 
   Args:
     weights: A structure of tensors.
-    state: The part of the optimizer's state that has one tensor a weight.
-    name: What that part is called, for the message.
+    state: A part of the optimizer's state, with one tensor per weight.
+    name: The name of that part, for the message.
 
   Raises:
     ValueError: If structure, shapes or dtypes differ.
@@ -393,21 +392,20 @@ def check_weights_state_match(weights: Any, state: Any, name: str) -> None:
     )
 
 
-# A gradient with a smaller norm is no direction, only rounding.
+# A gradient with a smaller norm is rounding error, not a direction.
 _NEGLIGIBLE_NORM = 1e-8
 
 
 def is_negligible(gradient_norm: tf.Tensor) -> tf.Tensor:
-  """Whether a gradient is too small to be followed; false for NaN."""
+  """Returns whether a gradient is too small to follow; false for NaN."""
   return gradient_norm < _NEGLIGIBLE_NORM
 
 
 def is_finite(loss: tf.Tensor, gradient_norm: tf.Tensor) -> tf.Tensor:
-  """Whether there is a step size at all, for a loss and a gradient's norm.
+  """Returns whether the loss and the gradient's norm are finite.
 
-  Comparisons and minima choose a number over a NaN. So a rule asks first, and
-  gives NaN as its step size where this is false: the client must be seen to
-  fail.
+  Comparisons and minima may replace a NaN by a number and so hide that a client
+  failed. A rule therefore sets its step size to NaN where this is false.
 
   Args:
     loss: The loss at the current point, a scalar.
@@ -422,5 +420,5 @@ def is_finite(loss: tf.Tensor, gradient_norm: tf.Tensor) -> tf.Tensor:
 def grow(
     step_size: tf.Tensor, gamma: tf.Tensor, batches_per_epoch: tf.Tensor
 ) -> tf.Tensor:
-  """A step size after one step of a growth by `gamma` an epoch."""
+  """Returns a step size after one step of growth by `gamma` per epoch."""
   return step_size * tf.pow(gamma, 1.0 / batches_per_epoch)

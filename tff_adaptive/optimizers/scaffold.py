@@ -11,8 +11,7 @@ from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
 
-# The correction is what local steps add to a gradient, c - c_i, which is frozen
-# in the round.
+# The correction, c - c_i, is frozen in the round and added to every gradient.
 _MOMENT_KEYS = ('client_control', 'correction', 'gradient_sum')
 
 _State = collections.OrderedDict[str, Any]
@@ -23,7 +22,7 @@ class _ScaffoldSGD(
 ):
   """SCAFFOLD's client rule, see `build_scaffold_sgd`."""
 
-  # The server control is a sum over clients, whatever their examples.
+  # The server control is a mean over clients, whatever their examples.
   averages_uniformly = True
 
   def __init__(self, num_clients: int, learning_rate: float):
@@ -55,8 +54,8 @@ class _ScaffoldSGD(
     )
 
   def finish_round(self, state):
-    # c_i - c + (x_t - y_K) / (K eta) is the mean gradient of the local steps:
-    # each has moved the model by -eta (g - c_i + c).
+    # c_i - c + (x_t - y_K) / (K eta) is the mean gradient of the local steps,
+    # each of which moves the model by -eta (g - c_i + c).
     num_steps = tf.maximum(state['num_steps'], 1)
     control = tf.nest.map_structure(
         lambda total: total / tf.cast(num_steps, total.dtype),
@@ -84,7 +83,7 @@ class _ScaffoldSGD(
     federated_optimizer.check_caller('SCAFFOLD', value)
     gradients = optimizer.dense_gradients(weights, gradients)
     optimizer.check_moments(weights, state, _MOMENT_KEYS)
-    # Some of the weights may have no gradient; the controls move these, too.
+    # The controls also move weights that have no gradient.
     gradients = tf.nest.map_structure(
         lambda total, g: tf.cast(g, total.dtype),
         state['gradient_sum'],
@@ -113,9 +112,9 @@ class _ScaffoldSGD(
 def build_scaffold_sgd(
     num_clients: int, learning_rate: float = 0.1
 ) -> federated_optimizer.FederatedOptimizer:
-  """Builds SCAFFOLD's client rule, with option II for the controls.
+  """Builds SCAFFOLD's client rule, with option II for the control variates.
 
-  With c the control of the server and c_i that of client i, zeros at first, x_t
+  With c the control of the server and c_i that of client i, 0 at first, x_t
   the received model and K the number of local steps:
 
   ```
@@ -124,12 +123,12 @@ def build_scaffold_sgd(
   c    = c + 1 / num_clients * sum over the cohort of (c_i+ - c_i)
   ```
 
-  c_i+ is the mean of the local gradients, and computed as that. A client that
-  is not sampled, or not healthy, keeps its c_i.
+  c_i+ is the mean of the local gradients, and is computed as such. A client
+  that is not sampled, or not healthy, keeps its c_i.
 
-  Twice the size of the model travels both ways: c down, c_i+ - c_i up; c_i
-  stays with the client, in a simulation in its store, by the client's id. The
-  mean gradient of a client can be seen in what it sends.
+  The server sends c with the model, and clients return c_i+ - c_i with their
+  update. The client keeps c_i; in a simulation it is in the client state store.
+  A client's message reveals its mean gradient.
 
   Args:
     num_clients: The number of all clients, sampled or not, positive.
@@ -137,10 +136,12 @@ def build_scaffold_sgd(
 
   Returns:
     A `FederatedOptimizer` with the hyperparameter `learning_rate`. It shares
-    and keeps `control`, with the structure of the weights, in float32 at least.
+    and keeps `control`, with the structure of the weights, in float32 or
+    float64.
 
   Raises:
-    TypeError: If `num_clients` is not an integer, or `learning_rate` no number.
+    TypeError: If `num_clients` is not an integer, or `learning_rate` is not a
+      number.
     ValueError: If an argument is out of its range.
 
   Example:

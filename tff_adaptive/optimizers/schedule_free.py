@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Schedule-Free SGD and AdamW: averages take the place of a schedule."""
+"""Schedule-Free SGD and AdamW: averaging instead of a schedule."""
 
 import collections
 from typing import Any
@@ -11,7 +11,7 @@ from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vector_optimizer
 from tff_adaptive.optimizers import vectors
 
-# x, z and Adam's v; the weights that the loop has are y.
+# x, z and Adam's v; the loop holds the weights y.
 _AVERAGE_KEY = 'average'
 _BASE_KEY = 'base_weights'
 _SECOND_MOMENT_KEY = 'second_moment'
@@ -41,7 +41,7 @@ class _ScheduleFree(vector_optimizer.VectorOptimizer):
     y = x
     num_steps = state[vector_optimizer.NUM_STEPS_KEY] + 1
     dtype = hparams['learning_rate'].dtype
-    # Everything begins at the received model.
+    # x, y and z start at the received model.
     is_first = self.is_first(state)
     average, base = (
         vectors.choose(is_first, y, state[key])
@@ -72,7 +72,7 @@ class _ScheduleFree(vector_optimizer.VectorOptimizer):
     )
     weight_sum = state[_WEIGHT_SUM_KEY] + weight
     share = tf.math.divide_no_nan(weight, weight_sum)
-    # What nothing has moved stays, to the last bit.
+    # Unlike a weighted sum, this leaves equal weights bit for bit unchanged.
     average = vectors.move_towards(average, base, share)
     changed.update(
         {
@@ -106,10 +106,10 @@ def build_schedule_free_sgd(
     weight_lr_power: float = 2.0,
     weight_decay: float = 0.0,
 ) -> optimizer.ExtraArgsOptimizer:
-  """Builds Schedule-Free SGD, which averages in place of a schedule.
+  """Builds Schedule-Free SGD, which averages instead of a schedule.
 
-  x, y and z begin at the received model, W and L at 0. With g the gradient at y
-  of local step k:
+  x, y and z start at the received model, W and L at 0. With g the gradient at y
+  in local step k:
 
   ```
   l = learning_rate * min(1, (k + 1) / warmup_steps)
@@ -119,32 +119,33 @@ def build_schedule_free_sgd(
   y = beta x + (1 - beta) z
   ```
 
-  The client sends the change of x, a weighted mean of the iterates z; losses
-  are those at y. Everything starts anew in every round: with one local step
-  this is SGD. Each step costs one gradient; a client holds two more copies of
-  the weights while it trains.
+  The client sends the update of x, a weighted mean of the iterates z; losses
+  are those at y. All state is reset in every round: with one local step this is
+  SGD. Each step costs one gradient, and a client holds two more copies of the
+  weights during a round.
 
   As a server rule, the model of the process is y, at which the clients train;
   the mean x is `average` in its state.
 
   Args:
-    learning_rate: The step size, not negative. Default 1.0, of the published
-      code: larger than of SGD with a schedule.
-    beta: How much of y is x, above zero, in [0, 1]. Default 0.9, as there.
-    warmup_steps: Over how many steps of a round the rate grows, not negative.
-      Default 0: not at all.
-    r: The power of the step's number in the weights of the mean, not negative.
-      Default 0.0.
-    weight_lr_power: The power of the rate in the weights of the mean, not
-      negative. Default 2.0, of the published code.
-    weight_decay: Times y it is added to the gradients; not negative. Default
+    learning_rate: The step size, not negative. Default 1.0, as in the published
+      code. It should be larger than for SGD with a schedule.
+    beta: The share of x in y, above zero, in [0, 1]. Default 0.9, as in the
+      published code.
+    warmup_steps: The number of steps of a round in which the rate grows, not
+      negative. Default 0: no warm-up.
+    r: The exponent of the step's number in the weights of the mean, not
+      negative. Default 0.0.
+    weight_lr_power: The exponent of the rate in the weights of the mean, not
+      negative. Default 2.0, as in the published code.
+    weight_decay: y times this is added to the gradients; not negative. Default
       0.0.
 
   Returns:
     An `ExtraArgsOptimizer` whose hyperparameters are the arguments.
 
   Raises:
-    TypeError: If an argument is no number.
+    TypeError: If an argument is not a number.
     ValueError: If an argument is out of its range.
 
   Example:
@@ -160,8 +161,8 @@ def build_schedule_free_sgd(
   References:
     Defazio, Yang, Mehta, Mishchenko, Khaled, Cutkosky, The Road Less Scheduled,
     NeurIPS 2024, https://arxiv.org/abs/2405.15682, equations (1) to (3), with
-    the weights of the published code. Deviation: none; optax lets z warm up a
-    step earlier than the weights.
+    the weights of the published code. Deviation: none; optax warms up z one
+    step before the weights.
   """
   hparams = collections.OrderedDict(
       learning_rate=learning_rate,
@@ -186,9 +187,9 @@ def build_schedule_free_adamw(
     *,
     bias_correction_in_weight: bool = False,
 ) -> optimizer.ExtraArgsOptimizer:
-  """Builds Schedule-Free AdamW, which averages in place of a schedule.
+  """Builds Schedule-Free AdamW, which averages instead of a schedule.
 
-  It is `build_schedule_free_sgd` with Adam's direction in the place of g:
+  This is `build_schedule_free_sgd` with Adam's direction instead of g:
 
   ```
   v = beta_2 v + (1 - beta_2) g^2
@@ -196,29 +197,27 @@ def build_schedule_free_adamw(
   z = z - l (u + weight_decay y)
   ```
 
-  and x and y as there, which take the place of Adam's first moment.
+  with x and y as there, which replace Adam's first moment.
 
   Args:
-    learning_rate: The step size, not negative. Default 0.0025, of the published
-      code.
+    learning_rate: The step size, not negative. Default 0.0025, as in the
+      published code.
     beta: See `build_schedule_free_sgd`.
-    beta_2: The share of v that is kept, in [0, 1). Default 0.999.
+    beta_2: The decay rate of v, in [0, 1). Default 0.999.
     epsilon: Added to the root, not negative. Default 1e-8.
     warmup_steps: See `build_schedule_free_sgd`.
     r: See `build_schedule_free_sgd`.
     weight_lr_power: See `build_schedule_free_sgd`.
-    weight_decay: Times y it is added to u; not negative. Default 0.0.
-    bias_correction_in_weight: Whether l is multiplied by
-      sqrt(1 - beta_2^(k+1)), in the weights of the mean, too, in place of
-      correcting v: the code of the paper's experiments. Default False: the
-      maintained code.
+    weight_decay: y times this is added to u; not negative. Default 0.0.
+    bias_correction_in_weight: Whether to multiply l by sqrt(1 - beta_2^(k+1)),
+      also in the weights of the mean, instead of correcting v, as in the code
+      of the paper's experiments. Default False, as in the maintained code.
 
   Returns:
-    An `ExtraArgsOptimizer` whose hyperparameters are the numbers among the
-    arguments.
+    An `ExtraArgsOptimizer` whose hyperparameters are the numeric arguments.
 
   Raises:
-    TypeError: If an argument is no number.
+    TypeError: If an argument is not a number.
     ValueError: If an argument is out of its range.
 
   Example:
@@ -226,14 +225,14 @@ def build_schedule_free_adamw(
     >>> optimizer = build_schedule_free_adamw(learning_rate=0.25)
     >>> state = optimizer.initialize(tf.TensorSpec([], tf.float32))
     >>> _, y = optimizer.next(state, tf.constant(1.0), tf.constant(8.0))
-    >>> round(float(y), 4)  # The first step has the length of the rate.
+    >>> round(float(y), 4)  # The first step has the size of the learning rate.
     0.75
 
   References:
     Defazio, Yang, Mehta, Mishchenko, Khaled, Cutkosky, The Road Less Scheduled,
     NeurIPS 2024, https://arxiv.org/abs/2405.15682, Algorithm 1. Deviation:
-    without `bias_correction_in_weight` the correction of v is that of the
-    maintained code.
+    without `bias_correction_in_weight`, v is corrected as in the maintained
+    code.
   """
   hparams = collections.OrderedDict(
       learning_rate=learning_rate,

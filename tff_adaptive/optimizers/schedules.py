@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Schedules: factors of a learning rate that depend on the round.
+"""Learning rate schedules over rounds.
 
 A schedule maps the number of finished rounds, t = 0, 1, ... (an int32 scalar
 tensor), to the factor (a float32 scalar tensor) that multiplies the learning
@@ -17,13 +17,13 @@ import tensorflow_federated as tff
 
 from tff_adaptive.optimizers import optimizer
 
-# From the number of finished rounds, an int32 scalar, to the factor of the
-# learning rate in the next one, a float32 scalar.
+# Maps the number of finished rounds, an int32 scalar, to the factor of the
+# learning rate in the next round, a float32 scalar.
 Schedule = Callable[[tf.Tensor], tf.Tensor]
 
 
 def build_constant() -> Schedule:
-  """Builds the schedule that leaves the rate alone: its factor is always 1.
+  """Builds the constant schedule, whose factor is always 1.
 
   Returns:
     A schedule.
@@ -37,7 +37,7 @@ def build_constant() -> Schedule:
 
 
 def build_step_decay(total_rounds: int, decay_rate: float = 0.1) -> Schedule:
-  """Builds the schedule that decays after a half and three quarters of a run.
+  """Builds a schedule that decays after one half and three quarters of a run.
 
   ```
   factor(t) = decay_rate^([t >= floor(T / 2)] + [t >= floor(3 T / 4)])
@@ -45,14 +45,14 @@ def build_step_decay(total_rounds: int, decay_rate: float = 0.1) -> Schedule:
 
   Args:
     total_rounds: T, the number of rounds of the whole run, positive.
-    decay_rate: What each of the two steps multiplies, not negative. Default
-      0.1, section 4 of the paper.
+    decay_rate: The factor of each of the two decays, not negative. Default 0.1,
+      section 4 of the paper.
 
   Returns:
     A schedule.
 
   Raises:
-    TypeError: If an argument is no number, or no integer.
+    TypeError: If `decay_rate` is not a number or `total_rounds` not an integer.
     ValueError: If an argument is out of its range.
 
   Example:
@@ -81,21 +81,23 @@ def build_step_decay(total_rounds: int, decay_rate: float = 0.1) -> Schedule:
 def build_exp_decay(
     decay_rate: float = 0.1, rounds_per_decay: int = 500
 ) -> Schedule:
-  """Builds the staircase that decays again and again.
+  """Builds a staircase schedule of exponential decay.
 
   ```
   factor(t) = decay_rate^floor(t / rounds_per_decay)
   ```
 
   Args:
-    decay_rate: What each step multiplies, not negative. Default 0.1.
-    rounds_per_decay: The rounds between two steps, positive. Default 500.
+    decay_rate: The factor of each decay, not negative. Default 0.1.
+    rounds_per_decay: The number of rounds between decays, positive. Default
+      500.
 
   Returns:
     A schedule.
 
   Raises:
-    TypeError: If an argument is no number, or no integer.
+    TypeError: If `decay_rate` is not a number or `rounds_per_decay` not an
+      integer.
     ValueError: If an argument is out of its range.
 
   Example:
@@ -120,7 +122,7 @@ def build_exp_decay(
 
 
 def build_inverse_sqrt() -> Schedule:
-  """Builds the schedule of the theorems: its factor is 1 / sqrt(t + 1).
+  """Builds the schedule 1 / sqrt(t + 1), common in convergence theorems.
 
   Returns:
     A schedule.
@@ -134,13 +136,13 @@ def build_inverse_sqrt() -> Schedule:
 
 
 def parse_factors(text: str) -> dict[int, float]:
-  """Reads the table of `build_table` from text, as on a command line.
+  """Parses the argument of `build_table` from a flag's text.
 
   Args:
     text: Pairs of a round and a factor, such as '0:1,100:0.5'.
 
   Returns:
-    From rounds to factors.
+    A dictionary from rounds to factors.
 
   Raises:
     ValueError: If the text has another form.
@@ -167,14 +169,14 @@ def build_table(factors: Mapping[int, float]) -> Schedule:
   """Builds a schedule from a table.
 
   Args:
-    factors: From a round to the factor that holds from it on, not negative. It
+    factors: Maps a round to the factor from that round on, not negative. It
       must have an entry for round 0.
 
   Returns:
     A schedule.
 
   Raises:
-    TypeError: If a factor is no number.
+    TypeError: If a factor is not a number.
     ValueError: If there is no entry for round 0, or one for a negative round,
       or a factor is negative or not finite.
 
@@ -211,7 +213,7 @@ _LEARNING_RATE_KEY = tff.learning.optimizers.LEARNING_RATE_KEY
 
 
 def scale(hparams: Any, factor: tf.Tensor) -> Any:
-  """The hyperparameters with the learning rate of one round."""
+  """Returns hyperparameters with the learning rate multiplied by `factor`."""
   rate = hparams[_LEARNING_RATE_KEY]
   return collections.OrderedDict(
       hparams, **{_LEARNING_RATE_KEY: rate * tf.cast(factor, rate.dtype)}
@@ -236,16 +238,16 @@ def schedule_process(
   Args:
     inner: A `tff.learning.templates.ClientWorkProcess` or `FinalizerProcess`
       with a hyperparameter `learning_rate`.
-    schedule: Maps the number of finished rounds to a factor; None for none.
-    what: What is scheduled, for messages.
+    schedule: Maps the number of finished rounds to a factor, or `None`.
+    what: The name of `inner`, for messages.
 
   Returns:
-    A process of the same kind. Its state is an ordered dictionary of
-    `round_num`, an int32, and `inner`; its hyperparameters are the inner ones,
-    with the base rate. Without a schedule `inner` itself.
+    A process of the same kind, or `inner` itself without a schedule. Its state
+    is an ordered dictionary of `round_num`, an int32, and `inner`; its
+    hyperparameters are those of `inner`, with the base rate.
 
   Raises:
-    ValueError: If the inner process has no learning rate.
+    ValueError: If `inner` has no learning rate.
   """
   if schedule is None:
     return inner

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""SGD with and without momentum; as FedAvg and FedAvgM it is for servers."""
+"""SGD with and without momentum, and its server forms FedAvg and FedAvgM."""
 
 import collections
 from typing import Any
@@ -35,7 +35,7 @@ class _SGD(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
 
   def next(self, state: _State, weights: Any, gradients: Any):
     if not self._has_momentum:
-      # Slices stay slices: only the rows that have a gradient are touched.
+      # Keep slices, so that only the rows with a gradient are written.
       dense = tf.nest.map_structure(
           lambda g: None if isinstance(g, tf.IndexedSlices) else g, gradients
       )
@@ -51,7 +51,7 @@ class _SGD(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
       return tf.cast(state['momentum'], a.dtype) * a + g
 
     accumulator = tf.nest.map_structure(accumulate, accumulator, gradients)
-    # A weight without a gradient stays, whatever its accumulator holds.
+    # A weight without a gradient does not move, whatever its accumulator holds.
     direction = tf.nest.map_structure(
         lambda a, g: None if g is None else a, accumulator, gradients
     )
@@ -61,17 +61,18 @@ class _SGD(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
 
 
 def is_sgd(value: Any) -> bool:
-  """Whether an optimizer is one of `build_sgd`."""
+  """Returns whether an optimizer was built by `build_sgd`."""
   return isinstance(value, _SGD)
 
 
 def steps_worth(
     state: _State, num_steps: tf.Tensor, proximal_mu: float
 ) -> tf.Tensor:
-  """How many plain steps of one gradient the steps of a client are worth.
+  """Returns the number of plain SGD steps that a client's steps amount to.
 
-  It is what SGD makes of gradients that are all 1, over its rate: with momentum
-  more than their number, with a proximal term less.
+  This is the distance that SGD moves when all gradients are 1, divided by its
+  learning rate. Momentum makes it larger than `num_steps`, a proximal term
+  smaller.
 
   Args:
     state: A state of `build_sgd`.
@@ -105,29 +106,29 @@ def build_sgd(
   x_{k+1} = x_k - learning_rate * u_k
   ```
 
-  where `x` are the weights and `g_k` is the gradient of local step k. No
-  dampening and no Nesterov correction. The numbers are those of
-  `tff.learning.optimizers.build_sgdm`, which raises on float64 and bfloat16
-  weights when it has momentum; this one computes in the weights' dtype.
+  where `x` are the weights and `g_k` is the gradient of local step k, without
+  dampening or Nesterov correction. The results equal those of
+  `tff.learning.optimizers.build_sgdm`, which with momentum raises on float64
+  and bfloat16 weights; this one computes in the weights' dtype.
 
-  Without momentum, gradients that are `tf.IndexedSlices` (of embeddings and of
-  `tff_adaptive.layers.BagOfWordsDense`) change their rows and touch no other.
+  Without momentum, gradients that are `tf.IndexedSlices`, such as those of
+  embeddings and of `tff_adaptive.layers.BagOfWordsDense`, update only their
+  rows.
 
   On a client the accumulator `u` starts at zero in every round.
 
   Args:
-    learning_rate: The step size, per step, not negative. The default is the
-      one that Delta-SGD's published code runs SGD with.
-    momentum: The share of the accumulator that is kept from one step to the
-      next, in [0, 1]. Delta-SGD's comparison uses 0.9. At 0, the default, no
-      accumulator is held.
+    learning_rate: The step size, per step, not negative. The default is that of
+      Delta-SGD's published code.
+    momentum: The momentum coefficient, in [0, 1]. Delta-SGD's comparison uses
+      0.9. At 0, the default, there is no accumulator.
 
   Returns:
-    A `tff.learning.optimizers.Optimizer` with the hyperparameter
-    `learning_rate` and, if it is above 0, `momentum`.
+    A `tff.learning.optimizers.Optimizer` with the hyperparameters
+    `learning_rate` and, if above 0, `momentum`.
 
   Raises:
-    TypeError: If an argument is no number.
+    TypeError: If an argument is not a number.
     ValueError: If an argument is out of its range.
 
   Example:
@@ -155,9 +156,9 @@ def build_fedavg(
   x_{t+1} = x_t + learning_rate * D_t
   ```
 
-  where `x_t` is the server's model before round t and `D_t` the weighted mean
-  of the clients' changes. TFF hands a server optimizer `-D_t` as the gradient,
-  so this is plain gradient descent.
+  where `x_t` is the server's model before round t and `D_t` is the weighted
+  mean of the clients' updates. TFF passes `-D_t` to a server optimizer as the
+  gradient, so this is plain gradient descent.
 
   Args:
     learning_rate: The server's step size, per round, not negative. At 1, the
@@ -169,7 +170,7 @@ def build_fedavg(
     `learning_rate` and no other state.
 
   Raises:
-    TypeError: If `learning_rate` is no number.
+    TypeError: If `learning_rate` is not a number.
     ValueError: If `learning_rate` is negative or not finite.
 
   Example:
@@ -199,20 +200,20 @@ def build_fedavgm(
   x_{t+1} = x_t + learning_rate * u_t
   ```
 
-  where `D_t` is the weighted mean of the clients' changes. TFF hands a server
-  optimizer `-D_t`, so the state's `accumulator` is `-u_t`.
+  where `D_t` is the weighted mean of the clients' updates. TFF passes `-D_t` to
+  a server optimizer, so the state's `accumulator` is `-u_t`.
 
   Args:
     learning_rate: The server's step size, per round, not negative. Default 1.
-    momentum: The share of `u` that is kept, in [0, 1]. Default 0.9, section 4
-      of Reddi et al.
+    momentum: The momentum coefficient, in [0, 1]. Default 0.9, section 4 of
+      Reddi et al.
 
   Returns:
     A `tff.learning.optimizers.Optimizer` with the hyperparameters
-    `learning_rate` and, if it is above 0, `momentum`.
+    `learning_rate` and, if above 0, `momentum`.
 
   Raises:
-    TypeError: If an argument is no number.
+    TypeError: If an argument is not a number.
     ValueError: If an argument is out of its range.
 
   Example:

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""SM3: Adagrad whose accumulators cover slices of a tensor."""
+"""SM3: Adagrad with one accumulator per slice of a tensor."""
 
 import collections
 import functools
@@ -16,19 +16,19 @@ _PRECONDITIONER_KEY = 'preconditioner'
 
 
 def _shape(tensor: Any) -> list[int]:
-  """The shape, of which a scalar has one axis."""
+  """Returns the shape; that of a scalar has one axis."""
   return tensor.shape.as_list() or [1]
 
 
 def _across(cover: tf.Tensor, axis: int, rank: int) -> tf.Tensor:
-  """A cover of an axis, in a shape that broadcasts over the tensor."""
+  """Returns a cover of an axis, reshaped to broadcast over the tensor."""
   return tf.reshape(cover, [-1 if a == axis else 1 for a in range(rank)])
 
 
 def _largest(tensor: tf.Tensor, axis: int) -> tf.Tensor:
-  """The largest entry of each slice of an axis."""
+  """Returns the largest entry of each slice of an axis."""
   others = [a for a in range(tensor.shape.rank) if a != axis]
-  # An empty tensor has no largest entry; accumulators begin at 0.
+  # An empty tensor has no largest entry; 0 is where accumulators start.
   return tf.maximum(tf.reduce_max(tensor, others), 0.0) if others else tensor
 
 
@@ -45,7 +45,7 @@ class _SM3(vector_optimizer.VectorOptimizer):
     self._is_second = version == 'ii'
     self._delay = delay
     if delay > 1:
-      # What is between refreshes does not follow from the covers.
+      # Between refreshes, the preconditioner does not follow from the covers.
       self.moment_keys = (_PRECONDITIONER_KEY,)
 
   def initialize_rule(self, specs, dtype):
@@ -91,7 +91,7 @@ class _SM3(vector_optimizer.VectorOptimizer):
     return changed, tf.nest.map_structure(descend, x, g, nus)
 
   def _accumulate(self, squares: tf.Tensor, held: Any) -> tuple[Any, Any]:
-    """The covers of a tensor with new squares in them, and nu."""
+    """Returns the covers of a tensor with new squares in them, and nu."""
     shape = squares.shape
     squares = tf.reshape(squares, _shape(squares))
     rank = squares.shape.rank
@@ -107,7 +107,7 @@ class _SM3(vector_optimizer.VectorOptimizer):
     else:
       covers = tuple(a + _largest(squares, i) for i, a in zip(axes, held))
       nu = smallest(covers)
-    # A minimum may choose a number over a NaN.
+    # `minimum` may drop a NaN.
     nu = tf.where(tf.math.is_finite(squares), nu, squares)
     return covers, tf.reshape(nu, shape)
 
@@ -132,7 +132,7 @@ def build_sm3(
 ) -> optimizer.ExtraArgsOptimizer:
   """Builds SM3, Adagrad with the memory of SGD.
 
-  Of a tensor it keeps one number a_j[i] for each slice i of each axis j, 0 at
+  For each tensor it keeps one number a_j[i] per slice i of each axis j, 0 at
   first. With g the gradient of a local step:
 
   ```
@@ -143,26 +143,27 @@ def build_sm3(
   x = x - learning_rate * g / (sqrt(nu) + epsilon)
   ```
 
-  Of a vector nu is Adagrad's sum of squares; of other tensors it is at least
-  that, and version ii is closer to it. The state starts anew in every round.
+  For a vector nu is Adagrad's sum of squares. For other tensors it is at least
+  that, and closer to it in version ii. The state is reset in every round, and
+  the client sends nothing but its model update.
 
   With an adaptive server rule, such as `tff_adaptive.optimizers.build_fedadam`,
-  it is FedAda2++; FedAda2 has `build_adagrad` or `build_adam` on the clients.
-  Nothing but the model's change is sent.
+  this is FedAda2++. FedAda2 is `build_adagrad` or `build_adam` on the clients
+  with such a rule.
 
   Args:
     learning_rate: The step size, not negative. Default 0.1, ours.
     epsilon: Added to the root, not negative. Default 0.01, ours.
-    version: `'ii'`, the default, or `'i'`, as FedAda2's published code.
-    delay: How many local steps one refresh of nu serves, at least 1. Default 1:
-      every step has its own. With more, nu is held, too.
+    version: `'ii'`, the default, or `'i'`, as in FedAda2's published code.
+    delay: The number of local steps per refresh of nu, at least 1. Default 1.
+      With more, nu is part of the state.
 
   Returns:
     An `ExtraArgsOptimizer` with the hyperparameters `learning_rate` and
     `epsilon`.
 
   Raises:
-    TypeError: If an argument is no number.
+    TypeError: If an argument is not a number.
     ValueError: If an argument is out of its range.
 
   Example:
@@ -179,7 +180,7 @@ def build_sm3(
     2019, https://arxiv.org/abs/1901.11150, Algorithms SM3-I and SM3-II; Lee,
     Sharma, Zaheer, Li, Efficient Adaptive Federated Optimization, 2024,
     https://arxiv.org/abs/2410.18117, Algorithm 1. Deviation: epsilon is added,
-    as FedAda2 does; its published code counts `delay` in epochs.
+    as in FedAda2, whose published code counts `delay` in epochs.
   """
   return _SM3(
       dict(learning_rate=learning_rate, epsilon=epsilon), version, delay

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""SPS: the step size of Polyak, from the loss and the gradient of a batch."""
+"""SGD with the stochastic Polyak step size (SPS)."""
 
 import collections
 import math
@@ -36,7 +36,7 @@ class _SPS(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
     zero = tf.zeros([], dtype)
     state = collections.OrderedDict(self._hparams, last_step_size=zero)
     if self._is_smooth:
-      # Zero stands for the initial step size, which may yet be set.
+      # Zero stands for `initial_step_size`, since `set_hparams` may change it.
       state['last_positive_step_size'] = zero
     return state
 
@@ -57,7 +57,7 @@ class _SPS(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
   def _step_size(
       self, state: _State, weights: Any, gradients: Any, value: tf.Tensor
   ) -> tf.Tensor:
-    """The step size at a point, a scalar."""
+    """Returns the step size at a point, a scalar."""
     dtype = vectors.step_dtype(weights)
     c, epsilon, optimal_value, max_step_size = (
         tf.cast(state[key], dtype)
@@ -80,7 +80,7 @@ class _SPS(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
     )
 
   def _growth_limit(self, state: _State, dtype: tf.DType) -> tf.Tensor:
-    """What the smooth variant limits this step to."""
+    """Returns the smooth variant's limit of this step, a scalar."""
     initial, gamma, batches_per_epoch = (
         tf.cast(state[key], dtype)
         for key in ('initial_step_size', 'gamma', 'batches_per_epoch')
@@ -97,10 +97,10 @@ class _SPS(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
 def build_sps(
     c: float = 0.5, epsilon: float = 1e-8, optimal_value: float = 0.0
 ) -> optimizer.ExtraArgsOptimizer:
-  """Builds SGD with the stochastic Polyak step size, without a limit to it.
+  """Builds SGD with the stochastic Polyak step size, without an upper bound.
 
-  With f_k the loss of the batch of local step k, loss terms included, g_k its
-  gradient and the norm over the vector of all trainable weights:
+  With f_k the loss on the batch of local step k, loss terms included, g_k its
+  gradient, and the norm over the vector of all trainable weights:
 
   ```
   eta_k   = (f_k - optimal_value) / (c * |g_k|^2 + epsilon)
@@ -108,26 +108,26 @@ def build_sps(
   x_{k+1} = x_k - eta_k * g_k
   ```
 
-  A constant factor of the loss divides eta_k and changes no iterate, but for
-  epsilon. On f = L/2 |x|^2 with c = 0.5 the step is 1/L, which solves the
-  problem at once. Where the loss or the gradient is not finite, eta_k is NaN,
-  so the client is counted as rejected instead of training on.
+  Scaling the loss scales eta_k by the inverse and, but for epsilon, changes no
+  iterate. On f = L/2 |x|^2 with c = 0.5 the step size is 1/L, which solves the
+  problem in one step. If the loss or the gradient is not finite, eta_k is NaN,
+  and the client is rejected.
 
-  This is the variant of the comparisons in Delta-SGD's paper, which see it
-  diverge on some tasks: on a batch that the model does not fit, the step is as
-  long as the loss over the squared norm is large. `build_sps_max` limits it.
+  This is the variant in the comparisons of Delta-SGD's paper, where it diverges
+  on some tasks: on a batch that the model fits badly, the step is as long as
+  the ratio of the loss to the squared norm. `build_sps_max` bounds it.
 
-  Each step costs one gradient. A client sends the model's change alone, and
-  nothing is kept from one round to the next. Clipping and weight decay change
-  g_k and not f_k; a loss term changes both.
+  Each step costs one gradient. A client sends nothing but its model update and
+  keeps nothing between rounds. Clipping and weight decay change g_k but not
+  f_k; a loss term changes both.
 
   Args:
-    c: Divides the step, above zero: twice the c is half the step. Default 0.5,
-      of the published code; 0.5 is best for strongly convex losses.
-    epsilon: Added to the divisor, not negative. Default 1e-8, of the published
-      code.
-    optimal_value: f*, the smallest loss that a batch can have; any finite
-      number. Default 0.0, which is a lower bound of the usual losses.
+    c: Divides the step size, above zero. Default 0.5, as in the published code
+      and best for strongly convex losses.
+    epsilon: Added to the divisor, not negative. Default 1e-8, as in the
+      published code.
+    optimal_value: f*, the smallest possible loss of a batch; any finite number.
+      Default 0.0, a lower bound of the usual losses.
 
   Returns:
     An `ExtraArgsOptimizer` with the hyperparameters `c`, `epsilon`,
@@ -135,9 +135,9 @@ def build_sps(
     rate. It reports the `step_size` of each step.
 
   Raises:
-    TypeError: If an argument is no number.
-    ValueError: If an argument is out of its range, or, from `next`, if it is
-      used by a loop that does not give the loss.
+    TypeError: If an argument is not a number.
+    ValueError: If an argument is out of its range, or, from `next`, if the loop
+      does not pass the loss.
 
   Example:
 
@@ -152,10 +152,10 @@ def build_sps(
     Loizou, Vaswani, Laradji, Lacoste-Julien, Stochastic Polyak Step-size for
     SGD: An Adaptive Learning Rate for Fast Convergence, AISTATS 2021,
     https://arxiv.org/abs/2002.10542, the step size SPS of section 2.
-    Deviations: epsilon and the guard of small gradients are those of the
-    published code, and are not in the paper. The code that the Delta-SGD paper
-    published for its SPS has the guard switched off, which makes the step
-    f/epsilon at a stationary point.
+    Deviations: epsilon and the guard against small gradients are from the
+    published code, not from the paper. The SPS published with the Delta-SGD
+    paper disables the guard, so that the step is f/epsilon at a stationary
+    point.
   """
   return build_sps_max(math.inf, c, epsilon, optimal_value)
 
@@ -166,19 +166,20 @@ def build_sps_max(
     epsilon: float = 1e-8,
     optimal_value: float = 0.0,
 ) -> optimizer.ExtraArgsOptimizer:
-  """Builds SGD with the bounded stochastic Polyak step size, as FedSPS has it.
+  """Builds SGD with the bounded stochastic Polyak step size, as in FedSPS.
 
   ```
   eta_k = min(max_step_size, the step size of SPS)
   ```
 
-  with the step size and everything else of `build_sps`, which this is for an
-  infinite `max_step_size`. With the weighted mean on the server it is FedSPS.
+  with the step size and everything else of `build_sps`, to which this is equal
+  for an infinite `max_step_size`. With a weighted mean on the server it is
+  FedSPS.
 
   Args:
-    max_step_size: The largest step, gamma_b of FedSPS, above zero; may be
-      infinite. Default 1.0, the step that the published code of SPS begins
-      with. It is the one thing to tune: FedCAda's comparison tunes it and `c`.
+    max_step_size: The largest step size, gamma_b of FedSPS, above zero; may be
+      infinite. Default 1.0, the initial step of SPS's published code. Tune this
+      first; FedCAda's comparison tunes it and `c`.
     c: See `build_sps`.
     epsilon: See `build_sps`.
     optimal_value: See `build_sps`. FedSPS calls it a lower bound, l_i*.
@@ -226,29 +227,29 @@ def build_sps_smooth(
     batches_per_epoch: int = 500,
     max_step_size: float = math.inf,
 ) -> optimizer.ExtraArgsOptimizer:
-  """Builds SGD with the stochastic Polyak step size that grows smoothly.
+  """Builds SGD with a stochastic Polyak step size of bounded growth.
 
   ```
   eta_k = min(gamma^(1 / batches_per_epoch) * eta, max_step_size,
               the step size of SPS)
   ```
 
-  where `eta` is the last step size above zero, `initial_step_size` before there
-  is one. The step size of SPS and everything else is that of `build_sps`. The
-  history starts anew in every round and goes on over the epochs of a round.
+  where `eta` is the last positive step size, at first `initial_step_size`. The
+  step size of SPS and everything else is that of `build_sps`. The history spans
+  all epochs of a round and is reset between rounds.
 
   Args:
     c: See `build_sps`.
     epsilon: See `build_sps`.
     optimal_value: See `build_sps`.
-    gamma: How much the step may grow in one epoch, above zero. Default 2.0, of
-      section 4 of the paper and of the published code.
-    initial_step_size: The step before the first, above zero. Default 1.0, of
-      the published code.
-    batches_per_epoch: How many local steps an epoch has, above zero; where the
-      clients differ, the mean. Default 500, of the published code, which is far
-      above what most clients have: the step then hardly grows.
-    max_step_size: The largest step, above zero. Default: infinite.
+    gamma: The largest growth of the step size in one epoch, above zero. Default
+      2.0, section 4 of the paper and the published code.
+    initial_step_size: The step size before the first step, above zero. Default
+      1.0, as in the published code.
+    batches_per_epoch: The number of local steps in an epoch, above zero; the
+      mean if clients differ. Default 500, as in the published code: far more
+      than most clients have, so that the step size hardly grows.
+    max_step_size: The largest step size, above zero; infinite by default.
 
   Returns:
     An `ExtraArgsOptimizer` with all arguments as hyperparameters. It reports
@@ -270,11 +271,11 @@ def build_sps_smooth(
     [0.2, 0.4, 0.5]
 
   References:
-    Loizou et al., AISTATS 2021, https://arxiv.org/abs/2002.10542, section 4; it
-    is the default of the published code, https://github.com/IssamLaradji/sps.
-    Deviations: a step of zero does not become the `eta` of the next one. In the
-    published code it does, and all further steps are zero. That code also
-    leaves the optimal value and the largest step out of this variant.
+    Loizou et al., AISTATS 2021, https://arxiv.org/abs/2002.10542, section 4,
+    the default of the published code, https://github.com/IssamLaradji/sps.
+    Deviations: a step of zero does not become the next `eta`. In the published
+    code it does, and all further steps are zero. That code also has no optimal
+    value and no largest step size in this variant.
   """
   return _SPS(
       collections.OrderedDict(

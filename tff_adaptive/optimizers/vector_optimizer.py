@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Optimizers that are written as formulas of the flat vector of weights."""
+"""Optimizers written as formulas on the flat vector of weights."""
 
 import abc
 import collections
@@ -14,7 +14,7 @@ from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
 
 NUM_STEPS_KEY = 'num_steps'
-# The weights of the first step, of rules that measure their distance from it.
+# The weights before the first step, for rules that measure distances from them.
 ANCHOR_KEY = 'initial_weights'
 
 State = collections.OrderedDict[str, Any]
@@ -22,13 +22,14 @@ Hparams = Mapping[str, tf.Tensor]
 
 
 class Extra(NamedTuple):
-  """What a rule may need besides weights and gradients.
+  """The inputs of a step besides weights and gradients.
 
   Attributes:
-    value: The loss, see `ExtraArgsOptimizer`.
-    value_and_grad_fn: See there; of structures like the weights that it sees.
-    decaying: The weights, with zeros where there is no gradient: that of which
-      weight decay takes a share.
+    value: The loss, see `ExtraArgsOptimizer.next`.
+    value_and_grad_fn: As in `ExtraArgsOptimizer.next`, but in the dtypes of the
+      step.
+    decaying: The weights that weight decay applies to: zero where there is no
+      gradient.
   """
 
   value: Optional[tf.Tensor]
@@ -37,16 +38,16 @@ class Extra(NamedTuple):
 
 
 class VectorOptimizer(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
-  """An optimizer that takes care of everything but the formula.
+  """A base class that leaves only the formula to the rule.
 
-  A rule implements `initialize_rule` and `step`. It sees weights and gradients
-  in float32 at least, dense, with zeros where there is no gradient; a weight
-  without a gradient stays where it is.
+  A rule implements `initialize_rule` and `step`. It sees dense weights and
+  gradients in float32 or float64, with zeros for missing gradients. A weight
+  without a gradient does not move.
 
   Attributes:
-    name: What the rule is called, for errors.
-    moment_keys: The parts of the state with one tensor a weight.
-    is_anchored: Whether the state holds the weights of the first step.
+    name: The rule's name, for messages.
+    moment_keys: The parts of the state with one tensor per weight.
+    is_anchored: Whether the state holds the weights before the first step.
     needs_value: Whether `step` needs the loss.
   """
 
@@ -80,10 +81,10 @@ class VectorOptimizer(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
       x: The weights.
       g: The gradients, a structure like `x`.
       hparams: The hyperparameters in the dtype of norms and step sizes.
-      extra: What else there is.
+      extra: The remaining inputs.
 
     Returns:
-      What changes in the state, and the new weights.
+      The changed entries of the state, and the new weights.
     """
 
   def initialize(self, specs):
@@ -130,7 +131,7 @@ class VectorOptimizer(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
     return state, moved
 
   def _anchor(self, state: State, x: Any) -> Any:
-    """The weights of the first step."""
+    """Returns the weights before the first step."""
     leaves, held = tf.nest.flatten(x), tf.nest.flatten(state[ANCHOR_KEY])
     if not leaves:
       return x
@@ -146,7 +147,7 @@ class VectorOptimizer(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
     return tf.equal(state[NUM_STEPS_KEY], 0)
 
   def distance_from_anchor(self, state: State, x: Any) -> tf.Tensor:
-    """Returns the norm of the difference from the weights of the first step."""
+    """Returns the distance of `x` from the weights before the first step."""
     difference = tf.nest.map_structure(tf.subtract, x, state[ANCHOR_KEY])
     return vectors.norm(difference, vectors.step_dtype(x))
 
@@ -160,7 +161,7 @@ def _widen(structure: Any) -> Any:
 def _widened(
     value_and_grad_fn: optimizer.ValueAndGradFn, weights: Any
 ) -> Callable[[Any], Any]:
-  """The same function of wide weights, to wide and dense gradients."""
+  """Returns the function on widened weights, with dense widened gradients."""
 
   def evaluate(x):
     point = tf.nest.map_structure(lambda w, t: tf.cast(t, w.dtype), weights, x)
@@ -177,16 +178,17 @@ def check_hparams(
   """Raises unless hyperparameters are in their ranges.
 
   Args:
-    hparams: The hyperparameters by their names.
-    name: What the rule is called.
-    checks: Functions such as `optimizer.check_share` by hyperparameter; shares
-      have names that begin with `beta`, and what is not here is not negative.
+    hparams: The hyperparameters by name.
+    name: The rule's name, for the message.
+    checks: Functions such as `optimizer.check_positive`, by hyperparameter. The
+      default is `check_share` for `momentum` and names that begin with `beta`,
+      and `check_rate` for all others.
 
   Returns:
-    The hyperparameters, without those that are `None`.
+    The hyperparameters that are not `None`.
 
   Raises:
-    TypeError: If one is no number.
+    TypeError: If one is not a number.
     ValueError: If one is out of its range.
   """
   given = [(key, value) for key, value in hparams.items() if value is not None]

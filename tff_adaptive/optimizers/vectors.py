@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arithmetic on the flat vector of all weights, held as a structure.
 
-Every norm and product of the rules is over the whole vector: the sum over
-tensors of each tensor's sum, one root at the end, never per tensor.
+Norms and inner products are over the whole vector, never per tensor.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,24 +13,24 @@ import tensorflow as tf
 
 
 def step_dtype(specs: Any) -> tf.DType:
-  """The dtype in which norms and step sizes are computed.
+  """Returns the dtype of norms and step sizes.
 
   Args:
     specs: A structure of tensors or `tf.TensorSpec`s.
 
   Returns:
-    float64 if any leaf is float64, else float32: in bfloat16 and float16 a sum
-    of squares has too few digits and overflows early.
+    float64 if any leaf is float64, else float32, because in bfloat16 and
+    float16 sums of squares have too few digits and overflow early.
   """
   dtypes = [leaf.dtype for leaf in tf.nest.flatten(specs)]
   return tf.float64 if tf.float64 in dtypes else tf.float32
 
 
 def moment_specs(specs: Any) -> Any:
-  """The specs of moments, one tensor a weight.
+  """Returns the specs of moments, one tensor per weight.
 
-  Those of weights in half precision are in float32: most shares round to 1 in
-  half precision, and an average would never move.
+  Moments of weights in half precision are in float32: in half precision most
+  decay rates round to 1, and an average would never move.
 
   Args:
     specs: A structure of tensors or `tf.TensorSpec`s, the weights.
@@ -45,24 +44,24 @@ def moment_specs(specs: Any) -> Any:
 
 
 def fill_moments(specs: Any, value: float = 0.0) -> Any:
-  """Moments that hold `value`, for weights of the given specs."""
+  """Returns moments filled with `value`, for weights of the given specs."""
   return tf.nest.map_structure(
       lambda s: tf.fill(s.shape, tf.cast(value, s.dtype)), moment_specs(specs)
   )
 
 
 def zeros(specs: Any) -> Any:
-  """Zeros of the given specs, or like tensors."""
+  """Returns zeros like the given specs or tensors."""
   return tf.nest.map_structure(lambda s: tf.zeros(s.shape, s.dtype), specs)
 
 
 def non_negative(moments: Any) -> Any:
-  """The moments with zeros for negative entries, which noise leaves behind."""
+  """Returns the moments with negative entries, an effect of noise, set to 0."""
   return tf.nest.map_structure(lambda v: tf.maximum(v, 0.0), moments)
 
 
 def norm(structure: Any, dtype: tf.DType) -> tf.Tensor:
-  """The Euclidean norm of all leaves but `None`, one after the other."""
+  """Returns the Euclidean norm of all leaves together, without `None`."""
   squares = [
       tf.reduce_sum(tf.square(tf.cast(leaf, dtype)))
       for leaf in tf.nest.flatten(structure)
@@ -72,7 +71,7 @@ def norm(structure: Any, dtype: tf.DType) -> tf.Tensor:
 
 
 def inner(left: Any, right: Any, dtype: tf.DType) -> tf.Tensor:
-  """The product of two vectors, a scalar."""
+  """Returns the inner product of two vectors."""
   products = [
       tf.reduce_sum(tf.cast(a, dtype) * tf.cast(b, dtype))
       for a, b in zip(tf.nest.flatten(left), tf.nest.flatten(right))
@@ -81,7 +80,7 @@ def inner(left: Any, right: Any, dtype: tf.DType) -> tf.Tensor:
 
 
 def combine(a: Any, left: Any, b: Any, right: Any) -> Any:
-  """`a * left + b * right`, with scalars `a` and `b`."""
+  """Returns `a * left + b * right` for scalars `a` and `b`."""
   return tf.nest.map_structure(
       lambda x, y: tf.cast(a, x.dtype) * x + tf.cast(b, y.dtype) * y,
       left,
@@ -90,24 +89,24 @@ def combine(a: Any, left: Any, b: Any, right: Any) -> Any:
 
 
 def move_towards(left: Any, right: Any, share: Any) -> Any:
-  """`left + share * (right - left)`, with a scalar `share`."""
+  """Returns `left + share * (right - left)` for a scalar `share`."""
   return tf.nest.map_structure(
       lambda x, y: x + tf.cast(share, x.dtype) * (y - x), left, right
   )
 
 
 def choose(condition: tf.Tensor, left: Any, right: Any) -> Any:
-  """One of two structures, by a boolean scalar."""
+  """Returns `left` if a boolean scalar is true, else `right`."""
   return tf.nest.map_structure(
       lambda x, y: tf.where(condition, x, y), left, right
   )
 
 
 def complement(share: tf.Tensor, power: Any = 1) -> tf.Tensor:
-  """1 - share^power, as exact as the decimal number that `share` stands for.
+  """Returns 1 - share^power, as exact as the decimal that `share` stands for.
 
-  Hyperparameters are float32, in which 1 - 0.999 is off by a hundred-thousandth
-  of it. Rounded to seven digits, the share is again what was meant.
+  Hyperparameters are float32, in which 1 - 0.999 has a relative error of 1e-5.
+  Rounding the share to seven decimal places recovers the intended number.
 
   Args:
     share: A scalar in [0, 1].
@@ -121,18 +120,18 @@ def complement(share: tf.Tensor, power: Any = 1) -> tf.Tensor:
 
 
 def average(share: tf.Tensor, mean: Any, new: Any) -> Any:
-  """`share * mean + (1 - share) * new`, with a hyperparameter `share`."""
+  """Returns `share * mean + (1 - share) * new` for a hyperparameter `share`."""
   return combine(share, mean, complement(share), new)
 
 
 def over_root(m: Any, v: Any, epsilon: Any, root: Any = 1.0) -> Any:
-  """Moments over roots: `m / (sqrt(v) / root + epsilon)`, 0 where both are 0.
+  """Returns `m / (sqrt(v) / root + epsilon)`, and 0 for 0 / 0.
 
   Args:
     m: A structure of tensors.
     v: A structure like it.
     epsilon: A scalar.
-    root: The root of the correction of `v`, a scalar. Default 1.
+    root: The root of the bias correction of `v`, a scalar. Default 1.
 
   Returns:
     A structure like `m`.
@@ -146,7 +145,7 @@ def over_root(m: Any, v: Any, epsilon: Any, root: Any = 1.0) -> Any:
 
 
 def all_finite(structure: Any) -> tf.Tensor:
-  """Whether every floating point entry is finite, a boolean scalar."""
+  """Returns whether all floating point entries are finite, a boolean scalar."""
   checks = [
       tf.reduce_all(tf.math.is_finite(leaf))
       for leaf in tf.nest.flatten(structure)
@@ -156,19 +155,19 @@ def all_finite(structure: Any) -> tf.Tensor:
 
 
 def with_zeros(weights: Any, gradients: Any) -> Any:
-  """The gradients with zeros in the place of `None`."""
+  """Returns the gradients with zeros in place of `None`."""
   return tf.nest.map_structure(
       lambda w, g: tf.zeros_like(w) if g is None else g, weights, gradients
   )
 
 
 def descend(weights: Any, gradients: Any, step_size: tf.Tensor) -> Any:
-  """`weights - step_size * gradients`, with the rows of slices only.
+  """Returns `weights - step_size * gradients`, updating only rows of slices.
 
   Args:
     weights: A structure of tensors.
-    gradients: A structure like it, of tensors, `tf.IndexedSlices` and `None`,
-      which leaves its weight as it is.
+    gradients: A structure like it, of tensors, `tf.IndexedSlices` and `None`;
+      a weight whose gradient is `None` does not move.
     step_size: A scalar.
 
   Returns:
@@ -188,19 +187,19 @@ def descend(weights: Any, gradients: Any, step_size: tf.Tensor) -> Any:
   return tf.nest.map_structure(step, weights, gradients)
 
 
-# One tensor: (coefficients, w, g, *moments, *constants) to (w, *moments).
+# Maps (coefficients, w, g, *moments, *constants) of a tensor to (w, *moments).
 StepFn = Callable[..., tuple[tf.Tensor, ...]]
 
-# Smaller tensors stay in the cache of a core from one op to the next. There a
-# kernel gains nothing, and its compilation costs a tenth of a second a shape.
+# Smaller tensors stay in a core's cache between ops. A fused kernel gains
+# nothing there, and compiling it takes 0.1 s per shape.
 _MIN_ELEMENTS = 65_536
 
 
 def _is_fused(weight: tf.Tensor) -> bool:
-  """Whether XLA makes one kernel of the step of a tensor.
+  """Returns whether XLA fuses the step of a tensor into one kernel.
 
-  Outside of graphs it would be compiled at every step. On a GPU passes are
-  cheap, and XLA needs a compiler that an installation may lack.
+  Eager steps would compile it every time. On a GPU, passes over memory are
+  cheap and XLA needs a compiler that may not be installed.
   """
   num_elements = weight.shape.num_elements()
   return (
@@ -222,16 +221,16 @@ def step_tensors(
   """Takes a step of a rule that treats every coordinate alike.
 
   Args:
-    step_fn: The step of one tensor: maps the coefficients, the weights and the
-      gradient, both in the dtype of the moments, the moments and the constants
+    step_fn: The step of one tensor: maps the coefficients, the weights, the
+      gradient, the moments and the constants, all in the dtype of the moments,
       to the new weights and the new moments.
-    coefficients_fn: Maps that dtype to what is the same for all coordinates, a
-      structure of scalars.
+    coefficients_fn: Maps that dtype to a structure of scalars, the same for all
+      coordinates.
     weights: A structure of tensors.
-    gradients: A structure like it; a weight whose gradient is `None` stays, and
-      so do its moments.
-    moments: Structures like it of what a step changes beside the weights.
-    constants: Structures like it of what a step only reads.
+    gradients: A structure like it; where it is `None`, weight and moments do
+      not change.
+    moments: Structures like it that a step updates.
+    constants: Structures like it that a step only reads.
 
   Returns:
     The new weights and the new moments, structures like `weights`.

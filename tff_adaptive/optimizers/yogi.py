@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Yogi: the clients' rule, and the server's, FedYogi."""
+"""Yogi for clients, and FedYogi for the server."""
 
 from typing import Literal, Optional
 
@@ -16,7 +16,7 @@ def build_yogi(
     epsilon: float = 1e-3,
     initial_second_moment: float = 1e-6,
 ) -> tff.learning.optimizers.Optimizer:
-  """Builds Yogi, whose accumulator changes by at most a share of the square.
+  """Builds Yogi, Adam with controlled growth of the second moment.
 
   With g the gradient of a local step, coordinate by coordinate:
 
@@ -26,26 +26,24 @@ def build_yogi(
   x = x - learning_rate * m / (sqrt(v) + epsilon)
   ```
 
-  On a client m and v start anew in every round. There is no bias correction;
-  `tff.learning.optimizers.build_yogi` has one.
+  On a client m and v are reset in every round. Unlike
+  `tff.learning.optimizers.build_yogi`, this does not correct the bias.
 
   Args:
-    learning_rate: The step size, per step, not negative. Default 0.01, the
-      paper's setting for its Adam and Yogi comparisons.
-    beta_1: The share of the average of gradients that is kept, in [0, 1).
-      Default 0.9, the paper's.
-    beta_2: Slows the accumulator's changes, in [0, 1). Default 0.999, the
-      paper's.
-    epsilon: Added to the root, not negative. Default 1e-3, the paper's.
-    initial_second_moment: The start of v, not negative. Default 1e-6, that of
-      `tff.learning.optimizers.build_yogi`.
+    learning_rate: The step size, per step, not negative. Default 0.01, as in
+      the paper's comparisons of Adam and Yogi.
+    beta_1: The decay rate of m, in [0, 1). Default 0.9, as in the paper.
+    beta_2: The decay rate of v, in [0, 1). Default 0.999, as in the paper.
+    epsilon: Added to the root, not negative. Default 1e-3, as in the paper.
+    initial_second_moment: The initial value of v, not negative. Default 1e-6,
+      as in `tff.learning.optimizers.build_yogi`.
 
   Returns:
     A `tff.learning.optimizers.Optimizer` with the hyperparameters
     `learning_rate`, `beta_1`, `beta_2` and `epsilon`.
 
   Raises:
-    TypeError: If an argument is no number.
+    TypeError: If an argument is not a number.
     ValueError: If an argument is out of its range.
 
   Example:
@@ -59,7 +57,7 @@ def build_yogi(
   References:
     Zaheer et al., Adaptive Methods for Nonconvex Optimization, NeurIPS 2018,
     https://papers.nips.cc/paper/2018/hash/90365351ccc7437a1309dc64e4db32a3-Abstract.html,
-    Algorithm 2. Deviation: the paper starts v from a batch of gradients.
+    Algorithm 2. Deviation: the paper initializes v from a batch of gradients.
   """
   return adaptive.Adaptive(
       name='Yogi',
@@ -84,7 +82,7 @@ def build_fedyogi(
 ) -> tff.learning.optimizers.Optimizer:
   """Builds the server rule of FedYogi.
 
-  With D_t the weighted mean of the clients' changes, coordinate by coordinate:
+  With D_t the weighted mean of the clients' updates, coordinate by coordinate:
 
   ```
   m_t     = beta_1 m_{t-1} + (1 - beta_1) D_t                      (m_{-1} = 0)
@@ -93,34 +91,33 @@ def build_fedyogi(
   x_{t+1} = x_t + learning_rate * m_t / (sqrt(v_t) + epsilon)
   ```
 
-  sign(0) is 0. This is not `tff.learning.optimizers.build_yogi`, which corrects
-  the bias and starts v elsewhere.
+  where sign(0) is 0. This is not `tff.learning.optimizers.build_yogi`, which
+  corrects the bias and has another initial v.
 
   Args:
-    learning_rate: The server's step size, per round, not negative. It depends
-      on the task: Reddi et al. tune it over nine values from 1e-3 to 10.
-      Default 0.1.
-    beta_1: The share of m that is kept, in [0, 1). Default 0.9, section 4.
-    beta_2: Slows v's changes, in [0, 1). Default 0.99, section 4.
-    epsilon: tau of the paper, its degree of adaptivity: added to the root, not
-      negative. Default 1e-3, section 5.2.
+    learning_rate: The server's step size, per round, not negative. Default 0.1;
+      Reddi et al. tune it per task over nine values from 1e-3 to 10.
+    beta_1: The decay rate of m, in [0, 1). Default 0.9, section 4.
+    beta_2: The decay rate of v, in [0, 1). Default 0.99, section 4.
+    epsilon: Added to the root, not negative: tau, the paper's degree of
+      adaptivity. Default 1e-3, section 5.2.
     initial_second_moment: v_{-1}, not negative. Default `None`: the square of
       `epsilon`, the smallest value that the paper's Algorithm 2 allows.
-    second_moment_of: `'update'`, the default and what all code does, takes the
-      square of D_t into v; `'momentum'` the square of m_t, as the first
-      versions of the paper's Algorithm 2 read.
-    bias_correction: Whether m_t is divided by 1 - beta_1^(t+1) and v_t by
-      1 - beta_2^(t+1), as Kingma and Ba do; used with `initial_second_moment`
-      0. Default False, as the paper.
+    second_moment_of: Whether v accumulates the square of D_t (`'update'`, the
+      default, as all implementations do) or of m_t (`'momentum'`, as in the
+      first versions of the paper's Algorithm 2).
+    bias_correction: Whether to divide m_t by 1 - beta_1^(t+1) and v_t by
+      1 - beta_2^(t+1), as Kingma and Ba do. Use it with `initial_second_moment`
+      0. Default False, as in the paper.
 
   Returns:
     A `tff.learning.optimizers.Optimizer` with the hyperparameters
-    `learning_rate`, `beta_1` if it is above 0, `beta_2` and `epsilon`. TFF
+    `learning_rate`, `beta_1` if above 0, `beta_2` and `epsilon`. TFF
     hands it `-D_t`, so the state's `accumulator` is `-m_t`; `preconditioner` is
     v_t.
 
   Raises:
-    TypeError: If an argument is no number.
+    TypeError: If an argument is not a number.
     ValueError: If an argument is out of its range.
 
   Example:
@@ -134,7 +131,7 @@ def build_fedyogi(
   References:
     Reddi et al., Adaptive Federated Optimization, ICLR 2021,
     https://arxiv.org/abs/2003.00295, Algorithm 2. Deviation: clients are
-    weighted by the algorithm that this is used in, by default by examples.
+    weighted by the surrounding algorithm, by default by their examples.
   """
   return adaptive.Adaptive(
       name='FedYogi',
