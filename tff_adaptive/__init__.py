@@ -6,5 +6,5 @@ from tff_adaptive import _stack
 
 __version__ = '0.1.0'
 
-# TFF cannot be imported on today's TensorFlow without it.
+# TFF 0.87 cannot be imported on current TensorFlow without this.
 _stack.install()

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Files of runs: written whole, locked, read while they are written."""
+"""Files of a run: atomic writes, folder locks, reads of growing CSV files."""
 
 from collections.abc import Iterable, Iterator, Sequence
 import contextlib
@@ -19,15 +19,15 @@ _PathLike = Union[str, os.PathLike]
 
 
 class WriteError(OSError):
-  """A file could not be written; its text is one sentence that names it."""
+  """A file could not be written; the text is one sentence that names it."""
 
 
 @contextlib.contextmanager
 def write_errors_of(path: _PathLike) -> Iterator[None]:
-  """Turns what the system says when it cannot write into a sentence.
+  """Turns an `OSError` of a write into a one-sentence `WriteError`.
 
   Args:
-    path: The file that is written.
+    path: The file being written.
 
   Yields:
     Nothing.
@@ -45,7 +45,7 @@ def write_errors_of(path: _PathLike) -> Iterator[None]:
 
 
 def temporary_path(path: _PathLike) -> pathlib.Path:
-  """Returns where `replacing` writes."""
+  """Returns the temporary path to which `replacing` writes."""
   path = pathlib.Path(path)
   return path.with_name(path.name + TEMPORARY_SUFFIX)
 
@@ -60,19 +60,19 @@ def _sync_folder(folder: pathlib.Path):
 
 @contextlib.contextmanager
 def replacing(path: _PathLike) -> Iterator[BinaryIO]:
-  """Opens a file that takes the place of another one when the block ends.
+  """Opens a file that atomically replaces another when the block ends.
 
-  If the block raises, nothing has changed.
+  If the block raises, nothing changes.
 
   Args:
-    path: The file to replace, or to make; its folder is made.
+    path: The file to replace or create; its folder is created.
 
   Yields:
-    The new file, open for writing bytes.
+    The new file, open for binary writing.
 
   Raises:
     WriteError: If the file cannot be written, for example because the disk is
-      full. What was there before is kept.
+      full. The old content is kept.
 
   Example:
 
@@ -97,10 +97,10 @@ def replacing(path: _PathLike) -> Iterator[BinaryIO]:
 
 
 def remove_temporaries(folder: _PathLike):
-  """Removes what killed processes have left in a folder, if there is one.
+  """Removes temporary files that killed processes left in a folder.
 
   Args:
-    folder: The folder; those in it are not looked into.
+    folder: The folder; it may be missing. Its subfolders are not searched.
   """
   for path in pathlib.Path(folder).glob(f'*{TEMPORARY_SUFFIX}'):
     if path.is_file():
@@ -108,33 +108,33 @@ def remove_temporaries(folder: _PathLike):
 
 
 FILE_NAME = '.lock'
-# What a killed process has left behind saves what it has, and ends.
+# A child that a killed process left behind saves its work and exits.
 _SECONDS_FOR_LEFTOVERS = 30
 
 
 class FolderInUseError(Exception):
-  """Another process writes into a folder; the text names it."""
+  """Another process writes to a folder; the text names it."""
 
 
 @contextlib.contextmanager
 def locked(folder: pathlib.Path) -> Iterator[int]:
-  """Keeps other processes that ask for the same lock out of a folder.
+  """Locks a folder against other processes that use this function.
 
   The lock is the kernel's: it ends with the process, however that dies, and
-  with those that inherited the descriptor. Its file, which names the process,
-  is removed with the block; one that a killed process left does no harm.
+  with the children that inherited the descriptor. The lock file names the
+  process and is removed when the block ends; a leftover lock file is harmless.
 
   Args:
-    folder: The folder. It is made; what this call made and is still empty when
-      the block ends is removed.
+    folder: The folder. Missing folders are created, and removed again if they
+      are empty when the block ends.
 
   Yields:
     The descriptor that holds the lock.
 
   Raises:
-    FolderInUseError: If another process has the lock, or what a process that is
-      gone has left behind keeps it for half a minute.
-    WriteError: If the folder cannot be made or written.
+    FolderInUseError: If another process holds the lock, or a leftover child of
+      a dead process still holds it after half a minute.
+    WriteError: If the folder cannot be created or written.
   """
   path = folder / FILE_NAME
   made = [parent for parent in path.parents if not parent.exists()]
@@ -146,19 +146,19 @@ def locked(folder: pathlib.Path) -> Iterator[int]:
     with contextlib.suppress(OSError):
       path.unlink()
       for parent in made:
-        parent.rmdir()  # Unless it holds something.
+        parent.rmdir()  # Fails if the folder is not empty.
     os.close(descriptor)
 
 
 def _acquire(path: pathlib.Path) -> int:
-  """Opens and locks the file of a lock."""
+  """Opens and locks a lock file."""
   deadline = time.monotonic() + _SECONDS_FOR_LEFTOVERS
   while True:
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
       descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
     except FileNotFoundError:
-      continue  # Whoever had it before has just removed the folder.
+      continue  # The previous owner has just removed the folder.
     try:
       fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -172,7 +172,7 @@ def _acquire(path: pathlib.Path) -> int:
       ) from None
     except OSError:
       pass  # This file system has no locks.
-    # Whoever had it before may have removed the file since it was opened.
+    # The previous owner may have removed the file since it was opened.
     with contextlib.suppress(FileNotFoundError):
       if os.path.samestat(os.stat(path), os.fstat(descriptor)):
         os.truncate(descriptor, 0)
@@ -183,7 +183,7 @@ def _acquire(path: pathlib.Path) -> int:
 
 
 def _describe_owner(text: bytes) -> tuple[str, bool]:
-  """Names the process that has written a lock's file; says if it is gone."""
+  """Names the process that wrote a lock file; returns whether it is gone."""
   process_id, _, command = text.decode(errors='replace').partition(' ')
   if not process_id.isdecimal():
     return 'another process, which has just begun', False
@@ -193,7 +193,7 @@ def _describe_owner(text: bytes) -> tuple[str, bool]:
   except ProcessLookupError:
     return f'what {name} has left behind', True
   except PermissionError:
-    pass  # It is another user's.
+    pass  # It belongs to another user.
   return name, False
 
 
@@ -205,10 +205,10 @@ def to_csv(rows: Iterable[Sequence[Any]]) -> bytes:
 
 
 class DamagedCSVError(ValueError):
-  """A file is no CSV file; the text says why.
+  """A file is not a CSV file; the text says why.
 
   Attributes:
-    line_num: The line where that was noticed.
+    line_num: The number of the offending line.
   """
 
   def __init__(self, reason: object, line_num: int):
@@ -217,24 +217,24 @@ class DamagedCSVError(ValueError):
 
 
 def read_lines(path: _PathLike) -> Iterator[tuple[int, list[str]]]:
-  """Yields the lines that hold fields, the header first.
+  """Yields the non-empty lines of a CSV file, the header first.
 
-  A last line without its end is not there yet.
+  An unterminated last line is still being written and is skipped.
 
   Args:
     path: The file.
 
   Yields:
-    The number of a line, and its fields.
+    The number of a line and its fields.
 
   Raises:
     OSError: If the file cannot be read.
-    DamagedCSVError: If it is no CSV file.
+    DamagedCSVError: If it is not a CSV file.
   """
   data = pathlib.Path(path).read_bytes()
   whole = data[: data.rfind(b'\n') + 1]
   try:
-    # Spreadsheets put a mark before the first byte.
+    # Spreadsheets write a byte order mark.
     text = whole.decode('utf-8-sig')
   except UnicodeDecodeError as error:
     line_num = whole.count(b'\n', 0, error.start) + 1

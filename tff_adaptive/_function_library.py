@@ -1,24 +1,24 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The functions that a `GraphDef` brings along."""
+"""Reads, renames and inlines the functions of a `GraphDef`."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import tensorflow as tf
 
-# The only reader of function bodies that TensorFlow has.
+# TensorFlow has no public reader of function bodies.
 from tensorflow.python.framework import function_def_to_graph
 
 
 def functions_in(node: Any) -> Iterator[Any]:
-  """The references to functions in the attributes of a node.
+  """Yields the references to functions in the attributes of a node.
 
   Args:
     node: A `NodeDef`.
 
   Yields:
-    `NameAttrList`s, which may be changed.
+    `NameAttrList`s, which may be modified.
   """
   for attr in node.attr.values():
     if attr.HasField('func'):
@@ -27,22 +27,22 @@ def functions_in(node: Any) -> Iterator[Any]:
 
 
 def called_functions(node: Any, functions: Mapping[str, Any]) -> list[str]:
-  """The names of the functions that a node calls, known ones only."""
+  """Returns the names of the known functions that a node calls."""
   names = [function.name for function in functions_in(node)]
-  # A function may also be called as if it were an op.
+  # A node may also call a function by using its name as the op.
   return [name for name in [*names, node.op] if name in functions]
 
 
 def select_called(nodes: Iterable[Any], library: Any) -> Any:
-  """Returns the functions that nodes call, and those that these call.
+  """Returns the functions that nodes call, directly or through others.
 
   Args:
     nodes: `NodeDef`s.
-    library: The `FunctionDefLibrary` that has the functions.
+    library: The `FunctionDefLibrary` that holds the functions.
 
   Returns:
-    A new `FunctionDefLibrary`, in the order of the other, with the gradients of
-    its functions.
+    A new `FunctionDefLibrary` in the order of `library`, with the gradients of
+    the functions.
   """
   functions = {f.signature.name: f for f in library.function}
   gradients = {g.function_name: g.gradient_func for g in library.gradient}
@@ -66,7 +66,7 @@ def select_called(nodes: Iterable[Any], library: Any) -> Any:
 
 
 def all_nodes(graph_def: Any) -> Iterator[Any]:
-  """The nodes of a graph and of its functions."""
+  """Yields the nodes of a graph and of its functions."""
   yield from graph_def.node
   for function in graph_def.library.function:
     yield from function.node_def
@@ -77,12 +77,12 @@ def rename_functions(graph_def: Any, suffix: str) -> None:
 
   Args:
     graph_def: A `GraphDef`.
-    suffix: What no other graph of this process uses.
+    suffix: A suffix that no other graph of this process uses.
   """
   names = {f.signature.name for f in graph_def.library.function}
   for function in graph_def.library.function:
     function.signature.name += suffix
-    # They name functions that belong to a gradient; none is taken any more.
+    # They name the functions of a gradient, and no gradient is taken any more.
     function.attr.pop('forward_function_name', None)
     function.attr.pop('backward_function_name', None)
   for gradient in graph_def.library.gradient:
@@ -97,42 +97,42 @@ def rename_functions(graph_def: Any, suffix: str) -> None:
 
 
 def node_of(tensor: str) -> str:
-  """The name of the node that an input or a tensor belongs to."""
+  """Returns the name of the node of an input or a tensor."""
   return tensor.lstrip('^').split(':')[0]
 
 
 def split_inputs(node: Any) -> tuple[list[str], list[str]]:
-  """Returns a node's inputs: the tensors, and what it only waits for."""
+  """Splits a node's inputs into tensors and control inputs."""
   control = [name for name in node.input if name.startswith('^')]
   return [name for name in node.input if not name.startswith('^')], control
 
 
 class Inliner:
-  """Puts the bodies of functions in the place of their calls, in one graph."""
+  """Replaces calls in one graph by the bodies of the called functions."""
 
   def __init__(self, graph_def: Any):
     """Initializes the inliner.
 
     Args:
-      graph_def: A `GraphDef`; it is changed in place.
+      graph_def: A `GraphDef`; it is modified in place.
     """
     self._graph_def = graph_def
     self._functions = {f.signature.name: f for f in graph_def.library.function}
     self._scratch = tf.Graph()
     with self._scratch.as_default():
-      # What a function calls has to be known while it is read.
+      # A function's callees have to be known while its body is read.
       library = tf.compat.v1.GraphDef(library=graph_def.library)
       tf.graph_util.import_graph_def(library, name='')
 
   def inline(self, call: Any) -> dict[str, str]:
-    """Puts the body of a function in the place of a call.
+    """Replaces a call by the body of the called function.
 
     Args:
-      call: The `NodeDef` of the call, one of the graph. It stays, as an op that
-        does nothing but wait for the body, for those who wait for the call.
+      call: The `NodeDef` of the call, a node of the graph. It stays as a no-op
+        that depends on the body, for nodes with a control input from the call.
 
     Returns:
-      What the outputs of the call are called now, by their former names.
+      The new names of the call's outputs, by their old names.
     """
     function = self._functions[call.attr['f'].func.name]
     with self._scratch.as_default():
@@ -172,9 +172,9 @@ class Inliner:
 
 
 def register_functions(library: Any) -> None:
-  """Makes functions known to the eager runtime.
+  """Registers functions with the eager runtime.
 
-  An import makes them known to the graph alone, but when that graph is a
+  An import registers them with the graph alone, but when that graph is a
   `tf.function` called eagerly, the runtime looks for them.
 
   Args:

@@ -1,11 +1,11 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Random ops of a graph, replaced by stateless ones that a seed fixes.
+"""Replaces the random ops of a graph by stateless, seeded ones.
 
-Models draw dropout masks and aggregators their noise with stateful random ops,
-which draw anew at every call. Here they are replaced, in a graph and in the
-functions that it calls, by stateless ones keyed by (seed, place of the op,
-number of the iteration if the place is in a loop).
+Models draw dropout masks, and aggregators draw noise, with stateful random ops,
+which return new numbers at every call. This module replaces them, in a graph
+and in the functions that it calls, by stateless ops keyed by (seed, position of
+the op, iteration number if the op is in a loop).
 """
 
 from collections.abc import Callable
@@ -16,8 +16,8 @@ import tensorflow as tf
 
 from tff_adaptive import _function_library
 
-# Stateful op to the stateless one with the same distribution and outputs. Both
-# take the shape first; the stateless one takes the seed next.
+# Maps each stateful op to the stateless op with the same distribution and
+# outputs. Both take the shape first; the stateless op takes the seed second.
 _STATELESS_OPS = {
     'RandomUniform': 'StatelessRandomUniform',
     'RandomUniformInt': 'StatelessRandomUniformInt',
@@ -33,7 +33,7 @@ _UNSUPPORTED_OPS = frozenset(
         'RandomShuffle',
     }
 )
-# What they call.
+# The attributes of call ops that name the called functions.
 _CALL_OPS = {
     'PartitionedCall': ('f',),
     'StatefulPartitionedCall': ('f',),
@@ -44,25 +44,25 @@ _LOOP_OPS = frozenset({'While', 'StatelessWhile'})
 _REDUCE_OP = 'ReduceDataset'
 SEED_ARGUMENT = 'stateless_random_seed'
 _NEXT_SEED = 'next_stateless_random_seed'
-# The seed is the last argument of a function.
+# In functions, the seed is the last argument.
 _AT_END = None
-# Added to a seed after every iteration of a loop; odd, so that it takes on all
-# values before it comes back.
+# Added to a seed after every loop iteration; odd, so that the seed takes on all
+# values before it repeats.
 _NEXT_ITERATION = (0x3C6EF372 | 1, 0x1FF34781)
 
 
 class UnsupportedRandomOpError(ValueError):
-  """A random op stands where it cannot be replaced."""
+  """A random op is in a place where it cannot be replaced."""
 
   def __init__(self, node: Any):
     super().__init__(f'random numbers are drawn in {node.op} ({node.name!r})')
 
 
 class RandomOpRewriter:
-  """Replaces the random ops of one graph and of the functions in it.
+  """Replaces the random ops of a graph and of its functions.
 
   Attributes:
-    changed_functions: The functions that `rewrite` has made.
+    changed_functions: The functions that `rewrite` created.
   """
 
   def __init__(self, graph_def: Any, suffix: str):
@@ -73,11 +73,11 @@ class RandomOpRewriter:
     self._num_places = 0
 
   def draws(self, nodes: Any) -> bool:
-    """Whether any of the nodes draws random numbers, also within a call."""
+    """Returns whether any of the nodes draws random numbers, also in calls."""
     return any(self._node_draws(node) for node in nodes)
 
   def draws_in_loops(self, nodes: Any) -> bool:
-    """Whether any of the nodes is a loop that draws, also within a call."""
+    """Returns whether any of the nodes is a loop that draws, also in calls."""
     return any(
         (
             node.op in (*_LOOP_OPS, _REDUCE_OP)
@@ -108,25 +108,25 @@ class RandomOpRewriter:
     return self._drawing[name]
 
   def rewrite(self, nodes: Any, seed: str, output_name: str) -> list[Any]:
-    """The nodes, changed; the seed is the tensor called `seed`.
+    """Returns the nodes with random ops that depend on a seed.
 
     Args:
       nodes: The `NodeDef`s of a graph or of a function.
-      seed: The name of the seed's tensor.
-      output_name: How an output is written behind its node's name: ':0' in a
+      seed: The name of the seed tensor.
+      output_name: The suffix of an output after its node's name: ':0' in a
         graph, ':{name}:0' in a function.
 
     Returns:
       A list of `NodeDef`s.
 
     Raises:
-      UnsupportedRandomOpError: If a random op stands where it cannot be
+      UnsupportedRandomOpError: If a random op is in a place where it cannot be
         replaced.
     """
     changed = []
     for node in nodes:
       node = type(node).FromString(node.SerializeToString())
-      # Constraints name nodes by their old places and break the import.
+      # Colocation constraints use the old node names and break the import.
       node.attr.pop('_class', None)
       if self._node_draws(node):
         if node.op in _STATELESS_OPS:
@@ -139,10 +139,10 @@ class RandomOpRewriter:
   def _seed_of_place(
       self, node: Any, seed: str, output_name: str
   ) -> tuple[Any, Any]:
-    """The nodes of a seed of its own for the op or the call `node`."""
+    """Returns nodes that derive a seed for the op or the call `node`."""
     self._num_places += 1
-    # Large factors spread small numbers over all bits, so that the places of a
-    # call and of an op within it do not cancel each other.
+    # Large factors spread small numbers over all bits, so that the positions of
+    # a call and of an op within it do not cancel out.
     spread = [
         (self._num_places * factor) % tf.int32.max
         for factor in (0x2545F491, 0x1B873593)
@@ -154,7 +154,7 @@ class RandomOpRewriter:
     return place, keyed
 
   def _replace(self, node: Any, seed: str, output_name: str) -> list[Any]:
-    """Turns a random op into a stateless one; returns the nodes it needs."""
+    """Makes a random op stateless; returns the nodes that this needs."""
     place, keyed = self._seed_of_place(node, seed, output_name)
     node.op = _STATELESS_OPS[node.op]
     data, control = _function_library.split_inputs(node)
@@ -164,16 +164,16 @@ class RandomOpRewriter:
       node.attr.pop(name, None)
     node.attr['Tseed'].type = tf.int32.as_datatype_enum
     if node.op == 'StatelessRandomUniformInt':
-      # The stateful op calls the dtype of its range 'Tout', the stateless one
+      # The stateful op's dtype attribute is 'Tout', the stateless op's is
       # 'dtype'.
       node.attr['dtype'].CopyFrom(node.attr.pop('Tout'))
     return [place, keyed]
 
   def _pass_seed(self, node: Any, seed: str, output_name: str) -> list[Any]:
-    """Adds a seed to a call's arguments; returns the nodes it needs."""
+    """Adds a seed to a call's arguments; returns the nodes that this needs."""
     place, keyed = self._seed_of_place(node, seed, output_name)
     data, control = _function_library.split_inputs(node)
-    # Where the seed stands among the inputs, and among those of the functions.
+    # Where the seed is inserted among the inputs of the node and its functions.
     position = len(data)
     if node.op in _CALL_OPS:
       self._rename(node, _CALL_OPS[node.op], _AT_END)
@@ -184,7 +184,7 @@ class RandomOpRewriter:
       types = [node.attr['T']]
       _append_shape(node)
     elif node.op == _REDUCE_OP:
-      # The seed is one more state; states come after the dataset.
+      # The seed is one more state; states follow the dataset.
       num_states = len(node.attr['Tstate'].list.type)
       position = 1 + num_states
       self._rename(node, ('f',), num_states, returns_seed=True)
@@ -205,7 +205,7 @@ class RandomOpRewriter:
       position: Optional[int],
       returns_seed: bool = False,
   ) -> None:
-    """Makes a node call functions that take the seed."""
+    """Makes a node call the functions that take the seed."""
     for attr in attrs:
       node.attr[attr].func.name = self._rewritten_function(
           node.attr[attr].func.name, position, returns_seed
@@ -214,13 +214,13 @@ class RandomOpRewriter:
   def _rewritten_function(
       self, name: str, position: Optional[int], returns_seed: bool
   ) -> str:
-    """The name of the function's form that takes the seed.
+    """Returns the name of a copy of a function that takes the seed.
 
     Args:
       name: The function's name.
-      position: The seed's place among the arguments; `None` for the last.
-      returns_seed: Whether the seed of the next iteration is its last result,
-        as the body of a loop needs it.
+      position: The position of the seed among the arguments; `None` for last.
+      returns_seed: Whether the copy also returns the seed of the next
+        iteration, as the body of a loop does.
     """
     form = '_body' * returns_seed
     form += '' if position is None else f'_{position}'
@@ -236,7 +236,7 @@ class RandomOpRewriter:
       arguments.insert(len(arguments) if position is None else position, seed)
       del function.signature.input_arg[:]
       function.signature.input_arg.extend(arguments)
-      function.arg_attr.clear()  # They go by the place of an argument.
+      function.arg_attr.clear()  # Its keys are argument positions.
       nodes = self.rewrite(old.node_def, SEED_ARGUMENT, ':{}:0')
       if returns_seed:
         function.signature.output_arg.add(
@@ -246,8 +246,8 @@ class RandomOpRewriter:
         nodes.extend(_next_seed_nodes())
       del function.node_def[:]
       function.node_def.extend(nodes)
-      # The gradients are taken already, and the shapes of the old form do not
-      # know the new argument.
+      # The gradients have been taken, and the old shapes do not include the new
+      # argument.
       function.attr.pop('forward_function_name', None)
       function.attr.pop('backward_function_name', None)
       self._changed[new_name] = function
@@ -259,14 +259,14 @@ class RandomOpRewriter:
 
 
 def seed_placeholder() -> Any:
-  """Returns the node of a seed that is fed, named `SEED_ARGUMENT`."""
+  """Returns the placeholder node of the seed, named `SEED_ARGUMENT`."""
   node = tf.compat.v1.NodeDef(name=SEED_ARGUMENT, op='Placeholder')
   node.attr['dtype'].type = tf.int32.as_datatype_enum
   return node
 
 
 def _append_shape(node: Any) -> None:
-  """Tells of one more output, the seed, if a node tells of its outputs."""
+  """Adds the seed to a node's output shapes, if it lists them."""
   shapes = node.attr['output_shapes'].list.shape
   if shapes:
     shapes.add().dim.add(size=2)
@@ -280,7 +280,7 @@ def _int32_constant(name: str, value: Any) -> Any:
 
 
 def _next_seed_nodes() -> list[Any]:
-  """The nodes of a loop's body that make the seed of the next iteration."""
+  """Returns the nodes of a loop body that compute the next iteration's seed."""
   step = _int32_constant(f'{_NEXT_SEED}/step', _NEXT_ITERATION)
   add = tf.compat.v1.NodeDef(name=_NEXT_SEED, op='AddV2')
   add.attr['T'].type = tf.int32.as_datatype_enum
@@ -300,17 +300,17 @@ def draw_seed() -> tf.Tensor:
 def call_with_seed(fn: Callable[..., Any], seed: tf.Tensor, *args: Any) -> Any:
   """Calls `fn(*args)` with random numbers that depend on `seed` alone.
 
-  Called while a graph is built. With the same seed, functions that draw in the
+  Call it while a graph is built. With the same seed, functions that draw in the
   same order draw the same numbers.
 
   Args:
-    fn: A function of structures of tensors (other arguments are handed on as
-      they are) that returns a structure of tensors and `None`.
+    fn: A function of structures of tensors (other arguments are passed through)
+      that returns a structure of tensors and `None`.
     seed: An int32 tensor of shape [2], see `draw_seed`.
     *args: The arguments of `fn`.
 
   Returns:
-    What `fn` returns.
+    The result of `fn`.
 
   Raises:
     ValueError: If `fn` draws with an op other than uniform, normal and
@@ -345,9 +345,9 @@ def call_with_seed(fn: Callable[..., Any], seed: tf.Tensor, *args: Any) -> Any:
 
 
 def _capture(tensor: tf.Tensor) -> tf.Tensor:
-  """The tensor as the current graph sees it."""
+  """Captures a tensor into the current graph."""
   graph = tf.compat.v1.get_default_graph()
-  # Only the graph of a function has outer graphs to capture from.
+  # Only function graphs have outer graphs to capture from.
   return graph.capture(tensor) if hasattr(graph, 'capture') else tensor
 
 
@@ -358,7 +358,7 @@ def _import(
     tensors: list[tf.Tensor],
     seed: tf.Tensor,
 ) -> Any:
-  """Puts the rewritten graph into the current one."""
+  """Imports the rewritten graph into the current one."""
   nodes = rewriter.rewrite(graph_def.node, f'{SEED_ARGUMENT}:0', ':0')
   changed = tf.compat.v1.GraphDef(versions=graph_def.versions)
   changed.library.CopyFrom(graph_def.library)
@@ -379,7 +379,7 @@ def _import(
   )
   remaining = iter(outputs)
   structure = concrete.structured_outputs
-  # The gradient of an embedding is several tensors, `tf.IndexedSlices`.
+  # The gradient of an embedding is a composite: `tf.IndexedSlices`.
   leaves = tf.nest.flatten(structure, expand_composites=True)
   return tf.nest.pack_sequence_as(
       structure,

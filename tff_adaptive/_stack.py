@@ -1,26 +1,26 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The two software stacks, and what makes TFF 0.87 import on the newer one.
+"""The two software stacks, and the shim that imports TFF 0.87 on the newer one.
 
-TFF 0.87.0 was released for TensorFlow 2.14. Its wheel is pure Python beside one
+TFF 0.87.0 was released for TensorFlow 2.14. Its wheel is pure Python plus one
 static executable, so it also runs on TensorFlow 2.21 once four obstacles are
-out of the way. While `tensorflow_federated` is imported:
+removed. While `tensorflow_federated` is imported:
 
 *   `tf.keras` is Keras 2, from the package `tf_keras`;
 *   `tensorflow_privacy` is loaded without its estimators, which need a package
     that no longer exists;
 *   `jax` is a stand-in: the releases that TFF was written for abort the process
-    beside TensorFlow 2.21, and only `tff.jax` uses it;
+    when TensorFlow 2.21 is loaded, and only `tff.jax` uses it;
 *   two of TFF's models may call `random.randint` with floats, which Python 3.12
     no longer allows.
 
 `install` puts a finder on `sys.meta_path`, which acts when TFF is imported.
 `import tff_adaptive` calls it; `_import_hook.pth`, which the wheel and `make
-venv` put into `site-packages`, does the same for programs that import TFF
+venv` install into `site-packages`, does the same for programs that import TFF
 first. Nothing here imports TensorFlow before TFF is imported.
 
-The finder also keeps TensorFlow 2.21 as silent at its import as
-`TF_CPP_MIN_LOG_LEVEL` asks it to be.
+The finder also silences the messages of TensorFlow 2.21's import, as
+`TF_CPP_MIN_LOG_LEVEL` asks.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,13 +39,13 @@ from typing import Any, NamedTuple, Optional
 
 
 class Stack(NamedTuple):
-  """Versions that work together; a test compares them with the lock.
+  """Versions that work together; a test compares them with the lock file.
 
   Attributes:
-    name: The name that `make test STACK=` takes.
-    lock: The file that holds all versions.
+    name: The value of `STACK` in `make test STACK=`.
+    lock: The lock file, with all versions.
     pythons: The oldest and the newest Python, as (major, minor).
-    packages: The versions of the packages on which numbers depend.
+    packages: The versions of the packages that affect numerical results.
   """
 
   name: str
@@ -82,10 +82,10 @@ TF214 = Stack(
 _TFF = 'tensorflow_federated'
 _LEGACY_KERAS = 'TF_USE_LEGACY_KERAS'
 _KERAS_BACKEND = 'KERAS_BACKEND'
-# The values that TensorFlow takes for yes.
+# The values that TensorFlow reads as true.
 _TRUE = ('true', 'True', '1')
 _LOG_LEVEL = 'TF_CPP_MIN_LOG_LEVEL'
-# Of level INFO, and the line that TensorFlow puts before them.
+# Messages of level INFO, and the line that TensorFlow prints before them.
 _EARLY_MESSAGE = re.compile(
     rb'I\d{4} [\d:.]+ |WARNING: All log messages before absl::InitializeLog'
 )
@@ -113,9 +113,10 @@ _NO_JAX = (
 
 
 def require_packages() -> None:
-  """Ends a program that a Python without the project's packages has started.
+  """Exits if this Python does not have the project's packages.
 
-  Where something else imports a module, that finds out by its own imports.
+  Does nothing unless a program is being started with `python -m`: an importer
+  gets the errors of its own imports.
   """
   if sys.argv[:1] == ['-m'] and util.find_spec('absl') is None:
     sys.exit(
@@ -136,7 +137,7 @@ def installed() -> Stack:
 
 
 def install() -> None:
-  """Makes `import tensorflow_federated` work in this process, once."""
+  """Makes `import tensorflow_federated` work in this process; idempotent."""
   if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
     sys.meta_path.insert(0, _Finder())
   if 'tensorflow' not in sys.modules:
@@ -146,15 +147,15 @@ def install() -> None:
 def find_spec(
     name: str, path: Optional[Sequence[str]] = None, target: Any = None
 ) -> Optional[machinery.ModuleSpec]:
-  """Finds TFF and TensorFlow, with loaders that prepare their import.
+  """Finds TFF and TensorFlow, with loaders that prepare the import.
 
   Args:
     name: The name of a module.
-    path: Where to look for it.
-    target: Not used.
+    path: The search path.
+    target: Unused.
 
   Returns:
-    How to load it, or None for any other module, and where it is not installed.
+    The module's spec, or None for other modules and if it is not installed.
   """
   del target
   if name not in _LOADERS:
@@ -166,13 +167,13 @@ def find_spec(
 
 
 class _Finder:
-  """`find_spec`, in the form that `sys.meta_path` holds."""
+  """`find_spec` as an entry of `sys.meta_path`."""
 
   find_spec = staticmethod(find_spec)
 
 
 class _TffLoader(machinery.SourceFileLoader):
-  """Loads TFF as usual, in surroundings that it can be imported in."""
+  """Loads TFF after patching the modules that it imports."""
 
   def exec_module(self, module: types.ModuleType) -> None:
     if installed() is TF214:
@@ -189,7 +190,7 @@ class _TffLoader(machinery.SourceFileLoader):
 
 
 class _TensorFlowLoader(machinery.SourceFileLoader):
-  """Loads TensorFlow, without messages that the user has switched off."""
+  """Loads TensorFlow without the messages that the user has switched off."""
 
   def exec_module(self, module: types.ModuleType) -> None:
     if os.environ.get(_LOG_LEVEL, '0') == '0':
@@ -204,14 +205,14 @@ _LOADERS = {_TFF: _TffLoader, 'tensorflow': _TensorFlowLoader}
 
 @contextlib.contextmanager
 def _without_early_messages() -> Iterator[None]:
-  """Drops what TensorFlow says before it reads `TF_CPP_MIN_LOG_LEVEL`.
+  """Drops TensorFlow's messages from before it reads `TF_CPP_MIN_LOG_LEVEL`.
 
-  C++ writes it, so that the file descriptor has to be redirected. All other
-  lines are printed in the end.
+  C++ code writes them, so the file descriptor has to be redirected. All other
+  lines are printed at the end.
   """
   try:
     stderr = os.dup(2)
-  except OSError:  # There is none.
+  except OSError:  # There is no standard error.
     yield
     return
   with tempfile.TemporaryFile() as file:
@@ -230,7 +231,7 @@ def _without_early_messages() -> Iterator[None]:
 
 
 def _check_keras() -> None:
-  """Raises if the environment, or the program so far, has chosen Keras 3."""
+  """Raises if the environment or the running program has selected Keras 3."""
   legacy = os.environ.get(_LEGACY_KERAS, '1')
   backend = os.environ.get(_KERAS_BACKEND, 'tensorflow')
   if legacy not in _TRUE:
@@ -253,27 +254,27 @@ def _check_keras() -> None:
 
 
 def _has_keras_3() -> bool:
-  """Whether a part of TensorFlow that Keras provides has come from Keras 3.
+  """Returns whether a part of TensorFlow that Keras provides is from Keras 3.
 
-  Until its first use such a part is a loader, which then puts the module in its
-  own place. `import tensorflow.keras` loads another copy of the module.
+  Until its first use such a part is a lazy loader, which then replaces itself
+  by the module. `import tensorflow.keras` loads another copy of the module.
   """
   tf = sys.modules.get('tensorflow')
   if tf is None:
     return False
   modules = [vars(tf).get(name) for name in _KERAS_PARTS]
   modules.append(sys.modules.get('tensorflow.keras'))
-  # Not `getattr`, which would make the loader load.
+  # Not `getattr`, which would trigger the lazy loader.
   files = [vars(module).get('__file__') for module in modules if module]
   folder = os.path.join('', 'keras', '_tf_keras', '')
   return any(folder in file for file in files if file)
 
 
 def _route_keras(tf: types.ModuleType) -> None:
-  """Lets `import tensorflow.keras` find Keras 2, as `tf.keras` does.
+  """Makes `import tensorflow.keras` find Keras 2, as `tf.keras` does.
 
-  TensorFlow reads the variable when it is imported itself, and that may have
-  been before this module could set it.
+  TensorFlow reads the variable when it is imported, perhaps before this module
+  could set it.
   """
   keras = util.find_spec('tf_keras.api._v2')
   if keras is None or not keras.submodule_search_locations:
@@ -287,12 +288,12 @@ def _route_keras(tf: types.ModuleType) -> None:
 
 
 def _import_privacy() -> None:
-  """Imports `tensorflow_privacy` with those of its names that TFF uses."""
+  """Imports `tensorflow_privacy` with only the names that TFF uses."""
   if 'tensorflow_privacy' in sys.modules:
     return
   if util.find_spec('distutils') is None:
-    # TensorFlow Probability imports it. Python 3.12 left it to setuptools,
-    # which provides it by itself, unless installed after Python had started.
+    # TensorFlow Probability imports it. Since Python 3.12 setuptools provides
+    # it, automatically unless it was installed after Python had started.
     importlib.import_module('setuptools')
   sys.skip_tf_privacy_import = True  # type: ignore[attr-defined]
   try:
@@ -310,9 +311,9 @@ def _import_privacy() -> None:
 
 
 def _allow_round_floats() -> None:
-  """Lets TFF's models for EMNIST and MNIST call `random.randint(1, 1e9)`.
+  """Makes TFF's EMNIST and MNIST models accept `random.randint(1, 1e9)`.
 
-  Python 3.12 wants integers there.
+  Python 3.12 requires integers there.
   """
   integers = types.SimpleNamespace(
       randint=lambda low, high: random.randint(int(low), int(high))
@@ -324,7 +325,7 @@ def _allow_round_floats() -> None:
 
 
 def _refuse_keras_3(models: types.ModuleType) -> None:
-  """Has `tff.learning.models` name the mistake where a model is of Keras 3."""
+  """Makes `tff.learning.models` reject Keras 3 models with a clear error."""
 
   def check(build):
     @functools.wraps(build)
@@ -345,23 +346,23 @@ def _refuse_keras_3(models: types.ModuleType) -> None:
 
 
 class _Unavailable:
-  """A class of JAX: it can be inherited from and named, not used."""
+  """A JAX class that can be subclassed and referenced, but not used."""
 
   def __init__(self, *args, **kwargs):
     raise ImportError(_NO_JAX)
 
 
 class _StandIn(types.ModuleType):
-  """A module of JAX of which every other attribute is an error."""
+  """A JAX module whose other attributes raise."""
 
   def __getattr__(self, name: str):
-    if name.startswith('__'):  # Of the import system, and of `inspect`.
+    if name.startswith('__'):  # Read by the import system and by `inspect`.
       raise AttributeError(name)
     raise ImportError(_NO_JAX)
 
 
 def _create_stand_ins() -> dict[str, types.ModuleType]:
-  """Returns the modules of JAX that TFF imports, with what it names at once."""
+  """Returns stand-ins for JAX modules, with the names that TFF reads."""
   names = ('jax', 'jax.lib', 'jax.lib.xla_client', 'jax.tree_util')
   modules: dict[str, types.ModuleType] = {
       name: _StandIn(name) for name in names
@@ -381,9 +382,9 @@ def _create_stand_ins() -> dict[str, types.ModuleType]:
 
 @contextlib.contextmanager
 def _jax_stand_ins() -> Iterator[None]:
-  """Puts stand-ins in the place of JAX, and afterwards what was there.
+  """Replaces JAX by stand-ins, and restores it afterwards.
 
-  TFF's modules keep the stand-ins; to all others JAX is what it was.
+  TFF's modules keep the stand-ins; other modules see the real JAX.
   """
   stand_ins = _create_stand_ins()
   before = {name: sys.modules.pop(name, None) for name in stand_ins}

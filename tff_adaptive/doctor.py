@@ -1,9 +1,9 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Says whether this environment can run `tff_adaptive`, and how to mend it.
+"""Checks whether this environment can run `tff_adaptive`, and how to fix it.
 
-Run it as `python -m tff_adaptive.doctor`. It needs nothing but Python, so that
-it can speak where TensorFlow or TFF is missing or broken.
+Run it as `python -m tff_adaptive.doctor`. It needs only the standard library,
+so that it works where TensorFlow or TFF is missing or broken.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import warnings
 
 from tff_adaptive import _stack
 
-# What `make demo` needs, with room to spare.
+# The needs of `make demo`, with a margin.
 _NEEDED_MEMORY_GIB = 2.0
 _NEEDED_DISK_GIB = 1.0
 
@@ -29,7 +29,7 @@ _DESCRIPTION = (
     'and TFF, and says what to do where something is missing.'
 )
 
-# A report is what to print, and the sentences on what is wrong.
+# The lines to print, and a sentence for each problem.
 _Report = tuple[list[str], list[str]]
 
 
@@ -38,8 +38,8 @@ def _line(name: str, value: str, note: str = '') -> str:
 
 
 def _how_to_install(package: str, version: str) -> str:
-  # The pins of TFF 0.87 do not resolve any more, and it asks for an older
-  # Python than it needs.
+  # TFF 0.87's pins no longer resolve, and it asks for an older Python than it
+  # needs.
   is_tff = package == 'tensorflow-federated'
   option = ' --ignore-requires-python' if is_tff else ''
   return (
@@ -50,7 +50,7 @@ def _how_to_install(package: str, version: str) -> str:
 
 
 def _check_python(version: tuple[int, int], stack: _stack.Stack) -> _Report:
-  """Compares the running Python, as (major, minor), with those of the stack."""
+  """Compares the running Python, as (major, minor), with the stack's range."""
   oldest, newest = ('{}.{}'.format(*python) for python in stack.pythons)
   note = f'(supported: {oldest} to {newest})'
   lines = [_line('Python', platform.python_version(), note)]
@@ -71,7 +71,7 @@ def _find_version(package: str) -> Optional[str]:
 
 
 def _check_packages(stack: _stack.Stack) -> _Report:
-  """Compares installed versions with the lock's, without importing any."""
+  """Compares installed versions with the lock file, without importing any."""
   lines, problems = [_line('stack', stack.name, f'(of {stack.lock})')], []
   for package, locked in stack.packages.items():
     found = _find_version(package)
@@ -87,13 +87,13 @@ def _check_packages(stack: _stack.Stack) -> _Report:
 
 
 def _silence_tensorflow() -> None:
-  # Has to be set before TensorFlow is loaded; the doctor speaks for itself.
+  # Set before TensorFlow is loaded: only the report should be printed.
   os.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'
   warnings.simplefilter('ignore')
 
 
 def _check_import(name: str) -> _Report:
-  """Imports a package, whatever it may raise."""
+  """Imports a package and reports any error."""
   try:
     importlib.import_module(name)
   except Exception as error:  # pylint: disable=broad-exception-caught
@@ -107,14 +107,14 @@ def _check_import(name: str) -> _Report:
 
 
 def _cuda_packages(stack: _stack.Stack) -> str:
-  """Returns what pip installs for GPUs: the versions that TensorFlow names."""
-  if stack is _stack.TF214:  # Its extra asks for a TensorRT that is gone.
+  """Returns pip's arguments for GPU support, with TensorFlow's own versions."""
+  if stack is _stack.TF214:  # Its extra needs a TensorRT no longer on PyPI.
     return '-r requirements-tf214-cuda.txt'
   return f"'tensorflow[and-cuda]=={stack.packages['tensorflow']}'"
 
 
 def _check_devices(stack: _stack.Stack) -> _Report:
-  """Lists the CPUs and the GPUs that TensorFlow sees; having none is fine."""
+  """Lists the CPUs and the GPUs that TensorFlow sees; GPUs are optional."""
   if hasattr(os, 'sched_getaffinity'):
     cpus = len(os.sched_getaffinity(0))
   else:
@@ -127,13 +127,13 @@ def _check_devices(stack: _stack.Stack) -> _Report:
     if not gpus:
       note = f'(what they need: pip install {_cuda_packages(stack)})'
   except Exception:  # pylint: disable=broad-exception-caught
-    # `_check_import` has said why.
+    # `_check_import` has reported the error.
     gpus = 'unknown, TensorFlow does not import'
   return [_line('CPUs', str(cpus)), _line('GPUs', gpus or 'none', note)], []
 
 
 def _free_memory_gib() -> Optional[float]:
-  """Returns the memory that can be had, or `None` where Linux does not say."""
+  """Returns the available memory, or `None` where Linux does not report it."""
   try:
     with open('/proc/meminfo', encoding='ascii') as meminfo:
       for line in meminfo:
@@ -172,16 +172,16 @@ def _check_space() -> _Report:
 
 
 def main(arguments: Sequence[str] = ()) -> int:
-  """Prints what there is and what is wrong.
+  """Prints the state of the environment and its problems.
 
   Args:
-    arguments: Those of the command line; there is none but `--help`.
+    arguments: Command-line arguments; only `--help` is known.
 
   Returns:
     The exit status: 0 if everything is in order, 1 otherwise.
 
   Raises:
-    SystemExit: After `--help`, or for an argument that is not known.
+    SystemExit: After `--help`, or for an unknown argument.
   """
   argparse.ArgumentParser(
       prog='python -m tff_adaptive.doctor', description=_DESCRIPTION

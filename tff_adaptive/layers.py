@@ -1,9 +1,9 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Keras layers with the numbers of Keras' own, and faster on a CPU.
+"""Faster Keras layers for CPUs, with the same numbers as Keras' own.
 
-A dense layer on bags of words that looks at the words there are only, and an
-LSTM whose recurrence XLA compiles.
+A dense layer on bags of words that skips absent words, and an LSTM whose
+recurrence is compiled by XLA.
 """
 
 from typing import Any, NamedTuple, Optional
@@ -15,24 +15,24 @@ _Initializer = Any
 
 @tf.keras.utils.register_keras_serializable('tff_adaptive')
 class BagOfWordsDense(tf.keras.layers.Layer):
-  """The dense layer on the frequencies of words, from the words themselves.
+  """A dense layer on word frequencies that takes word ids.
 
   A text of 20 words is a vector of 10,000 frequencies, nearly all of them zero.
-  Where `tf.keras.layers.Dense` multiplies the zeros, this layer takes the
-  numbers of the words, gathers their rows of the kernel and averages them: the
-  numbers of `Dense` on `to_frequencies(words)`, up to rounding. The gradient of
-  the kernel is a `tf.IndexedSlices` of those rows, which
-  `tff_adaptive.optimizers.build_sgd` without momentum applies as it is; other
-  optimizers make it dense.
+  `tf.keras.layers.Dense` multiplies the zeros; this layer takes word ids,
+  gathers their rows of the kernel and averages them. Its outputs equal those of
+  `Dense` on `to_frequencies(words)`, up to rounding. The gradient of the kernel
+  is a `tf.IndexedSlices` of those rows, which
+  `tff_adaptive.optimizers.build_sgd` without momentum applies without making it
+  dense.
 
-  Numbers that are no row (padding, words out of the vocabulary) count for
-  nothing, as in TFF's `baselines.stackoverflow.create_tag_prediction_task`.
+  Ids without a row (padding, words out of the vocabulary) are ignored, as in
+  TFF's `baselines.stackoverflow.create_tag_prediction_task`.
 
   Input shape: [batch, length] of any length, an integer dtype.
   Output shape: [batch, units].
 
   Attributes:
-    kernel: The weights, [vocabulary_size, units], as of `Dense`.
+    kernel: The weights, [vocabulary_size, units], as in `Dense`.
     bias: The bias, [units], or None.
 
   Example:
@@ -55,11 +55,11 @@ class BagOfWordsDense(tf.keras.layers.Layer):
 
     Args:
       units: The number of outputs, positive.
-      vocabulary_size: How many words have a row of weights, positive.
-      use_bias: Whether a bias is added. Defaults to True.
-      kernel_initializer: As of `tf.keras.layers.Dense`.
-      bias_initializer: As of `tf.keras.layers.Dense`.
-      **kwargs: As of `tf.keras.layers.Layer`.
+      vocabulary_size: The number of words with a row of weights, positive.
+      use_bias: Whether to add a bias. Defaults to True.
+      kernel_initializer: See `tf.keras.layers.Dense`.
+      bias_initializer: See `tf.keras.layers.Dense`.
+      **kwargs: See `tf.keras.layers.Layer`.
 
     Raises:
       ValueError: If a number is not positive.
@@ -122,14 +122,14 @@ def _is_known(words: tf.Tensor, vocabulary_size: int) -> tf.Tensor:
 
 
 def _rows(words: tf.Tensor, vocabulary_size: int) -> tf.Tensor:
-  """The rows to gather; where there is none any, with a share of zero."""
+  """Returns the rows to gather: 0, with a share of zero, for unknown words."""
   return tf.where(_is_known(words, vocabulary_size), words, 0)
 
 
 def _shares(
     words: tf.Tensor, vocabulary_size: int, dtype: Any = tf.float32
 ) -> tf.Tensor:
-  """What each word of a text counts: one of all that have a row, or zero."""
+  """Returns each word's share: 1 / the text's known words, or 0 if unknown."""
   counts = tf.cast(_is_known(words, vocabulary_size), dtype)
   return tf.math.divide_no_nan(
       counts, tf.reduce_sum(counts, axis=1, keepdims=True)
@@ -137,15 +137,15 @@ def _shares(
 
 
 def to_frequencies(words: tf.Tensor, vocabulary_size: int) -> tf.Tensor:
-  """Makes the frequencies of words that a dense layer takes.
+  """Converts word ids to the frequencies that a dense layer takes.
 
   Args:
-    words: The numbers of words, [batch, length], see `BagOfWordsDense`.
-    vocabulary_size: How many words there are.
+    words: Word ids, [batch, length], see `BagOfWordsDense`.
+    vocabulary_size: The number of words.
 
   Returns:
-    A float32 tensor, [batch, vocabulary_size]: how often each word occurs,
-    over that of all words that have a row; zeros for a text without any.
+    A float32 tensor, [batch, vocabulary_size]: each word's count divided by the
+    number of known words in the text; zeros for a text without any.
   """
   shares = _shares(words, vocabulary_size)
   texts = tf.broadcast_to(
@@ -163,14 +163,14 @@ _NUM_PADDING = 16
 
 
 class _Kept(NamedTuple):
-  """What a step leaves for the gradient.
+  """The values of a step that the gradient needs.
 
   Attributes:
-    in_forget: The input and the forget gate, [..., batch, 2 units].
-    candidate: What may enter the cell, [..., batch, units].
+    in_forget: The input and forget gates, [..., batch, 2 units].
+    candidate: The candidate cell values, [..., batch, units].
     output: The output gate, [..., batch, units].
-    old_cell: The state of the cell before the step, [..., batch, units].
-    tanh_cell: The tanh of the new one, [..., batch, units].
+    old_cell: The cell state before the step, [..., batch, units].
+    tanh_cell: The tanh of the new cell state, [..., batch, units].
   """
 
   in_forget: tf.Tensor
@@ -181,16 +181,16 @@ class _Kept(NamedTuple):
 
 
 def _padding(num_columns: int) -> int:
-  """How many columns of zeros keep the rows of a matrix apart in the cache.
+  """Returns the number of zero columns that avoid cache conflicts.
 
-  Rows that are a multiple of 1 KB long share few places of a CPU's cache:
+  Rows that are a multiple of 1 KB long share few sets of a CPU's cache:
   products with such matrices take up to twice the time.
   """
   return _NUM_PADDING if num_columns % 256 == 0 else 0
 
 
 def _pad(matrix: tf.Tensor) -> tf.Tensor:
-  """Adds the columns of zeros."""
+  """Appends columns of zeros, see `_padding`."""
   paddings = [[0, 0]] * matrix.shape.rank
   paddings[-1] = [0, _padding(matrix.shape[-1])]
   return tf.pad(matrix, paddings)
@@ -199,12 +199,12 @@ def _pad(matrix: tf.Tensor) -> tf.Tensor:
 def _select(
     mask: Optional[tf.Tensor], there: tf.Tensor, absent: tf.Tensor
 ) -> tf.Tensor:
-  """One tensor for examples that have the step, another for the others."""
+  """Returns `there` for the examples in the mask, `absent` for the others."""
   return there if mask is None else tf.where(mask, there, absent)
 
 
 def _array(like: tf.Tensor) -> tf.TensorArray:
-  """An array for as many steps as `like` has."""
+  """Returns an array with one entry for each step of `like`."""
   return tf.TensorArray(like.dtype, tf.shape(like)[0])
 
 
@@ -213,15 +213,15 @@ def _run(projected, recurrent_kernel, hidden, cell, mask):
   """Runs all steps.
 
   Args:
-    projected: The inputs times the kernel, plus the bias, [time, batch, 4 u],
-      and, as in all that has four gates, padding, see `_padding`.
+    projected: The inputs times the kernel, plus the bias, [time, batch, 4 u];
+      padded, like all tensors that hold the four gates, see `_padding`.
     recurrent_kernel: [u, 4 u].
     hidden: The initial output, [batch, u].
-    cell: The initial state of the cell, [batch, u].
-    mask: Which steps there are, [time, batch, 1], or None for all.
+    cell: The initial cell state, [batch, u].
+    mask: The steps that exist, [time, batch, 1], or None for all.
 
   Returns:
-    The outputs, [time, batch, u], the last state of the cell, and `_Kept`.
+    The outputs, [time, batch, u], the last cell state, and `_Kept`.
   """
   units = recurrent_kernel.shape[0]
   sizes = [2 * units, units, units, _padding(4 * units)]
@@ -260,22 +260,22 @@ def _run(projected, recurrent_kernel, hidden, cell, mask):
 
 @tf.function(jit_compile=True)
 def _run_back(d_outputs, d_cell, kept, transposed_kernel, mask):
-  """Runs the gradient back over all steps.
+  """Backpropagates the gradient through all steps.
 
   Args:
     d_outputs: The gradient of the outputs of `_run`.
-    d_cell: The gradient of the last state of the cell.
-    kept: What `_run` has kept.
-    transposed_kernel: The recurrent kernel transposed, [4 u, u], padded.
-    mask: As of `_run`.
+    d_cell: The gradient of the last cell state.
+    kept: The `_Kept` of `_run`.
+    transposed_kernel: The transposed recurrent kernel, [4 u, u], padded.
+    mask: See `_run`.
 
   Returns:
     The gradients of `projected`, `hidden` and `cell` of `_run`.
   """
   i, f = tf.split(kept.in_forget, 2, axis=2)
   g, o, tanh_cell = kept.candidate, kept.output, kept.tanh_cell
-  # What gradients are multiplied by on their way, for all steps at once: that
-  # of the output to the cell, and those of cell and output to the four sums.
+  # The factors of the gradients, for all steps at once: from the output to the
+  # cell, and from cell and output to the four gates' sums.
   to_cell = o * (1 - tf.square(tanh_cell))
   to_sums = tf.concat(
       [
@@ -300,7 +300,7 @@ def _run_back(d_outputs, d_cell, kept, transposed_kernel, mask):
     d_old_hidden = tf.matmul(d_sums, transposed_kernel)[:, : d_cell.shape[1]]
     d_old_cell = d_new_cell * f[step]
     if m is not None:
-      # What was skipped hands on the gradient as it is.
+      # A skipped step passes the gradient through unchanged.
       d_old_hidden += tf.where(m, nothing, d_hidden)
       d_old_cell += tf.where(m, nothing, d_cell)
     return step - 1, d_old_hidden, d_old_cell, d_projected.write(step, d_sums)
@@ -317,7 +317,7 @@ def _run_back(d_outputs, d_cell, kept, transposed_kernel, mask):
 
 
 def _flat(tensor: tf.Tensor) -> tf.Tensor:
-  """[time, batch, size] as [time * batch, size]."""
+  """Reshapes [time, batch, size] to [time * batch, size]."""
   return tf.reshape(tensor, [-1, tensor.shape[-1]])
 
 
@@ -328,24 +328,24 @@ def lstm(
     weights: tuple[tf.Tensor, tf.Tensor, tf.Tensor],
     mask: Optional[tf.Tensor] = None,
 ) -> tuple[tf.Tensor, tf.Tensor]:
-  """Runs an LSTM with tanh and sigmoid over sequences.
+  """Runs an LSTM with tanh and sigmoid activations over sequences.
 
   Args:
     inputs: [time, batch, size].
     hidden: The initial output, [batch, units].
-    cell: The initial state of the cell, [batch, units].
-    weights: Kernel, [size, 4 units], recurrent kernel, [units, 4 units], and
-      bias, [4 units], in Keras' order of gates.
-    mask: Which steps there are, boolean, [time, batch, 1]; None for all. One
-      that there is not leaves output and state as they were.
+    cell: The initial cell state, [batch, units].
+    weights: The kernel, [size, 4 units], the recurrent kernel,
+      [units, 4 units], and the bias, [4 units], in Keras' order of gates.
+    mask: The steps that exist, boolean, [time, batch, 1]; None for all. Other
+      steps leave output and state unchanged.
 
   Returns:
-    The outputs, [time, batch, units], and the last state of the cell.
+    The outputs, [time, batch, units], and the last cell state.
   """
 
   @tf.custom_gradient
   def run(*arguments):
-    # Outside of graphs, a tape would otherwise follow what is in here, too.
+    # In eager mode, a tape would otherwise record the ops in here, too.
     inputs, hidden, cell, *weights = map(tf.stop_gradient, arguments)
     kernel, recurrent_kernel, bias = map(_pad, weights)
     projected = tf.reshape(
@@ -382,27 +382,26 @@ def lstm(
     return (outputs, last_cell), run_back
 
   outputs, last_cell = run(inputs, hidden, cell, *weights)
-  # The loop does not tell how many steps it takes.
+  # The loop does not know the number of steps statically.
   outputs.set_shape([*inputs.shape[:2], *cell.shape[1:]])
   return outputs, last_cell
 
 
 @tf.keras.utils.register_keras_serializable('tff_adaptive')
 class LSTM(tf.keras.layers.LSTM):
-  """`tf.keras.layers.LSTM` with another implementation for the CPU.
+  """`tf.keras.layers.LSTM` with a faster implementation for CPUs.
 
-  The arguments, the weights and the numbers (up to rounding) are those of
-  `tf.keras.layers.LSTM`, and so are checkpoints and configurations. On a CPU
-  a local step of two layers of 256 units takes a fraction of the time; and a
-  functional model of TFF runs on TFF's native runtime, where with Keras' layer
-  it fails on a placeholder that nothing feeds.
+  Arguments, weights, results (up to rounding), checkpoints and configurations
+  are those of `tf.keras.layers.LSTM`. On a CPU a local step of two layers of
+  256 units takes a fraction of the time; and a functional model runs on TFF's
+  native runtime, where Keras' layer fails on a placeholder without a value.
 
-  Where TensorFlow sees a GPU, Keras' own implementation runs, which takes the
-  kernel of cuDNN there. It also runs for what the fast one has not: activations
-  other than tanh and sigmoid, no bias, dropout while training, `stateful`,
+  If TensorFlow sees a GPU, Keras' own implementation runs, with the cuDNN
+  kernel. It also runs where the fast one does not apply: activations other than
+  tanh and sigmoid, no bias, dropout while training, `stateful`,
   `go_backwards`, `time_major`, `unroll` and half precision.
 
-  XLA compiles the recurrence once for each size of batch that occurs.
+  XLA compiles the recurrence once for each batch size.
 
   Example:
 
@@ -444,11 +443,11 @@ class LSTM(tf.keras.layers.LSTM):
     return [result, hidden, cell] if self.return_state else result
 
   def build_from_config(self, config: dict[str, Any]) -> None:
-    # From a file it is a list, which Keras takes for several inputs.
+    # Read from a file it is a list, which Keras would take for several inputs.
     self.build(tf.TensorShape(config['input_shape']))
 
   def _is_fast(self, inputs: Any, training: Any) -> bool:
-    """Whether the recurrence of this package is that of the layer."""
+    """Returns whether the fast recurrence supports the layer's settings."""
     has_dropout = bool(self.dropout or self.recurrent_dropout)
     return (
         isinstance(inputs, tf.Tensor)

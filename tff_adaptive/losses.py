@@ -8,13 +8,13 @@ import tensorflow as tf
 class MulticlassHinge(tf.keras.losses.Loss):
   """The multi-class hinge loss of Crammer and Singer.
 
-  Of class scores s and the label y,
+  For class scores s and the label y,
 
   ```
   max over k of (s_k + [k != y]) - s_y
   ```
 
-  which is zero where the score of the label exceeds all others by one.
+  which is zero where the label's score exceeds all others by at least one.
 
   Example:
 
@@ -34,7 +34,7 @@ class MulticlassHinge(tf.keras.losses.Loss):
 
     Args:
       name: The name of the loss. Defaults to 'multiclass_hinge'.
-      **kwargs: Of `tf.keras.losses.Loss`.
+      **kwargs: See `tf.keras.losses.Loss`.
     """
     super().__init__(name=name, **kwargs)
 
