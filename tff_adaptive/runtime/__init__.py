@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Where TFF computations run."""
+"""Execution contexts for TFF computations: the compiled runtime and TFF's."""
 
 from tff_adaptive.runtime.compiled import choose_plan
 from tff_adaptive.runtime.compiled import compiled_context

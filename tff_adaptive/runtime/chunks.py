@@ -1,11 +1,10 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The sum over some clients of a cohort, inside a graph.
+"""Sums the clients' results of a cohort, chunk by chunk, inside a graph.
 
-A cohort is cut into chunks of consecutive clients. Each chunk is summed up from
-zero, client by client, and the sums of the chunks are merged in their order, so
-that the bits do not depend on which chunks were worked on at the same time, nor
-where.
+A cohort is cut into chunks of consecutive clients. Each chunk is summed from
+zero, client by client, and the sums of the chunks are merged in order, so that
+the bits do not depend on where and in which order chunks were computed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +15,7 @@ from typing import Any, Iterator, Optional
 import numpy as np
 import tensorflow as tf
 
-# The lists of tensors that loops of TensorFlow itself use.
+# The list ops of TensorFlow's own loops.
 from tensorflow.python.ops import list_ops
 import tensorflow_federated as tff
 
@@ -25,18 +24,18 @@ from tff_adaptive.runtime import client_tensors
 from tff_adaptive.runtime import graph_functions
 from tff_adaptive.runtime import values
 
-# The parts of a `tff.backends.mapreduce.MapReduceForm` that are not the
-# clients' work. Their places set their random numbers.
+# The parts of a `tff.backends.mapreduce.MapReduceForm` other than the clients'
+# work. A part's index keys its random numbers.
 NAMES = ('prepare', 'zero', 'accumulate', 'merge', 'report', 'update')
-# Those that add to a sum.
+# The parts that add to a sum.
 _ADDING = ('accumulate', 'merge')
 
 
 class ServerParts:
-  """Parts of a round as functions of flat tensors, for a graph to be built.
+  """The parts of a round as functions of flat tensors, for building a graph.
 
   Where `accumulate` and `merge` only append rows to a leaf of a sum, they
-  return these rows, see `graph_functions.GraphFunction.appending`.
+  return only these rows, see `graph_functions.GraphFunction.appending`.
   """
 
   def __init__(
@@ -45,7 +44,7 @@ class ServerParts:
     """Converts the parts.
 
     Args:
-      computations: The parts by their names, some or all of `NAMES`.
+      computations: The parts by name, some or all of `NAMES`.
 
     Raises:
       UnsupportedComputationError: If one cannot be compiled.
@@ -66,16 +65,16 @@ class ServerParts:
   def with_seed(
       self, name: str, seed: tf.Tensor, number: Optional[tf.Tensor] = None
   ) -> Any:
-    """Returns a part, its random numbers fixed.
+    """Returns a part with its random numbers fixed by a seed.
 
     Args:
       name: The name of the part.
       seed: The seed of the server in this round, or of a client for
         `accumulate`, int32 of shape [2].
-      number: Which of several runs this is, a scalar of int32.
+      number: The index of the run, a scalar int32: a part may run repeatedly.
 
     Returns:
-      A function of the part's tensors; each part draws numbers of its own.
+      A function of the part's tensors; each part draws its own numbers.
     """
     part = self._functions[name]
     if not part.takes_seed:
@@ -86,10 +85,10 @@ class ServerParts:
 
   @functools.cached_property
   def has_neutral_zero(self) -> bool:
-    """Whether sums that begin with zero can be merged: it adds nothing.
+    """Returns whether zero adds nothing, so that sums from zero can be merged.
 
-    TFF takes the zero of `tff.federated_aggregate` once in all, and so must a
-    sum over chunks.
+    TFF uses the zero of `tff.federated_aggregate` only once, and a sum over
+    chunks has to do the same.
     """
 
     def add_zeros(seed):
@@ -103,29 +102,29 @@ class ServerParts:
           tf.zeros([2], tf.int32)
       )
     except tf.errors.OpError:
-      return False  # What cannot be merged with itself adds something.
+      return False  # If zeros cannot be merged, zero adds something.
     arrays = [tensor.numpy() for tensor in tensors]
     half = len(arrays) // 2
     return all(map(_are_equal, arrays[:half], arrays[half:]))
 
 
 def _are_equal(left: np.ndarray, right: np.ndarray) -> bool:
-  """Whether arrays are equal, NaN to NaN."""
+  """Returns whether arrays are equal; NaN equals NaN."""
   if np.shape(left) != np.shape(right):
     return False
   return bool(np.all((left == right) | ((left != left) & (right != right))))  # pylint: disable=comparison-with-itself
 
 
-# How TensorFlow begins what a failed assertion says.
+# The start of a failed assertion's message.
 _ASSERTION = 'assertion failed:'
 
 
 class ClientWork:
-  """The clients' work, in the form that suits the data.
+  """The clients' work, in a form for datasets and one for tensors.
 
   Attributes:
-    pipelines: Why each client has to run its `tf.data` pipeline, whatever the
-      data are; None if their elements may be read from tensors.
+    pipelines: The reason why each client has to run its `tf.data` pipeline for
+      any data; None if the elements may be read from tensors.
   """
 
   def __init__(
@@ -136,7 +135,7 @@ class ClientWork:
     """Converts the work.
 
     Args:
-      computation: The part `work` of a MapReduce round.
+      computation: The `work` part of a MapReduce round.
       clients_type: The type of one client's argument.
 
     Raises:
@@ -153,12 +152,12 @@ class ClientWork:
 
   @property
   def takes_seed(self) -> bool:
-    """Whether the clients draw random numbers."""
+    """Returns whether the clients draw random numbers."""
     return self._work.takes_seed
 
   @functools.cached_property
   def _work_on_datasets(self) -> graph_functions.GraphFunction:
-    """The work for sequences that are not kept as rows."""
+    """The work for sequences that are kept as datasets."""
     if not self._work.reads_tensors:
       return self._work
     return graph_functions.build_graph_function(
@@ -168,7 +167,7 @@ class ClientWork:
   def form_for(
       self, layouts: client_tensors.Layouts
   ) -> graph_functions.GraphFunction:
-    """Returns the work for clients of some layout."""
+    """Returns the work for clients of a layout."""
     if client_tensors.hold_datasets(layouts):
       return self._work_on_datasets
     return self._work
@@ -176,7 +175,7 @@ class ClientWork:
 
 @contextlib.contextmanager
 def errors_of_data() -> Iterator[None]:
-  """Turns what ops say of clients' data into a `ValueError`."""
+  """Turns op errors that the clients' data cause into a `ValueError`."""
   try:
     yield
   except tf.errors.InvalidArgumentError as e:
@@ -205,17 +204,16 @@ class ChunkSum:
       server_seed: tf.Tensor,
       client_seeds: tf.Tensor,
   ):
-    """Adds the empty sum to the graph.
+    """Adds the zero sum to the graph.
 
     Args:
       work: The clients' work.
       parts: The parts `zero` and `accumulate`.
       clients: The clients' data.
-      broadcast: What the server has sent them.
-      server_seed: What fixes the random numbers of the zero, int32 of shape
-        [2].
-      client_seeds: Those of the clients' work and of what adds their reports,
-        int32 of shape [num_clients, 2]; [0, 2] if neither draws any.
+      broadcast: The value that the server broadcasts.
+      server_seed: The seed of the zero's random numbers, int32 of shape [2].
+      client_seeds: The seeds of the clients' work and of accumulating their
+        results, int32 of shape [num_clients, 2]; [0, 2] if neither draws any.
     """
     self._work = work
     self._parts = parts
@@ -229,7 +227,7 @@ class ChunkSum:
     ]
 
   def __call__(self, start: tf.Tensor, end: tf.Tensor) -> list[tf.Tensor]:
-    """Adds to the graph the sum from one client's number to another."""
+    """Adds the sum over the clients `start` to `end` - 1 to the graph."""
     accumulate = self._parts['accumulate']
 
     def add_client(number, total):
@@ -244,7 +242,7 @@ class ChunkSum:
     )
 
   def _report(self, number: tf.Tensor) -> list[tf.Tensor]:
-    """Adds the work of the client with a number."""
+    """Adds the work of one client."""
     picked = [client_tensors.pick(leaf, number) for leaf in self._clients]
     seed = None
     if self._work.takes_seed:
@@ -260,22 +258,22 @@ class ChunkSum:
       appends: frozenset[int],
       num_parallel: int,
   ) -> list[tf.Tensor]:
-    """Adds a loop over numbers that begins with the empty sum.
+    """Adds a loop over numbers, starting from the zero sum.
 
     Args:
       start: The first number.
       end: The number after the last one.
-      body: From a number and a sum to the next ones.
-      appends: Places of the sum that `body` does not read, and where it returns
-        rows to append.
-      num_parallel: How many turns are worked on at once.
+      body: Maps a number and a sum to the next number and sum.
+      appends: The leaves of the sum that `body` does not read and for which it
+        returns rows to append.
+      num_parallel: The number of iterations that run at once.
 
     Returns:
-      The sum after the last turn.
+      The sum after the last iteration.
     """
 
-    # Numbers are int32: on a GPU, too, TensorFlow counts them on the CPU, where
-    # the loop is steered.
+    # Numbers are int32: even for a GPU, TensorFlow keeps them on the CPU, which
+    # controls the loop.
     def turn(number, carried):
       total = _put(carried, {place: self._zero[place] for place in appends})
       number, total = body(number, total)
@@ -318,10 +316,10 @@ class ChunkSum:
 
 
 def _put(leaves: Sequence[Any], others: Mapping[int, Any]) -> list[Any]:
-  """Returns leaves with others in some places."""
+  """Returns the leaves with some of them replaced, by position."""
   return [others.get(place, leaf) for place, leaf in enumerate(leaves)]
 
 
 def _rows_shape(shape: tf.TensorShape) -> tf.TensorShape:
-  """Returns the shape of some of the rows of a tensor."""
+  """Returns the shape of a slice of a tensor's rows, of any number."""
   return tf.TensorShape([None]).concatenate(shape[1:])

@@ -1,10 +1,10 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The data of a cohort as tensors that a compiled round takes its clients from.
+"""The cohort's data as tensors, from which a compiled round takes its clients.
 
-The argument that a computation takes at the clients is a structure of sequences
-and tensors. Each of its leaves becomes tensors for the whole cohort, out of
-which the graph picks a client by its number.
+The clients' argument of a computation is a structure of sequences and tensors.
+Each leaf becomes tensors for the whole cohort, which the graph indexes by the
+client's number.
 """
 
 from collections.abc import Sequence
@@ -22,11 +22,11 @@ from tff_adaptive.runtime import dataset_cache
 from tff_adaptive.runtime import elements
 from tff_adaptive.runtime import values
 
-# A leaf of the clients' argument, of the whole cohort: of a sequence its rows;
-# of a tensor those of all clients, stacked; of a sequence that is not kept as
-# rows the variants of all clients' datasets, stacked.
+# A leaf of the clients' argument for the whole cohort: the rows of a sequence;
+# the stacked values of a tensor; or, for a sequence that is not kept as rows,
+# the stacked variants of the clients' datasets.
 Leaf = Union[batching.PackedClients, tf.Tensor]
-# The specs of leaves: what a graph has to be built for.
+# The specs of the leaves for which a graph is built.
 Layouts = tuple[Any, ...]
 
 
@@ -35,15 +35,15 @@ class Clients(NamedTuple):
 
   Attributes:
     leaves: In the order of `values.leaf_types`.
-    pipelines: Why each client's `tf.data` pipeline has to run; None where all
-      sequences are rows.
+    pipelines: The reason why each client's `tf.data` pipeline has to run; None
+      if all sequences are rows.
   """
 
   leaves: tuple[Leaf, ...]
   pipelines: Optional[str]
 
   def layouts(self) -> Layouts:
-    """The dtypes and the shapes of rows."""
+    """The dtypes and row shapes of the leaves."""
     return tf.nest.map_structure(
         lambda tensor: tf.TensorSpec([None, *tensor.shape[1:]], tensor.dtype),
         self.leaves,
@@ -51,7 +51,7 @@ class Clients(NamedTuple):
 
 
 def hold_datasets(layouts: Layouts) -> bool:
-  """Whether sequences are datasets."""
+  """Returns whether sequences are datasets."""
   return any(
       isinstance(layout, tf.TensorSpec) and layout.dtype == tf.variant
       for layout in layouts
@@ -59,7 +59,7 @@ def hold_datasets(layouts: Layouts) -> bool:
 
 
 def pick(leaf: Leaf, number: tf.Tensor) -> Leaf:
-  """The leaf of the client with a number, as a `GraphFunction` takes it."""
+  """Returns the leaf of one client, as `GraphFunction` takes it."""
   if isinstance(leaf, batching.PackedClients):
     return leaf._replace(
         starts=tf.gather(leaf.starts, number), ends=tf.gather(leaf.ends, number)
@@ -68,13 +68,13 @@ def pick(leaf: Leaf, number: tf.Tensor) -> Leaf:
 
 
 def why_no_rows(member_type: tff.Type) -> Optional[str]:
-  """Returns why clients' sequences cannot be rows, by their type.
+  """Explains why a type's sequences cannot be kept as rows.
 
   Args:
     member_type: The type of one client's argument.
 
   Returns:
-    What stands behind 'because'; None if they can be rows.
+    A clause that follows 'because'; None if they can be rows.
   """
   for leaf_type in values.leaf_types(member_type):
     if isinstance(leaf_type, tff.SequenceType):
@@ -94,19 +94,19 @@ def _pack_sequences(
     leaf_type: tff.SequenceType,
     cache: dataset_cache.DatasetCache,
 ) -> batching.PackedClients:
-  """The elements of several clients together.
+  """Packs the elements of several clients.
 
   Args:
-    sequences: A `tf.data.Dataset`, or an iterable of elements, a client.
+    sequences: A `tf.data.Dataset` or an iterable of elements for each client.
     leaf_type: The type of one client's sequence.
-    cache: Datasets that were read before.
+    cache: The cache of datasets that were read before.
 
   Returns:
     The elements.
 
   Raises:
     NotRowsError: If they cannot be kept as rows.
-    TypeError: If they are not those of the type.
+    TypeError: If they do not match the type.
   """
   specs = elements.component_specs(leaf_type)
   clients = [cache.read(sequence, leaf_type) for sequence in sequences]
@@ -127,7 +127,7 @@ def _pack_cohort_data(
     leaf_type: tff.SequenceType,
     cache: dataset_cache.DatasetCache,
 ) -> batching.PackedClients:
-  """The batches of a cohort, whose rows stay where they are."""
+  """Packs the batches of a cohort without copying the rows."""
   packed = cohort.pack()
   rows = None
   if packed.rows is getattr(cohort.source, 'values', None):
@@ -143,7 +143,7 @@ def _pack_cohort(
     member_type: tff.Type,
     cache: dataset_cache.DatasetCache,
 ) -> Optional[list[batching.PackedClients]]:
-  """What a cohort brings, its batches taken from where they are.
+  """Packs a cohort without copying its batches.
 
   Args:
     cohort: The clients of a round.
@@ -151,7 +151,7 @@ def _pack_cohort(
     cache: See `collect`.
 
   Returns:
-    The leaves, or None if there is anything but batches of any size.
+    The leaves, or None if there are leaves other than batches of any size.
   """
 
   fields, beside = [(cohort_lib.DATA_KEY, member_type)], {}
@@ -191,7 +191,7 @@ def _stack_datasets(
 ) -> tf.Tensor:
   variants = [
       tf.data.experimental.to_variant(elements.as_dataset(dataset, leaf_type))
-      # TensorFlow makes no empty variants, but takes one away.
+      # TensorFlow cannot stack zero variants: stack one and drop it.
       for dataset in datasets or [[]]
   ]
   return tf.stack(variants)[: len(datasets)]
@@ -206,17 +206,18 @@ def collect(
   """Collects the tensors of a cohort.
 
   Args:
-    clients: A value of `member_type` for every client, or a `Cohort`.
+    clients: A value of `member_type` for each client, or a `Cohort`.
     member_type: The type of one client's argument.
-    cache: Datasets that were read before.
-    pipelines: Why sequences have to be datasets; None where they may be rows.
+    cache: The cache of datasets that were read before.
+    pipelines: The reason why sequences have to be datasets; None if they may be
+      rows.
 
   Returns:
     The data. Sequences are either all rows or all datasets.
 
   Raises:
-    TypeError: If a value does not fit the type.
-    UnsupportedComputationError: If tensors of clients differ in shape.
+    TypeError: If a value does not match the type.
+    UnsupportedComputationError: If the clients' tensors differ in shape.
   """
   leaf_types = values.leaf_types(member_type)
   if isinstance(clients, cohort_lib.Cohort):

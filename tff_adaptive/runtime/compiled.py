@@ -1,11 +1,11 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The compiled runtime: TFF computations inside this TensorFlow process.
+"""The compiled runtime: runs TFF computations inside this process.
 
 TFF's native runtime serializes each client's data and model to another process
-and sets up a pipeline for each. Here a whole round is one TensorFlow graph of
-this process: the clients' data are tensors, and a loop over clients runs their
-work and sums up what they report.
+and builds a pipeline for each client. Here a whole round is one TensorFlow
+graph of this process: the clients' data are tensors, and a loop over the
+clients runs their work and sums their results.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -34,7 +34,7 @@ from tff_adaptive.runtime import rounds
 
 
 def _warn(message: str) -> None:
-  """Warns of the line that called a computation."""
+  """Warns at the line of the user's code that called a computation."""
   frame, stacklevel = sys._getframe(), 1  # pylint: disable=protected-access
   while frame.f_back and _is_library(frame.f_globals.get('__name__', '')):
     frame, stacklevel = frame.f_back, stacklevel + 1
@@ -42,12 +42,12 @@ def _warn(message: str) -> None:
 
 
 def _is_library(module: str) -> bool:
-  """Whether a module is of this library or of TFF."""
+  """Returns whether a module belongs to this library or to TFF."""
   return module.partition('.')[0] in ('tff_adaptive', 'tensorflow_federated')
 
 
 def _forget(context: Any, key: int) -> None:
-  """Drops the program of a computation that is gone."""
+  """Drops the program of a computation that was garbage-collected."""
   if context() is not None:
     context()._programs.pop(key, None)  # pylint: disable=protected-access
 
@@ -55,7 +55,7 @@ def _forget(context: Any, key: int) -> None:
 def _hand_over(
     computation: tff.framework.ConcreteComputation, reason: str
 ) -> tff.framework.ConcreteComputation:
-  """Warns that the native runtime takes over; returns what it is to run."""
+  """Warns that TFF's runtime takes over; returns the computation for it."""
   message = (
       "TFF's native runtime takes over a computation of type "
       f'{computation.type_signature}, because {reason}'
@@ -64,7 +64,7 @@ def _hand_over(
     handed_over = native.with_seeds(computation)
   except _random_ops.UnsupportedRandomOpError as e:
     message += f'; clients draw numbers anew in each run, because {e}'
-    # A copy: what runs must not keep the computation from vanishing.
+    # A copy, so that the table of programs does not keep the computation alive.
     handed_over = tff.framework.ConcreteComputation.with_type(
         computation, computation.type_signature
     )
@@ -73,7 +73,7 @@ def _hand_over(
 
 
 def _note_pipelines(is_strict: bool, reason: str) -> None:
-  """Warns that clients' pipelines have to run, or raises if that is strict."""
+  """Warns that clients' pipelines have to run; raises if `is_strict`."""
   if is_strict:
     raise computations.UnsupportedComputationError(
         "Each client's `tf.data` pipeline would have to run in each round, "
@@ -86,12 +86,12 @@ def _note_pipelines(is_strict: bool, reason: str) -> None:
 
 
 class RoundKey(NamedTuple):
-  """What random numbers of a round depend on.
+  """The key of a round's random numbers.
 
   Attributes:
     seed: The seed of the experiment.
-    round_num: The number of the round.
-    client_ids: The ids of the clients in their order; None for their places.
+    round_num: The round number.
+    client_ids: The client ids in order; None to use their positions.
   """
 
   seed: int
@@ -99,16 +99,16 @@ class RoundKey(NamedTuple):
   client_ids: Optional[Sequence[str]] = None
 
   def server_seed(self) -> np.ndarray:
-    """Returns the seed of what happens at the server, int32 of shape [2]."""
+    """Returns the seed of the server's computations, int32 of shape [2]."""
     return random_streams.stateless_seed(
         self.seed, random_streams.SERVER_NOISE, self.round_num
     )
 
   def client_seeds(self, num_clients: int) -> np.ndarray:
-    """Returns the seeds of the first clients, int32 of shape [num_clients, 2].
+    """Returns the seeds of the clients, int32 of shape [num_clients, 2].
 
     Args:
-      num_clients: How many clients get one.
+      num_clients: The number of clients.
     """
     ids: Sequence[random_streams.Key] = self.client_ids or range(num_clients)
     seeds = [
@@ -121,7 +121,7 @@ class RoundKey(NamedTuple):
 
 
 class CompiledContext(tff.framework.SyncContext):
-  """Executes TFF computations here; see `create_compiled_context`."""
+  """Runs TFF computations in this process; see `create_compiled_context`."""
 
   def __init__(
       self,
@@ -137,8 +137,8 @@ class CompiledContext(tff.framework.SyncContext):
     Args:
       plan: How and where the clients' work runs.
       strict: See `create_compiled_context`.
-      seed: What random numbers depend on where nothing else says so, a
-        non-negative integer.
+      seed: The seed of random numbers if neither a `Cohort` nor `begin_round`
+        sets one, a non-negative integer.
       default_num_clients: See `create_compiled_context`.
       max_cache_bytes: See `create_compiled_context`.
     """
@@ -147,27 +147,27 @@ class CompiledContext(tff.framework.SyncContext):
     self._strict = strict
     self._log_once = functools.cache(logging.info)
     self._warn_once = functools.cache(_warn)
-    # No method of the context, which programs must not keep.
+    # Not a method: programs must not hold a reference to the context.
     self._note_pipelines = functools.partial(_note_pipelines, strict)
     self._seed = seed
-    # What `begin_round` was told.
+    # Set by `begin_round`.
     self._told: Optional[RoundKey] = None
     self._num_rounds = 0
     self._cache = dataset_cache.DatasetCache(max_cache_bytes)
-    # By the id of a computation; another computation where the native runtime
-    # has taken it over.
+    # By the id of a computation. The value is a computation where the native
+    # runtime has taken over.
     self._programs: dict[int, Any] = {}
     self._native: Optional[tuple[Any, Callable[[], None]]] = None
     self._lock = threading.RLock()
 
   @property
   def device(self) -> str:
-    """Where the clients' work runs, such as 'CPU:0'."""
+    """The device of the clients' work, such as 'CPU:0'."""
     return self._plan.device
 
   @property
   def num_cache_bytes(self) -> int:
-    """How much is kept of clients' data, see `create_compiled_context`."""
+    """The size of the cached client data, see `create_compiled_context`."""
     return self._cache.num_bytes
 
   def begin_round(
@@ -176,17 +176,17 @@ class CompiledContext(tff.framework.SyncContext):
       round_num: int,
       client_ids: Optional[Sequence[str]] = None,
   ) -> None:
-    """Sets what the random numbers of the next computations depend on.
+    """Sets the seed, round and client ids that key all random draws.
 
-    A `tff_adaptive.simulation.Cohort` says so itself. Without either, random
-    numbers depend on the seed of the context and on how many computations over
-    clients it has run.
+    They hold until the next call. A `tff_adaptive.simulation.Cohort` brings its
+    own. Without either, random numbers depend on the seed of the context and
+    the number of computations over clients that it has run.
 
     Args:
       seed: The seed of the experiment, a non-negative integer.
-      round_num: The number of the round, a non-negative integer.
-      client_ids: The ids of the clients in the order of the argument; their
-        places in it by default.
+      round_num: The round number, a non-negative integer.
+      client_ids: The client ids in the order of the argument. Defaults to the
+        clients' positions.
 
     Raises:
       TypeError: If a number is not an integer.
@@ -203,17 +203,17 @@ class CompiledContext(tff.framework.SyncContext):
 
     Args:
       comp: The computation.
-      arg: Its argument, None without one.
+      arg: Its argument, or None.
 
     Returns:
-      Its result, with NumPy arrays for tensors. They share the memory of the
-      tensors and cannot be written to, but for copies of them.
+      Its result, with NumPy arrays for tensors. They are read-only, because
+      they share the tensors' memory.
 
     Raises:
       UnsupportedComputationError: If the context is strict and cannot compile
         the computation, or run it with this argument.
-      TypeError: If the argument does not fit the computation.
-      ValueError: If an op of it does not take the clients' data.
+      TypeError: If the argument does not match the computation.
+      ValueError: If TensorFlow rejects the clients' data.
     """
     with self._lock:
       try:
@@ -223,35 +223,35 @@ class CompiledContext(tff.framework.SyncContext):
       except computations.UnsupportedComputationError as e:
         if self._strict:
           raise
-        # From now on, so that a run does not change between the two.
+        # For all later runs too, so that results do not mix both runtimes.
         program = self._programs[id(comp)] = _hand_over(comp, str(e))
       return self._native_context().invoke(program, arg)
 
   def plan_of(
       self, computation: tff.framework.ConcreteComputation
   ) -> Optional[plans.Plan]:
-    """Tells how the clients of a computation work.
+    """Returns the plan of the clients' work in a computation.
 
     Args:
       computation: A computation that ran in this context.
 
     Returns:
-      The plan; None if it has no clients or the native runtime took it over.
+      The plan; None if it has no clients or the native runtime took over.
     """
     return getattr(self._programs.get(id(computation)), 'plan', None)
 
   def close(self) -> None:
-    """Ends the worker of the native runtime, if one was started."""
+    """Ends the native runtime's worker, if one was started."""
     with self._lock:
       if self._native is not None:
         self._native[1]()
         self._native = None
 
   def _program(self, computation: tff.framework.ConcreteComputation) -> Any:
-    """The compiled form of a computation, made when it is first met."""
+    """Returns the compiled form of a computation, compiled at its first use."""
     key = id(computation)
     if key not in self._programs:
-      # The finalizer must not keep the programs of a context that is gone.
+      # The finalizer must not keep the programs of a dead context alive.
       weakref.finalize(computation, _forget, weakref.ref(self), key)
       self._programs[key] = self._compile(computation)
     return self._programs[key]
@@ -284,7 +284,7 @@ class CompiledContext(tff.framework.SyncContext):
   def _compile_round(
       self, computation: tff.framework.ConcreteComputation
   ) -> Any:
-    """The compiled form of a computation over clients."""
+    """Compiles a computation over clients."""
     return rounds.CompiledRound(
         computation, self._plan, self._cache, self._note_pipelines
     )
@@ -300,8 +300,8 @@ class CompiledContext(tff.framework.SyncContext):
   def _next_key(self, clients: Sequence[Any]) -> RoundKey:
     """Returns the key of the round that begins.
 
-    A `Cohort` brings its key. Without one it is what `begin_round` was told, or
-    else the seed of the context and how many rounds it has run.
+    A `Cohort` brings its key. Without one it is the key of `begin_round`, or
+    else the seed of the context and the number of rounds it has run.
     """
     if isinstance(clients, cohort_lib.Cohort):
       return RoundKey(clients.seed, clients.round_num, clients.client_ids)
@@ -338,7 +338,7 @@ class CompiledContext(tff.framework.SyncContext):
 def choose_plan(
     devices: plans.Devices = plans.AUTO, plan: str = plans.AUTO
 ) -> plans.Plan:
-  """Chooses how clients work.
+  """Chooses the plan of the clients' work.
 
   Args:
     devices: See `create_compiled_context`.
@@ -348,7 +348,7 @@ def choose_plan(
     The plan of a context with the same arguments.
 
   Raises:
-    ValueError: If a device or a plan is not known.
+    ValueError: If a device or a plan is unknown.
   """
   return plans.choose(plan, plans.choose_device(devices))
 
@@ -364,32 +364,31 @@ def create_compiled_context(
 ) -> CompiledContext:
   """Creates a context that runs computations inside this process.
 
-  Results equal those of TFF's native runtime up to rounding, except where
-  random numbers are drawn: they follow the seed. Clients' data may be given as
-  TFF takes them (a list with a `tf.data.Dataset`, or a list of batches, for
-  each client) or as a `tff_adaptive.simulation.Cohort`, the fast way.
+  Results equal those of TFF's native runtime up to rounding, except for random
+  numbers, which follow the seed. Clients' data may be given as TFF takes them
+  (a list with a `tf.data.Dataset` or a list of batches for each client) or as a
+  `tff_adaptive.simulation.Cohort`, which is faster.
 
   Args:
     devices: Where the clients' work runs: `'CPU'`, `'GPU'`, or a name such as
-      `'/device:GPU:1'`. By default the first GPU that TensorFlow sees, else the
-      CPU.
-    plan: How the clients' work runs: one after the other (`'loop'`), or several
-      at once (`'parallel'`). By default what suits the device, see
-      `plans.choose`.
-    strict: Whether it is an error if a computation cannot be compiled, or
-      clients' data cannot be kept as arrays. Otherwise, the default, TFF's
-      native runtime takes the computation over, or each client's `tf.data`
-      pipeline runs in each round, after a warning that says why. What clients
-      draw in their training (dropout) on the native runtime depends on their
-      data and on what they received, not on the seed.
-    seed: What random numbers depend on where neither a `Cohort` nor
-      `begin_round` says so. By default drawn anew.
-    default_num_clients: How many clients there are where the argument does not
-      tell, as of a value that is equal at all of them. Defaults to 1; TFF's
-      default is 0, of which there is no mean and no value.
-    max_cache_bytes: How much is kept of the clients' data that were read:
-      datasets, and sources of cohorts. What was not used for the longest time
-      has to go first, and is read again. Defaults to 4 GiB; 0 for nothing.
+      `'/device:GPU:1'`. Defaults to the first GPU that TensorFlow sees, else
+      the CPU.
+    plan: Whether clients run one after the other (`'loop'`) or several at once
+      (`'parallel'`). Defaults to the choice of `plans.choose` for the device.
+    strict: Whether to raise if a computation cannot be compiled or clients'
+      data cannot be kept as arrays. Otherwise, the default, a warning gives the
+      reason, and TFF's native runtime takes over, or each client's `tf.data`
+      pipeline runs in each round. On the native runtime, random numbers of the
+      clients' training (dropout) depend on their data and the broadcast value,
+      not on the seed.
+    seed: The seed of random numbers if neither a `Cohort` nor `begin_round`
+      sets one. Defaults to a random seed.
+    default_num_clients: The number of clients if the argument does not tell,
+      for example if it is equal at all clients. Defaults to 1; TFF's default is
+      0, for which means are undefined.
+    max_cache_bytes: The size of the cache of client data that were read:
+      datasets, and sources of cohorts. The least recently used data are dropped
+      first. Defaults to 4 GiB; 0 disables the cache.
 
   Returns:
     The context, for `tff.framework.set_default_context`.
@@ -397,7 +396,7 @@ def create_compiled_context(
   Raises:
     TypeError: If the seed, or the number of clients or of bytes, is not an
       integer.
-    ValueError: If one of them is negative, or a device or a plan is not known.
+    ValueError: If one of them is negative, or a device or a plan is unknown.
 
   Example:
 
@@ -423,20 +422,20 @@ def create_compiled_context(
 
 
 def check_seed(seed: Optional[int]) -> int:
-  """Returns the seed of a context, drawn anew if there is none."""
+  """Returns a checked seed; a random one for None."""
   if seed is None:
     seed = int.from_bytes(os.urandom(4), 'little')
   return random_streams.check_seed(seed)
 
 
 def set_compiled_context(**kwargs: Any) -> CompiledContext:
-  """Runs TFF computations inside this process from here on.
+  """Makes a compiled context TFF's default context.
 
   Args:
     **kwargs: See `create_compiled_context`.
 
   Returns:
-    The context, which is TFF's default context now.
+    The context.
 
   Raises:
     TypeError: See `create_compiled_context`.
@@ -467,7 +466,7 @@ def compiled_context(
     default_num_clients: int = 1,
     max_cache_bytes: int = dataset_cache.DEFAULT_MAX_BYTES,
 ) -> Iterator[CompiledContext]:
-  """Runs TFF computations inside this process within a `with` block.
+  """Runs TFF computations in this process within a `with` block.
 
   Args:
     devices: See `create_compiled_context`.
@@ -478,7 +477,7 @@ def compiled_context(
     max_cache_bytes: See `create_compiled_context`.
 
   Yields:
-    The context, which is installed for the calling thread.
+    The context, installed for the calling thread.
 
   Raises:
     TypeError: See `create_compiled_context`.

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""TFF's computations taken apart: their graphs, and the parts of a round."""
+"""Reads TFF computations: their graphs and the parts of a round."""
 
 from collections.abc import Callable, Iterator, Sequence
 import contextlib
@@ -19,14 +19,13 @@ class UnsupportedComputationError(Exception):
 
 @attrs.frozen(eq=False)
 class Serialized:
-  """A computation as TFF keeps it: a graph and names in it.
+  """A computation as TFF stores it: a graph and the names of its tensors.
 
   Attributes:
-    graph_def: A `GraphDef`; it may be changed in place.
-    parameters: The names of the parameter's tensors, in the order of its
-      leaves.
-    results: The same of the result.
-    initialize_op: The name of the op that initializes variables; '' without.
+    graph_def: A `GraphDef`; it may be modified in place.
+    parameters: The tensor names of the parameter, in the order of its leaves.
+    results: The tensor names of the result, in the same way.
+    initialize_op: The name of the op that initializes variables, or ''.
   """
 
   graph_def: Any
@@ -36,13 +35,13 @@ class Serialized:
 
 
 def binding_names(binding: Any) -> list[str]:
-  """The tensor names of a binding, in the order of the type's leaves.
+  """Returns the tensor names of a binding, in the order of the type's leaves.
 
   Args:
     binding: The parameter or the result of serialized TensorFlow.
 
   Returns:
-    The names; that of the variant tensor for a sequence.
+    The names; for a sequence, the name of its variant tensor.
 
   Raises:
     UnsupportedComputationError: If a sequence has no variant tensor.
@@ -69,7 +68,7 @@ def binding_names(binding: Any) -> list[str]:
 def _tensorflow_of(
     computation: tff.framework.ConcreteComputation,
 ) -> Optional[Any]:
-  """The serialized TensorFlow of a computation, None if there is more to it."""
+  """Returns a computation's TensorFlow, None if it is not pure TensorFlow."""
   proto = tff.framework.serialize_computation(computation)
   if proto.WhichOneof('computation') != 'tensorflow':
     return None
@@ -77,7 +76,7 @@ def _tensorflow_of(
 
 
 def is_tensorflow(computation: tff.framework.ConcreteComputation) -> bool:
-  """Whether a computation is TensorFlow alone."""
+  """Returns whether a computation is pure TensorFlow."""
   return _tensorflow_of(computation) is not None
 
 
@@ -85,14 +84,14 @@ def read(computation: tff.framework.ConcreteComputation) -> Serialized:
   """Reads the graph of a computation.
 
   Args:
-    computation: A computation of TensorFlow alone.
+    computation: A pure TensorFlow computation.
 
   Returns:
-    A copy of its graph, with the names of what goes in and out.
+    A copy of its graph, with the names of its inputs and outputs.
 
   Raises:
-    UnsupportedComputationError: If there is more to it than TensorFlow, or a
-      sequence has no variant tensor.
+    UnsupportedComputationError: If it is not pure TensorFlow, or a sequence has
+      no variant tensor.
   """
   tensorflow = _tensorflow_of(computation)
   if tensorflow is None:
@@ -113,21 +112,21 @@ def read(computation: tff.framework.ConcreteComputation) -> Serialized:
 
 
 def _no_optimization() -> tf.compat.v1.ConfigProto:
-  """A configuration that leaves graphs alone; they are optimized later."""
+  """Returns a configuration without Grappler; graphs are optimized later."""
   config = tf.compat.v1.ConfigProto()
   config.graph_options.rewrite_options.disable_meta_optimizer = True
   return config
 
 
 def uses_secure_sums(computation: tff.framework.ConcreteComputation) -> bool:
-  """Whether a computation asks for secure aggregation."""
-  # The tree of the computation would say it too, and takes a second to print.
+  """Returns whether a computation uses secure aggregation."""
+  # The computation's tree would tell too, but takes a second to print.
   proto = tff.framework.serialize_computation(computation)
   return b'federated_secure_' in proto.SerializeToString()
 
 
 def _federated_types(type_spec: tff.Type) -> list[tff.FederatedType]:
-  """The values with a place in a type, in their order."""
+  """Returns the federated types in a type, in order."""
   if isinstance(type_spec, tff.FederatedType):
     return [type_spec]
   if not isinstance(type_spec, tff.StructType):
@@ -140,7 +139,7 @@ def _federated_types(type_spec: tff.Type) -> list[tff.FederatedType]:
 
 
 def takes_clients(signature: tff.FunctionType) -> bool:
-  """Whether a computation has an argument at the clients."""
+  """Returns whether a computation has an argument at the clients."""
   return any(
       federated.placement is tff.CLIENTS
       for federated in _federated_types(signature.parameter)
@@ -148,22 +147,23 @@ def takes_clients(signature: tff.FunctionType) -> bool:
 
 
 def _differs_by_client(federated: tff.FederatedType) -> bool:
-  """Whether a value is another one at each client."""
+  """Returns whether a value differs between clients."""
   return federated.placement is tff.CLIENTS and not federated.all_equal
 
 
 @attrs.frozen(eq=False)
 class RoundForm:
-  """A computation as the parts of a MapReduce round.
+  """A computation split into the parts of a MapReduce round.
 
   Attributes:
-    form: The parts, of a computation from (state, clients) to (state, result).
-    split: From the argument of the computation to (state, clients); clients is
-      None if all have the same.
-    state_type: The type at the server; an empty struct if there is none.
+    form: The parts of a computation from (state, clients) to (state, result).
+    split: Maps the computation's argument to (state, clients); clients is None
+      if they have no value of their own.
+    state_type: The type at the server; an empty struct without one.
     clients_type: The type at one client.
     result_type: The type of (state, result).
-    returns_state: Whether the computation returns both, or the result alone.
+    returns_state: Whether the computation returns (state, result), or only the
+      result.
   """
 
   form: tff.backends.mapreduce.MapReduceForm
@@ -175,7 +175,7 @@ class RoundForm:
 
 
 def _is_state_and_clients(signature: tff.FunctionType) -> bool:
-  """Whether a computation is from (state, clients) to (state, result)."""
+  """Returns whether a computation maps (state, clients) to (state, result)."""
   parameter, result = signature.parameter, signature.result
   places = [tff.SERVER, tff.CLIENTS]
   return (
@@ -191,7 +191,7 @@ def _is_state_and_clients(signature: tff.FunctionType) -> bool:
 def _joined_type(
     types: Sequence[tff.FederatedType], placement: Any
 ) -> tff.FederatedType:
-  """The type of all values together; of one alone its own."""
+  """Returns the type of all values as a struct; of a single value its own."""
   members = [federated.member for federated in types]
   member = members[0] if len(members) == 1 else tff.StructType(members)
   return tff.FederatedType(member, placement)
@@ -200,12 +200,12 @@ def _joined_type(
 def _as_state_and_clients(
     computation: tff.framework.ConcreteComputation,
 ) -> tff.framework.ConcreteComputation:
-  """The computation as (state, clients) to (state, result).
+  """Rewrites a computation as one from (state, clients) to (state, result).
 
-  A MapReduce form is of a computation that takes a state at the server and a
-  value at the clients, and returns a state and a result. What takes any struct
-  of values at both, or returns a result alone, is brought into this form. What
-  all clients have alike is a part of the state.
+  A MapReduce form needs a state at the server and a value at the clients, and
+  returns a state and a result. This function adapts computations that take any
+  struct of values at both, or return only a result. Values that are equal at
+  all clients become part of the state.
   """
   signature = computation.type_signature
   if _is_state_and_clients(signature):
@@ -253,7 +253,7 @@ def _as_state_and_clients(
 def _build_split(
     parameter: tff.Type,
 ) -> Callable[[Any], tuple[Any, Any]]:
-  """Builds what splits an argument as `_as_state_and_clients` does."""
+  """Builds a function that splits arguments like `_as_state_and_clients`."""
   flatten = values.build_flatten(parameter, into_members=False)
   differ = list(map(_differs_by_client, _federated_types(parameter)))
 
@@ -288,22 +288,21 @@ def get_round_form(
 ) -> RoundForm:
   """Splits a computation into the parts of a MapReduce round.
 
-  Secure sums become sums in the clear, as in TFF's test runtime.
+  Secure sums become plain sums, as in TFF's test runtime.
 
   Args:
-    computation: A computation of values at the clients and, maybe, at the
+    computation: A computation of values at the clients and, optionally, at the
       server.
 
   Returns:
     The parts.
 
   Raises:
-    UnsupportedComputationError: If the computation has not the shape of a
-      MapReduce round.
+    UnsupportedComputationError: If the computation is not a MapReduce round.
   """
   with _errors_as_unsupported('it has not the shape of a MapReduce round'):
     whole = _as_state_and_clients(computation)
-    # Taken before secure sums are replaced, which loses Python's containers.
+    # Read before secure sums are replaced, which loses Python's containers.
     state_type, clients_type = whole.type_signature.parameter
     result_type = whole.type_signature.result
     returns_state = whole is computation
@@ -324,7 +323,7 @@ def get_round_form(
 
 @contextlib.contextmanager
 def _errors_as_unsupported(reason: str) -> Iterator[None]:
-  """Turns TFF's errors, which are of many kinds, into one."""
+  """Turns TFF's many kinds of errors into `UnsupportedComputationError`."""
   try:
     yield
   except UnsupportedComputationError:
@@ -337,16 +336,16 @@ def _errors_as_unsupported(reason: str) -> Iterator[None]:
 def get_initialization(
     computation: tff.framework.ConcreteComputation,
 ) -> tff.framework.ConcreteComputation:
-  """Turns a computation without arguments into TensorFlow alone.
+  """Turns a computation without arguments into pure TensorFlow.
 
   Args:
     computation: A computation that returns one value at the server.
 
   Returns:
-    A computation that returns the same.
+    An equivalent TensorFlow computation.
 
   Raises:
-    UnsupportedComputationError: If there is more to it.
+    UnsupportedComputationError: If it does not return one value at the server.
   """
   with _errors_as_unsupported('it does not return one value at the server'):
     return tff.backends.mapreduce.get_state_initialization_computation(

@@ -1,10 +1,10 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Clients' datasets as arrays, read once.
+"""Reads clients' datasets into arrays, once.
 
-Users of TFF bring a `tf.data.Dataset` for every client. Iterating it anew in
-each round costs more than the training of a small client, so it is read into
-arrays, which are kept as long as the dataset object lives and there is room.
+Users of TFF provide a `tf.data.Dataset` for each client. Iterating it again in
+each round costs more than training a small client, so it is read into arrays,
+which are kept while the dataset object is alive and there is room.
 """
 
 from collections.abc import Iterable
@@ -22,16 +22,16 @@ from tff_adaptive.data import client_data
 from tff_adaptive.runtime import elements as elements_lib
 
 DEFAULT_MAX_BYTES = 4 * 1024**3
-# What a client may hold; a dataset that goes on behind that may be endless.
+# The largest client; a dataset with more elements may be infinite.
 _MAX_CLIENT_BYTES = 4 * 1024**3
-# What an array takes besides its numbers.
+# The overhead of an array object.
 _ARRAY_BYTES = 128
-# Datasets that other datasets begin with, and that hold what they give. Files
-# may have changed when they are read again.
+# Datasets without inputs that hold their elements themselves. Files are not
+# among them: they may change between two reads.
 _SOURCES = ('Range', 'SparseTensorSlice', 'Tensor', 'TensorSlice')
-# In the names of those that give other elements when read again.
+# Parts of class names of datasets whose elements differ between reads.
 _CHANGING_KINDS = ('Random', 'Shuffle')
-# Ops that read files, though TensorFlow says that they have no state.
+# Ops that read files, although TensorFlow declares them stateless.
 _READING_OPS = ('MatchingFiles', 'ReadFile')
 
 
@@ -46,7 +46,7 @@ class ClientRows:
   Attributes:
     rows: An array of rows for each component of an element, in the order of
       `tf.nest`.
-    lengths: How many rows each element has, int64 of shape [num_elements].
+    lengths: The number of rows of each element, int64 of shape [num_elements].
   """
 
   rows: tuple[np.ndarray, ...]
@@ -55,23 +55,22 @@ class ClientRows:
 
 @attrs.frozen(eq=False)
 class _Held:
-  """What was read of an owner, or why it cannot be kept."""
+  """The data read for an owner, or the reason why they cannot be kept."""
 
   value: Any
   num_bytes: int
 
 
 def _reads_alike(dataset: tf.data.Dataset) -> bool:
-  """Whether a dataset gives the same elements whenever it is read.
+  """Returns whether a dataset yields the same elements at every read.
 
-  One that shuffles, or that calls a function which draws random numbers or
-  reads what may change, does not, nor does one of files, or one that cannot be
-  looked into.
+  False for datasets that shuffle, call functions that draw random numbers or
+  read mutable state, read files, or cannot be inspected.
   """
   name = type(dataset).__name__
   if any(kind in name for kind in _CHANGING_KINDS):
     return False
-  # Adapters of TensorFlow 1 tell the inputs of what they wrap, not it.
+  # TensorFlow 1 adapters return the inputs of the wrapped dataset, not itself.
   wrapped = getattr(dataset, '_dataset', None)
   if wrapped is not None:
     return _reads_alike(wrapped)
@@ -88,8 +87,8 @@ def _reads_alike(dataset: tf.data.Dataset) -> bool:
 
 
 def _computes_alike(function: Any) -> bool:
-  """Whether a function gives the same whenever it is called with the same."""
-  # A dataset from elsewhere, which cannot be looked into.
+  """Returns whether a function is deterministic in its arguments."""
+  # A captured dataset cannot be inspected.
   if any(tensor.dtype == tf.variant for tensor in function.captured_inputs):
     return False
   return not any(
@@ -113,7 +112,7 @@ def _read_rows(
     The rows.
 
   Raises:
-    NotRowsError: If they have no shape in common or are too many to keep.
+    NotRowsError: If they have no common shape or are too large to keep.
   """
   specs = elements_lib.component_specs(leaf_type)
   are_batches = not elements_lib.are_alike(specs)
@@ -139,27 +138,27 @@ def _read_rows(
 
 
 def no_rows(specs: list[tf.TensorSpec]) -> list[np.ndarray]:
-  """The rows of no element, by component."""
+  """Returns zero rows of each component."""
   are_batches = not elements_lib.are_alike(specs)
   empty = map(elements_lib.empty_array, specs)
   return [rows if are_batches else rows[np.newaxis][:0] for rows in empty]
 
 
 def join_rows(columns: Iterable[list[np.ndarray]]) -> tuple[np.ndarray, ...]:
-  """Joins rows column by column.
+  """Concatenates rows component by component.
 
   Args:
-    columns: Arrays of rows for each component of an element.
+    columns: For each component of an element, a list of arrays of rows.
 
   Returns:
-    An array for each component.
+    One array for each component.
 
   Raises:
-    NotRowsError: If rows of a component differ in shape.
+    NotRowsError: If the rows of a component differ in shape.
   """
   joined = []
   for column in columns:
-    # What is empty says nothing about the shape of rows.
+    # Empty arrays do not determine the shape of rows.
     column = [array for array in column if len(array)] or column[:1]
     shapes = sorted({array.shape[1:] for array in column})
     if len(shapes) != 1:
@@ -169,31 +168,30 @@ def join_rows(columns: Iterable[list[np.ndarray]]) -> tuple[np.ndarray, ...]:
 
 
 class DatasetCache:
-  """What was read of clients' data before.
+  """A cache of client data that were read.
 
-  It is kept as long as the dataset, or the source of a cohort, lives. Where
-  there is no room for something new, what was not used for the longest time
-  has to go.
+  Data are kept while the dataset or the cohort's source is alive. If there is
+  no room for new data, the least recently used data are dropped.
   """
 
   def __init__(self, max_bytes: int = DEFAULT_MAX_BYTES):
     """Initializes an empty cache.
 
     Args:
-      max_bytes: How much may be kept. Defaults to 4 GiB.
+      max_bytes: The maximum size. Defaults to 4 GiB.
     """
     self._max_bytes = max_bytes
-    # By the owner; those used last come last.
+    # By owner, in the order of last use.
     self._held: weakref.WeakKeyDictionary[Any, dict[tff.Type, _Held]] = (
         weakref.WeakKeyDictionary()
     )
-    # At most this much is held: nothing is subtracted for what has gone.
+    # An upper bound of the size: dead owners are not subtracted.
     self._bound = 0
     self._lock = threading.RLock()
 
   @property
   def num_bytes(self) -> int:
-    """How much is kept now."""
+    """The current size of the cached data."""
     with self._lock:
       return sum(
           held.num_bytes
@@ -202,7 +200,7 @@ class DatasetCache:
       )
 
   def read(self, sequence: Any, leaf_type: tff.SequenceType) -> ClientRows:
-    """The rows of one client's sequence.
+    """Returns the rows of one client's sequence.
 
     Args:
       sequence: A `tf.data.Dataset`, or an iterable of elements.
@@ -212,8 +210,8 @@ class DatasetCache:
       The rows.
 
     Raises:
-      NotRowsError: If they have no shape in common, or are too many to keep.
-      TypeError: If the elements are not those of the type.
+      NotRowsError: If they have no common shape or are too large to keep.
+      TypeError: If the elements do not match the type.
     """
     if not isinstance(sequence, tf.data.Dataset):
       elements = elements_lib.iterate(sequence, leaf_type)
@@ -244,18 +242,18 @@ class DatasetCache:
   def resident_rows(
       self, source: client_data.ClientArrays, leaf_type: tff.SequenceType
   ) -> Optional[tuple[tf.Tensor, ...]]:
-    """The rows of all clients of a source as tensors, if there is room.
+    """Returns the rows of all clients of a source as tensors, if they fit.
 
     Args:
       source: The data of all clients.
       leaf_type: The type of one client's sequence.
 
     Returns:
-      A tensor for each feature; None where only what a cohort takes should be
+      A tensor for each feature; None if only the cohort's rows should be
       copied.
 
     Raises:
-      TypeError: If the elements are not those of the type.
+      TypeError: If the elements do not match the type.
     """
     if not isinstance(source, client_data.PackedClientArrays):
       return None
@@ -273,7 +271,7 @@ class DatasetCache:
       return found.value
 
   def _find(self, owner: Any, leaf_type: tff.SequenceType) -> Optional[_Held]:
-    """What was read of an owner before."""
+    """Returns the data that were read for an owner."""
     by_type = self._held.get(owner, {})
     if leaf_type not in by_type:
       return None
@@ -281,7 +279,7 @@ class DatasetCache:
     return by_type[leaf_type]
 
   def _hold(self, owner: Any, leaf_type: tff.SequenceType, held: _Held) -> None:
-    """Keeps what was read of an owner; others may have to go."""
+    """Keeps the data of an owner; drops others if there is no room."""
     if held.num_bytes > self._max_bytes:
       return
     self._bound += held.num_bytes

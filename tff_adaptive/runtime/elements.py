@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The elements of clients' sequences: whether they fit, or how to mend them."""
+"""Checks and converts the elements of clients' sequences."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 import functools
@@ -16,21 +16,21 @@ from tff_adaptive.runtime import values
 
 
 def element_spec(leaf_type: tff.SequenceType) -> Any:
-  """The spec of an element, in the containers that its values have.
+  """Returns the spec of an element, in the containers of its values.
 
-  `tff.types.type_to_tf_tensor_specs` has none for a type without containers.
+  `tff.types.type_to_tf_tensor_specs` fails for a type without containers.
   """
   leaves = map(values.tensor_spec, values.leaf_types(leaf_type.element))
   return values.build_pack(leaf_type.element)(leaves)
 
 
 def component_specs(leaf_type: tff.SequenceType) -> list[tf.TensorSpec]:
-  """The specs of an element's components, in the order of `tf.nest`."""
+  """Returns the specs of an element's components, in the order of `tf.nest`."""
   return tf.nest.flatten(element_spec(leaf_type))
 
 
 def iterate(value: Any, leaf_type: tff.SequenceType) -> Iterator[list[Any]]:
-  """The components of each element, in the order of `tf.nest`."""
+  """Yields the components of each element, in the order of `tf.nest`."""
   if not isinstance(value, Iterable):
     raise _no_sequence_error(value, leaf_type)
   flatten = values.build_flatten(leaf_type.element)
@@ -57,7 +57,7 @@ def _no_sequence_error(
 
 
 def _check_spec(found: Any, leaf_type: tff.SequenceType, what: str) -> None:
-  """Raises if a spec is not that of a sequence's elements."""
+  """Raises if a spec does not match a sequence's elements."""
   difference = specs_lib.find_difference(
       found, element_spec(leaf_type), in_pipeline=True
   )
@@ -70,7 +70,7 @@ def _check_spec(found: Any, leaf_type: tff.SequenceType, what: str) -> None:
 def check_dataset(
     dataset: tf.data.Dataset, leaf_type: tff.SequenceType
 ) -> None:
-  """Raises if the elements of a dataset are not those of a sequence's type."""
+  """Raises if a dataset's elements do not match a sequence's type."""
   _check_spec(dataset.element_spec, leaf_type, 'a dataset with elements')
 
 
@@ -79,15 +79,15 @@ def check_shapes(
     specs: list[tf.TensorSpec],
     leaf_type: tff.SequenceType,
 ) -> None:
-  """Raises if the arrays of an element have other shapes than its type's.
+  """Raises if the shapes of an element's arrays do not match its type.
 
   Args:
-    arrays: What `to_arrays` returned.
+    arrays: The result of `to_arrays`.
     specs: The `component_specs` of the type.
     leaf_type: The type of the sequence.
 
   Raises:
-    TypeError: If a shape does not fit; names the field and the cure.
+    TypeError: If a shape does not match; names the field and the fix.
   """
   if all(s.shape.is_compatible_with(a.shape) for a, s in zip(arrays, specs)):
     return
@@ -101,19 +101,19 @@ def to_arrays(
     specs: list[tf.TensorSpec],
     leaf_type: tff.SequenceType,
 ) -> list[np.ndarray]:
-  """The components of an element as arrays of the dtypes of their specs.
+  """Converts the components of an element to arrays of their specs' dtypes.
 
   Args:
-    components: Arrays, or what NumPy makes arrays of.
-    specs: What they should be, the `component_specs` of the type.
+    components: Arrays or array-like values.
+    specs: The `component_specs` of the type.
     leaf_type: The type of the sequence.
 
   Returns:
     The arrays.
 
   Raises:
-    TypeError: If the numbers of a component are of a kind that its dtype
-      cannot hold; names the field.
+    TypeError: If a component's kind of numbers does not fit its dtype; names
+      the field.
     ValueError: If a number is out of its dtype's range; names the field.
   """
   arrays = []
@@ -129,7 +129,7 @@ def to_arrays(
 
 def _to_array(component: Any, dtype: tf.DType) -> np.ndarray:
   array = np.asarray(component)
-  # An empty list has the dtype of a float.
+  # An empty list becomes an array of floats.
   if array.size and array.dtype.kind in _lost_kinds(dtype):
     raise TypeError(
         f'Expected elements of type {dtype.name}, found an array of type '
@@ -148,32 +148,32 @@ def _to_array(component: Any, dtype: tf.DType) -> np.ndarray:
 
 
 def _lost_kinds(dtype: tf.DType) -> str:
-  """The kinds of NumPy's dtypes that a cast would change."""
+  """Returns the kinds of NumPy dtypes whose values a cast would change."""
   if dtype.is_integer or dtype.is_bool:
     return 'fcSU'
   return 'cSU' if dtype.is_floating else ''
 
 
 def empty_array(spec: tf.TensorSpec) -> np.ndarray:
-  """An array like a component; each axis of unknown size has size 0."""
+  """Returns an empty component; each axis of unknown size has size 0."""
   shape = [size or 0 for size in spec.shape]
-  # NumPy's zero of an object is a number, which is no string.
+  # NumPy's zero of dtype object is a number, not a string.
   zero = b'' if spec.dtype == tf.string else 0
   return np.full(shape, zero, spec.dtype.as_numpy_dtype)
 
 
 def are_alike(specs: list[tf.TensorSpec]) -> bool:
-  """Whether all elements have one shape."""
+  """Returns whether all elements have the same shape."""
   return all(spec.shape.is_fully_defined() for spec in specs)
 
 
 def are_batches(specs: list[tf.TensorSpec]) -> bool:
-  """Whether elements are batches of any size."""
+  """Returns whether elements are batches of any size."""
   return all(spec.shape.rank and spec.shape[0] is None for spec in specs)
 
 
 def check_rows(rows: Mapping[str, Any], leaf_type: tff.SequenceType) -> None:
-  """Raises if rows by feature are not those of a sequence's type."""
+  """Raises if rows by feature do not match a sequence's type."""
   found = {
       name: tf.TensorSpec([None, *feature.shape[1:]], feature.dtype)
       for name, feature in rows.items()
@@ -182,17 +182,17 @@ def check_rows(rows: Mapping[str, Any], leaf_type: tff.SequenceType) -> None:
 
 
 def as_dataset(value: Any, leaf_type: tff.SequenceType) -> tf.data.Dataset:
-  """A client's sequence as a dataset.
+  """Converts a client's sequence to a dataset.
 
   Args:
-    value: A `tf.data.Dataset`, or an iterable of elements.
+    value: A `tf.data.Dataset` or an iterable of elements.
     leaf_type: The type of the sequence.
 
   Returns:
     A `tf.data.Dataset`.
 
   Raises:
-    TypeError: If the elements are not those of the type.
+    TypeError: If the elements do not match the type.
   """
   if isinstance(value, tf.data.Dataset):
     check_dataset(value, leaf_type)
@@ -239,7 +239,7 @@ def _build_leaf(leaf_type: tff.Type) -> Callable[[Any], tf.Tensor]:
 def build_conversion(
     type_spec: tff.Type,
 ) -> Callable[[Any], list[tf.Tensor]]:
-  """Builds what turns values of a type into tensors.
+  """Builds a function that converts values of a type to tensors.
 
   Args:
     type_spec: A type without functions.
@@ -247,8 +247,8 @@ def build_conversion(
   Returns:
     A function from a value of the type, without clients, to its leaves in the
     order of `values.leaf_types`; a sequence becomes the variant of a dataset.
-    It raises a `TypeError`, or a `ValueError` of TensorFlow, if the value does
-    not fit.
+    It raises a `TypeError` or TensorFlow's `ValueError` if the value does not
+    match.
   """
   flatten = values.build_flatten(type_spec)
   convert_leaves = list(map(_build_leaf, values.leaf_types(type_spec)))

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """TFF's TensorFlow computations as functions of this process.
 
-TFF keeps a computation as a graph with the names of its parameters and results.
-Here such a graph becomes one TensorFlow function of flat lists of tensors, that
-larger functions can call. On the way
+TFF stores a computation as a graph with the names of its parameters and
+results. This module turns the graph into one TensorFlow function of flat lists
+of tensors, which larger functions can call. In doing so,
 
 - variables and lookup tables become anonymous, so that every call has its own
-  and calls may run at the same time;
+  and calls may run concurrently;
 - random ops become stateless and take a seed;
 - sequences are read from tensors where possible, see `sequences`.
 """
@@ -32,10 +32,10 @@ from tff_adaptive.runtime import values
 
 
 class GraphImport:
-  """The changed graph, put into the current one piece by piece.
+  """Imports a modified graph into the current one, piece by piece.
 
-  Each reduction at the top of what reads sequences from tensors becomes a loop
-  of the current graph; what it depends on is put there before, the rest after.
+  Each top-level reduction over a sequence of tensors becomes a loop of the
+  current graph; its dependencies are imported before it, the rest after it.
   """
 
   def __init__(
@@ -47,13 +47,13 @@ class GraphImport:
     """Initializes the import.
 
     Args:
-      graph_def: The changed graph.
-      arguments: What takes the place of tensors, by their names; for a sequence
-        a `PackedClients` or the variant of a dataset.
+      graph_def: The modified graph.
+      arguments: Replacements of tensors by name; for a sequence, a
+        `PackedClients` or the variant of a dataset.
       reads_tensors: Whether the graph reads sequences from tensors.
     """
     self._reads_tensors = reads_tensors
-    # What is mapped to an argument needs no place in the graph.
+    # Nodes that are mapped to an argument are not imported.
     given = set(map(_function_library.node_of, arguments))
     self._nodes = {n.name: n for n in graph_def.node if n.name not in given}
     self._graph_def = graph_def
@@ -68,18 +68,18 @@ class GraphImport:
     }
 
   def run(self, results: list[str]) -> list[tf.Tensor]:
-    """Puts what the results depend on into the current graph.
+    """Imports the results and their dependencies into the current graph.
 
     Args:
-      results: The names of tensors.
+      results: Tensor names.
 
     Returns:
       The tensors, in the current graph.
     """
     names = list(map(_function_library.node_of, results))
     needed = self._needed(names)
-    # Once, and as few imports as can be: each takes as long as functions are
-    # large, however few nodes there are.
+    # Imports are few because each takes time proportional to the size of the
+    # functions, however few nodes there are.
     self._add_functions(needed)
     for node in needed:
       if self._reads_tensors and node.op == sequences.REDUCE_OP:
@@ -89,13 +89,13 @@ class GraphImport:
     return [self._tensors[_with_index(name)] for name in results]
 
   def _needed(self, names: Iterable[str]) -> list[Any]:
-    """The nodes that are not there yet of some and of all that they depend on.
+    """Returns nodes and their dependencies that have not been imported yet.
 
     Args:
-      names: The names of nodes or of tensors.
+      names: Names of nodes or tensors.
 
     Returns:
-      The nodes, each after those that it depends on.
+      The nodes in topological order.
     """
     found: list[Any] = []
     seen: set[str] = set()
@@ -127,7 +127,7 @@ class GraphImport:
       )
 
   def _add_nodes(self, nodes: list[Any]) -> None:
-    """Imports nodes; their tensors are known by their names from then on."""
+    """Imports nodes and registers their tensors by name."""
     if not nodes:
       return
     graph_def = tf.compat.v1.GraphDef(
@@ -152,7 +152,7 @@ class GraphImport:
       self._tensors[f'^{node.name}'] = operation
 
   def _outside(self, name: str) -> tf.Tensor:
-    """The tensor that stands for an input from outside of a piece."""
+    """Returns the tensor for an input from outside of a piece."""
     if not name.startswith('^'):
       return self._tensor(_with_index(name))
     source = self._tensors.get(name)
@@ -160,13 +160,13 @@ class GraphImport:
       return self._tensors[f'{name[1:]}:0']
     if isinstance(source, tf.Tensor):
       return source
-    # Only tensors can be mapped to, also where only their op is meant.
+    # Only tensors can be mapped, even where only a control edge is needed.
     with tf.control_dependencies([source]):
       self._tensors[name] = tf.constant(0)
     return self._tensors[name]
 
   def _sequence(self, name: str) -> Union[tf.Tensor, batching.PackedClients]:
-    """What a reduction reads: an argument, or else some variant tensor."""
+    """Returns a reduction's input: an argument, or else a variant tensor."""
     source = name
     while _with_index(source) not in self._sequences:
       node = self._nodes[_function_library.node_of(source)]
@@ -176,19 +176,19 @@ class GraphImport:
     return self._sequences[_with_index(source)]
 
   def _tensor(self, name: str) -> tf.Tensor:
-    """The tensor of a name; of a sequence its variant."""
+    """Returns the tensor with a name; for a sequence, its variant."""
     found = self._tensors[name]
     if isinstance(found, batching.PackedClients):
       found = self._tensors[name] = sequences.to_variant(found)
     return found
 
   def _add_loop(self, node: Any) -> None:
-    """Adds the loop that a reduction becomes."""
+    """Adds the loop that replaces a reduction."""
     data, control = _function_library.split_inputs(node)
     name = node.attr['f'].func.name
     loop = sequences.build_reduction(node, self._signatures[name])
     with tf.control_dependencies(list(map(self._outside, control))):
-      # Identities wait; what only reads variables in the loop does not.
+      # Identities wait for control inputs; variable reads in the loop do not.
       inputs = [tf.identity(self._outside(name)) for name in data[1:]]
     outputs = loop.function(self._sequence(data[0]), *inputs)
     for index, tensor in enumerate(outputs):
@@ -202,9 +202,9 @@ def _with_index(name: str) -> str:
 
 # Functions of different graphs must not share a name.
 _graph_numbers = itertools.count()
-# Which kind of control flow TensorFlow builds is a switch of the process.
+# The switch for TensorFlow's kind of control flow is global to the process.
 _building_lock = threading.Lock()
-# Tables that are found by their names, and those that are not.
+# Named table ops and their anonymous counterparts.
 _ANONYMOUS_TABLES = {
     f'{kind}V2': f'Anonymous{kind}'
     for kind in (
@@ -218,7 +218,7 @@ _SEED_NAME = f'{_random_ops.SEED_ARGUMENT}:0'
 
 
 def _ancestors(graph_def: Any, name: str) -> set[str]:
-  """A node and all that it depends on."""
+  """Returns a node and all of its dependencies, by name."""
   nodes = {node.name: node for node in graph_def.node}
   found: set[str] = set()
   waiting = [name]
@@ -231,13 +231,13 @@ def _ancestors(graph_def: Any, name: str) -> set[str]:
 
 
 def _keeps_state(node: Any, registry: tf.Graph) -> bool:
-  """Whether an op makes what later runs find by its name, as queues are."""
+  """Returns whether an op has named state that outlives a run, as queues do."""
   attributes = {attr.name for attr in registry.op_def_for_type(node.op).attr}
   return {'container', 'shared_name'} <= attributes
 
 
 def _make_resources_anonymous(serialized: computations.Serialized) -> None:
-  """Gives every run of the graph resources of its own, made at its start."""
+  """Gives every run its own resources, created when it starts."""
   graph_def = serialized.graph_def
   registry = tf.Graph()
   library = {f.signature.name for f in graph_def.library.function}
@@ -284,14 +284,14 @@ def _make_random_ops_stateless(graph_def: Any) -> bool:
 
 @attrs.frozen(eq=False)
 class GraphFunction:
-  """A TensorFlow computation of TFF as a function of flat tensors.
+  """A TFF TensorFlow computation as a function of flat tensors.
 
   Attributes:
     type_signature: The `tff.FunctionType` of the computation.
-    reads_tensors: Whether its sequences are `PackedClients` of one client; if
-      not, they are variants of datasets.
+    reads_tensors: Whether its sequences are `PackedClients` of one client, or
+      variants of datasets.
     takes_seed: Whether it draws random numbers.
-    dataset_op: The kind of an op that needs datasets; None if there is none.
+    dataset_op: The type of an op that needs datasets; None without one.
     appends: The leaves of the result that are rows to append, see `appending`.
   """
 
@@ -308,9 +308,9 @@ class GraphFunction:
     """Adds the computation to the graph that is being built, see `build`.
 
     Args:
-      *leaves: The tensors of the parameter, in the order of `leaf_types`; for
-        a sequence a `PackedClients` if the function reads tensors, else
-        the variant of a dataset.
+      *leaves: The tensors of the parameter, in the order of `leaf_types`; a
+        sequence is a `PackedClients` if the function reads tensors, else the
+        variant of a dataset.
       seed: An int32 tensor of shape [2]; needed if `takes_seed`.
 
     Returns:
@@ -324,14 +324,14 @@ class GraphFunction:
     return to_import.run(self._serialized.results)
 
   def appending(self) -> 'GraphFunction':
-    """The same for a sum that keeps lists of rows.
+    """Returns this function for sums whose row lists are kept elsewhere.
 
-    TFF adds up one client after another. Where a sum is a concatenation, as
+    TFF adds the clients one after another. If a sum is a concatenation, such as
     that of `aggregators.stack_at_server`, every client would copy the rows of
-    all before it, which costs the square of the cohort's size.
+    all clients before it, at a cost quadratic in the cohort's size.
 
     Returns:
-      The function, of a sum and something else: where it only appends rows to a
+      The function, of a sum and another value: where it only appends rows to a
       leaf of the sum, it does not read the leaf and returns these rows.
     """
     appended = _find_appended(self._serialized)
@@ -347,14 +347,14 @@ class GraphFunction:
 
 
 def _find_appended(serialized: computations.Serialized) -> dict[int, str]:
-  """Finds the leaves of a sum that a part only appends rows to.
+  """Finds the leaves of a sum to which a part only appends rows.
 
   Args:
-    serialized: A part from a sum and something else to the next sum.
+    serialized: A part that maps a sum and another value to the next sum.
 
   Returns:
-    From the place of such a leaf to the name of the tensor that is appended.
-    Strings are left out: a GPU has no lists of them.
+    The names of the appended tensors, by the position of the leaf. Strings are
+    left out: TensorFlow has no lists of strings on a GPU.
   """
   nodes = {node.name: node for node in serialized.graph_def.node}
 
@@ -371,7 +371,7 @@ def _find_appended(serialized: computations.Serialized) -> dict[int, str]:
         and not tf.make_ndarray(node.attr['value'].tensor).any()
     )
 
-  # How often a node is an input or a result, or is waited for.
+  # How often each node is used as an input, a result or a control input.
   uses = collections.Counter(
       source(tensor).name
       for tensors in (
@@ -398,10 +398,10 @@ def _find_appended(serialized: computations.Serialized) -> dict[int, str]:
 
 @contextlib.contextmanager
 def _control_flow_v1() -> Iterator[None]:
-  """Turns TensorFlow 2's loops and branches off, which is for the process.
+  """Switches TensorFlow 2's control flow off, for the whole process.
 
-  Threads that build functions (of `tf.function`, `tf.data`) do not notice, and
-  those that build graphs get the other form of the same.
+  Threads that build functions (of `tf.function`, `tf.data`) are not affected;
+  threads that build graphs get an equivalent form.
   """
   with _building_lock:
     was_enabled = tf.compat.v1.control_flow_v2_enabled()
@@ -416,13 +416,13 @@ def _control_flow_v1() -> Iterator[None]:
 def build(
     fn: Callable[..., list[tf.Tensor]], specs: list[tf.TensorSpec]
 ) -> Callable[..., list[tf.Tensor]]:
-  """Builds a function of flat tensors out of `GraphFunction`s.
+  """Builds a function of flat tensors from `GraphFunction`s.
 
-  It is built in a graph of TensorFlow 1: loops and branches of TensorFlow 2 are
-  functions, which are slower to call and hand on all that they only read.
+  It is built in a TensorFlow 1 graph: TensorFlow 2's loops and branches are
+  functions, which are slower to call and copy through all values they read.
 
   Args:
-    fn: Maps tensors to tensors, when called while a graph is built.
+    fn: Maps tensors to tensors; called while a graph is built.
     specs: The specs of its arguments.
 
   Returns:
@@ -454,18 +454,18 @@ def build_graph_function(
     *,
     tensor_sequences: bool = True,
 ) -> GraphFunction:
-  """Builds the function of a computation.
+  """Builds the function of a pure TensorFlow computation.
 
   Args:
-    computation: A computation of TensorFlow alone.
-    tensor_sequences: Whether to read sequences from tensors if the computation
-      allows it: it must only loop over them.
+    computation: A pure TensorFlow computation.
+    tensor_sequences: Whether to read sequences from tensors, if the computation
+      only loops over them.
 
   Returns:
     The function.
 
   Raises:
-    UnsupportedComputationError: If the graph holds what cannot be changed.
+    UnsupportedComputationError: If the graph holds unsupported ops.
   """
   serialized = computations.read(computation)
   graph_def = serialized.graph_def
@@ -476,7 +476,7 @@ def build_graph_function(
   ):
     raise computations.UnsupportedComputationError('a result is a sequence')
   for node in _function_library.all_nodes(graph_def):
-    # Constraints name nodes by their old places and break the import.
+    # Colocation constraints use the old node names and break the import.
     node.attr.pop('_class', None)
   _function_library.rename_functions(graph_def, f'_{next(_graph_numbers)}')
   _make_resources_anonymous(serialized)

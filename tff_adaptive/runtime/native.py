@@ -1,13 +1,13 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""TFF's native runtime, with a worker that ends when its owner does.
+"""TFF's native runtime, with a worker that ends with its owner.
 
-TFF executes computations in a C++ process that it starts on first use and never
-ends reliably: it outlives the Python process as an orphan that keeps standard
-output open. Here the worker is started by us, away from our terminal and
-streams, and ended with the context, or, if this process dies in any other way,
-by a small shell that waits for it. TFF's own default context, which starts such
-a worker, too, gives way to others here.
+TFF runs computations in a C++ process that it starts on first use and may never
+end: the worker outlives the Python process as an orphan that keeps standard
+output open. Here the worker is detached from the terminal and its streams. It
+ends with the context or, if this process dies in any other way, is killed by a
+small shell that waits for that. TFF's own default context, which starts such a
+worker too, is replaced here.
 """
 
 import atexit
@@ -49,7 +49,7 @@ _NEXT_ELEMENT = 0x01000193
 
 
 def _messages(message: Any, full_name: str) -> Iterator[Any]:
-  """All messages of a kind within a message."""
+  """Yields all messages of a type within a message."""
   if message.DESCRIPTOR.full_name == full_name:
     yield message
   for field, value in message.ListFields():
@@ -60,7 +60,7 @@ def _messages(message: Any, full_name: str) -> Iterator[Any]:
 
 
 def _as_integers(tensor: tf.Tensor) -> tf.Tensor:
-  """The bits of a tensor as one row of int32."""
+  """Returns the bits of a tensor as a vector of int32."""
   if tensor.dtype == tf.string:
     tensor = tf.strings.to_hash_bucket_fast(tensor, tf.int32.max)
   if tensor.dtype.size >= 4:
@@ -71,19 +71,19 @@ def _as_integers(tensor: tf.Tensor) -> tf.Tensor:
 
 
 def _digest(tensors: list[tf.Tensor]) -> tf.Tensor:
-  """Two integers, int32 [2], that depend on every bit and its place."""
+  """Returns two int32 numbers that depend on every bit and its position."""
   digest = tf.zeros([2], tf.int32)
   for tensor in tensors:
     numbers = _as_integers(tensor)
     places = 2 * tf.range(tf.size(numbers)) + 1
-    # Sums of integers do not depend on their order, unlike those of floats.
+    # Unlike sums of floats, sums of integers do not depend on their order.
     sums = [tf.reduce_sum(numbers * places * factor) for factor in _FACTORS]
     digest = digest * _NEXT_ELEMENT + tf.stack(sums)
   return digest
 
 
 def _digest_of_leaf(leaf_type: tff.Type, name: str) -> tf.Tensor:
-  """The digest of a part of the argument, whose placeholder is added."""
+  """Returns the digest of a leaf of the argument; adds its placeholder."""
   node_name = _function_library.node_of(name)
   if not isinstance(leaf_type, tff.SequenceType):
     spec = values.tensor_spec(leaf_type)
@@ -103,7 +103,7 @@ def _digest_of_leaf(leaf_type: tff.Type, name: str) -> tf.Tensor:
 def _build_seed(
     leaf_types: list[tff.Type], names: list[str]
 ) -> tuple[Any, str]:
-  """The graph of the seed, without placeholders, and the seed's name."""
+  """Returns the seed's graph, without placeholders, and the seed's name."""
   graph = tf.Graph()
   with graph.as_default():
     digests = [
@@ -120,11 +120,12 @@ def _build_seed(
 
 
 def _fix_random_ops(proto: Any) -> None:
-  """Keys what a client's training draws, in place; others stay as they are."""
+  """Seeds the random ops of a client's training loop, in place."""
   graph_def = tf.compat.v1.GraphDef()
   proto.tensorflow.graph_def.Unpack(graph_def)
   rewriter = _random_ops.RandomOpRewriter(graph_def, '_of_client')
-  # Outside of loops, variables draw initial values that nothing ever reads.
+  # Outside of loops, random ops only initialize variables, and the initial
+  # values are never read.
   if not rewriter.draws_in_loops(graph_def.node):
     return
   signature = tff.framework.deserialize_computation(proto).type_signature
@@ -140,37 +141,37 @@ def _fix_random_ops(proto: Any) -> None:
       [*seed_graph.library.function, *rewriter.changed_functions]
   )
   proto.tensorflow.graph_def.Pack(graph_def)
-  # It would stand for the graph as it was.
+  # The cache key belongs to the original graph.
   proto.tensorflow.ClearField('cache_key')
 
 
 def with_seeds(
     computation: tff.framework.ConcreteComputation,
 ) -> tff.framework.ConcreteComputation:
-  """Fixes what clients draw in their training by what they train on and with.
+  """Seeds the clients' training by their data and the broadcast value.
 
   Args:
     computation: A computation.
 
   Returns:
-    A computation with the same type and results, but for random numbers in
-    loops of TensorFlow that takes a sequence, which are the same whenever the
-    argument is.
+    A computation with the same type and results, except that random numbers in
+    the loops over a sequence are the same whenever the argument is.
 
   Raises:
-    UnsupportedRandomOpError: If a random op stands where it cannot be replaced.
+    UnsupportedRandomOpError: If a random op is in a place where it cannot be
+      replaced.
   """
   proto = tff.framework.serialize_computation(computation)
   for part in _messages(proto, _COMPUTATION):
     if part.WhichOneof('computation') == 'tensorflow':
       _fix_random_ops(part)
-  # The type that it had names Python's containers, too.
+  # The original type also names Python's containers.
   return tff.framework.ConcreteComputation.with_type(
       tff.framework.deserialize_computation(proto), computation.type_signature
   )
 
 
-# A message holds a whole model or client; gRPC's own limit is 4 MB.
+# A message holds a whole model or client; gRPC's default limit is 4 MB.
 _MAX_MESSAGE_BYTES = 2 * 1000**3
 _CHANNEL_OPTIONS = [
     (f'grpc.max_{name}message_length', _MAX_MESSAGE_BYTES)
@@ -179,8 +180,8 @@ _CHANNEL_OPTIONS = [
 _START_TIMEOUT_SECONDS = 60.0
 _POLL_SECONDS = 0.05
 
-# Runs the worker and ends with it. Beside it waits a shell that kills it when
-# the standard input closes: when the owner ends it or dies, even by SIGKILL.
+# Runs the worker and ends with it. A second shell kills the worker when the
+# standard input closes: when the owner ends it or dies, even by SIGKILL.
 _SUPERVISOR = """
 exec 3<&0
 "$@" 3<&- &
@@ -204,7 +205,7 @@ def _worker_binary() -> str:
 
 
 class _Worker:
-  """One worker process and the connection to it."""
+  """A worker process and the connection to it."""
 
   def __init__(self, max_concurrent_computation_calls: int):
     port = portpicker.pick_unused_port()
@@ -223,13 +224,13 @@ class _Worker:
         stdin=subprocess.PIPE,
         stdout=self._log,
         stderr=self._log,
-        # Ctrl-C in the terminal is for us to handle, not for the worker.
+        # Ctrl-C in the terminal is handled here, not by the worker.
         start_new_session=True,
     )
     channel = grpc.insecure_channel(f'localhost:{port}', _CHANNEL_OPTIONS)
     self.stub = tff.framework.RemoteExecutorGrpcStub(channel)
-    # Also at the end of the program, so that nothing of ours runs when the
-    # caller's shell returns. Harmless when it has ended.
+    # Runs at the end of the program too, so that no process of ours remains
+    # when the caller's shell returns. Harmless if the worker has ended.
     self.close = weakref.finalize(
         self, _end_worker, self._process, channel, self._log
     )
@@ -265,12 +266,12 @@ def _end_worker(
 
 
 def _as_lists(arguments: Any) -> Any:
-  """The argument or arguments with cohorts as the lists that TFF takes."""
+  """Replaces cohorts in the arguments by the lists that TFF takes."""
 
   def as_list(value):
     return list(value) if isinstance(value, cohort_lib.Cohort) else value
 
-  # TFF hands over all positional arguments at once, then all named ones.
+  # TFF passes all positional arguments at once, then all named ones.
   if isinstance(arguments, list):
     return list(map(as_list, arguments))
   if isinstance(arguments, dict):
@@ -279,34 +280,34 @@ def _as_lists(arguments: Any) -> Any:
 
 
 def _close_event_loop(context: tff.framework.SyncContext) -> None:
-  """Closes the loop of a context, of which TFF leaves three descriptors."""
+  """Closes a context's event loop, which leaks three descriptors otherwise."""
   runner = context._async_runner  # pylint: disable=protected-access
   loop = runner._event_loop  # pylint: disable=protected-access
   if not loop.is_closed():
     loop.call_soon_threadsafe(loop.stop)
     runner._thread.join()  # pylint: disable=protected-access
     loop.close()
-    # Its destructor would stop the loop again.
+    # Its finalizer would stop the loop again.
     runner._finalizer = lambda loop, thread: None  # pylint: disable=protected-access
 
 
 def set_default_context(context: tff.framework.SyncContext) -> None:
   """Makes a context TFF's default.
 
-  TFF's own context ends its worker by SIGINT and waits for it. Where a shell
-  has SIGINT ignored, as for what a script runs in the background, the worker
-  has inherited that, and would be waited for without end; so it is ended
-  before. Workers of contexts that somebody else holds are left alone.
+  TFF's own context ends its worker by SIGINT and waits for it. If SIGINT is
+  ignored, as in background jobs of shell scripts, the worker has inherited that
+  and the wait would never end; such a worker is killed first. Workers of
+  contexts that are referenced elsewhere are left alone.
 
   Args:
-    context: The context.
+    context: The context to set.
   """
   _end_deaf_worker(_stack()[0])
   tff.framework.set_default_context(context)
 
 
 class _NoContext(tff.framework.SyncContext):
-  """What is left at the end of a program."""
+  """The default context while the interpreter shuts down."""
 
   def invoke(self, comp, arg):
     raise RuntimeError(f'the program is at its end, nothing can run {comp}')
@@ -315,8 +316,8 @@ class _NoContext(tff.framework.SyncContext):
 def free_default_context() -> None:
   """Frees TFF's default context; no TFF computation can run afterwards.
 
-  At the end of the interpreter the destructor of TFF's own context fails: it
-  prints a traceback behind the program's last line, and its worker stays.
+  At interpreter shutdown the destructor of TFF's own context fails: it prints a
+  traceback after the program's last line, and its worker is left running.
   """
   set_default_context(_NoContext())
   gc.collect()
@@ -324,12 +325,12 @@ def free_default_context() -> None:
 
 @functools.cache
 def free_default_context_at_exit() -> None:
-  """Has the default context freed before the interpreter ends."""
+  """Registers `free_default_context` to run at exit."""
   atexit.register(free_default_context)
 
 
 def _end_deaf_worker(context: tff.framework.SyncContext) -> None:
-  """Ends the worker of a context that nobody else has, if it ignores SIGINT."""
+  """Kills the worker of an otherwise unreferenced context if it is deaf."""
   for holder in gc.get_referrers(context):
     if not isinstance(holder, types.FrameType) and holder is not _stack():
       return
@@ -339,14 +340,14 @@ def _end_deaf_worker(context: tff.framework.SyncContext) -> None:
 
 
 def _stack() -> list[tff.framework.SyncContext]:
-  """TFF's stack of contexts; the default is the first."""
+  """Returns TFF's context stack; the first entry is the default."""
   return tff.framework.get_context_stack()._stack  # pylint: disable=protected-access
 
 
 def _worker_of(
     context: tff.framework.SyncContext,
 ) -> Optional[subprocess.Popen]:
-  """The process of the worker that a context of TFF's own has started."""
+  """Returns the worker process that one of TFF's own contexts started."""
   factory = getattr(context, 'executor_factory', None)
   stack_fn = getattr(factory, '_executor_stack_fn', None)
   if stack_fn is None:
@@ -356,12 +357,12 @@ def _worker_of(
 
 
 def _is_deaf(process_id: int) -> bool:
-  """Whether a process ignores SIGINT."""
+  """Returns whether a process ignores SIGINT."""
   status = pathlib.Path('/proc', str(process_id), 'status')
   try:
     lines = status.read_text().splitlines()
   except FileNotFoundError:
-    return False  # It has ended, or this is no Linux.
+    return False  # It has ended, or this is not Linux.
   fields = dict(line.split(':', 1) for line in lines)
   return bool(int(fields['SigIgn'], 16) & _SIGINT_BIT)
 
@@ -375,29 +376,29 @@ def create_native_context(
 ) -> tuple[tff.framework.SyncContext, Callable[[], None]]:
   """Creates a context that runs computations on TFF's native runtime.
 
-  The same as `tff.backends.native.create_sync_local_cpp_execution_context`, but
-  for the ownership of the worker process, and that clients' data may also be a
+  Like `tff.backends.native.create_sync_local_cpp_execution_context`, but this
+  process owns the worker, and clients' data may also be a
   `tff_adaptive.simulation.Cohort`.
 
   Args:
-    max_concurrent_computation_calls: How many clients run at once; no limit if
-      not positive, which is the default and TFF's.
-    secure_sums_in_clear: Whether secure sums are computed in the clear, as
-      TFF's test context does; the native runtime refuses them otherwise.
-      Defaults to False.
-    seeded_clients: Whether what clients draw in their training (dropout)
-      depends on their data and on what they received, so that a round that is
-      run again gives the same; drawn anew by default, as TFF does. It costs
-      another pass over the data where there is dropout.
-    default_num_clients: How many clients there are where the argument does not
-      tell, as of a value that is equal at all of them. Defaults to 0, as TFF's.
+    max_concurrent_computation_calls: The number of clients that run at once; no
+      limit if not positive, the default, as in TFF.
+    secure_sums_in_clear: Whether to compute secure sums in the clear, as TFF's
+      test context does; otherwise the native runtime rejects them. Defaults to
+      False.
+    seeded_clients: Whether random numbers of the clients' training (dropout)
+      depend on their data and the broadcast value, so that a repeated round
+      gives the same result. Defaults to False, as in TFF: each run draws new
+      numbers. It costs another pass over the data if there is dropout.
+    default_num_clients: The number of clients if the argument does not tell,
+      for example if it is equal at all clients. Defaults to 0, as in TFF.
 
   Returns:
     The context, for `tff.framework.set_default_context`, and a function without
     arguments that ends its worker.
 
   Raises:
-    RuntimeError: If the worker is missing or does not come up.
+    RuntimeError: If the worker binary is missing or the worker does not start.
     TypeError: If the number of clients is not an integer.
     ValueError: If it is negative.
 
@@ -455,10 +456,10 @@ def native_context(
     seeded_clients: bool = False,
     default_num_clients: int = 0,
 ) -> Iterator[tff.framework.SyncContext]:
-  """Runs TFF computations natively within a `with` block.
+  """Runs TFF computations on TFF's native runtime within a `with` block.
 
-  The worker process is ended with the block, also by an exception or Ctrl-C,
-  and with this process if that dies first.
+  The worker ends with the block, also after an exception or Ctrl-C, and with
+  this process if that dies first.
 
   Args:
     max_concurrent_computation_calls: See `create_native_context`.
@@ -467,10 +468,10 @@ def native_context(
     default_num_clients: See `create_native_context`.
 
   Yields:
-    The context, which is installed for the calling thread.
+    The context, installed for the calling thread.
 
   Raises:
-    RuntimeError: If the worker is missing or does not come up.
+    RuntimeError: If the worker binary is missing or the worker does not start.
     TypeError: See `create_native_context`.
     ValueError: See `create_native_context`.
 

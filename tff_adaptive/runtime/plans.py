@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""How and where a compiled round runs its clients."""
+"""Chooses how and where a compiled round runs its clients."""
 
 from collections.abc import Sequence
 import math
@@ -13,26 +13,26 @@ import tensorflow as tf
 LOOP = 'loop'
 PARALLEL = 'parallel'
 PLANS = (LOOP, PARALLEL)
-# The plan, and the device, that suit.
+# Selects the plan and the device automatically.
 AUTO = 'auto'
 
-# A cohort is folded in about this many chunks: enough for many cores.
+# The minimum number of chunks of a cohort: enough for many cores.
 _MIN_CHUNKS = 16
-# A large cohort in more, for many workers, whose sums all go to the driver.
+# Large cohorts have more chunks, for many workers; the driver gets all sums.
 _CLIENTS_PER_CHUNK = 8
 _MAX_CHUNKS = 128
 
 
 @attrs.frozen
 class Plan:
-  """How a compiled round runs its clients.
+  """The plan of the clients' work in a compiled round.
 
   Attributes:
     name: `'loop'`, one client after the other; `'parallel'`, several at once.
-    num_parallel_clients: How many clients are worked on at once.
-    device: Where the clients' work runs, such as `'CPU:0'`.
-    pipelines: Why each client runs its `tf.data` pipeline in each round; None
-      (the default) where clients' data are read from tensors.
+    num_parallel_clients: The number of clients that run at once.
+    device: The device of the clients' work, such as `'CPU:0'`.
+    pipelines: The reason why each client runs its `tf.data` pipeline in each
+      round; None (the default) if clients' data are read from tensors.
   """
 
   name: str
@@ -41,33 +41,33 @@ class Plan:
   pipelines: Optional[str] = None
 
   def chunk_size_of(self, num_clients: int) -> int:
-    """The number of clients in a chunk, of a cohort of `num_clients`."""
+    """Returns the number of clients in a chunk of a cohort."""
     num_chunks = num_clients // _CLIENTS_PER_CHUNK
     num_chunks = min(max(num_chunks, _MIN_CHUNKS), _MAX_CHUNKS)
     return max(1, math.ceil(num_clients / num_chunks))
 
 
 def num_cores() -> int:
-  """The cores that this process may use."""
+  """Returns the number of cores that this process may use."""
   return len(os.sched_getaffinity(0))
 
 
 def choose(name: str, device: str) -> Plan:
-  """Chooses the plan.
+  """Chooses the plan for a device.
 
-  On a GPU a client after the other: its cores are busy with one already. On a
-  CPU several clients at once, each on a core of its own.
+  A GPU runs one client after the other: one client already uses all of it. A
+  CPU runs several clients at once, each on its own core.
   `experiments.benchmark --plan=...` compares the two.
 
   Args:
-    name: A name of `PLANS`, or `AUTO` for the plan that suits.
-    device: Where the clients' work runs.
+    name: One of `PLANS`, or `AUTO`.
+    device: The device of the clients' work.
 
   Returns:
     The plan.
 
   Raises:
-    ValueError: If there is no such plan.
+    ValueError: If the plan is unknown.
   """
   if name not in (AUTO, *PLANS):
     raise ValueError(f'`plan` must be one of {[AUTO, *PLANS]}, found {name!r}.')
@@ -80,7 +80,7 @@ Devices = Union[str, Sequence[str]]
 
 
 def choose_device(devices: Devices) -> str:
-  """Chooses where the clients' work runs, and lets GPUs' memory grow.
+  """Chooses the device of the clients' work; makes GPU memory grow on demand.
 
   Args:
     devices: `'CPU'`, `'GPU'`, a name such as `'/device:GPU:1'`, or a list of
@@ -91,13 +91,13 @@ def choose_device(devices: Devices) -> str:
     The short name of the device, such as 'CPU:0'.
 
   Raises:
-    ValueError: If there is no such device, or there are several.
+    ValueError: If the device is unknown or there are several.
   """
   gpus = tf.config.list_physical_devices('GPU')
   for gpu in gpus:
     try:
       tf.config.experimental.set_memory_growth(gpu, True)
-    except RuntimeError:  # It is in use already, as its owner wanted it.
+    except RuntimeError:  # TensorFlow has initialized the GPU already.
       pass
   if devices == AUTO:
     return 'GPU:0' if gpus else 'CPU:0'
@@ -113,27 +113,27 @@ def choose_device(devices: Devices) -> str:
 
 
 def _short_name(device: str) -> str:
-  """'CPU:0' for 'cpu', 'CPU:0' and '/device:CPU:0'."""
+  """Returns 'CPU:0' for 'cpu', 'CPU:0' and '/device:CPU:0'."""
   name = device.upper().split('/')[-1].removeprefix('DEVICE:')
   return name if ':' in name else f'{name}:0'
 
 
 def set_threads(devices: Devices = AUTO, plan: str = AUTO) -> None:
-  """Gives every op one thread, where several clients work at once on a CPU.
+  """Limits ops to one thread if several clients run at once on a CPU.
 
-  Then each client has a core for itself, which is faster than several clients
-  that share the cores op by op, and keeps its speed on a busy machine. Where
-  one client works after the other, or on a GPU, TensorFlow's choice is best.
+  Then each client has its own core, which is faster than several clients whose
+  ops share the cores, and stays fast on a busy machine. If clients run one
+  after the other, or on a GPU, TensorFlow's default is best.
 
-  Call it before TensorFlow runs anything; afterwards threads cannot be changed.
+  Call it before TensorFlow runs anything; threads cannot be changed later.
 
   Args:
-    devices: As for `create_compiled_context`.
-    plan: As for `create_compiled_context`.
+    devices: See `create_compiled_context`.
+    plan: See `create_compiled_context`.
 
   Raises:
     RuntimeError: If TensorFlow has started.
-    ValueError: If a device is not known.
+    ValueError: If a device or a plan is unknown.
 
   Example:
 

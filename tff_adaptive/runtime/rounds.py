@@ -22,11 +22,11 @@ from tff_adaptive.runtime import values
 
 
 class Seeds(NamedTuple):
-  """What fixes the random numbers of a round; int32 arrays.
+  """The seeds of a round; int32 arrays.
 
   Attributes:
-    server: For what happens at the server, [2].
-    clients: One for each client, [num_clients, 2].
+    server: The seed of the server's computations, [2].
+    clients: A seed for each client, [num_clients, 2].
   """
 
   server: np.ndarray
@@ -34,11 +34,11 @@ class Seeds(NamedTuple):
 
 
 class Round:
-  """A computation over clients; who works on its parts is left open.
+  """A computation over clients; subclasses choose where its parts run.
 
   Attributes:
     type_signature: The `tff.FunctionType` of the computation.
-    plan: How the clients' work runs.
+    plan: The plan of the clients' work.
     takes_client_seeds: Whether random numbers are drawn for each client.
   """
 
@@ -53,10 +53,10 @@ class Round:
 
     Args:
       computation: A computation with an argument at the clients.
-      plan: How the clients' work runs.
-      cache: Keeps the clients' data that was read.
-      note_pipelines: Told why clients' `tf.data` pipelines have to run, when
-        that is found out; it may raise an error.
+      plan: The plan of the clients' work.
+      cache: The cache of client data.
+      note_pipelines: Called with the reason if clients' `tf.data` pipelines
+        have to run; may raise an error.
 
     Raises:
       UnsupportedComputationError: If the computation cannot be compiled.
@@ -82,19 +82,19 @@ class Round:
     return self._form.split(argument)
 
   def _collect(self, clients: Sequence[Any]) -> client_tensors.Clients:
-    """The data of clients."""
+    """Collects the data of the clients."""
     return client_tensors.collect(
         clients, self._form.clients_type, self._cache, self._work.pipelines
     )
 
   def _note(self, pipelines: Optional[str]) -> None:
-    """Takes note of why clients' pipelines have to run, if they have."""
+    """Reports the reason why clients' pipelines have to run, if any."""
     if pipelines is not None and pipelines != self.plan.pipelines:
       self._note_pipelines(pipelines)
       self.plan = attrs.evolve(self.plan, pipelines=pipelines)
 
   def _to_result(self, tensors: Sequence[tf.Tensor]) -> Any:
-    """What the computation returns, with NumPy arrays for tensors."""
+    """Returns the computation's result, with NumPy arrays for tensors."""
     packed = self._pack(map(values.to_array, tensors))
     return packed if self._form.returns_state else packed[1]
 
@@ -116,7 +116,7 @@ class CompiledRound(Round):
     self._functions: dict[client_tensors.Layouts, Any] = {}
 
   def _build(self, layouts: client_tensors.Layouts) -> Any:
-    """The function of a round for clients of some layout."""
+    """Builds the function of a round for clients of a layout."""
     state_specs = [
         values.tensor_spec(leaf)
         for leaf in values.leaf_types(self._form.state_type)
@@ -156,7 +156,7 @@ class CompiledRound(Round):
       num_clients: tf.Tensor,
       chunk_size: tf.Tensor,
   ) -> list[tf.Tensor]:
-    """The sum over all clients, in the graph being built."""
+    """Returns the sum over all clients, in the graph being built."""
     if not self._merges_chunks:
       return chunk_sum(tf.zeros([], tf.int32), num_clients)
 
@@ -170,7 +170,7 @@ class CompiledRound(Round):
         num_clients,
         add_chunk,
         appends=self._parts['merge'].appends,
-        # Chunks run at the same time; only their sums wait for each other.
+        # Chunks run at the same time; only merging their sums is sequential.
         num_parallel=self.plan.num_parallel_clients,
     )
 
@@ -178,17 +178,17 @@ class CompiledRound(Round):
     """Runs the computation.
 
     Args:
-      state: The value at the server; `()` if the computation takes none.
+      state: The value at the server; `()` if the computation has none.
       clients: The values at the clients.
-      seeds: What fixes the random numbers.
+      seeds: The seeds of the round.
 
     Returns:
-      What the computation returns, with NumPy arrays for tensors.
+      The computation's result, with NumPy arrays for tensors.
 
     Raises:
-      TypeError: If a value does not fit its type.
-      ValueError: If the model does not take the data, such as labels that are
-        out of range.
+      TypeError: If a value does not match its type.
+      ValueError: If TensorFlow rejects the data, for example because labels
+        are out of range.
     """
     collected = self._collect(clients)
     self._note(collected.pipelines)
@@ -208,7 +208,7 @@ class CompiledRound(Round):
 
 
 class CompiledFunction:
-  """A computation of TensorFlow alone, or without clients, compiled."""
+  """A compiled computation without clients."""
 
   def __init__(
       self,
@@ -218,8 +218,8 @@ class CompiledFunction:
     """Builds the function.
 
     Args:
-      computation: A computation of TensorFlow alone.
-      type_signature: The type whose containers the result has.
+      computation: A pure TensorFlow computation.
+      type_signature: The type that determines the result's containers.
 
     Raises:
       UnsupportedComputationError: If the computation cannot be compiled.
@@ -244,11 +244,11 @@ class CompiledFunction:
     """Runs the computation.
 
     Args:
-      argument: Its argument; None if it takes none.
-      seed: What fixes its random numbers, int32 of shape [2].
+      argument: Its argument; None if it has none.
+      seed: The seed of its random numbers, int32 of shape [2].
 
     Returns:
-      What the computation returns, with NumPy arrays for tensors.
+      The computation's result, with NumPy arrays for tensors.
     """
     result = self._function(*self._convert(argument), tf.constant(seed))
     return self._pack(map(values.to_array, result))

@@ -2,17 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clients' sequences as tensors inside a graph.
 
-A TensorFlow computation of TFF takes a sequence as the variant tensor of a
-`tf.data.Dataset`, and setting up a dataset costs milliseconds for every client.
-Here the variant holds tensors instead: the rows of all clients, and which of
-them are in which element of this client's sequence. It passes through function
-calls as before; only the ops that read a dataset are replaced, one for one.
+A TFF TensorFlow computation takes a sequence as the variant tensor of a
+`tf.data.Dataset`, and creating a dataset costs milliseconds for each client.
+Here the variant holds tensors instead: the rows of all clients, and the indices
+of the rows in each element of this client's sequence. It passes unchanged
+through function calls; only the ops that read a dataset are replaced, one for
+one.
 
-The variant is an optional (as of `tf.experimental.Optional`) of
+The variant is an optional (see `tf.experimental.Optional`) of
 
-- the fields of a `PackedClients` of one client, one tensor of rows for each
-  component of an element;
-- 1 if elements are batches of rows, 0 if each is one row without that axis.
+- the fields of a `PackedClients` of one client, with one tensor of rows for
+  each component of an element;
+- 1 if elements are batches of rows, 0 if each is one row without a batch axis.
 """
 
 import functools
@@ -24,7 +25,7 @@ from tff_adaptive import _function_library
 from tff_adaptive.data import batching
 from tff_adaptive.runtime import computations
 
-# Dtype and shape of what a variant holds besides rows.
+# The dtype and shape of the fields of a variant other than rows.
 _INDICES: tuple[tuple[tf.DType, list[Optional[int]]], ...] = (
     (tf.int64, [None]),
     (tf.int64, [None, 1]),
@@ -33,8 +34,8 @@ _INDICES: tuple[tuple[tf.DType, list[Optional[int]]], ...] = (
     (tf.int32, []),
     (tf.int32, []),
 )
-# What `AnonymousIteratorV3` and the variables of TensorFlow call a resource
-# that no name leads to; it lives as long as its handle.
+# The name that `AnonymousIteratorV3` and TensorFlow's variables give to a
+# resource that lives as long as its handle.
 ANONYMOUS = 'cd2c89b7-88b7-44c8-ad83-06c2a9158347'
 
 # All ops on datasets and iterators that can be replaced.
@@ -48,18 +49,18 @@ _REPLACED_OPS = (REDUCE_OP, _ITERATOR_OP, _MAKE_ITERATOR_OP, _GET_NEXT_OP)
 def element(
     client: batching.PackedClients, number: tf.Tensor
 ) -> list[tf.Tensor]:
-  """The components of an element.
+  """Returns the components of an element.
 
   Args:
     client: One client's sequence.
-    number: The number of the element among those of all clients.
+    number: The index of the element among the elements of all clients.
   """
   places = number if isinstance(client.order, tuple) else _picks(client, number)
   return [tf.gather(rows, places) for rows in client.rows]
 
 
 def _picks(client: batching.PackedClients, number: tf.Tensor) -> tf.Tensor:
-  """The numbers of the rows that are in an element."""
+  """Returns the indices of the rows in an element."""
   return tf.slice(
       client.order,
       tf.gather(client.begins, number),
@@ -68,7 +69,7 @@ def _picks(client: batching.PackedClients, number: tf.Tensor) -> tf.Tensor:
 
 
 def to_variant(client: batching.PackedClients) -> tf.Tensor:
-  """The variant tensor that stands for one client's sequence."""
+  """Returns the variant tensor for one client's sequence."""
   if not isinstance(client.order, tuple):
     return _to_variant(client, tf.ones([], tf.int32))
   order = tf.range(tf.shape(client.rows[0], tf.int64)[0])
@@ -88,13 +89,13 @@ def _to_variant(
 
 
 class _Variant(NamedTuple):
-  """What a variant holds, see the module."""
+  """The fields of a variant, see the module docstring."""
 
   client: batching.PackedClients
   are_batches: tf.Tensor
 
   def element(self, number: tf.Tensor) -> list[tf.Tensor]:
-    """As `element`, where only a tensor tells whether it is a batch."""
+    """Like `element`, if only a tensor tells whether elements are batches."""
     picks = _picks(self.client, number)
     batch_shape = tf.shape(picks)[: tf.cast(self.are_batches, tf.int32)]
     return [
@@ -107,7 +108,7 @@ class _Variant(NamedTuple):
 
 
 def _from_variant(variant: tf.Tensor, dtypes: list[tf.DType]) -> _Variant:
-  """Returns what a variant tensor of `to_variant` holds.
+  """Returns the fields of a variant tensor of `to_variant`.
 
   Args:
     variant: A scalar of dtype variant.
@@ -127,10 +128,10 @@ def _from_variant(variant: tf.Tensor, dtypes: list[tf.DType]) -> _Variant:
 
 
 class ReplacedOp(NamedTuple):
-  """What stands in for an op.
+  """The replacement of an op.
 
   Attributes:
-    function: What computes its outputs from its inputs.
+    function: Computes the op's outputs from its inputs.
     input_dtypes: The dtypes of its inputs.
   """
 
@@ -147,7 +148,7 @@ def _call_by_name(
     output_dtypes: list[tf.DType],
     *arguments: tf.Tensor,
 ) -> list[tf.Tensor]:
-  """Calls a function that the runtime knows by its name."""
+  """Calls a function by the name that is registered with the runtime."""
   call = (
       tf.raw_ops.StatefulPartitionedCall
       if signature.is_stateful
@@ -157,16 +158,16 @@ def _call_by_name(
 
 
 def build_reduction(node: Any, reduce_signature: Any) -> ReplacedOp:
-  """Returns the loop over a sequence that stands in for `ReduceDataset`.
+  """Returns the loop over a sequence that replaces `ReduceDataset`.
 
   Args:
     node: The `NodeDef` of the op.
-    reduce_signature: The `OpDef` of the function that is applied to (state,
-      element, other arguments).
+    reduce_signature: The `OpDef` of the function of (state, element, other
+      arguments).
 
   Returns:
-    A function of (sequence or its variant, state, other arguments) to the final
-    state.
+    A function from (sequence or its variant, state, other arguments) to the
+    final state.
   """
   states = _attr_dtypes(node, 'Tstate')
   others = _attr_dtypes(node, 'Targuments')
@@ -201,7 +202,7 @@ def build_reduction(node: Any, reduce_signature: Any) -> ReplacedOp:
         step,
         (client.starts, *initial),
         shape_invariants=(tf.TensorShape([]), *shapes),
-        # A step begins when all effects of the one before it have taken place.
+        # A step starts when all effects of the previous one have taken place.
         parallel_iterations=1,
     )
     return final
@@ -210,14 +211,14 @@ def build_reduction(node: Any, reduce_signature: Any) -> ReplacedOp:
 
 
 def _build_get_next(node: Any) -> ReplacedOp:
-  """Returns what stands in for `IteratorGetNextAsOptional`.
+  """Returns the replacement of `IteratorGetNextAsOptional`.
 
   Args:
     node: The `NodeDef` of the op.
 
   Returns:
     A function from the handle of a variable, which holds the variant of the
-    elements to come, to an optional with the next one.
+    remaining elements, to an optional with the next element.
   """
   dtypes = _attr_dtypes(node, 'output_types')
 
@@ -243,7 +244,7 @@ def _build_get_next(node: Any) -> ReplacedOp:
 
 
 _CALL_OPS = ('PartitionedCall', 'StatefulPartitionedCall')
-# The name that a function body gives to the outputs of an op, before and after.
+# Output names in function bodies, before and after the replacement.
 _OUTPUT_NAMES = {
     REDUCE_OP: ('components', 'output'),
     _GET_NEXT_OP: ('optional', 'output'),
@@ -252,14 +253,14 @@ _OUTPUT_NAMES = {
 
 
 def find_dataset_op(graph_def: Any) -> Optional[str]:
-  """Returns an op that makes or changes a dataset, or tells more of it.
+  """Finds an op that creates, changes or inspects a dataset.
 
   Args:
     graph_def: A `GraphDef`.
 
   Returns:
-    Its kind; None if datasets are only read as they come in, so that
-    `read_sequences_from_tensors` may be applied.
+    The op's type; None if datasets are only iterated, so that
+    `read_sequences_from_tensors` is applicable.
   """
   return next(
       (
@@ -273,7 +274,7 @@ def find_dataset_op(graph_def: Any) -> Optional[str]:
 
 
 def _add_call(node: Any, replaced: ReplacedOp, library: Any) -> None:
-  """Turns a node into a call; what it calls goes into the library."""
+  """Turns a node into a call, and adds the called function to the library."""
   concrete = tf.function(replaced.function, autograph=False)
   concrete = concrete.get_concrete_function(
       *(tf.TensorSpec(None, dtype) for dtype in replaced.input_dtypes)
@@ -331,10 +332,10 @@ def _rename_outputs(function: Any, renamed: dict[str, str]) -> None:
 
 
 def _inline_reductions(serialized: computations.Serialized) -> None:
-  """Brings loops over sequences to the top, out of the functions they are in.
+  """Inlines functions that loop over sequences, to make the loops top-level.
 
-  Built into the graph that calls them they cost a fraction of what a function
-  with a loop in it costs.
+  A loop that is built into the calling graph costs a fraction of a call of a
+  function that contains it.
   """
   graph_def = serialized.graph_def
   functions = {f.signature.name: f for f in graph_def.library.function}
@@ -365,11 +366,11 @@ def _inline_reductions(serialized: computations.Serialized) -> None:
 
 
 def read_sequences_from_tensors(serialized: computations.Serialized) -> None:
-  """Replaces all ops that read datasets, except reductions at the top.
+  """Replaces all ops that read datasets, except top-level reductions.
 
   Args:
-    serialized: A computation that only reads sequences; its graph is changed in
-      place. The reductions become loops when the graph is imported.
+    serialized: A computation that only iterates sequences; its graph is
+      modified in place. Reductions become loops when the graph is imported.
   """
   _inline_reductions(serialized)
   graph_def = serialized.graph_def

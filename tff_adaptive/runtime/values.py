@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Values of TFF types as flat lists of leaves, and back; results as arrays."""
+"""Converts values of TFF types to flat lists of leaves and back."""
 
 import collections
 from collections.abc import Callable, Iterator, Mapping
@@ -14,16 +14,16 @@ import tensorflow_federated as tff
 
 
 def leaf_types(type_spec: tff.Type) -> list[tff.Type]:
-  """The tensors and sequences of a type, in the order of its fields.
+  """Returns the tensor and sequence types in a type, in order.
 
   Args:
-    type_spec: A type without functions; `None` for no value at all.
+    type_spec: A type without functions, or `None` for no value.
 
   Returns:
     A list of `tff.TensorType` and `tff.SequenceType`.
 
   Raises:
-    TypeError: If there is anything else in the type.
+    TypeError: If the type contains anything else.
   """
   if type_spec is None:
     return []
@@ -43,26 +43,26 @@ def leaf_types(type_spec: tff.Type) -> list[tff.Type]:
 
 
 def tensor_spec(type_spec: tff.TensorType) -> tf.TensorSpec:
-  """The `tf.TensorSpec` of a `tff.TensorType`."""
+  """Returns the `tf.TensorSpec` of a `tff.TensorType`."""
   return tff.types.type_to_tf_tensor_specs(type_spec)
 
 
 def build_flatten(
     type_spec: tff.Type, *, into_members: bool = True
 ) -> Callable[[Any], list[Any]]:
-  """Builds what takes values of a type apart.
+  """Builds a function that flattens values of a type.
 
   Args:
-    type_spec: A type without functions; `None` for no value at all.
-    into_members: Whether the members of federated types are taken apart, too.
+    type_spec: A type without functions, or `None` for no value.
+    into_members: Whether to flatten the members of federated types, too.
       Defaults to True.
 
   Returns:
-    A function from a value of the type, in any containers that TFF takes and
-    without clients, to a list of whatever stands for its tensors and sequences,
-    in the order of `leaf_types`. It raises a `TypeError` if a container does
-    not fit. Fields with names are found by them, whatever their order, where
-    TFF goes by the order alone.
+    A function from a value of the type, without clients and in any containers
+    that TFF accepts, to a list of the values of its tensors and sequences, in
+    the order of `leaf_types`. It raises a `TypeError` if a container does not
+    match. Named fields are matched by name in any order; TFF matches them by
+    position alone.
   """
   if type_spec is None:
     return lambda value: []
@@ -98,7 +98,7 @@ def build_flatten(
 
 
 def _fields(value: Any, names: list[Optional[str]]) -> list[Any]:
-  """The fields of a struct in the order of its type, as many as there are."""
+  """Returns the fields of a struct that exist, in the order of its type."""
   if isinstance(value, dict):
     if len(value) != len(names):
       return list(value.values())
@@ -113,19 +113,19 @@ def _fields(value: Any, names: list[Optional[str]]) -> list[Any]:
 
 
 def _describe_fields(value: Any, fields: list[Any]) -> str:
-  """The names of the fields of a struct, or how many there are."""
+  """Returns the names of a struct's fields, or their number."""
   return str(list(value)) if isinstance(value, Mapping) else str(len(fields))
 
 
 def build_pack(type_spec: tff.Type) -> Callable[[Iterator[Any]], Any]:
-  """Builds what makes values of a type, in the containers that it names.
+  """Builds a function that packs leaves into values of a type.
 
   Args:
     type_spec: A type without functions.
 
   Returns:
-    A function from an iterator over leaves, as `build_flatten` has them, to the
-    value.
+    A function from an iterator over leaves, in the order of `build_flatten`, to
+    the value, in the type's containers.
   """
   if isinstance(type_spec, tff.FederatedType):
     return build_pack(type_spec.member)
@@ -152,19 +152,19 @@ def build_pack(type_spec: tff.Type) -> Callable[[Iterator[Any]], Any]:
 _SHARED_DTYPES = frozenset(
     {tf.float32, tf.float64, tf.int32, tf.int64, tf.bool}
 )
-# The tensors of the arrays that are alive, by the id of the array.
+# The tensors that share memory with live arrays, by the id of the array.
 _tensors: dict[int, tuple[weakref.ref[np.ndarray], tf.Tensor]] = {}
 
 
 def to_array(tensor: tf.Tensor) -> Any:
-  """Returns what a tensor holds.
+  """Converts a tensor to a scalar or an array.
 
   Args:
     tensor: An eager tensor.
 
   Returns:
-    A scalar; or an array, which cannot be written to, for it shares the memory
-    of the tensor. Its `copy` can.
+    A scalar, or a read-only array that shares the tensor's memory; its `copy`
+    is writable.
   """
   if tensor.shape.rank == 0 or tensor.dtype not in _SHARED_DTYPES:
     return tensor.numpy()
@@ -176,17 +176,17 @@ def to_array(tensor: tf.Tensor) -> Any:
 
 
 def to_tensor(value: Any, dtype: tf.DType) -> tf.Tensor:
-  """Returns a tensor of a value, the one that an array was made of.
+  """Converts a value to a tensor; reuses the tensor of an array of `to_array`.
 
   Args:
-    value: What `tf.convert_to_tensor` takes.
+    value: A value that `tf.convert_to_tensor` accepts.
     dtype: The dtype of the tensor.
 
   Returns:
     The tensor.
 
   Raises:
-    TypeError: If the value cannot be of the dtype.
+    TypeError: If the value does not fit the dtype.
     ValueError: Likewise.
   """
   if id(value) in _tensors:

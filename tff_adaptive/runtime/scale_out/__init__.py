@@ -1,9 +1,9 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Rounds on several machines, with Ray.
+"""Runs rounds on several machines, with Ray.
 
-The driver prepares a round, workers sum up chunks of its cohort, the driver
-merges the sums in their order and updates the state. Ray is needed for it:
+The driver prepares a round, workers sum chunks of its cohort, and the driver
+merges the sums in order and updates the state. Needs Ray:
 `pip install tff_adaptive[ray]`.
 """
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""An execution context that shares the clients of a round among workers."""
+"""An execution context that distributes a round's clients over workers."""
 
 from collections.abc import Iterator
 import contextlib
@@ -20,23 +20,24 @@ from tff_adaptive.runtime import plans
 
 
 class ClusterError(RuntimeError):
-  """The cluster cannot do what it is asked for; its text is one sentence."""
+  """The cluster cannot do what was asked; the text is one sentence."""
 
 
 def connect(address: Optional[str], num_cpus: Optional[int]) -> bool:
-  """Connects this process to a cluster, unless it is connected already.
+  """Connects this process to a Ray cluster, unless it is connected already.
 
   Args:
-    address: Where to find a cluster: 'auto' for one on this machine, or
-      'host:port' of its head. None for one of its own, which ends with it.
-    num_cpus: How many cores a cluster of its own says it has. None for those
-      that this process may use.
+    address: The cluster's address: 'auto' for one on this machine, or the
+      'host:port' of its head. None starts a new cluster on this machine, which
+      ends with this process.
+    num_cpus: The number of cores of a new cluster. None for the cores that this
+      process may use.
 
   Returns:
-    Whether it was connected now; then `disconnect` is to be called at the end.
+    Whether this call connected; if so, call `disconnect` at the end.
 
   Raises:
-    ClusterError: If Ray is not installed, or there is no cluster.
+    ClusterError: If Ray is not installed or the cluster is not found.
   """
   ray = _import_ray()
   if ray.is_initialized():
@@ -60,11 +61,11 @@ def connect(address: Optional[str], num_cpus: Optional[int]) -> bool:
 
 
 def _import_ray():
-  """Returns Ray, which reports nothing of this process to its makers."""
+  """Imports Ray, with its usage reports switched off."""
   os.environ.setdefault('RAY_USAGE_STATS_ENABLED', '0')
-  # Nobody reads them, and it complains where it cannot send them.
+  # Nobody reads the metrics, and Ray complains if it cannot send them.
   os.environ.setdefault('RAY_enable_metrics_collection', '0')
-  # What Ray will do anyway in its next versions; it warns otherwise.
+  # The default of Ray's next versions; it warns if unset.
   os.environ.setdefault('RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO', '0')
   try:
     import ray  # pylint: disable=import-outside-toplevel
@@ -76,12 +77,12 @@ def _import_ray():
 
 
 def disconnect() -> None:
-  """Ends what `connect` has begun."""
+  """Ends the connection that `connect` made."""
   _import_ray().shutdown()
 
 
-# As TensorFlow has found it; what others change in the environment later on
-# changes nothing here, but would on workers.
+# The value that TensorFlow uses. Later changes of the environment do not affect
+# this process, but would affect workers.
 _USES_ONEDNN = _pywrap_util_port.IsMklEnabled()
 _CPU = 'CPU'
 _GPU = 'GPU'
@@ -89,19 +90,18 @@ _DEVICES = (_CPU, _GPU)
 
 
 class RoundCosts(NamedTuple):
-  """What a round on workers has taken, from state to state.
+  """The costs of a round on workers, from state to state.
 
   Attributes:
-    seconds: The time of the round, on the driver's clock.
-    server_seconds: The driver's part before and after the clients' work:
+    seconds: The wall time of the round on the driver.
+    server_seconds: The driver's time before and after the clients' work:
       prepare, report, update.
-    merge_seconds: The driver's part in adding the sums of the chunks.
-    work_seconds: The workers' part: the times of all chunks together.
-    num_chunks: How many chunks the cohort was cut into.
-    broadcast_bytes: What all clients get, sent once to each machine.
-    chunk_bytes: What says of all chunks who their clients are, or what they
-      hold.
-    sum_bytes: The sums of all chunks, sent to the driver.
+    merge_seconds: The driver's time to merge the sums of the chunks.
+    work_seconds: The workers' time, summed over all chunks.
+    num_chunks: The number of chunks of the cohort.
+    broadcast_bytes: The size of the broadcast, sent once to each machine.
+    chunk_bytes: The size of the client ids or rows of all chunks.
+    sum_bytes: The size of the sums of all chunks, sent to the driver.
   """
 
   seconds: float
@@ -115,7 +115,7 @@ class RoundCosts(NamedTuple):
 
 
 class RayContext(compiled.CompiledContext):
-  """Shares rounds among workers of Ray; see `create_ray_context`.
+  """Distributes rounds over Ray workers; see `create_ray_context`.
 
   Attributes:
     pool: The workers.
@@ -134,12 +134,12 @@ class RayContext(compiled.CompiledContext):
     """Initializes the context.
 
     Args:
-      plan: How clients work, and where on each worker.
+      plan: How clients run, and on which device of each worker.
       pool: The workers.
       owns_connection: Whether `close` ends the connection to the cluster.
       strict: See `create_ray_context`.
-      seed: As for `CompiledContext`.
-      max_cache_bytes: How much this process keeps, see `create_ray_context`.
+      seed: See `CompiledContext`.
+      max_cache_bytes: See `create_ray_context`.
     """
     super().__init__(
         plan, strict=strict, seed=seed, max_cache_bytes=max_cache_bytes
@@ -148,9 +148,9 @@ class RayContext(compiled.CompiledContext):
     self._owns_connection = owns_connection
 
   def close(self) -> None:
-    """Ends the workers, and the cluster if it was started for them.
+    """Ends the workers, and the cluster if this context started it.
 
-    A computation over clients is a `ClusterError` from then on.
+    Computations over clients raise a `ClusterError` from then on.
     """
     super().close()
     with self._lock:
@@ -163,14 +163,14 @@ class RayContext(compiled.CompiledContext):
   def costs_of(
       self, computation: tff.framework.ConcreteComputation
   ) -> Optional[RoundCosts]:
-    """Tells what the newest round of a computation has taken.
+    """Returns the costs of the latest round of a computation.
 
     Args:
       computation: A computation that ran in this context.
 
     Returns:
       The times and bytes of its parts; None if it has no clients, or the native
-      runtime took it over.
+      runtime took over.
 
     Example:
 
@@ -209,7 +209,7 @@ class RayContext(compiled.CompiledContext):
 
 
 def choose_ray_plan(devices: str = _CPU, plan: str = plans.AUTO) -> plans.Plan:
-  """Chooses how clients work.
+  """Chooses the plan of the clients' work.
 
   Args:
     devices: See `create_ray_context`.
@@ -219,7 +219,7 @@ def choose_ray_plan(devices: str = _CPU, plan: str = plans.AUTO) -> plans.Plan:
     The plan of a context with the same arguments.
 
   Raises:
-    ValueError: If a device or a plan is not known.
+    ValueError: If a device or a plan is unknown.
   """
   name = devices.upper().removesuffix(':0')
   if name not in _DEVICES:
@@ -240,43 +240,42 @@ def create_ray_context(
     seed: Optional[int] = None,
     max_cache_bytes: int = dataset_cache.DEFAULT_MAX_BYTES,
 ) -> RayContext:
-  """Creates a context that shares the clients of a round among workers.
+  """Creates a context that distributes a round's clients over workers.
 
   Results have the same bits for any number of workers, and equal those of the
-  compiled context with the same plan up to rounding; with one thread an op,
-  see `runtime.set_threads`, their bits too. A worker that dies is replaced, and
-  what it had to do is done again. Each worker gets the work and the source of a
-  `Cohort`'s data once, the model once a round, and reads its clients itself:
-  files of client data must be at the same path on every machine. The rows of
-  clients that are given as lists are sent in each round.
+  compiled context with the same plan up to rounding; with one thread per op,
+  see `runtime.set_threads`, they are identical. A worker that dies is replaced
+  and its work repeated. Each worker gets the computation and the source of a
+  `Cohort`'s data once and the broadcast once a round, and reads its clients
+  itself: files of client data must be at the same path on every machine. The
+  rows of clients that are given as lists are sent in each round.
 
   Args:
-    address: Where to find a cluster of Ray: 'auto' for one on this machine, or
-      'host:port' of its head. Every machine in it needs this library. By
-      default a cluster is started on this machine, and ends with the context;
-      a cluster that the process is connected to already is used.
-    num_workers: How many workers there are. By default as many as there is
-      room for: by GPUs with `devices='GPU'`, else by cores.
-    cpus_per_worker: How many cores a worker has, each for one client at a time.
-      Defaults to 1.
+    address: The address of a Ray cluster: 'auto' for one on this machine, or
+      the 'host:port' of its head. Every machine in it needs this library. By
+      default the cluster that the process is connected to, or a new one on this
+      machine that ends with the context.
+    num_workers: The number of workers. Defaults to as many as fit: by GPUs with
+      `devices='GPU'`, else by cores.
+    cpus_per_worker: The number of cores of a worker, each for one client at a
+      time. Defaults to 1.
     devices: `'CPU'`, the default, or `'GPU'` for workers with a GPU each.
-    plan: How the clients' work runs, see `runtime.create_compiled_context`.
+    plan: See `runtime.create_compiled_context`.
     strict: See `runtime.create_compiled_context`.
-    seed: What random numbers depend on where neither a `Cohort` nor
-      `begin_round` says so. By default drawn anew.
-    max_cache_bytes: How much each worker keeps of the clients' data that it has
-      read, see `runtime.create_compiled_context`; and as much this process, of
-      datasets that are given as lists. Defaults to 4 GiB; 0 for nothing.
+    seed: The seed of random numbers if neither a `Cohort` nor `begin_round`
+      sets one. Defaults to a random seed.
+    max_cache_bytes: The size of each worker's cache of client data, see
+      `runtime.create_compiled_context`, and of this process's cache of datasets
+      that are given as lists. Defaults to 4 GiB; 0 disables the caches.
 
   Returns:
-    The context, for `tff.framework.set_default_context`; to be closed.
+    The context, for `tff.framework.set_default_context`; close it at the end.
 
   Raises:
-    ClusterError: If Ray is not installed, there is no cluster, or it is too
+    ClusterError: If Ray is not installed, or the cluster is not found or too
       small.
     TypeError: If a number is not an integer.
-    ValueError: If a device or a plan is not known, or a number is out of its
-      range.
+    ValueError: If a device or a plan is unknown, or a number is out of range.
 
   Example:
 
@@ -323,8 +322,8 @@ def _start_workers(
     device: str,
     max_cache_bytes: int,
 ) -> Any:
-  """Starts the workers of a context on the cluster of this process."""
-  # They need Ray, which not everyone has.
+  """Starts the workers of a context on this process's cluster."""
+  # These modules import Ray, which is optional.
   from tff_adaptive.runtime.scale_out import worker_pools  # pylint: disable=import-outside-toplevel
   from tff_adaptive.runtime.scale_out import workers  # pylint: disable=import-outside-toplevel
 
@@ -339,13 +338,13 @@ def _start_workers(
 
 
 def set_ray_context(**kwargs: Any) -> RayContext:
-  """Shares the clients of TFF computations among workers from here on.
+  """Makes a Ray context TFF's default context.
 
   Args:
     **kwargs: See `create_ray_context`.
 
   Returns:
-    The context, which is TFF's default context now.
+    The context.
 
   Raises:
     ClusterError: See `create_ray_context`.
@@ -379,7 +378,7 @@ def ray_context(
     seed: Optional[int] = None,
     max_cache_bytes: int = dataset_cache.DEFAULT_MAX_BYTES,
 ) -> Iterator[RayContext]:
-  """Shares the clients of TFF computations within a `with` block.
+  """Distributes the clients of TFF computations within a `with` block.
 
   Args:
     address: See `create_ray_context`.
@@ -392,7 +391,7 @@ def ray_context(
     max_cache_bytes: See `create_ray_context`.
 
   Yields:
-    The context, which is installed for the calling thread.
+    The context, installed for the calling thread.
 
   Raises:
     ClusterError: See `create_ray_context`.

@@ -1,13 +1,13 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What is sent to workers: the clients of a chunk, and types of TFF.
+"""Messages to workers: the clients of a chunk, and TFF types.
 
-Of a `Cohort` only ids travel, and the states of clients that keep one: the data
-are read where the work is done, from a source that every worker gets once. Of
-other sequences, such as lists of `tf.data.Dataset`, the rows themselves do.
+For a `Cohort` only client ids are sent, with the states of clients that have
+one: a worker reads the data from a source that it gets once. For other
+sequences, such as lists of `tf.data.Dataset`, the rows are sent.
 
-Types are pickled with their containers, which the order of a sequence's
-components depends on: TFF cannot pickle them, and loses the containers where it
+Types are pickled with their containers, which determine the order of a
+sequence's components: TFF cannot pickle types, and loses the containers when it
 serializes them.
 """
 
@@ -32,7 +32,7 @@ class CohortChunk(NamedTuple):
 
   Attributes:
     cohort_type: The class of the cohort.
-    fields: What it is made of, but for the source of its data.
+    fields: The cohort's fields, except the source of its data.
     source_key: The key of that source.
   """
 
@@ -49,12 +49,12 @@ class Chunk(NamedTuple):
   """Consecutive clients of a round.
 
   Attributes:
-    start: The number of the first one.
-    clients: Who they are, or what they hold.
-    num_clients: How many they are.
-    seeds: What fixes their random numbers, int32 of shape [num_clients, 2];
+    start: The number of the first client.
+    clients: The ids or the rows of the clients.
+    num_clients: The number of clients.
+    seeds: The seeds of their random numbers, int32 of shape [num_clients, 2];
       [0, 2] if they draw none.
-    load: What their work costs, in batches.
+    load: The cost of their work, in batches.
   """
 
   start: int
@@ -65,7 +65,7 @@ class Chunk(NamedTuple):
 
 
 def num_bytes(chunk: Chunk) -> int:
-  """Returns how much is sent of a chunk, but for what names its parts.
+  """Returns the size of a chunk's message, without the names of its parts.
 
   Args:
     chunk: The chunk.
@@ -81,11 +81,11 @@ def num_bytes(chunk: Chunk) -> int:
 
 
 def from_cohort(cohort: cohort_lib.Cohort, source_key: int) -> CohortChunk:
-  """Returns what is sent of clients of a cohort.
+  """Returns the message for clients of a cohort.
 
   Args:
     cohort: The clients of the chunk.
-    source_key: The key of the source of their data.
+    source_key: The key of the source of the cohort's data.
   """
   fields = attrs.asdict(cohort, recurse=False)
   del fields['source'], fields['packed']
@@ -99,7 +99,7 @@ def from_cohort(cohort: cohort_lib.Cohort, source_key: int) -> CohortChunk:
 
 
 def from_leaves(leaves: Sequence[client_tensors.Leaf]) -> Rows:
-  """Returns what is sent of clients whose rows were read."""
+  """Returns the message for clients whose rows were read."""
   return tf.nest.map_structure(lambda tensor: tensor.numpy(), tuple(leaves))
 
 
@@ -111,13 +111,13 @@ def to_clients(
     cache: dataset_cache.DatasetCache,
     pipelines: Optional[str],
 ) -> client_tensors.Clients:
-  """Returns the data of the clients of a chunk, which are read now.
+  """Reads the data of the clients of a chunk.
 
   Args:
-    clients: What was sent.
+    clients: The clients of the message.
     member_type: The type of one client's argument.
-    sources: The sources by their keys.
-    cache: Data that were read before.
+    sources: The sources by key.
+    cache: The cache of client data.
     pipelines: See `client_tensors.collect`.
 
   Returns:
@@ -133,7 +133,7 @@ def to_clients(
 
 
 def _reduce_type(type_spec: tff.Type) -> tuple[Any, tuple[Any, ...]]:
-  """Returns what makes a type anew, for `pickle`."""
+  """Returns the constructor and arguments of a type, for `pickle`."""
   if isinstance(type_spec, tff.TensorType):
     return tff.types.tensorflow_to_type, (values.tensor_spec(type_spec),)
   if isinstance(type_spec, tff.SequenceType):

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A federated round that workers share."""
+"""A federated round that is distributed over workers."""
 
 import collections
 from collections.abc import Callable, Iterator, Sequence
@@ -25,18 +25,17 @@ from tff_adaptive.runtime.scale_out import workers
 
 
 class ScaledRound(rounds.Round):
-  """A computation over clients, shared among workers.
+  """A computation over clients, distributed over workers.
 
-  The cohort is cut into the same chunks as by a `rounds.CompiledRound`, and
-  their sums are merged in the same order, so that the result does not depend on
-  the workers.
+  The chunks and the order in which their sums are merged are those of a
+  `rounds.CompiledRound`, so that the result does not depend on the workers.
 
   Attributes:
-    costs: What the newest round has taken; None before the first.
+    costs: The costs of the latest round; None before the first.
   """
 
   def __init__(self, *args: Any, pool: worker_pools.WorkerPool):
-    """Converts the computation and tells the workers.
+    """Converts the computation and sends it to the workers.
 
     Args:
       *args: See `rounds.Round`.
@@ -58,16 +57,16 @@ class ScaledRound(rounds.Round):
     """Runs the computation.
 
     Args:
-      state: The value at the server; `()` if the computation takes none.
+      state: The value at the server; `()` if the computation has none.
       clients: The values at the clients.
-      seeds: What fixes the random numbers.
+      seeds: The seeds of the round.
 
     Returns:
-      What the computation returns, with NumPy arrays for tensors.
+      The computation's result, with NumPy arrays for tensors.
 
     Raises:
-      ClusterError: If workers die again and again.
-      TypeError: If a value does not fit its type, or cannot be sent.
+      ClusterError: If workers die repeatedly.
+      TypeError: If a value does not match its type, or cannot be sent.
     """
     self._note(self._work.pipelines)
     costs: dict[str, Any] = collections.defaultdict(int)
@@ -85,7 +84,7 @@ class ScaledRound(rounds.Round):
       seeds: rounds.Seeds,
       costs: dict[str, Any],
   ) -> Any:
-    """Runs the computation and adds to the costs."""
+    """Runs the computation and records its costs."""
     seed = tf.constant(seeds.server)
     with _timing(costs, 'server_seconds'):
       state_leaves = self._convert_state(state)
@@ -110,7 +109,7 @@ class ScaledRound(rounds.Round):
       seed: tf.Tensor,
       costs: dict[str, Any],
   ) -> list[tf.Tensor]:
-    """The sum over all chunks, which come in their order."""
+    """Merges the sums of all chunks, which arrive in order."""
     total = self._zero(seed)
     rows = {place: [total[place]] for place in self._parts['merge'].appends}
     for chunk_sum in sums:
@@ -118,7 +117,7 @@ class ScaledRound(rounds.Round):
       costs['sum_bytes'] += _bytes(chunk_sum.tensors)
       tensors = list(map(tf.constant, chunk_sum.tensors))
       if not self._parts.has_neutral_zero:
-        total = tensors  # There is one chunk.
+        total = tensors  # The only chunk.
         continue
       with _timing(costs, 'merge_seconds'):
         total = self._merge(
@@ -150,7 +149,7 @@ class ScaledRound(rounds.Round):
       )
 
   def _describe(self, members: Sequence[Any]) -> Any:
-    """Returns what is sent of the clients of a chunk."""
+    """Returns the message for the clients of a chunk."""
     if isinstance(members, cohort_lib.Cohort):
       return messages.from_cohort(members, self._key_of(members.source))
     collected = self._collect(members)
@@ -163,7 +162,7 @@ class ScaledRound(rounds.Round):
     return messages.from_leaves(collected.leaves)
 
   def _key_of(self, source: client_data.ClientArrays) -> int:
-    """Returns the key of clients' data, which workers fetch once."""
+    """Returns the key of clients' data, which each worker fetches once."""
     try:
       return self._pool.sources.key_of(source, source)
     except TypeError as error:
@@ -175,19 +174,20 @@ class ScaledRound(rounds.Round):
 
   @functools.cached_property
   def _prepare(self) -> Callable[..., list[tf.Tensor]]:
-    """From the state to what clients get."""
+    """Builds the function from the state to the broadcast."""
     return self._build('prepare', [self._form.state_type])
 
   @functools.cached_property
   def _zero(self) -> Callable[..., list[tf.Tensor]]:
-    """Returns the empty sum."""
+    """Builds the function that returns the zero sum."""
     return self._build('zero', [])
 
   @functools.cached_property
   def _merge(self) -> Callable[..., list[tf.Tensor]]:
-    """From two sums to one; in places that only grow, to the rows to append.
+    """Builds the function that merges two sums.
 
-    The number of the first client in the second sum comes after them.
+    For leaves to which it only appends rows, it returns these rows. Its last
+    argument is the number of the first client in the second sum.
     """
 
     def run(*tensors):
@@ -201,7 +201,7 @@ class ScaledRound(rounds.Round):
   def _build(
       self, name: str, types: Sequence[tff.Type]
   ) -> Callable[..., list[tf.Tensor]]:
-    """Builds a function of the tensors of some types and a seed."""
+    """Builds a function of the tensors of given types and a seed."""
 
     def run(*tensors):
       *leaves, seed = tensors
@@ -212,7 +212,7 @@ class ScaledRound(rounds.Round):
 
   @functools.cached_property
   def _finish(self) -> Callable[..., list[tf.Tensor]]:
-    """From the state and the sum over all clients to the result."""
+    """Builds the function from the state and the total sum to the result."""
     types = [self._form.state_type, self._sum_type]
     num_state_leaves = len(_specs(types[:1]))
 
@@ -226,13 +226,13 @@ class ScaledRound(rounds.Round):
 
 
 _SEED_SPEC = tf.TensorSpec([2], tf.int32)
-# What a client costs besides its batches.
+# The cost of a client besides its batches.
 _CLIENT_LOAD = 1.0
 
 
 @contextlib.contextmanager
 def _timing(costs: dict[str, Any], name: str) -> Iterator[None]:
-  """Adds the time of a block to the costs of a name."""
+  """Adds the time of a block to `costs[name]`."""
   start = time.perf_counter()
   yield
   costs[name] += time.perf_counter() - start
@@ -251,9 +251,9 @@ def _bytes(arrays: Sequence[np.ndarray]) -> int:
 
 
 def _loads(clients: Sequence[Any]) -> list[float]:
-  """Returns what the work of every client costs, in batches.
+  """Returns the cost of each client's work, in batches.
 
-  A constant plus the number of batches, which is told without reading a client.
+  A constant plus the number of batches, which is known without reading data.
   """
   if not isinstance(clients, cohort_lib.Cohort):
     return [1.0] * len(clients)
@@ -274,7 +274,7 @@ def _loads(clients: Sequence[Any]) -> list[float]:
 def _in_order(
     sums: Iterator[workers.ChunkSum], starts: Sequence[int]
 ) -> Iterator[workers.ChunkSum]:
-  """Yields sums in the order of their chunks, each as soon as it can be."""
+  """Yields sums in the order of their chunks, each as soon as possible."""
   waiting: dict[int, workers.ChunkSum] = {}
   to_come = iter(starts)
   start = next(to_come, None)

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The workers of a driver, which Ray gives work and restarts if they die."""
+"""A driver's pool of Ray workers, which are restarted if they die."""
 
 from collections.abc import Iterator, Mapping, Sequence
 import itertools
@@ -18,9 +18,9 @@ from tff_adaptive.runtime.scale_out import messages
 from tff_adaptive.runtime.scale_out import workers
 
 _SECONDS_FOR_PLACES = 60.0
-# Few, for each takes a millisecond; the last ones fill the gaps.
+# Few, because each takes a millisecond; the last tasks fill the gaps.
 _TASKS_PER_THREAD = 3
-# How often a chunk is tried again whose worker has died.
+# The number of retries of a chunk whose worker has died.
 _MAX_RETRIES = 3
 
 _DEATHS = (
@@ -31,7 +31,7 @@ _DEATHS = (
 
 
 class ObjectStore:
-  """Objects that workers fetch once, each kept as long as its owner lives."""
+  """Objects that workers fetch once, each kept while its owner is alive."""
 
   def __init__(self):
     """Initializes an empty store."""
@@ -41,24 +41,24 @@ class ObjectStore:
     )
 
   def key_of(self, owner: Any, value: Any) -> int:
-    """Returns the key of an object, which is put into the store if it is new.
+    """Returns the key of an object; stores the object if it is new.
 
     Args:
-      owner: The object is dropped when this is gone.
+      owner: The object is dropped when the owner is garbage-collected.
       value: The object.
 
     Returns:
-      Its key, which no other one gets.
+      Its unique key.
 
     Raises:
-      TypeError: If it cannot be sent to another process.
+      TypeError: If it cannot be pickled.
     """
     if owner not in self._entries:
       self._entries[owner] = (next(self._numbers), ray.put(value))
     return self._entries[owner][0]
 
   def references(self) -> dict[int, ray.ObjectRef]:
-    """Returns the references of all objects that are still there."""
+    """Returns the references of all objects whose owners are alive."""
     return dict(self._entries.values())
 
 
@@ -73,15 +73,15 @@ class WorkerPool:
   def __init__(
       self, num_workers: Optional[int], settings: workers.WorkerSettings
   ):
-    """Starts the workers, and does not wait for them.
+    """Starts the workers without waiting for them.
 
     Args:
-      num_workers: How many there are; None for as many as the cluster has room
-        for.
-      settings: How each uses its machine.
+      num_workers: The number of workers; None for as many as the cluster has
+        room for.
+      settings: The settings of each worker.
 
     Raises:
-      ClusterError: If the cluster has no room for them.
+      ClusterError: If the cluster is too small for them.
     """
     if num_workers is None:
       num_workers = max(1, _max_workers(settings))
@@ -94,18 +94,18 @@ class WorkerPool:
 
   @property
   def num_lost(self) -> int:
-    """How many workers have died, as far as those after them were met."""
+    """The number of dead workers whose replacements have reported."""
     return max(0, len(self._process_ids) - len(self._workers))
 
   def process_ids(self) -> list[int]:
-    """Returns the process ids of the workers, once all are ready."""
+    """Returns the workers' process ids, once all workers are ready."""
     found = ray.get([worker.process_id.remote() for worker in self._workers])
     for process_id in found:
       self._meet(process_id)
     return found
 
   def _meet(self, process_id: int) -> None:
-    """Takes note of a worker's process, which may be another one's heir."""
+    """Records a worker's process, which may replace a dead one."""
     num_lost = self.num_lost
     self._process_ids.add(process_id)
     if self.num_lost > num_lost:
@@ -119,20 +119,20 @@ class WorkerPool:
       broadcast: Sequence[np.ndarray],
       server_seed: np.ndarray,
   ) -> Iterator[workers.ChunkSum]:
-    """Has the workers sum up chunks, those that take longest first.
+    """Sums chunks on the workers, the most expensive ones first.
 
     Args:
       round_key: The key of the computation among `rounds`.
       chunks: The chunks.
-      broadcast: The tensors that all clients get; sent once to a machine.
-      server_seed: What fixes the server's random numbers, int32 of shape [2].
+      broadcast: The tensors that all clients get; sent once to each machine.
+      server_seed: The seed of the server's computations, int32 of shape [2].
 
     Yields:
-      The sums, as they are done.
+      The sums, as they are completed.
 
     Raises:
-      ClusterError: If workers die again and again.
-      Exception: Of any kind, that a worker has raised.
+      ClusterError: If workers die repeatedly.
+      Exception: Any error that a worker raised.
     """
     order = ray.put(
         workers.Order(
@@ -143,8 +143,8 @@ class WorkerPool:
             server_seed,
         )
     )
-    # A new one for each round: what a round that has failed left behind must
-    # not come back in the next one.
+    # A new pool for each round: leftovers of a failed round must not appear in
+    # the next one.
     threads = self._workers * self._settings.num_threads
     done = actor_pool.ActorPool(threads).map_unordered(
         lambda worker, task: worker.sum_chunks.remote(order, task),
@@ -170,7 +170,7 @@ class WorkerPool:
     ray.util.remove_placement_group(self._places)
 
   def _start(self, place: int) -> Any:
-    """Starts a worker in its place; Ray starts another one if it dies."""
+    """Starts a worker in its reserved place; Ray restarts it if it dies."""
     settings = self._settings
     uses_onednn = str(int(settings.uses_onednn))
     return (
@@ -193,29 +193,29 @@ class WorkerPool:
 def _to_tasks(
     chunks: Sequence[messages.Chunk], num_tasks: int
 ) -> list[Sequence[messages.Chunk]]:
-  """Deals chunks out to tasks, those that take longest first."""
+  """Distributes chunks over tasks, the most expensive ones first."""
   from_longest = sorted(chunks, key=lambda chunk: -chunk.load)
   tasks = (from_longest[i::num_tasks] for i in range(num_tasks))
   return list(filter(None, tasks))
 
 
 def _count(resources: Mapping[str, float]) -> tuple[int, int]:
-  """Returns how many cores and GPUs there are among resources of Ray."""
+  """Returns the numbers of cores and GPUs among Ray's resources."""
   return int(resources.get('CPU', 0)), int(resources.get('GPU', 0))
 
 
 def _max_workers(settings: workers.WorkerSettings) -> int:
-  """Returns how many workers the cluster has room for."""
+  """Returns the number of workers that the cluster has room for."""
   num_cpus, num_gpus = _count(ray.cluster_resources())
   by_cpus = num_cpus // settings.num_cpus
   return min(by_cpus, num_gpus) if settings.uses_gpu else by_cpus
 
 
 def _reserve(num_workers: int, settings: workers.WorkerSettings) -> Any:
-  """Returns the places of all workers, which nobody else gets.
+  """Reserves resources for all workers.
 
-  Without that, workers for whom there is no room would be waited for forever,
-  and one that has died could lose its place to others.
+  Otherwise, workers that do not fit would be waited for forever, and a worker
+  that died could lose its place to other jobs.
   """
   if num_workers <= _max_workers(settings):
     place = {'CPU': settings.num_cpus, 'GPU': int(settings.uses_gpu)}

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A worker process: it keeps compiled work and data, and sums up chunks."""
+"""A worker process: keeps compiled work and client data, and sums chunks."""
 
 from collections.abc import Collection, Mapping, Sequence
 import os
@@ -28,13 +28,13 @@ _PARTS = ('zero', 'accumulate')
 
 
 class PartialRoundSpec(NamedTuple):
-  """What a worker needs to know of a computation, as it is sent.
+  """The specification of a round's partial sums, as it is sent to workers.
 
   Attributes:
-    work: The serialized part `work` of a MapReduce round.
+    work: The serialized `work` part of a MapReduce round.
     parts: The serialized parts `zero` and `accumulate`, by name.
     clients_type: The type of one client's argument, with its containers.
-    plan: How clients work.
+    plan: The plan of the clients' work.
   """
 
   work: bytes
@@ -46,7 +46,7 @@ class PartialRoundSpec(NamedTuple):
 def build_spec(
     round_form: computations.RoundForm, plan: plans.Plan
 ) -> PartialRoundSpec:
-  """Returns what workers need to know of a round."""
+  """Returns the specification of a round for workers."""
   form = round_form.form
   return PartialRoundSpec(
       _serialize(form.work),
@@ -66,14 +66,14 @@ def _deserialize(serialized: bytes) -> tff.framework.ConcreteComputation:
 
 
 class PartialRound:
-  """Sums over chunks, like those of a `rounds.CompiledRound`."""
+  """Sums over chunks, as in a `rounds.CompiledRound`."""
 
   def __init__(self, spec: PartialRoundSpec, cache: dataset_cache.DatasetCache):
-    """Converts the parts; graphs are built when clients come.
+    """Converts the parts; graphs are built when clients arrive.
 
     Args:
       spec: The parts and the plan.
-      cache: Keeps the clients' data that were read.
+      cache: The cache of client data.
 
     Raises:
       UnsupportedComputationError: If a part cannot be compiled.
@@ -88,7 +88,7 @@ class PartialRound:
     self._plan = spec.plan
     self._cache = cache
     self._functions: dict[client_tensors.Layouts, Any] = {}
-    # Chunks may be summed up in several threads.
+    # Several threads may sum chunks.
     self._lock = threading.Lock()
 
   def __call__(
@@ -103,16 +103,16 @@ class PartialRound:
 
     Args:
       chunk: The clients.
-      broadcast: The tensors that the server has sent.
-      server_seed: What fixes random numbers of the server, int32 of shape [2].
-      sources: The sources of clients' data by their keys.
+      broadcast: The tensors of the broadcast.
+      server_seed: The seed of the server's computations, int32 of shape [2].
+      sources: The sources of clients' data by key.
 
     Returns:
       The tensors of the sum.
 
     Raises:
-      TypeError: If clients' data do not fit the computation.
-      ValueError: If the model does not take them.
+      TypeError: If the clients' data do not match the computation.
+      ValueError: If TensorFlow rejects them.
     """
     clients = messages.to_clients(
         chunk.clients,
@@ -136,7 +136,7 @@ class PartialRound:
       return [tensor.numpy() for tensor in result]
 
   def _build(self, layouts: client_tensors.Layouts) -> Any:
-    """The function of a chunk for clients of some layout."""
+    """Builds the function of a chunk for clients of a layout."""
     arguments = (
         list(map(values.tensor_spec, values.leaf_types(self._broadcast_type))),
         layouts,
@@ -164,15 +164,15 @@ class PartialRound:
 
 
 class WorkerSettings(NamedTuple):
-  """How a worker uses its machine.
+  """The settings of a worker.
 
   Attributes:
-    num_cpus: How many chunks it works on at once, each with one thread an op.
-    uses_gpu: Whether it has a GPU, where chunks follow each other.
-    is_deterministic: Whether ops are to give the same bits whenever they run.
-    uses_onednn: Whether TensorFlow takes the kernels of oneDNN on a CPU, whose
-      bits are others. It looks into the environment when it is imported.
-    max_cache_bytes: How much it keeps of the clients' data that it has read.
+    num_cpus: The number of chunks that run at once, with one thread per op.
+    uses_gpu: Whether it has a GPU, on which chunks run one after the other.
+    is_deterministic: Whether ops give the same bits at every run.
+    uses_onednn: Whether TensorFlow uses oneDNN's CPU kernels, which give other
+      bits. TensorFlow reads this from the environment at its import.
+    max_cache_bytes: The size of its cache of client data.
   """
 
   num_cpus: int
@@ -183,20 +183,20 @@ class WorkerSettings(NamedTuple):
 
   @property
   def num_threads(self) -> int:
-    """How many chunks a worker works on at once."""
+    """The number of chunks that run at once."""
     return 1 if self.uses_gpu else self.num_cpus
 
 
 class Order(NamedTuple):
-  """What all chunks of a round need.
+  """The common input of all chunks of a round.
 
   Attributes:
     round_key: The key of the partial round.
-    rounds: References to the specs of partial rounds, by their keys: all that
-      there are; others can be dropped.
-    sources: The same of the sources of the clients' data.
-    broadcast: The tensors that the server has sent.
-    server_seed: What fixes the server's random numbers, int32 of shape [2].
+    rounds: References to all specs of partial rounds by key; workers drop the
+      others.
+    sources: The same for the sources of the clients' data.
+    broadcast: The tensors of the broadcast.
+    server_seed: The seed of the server's computations, int32 of shape [2].
   """
 
   round_key: int
@@ -207,13 +207,13 @@ class Order(NamedTuple):
 
 
 class ChunkSum(NamedTuple):
-  """A chunk that is done.
+  """The result of a chunk.
 
   Attributes:
     start: The number of its first client.
     tensors: The tensors of its sum.
-    seconds: How long it took.
-    process_id: The worker that has done it.
+    seconds: The time that it took.
+    process_id: The process id of the worker.
   """
 
   start: int
@@ -223,13 +223,13 @@ class ChunkSum(NamedTuple):
 
 
 class Worker:
-  """Runs in a process of its own, as an actor of Ray."""
+  """A Ray actor that sums chunks in its own process."""
 
   def __init__(self, settings: WorkerSettings):
-    """Sets TensorFlow up, before it runs anything.
+    """Configures TensorFlow before it runs anything.
 
     Args:
-      settings: How to use the machine.
+      settings: The settings of the worker.
     """
     if settings.uses_gpu:
       for gpu in tf.config.list_physical_devices('GPU'):
@@ -243,28 +243,28 @@ class Worker:
     self._cache = dataset_cache.DatasetCache(settings.max_cache_bytes)
     self._rounds: dict[int, PartialRound] = {}
     self._sources: dict[int, client_data.ClientArrays] = {}
-    # Ray calls from several threads.
+    # Ray calls methods from several threads.
     self._lock = threading.Lock()
 
   def process_id(self) -> int:
-    """Returns the id of the process, once it is ready for work."""
+    """Returns the process id, once the worker is ready."""
     return os.getpid()
 
   def sum_chunks(
       self, order: Order, chunks: Sequence[messages.Chunk]
   ) -> list[ChunkSum]:
-    """Sums up chunks of a cohort.
+    """Sums chunks of a cohort.
 
     Args:
-      order: What all chunks of the round need.
-      chunks: The clients.
+      order: The common input of all chunks of the round.
+      chunks: The chunks.
 
     Returns:
       The sums.
 
     Raises:
-      Exception: Of any kind, if the data of a client cannot be read or do not
-        fit the computation.
+      Exception: Any error, for example if a client's data cannot be read or do
+        not match the computation.
     """
     with self._lock:
       self._fetch_sources(order.sources)
@@ -285,7 +285,7 @@ class Worker:
     return list(map(sum_chunk, chunks))
 
   def _fetch_sources(self, references: Mapping[int, Any]) -> None:
-    """Gets the sources that are new, and drops those that are gone."""
+    """Fetches new sources, and drops those that are no longer listed."""
     for key in _missing(self._sources, references):
       del self._sources[key]
     for key in _missing(references, self._sources):
@@ -294,7 +294,7 @@ class Worker:
   def _fetch_round(
       self, round_key: int, references: Mapping[int, Any]
   ) -> PartialRound:
-    """Gets a round, unless it is here, and drops those that are gone."""
+    """Fetches a round if it is new, and drops those no longer listed."""
     for key in _missing(self._rounds, references):
       del self._rounds[key]
     if round_key not in self._rounds:
