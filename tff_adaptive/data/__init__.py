@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clients' data: arrays, cohorts, batches, partitions, sampling and files.
 
-A client is a mapping from feature names to NumPy arrays with a row an example;
-shuffling, repeating and batching are done by index. Partitions of one data set
-are in the module `partition`, clients made of other clients in `transforms`,
-seeded random numbers in `random_streams`.
+A client is a mapping from feature names to NumPy arrays with one row per
+example; shuffling, repeating and batching are done by index. The module
+`partition` splits a data set among clients, `transforms` derives clients from
+other clients, and `random_streams` provides seeded random numbers.
 
-Nothing of the rest of the library is imported here, and TensorFlow is imported
-by the functions that hand out its types, and not before.
+This package imports nothing from the rest of the library. Functions import
+TensorFlow only when they need its types.
 """
 
 from typing import Any, TYPE_CHECKING
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 else:
 
   def __getattr__(name: str) -> Any:
-    """Imports what needs TensorFlow when it is asked for."""
+    """Imports the names that need TensorFlow on first access."""
     # pylint: disable=import-outside-toplevel
     if name in ('load_sqlite_clients', 'write_sqlite_clients'):
       from tff_adaptive.data import sqlite as module

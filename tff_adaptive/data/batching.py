@@ -1,9 +1,9 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""How clients' examples become the batches of a round.
+"""Turns clients' examples into the batches of a round.
 
-A `BatchPlan` says which examples are in which batch, an `Augmentation` changes
-them on their way, and `PackedClients` are the batches of several clients.
+A `BatchPlan` assigns examples to batches, an `Augmentation` changes them before
+training, and `PackedClients` are the batches of several clients.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from tff_adaptive.data import specs
 
 @attrs.frozen
 class BatchPlan:
-  """How a client's examples become the batches of a round.
+  """The rule by which a client's examples become the batches of a round.
 
-  The order is that of `dataset.take(max_examples)`, then for every epoch
-  `shuffle(everything)` and `batch(batch_size)`, one epoch after the other:
-  batches lie within an epoch, and the short last batch of every epoch is kept.
+  The order is that of `dataset.take(max_examples)`, followed in each epoch by a
+  full `shuffle` and `batch(batch_size)`: batches do not span epochs, and the
+  short last batch of every epoch is kept.
 
   Attributes:
-    batch_size: Examples in a batch, a positive integer.
+    batch_size: Examples per batch, a positive integer.
     num_epochs: Passes over the examples in a round, a positive integer.
       Defaults to 1, the protocol of the Delta-SGD and FedOpt papers.
-    max_examples: How many examples of a client count, the first ones in stored
-      order; None (the default) for all. The others are never seen.
-    shuffle: Whether every epoch takes the examples in a new random order
-      (the default) or in stored order.
-    drop_remainder: Whether to leave out the short last batch of an epoch.
-      Defaults to False: dropping loses all of a client smaller than a batch.
+    max_examples: The maximum number of examples of a client, the first ones in
+      stored order; None (the default) for all. The others are never used.
+    shuffle: Whether every epoch uses the examples in a new random order (the
+      default) or in stored order.
+    drop_remainder: Whether to drop the short last batch of an epoch. Defaults
+      to False: dropping loses clients smaller than a batch entirely.
 
   Raises:
-    TypeError: If a number is not an integer, or a switch not a bool.
+    TypeError: If a number is not an integer, or a flag not a bool.
     ValueError: If a number is not positive.
 
   Example:
@@ -61,14 +61,14 @@ class BatchPlan:
 
 
 def batch_sizes(plan: BatchPlan, num_examples: int) -> list[int]:
-  """Returns how many examples are in which batch of a client's round.
+  """Returns the sizes of the batches of a client's round.
 
   Args:
-    plan: How examples become batches.
-    num_examples: Examples that the client holds; may be 0.
+    plan: The rule for batches.
+    num_examples: The client's number of examples; may be 0.
 
   Returns:
-    The size of every batch, in the order of training.
+    The size of each batch, in the order of training.
 
   Raises:
     ValueError: If `num_examples` is negative.
@@ -91,21 +91,21 @@ def example_order(
     num_examples: int,
     generator: Optional[np.random.Generator] = None,
 ) -> np.ndarray:
-  """Returns the examples of all batches of a client's round, one by one.
+  """Returns the order of a client's examples in the batches of a round.
 
   Args:
-    plan: How examples become batches.
-    num_examples: Examples that the client holds; may be 0.
-    generator: The stream that shuffles, from which one permutation an epoch is
-      drawn. Needed where `plan.shuffle` is set, unused otherwise.
+    plan: The rule for batches.
+    num_examples: The client's number of examples; may be 0.
+    generator: The random generator for shuffling, which draws one permutation
+      per epoch. Needed if `plan.shuffle` is set, unused otherwise.
 
   Returns:
-    An int64 array of positions in [0, num_examples), of which the first
-    `batch_sizes(plan, num_examples)[0]` are the first batch and so on.
+    An int64 array of positions in [0, num_examples): the first
+    `batch_sizes(plan, num_examples)[0]` are the first batch, and so on.
 
   Raises:
-    ValueError: If `num_examples` is negative, or a generator is needed and not
-      given.
+    ValueError: If `num_examples` is negative, or a generator is needed but
+      missing.
 
   Example:
 
@@ -136,21 +136,21 @@ def _num_used(plan: BatchPlan, num_examples: int) -> int:
 
 
 class PackedClients(NamedTuple):
-  """What clients hold, from `Cohort.pack` to the graph of a round.
+  """The data of clients, from `Cohort.pack` to the graph of a round.
 
-  Arrays of NumPy become tensors on the way; the layout stays.
+  NumPy arrays become tensors on the way; the layout stays the same.
 
   Attributes:
-    rows: Arrays of rows, [num_rows, ...]: one for each feature by its name, or
-      one for each component of an element.
+    rows: Arrays of rows, [num_rows, ...]: one for each feature by name, or one
+      for each component of an element.
     order: The row numbers of all elements one after the other, int64 of shape
-      [num_picks]; `()` where elements are no batches, but each is a row.
-    begins: Where in `order` each element begins, int64 of shape
-      [num_elements, 1]; `()` as `order`.
-    sizes: How many rows each element has, likewise.
-    starts: The number of each client's first element, int32 of shape
-      [num_clients]; a scalar where one client was picked.
-    ends: The number after each client's last element, likewise.
+      [num_picks]; `()` if elements are not batches but single rows.
+    begins: The start of each element in `order`, int64 of shape
+      [num_elements, 1]; `()` like `order`.
+    sizes: The number of rows of each element, in the same way.
+    starts: The index of each client's first element, int32 of shape
+      [num_clients]; a scalar for a single client.
+    ends: The index after each client's last element, in the same way.
   """
 
   rows: Any
@@ -164,13 +164,13 @@ class PackedClients(NamedTuple):
 def of_batches(
     rows: Any, order: Any, sizes: Sequence[int], counts: Sequence[int]
 ) -> PackedClients:
-  """Returns clients that hold batches.
+  """Returns clients whose elements are batches.
 
   Args:
-    rows: As in `PackedClients`.
-    order: As in `PackedClients`.
-    sizes: How many rows each batch has.
-    counts: How many batches each client has.
+    rows: See `PackedClients`.
+    order: See `PackedClients`.
+    sizes: The number of rows of each batch.
+    counts: The number of batches of each client.
   """
   bounds = offsets(sizes)
   return PackedClients(
@@ -183,11 +183,11 @@ def of_batches(
 
 
 def of_rows(rows: Any, counts: Sequence[int]) -> PackedClients:
-  """Returns clients each element of which is a row.
+  """Returns clients whose elements are single rows.
 
   Args:
-    rows: As in `PackedClients`, in the order of the clients.
-    counts: How many elements each client has.
+    rows: See `PackedClients`; in the order of the clients.
+    counts: The number of elements of each client.
   """
   return PackedClients(rows, (), (), (), *_bounds_of_clients(counts))
 
@@ -198,14 +198,14 @@ def _bounds_of_clients(counts: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def examples_of(packed: PackedClients, client: int) -> feature_arrays.Examples:
-  """Returns the examples of all batches of one of the clients.
+  """Returns the examples in all batches of one client.
 
   Args:
-    packed: The batches of several clients, their rows by feature name.
-    client: Which of them.
+    packed: The batches of several clients, with rows by feature name.
+    client: The index of the client.
 
   Returns:
-    Feature names and new arrays, the batches one after the other.
+    Feature names and new arrays, with the batches one after the other.
   """
   batches = slice(packed.starts[client], packed.ends[client])
   first = packed.begins[batches][:1].sum()
@@ -214,7 +214,7 @@ def examples_of(packed: PackedClients, client: int) -> feature_arrays.Examples:
 
 
 def offsets(lengths: Sequence[int]) -> np.ndarray:
-  """Returns where parts of these lengths begin, and where the last one ends."""
+  """Returns the start of each part, and the end of the last one."""
   return np.cumsum([0, *lengths], dtype=np.int64)
 
 
@@ -226,20 +226,20 @@ EvaluationFn = Callable[[feature_arrays.Examples], Mapping[str, np.ndarray]]
 
 @attrs.frozen(eq=False)
 class Augmentation:
-  """What happens to the examples of a client on their way into training.
+  """A random change of a client's examples before training.
 
   It runs in NumPy, outside of the model, so that every runtime sees the same
-  examples. A cohort gives it a random stream of its own for every client and
-  round, a function of the seed, the round and the client's id.
+  examples. A cohort passes it a random stream for each client and round, a
+  function of the seed, the round and the client id.
 
   Attributes:
-    fn: From features, arrays of shape [n, ...], and a random generator to the
-      features that the model takes. An example comes as often as there are
-      epochs, in the order of training.
-    element_spec: Names and `tf.TensorSpec`s of one example of what comes out.
-    evaluation_fn: What becomes of examples that are evaluated on and not
-      trained on: `fn` without chance. None (the default) if the training
-      examples cannot be evaluated on.
+    fn: Maps features, arrays of shape [n, ...], and a random generator to the
+      model's features. Each example occurs once per epoch, in the order of
+      training.
+    element_spec: Names and `tf.TensorSpec`s of one example of the result.
+    evaluation_fn: The deterministic counterpart of `fn` for examples that are
+      evaluated and not trained on. None (the default) if training examples
+      cannot be evaluated.
 
   Example:
 
@@ -270,37 +270,37 @@ class Augmentation:
       generator: np.random.Generator,
       client_id: str = '',
   ) -> feature_arrays.Examples:
-    """Returns the changed examples.
+    """Returns the augmented examples.
 
     Args:
       examples: Feature names and arrays of shape [n, ...].
-      generator: Where random numbers come from.
-      client_id: Whose examples they are, for the error's sentence.
+      generator: The source of random numbers.
+      client_id: The client, for error messages.
 
     Returns:
-      As many examples, with the features of `element_spec`.
+      The same number of examples, with the features of `element_spec`.
 
     Raises:
-      ValueError: If names, types, shapes or the number of examples are others
-        than declared.
+      ValueError: If names, types, shapes or the number of examples are not as
+        declared.
     """
     return self._check(examples, self.fn(examples, generator), client_id)
 
   def for_evaluation(
       self, examples: feature_arrays.Examples
   ) -> feature_arrays.Examples:
-    """Returns examples as they are evaluated on.
+    """Returns the examples in their form for evaluation.
 
     Args:
       examples: Feature names and arrays of shape [n, ...], as clients hold
         them.
 
     Returns:
-      As many examples, with the features of `element_spec`.
+      The same number of examples, with the features of `element_spec`.
 
     Raises:
       ValueError: If there is no `evaluation_fn`, or names, types, shapes or the
-        number of examples are others than declared.
+        number of examples are not as declared.
     """
     if self.evaluation_fn is None:
       raise ValueError(
@@ -315,7 +315,7 @@ class Augmentation:
       augmented: Mapping[str, np.ndarray],
       client_id: str,
   ) -> feature_arrays.Examples:
-    """Returns what a function has made, if it is what was declared."""
+    """Returns the augmented examples if they are as declared, or raises."""
     changed = feature_arrays.as_examples(
         augmented, f'Augmented client {client_id!r}'
     )

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Looking through client data before training, instead of failing in it."""
+"""Checks client data before training, so that bad data do not fail later."""
 
 import collections
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ ERROR = 'error'
 REJECT = 'reject'
 _POLICIES = (ERROR, REJECT)
 
-# Lines around what an op says.
+# Lines that TensorFlow adds around the message of an op.
 _IS_ABOUT_THE_GRAPH = re.compile(
     r'\[\[|Graph execution error|Detected at node|<stack traces|'
     r'\d+ (root error|successful op|derived error)'
@@ -26,12 +26,12 @@ _IS_ABOUT_THE_GRAPH = re.compile(
 
 @attrs.frozen
 class CheckedClients:
-  """What a look through the clients found.
+  """The result of a check of clients.
 
   Attributes:
-    source: The clients as they were given, bad ones included.
-    bad_clients: For every bad client its id and what is wrong with it, in the
-      order of the clients; empty if all are good.
+    source: The clients as they were given, including bad ones.
+    bad_clients: The ids of the bad clients, in order, with the problem of each;
+      empty if all are good.
   """
 
   source: client_data.ClientArrays
@@ -46,40 +46,40 @@ def check_clients(
     bad_clients: str = ERROR,
     max_clients: Optional[int] = None,
 ) -> CheckedClients:
-  """Looks through all clients for data that training cannot use.
+  """Checks all clients for data that training cannot use.
 
-  A client is bad if it has no example, or a feature of it holds NaN or an
-  infinity. With `bad_clients='error'` the first one stops the run. With
-  'reject' the clients stay as they are and are only reported: they are sampled
-  like any other, so that cohorts do not depend on the state of the data; local
-  training gives an empty client, and one whose update is not finite, the weight
-  0, and counts it among the rejected clients of the round. A bad value that
-  never reaches the loss (in an example beyond `max_examples`) rejects nothing.
+  A client is bad if it has no examples, or a feature holds NaN or an infinity.
+  With `bad_clients='error'` the first bad client raises. With 'reject' bad
+  clients stay and are only reported: they are sampled like any other, so that
+  cohorts do not depend on the data; local training gives the weight 0 to an
+  empty client and to a non-finite update, and counts it among the rejected
+  clients of the round. A bad value that never reaches the loss (in an example
+  beyond `max_examples`) has no effect.
 
-  Labels out of range are an error either way: depending on the device the loss
-  would be NaN or silently wrong.
+  Labels out of range always raise: depending on the device the loss would be
+  NaN or silently wrong.
 
   All clients are read once, also those of a lazy source, unless `max_clients`
-  says otherwise.
+  is set.
 
   Args:
     source: The clients.
-    num_classes: The labels must lie in [0, num_classes). None (the default) for
-      tasks without classes: labels are then looked through like any feature.
+    num_classes: The labels must be in [0, num_classes). None (the default) for
+      tasks without classes: labels are then checked like any feature.
     label_key: The feature that holds the labels, of any shape. Defaults to 'y',
-      the name that `tff.learning` demands.
+      the name that `tff.learning` requires.
     bad_clients: 'error' (the default) or 'reject'.
-    max_clients: How many clients are looked through at most, spread evenly over
-      all; None (the default) for all of them.
+    max_clients: The maximum number of clients to check, spread evenly over all
+      clients; None (the default) for all.
 
   Returns:
-    The source, unchanged, and what is wrong with which client.
+    The source, unchanged, and the bad clients with their problems.
 
   Raises:
-    ValueError: If `bad_clients` is unknown, there is no feature `label_key`
-      though `num_classes` is given, a label is out of range, or, with 'error',
-      a client is bad. The sentence names the client, what was found and what
-      would be right.
+    ValueError: If `bad_clients` is unknown, `num_classes` is given but there is
+      no feature `label_key`, a label is out of range, or, with 'error', a
+      client is bad. The message names the client, the value found and the valid
+      range.
 
   Example:
 
@@ -118,7 +118,7 @@ def check_clients(
 def _spread(
     client_ids: Sequence[str], max_clients: Optional[int]
 ) -> Sequence[str]:
-  """Returns clients spread evenly over all, at most so many."""
+  """Returns at most `max_clients` clients, spread evenly over all."""
   num_clients = len(client_ids)
   if max_clients is None or num_clients <= max_clients:
     return client_ids
@@ -134,17 +134,17 @@ def check_central_examples(
     num_classes: Optional[int] = None,
     label_key: str = 'y',
 ) -> None:
-  """Looks through a central data set, where nothing can be rejected.
+  """Checks a central data set, where nothing can be rejected.
 
   Args:
     examples: Feature names and arrays of shape [num_examples, ...].
-    name: The subject of an error's sentence. Defaults to 'The test set'.
-    num_classes: As for `check_clients`.
-    label_key: As for `check_clients`.
+    name: The subject of error messages. Defaults to 'The test set'.
+    num_classes: See `check_clients`.
+    label_key: See `check_clients`.
 
   Raises:
-    ValueError: If there is no example, a feature is not finite, or a label out
-      of range.
+    ValueError: If there are no examples, a feature is not finite, or a label is
+      out of range.
 
   Example:
 
@@ -158,13 +158,13 @@ def check_central_examples(
 
 
 def find_bad_features(examples: Mapping[str, np.ndarray]) -> Optional[str]:
-  """Returns what is wrong with the features of one owner, None if nothing is.
+  """Returns the problem with a client's features, None if they are good.
 
   Args:
     examples: Feature names and arrays of shape [num_examples, ...].
 
   Returns:
-    The rest of a sentence whose subject is the owner, without a full stop.
+    The rest of a sentence whose subject is the client, without a full stop.
   """
   if not len(next(iter(examples.values()))):
     return 'has no example, where at least one is needed'
@@ -182,14 +182,14 @@ def find_bad_features(examples: Mapping[str, np.ndarray]) -> Optional[str]:
 
 
 def find_bad_label(labels: np.ndarray, num_classes: int) -> Optional[str]:
-  """Returns what is wrong with the labels of one owner, None if nothing is.
+  """Returns the problem with a client's labels, None if they are good.
 
   Args:
     labels: Classes, an array of shape [num_examples, ...].
     num_classes: The number of classes.
 
   Returns:
-    The rest of a sentence whose subject is the owner, without a full stop.
+    The rest of a sentence whose subject is the client, without a full stop.
   """
   if not np.issubdtype(labels.dtype, np.integer):
     return (
@@ -209,7 +209,7 @@ def find_bad_label(labels: np.ndarray, num_classes: int) -> Optional[str]:
 def _report(
     found: collections.OrderedDict[str, str], num_clients: int, policy: str
 ) -> None:
-  """Raises or warns, naming the first bad client."""
+  """Raises or warns, and names the first bad client."""
   if not found:
     return
   client_id, problem = next(iter(found.items()))
@@ -231,14 +231,14 @@ def _report(
 
 
 def first_line(error: BaseException) -> str:
-  """Returns what an error says in its first line, without a full stop.
+  """Returns the first line of an error message, without a full stop.
 
   Args:
     error: The error.
 
   Returns:
-    The line, without what TensorFlow puts around it: the name of the operation
-    in braces and in brackets. The name of the error's type if it says nothing.
+    The line, without the operation names in braces and brackets that TensorFlow
+    adds. The name of the error's type if the message is empty.
   """
   text = re.sub(r'\{\{.*?\}\}|\[Op:\w*\]|Name: <unknown>, ', '', str(error))
   lines = text.strip().splitlines() or [type(error).__name__]
@@ -246,14 +246,14 @@ def first_line(error: BaseException) -> str:
 
 
 def graph_error_line(error: BaseException) -> str:
-  """Returns what an op says that has failed in a graph, without a full stop.
+  """Returns the message of an op that failed in a graph, without a full stop.
 
   Args:
     error: The error of the graph.
 
   Returns:
-    The sentence of the op, without where it stands in the graph and without
-    the values that follow it; the name of the error's type if it says nothing.
+    The message, without the op's location in the graph and the values that
+    follow it; the name of the error's type if the message is empty.
   """
   lines = [
       re.sub(r'\{\{.*?\}\} *|^\(\d+\) *[A-Z_]+: *', '', line.strip())

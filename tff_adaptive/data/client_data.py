@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The data of a simulation's clients, held as arrays.
 
-A `tf.data` pipeline for every client and round costs 10 to 30 ms of set-up and
-some memory that is never given back. Here a client is an ordered mapping from
-feature names to NumPy arrays with one row an example, read once; shuffling,
-repeating and batching are done by index (see `batching` and `cohort`).
+A `tf.data` pipeline for each client and round costs 10 to 30 ms of set-up and
+leaks some memory. Here a client is an ordered mapping from feature names to
+NumPy arrays with one row per example, read once; shuffling, repeating and
+batching are done by index (see `batching` and `cohort`).
 """
 
 import abc
@@ -26,8 +26,8 @@ DEFAULT_CACHE_BYTES = 1 << 28
 class ClientArrays(abc.ABC):
   """The examples of all clients of a simulation, as arrays.
 
-  Client ids are strings and have an order, which sampling depends on. Arrays
-  are read-only: they may be views of data that clients share.
+  Client ids are strings in a fixed order, on which sampling depends. Arrays are
+  read-only: they may be views of data that clients share.
   """
 
   def __init__(
@@ -35,15 +35,15 @@ class ClientArrays(abc.ABC):
       client_ids: Iterable[str],
       element_spec: feature_arrays.ElementSpec,
   ):
-    """Checks and keeps what all sources have.
+    """Checks and stores the attributes that all sources have.
 
     Args:
-      client_ids: The ids, in the order that sampling goes by.
+      client_ids: The ids, in the order that sampling uses.
       element_spec: Feature names and the `tf.TensorSpec` of one example.
 
     Raises:
       TypeError: If an id is not a string.
-      ValueError: If there is no client, or an id occurs twice.
+      ValueError: If there are no clients, or an id occurs twice.
     """
     self._client_ids = tuple(client_ids)
     self._positions = {name: i for i, name in enumerate(self._client_ids)}
@@ -72,22 +72,22 @@ class ClientArrays(abc.ABC):
 
   @property
   def total_examples(self) -> int:
-    """The number of examples of all clients together."""
+    """The total number of examples of all clients."""
     return sum(self.num_examples(name) for name in self._client_ids)
 
   @abc.abstractmethod
   def num_examples(self, client_id: str) -> int:
-    """Returns how many examples a client holds.
+    """Returns the number of a client's examples.
 
     Args:
-      client_id: The client; KeyError if it is unknown.
+      client_id: The client; KeyError if unknown.
     """
 
   def known_num_examples(self, client_id: str) -> Optional[int]:
-    """Returns how many examples a client holds; None if it had to be read.
+    """Returns the number of a client's examples; None if it must be read first.
 
     Args:
-      client_id: The client; KeyError if it is unknown.
+      client_id: The client; KeyError if unknown.
     """
     return self.num_examples(client_id)
 
@@ -96,7 +96,7 @@ class ClientArrays(abc.ABC):
     """Returns a client's features, arrays of shape [num_examples, ...].
 
     Args:
-      client_id: The client; KeyError if it is unknown.
+      client_id: The client; KeyError if unknown.
     """
 
   def take(
@@ -118,16 +118,16 @@ class ClientArrays(abc.ABC):
     return feature_arrays.take(self.examples(client_id), positions)
 
   def position(self, client_id: str) -> int:
-    """Returns the place of a client in `client_ids`.
+    """Returns the index of a client in `client_ids`.
 
     Args:
       client_id: The client.
 
     Returns:
-      Its place, counted from 0.
+      Its index, from 0.
 
     Raises:
-      KeyError: If there is no such client; names the ids that are most like it.
+      KeyError: If the client is unknown; suggests the most similar ids.
     """
     if client_id in self._positions:
       return self._positions[client_id]
@@ -142,9 +142,9 @@ class ClientArrays(abc.ABC):
 class PackedClientArrays(ClientArrays):
   """Clients that share one set of arrays, laid out like a CSR matrix.
 
-  Client i holds the rows `offsets[i]` to `offsets[i + 1]`, or, where `indices`
-  is given, the rows `indices[offsets[i]:offsets[i + 1]]`. So a partition of a
-  central data set, even one with replacement, copies no example.
+  Client i holds the rows `offsets[i]` to `offsets[i + 1]` or, if `indices` is
+  given, the rows `indices[offsets[i]:offsets[i + 1]]`. A partition of a central
+  data set, even one with replacement, therefore copies no examples.
   """
 
   def __init__(
@@ -159,18 +159,18 @@ class PackedClientArrays(ClientArrays):
 
     Args:
       values: Feature names and arrays of shape [num_rows, ...].
-      offsets: Integers of shape [num_clients + 1], from 0, never decreasing.
-      client_ids: The ids of the clients, as many as there are gaps between
-        offsets.
+      offsets: Integers of shape [num_clients + 1], starting at 0,
+        non-decreasing.
+      client_ids: The client ids, one for each gap between offsets.
       indices: Rows of `values`, integers of shape [offsets[-1]]; a row may
-        occur several times. None (the default) for the rows in their order,
-        of which there must be offsets[-1] then.
+        occur several times. None (the default) uses the rows in order; then
+        there must be offsets[-1] of them.
 
     Raises:
       TypeError: If `offsets` or `indices` are not integers, or `values` is not
         a flat mapping.
-      ValueError: If the shapes do not fit together, offsets decrease, an
-        index is out of range, or an id occurs twice.
+      ValueError: If the shapes do not match, offsets decrease, an index is out
+        of range, or an id occurs twice.
 
     Example:
 
@@ -201,19 +201,19 @@ class PackedClientArrays(ClientArrays):
       values: Mapping[str, np.ndarray],
       client_indices: Mapping[str, np.ndarray],
   ) -> 'PackedClientArrays':
-    """Builds the clients of a partition, which share the values.
+    """Builds the clients of a partition from shared values.
 
     Args:
       values: Feature names and arrays of shape [num_rows, ...].
-      client_indices: For every client id the rows that it holds, integers of
-        shape [num_examples]; what the functions of `partition` return.
+      client_indices: The rows of each client by id, integers of shape
+        [num_examples]; the result of a function of `partition`.
 
     Returns:
       The clients, in the order of the mapping.
 
     Raises:
       TypeError: If rows are not integers.
-      ValueError: If there is no client, or a row is out of range.
+      ValueError: If there are no clients, or a row is out of range.
 
     Example:
 
@@ -234,19 +234,19 @@ class PackedClientArrays(ClientArrays):
   def from_clients(
       cls, clients: Mapping[str, Mapping[str, np.ndarray]]
   ) -> 'PackedClientArrays':
-    """Builds clients from arrays of their own, which are copied together.
+    """Builds clients from their own arrays, which are concatenated.
 
     Args:
-      clients: For every client id its features, arrays of shape
-        [num_examples, ...] with any number of examples, also 0. The order of
-        the features is that of the first client.
+      clients: The features of each client by id, arrays of shape
+        [num_examples, ...] with any number of examples, also 0. The features'
+        order is that of the first client.
 
     Returns:
       The clients, in the order of the mapping.
 
     Raises:
       TypeError: If the features of a client are not a flat mapping.
-      ValueError: If there is no client, or a client's features, types or
+      ValueError: If there are no clients, or a client's features, types or
         shapes differ from those of the first client.
 
     Example:
@@ -275,33 +275,33 @@ class PackedClientArrays(ClientArrays):
 
   @property
   def offsets(self) -> np.ndarray:
-    """Where the clients begin, int64 of shape [num_clients + 1]."""
+    """The start of each client, int64 of shape [num_clients + 1]."""
     return self._offsets
 
   @property
   def indices(self) -> Optional[np.ndarray]:
-    """Rows of `values`, int64 of shape [offsets[-1]]; None for their order."""
+    """Rows of `values`, int64 of shape [offsets[-1]]; None for all in order."""
     return self._indices
 
   @property
   def total_examples(self) -> int:
-    """The number of examples of all clients together."""
+    """The total number of examples of all clients."""
     return int(self._offsets[-1])
 
   def num_examples(self, client_id: str) -> int:
-    """Returns how many examples a client holds; KeyError if it is unknown."""
+    """Returns the number of a client's examples; KeyError if unknown."""
     start, end = self._bounds(client_id)
     return end - start
 
   def rows(
       self, client_id: str, positions: Optional[np.ndarray] = None
   ) -> np.ndarray:
-    """Returns which rows of `values` a client's examples are.
+    """Returns the rows of `values` that hold a client's examples.
 
     Args:
-      client_id: The client; KeyError if it is unknown.
-      positions: Which of its examples, int64 in [0, num_examples). All of them
-        by default.
+      client_id: The client; KeyError if unknown.
+      positions: Positions among its examples, int64 in [0, num_examples).
+        Defaults to all.
 
     Returns:
       The row numbers, int64 of the shape of `positions`.
@@ -317,7 +317,7 @@ class PackedClientArrays(ClientArrays):
     """Returns a client's features, arrays of shape [num_examples, ...]."""
     if self._indices is not None:
       return feature_arrays.take(self._values, self.rows(client_id))
-    # A slice is no copy.
+    # A slice does not copy.
     return feature_arrays.take(self._values, slice(*self._bounds(client_id)))
 
   def take(
@@ -332,17 +332,17 @@ class PackedClientArrays(ClientArrays):
 
 
 class BoundedCache:
-  """Values by key, of which those used last are kept, up to a size.
+  """A mapping that keeps the most recently used values, up to a size.
 
   Attributes:
-    num_bytes: The size of what is kept now.
+    num_bytes: The current size of the values.
   """
 
   def __init__(self, max_bytes: int):
     """Initializes an empty cache.
 
     Args:
-      max_bytes: What all values together may take. A larger value is not kept.
+      max_bytes: The total size of the values. A larger value is not kept.
     """
     self.num_bytes = 0
     self._max_bytes = max_bytes
@@ -352,11 +352,11 @@ class BoundedCache:
     self._lock = threading.Lock()
 
   def __reduce__(self) -> Any:
-    """Another process begins with an empty cache."""
+    """Pickles as an empty cache."""
     return BoundedCache, (self._max_bytes,)
 
   def get(self, key: str) -> Any:
-    """Returns the value of a key; None if it is not kept."""
+    """Returns the value of a key, or None."""
     with self._lock:
       if key not in self._kept:
         return None
@@ -364,7 +364,7 @@ class BoundedCache:
       return self._kept[key][0]
 
   def put(self, key: str, value: Any, num_bytes: int) -> Any:
-    """Keeps a value, unless there is one, and returns the one that is kept.
+    """Stores a value unless the key has one; returns the stored value.
 
     Args:
       key: The key.
@@ -383,10 +383,10 @@ class BoundedCache:
 
 
 class LazyClientArrays(ClientArrays):
-  """Clients that are read when asked for, and kept while there is room.
+  """Clients that are read on demand, and cached.
 
-  The clients used last are kept, up to a number of bytes, so memory stays flat
-  over any number of rounds. A client larger than the room is read each time.
+  The most recently used clients are cached, up to a number of bytes, so that
+  memory is bounded. A client larger than the cache is read each time.
   """
 
   def __init__(
@@ -403,17 +403,17 @@ class LazyClientArrays(ClientArrays):
     Args:
       client_ids: The ids of the clients, in a fixed order.
       load_fn: Returns a client's features, arrays of shape [num_examples, ...];
-        must give the same result every time.
+        must return the same result every time.
       element_spec: Feature names and the `tf.TensorSpec` of one example.
-      cache_bytes: Room for clients that were read, in bytes; 0 keeps none.
-        Defaults to 256 MiB, the training images of EMNIST's digits.
-      client_sizes: The number of examples of some or all clients, where they
-        are known without reading; `num_examples` reads a client otherwise, and
-        `total_examples` all of them, once. None (the default) for none.
+      cache_bytes: The size of the cache; 0 disables it. Defaults to 256 MiB,
+        the size of the training images of EMNIST's digits.
+      client_sizes: The number of examples of the clients for which it is known
+        without reading. For others, `num_examples` reads the client, and
+        `total_examples` reads all of them once. None (the default) for none.
 
     Raises:
-      TypeError: If an id is not a string, or `cache_bytes` no integer.
-      ValueError: If `cache_bytes` is negative, there is no client, or an id
+      TypeError: If an id is not a string, or `cache_bytes` not an integer.
+      ValueError: If `cache_bytes` is negative, there are no clients, or an id
         occurs twice.
 
     Example:
@@ -433,11 +433,11 @@ class LazyClientArrays(ClientArrays):
 
   @property
   def cached_bytes(self) -> int:
-    """The size of the clients that are kept now, in bytes."""
+    """The current size of the cache."""
     return self._cache.num_bytes
 
   def num_examples(self, client_id: str) -> int:
-    """Returns how many examples a client holds; KeyError if it is unknown."""
+    """Returns the number of a client's examples; KeyError if unknown."""
     known = self.known_num_examples(client_id)
     if known is None:
       self.examples(client_id)
@@ -445,7 +445,7 @@ class LazyClientArrays(ClientArrays):
     return known
 
   def known_num_examples(self, client_id: str) -> Optional[int]:
-    """Returns how many examples a client holds; None if it had to be read."""
+    """Returns the number of a client's examples; None if it must be read."""
     self.position(client_id)
     if client_id in self._read_sizes:
       return self._read_sizes[client_id]
@@ -460,8 +460,8 @@ class LazyClientArrays(ClientArrays):
     Raises:
       KeyError: If the client is unknown.
       TypeError: If `load_fn` does not return a mapping.
-      ValueError: If what it returns is not what `element_spec` says; names the
-        client and the feature.
+      ValueError: If its result does not match `element_spec`; names the client
+        and the feature.
     """
     self.position(client_id)
     kept = self._cache.get(client_id)
@@ -477,7 +477,7 @@ class LazyClientArrays(ClientArrays):
 
 
 def _as_integers(values, name: str) -> np.ndarray:
-  """Returns a read-only int64 vector, or raises naming the argument."""
+  """Returns a read-only int64 vector, or raises and names the argument."""
   array = np.asarray(values)
   if array.size == 0:
     array = array.astype(np.int64)
@@ -493,7 +493,7 @@ def _as_integers(values, name: str) -> np.ndarray:
 def _check_offsets(
     offsets: np.ndarray, num_clients: int, num_entries: int
 ) -> None:
-  """Raises unless offsets cut entries into one part a client."""
+  """Raises unless the offsets cut the entries into one part per client."""
   if (
       len(offsets) != num_clients + 1
       or (offsets[0], offsets[-1]) != (0, num_entries)

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The clients of one round, as the argument that TFF's computations take."""
+"""The clients of one round, as an argument of TFF computations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Batch = feature_arrays.Examples
 
-# What a client of a `StatefulCohort` brings.
+# The components of a `StatefulCohort`'s items.
 DATA_KEY = 'data'
 ID_KEY = 'client_id'
 STATE_KEY = 'client_state'
@@ -33,32 +33,30 @@ STATE_KEY = 'client_state'
 class Cohort(Sequence):
   """The clients of a round: a sequence whose items are datasets of batches.
 
-  TFF's native runtime takes `list(cohort)` where clients' sequences are
-  expected; it refuses any other sequence, and lists of batches too if one
-  before the last is short, as in every epoch but the last one. The compiled
-  runtime takes `pack` instead, which batches by index. Both are the same
-  batches in the same order: shuffling depends on the seed, the round and the
-  client's id, and neither on the other clients nor on the place in the cohort.
-  A client that occurs twice brings the same batches twice, and counts twice.
+  TFF's native runtime takes `list(cohort)` where it expects clients' sequences;
+  it rejects other sequences, and rejects lists of batches if a batch before the
+  last is short, as with several epochs. The compiled runtime takes `pack`
+  instead, which batches by index. Both give the same batches in the same order:
+  shuffling depends on the seed, the round and the client id, and not on the
+  other clients or the position in the cohort. A client that occurs twice
+  contributes the same batches twice, and counts twice.
 
   Attributes:
     source: The data of all clients.
     client_ids: The clients of this round, in order.
-    round_num: The number of the round, a non-negative integer.
+    round_num: The round number, a non-negative integer.
     seed: The seed of the experiment, a non-negative integer.
-    plan: How examples become batches.
-    augmentation: Changes examples on their way into training, in every epoch
-      anew; None (the default) for none. Keyword-only.
-    packed: The batches of all clients, where they have been read ahead, see
-      `fetch`. Keyword-only.
-    step_limits: How many of its batches a client trains on, the first ones, by
-      its id; clients that are not named (by default none is) train on all.
-      Keyword-only.
-    dropped_out: The clients that were sampled, too, and take no part; nobody by
-      default. They are only counted. Keyword-only.
+    plan: The rule for batches.
+    augmentation: Changes examples before training, anew in every epoch; None
+      (the default) for none. Keyword-only.
+    packed: The prefetched batches of all clients, see `fetch`. Keyword-only.
+    step_limits: The number of batches that a client trains on, by id, the first
+      ones; other clients (by default all) train on all batches. Keyword-only.
+    dropped_out: Clients that were sampled but do not participate; by default
+      none. They are only counted. Keyword-only.
 
   Raises:
-    KeyError: If the source does not know a client.
+    KeyError: If a client is not in the source.
     TypeError: If `seed` or `round_num` is not an integer.
     ValueError: If `seed`, `round_num` or a limit is negative.
 
@@ -110,22 +108,22 @@ class Cohort(Sequence):
 
   @property
   def element_spec(self) -> feature_arrays.ElementSpec:
-    """Feature names and `tf.TensorSpec`s of an example in a batch."""
+    """Names and `tf.TensorSpec`s of the features of one example in a batch."""
     return (self.augmentation or self.source).element_spec
 
   def fetch(self) -> 'Cohort':
-    """Reads all that the round needs of its clients.
+    """Reads all data that the round needs.
 
     Returns:
-      The same cohort, which reads and augments nothing any more. What reads
-      cohorts ahead, while a round goes on, calls this.
+      The same cohort, with its data in memory. Prefetching calls this while
+      another round runs.
     """
     return attrs.evolve(self, packed=self.pack())
 
   def __getitem__(
       self, index: Union[int, slice]
   ) -> Union[tf.data.Dataset, 'Cohort']:
-    """Returns a client's batches, or for a slice a cohort of its clients."""
+    """Returns a client's batches; for a slice, a cohort of its clients."""
     if isinstance(index, slice):
       ids = self.client_ids[index]
       return attrs.evolve(self, client_ids=ids, packed=None)
@@ -134,7 +132,7 @@ class Cohort(Sequence):
     all_sizes = batching.batch_sizes(self.plan, self.num_examples(index))
     num_rows_of_epoch = max(sum(all_sizes) // self.plan.num_epochs, 1)
     starts = range(num_rows_of_epoch, num_rows, num_rows_of_epoch)
-    # Batching by tf.data needs no traced function, so no memory is left behind.
+    # Batching by tf.data traces no function, so it does not leak memory.
     import tensorflow as tf  # pylint: disable=import-outside-toplevel
 
     dataset = None
@@ -147,7 +145,7 @@ class Cohort(Sequence):
     return dataset
 
   def _training_rows(self, index: int) -> Batch:
-    """Returns the examples of all batches of a client, one after the other."""
+    """Returns the examples of all batches of a client, concatenated."""
     if self.packed is not None:
       return batching.examples_of(self.packed, range(len(self))[index])
     order = self._example_order(index, self._shuffling())
@@ -158,24 +156,25 @@ class Cohort(Sequence):
     generator = random_streams.stream(
         self.seed, random_streams.AUGMENTATION, self.round_num, client_id
     )
-    # Also of what is left out, so that the rest is augmented as ever.
+    # Also augments the examples beyond the limit, so that the others do not
+    # depend on it.
     examples = self.source.take(client_id, order)
     examples = self.augmentation(examples, generator, client_id)
     return feature_arrays.take(examples, slice(num_rows))
 
   def num_examples(self, index: int) -> int:
-    """Returns how many examples the client at a place holds, used or not.
+    """Returns the number of a client's examples, used or not.
 
     Args:
-      index: The place of the client in the cohort.
+      index: The index of the client in the cohort.
     """
     return self.source.num_examples(self.client_ids[index])
 
   def num_steps(self, index: int) -> int:
-    """Returns how many batches the client at a place has in this round.
+    """Returns the number of a client's batches in this round.
 
     Args:
-      index: The place of the client in the cohort.
+      index: The index of the client in the cohort.
     """
     return len(self.batch_sizes(index))
 
@@ -187,7 +186,7 @@ class Cohort(Sequence):
   def _example_order(
       self, index: int, shuffling: random_streams.StreamFamily
   ) -> np.ndarray:
-    """Returns a client's examples of all batches, those left out as well."""
+    """Returns the order of a client's examples, before the step limit."""
     client_id = self.client_ids[index]
     return batching.example_order(
         self.plan,
@@ -196,23 +195,23 @@ class Cohort(Sequence):
     )
 
   def batch_sizes(self, index: int) -> list[int]:
-    """Returns how many examples each batch of the client at a place has.
+    """Returns the sizes of a client's batches.
 
     Args:
-      index: The place of the client in the cohort.
+      index: The index of the client in the cohort.
     """
     sizes = batching.batch_sizes(self.plan, self.num_examples(index))
     return sizes[: self.step_limits.get(self.client_ids[index])]
 
   def batches(self, index: int) -> list[Batch]:
-    """Returns the batches of the client at a place, as arrays.
+    """Returns a client's batches as arrays.
 
     Args:
-      index: The place of the client in the cohort.
+      index: The index of the client in the cohort.
 
     Returns:
-      For every batch its feature names and arrays of shape
-      [batch_size or less, ...]; an empty list for an empty client.
+      For each batch, its feature names and arrays of shape
+      [at most batch_size, ...]; an empty list for an empty client.
     """
     rows = self._training_rows(index)
     ends = batching.offsets(self.batch_sizes(index))
@@ -222,12 +221,12 @@ class Cohort(Sequence):
     ]
 
   def pack(self) -> batching.PackedClients:
-    """Returns the batches of all clients together.
+    """Returns the batches of all clients in one structure.
 
     Returns:
-      The batches. The rows are those of all clients of the source where it is a
-      `PackedClientArrays` and there is no augmentation, and nothing is copied;
-      else those of the cohort.
+      The batches. If the source is a `PackedClientArrays` and there is no
+      augmentation, the rows are those of the whole source and nothing is
+      copied; else they are the rows of the cohort.
 
     Example:
 
@@ -254,10 +253,10 @@ class Cohort(Sequence):
   def _rows_and_order(
       self, lengths: list[int]
   ) -> tuple[Mapping[str, np.ndarray], np.ndarray]:
-    """Returns rows, and which of them are in the batches one by one.
+    """Returns rows, and the indices of the rows of all batches.
 
     Args:
-      lengths: How many examples all batches of a client have together.
+      lengths: The number of examples in all batches of each client.
     """
     clients = range(len(self))
     if self.augmentation is not None:
@@ -278,28 +277,28 @@ class Cohort(Sequence):
     return rows, np.concatenate([np.zeros(0, np.int64), *orders])
 
   def _join(self, parts: Sequence[Batch]) -> Batch:
-    """Joins the examples of clients, one after the other."""
+    """Concatenates the examples of clients."""
     empty = feature_arrays.empty(self.element_spec)
     return feature_arrays.concatenate([empty, *parts], empty)
 
 
 @attrs.frozen(eq=False)
 class StatefulCohort(Cohort):
-  """A cohort whose clients bring their ids and states beside their data.
+  """A cohort whose clients also provide their ids and states.
 
   Its items are ordered dictionaries of three datasets, as TFF takes structures
   of sequences: `data`, the batches; `client_id`, one string; `client_state`,
-  one element, or none for a client that has no state yet.
+  one element, or none for a client without a state.
 
   Attributes:
-    states: The states of clients by id, structures of arrays. The clients of
-      the cohort that are not among them have none.
-    state_spec: The structure of `tf.TensorSpec` of a state.
+    states: The states of clients by id, structures of arrays. Clients that are
+      missing have no state yet.
+    state_spec: The structure of `tf.TensorSpec`s of a state.
 
   Raises:
-    KeyError: As `Cohort`.
-    TypeError: As `Cohort`.
-    ValueError: As `Cohort`.
+    KeyError: See `Cohort`.
+    TypeError: See `Cohort`.
+    ValueError: See `Cohort`.
   """
 
   states: Mapping[str, Any]
@@ -323,7 +322,7 @@ class StatefulCohort(Cohort):
     return cls(**fields, states=states, state_spec=state_spec)
 
   def __getitem__(self, index: Union[int, slice]) -> Any:
-    """Returns what a client brings, or for a slice a cohort of its clients."""
+    """Returns a client's datasets; for a slice, a cohort of its clients."""
     data = super().__getitem__(index)
     if isinstance(index, slice):
       return data
@@ -337,11 +336,11 @@ class StatefulCohort(Cohort):
     )
 
   def ids_and_states(self) -> dict[str, list[Any]]:
-    """Returns the sequences that clients bring beside their data.
+    """Returns the sequences that clients provide besides their data.
 
     Returns:
-      `client_id` and `client_state`, each with a list for every client: of its
-      id, and of its state or of nothing.
+      `client_id` and `client_state`, each with a list for every client, of its
+      id and of its state, if any.
     """
     ids = self.client_ids
     return {

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The examples of one owner, as a mapping from feature names to arrays."""
+"""The examples of one client, as a mapping from feature names to arrays."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ ElementSpec = collections.OrderedDict[str, 'tf.TensorSpec']
 
 
 def as_examples(features: Mapping[str, np.ndarray], owner: str) -> Examples:
-  """Returns features as arrays after checking that they fit together.
+  """Converts features to arrays and checks that they are consistent.
 
   Args:
-    features: A flat mapping from feature names to arrays, or to what NumPy
-      turns into arrays, all of shape [num_examples, ...].
-    owner: Whose features they are, the subject of an error's sentence.
+    features: A flat mapping from feature names to arrays or array-like values
+      of shape [num_examples, ...].
+    owner: The owner of the features, the subject of error messages.
 
   Returns:
-    The same features in the same order, as read-only views: nothing is copied
-    that is an array already.
+    The same features in the same order, as read-only views: arrays are not
+    copied.
 
   Raises:
-    TypeError: If `features` is not a mapping from strings, or nested.
-    ValueError: If there is no feature, a feature is a scalar, or the features
+    TypeError: If `features` is nested, or not a mapping from strings.
+    ValueError: If there are no features, a feature is a scalar, or the features
       differ in the number of examples.
 
   Example:
@@ -69,13 +69,13 @@ def as_examples(features: Mapping[str, np.ndarray], owner: str) -> Examples:
 
 
 def spec_of(examples: Mapping[str, np.ndarray]) -> ElementSpec:
-  """Returns the specification of one example.
+  """Returns the spec of one example.
 
   Args:
     examples: Feature names and arrays of shape [num_examples, ...].
 
   Returns:
-    Feature names and `tf.TensorSpec`s without the dimension of the examples.
+    Feature names and `tf.TensorSpec`s without the example dimension.
 
   Example:
 
@@ -93,12 +93,12 @@ def spec_of(examples: Mapping[str, np.ndarray]) -> ElementSpec:
 def check_match(
     examples: Mapping[str, np.ndarray], spec: ElementSpec, client_id: str
 ) -> Examples:
-  """Returns a client's features in the order of a specification.
+  """Returns a client's features in the order of a spec.
 
   Args:
     examples: Feature names and arrays of shape [num_examples, ...].
     spec: Feature names and the `tf.TensorSpec` of one example.
-    client_id: The client, for the error's sentence.
+    client_id: The client, for error messages.
 
   Returns:
     The same arrays, in the order of `spec`.
@@ -121,7 +121,7 @@ def check_match(
 
 
 def num_bytes(examples: Mapping[str, np.ndarray]) -> int:
-  """Returns the size of a client; strings count with their contents."""
+  """Returns the size of a client in bytes, with the contents of strings."""
   size = 0
   for array in examples.values():
     size += array.nbytes
@@ -131,11 +131,11 @@ def num_bytes(examples: Mapping[str, np.ndarray]) -> int:
 
 
 def take(rows: Mapping[str, np.ndarray], places: Any) -> Examples:
-  """Returns some of the rows of every feature.
+  """Returns a selection of the rows of every feature.
 
   Args:
     rows: Feature names and arrays of shape [num_rows, ...].
-    places: Row numbers, or a slice.
+    places: Row indices, or a slice.
 
   Returns:
     Feature names and arrays.
@@ -148,11 +148,11 @@ def take(rows: Mapping[str, np.ndarray], places: Any) -> Examples:
 def concatenate(
     parts: Sequence[Mapping[str, np.ndarray]], names: Iterable[str]
 ) -> Examples:
-  """Returns the rows of some parts, one after the other.
+  """Concatenates the rows of several parts.
 
   Args:
-    parts: Feature names and arrays of shape [num_rows, ...]; one part or more.
-    names: The names of the features, in the order of the result.
+    parts: Feature names and arrays of shape [num_rows, ...]; at least one part.
+    names: The feature names, in the order of the result.
 
   Returns:
     Feature names and new arrays.
@@ -163,14 +163,13 @@ def concatenate(
 
 
 def empty(spec: ElementSpec) -> Examples:
-  """Returns no example.
+  """Returns features with zero examples.
 
   Args:
     spec: Feature names and the `tf.TensorSpec` of one example.
 
   Returns:
-    Feature names and arrays of shape [0, ...]; sizes that the specification
-    leaves open are 0.
+    Feature names and arrays of shape [0, ...]; unknown dimensions become 0.
   """
   return collections.OrderedDict(
       (
@@ -184,28 +183,28 @@ def empty(spec: ElementSpec) -> Examples:
   )
 
 
-# From the place of an example, or None for all of them, to the subject of an
-# error's sentence.
+# Maps the index of an example, or None for all examples, to the subject of an
+# error message.
 Where = Callable[[Optional[int]], str]
 
 
 def convert(
     values: Any, name: str, spec: tf.TensorSpec, where: Where
 ) -> np.ndarray:
-  """Returns a feature as a task asks for it.
+  """Converts a feature to the type that a task expects.
 
-  Integers become other integers, or floats, where none of them changes; floats
-  become floats of another width, rounded; strings become arrays of bytes (in
-  UTF-8), as TFF holds them. Nothing else is converted.
+  Integers become other integers, or floats, if that changes no value; floats
+  become floats of another width, rounded; strings become arrays of UTF-8 bytes,
+  as in TFF. Nothing else is converted.
 
   Args:
-    values: An array of shape [num_examples, ...], or what NumPy makes one of.
+    values: An array or array-like value of shape [num_examples, ...].
     name: The feature.
     spec: The type and the shape of one example.
-    where: Whose feature it is.
+    where: Names the owner, for error messages.
 
   Returns:
-    The array, itself if it is as asked for.
+    The converted array; the same array if it has the type already.
 
   Raises:
     ValueError: If the shape differs, or a value cannot be converted; names the
@@ -233,13 +232,13 @@ def convert(
 def convert_examples(
     features: Mapping[str, Any], specs: ElementSpec, where: Where
 ) -> Examples:
-  """Returns those features that a task asks for, converted; see `convert`.
+  """Selects and converts the features that a task expects; see `convert`.
 
   Args:
-    features: Feature names and arrays of shape [num_examples, ...]; more of
-      them than are asked for do no harm.
+    features: Feature names and arrays of shape [num_examples, ...]; additional
+      features are ignored.
     specs: Feature names and the `tf.TensorSpec` of one example.
-    where: Whose features they are.
+    where: Names the owner, for error messages.
 
   Returns:
     The features, in the order of `specs`.
@@ -263,15 +262,15 @@ def convert_examples(
 def check_names(
     found: Iterable[str], wanted: Iterable[str], owner: str
 ) -> None:
-  """Raises unless the features wanted are among those found.
+  """Raises unless all wanted features are present.
 
   Args:
-    found: The names of the features that there are.
-    wanted: The names of those that are asked for.
-    owner: Whose features they are, the subject of the error's sentence.
+    found: The names of the features found.
+    wanted: The names of the features wanted.
+    owner: The owner of the features, the subject of error messages.
 
   Raises:
-    ValueError: If there is not each of them.
+    ValueError: If one of them is missing.
   """
   missing = sorted(set(wanted) - set(found))
   if missing:
@@ -292,8 +291,8 @@ def _check_mapping(features: Any, owner: str) -> None:
 def _as_array(
     values: Any, name: str, spec: tf.TensorSpec, where: Where
 ) -> np.ndarray:
-  """Returns values as an array of one dimension or more."""
-  # Else NumPy would make strings of numbers among strings.
+  """Returns values as an array with at least one dimension."""
+  # Otherwise NumPy would turn numbers among strings into strings.
   is_list_of_strings = spec.dtype.name == 'string' and isinstance(values, list)
   try:
     array = np.asarray(values, np.object_ if is_list_of_strings else None)
@@ -313,7 +312,7 @@ def _as_array(
 def _as_numbers(
     array: np.ndarray, name: str, dtype: tf.DType, where: Where
 ) -> np.ndarray:
-  """Returns numbers of another type, if they are the same numbers."""
+  """Converts numbers to another type, or raises if a value changes."""
   target = dtype.as_numpy_dtype
   if array.dtype == target:
     return array
@@ -335,7 +334,7 @@ def _as_numbers(
 
 
 def _as_bytes(array: np.ndarray, name: str, where: Where) -> np.ndarray:
-  """Returns strings as objects of type bytes."""
+  """Converts strings to objects of type bytes."""
   if array.dtype.kind not in 'OSU':
     raise _wrong_type(array, name, 'string', where)
   converted = np.empty(array.size, np.object_)

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Archives of arrays (npz files), of which nothing is pickled."""
+"""Reads and writes npz files without pickling."""
 
 from collections.abc import Iterable, Mapping
 import os
@@ -14,10 +14,10 @@ _PathLike = Union[str, os.PathLike]
 
 
 class DamagedNpzError(Exception):
-  """A file is no whole archive; the text says why.
+  """A file is not a complete archive; the text says why.
 
   Attributes:
-    array: The array that cannot be read; None if it is the archive.
+    array: The array that cannot be read; None if the archive cannot.
   """
 
   def __init__(self, reason: str, array: Optional[str] = None):
@@ -33,7 +33,7 @@ def read_names(path: _PathLike) -> list[str]:
 
   Raises:
     OSError: If the file cannot be read.
-    DamagedNpzError: If it is no archive.
+    DamagedNpzError: If it is not an archive.
   """
   with _open(path) as archive:
     return [name.removesuffix(_SUFFIX) for name in archive.namelist()]
@@ -42,18 +42,18 @@ def read_names(path: _PathLike) -> list[str]:
 def read(
     path: _PathLike, names: Optional[Iterable[str]] = None
 ) -> dict[str, np.ndarray]:
-  """Reads arrays of a file.
+  """Reads arrays from a file.
 
   Args:
     path: The file.
-    names: Those of the arrays, which there are; by default all.
+    names: The names of existing arrays. Defaults to all.
 
   Returns:
     The arrays by name.
 
   Raises:
     OSError: If the file cannot be read.
-    DamagedNpzError: If it is no whole archive, or holds what is pickled.
+    DamagedNpzError: If it is not a complete archive, or holds pickled data.
   """
   names = read_names(path) if names is None else names
   with _open(path) as archive:
@@ -63,8 +63,8 @@ def read(
 def _open(path: _PathLike) -> zipfile.ZipFile:
   """Opens an archive.
 
-  `np.load` takes a file that is no archive for one array, or a pickle, and
-  leaves one that it cannot read open.
+  `np.load` takes a file that is not an archive for a single array or a pickle,
+  and leaves an unreadable file open.
   """
   try:
     return zipfile.ZipFile(path)
@@ -81,20 +81,20 @@ def _read_array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
   except (MemoryError, PermissionError):
     raise
   except Exception as error:  # pylint: disable=broad-exception-caught
-    # Of zipfile, zlib, tokenize and NumPy, depending on the byte that is wrong.
+    # From zipfile, zlib, tokenize or NumPy, depending on the damaged byte.
     reason = str(error).rstrip('.') or type(error).__name__
     raise DamagedNpzError(reason, name) from error
 
 
 def write(file: BinaryIO, arrays: Mapping[str, np.ndarray]) -> None:
-  """Writes what `np.savez` does, which leaves a file open when it fails.
+  """Writes an npz file like `np.savez`, but leaves no file open on failure.
 
   Args:
     file: The open file.
-    arrays: The arrays by name; none of objects.
+    arrays: The arrays by name; no object arrays.
 
   Raises:
-    OSError: If it cannot be written.
+    OSError: If the file cannot be written.
   """
   with zipfile.ZipFile(file, 'w') as archive:
     for name, array in arrays.items():

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The numbers of training on a task."""
+"""The training protocol of a task."""
 
 from typing import Optional
 
@@ -12,17 +12,17 @@ from tff_adaptive.data import specs
 
 @attrs.frozen
 class Protocol:
-  """The numbers of a training run that belong to a task's publication.
+  """The numbers of a training run in a task's publication.
 
-  They are what a run uses where its flags say nothing else.
+  They are the defaults of the run's flags.
 
   Attributes:
-    client_batch_size: Examples in a batch of local training.
+    client_batch_size: Examples per batch in local training.
     client_epochs: Passes over a client's examples in a round.
     clients_per_round: Clients in a cohort.
     total_rounds: Rounds of training.
-    max_examples: How many examples of a client count, the first ones in stored
-      order; None (the default) for all.
+    max_examples: The maximum number of examples of a client, the first ones in
+      stored order; None (the default) for all.
 
   Raises:
     TypeError: If a number is not an integer.
@@ -45,7 +45,7 @@ class Protocol:
   )
 
   def batch_plan(self) -> batching.BatchPlan:
-    """Returns how a client walks over its examples in a round."""
+    """Returns the rule for a client's batches in a round."""
     return batching.BatchPlan(
         batch_size=self.client_batch_size,
         num_epochs=self.client_epochs,

@@ -1,13 +1,13 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Seeded random streams that depend on what they are for, and on nothing else.
+"""Seeded random streams, one for each purpose.
 
-One seed of an experiment has to fix its initial weights, cohorts, shuffles and
-dropout masks, and two algorithms under the same seed have to see the same ones
-(common random numbers). So every random draw of a simulation takes a stream of
-its own, a pure function of the seed, the use and the keys of that use (round
-number, client id). No stream is ever continued from one round to the next:
-a resumed run draws what an uninterrupted one would have drawn.
+The seed of an experiment has to fix its initial weights, cohorts, shuffles and
+dropout masks, and two algorithms with the same seed have to see the same ones
+(common random numbers). Every random draw of a simulation therefore uses its
+own stream, a pure function of the seed, the use and the keys of that use (round
+number, client id). No stream continues from one round to the next, so a resumed
+run draws the same numbers as an uninterrupted one.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ import numpy as np
 
 from tff_adaptive.data import specs
 
-# What a stream is for. Part of its key, so that two uses never share numbers.
+# The uses of streams. They are part of the key: no two uses share numbers.
 AUGMENTATION = 'augmentation'
 CLIENT_DROP_OUT = 'client_drop_out'
 CLIENT_SUBSET = 'client_subset'
@@ -32,17 +32,17 @@ SERVER_NOISE = 'server_noise'
 SHUFFLING = 'shuffling'
 STRAGGLING = 'straggling'
 
-# A part of what a stream depends on.
+# A part of the key of a stream.
 Key = Union[int, str]
 
 _DIGEST_BYTES = 32  # The state and the increment of PCG64.
 
 
 def check_seed(seed: int) -> int:
-  """Returns `seed` as an int after checking that it can seed a stream.
+  """Returns `seed` as an int if it is a valid seed.
 
   Args:
-    seed: A non-negative integer of Python or NumPy, of any size.
+    seed: A non-negative Python or NumPy integer of any size.
 
   Returns:
     The seed as a Python integer.
@@ -61,18 +61,18 @@ def check_seed(seed: int) -> int:
 
 
 def stream(seed: int, use: str, *keys: Key) -> np.random.Generator:
-  """Returns the random stream of one use, at its beginning.
+  """Returns the random stream of one use, at its start.
 
   The stream is a PCG64 generator whose state is a BLAKE2b hash of the
-  arguments, hence equal in every process and on every machine. What a method
-  such as `Generator.permutation` makes of the bits may change with a release of
-  NumPy, which the lock of this project pins.
+  arguments, hence equal in every process and on every machine. The results of
+  methods such as `Generator.permutation` may change with NumPy's releases; this
+  project's lock file pins NumPy.
 
   Args:
     seed: The seed of the experiment, a non-negative integer.
-    use: What the numbers are for; one of the constants of this module, or a
-      string of the caller's own.
-    *keys: Integers and strings that tell the streams of one use apart, such as
+    use: The purpose of the numbers; one of the constants of this module, or a
+      custom string.
+    *keys: Integers and strings that distinguish the streams of one use, such as
       round number and client id. The integer 1 and the string '1' are different
       keys, and so are `('a', 'b')` and `('ab',)`.
 
@@ -96,7 +96,7 @@ def stream(seed: int, use: str, *keys: Key) -> np.random.Generator:
 
 
 class StreamFamily:
-  """The streams of one use that differ in their last key.
+  """Streams of one use that differ only in their last key.
 
   It gives the same numbers as `stream`, several times faster, but one stream at
   a time.
@@ -113,9 +113,9 @@ class StreamFamily:
     """Initializes the family.
 
     Args:
-      seed: As for `stream`.
-      use: As for `stream`.
-      *keys: All keys of a stream but the last.
+      seed: See `stream`.
+      use: See `stream`.
+      *keys: All keys of a stream except the last.
 
     Raises:
       TypeError: If `seed` is not an integer, or a key neither integer nor
@@ -126,13 +126,13 @@ class StreamFamily:
     self._generator = np.random.Generator(np.random.PCG64(0))
 
   def start(self, key: Key) -> np.random.Generator:
-    """Returns the stream of a key at its beginning; it ends the one before.
+    """Returns the stream of a key at its start; ends the previous stream.
 
     Args:
       key: The last key.
 
     Returns:
-      A `np.random.Generator`, the same object at every call.
+      A `np.random.Generator`, the same object for every call.
 
     Raises:
       TypeError: If the key is neither an integer nor a string.
@@ -147,9 +147,9 @@ def derived_seed(seed: int, use: str, *keys: Key) -> int:
   """Returns a 31-bit seed for a library that draws its own numbers.
 
   Args:
-    seed: As for `stream`.
-    use: As for `stream`.
-    *keys: As for `stream`.
+    seed: See `stream`.
+    use: See `stream`.
+    *keys: See `stream`.
 
   Returns:
     An integer in [0, 2**31), which Keras initializers, stateless TensorFlow ops
@@ -172,9 +172,9 @@ def stateless_seed(seed: int, use: str, *keys: Key) -> np.ndarray:
   """Returns a seed for TensorFlow's stateless random ops.
 
   Args:
-    seed: As for `stream`.
-    use: As for `stream`.
-    *keys: As for `stream`.
+    seed: See `stream`.
+    use: See `stream`.
+    *keys: See `stream`.
 
   Returns:
     An int32 array of shape [2]; equal arguments give equal seeds.
@@ -195,7 +195,7 @@ def stateless_seed(seed: int, use: str, *keys: Key) -> np.ndarray:
 
 
 def _encode(part: Key) -> bytes:
-  """A part of a stream's key; it carries its type and size."""
+  """Encodes a part of a stream's key, with its type and size."""
   if isinstance(part, str):
     tag, text = b's', part.encode('utf-8')
   elif isinstance(part, numbers.Integral) and not isinstance(part, bool):
@@ -217,7 +217,7 @@ def _hash(seed: int, use: str, keys: tuple[Key, ...]) -> Any:
 
 
 def _restart(generator: np.random.Generator, digest: bytes) -> None:
-  """Puts a PCG64 generator into the state that a digest is."""
+  """Sets the state of a PCG64 generator to a digest."""
   half = _DIGEST_BYTES // 2
   generator.bit_generator.state = {
       'bit_generator': 'PCG64',

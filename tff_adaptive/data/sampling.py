@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Which clients take part in a round, and samples of examples for good."""
+"""Samples the clients of each round, and fixed subsets of examples."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -19,14 +19,14 @@ def build_client_sampling(
     *,
     replace: bool = False,
 ) -> Callable[[int], tuple[str, ...]]:
-  """Builds the uniform sampling of a cohort for every round.
+  """Builds the uniform sampling of each round's cohort.
 
-  The cohort is a pure function of the seed and the round number: it does not
-  matter which rounds were asked for before, so that a resumed run goes on with
-  the cohorts of the interrupted one, and two algorithms meet the same clients.
+  The cohort is a pure function of the seed and the round number, whichever
+  rounds were sampled before. A resumed run therefore gets the same cohorts as
+  an uninterrupted one, and two algorithms get the same clients.
 
   Args:
-    client_ids: All clients, in a fixed order; the cohorts depend on the order.
+    client_ids: All clients, in a fixed order; cohorts depend on the order.
     clients_per_round: Clients in a cohort, a positive integer, at most the
       number of clients unless `replace` is set.
     seed: The seed of the experiment, a non-negative integer.
@@ -39,7 +39,7 @@ def build_client_sampling(
 
   Raises:
     TypeError: If `clients_per_round` or `seed` is not an integer.
-    ValueError: If there is no client, an id occurs twice, `clients_per_round`
+    ValueError: If there are no clients, an id occurs twice, `clients_per_round`
       is not positive, or is larger than the number of clients while `replace`
       is False; from the returned function, if the round number is negative.
 
@@ -52,8 +52,8 @@ def build_client_sampling(
     2
 
   References:
-    `tff.simulation.build_uniform_sampling_fn` has the same interface; its seed
-    is mixed with the round number alone, ours also with the use of the numbers.
+    `tff.simulation.build_uniform_sampling_fn` has the same interface; it mixes
+    its seed with the round number only, ours also with the use of the numbers.
   """
   random_streams.check_seed(seed)
   ids = _checked_ids(client_ids, clients_per_round, replace)
@@ -69,21 +69,21 @@ def build_client_sampling(
 def build_poisson_client_sampling(
     client_ids: Sequence[str], clients_per_round: int, seed: int
 ) -> Callable[[int], tuple[str, ...]]:
-  """Builds the Poisson sampling of a cohort for every round.
+  """Builds the Poisson sampling of each round's cohort.
 
-  Every client takes part with probability clients_per_round / number of
-  clients, whoever else does: `clients_per_round` is the mean size of a cohort,
-  which is binomial, and may be 0. A process of `tff_adaptive.algorithms` goes
-  through a round without clients and leaves its model as it was, unless
-  differential privacy adds noise to it.
+  Each client participates independently with probability clients_per_round /
+  number of clients: `clients_per_round` is the mean size of a cohort, which is
+  binomial and may be 0. In a round without clients, a process of
+  `tff_adaptive.algorithms` leaves its model unchanged, unless differential
+  privacy adds noise to it.
 
   As with `build_client_sampling`, the cohort is a pure function of the seed and
   the round number.
 
   Args:
-    client_ids: All clients, in a fixed order; the cohorts depend on the order.
-    clients_per_round: Clients in a cohort in the mean, a positive integer, at
-      most the number of clients.
+    client_ids: All clients, in a fixed order; cohorts depend on the order.
+    clients_per_round: The mean number of clients in a cohort, a positive
+      integer, at most the number of clients.
     seed: The seed of the experiment, a non-negative integer.
 
   Returns:
@@ -92,7 +92,7 @@ def build_poisson_client_sampling(
 
   Raises:
     TypeError: If `clients_per_round` or `seed` is not an integer.
-    ValueError: If there is no client, an id occurs twice, or
+    ValueError: If there are no clients, an id occurs twice, or
       `clients_per_round` is not positive, or larger than the number of clients;
       from the returned function, if the round number is negative.
 
@@ -119,7 +119,7 @@ def build_poisson_client_sampling(
 
 
 def _start_stream(seed: int, round_num: int) -> np.random.Generator:
-  """Returns the random numbers of a round's sampling."""
+  """Returns the random stream of a round's sampling."""
   specs.check_not_negative('round_num', round_num)
   return random_streams.stream(seed, random_streams.SAMPLING, round_num)
 
@@ -127,7 +127,7 @@ def _start_stream(seed: int, round_num: int) -> np.random.Generator:
 def _checked_ids(
     client_ids: Sequence[str], clients_per_round: int, replace: bool
 ) -> tuple[str, ...]:
-  """Returns clients from which a cohort of this size can be drawn."""
+  """Returns the client ids after checking them and the cohort's size."""
   ids = tuple(client_ids)
   if not ids:
     raise ValueError('`client_ids` must name a client or more, found none.')
@@ -145,20 +145,20 @@ def _checked_ids(
 def sample_examples(
     examples: Mapping[str, np.ndarray], num_examples: int, seed: int
 ) -> feature_arrays.Examples:
-  """Draws some examples of a central data set, without replacement.
+  """Samples examples of a central data set, without replacement.
 
   Args:
     examples: Feature names and arrays of shape [total, ...].
-    num_examples: How many, a positive integer.
-    seed: The seed of the draw, a non-negative integer.
+    num_examples: The number of examples, a positive integer.
+    seed: The seed of the sample, a non-negative integer.
 
   Returns:
-    New arrays of shape [num_examples, ...], in stored order; `examples` as they
-    are if there are not more.
+    New arrays of shape [num_examples, ...], in stored order; `examples`
+    unchanged if there are not more.
 
   Raises:
     TypeError: If the seed is not an integer.
-    ValueError: If `num_examples` is not positive, the seed negative, or the
+    ValueError: If `num_examples` is not positive, the seed is negative, or the
       arrays differ in length.
 
   Example:
@@ -179,24 +179,24 @@ def sample_examples(
 def sample_client_examples(
     source: client_data.ClientArrays, num_examples: int, seed: int
 ) -> feature_arrays.Examples:
-  """Draws examples of clients, of no more clients than it takes.
+  """Samples examples from as few clients as possible.
 
-  Clients come in random order, each with all its examples, until there are
-  enough; of the last one only the first count. So of clients in files no others
-  are read.
+  Clients are used in random order, each with all its examples, until there are
+  enough; of the last client only the first examples are used. Other clients are
+  not read, which matters for clients in files.
 
   Args:
     source: The clients.
-    num_examples: How many examples, a positive integer.
-    seed: The seed of the draw, a non-negative integer.
+    num_examples: The number of examples, a positive integer.
+    seed: The seed of the sample, a non-negative integer.
 
   Returns:
     Feature names and arrays of shape [num_examples, ...], or [total, ...] if
-    there are not as many.
+    there are fewer examples.
 
   Raises:
     TypeError: If the seed is not an integer.
-    ValueError: If `num_examples` is not positive, or the seed negative.
+    ValueError: If `num_examples` is not positive, or the seed is negative.
 
   Example:
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Client data and central data, from whatever holds them."""
+"""Reads client data and central data from files, mappings and `ClientData`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SUFFIXES = (*tables.SUFFIXES, _SQLITE_SUFFIX)
 
 _Path = Union[str, os.PathLike]
 _Features = Mapping[str, 'tf.TensorSpec']
-# Feature names and arrays, or what NumPy makes arrays of.
+# Feature names and arrays or array-like values.
 _Arrays = Mapping[str, Any]
 ClientSource = Union[
     _Path,
@@ -47,48 +47,47 @@ def read_clients(
   """Returns clients from arrays, a file or a `ClientData`.
 
   A file has a row for each example, with the features and, under `client_key`,
-  whose example it is:
+  the id of the example's client:
 
   * .npz: an array for each feature, with a row for each example;
-  * .csv: a column for each feature, named in the first line; one with a shape
-    has a column for each value, `x_0`, `x_1` and so on, the last dimension
-    varying fastest;
-  * .jsonl and .jsonl.gz: an object in each line, arrays as nested lists;
-  * .sqlite: TFF's format, see `data.load_sqlite_clients`, where `client_key`
-    has no part.
+  * .csv: a column for each feature, named in the first line; a feature with a
+    shape has a column for each value, `x_0`, `x_1` and so on, the last
+    dimension varying fastest;
+  * .jsonl and .jsonl.gz: an object in each line, with arrays as nested lists;
+  * .sqlite: TFF's format, see `data.load_sqlite_clients`; `client_key` does not
+    apply.
 
-  Other columns are ignored. What is not of the type asked for is converted if
-  that loses nothing but the last digits of floats: integers to other integers
-  or to floats, floats to floats, strings to bytes in UTF-8. Arrays in an npz
-  file must not be pickled, so strings are to be saved with NumPy's type `str`.
+  Other columns are ignored. Values of other types are converted if that loses
+  at most the last digits of floats: integers to other integers or to floats,
+  floats to floats, strings to UTF-8 bytes. Arrays in an npz file must not be
+  pickled: save strings with NumPy's type `str`.
 
   Args:
-    data: The path of a file; or a mapping from client ids to features; or a
+    data: The path of a file, a mapping from client ids to features, a
       `tff.simulation.datasets.ClientData`, whose clients are read when they are
-      needed; or a `ClientArrays`.
-    features: Which features: names and the `tf.TensorSpec` of one example, with
-      the type that is wanted.
-    split_name: Which rows of a file: those whose 'split' it is. All of them if
-      it is None (the default), or if rows do not say of which split they are.
-      A SQLite file needs it.
-    client_key: What says in a file whose example a row is. Defaults to
+      needed, or a `ClientArrays`.
+    features: The names of the features, and the `tf.TensorSpec` of one example
+      with the type wanted.
+    split_name: Selects the rows of a file whose 'split' it is. All of them if
+      it is None (the default), or if the file has no splits. Required for a
+      SQLite file.
+    client_key: The name of the file's column with the client ids. Defaults to
       'client_id'.
-    name: What the data are, the subject of an error's sentence. Defaults to
-      'The training data'.
+    name: The name of the data, the subject of error messages. Defaults to 'The
+      training data'.
 
   Returns:
-    The clients, in the order in which they first occur in a file (sorted by id
-    in a SQLite file) or in that of a mapping; `data` itself if it is a
-    `ClientArrays`. Their features are in the order of `features`.
+    The clients, in the order of their first occurrence in a file (sorted by id
+    in a SQLite file) or of a mapping; `data` itself if it is a `ClientArrays`.
+    Their features are in the order of `features`.
 
   Raises:
     FileNotFoundError: If there is no such file.
-    TypeError: If `data` is something else, or clients are not named by strings.
+    TypeError: If `data` has another type, or client ids are not strings.
     ValueError: If a file is damaged or of another kind; if a split, a column or
-      a feature is missing, or a value is not of the type and shape asked for.
-      Names the file and line, or the client, what was found and what is
-      expected. For a `ClientData` a value is found wrong when its client is
-      read.
+      a feature is missing, or a value does not have the wanted type and shape.
+      Names the file and line, or the client, the value found and the value
+      expected. A `ClientData`'s values are checked when a client is read.
 
   Example:
 
@@ -132,25 +131,24 @@ def read_examples(
     split_name: Optional[str] = None,
     name: str = 'The test data',
 ) -> feature_arrays.Examples:
-  """Returns the examples of a central data set, for instance to test on.
+  """Returns the examples of a central data set, for example for testing.
 
   Args:
-    data: What `read_clients` takes, of which all clients are put together; or a
-      mapping from feature names to arrays. Rows of a file need not say whose
-      they are.
-    features: As for `read_clients`.
-    split_name: As for `read_clients`.
-    name: What the data are, the subject of an error's sentence. Defaults to
-      'The test data'.
+    data: See `read_clients`; all clients are concatenated. Or a mapping from
+      feature names to arrays. Rows of a file do not need client ids.
+    features: See `read_clients`.
+    split_name: See `read_clients`.
+    name: The name of the data, the subject of error messages. Defaults to 'The
+      test data'.
 
   Returns:
     Feature names and arrays of shape [num_examples, ...], in the order of
     `features`.
 
   Raises:
-    FileNotFoundError: As `read_clients`.
-    TypeError: As `read_clients`.
-    ValueError: As `read_clients`; and if features differ in the number of
+    FileNotFoundError: See `read_clients`.
+    TypeError: See `read_clients`.
+    ValueError: See `read_clients`; also if features differ in the number of
       examples.
 
   Example:
@@ -180,7 +178,7 @@ def _is_path(data: Any) -> bool:
 
 
 def _places_in(owner: str) -> feature_arrays.Where:
-  """Returns what names an example of an owner."""
+  """Returns a function that names an example of an owner."""
   return lambda example: (
       owner if example is None else f'{owner}, example {example}'
   )
@@ -189,7 +187,7 @@ def _places_in(owner: str) -> feature_arrays.Where:
 def _checked_path(
     data: Any, features: feature_arrays.ElementSpec, name: str
 ) -> pathlib.Path:
-  """Returns a path after checking that a file of a known kind is there."""
+  """Returns a path if a file of a known kind exists there, or raises."""
   path = pathlib.Path(data)
   if not path.name.endswith(_SUFFIXES):
     raise ValueError(
@@ -216,7 +214,7 @@ def _checked_spec(
     features: feature_arrays.ElementSpec,
     name: str,
 ) -> client_data.ClientArrays:
-  """Returns clients after checking that they have just the features wanted."""
+  """Returns clients if they have exactly the wanted features, or raises."""
   found = source.element_spec
   difference = specs_lib.find_difference(
       specs_lib.batched(found), specs_lib.batched(features)
@@ -234,7 +232,7 @@ def _checked_spec(
 def _from_client_data(
     data: Any, features: feature_arrays.ElementSpec, name: str
 ) -> client_data.ClientArrays:
-  """Returns TFF's clients, whose features are converted when they are read."""
+  """Returns TFF's clients, with features converted when they are read."""
   import tensorflow_federated as tff  # pylint: disable=import-outside-toplevel
 
   from tff_adaptive.data import tff_client_data  # pylint: disable=import-outside-toplevel
@@ -260,7 +258,7 @@ def _from_client_data(
 def _from_mapping(
     data: Mapping[str, Any], features: feature_arrays.ElementSpec, name: str
 ) -> client_data.ClientArrays:
-  """Returns clients with arrays of their own."""
+  """Returns the clients of a mapping."""
   if not data:
     raise ValueError(f'{name} must hold at least one client, found none.')
   return client_data.PackedClientArrays.from_clients(

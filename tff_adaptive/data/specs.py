@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Whether data are what was asked for: their specifications, their numbers."""
+"""Checks data against specs, converts numbers, and validates arguments."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def batched(spec: Mapping[str, tf.TensorSpec]) -> dict[str, tf.TensorSpec]:
-  """Returns the specifications of batches of any size.
+  """Returns the specs of batches of any size.
 
   Args:
-    spec: Feature names and the specification of one example.
+    spec: Feature names and the spec of one example.
   """
   import tensorflow as tf  # pylint: disable=import-outside-toplevel
 
@@ -29,16 +29,16 @@ def batched(spec: Mapping[str, tf.TensorSpec]) -> dict[str, tf.TensorSpec]:
 
 
 def cast(array: np.ndarray, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
-  """Returns numbers of another type, and where they are other numbers.
+  """Casts numbers to another type, and finds the values that change.
 
   Args:
     array: Booleans, integers or floats.
-    dtype: A dtype of numbers; floats become no integers.
+    dtype: A dtype of numbers; floats cannot become integers.
 
   Returns:
-    The array of the dtype, itself if it is of it; and a boolean array, true
-    where an integer has changed, or a finite float has become infinite. That a
-    float is rounded is no change.
+    The cast array, itself if it has the dtype already; and a boolean array,
+    true where an integer changes or a finite float becomes infinite. Rounding a
+    float does not count as a change.
 
   Example:
 
@@ -52,23 +52,23 @@ def cast(array: np.ndarray, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
     if array.dtype.kind == 'f':
       return converted, np.isfinite(array) & ~np.isfinite(converted)
     back = converted.astype(array.dtype)
-    # The sign, too: what wraps around comes back to what it was.
+    # Compares signs, too: casting back restores a value that wrapped around.
     return converted, (back != array) | ((converted < 0) != (array < 0))
 
 
 def find_difference(
     found: Any, expected: Any, *, in_pipeline: bool = False
 ) -> Optional[str]:
-  """Returns where specifications differ from what is expected, with the cure.
+  """Returns the difference between specs, and how to fix it.
 
   Args:
     found: A structure of `tf.TypeSpec`s.
-    expected: The structure of `tf.TensorSpec`s that it should be.
-    in_pipeline: Whether these are elements of a `tf.data.Dataset`, which may
-      turn out to have a size that is not known before. Defaults to False.
+    expected: The expected structure of `tf.TensorSpec`s.
+    in_pipeline: Whether these are elements of a `tf.data.Dataset`, whose sizes
+      may be known only when it is read. Defaults to False.
 
   Returns:
-    The end of a sentence, after 'found'; None if all fits.
+    The end of a sentence, after 'found'; None if there is no difference.
 
   Example:
 
@@ -86,7 +86,7 @@ def find_difference(
   )
   for name, leaf, wanted in leaves:
     place = f' in field {name}' if name else ''
-    # A component may also be None, or no dense tensor.
+    # A component may also be None, or not a dense tensor.
     if not isinstance(leaf, tf.TensorSpec):
       return (
           f'{type(leaf).__name__}{place}; make it a dense {_described(wanted)}'
@@ -100,7 +100,7 @@ def find_difference(
 
 
 def _find_in_names(found: Any, expected: Any) -> Optional[str]:
-  """Returns a difference in the names of fields, or in how many there are."""
+  """Returns a difference in the names or the number of fields."""
   if isinstance(found, Mapping) and isinstance(expected, Mapping):
     if set(found) != set(expected):
       return f'the fields {list(found)}; make them {list(expected)}'
@@ -124,7 +124,7 @@ def field_names(structure: Any) -> list[str]:
 
 
 def _paths(structure: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-  """Yields the names on the way to every leaf."""
+  """Yields the names on the path to every leaf."""
   import tensorflow as tf  # pylint: disable=import-outside-toplevel
 
   if isinstance(structure, Mapping):
@@ -134,13 +134,13 @@ def _paths(structure: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     names = getattr(structure, '_fields', range(len(structure)))
     for name, value in zip(names, structure):
       yield from _paths(value, (*path, str(name)))
-  else:  # A leaf, or what has no names that are known here.
+  else:  # A leaf, or a container without known names.
     for _ in tf.nest.flatten(structure):
       yield path
 
 
 def _is_as_open(found: tf.TensorShape, expected: tf.TensorShape) -> bool:
-  """Whether a compatible shape leaves open only what the other leaves open."""
+  """Returns whether `expected` is unknown in all unknown axes of `found`."""
   if expected.rank is None or found.rank is None:
     return expected.rank is None
   return all(
@@ -150,7 +150,7 @@ def _is_as_open(found: tf.TensorShape, expected: tf.TensorShape) -> bool:
 
 
 def _described(spec: tf.TensorSpec) -> str:
-  """Returns a specification as TFF's types have it."""
+  """Returns a spec in the notation of TFF's types."""
   if spec.shape.rank is None:
     return f'{spec.dtype.name}(unknown)'
   sizes = ('?' if size is None else str(size) for size in spec.shape)
@@ -164,27 +164,27 @@ def check_integer(name: str, value: int) -> None:
 
 
 def check_positive(name: str, value: int) -> None:
-  """Raises a TypeError or ValueError unless an argument is from 1."""
+  """Raises a TypeError or ValueError unless an argument is at least 1."""
   check_integer(name, value)
   if value <= 0:
     raise ValueError(f'`{name}` must be positive, found {value}.')
 
 
 def check_not_negative(name: str, value: int) -> None:
-  """Raises a TypeError or ValueError unless an argument is from 0."""
+  """Raises a TypeError or ValueError unless an argument is at least 0."""
   check_integer(name, value)
   if value < 0:
     raise ValueError(f'`{name}` must not be negative, found {value}.')
 
 
 def positive_integer(instance: Any, attribute: Any, value: Any) -> None:
-  """Raises unless an attribute is an integer from 1; a validator of attrs."""
+  """Raises unless an attribute is an integer of at least 1; for attrs."""
   del instance  # Unused.
   check_positive(attribute.name, value)
 
 
 def instance_of(expected: Any) -> Callable[[Any, Any, Any], None]:
-  """Returns a validator of attrs, whose error does not show the value.
+  """Returns an attrs validator whose error does not print the value.
 
   Args:
     expected: The type that an attribute must have.

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Clients in TFF's SQLite files: read when they are needed, and written."""
+"""Reads clients from TFF's SQLite files on demand, and writes such files."""
 
 import collections
 from collections.abc import Callable, Iterator, Mapping
@@ -19,7 +19,7 @@ from tff_adaptive.data import checks
 from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
 
-# The columns of each table, and their types.
+# The columns of each table, with their types.
 _TABLES = {
     'examples': {
         'split_name': 'TEXT',
@@ -45,30 +45,31 @@ def load_sqlite_clients(
 ) -> client_data.LazyClientArrays:
   """Opens the clients of a split of a SQLite file in TFF's format.
 
-  Only the table of clients is read here, about a second for 342,477 of them;
-  a client's examples are read when they are asked for, by any thread.
+  Only the table of clients is read here, which takes about a second for
+  342,477 clients; a client's examples are read on demand, from any thread.
 
   Args:
     path: The file. Its table `examples` has the columns `client_id`,
       `split_name` and `serialized_example_proto` (a `tf.train.Example`), its
       table `client_metadata` the columns `client_id`, `split_name` and
       `num_examples`, as `tff.simulation.datasets.SqlClientData` reads them.
-    split_name: Which split, for instance 'train'.
+    split_name: The split, for example 'train'.
     features: The features to read: names and the `tf.TensorSpec` of one
-      example, of fixed shape. Floats are stored as float32, integers as int64,
-      and converted to the type asked for; `tf.string` gives arrays of bytes.
-    cache_bytes: Room for clients that were read, in bytes. Defaults to 256 MiB.
+      example, of fixed shape. The file stores floats as float32 and integers as
+      int64; they are converted to the spec's type. `tf.string` gives arrays of
+      bytes.
+    cache_bytes: The size of the cache of clients. Defaults to 256 MiB.
 
   Returns:
-    The clients, sorted by id as TFF sorts them, with their numbers of examples.
-    A client whose examples cannot be parsed, or are not as many as the table
-    of clients says, raises a `ValueError` when it is read.
+    The clients, sorted by id as in TFF, with their numbers of examples. Reading
+    a client raises a `ValueError` if its examples cannot be parsed, or if their
+    number differs from the table of clients.
 
   Raises:
     FileNotFoundError: If there is no such file.
-    TypeError: If a feature has a type that the format does not know.
-    ValueError: If the file is empty, damaged or lacks a table or a column, or
-      there is no such split, whose names are given then.
+    TypeError: If the format does not support a feature's type.
+    ValueError: If the file is empty, damaged or lacks a table, a column or the
+      split; in the last case the message lists the splits.
 
   Example:
 
@@ -140,7 +141,7 @@ def _check_file(path: pathlib.Path) -> None:
 def _fetch(
     path: pathlib.Path, query: str, *values: Any
 ) -> list[tuple[Any, ...]]:
-  """Returns the rows of a query, for which the file is opened."""
+  """Opens the file and returns the rows of a query."""
   quoted = urllib.parse.quote(str(path.absolute()))
   try:
     with contextlib.closing(
@@ -155,7 +156,7 @@ def _fetch(
 
 
 def _read_sizes(path: pathlib.Path, split_name: str) -> dict[str, int]:
-  """Returns the number of examples of every client of a split."""
+  """Returns the number of examples of each client of a split."""
   rows = _fetch(
       path,
       'SELECT client_id, num_examples FROM client_metadata '
@@ -212,7 +213,7 @@ def _parse(
     features: Mapping[str, tf.TensorSpec],
     stored: Mapping[str, tf.io.FixedLenFeature],
 ) -> feature_arrays.Examples:
-  """Returns serialized examples as arrays of the types wanted."""
+  """Parses serialized examples into arrays of the wanted types."""
   parsed = tf.io.parse_example(np.asarray(rows, np.object_), stored)
   return collections.OrderedDict(
       (name, parsed[name].numpy().astype(spec.dtype.as_numpy_dtype))
@@ -221,7 +222,7 @@ def _parse(
 
 
 def _stored_type(name: str, dtype: tf.DType) -> tf.DType:
-  """Returns the type that an example in a file has for a type of features."""
+  """Returns the type in which the file stores a feature of a type."""
   if dtype == tf.string:
     return tf.string
   if dtype.is_floating:
@@ -238,18 +239,17 @@ def write_sqlite_clients(
     path: _Path,
     splits: Mapping[str, client_data.ClientArrays],
 ) -> None:
-  """Writes clients to a SQLite file that TFF reads, too.
+  """Writes clients to a SQLite file that TFF can read, too.
 
-  Clients are read and written one after the other, so that memory stays flat.
+  Clients are read and written one after the other, so that memory is bounded.
 
   Args:
     path: The file; it appears when it is complete.
-    splits: The clients of every split, for instance of 'train' and 'test'.
-      Floats are stored as float32, integers and booleans as int64, strings as
-      bytes.
+    splits: The clients of each split, for example of 'train' and 'test'. Floats
+      are stored as float32, integers and booleans as int64, strings as bytes.
 
   Raises:
-    FileExistsError: If there is such a file.
+    FileExistsError: If the file exists.
     TypeError: If a feature has another type.
 
   Example:

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tables in files: npz, CSV and JSON lines, with an example a row."""
+"""Reads npz, CSV and JSON lines files with one example per row."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SPLIT_KEY = 'split'
 SUFFIXES = ('.npz', '.csv', '.jsonl', '.jsonl.gz')
 
-# So many rows are converted at once, which takes far less time than one by one.
+# Rows converted at once, which takes far less time than one by one.
 _BLOCK_ROWS = 1024
 _DAMAGES = (
     EOFError,
@@ -42,8 +42,8 @@ class Table:
   """The rows of a file.
 
   Attributes:
-    examples: The features that were asked for.
-    client_ids: The client of every row; None where it was not asked for.
+    examples: The requested features.
+    client_ids: The client of each row; None if not requested.
   """
 
   examples: feature_arrays.Examples
@@ -63,16 +63,16 @@ def read_table(
     path: A file that ends in one of `SUFFIXES`.
     features: Feature names and the `tf.TensorSpec` of one example, of fixed
       shape.
-    split_name: Which rows: those whose 'split' it is. All of them if it is
-      None, or if the file does not say of which split a row is.
-    client_key: The column that says whose row it is, or None.
+    split_name: Selects the rows whose 'split' it is. All of them if it is None,
+      or if the file has no splits.
+    client_key: The column with the client ids, or None.
 
   Returns:
-    The rows, in their order.
+    The rows, in order.
 
   Raises:
     ValueError: If the file is damaged, lacks a column or rows of that split, or
-      a value is not as asked for; names the file, the row and the column.
+      a value has a wrong type; names the file, the row and the column.
   """
   if not path.stat().st_size:
     raise ValueError(f'{path} is empty; replace it by a good copy.')
@@ -87,7 +87,7 @@ def _read_rows(
     split_name: Optional[str],
     client_key: Optional[str],
 ) -> Table:
-  """Returns those rows of a file that are of a split."""
+  """Returns the rows of a file that belong to a split."""
   blocks: list[feature_arrays.Examples] = []
   pending: dict[int, Mapping[str, Any]] = {}
   client_ids = []
@@ -120,7 +120,7 @@ def _read_rows(
 def _convert_rows(
     file: RowFile, rows: Mapping[int, Mapping[str, Any]]
 ) -> feature_arrays.Examples:
-  """Returns rows, given by the numbers of their lines, as arrays."""
+  """Converts rows, given by line number, to arrays."""
 
   def convert(lines: Sequence[int]) -> feature_arrays.Examples:
     return feature_arrays.convert_examples(
@@ -133,7 +133,7 @@ def _convert_rows(
   try:
     return convert(lines)
   except ValueError:
-    # Again one by one, to name the first line that is wrong.
+    # Repeats the conversion line by line, to name the first wrong line.
     for line in lines:
       convert([line])
     raise
@@ -145,7 +145,7 @@ def _read_npz(
     split_name: Optional[str],
     client_key: Optional[str],
 ) -> Table:
-  """Returns those rows of an archive of arrays that are of a split."""
+  """Returns the rows of an npz file that belong to a split."""
   wanted = list(features) + ([] if client_key is None else [client_key])
   arrays = _load_arrays(path, wanted)
   rows = np.arange(len(arrays[wanted[0]]))
@@ -170,7 +170,7 @@ def _read_npz(
 def _load_arrays(
     path: pathlib.Path, wanted: Iterable[str]
 ) -> dict[str, np.ndarray]:
-  """Returns the wanted arrays of an archive, and the splits if there are."""
+  """Returns the wanted arrays of an archive, and the splits if it has any."""
   try:
     found = npz_files.read_names(path)
     missing = [name for name in wanted if name not in found]
@@ -206,7 +206,7 @@ def _load_arrays(
 
 
 def _strings(path: pathlib.Path, key: str, array: np.ndarray) -> list[str]:
-  """Returns the names that an array holds; integers are names, too."""
+  """Returns the names in an array, of strings or integers."""
   if array.ndim != 1 or array.dtype.kind not in 'SUiu':
     raise ValueError(
         f'{path}: array {key!r} must hold a string for each row, found type '
@@ -218,7 +218,7 @@ def _strings(path: pathlib.Path, key: str, array: np.ndarray) -> list[str]:
 
 
 def _client_id(row: Mapping[str, Any], key: str, where: str) -> str:
-  """Returns whose row it is; integers are names, too."""
+  """Returns a row's client id, a string or an integer."""
   if key not in row:
     raise ValueError(
         f'{where} lacks {key!r}, which says whose row it is, found '
@@ -259,10 +259,10 @@ _MAX_SHOWN = 8
 
 
 def shown(names: Iterable[str]) -> str:
-  """Returns the first of some names, to be part of a sentence.
+  """Returns the first of some names as a part of a sentence.
 
   Args:
-    names: The names; those beyond the eighth are only counted.
+    names: The names; names after the eighth are only counted.
   """
   parts = [repr(name) for name in names]
   if len(parts) > _MAX_SHOWN:
@@ -278,12 +278,12 @@ class RowFile(abc.ABC):
     self.features = features
 
   def where(self, line: int) -> str:
-    """Returns the subject of a sentence about a line."""
+    """Returns the subject of a message about a line."""
     return f'{self.path}, line {line}'
 
   @abc.abstractmethod
   def rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yields the number of a row's last line, and the row by columns."""
+    """Yields each row by column, with the number of its last line."""
 
   @abc.abstractmethod
   def value(self, row: Mapping[str, Any], name: str, line: int) -> Any:
@@ -291,7 +291,7 @@ class RowFile(abc.ABC):
 
 
 class CSVFile(RowFile):
-  """A file with a header; an array takes a column for each of its values."""
+  """A CSV file with a header; an array has a column for each value."""
 
   def __init__(self, path: pathlib.Path, features: feature_arrays.ElementSpec):
     super().__init__(path, features)
@@ -306,7 +306,7 @@ class CSVFile(RowFile):
     }
 
   def rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    # Spreadsheets put a mark in front of UTF-8, which is no part of a name.
+    # Spreadsheets write a byte order mark, which is not part of a name.
     with open(self.path, encoding='utf-8-sig', newline='') as file:
       reader = csv.reader(file)
       header = next(reader, [])
@@ -353,7 +353,7 @@ class CSVFile(RowFile):
 
 
 class JSONLinesFile(RowFile):
-  """A file with an object a line; an array is a nested list."""
+  """A JSON lines file with one object per line; arrays are nested lists."""
 
   def rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
     opener: Any = gzip.open if self.path.suffix == '.gz' else open

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Client data as arrays from TFF's `ClientData`, and back."""
+"""Converts TFF's `ClientData` to clients as arrays, and back."""
 
 import collections
 from collections.abc import Callable, Mapping
@@ -26,26 +26,26 @@ def from_client_data(
     *,
     cache_bytes: int = client_data.DEFAULT_CACHE_BYTES,
 ) -> client_data.LazyClientArrays:
-  """Reads the clients of a `ClientData` as arrays, each when it is needed.
+  """Reads the clients of a `ClientData` as arrays, on demand.
 
-  A client is read once and kept while there is room, instead of one `tf.data`
-  pipeline for every client and round; what reads it is traced once in all, so
-  memory does not grow with the number of reads either.
+  A client is read once and cached, instead of one `tf.data` pipeline for each
+  client and round. The reading function is traced only once, so that memory
+  does not grow with the number of reads.
 
   Args:
     source: The clients. Elements are mappings from feature names to tensors, or
       pairs, which become the features 'x' and 'y'.
-    preprocess_fn: What to do with a client's dataset of single examples, for
-      instance to rename features. It must not batch, shuffle or repeat: that
-      is `batching.BatchPlan`'s part. None (the default) changes nothing.
-    cache_bytes: Room for clients that were read, in bytes. Defaults to 256 MiB.
+    preprocess_fn: Maps a client's dataset of single examples to another one,
+      for example to rename features. It must not batch, shuffle or repeat,
+      which is the role of `batching.BatchPlan`. None (the default) for none.
+    cache_bytes: The size of the cache of clients. Defaults to 256 MiB.
 
   Returns:
     Clients in the order of `source.client_ids`.
 
   Raises:
     TypeError: If elements are neither flat mappings nor pairs of tensors.
-    ValueError: If `preprocess_fn` batches, or there is no client.
+    ValueError: If `preprocess_fn` batches, or there are no clients.
 
   Example:
 
@@ -82,16 +82,15 @@ def to_client_data(
 
   Args:
     source: The clients. Those of a `PackedClientArrays` can be serialized into
-      TFF computations (their arrays become constants, at most 2 GB); those of
-      any other source are read through Python, so that
-      `serializable_dataset_fn` works in this process only.
+      TFF computations (their arrays become constants, at most 2 GB); other
+      sources are read through Python, so that `serializable_dataset_fn` works
+      in this process only.
 
   Returns:
     A `tff.simulation.datasets.ClientData` with the same clients, whose elements
-    are ordered dictionaries of single examples. It hands out the same dataset
-    for the same client, also after `preprocess`, while there is room for it
-    (256 MiB of examples), so that the compiled runtime reads a client once and
-    not in every round.
+    are ordered dictionaries of single examples. It caches datasets (up to 256
+    MiB of examples), also after `preprocess`, and returns the same object for
+    the same client, so that the compiled runtime reads a client only once.
 
   Example:
 
@@ -110,12 +109,12 @@ def to_client_data(
 def _dataset_from_constants(
     source: client_data.PackedClientArrays, client_id: Any
 ) -> tf.data.Dataset:
-  """Looks a client up inside a graph that holds all arrays."""
+  """Looks up a client inside a graph that holds all arrays."""
   is_client = tf.equal(tf.constant(source.client_ids), client_id)
   known = tf.debugging.Assert(
       tf.reduce_any(is_client), ['There is no client', client_id]
   )
-  # In eager mode the assertion has raised by now, and returned nothing.
+  # In eager mode the assertion has already run, and returned None.
   with tf.control_dependencies([] if known is None else [known]):
     position = tf.argmax(is_client)
   offsets = tf.constant(source.offsets)
@@ -158,11 +157,11 @@ class _ArraysClientData(tff.simulation.datasets.ClientData):
     return tf.data.Dataset.from_tensor_slices(examples)
 
   def _dataset_from_python(self, client_id: Any) -> tf.data.Dataset:
-    """Calls back into Python for the arrays of a client."""
+    """Calls Python to get the arrays of a client."""
     spec = self._source.element_spec
 
     def read(name: Any) -> list[np.ndarray]:
-      # Bytes in a graph, an array of one string in eager mode.
+      # Bytes in a graph, an array with one string in eager mode.
       name = tf.compat.as_str(np.asarray(name).item())
       return list(self._source.examples(name).values())
 
@@ -178,7 +177,7 @@ class _ArraysClientData(tff.simulation.datasets.ClientData):
 
 
 class _KeptClientData(tff.simulation.datasets.ClientData):
-  """A `ClientData` that makes the datasets of the clients used last once."""
+  """A `ClientData` that caches the datasets of recently used clients."""
 
   def __init__(
       self,
@@ -218,9 +217,9 @@ def _dataset_fn(
     source: tff.simulation.datasets.ClientData,
     preprocess_fn: Optional[Callable[[tf.data.Dataset], tf.data.Dataset]],
 ) -> Callable[[str], tf.data.Dataset]:
-  """Returns what makes a client's dataset of large batches, traced once.
+  """Returns a traced function for a client's dataset of large batches.
 
-  Where a source cannot be traced (or is a `TestClientData`, which puts all its
+  If a source cannot be traced (or is a `TestClientData`, which puts all its
   data into the graph), its own datasets go through a traced preprocessing.
   """
 
@@ -247,7 +246,7 @@ def _dataset_fn(
 
 
 def _as_features(structure: Any) -> Mapping[str, Any]:
-  """Names the parts of a dataset's element."""
+  """Names the components of a dataset's element."""
   if isinstance(structure, tuple) and len(structure) == 2:
     structure = collections.OrderedDict(x=structure[0], y=structure[1])
   if not isinstance(structure, Mapping) or any(
@@ -264,10 +263,10 @@ def _check_not_batched(
     source: tff.simulation.datasets.ClientData,
     element_spec: feature_arrays.ElementSpec,
 ) -> None:
-  """Raises if preprocessing has added a dimension of unknown size in front."""
+  """Raises if preprocessing has added a leading dimension of unknown size."""
   raw = tf.nest.flatten(source.element_type_structure)
   if any(spec.shape.rank and spec.shape[0] is None for spec in raw):
-    return  # Sequences of any length, which look the same.
+    return  # Sequences of any length look the same.
   for name, spec in element_spec.items():
     if spec.shape.rank and spec.shape[0] is None:
       raise ValueError(

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Clients made of other clients: preprocessed, chosen, split, put together."""
+"""Derives clients from other clients: maps, selects, splits, concatenates."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ def map_clients(
 
   Args:
     source: The clients.
-    fn: From features, arrays of shape [n, ...], to new features. It must treat
-      examples one by one where `keeps_sizes` is set.
+    fn: Maps features, arrays of shape [n, ...], to new features. It must treat
+      examples one by one if `keeps_sizes` is set.
     element_spec: Names and `tf.TensorSpec`s of the new features of one example.
-    keeps_sizes: Whether as many examples come out as went in, each in its
-      place. Shared arrays are then mapped at once, and a lazy source stays
-      lazy with the sizes it knows.
-    cache_bytes: Room for clients that were mapped, in bytes, where they are
-      mapped when they are asked for. Defaults to 256 MiB.
+    keeps_sizes: Whether `fn` keeps the number and the order of examples. Shared
+      arrays are then mapped at once, and a lazy source stays lazy with the
+      sizes it knows.
+    cache_bytes: The size of the cache of lazily mapped clients. Defaults to 256
+      MiB.
 
   Returns:
-    The clients with their new features, in the same order: shared arrays where
-    `source` has such and `keeps_sizes` is set, else clients that are mapped
-    when they are asked for.
+    The clients with their new features, in the same order: shared arrays if
+    `source` has them and `keeps_sizes` is set, else clients that are mapped on
+    demand.
 
   Raises:
-    ValueError: If what `fn` returns does not fit `element_spec`; for lazy
-      clients when they are read.
+    ValueError: If the result of `fn` does not match `element_spec`; for lazy
+      clients, when they are read.
 
   Example:
 
@@ -88,7 +88,7 @@ def materialize(
 
   Returns:
     The same clients as shared arrays, which the compiled runtime need not copy;
-    `source` itself if it is that already.
+    `source` itself if it has them already.
 
   Example:
 
@@ -106,7 +106,7 @@ def materialize(
 
 
 def concatenate(source: client_data.ClientArrays) -> feature_arrays.Examples:
-  """Puts the examples of all clients together, for a central data set.
+  """Concatenates the examples of all clients to a central data set.
 
   Args:
     source: The clients.
@@ -130,20 +130,20 @@ def concatenate(source: client_data.ClientArrays) -> feature_arrays.Examples:
 def sample_client_ids(
     client_ids: Iterable[str], num_clients: int, seed: int
 ) -> tuple[str, ...]:
-  """Draws some clients for good, to train or to test on no others.
+  """Samples a fixed subset of clients, for training or testing on them only.
 
   Args:
     client_ids: The ids of all clients.
-    num_clients: How many, from 1 to the number of all.
-    seed: The seed of the draw. The first n of a draw of n + k clients are not
-      those of a draw of n.
+    num_clients: The number of clients, at least 1.
+    seed: The seed of the sample. The first n of a sample of n + k clients are
+      not a sample of n.
 
   Returns:
-    The ids that were drawn, in the order of `client_ids`.
+    The sampled ids, in the order of `client_ids`.
 
   Raises:
     TypeError: If `seed` is not an integer.
-    ValueError: If there are not as many clients.
+    ValueError: If there are fewer clients.
 
   Example:
 
@@ -164,19 +164,19 @@ def sample_client_ids(
 def select_clients(
     source: client_data.ClientArrays, client_ids: Iterable[str]
 ) -> client_data.ClientArrays:
-  """Returns some of the clients, in the order asked for.
+  """Returns a subset of the clients, in the given order.
 
   Args:
     source: The clients.
-    client_ids: The ids of those to be kept.
+    client_ids: The ids of the clients to keep.
 
   Returns:
     The clients. Nothing is copied: shared arrays stay shared, lazy clients
     lazy.
 
   Raises:
-    KeyError: If there is no such client.
-    ValueError: If none is to be kept.
+    KeyError: If a client is unknown.
+    ValueError: If `client_ids` is empty.
 
   Example:
 
@@ -204,18 +204,18 @@ def select_clients(
 def split_examples(
     source: client_data.ClientArrays, test_fraction: float, seed: int
 ) -> tuple[client_data.ClientArrays, client_data.ClientArrays]:
-  """Keeps a part of every client's examples for testing.
+  """Holds out a part of each client's examples for testing.
 
   Args:
     source: The clients.
-    test_fraction: Which part of a client's examples, in (0, 1); its number of
-      examples is rounded down, so that a client with few may have none.
-    seed: The seed of the split, which depends on the client's id, too.
+    test_fraction: The fraction of a client's examples to hold out, in (0, 1);
+      its number of examples is rounded down, so a small client may have none.
+    seed: The seed of the split, which also depends on the client id.
 
   Returns:
-    The same clients twice: with the examples to train on, and with those to
-    test on, both in stored order. The second has only the clients that have
-    such.
+    The clients with their training examples, and the clients with their test
+    examples, both in stored order. The latter leaves out clients without test
+    examples.
 
   Raises:
     ValueError: If `test_fraction` is out of range, or no client has enough
@@ -263,7 +263,7 @@ def _parts(
     sizes: Mapping[str, int],
     choose: Callable[[str], np.ndarray],
 ) -> client_data.ClientArrays:
-  """Returns clients with those of their examples that a function chooses."""
+  """Returns clients with the examples that a function selects."""
   if isinstance(source, client_data.PackedClientArrays):
     return client_data.PackedClientArrays.from_partition(
         source.values,
@@ -279,7 +279,7 @@ def _parts(
 
 
 class _Sizes(Mapping):
-  """The numbers of examples of clients, as far as their source knows them."""
+  """The clients' numbers of examples, as far as the source knows them."""
 
   def __init__(self, source: client_data.ClientArrays):
     self._source = source

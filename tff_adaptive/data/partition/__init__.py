@@ -1,12 +1,12 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Splitting a central data set among clients.
+"""Splits a central data set among clients.
 
-Every partition is an ordered mapping from client ids, 'client_000' and so on,
-to the rows that the client holds, which `PackedClientArrays.from_partition`
-takes as it is. All are pure functions of their arguments; random numbers come
-from `random_streams`. Functions that end in `_sizes` make what other ones take
-as `examples_per_client`.
+A partition is an ordered mapping from client ids, 'client_000' and so on, to
+the rows of each client, as `PackedClientArrays.from_partition` takes it. All
+functions are pure functions of their arguments; random numbers come from
+`random_streams`. Functions that end in `_sizes` return values for the argument
+`examples_per_client` of the others.
 """
 
 from tff_adaptive.data.partition.dirichlet import ClientIndices

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Splits by Dirichlet draws over labels, and over coarse and fine ones."""
+"""Dirichlet partitions over labels, and over coarse and fine labels."""
 
 import collections
 from collections.abc import Sequence
@@ -11,12 +11,12 @@ import numpy as np
 from tff_adaptive.data import random_streams
 from tff_adaptive.data import specs
 
-# From the ids of clients to the rows that they hold, int64.
+# The rows of each client by id, int64.
 ClientIndices = collections.OrderedDict[str, np.ndarray]
-# One number for all clients, or one for each.
+# One number for all clients, or one for each client.
 Sizes = Union[int, Sequence[int], np.ndarray]
 
-# Below, NumPy tries for ever to draw a mix that is not 0; above, sums overflow.
+# Below, NumPy retries forever to draw a non-zero mix; above, sums overflow.
 _MIN_ALPHA = 1e-6
 _MAX_ALPHA = 1e100
 
@@ -24,7 +24,7 @@ _MAX_ALPHA = 1e100
 def client_sizes(
     num_examples: int, num_clients: int, examples_per_client: Optional[Sizes]
 ) -> list[int]:
-  """Returns how many rows every client is to get."""
+  """Returns the number of rows of each client."""
   specs.check_positive('num_clients', num_clients)
   if examples_per_client is None:
     each, rest = divmod(num_examples, num_clients)
@@ -64,7 +64,7 @@ def check_alpha(alpha: float, name: str = 'alpha') -> float:
 
 
 def check_enough(sizes: Sequence[int], num_examples: int) -> None:
-  """Raises if clients without rows in common would need more than there are."""
+  """Raises if disjoint clients would need more rows than there are."""
   if sum(sizes) > num_examples:
     raise ValueError(
         f'{len(sizes)} clients would need {sum(sizes)} examples without '
@@ -86,10 +86,10 @@ def _draw_mixed_counts(
     alpha: float,
     generator: np.random.Generator,
 ) -> np.ndarray:
-  """Returns how many rows of every class a client takes, by a Dirichlet mix.
+  """Returns the number of rows of each class for a client, by a Dirichlet mix.
 
-  Draws of a class beyond its last row are made again without that class: this
-  has the same distribution as stopping at the draw that empties it.
+  Draws of a class beyond its last row are repeated without that class: this has
+  the same distribution as stopping at the draw that empties it.
   """
   mix = generator.dirichlet(np.full(len(available), alpha, np.float64))
   counts = np.zeros(len(available), np.int64)
@@ -113,40 +113,40 @@ def dirichlet_per_client(
     examples_per_client: Optional[Sizes] = None,
     with_replacement: bool = False,
 ) -> ClientIndices:
-  """Gives every client a mix of classes of its own, drawn from a Dirichlet.
+  """Gives each client its own mix of classes, sampled from a Dirichlet.
 
   ```
   q_i ~ Dirichlet(alpha * ones(num_classes))     for every client i
   ```
 
   Without replacement (the default) this is a true partition: n_i classes are
-  drawn from q_i; where a class has no row left, it is left out and q_i is
-  normalized again; where nothing of q_i is left, it is drawn anew over the
-  classes that remain. Later clients thus get more of what is left.
+  sampled from q_i. A class without remaining rows is left out and q_i is
+  renormalized; if nothing of q_i is left, it is sampled again over the
+  remaining classes. Later clients therefore get more of what is left.
 
-  With replacement, client i gets round(n_i * q_i[c]) rows of every class but
-  the last, which takes the rest (or nothing, where rounding up leaves less than
-  nothing: sizes may then exceed n_i by a few), drawn from all rows of the class
-  by every client anew. Client i does not depend on `num_clients` then.
+  With replacement, client i gets round(n_i * q_i[c]) rows of every class except
+  the last, which gets the rest (or nothing if rounding up has used more than
+  n_i rows; sizes may then exceed n_i by a few). Each client samples from all
+  rows of the class, and client i does not depend on `num_clients`.
 
   Args:
-    labels: The class of every row, integers of shape [num_rows]. The classes
-      are the values that occur.
-    num_clients: Number of clients, a positive integer.
-    alpha: Concentration, positive; small is heterogeneous (at 0.01 a client has
-      one class or two), large is nearly i.i.d.
-    seed: The seed of the partition, a non-negative integer.
+    labels: The class of each row, integers of shape [num_rows]. The classes are
+      the values that occur.
+    num_clients: The number of clients, positive.
+    alpha: The concentration, positive; small is heterogeneous (at 0.01 a client
+      has one or two classes), large is nearly i.i.d.
+    seed: The seed of the partition, non-negative.
     examples_per_client: n_i, the number of rows of a client: one number for
-      all, or one for each. None (the default) divides the number of rows as
-      evenly as possible.
-    with_replacement: Whether clients draw rows independently of each other and
-      with replacement, as in the Delta-SGD experiments. Defaults to False.
+      all, or one for each. None (the default) divides the rows as evenly as
+      possible.
+    with_replacement: Whether clients sample rows independently and with
+      replacement, as in the Delta-SGD experiments. Defaults to False.
 
   Returns:
-    For every client id its rows in random order, int64 of shape [n_i].
+    The rows of each client by id, in random order, int64 of shape [n_i].
 
   Raises:
-    TypeError: If `labels`, a number of clients or examples is not an integer.
+    TypeError: If `labels` or a number of clients or examples is not an integer.
     ValueError: If `labels` is empty or not a vector, `alpha` or a number is not
       positive, or clients without replacement would need more rows than there
       are.
@@ -161,13 +161,13 @@ def dirichlet_per_client(
     With replacement: the published code of Kim et al., Adaptive Federated
     Learning with Auto-Tuned Clients, ICLR 2024,
     https://arxiv.org/abs/2306.11201, with 500 rows for each of 100 clients.
-    Its text writes Dirichlet(alpha * p) with the prior p of the classes, which
-    is more heterogeneous; its figures follow from its code.
+    The text writes Dirichlet(alpha * p) with the prior p of the classes, which
+    is more heterogeneous; the figures follow from the code.
     Without: Reddi et al., Adaptive Federated Optimization, ICLR 2021,
     https://arxiv.org/abs/2003.00295, Appendix C (CIFAR-10), after Hsu et al.,
-    https://arxiv.org/abs/1909.06335. Theirs normalizes the mixes of all clients
-    again when a class runs out, which comes to the same, and does not say what
-    happens when nothing of a mix is left.
+    https://arxiv.org/abs/1909.06335. They renormalize the mixes of all clients
+    when a class runs out, which is equivalent, and do not say what happens when
+    nothing of a mix is left.
   """
   labels = check_labels(labels)
   alpha = check_alpha(alpha)
@@ -194,7 +194,7 @@ def _draw_with_replacement(
     alpha: float,
     generator: np.random.Generator,
 ) -> list[np.ndarray]:
-  """Returns a client's rows of every class, drawn with replacement."""
+  """Samples a client's rows of every class, with replacement."""
   mix = generator.dirichlet(np.full(len(pools), alpha, np.float64))
   counts = np.round(size * mix).astype(np.int64)
   counts[-1] = max(size - counts[:-1].sum(), 0)
@@ -210,7 +210,7 @@ def _draw_from_pools(
     alpha: float,
     generator: np.random.Generator,
 ) -> list[np.ndarray]:
-  """Takes a client's rows out of the pools, which shrink."""
+  """Removes a client's rows from the pools and returns them."""
   available = np.array([len(pool) for pool in pools])
   taken = []
   for i, count in enumerate(
@@ -240,39 +240,39 @@ def dirichlet_per_class(
     cap: bool = False,
     max_tries: int = 1000,
 ) -> ClientIndices:
-  """Divides every class among the clients, in shares drawn from a Dirichlet.
+  """Divides each class among the clients, in Dirichlet shares.
 
   ```
   p_c ~ Dirichlet(alpha * ones(num_clients))     for every class c
   ```
 
   Client i gets the share p_c[i] of the rows of class c, in random order; the
-  shares are cut at round-down(cumulative sum of p_c * rows of c). This is a
-  true partition of all rows, in which clients differ in size as well as in
-  their classes.
+  cuts are at floor(cumulative sum of p_c * rows of c). This is a true partition
+  of all rows, in which clients differ in size as well as in their classes.
 
   Args:
-    labels: The class of every row, integers of shape [num_rows]. The classes
-      are the values that occur, and are divided in ascending order.
-    num_clients: M, the number of clients, a positive integer.
-    alpha: Concentration, positive; small gives a class to few clients, large to
-      all of them evenly.
-    seed: The seed of the partition, a non-negative integer.
-    min_size: How many rows every client has at least, from 0. All shares are
-      drawn again until this holds. Defaults to 0, where clients may be empty.
-    cap: Whether a client that has num_rows / M rows or more gets nothing of the
-      classes that are left, the shares of the others being normalized again.
-      Defaults to False.
-    max_tries: How often shares are drawn before giving up, a positive integer.
+    labels: The class of each row, integers of shape [num_rows]. The classes are
+      the values that occur, in ascending order.
+    num_clients: M, the number of clients, positive.
+    alpha: The concentration, positive; small gives a class to few clients,
+      large to all of them evenly.
+    seed: The seed of the partition, non-negative.
+    min_size: The minimum number of rows of each client, non-negative. All
+      shares are sampled again until it is reached. Defaults to 0: clients may
+      be empty.
+    cap: Whether a client with num_rows / M rows or more gets nothing of the
+      remaining classes; the shares of the others are renormalized. Defaults to
+      False.
+    max_tries: The maximum number of times that shares are sampled, positive.
       Defaults to 1000.
 
   Returns:
-    For every client id its rows in random order, int64 of shape [n_i].
+    The rows of each client by id, in random order, int64 of shape [n_i].
 
   Raises:
     TypeError: If `labels` or a number is not an integer.
     ValueError: If `labels` is empty or not a vector, a number is out of range,
-      or a client has less than `min_size` rows in each of the tries.
+      or a client has fewer than `min_size` rows in each of the tries.
 
   Example:
 
@@ -284,8 +284,8 @@ def dirichlet_per_class(
     Yurochkin et al., Bayesian Nonparametric Federated Learning of Neural
     Networks, ICML 2019, https://arxiv.org/abs/1905.12022, Section 4; its
     published code and FedML's partition "hetero" set `cap=True` and
-    `min_size=10`, and draw for ever. Where every client that is not full has
-    the share 0, they divide by 0; here the shares of these are drawn again.
+    `min_size=10`, and retry forever. Where every client that is not full has
+    the share 0, they divide by 0; here these shares are sampled again.
   """
   labels = check_labels(labels)
   alpha = check_alpha(alpha)
@@ -324,7 +324,7 @@ def _draw_class_counts(
     limit: float,
     generator: np.random.Generator,
 ) -> np.ndarray:
-  """Returns how many rows a client gets of a class, [classes, clients]."""
+  """Returns each client's number of rows per class, [classes, clients]."""
   counts = np.zeros([len(class_sizes), num_clients], np.int64)
   concentration = np.full(num_clients, alpha, np.float64)
   for i, size in enumerate(class_sizes):
@@ -333,7 +333,7 @@ def _draw_class_counts(
     if shares.sum() <= 0.0:
       shares[is_open] = generator.dirichlet(concentration[is_open])
     ends = (np.cumsum(shares / shares.sum()) * size).astype(np.int64)
-    # The last of those who may get something takes what rounding leaves.
+    # The last client with a share gets the rows that rounding leaves.
     ends[np.flatnonzero(shares)[-1] :] = size
     counts[i] = np.diff(ends, prepend=0)
   return counts
@@ -344,7 +344,7 @@ def _deal_classes(
     counts: np.ndarray,
     generator: np.random.Generator,
 ) -> ClientIndices:
-  """Deals the rows of every class at random, as many as `counts` says."""
+  """Deals `counts` random rows of each class to the clients."""
   parts = [
       np.split(generator.permutation(rows), np.cumsum(row_counts)[:-1])
       for rows, row_counts in zip(classes, counts)
@@ -365,41 +365,41 @@ def pachinko_allocation(
     fine_alpha: float = 10.0,
     examples_per_client: Optional[Sizes] = None,
 ) -> ClientIndices:
-  """Gives every client a mix of coarse classes, and of fine ones in each.
+  """Gives each client a mix of coarse classes, and of fine classes in each.
 
   ```
   q_i ~ Dirichlet(coarse_alpha * ones)      for every client i
   r_ic ~ Dirichlet(fine_alpha * ones)       for every coarse class c
   ```
 
-  Client i draws n_i times a coarse class c from q_i, a class from r_ic, and a
-  row of that class, without replacement. A class that has no row left is left
-  out and r_ic is normalized again, and so are a coarse class and q_i; where
-  nothing of q_i is left, it is drawn anew over the coarse classes that remain.
-  Later clients thus get more of what is left. This is a true partition.
+  Client i samples n_i times a coarse class c from q_i, a class from r_ic, and a
+  row of that class without replacement. A class without remaining rows is left
+  out and r_ic is renormalized, and likewise a coarse class and q_i; if nothing
+  of q_i is left, it is sampled again over the remaining coarse classes. Later
+  clients therefore get more of what is left. This is a true partition.
 
   Args:
-    labels: The class of every row, integers of shape [num_rows]. The classes
-      are the values that occur.
-    coarse_labels: The coarse class of every row, integers of shape [num_rows];
-      one for all rows of a class.
-    num_clients: Number of clients, a positive integer.
-    seed: The seed of the partition, a non-negative integer.
-    coarse_alpha: Concentration of the coarse classes, positive. Defaults to
-      0.1, where a client has a few of CIFAR-100's twenty.
-    fine_alpha: Concentration of the classes in a coarse one, positive. Defaults
-      to 10, where it has all of them about equally.
+    labels: The class of each row, integers of shape [num_rows]. The classes are
+      the values that occur.
+    coarse_labels: The coarse class of each row, integers of shape [num_rows];
+      the same for all rows of a class.
+    num_clients: The number of clients, positive.
+    seed: The seed of the partition, non-negative.
+    coarse_alpha: The concentration of the coarse classes, positive. Defaults to
+      0.1: a client has a few of CIFAR-100's twenty.
+    fine_alpha: The concentration of the classes in a coarse class, positive.
+      Defaults to 10: a client has all of them about equally.
     examples_per_client: n_i, the number of rows of a client: one number for
-      all, or one for each. None (the default) divides the number of rows as
-      evenly as possible.
+      all, or one for each. None (the default) divides the rows as evenly as
+      possible.
 
   Returns:
-    For every client id its rows in random order, int64 of shape [n_i].
+    The rows of each client by id, in random order, int64 of shape [n_i].
 
   Raises:
-    TypeError: If labels, a number of clients or examples is not an integer.
-    ValueError: If labels are empty or not vectors of the same size, a class
-      has two coarse ones, a concentration or a number is not positive, or
+    TypeError: If labels or a number of clients or examples is not an integer.
+    ValueError: If labels are empty or not vectors of the same size, a class has
+      two coarse classes, a concentration or a number is not positive, or
       clients would need more rows than there are.
 
   Example:
@@ -413,8 +413,8 @@ def pachinko_allocation(
     Li and McCallum, Pachinko Allocation, ICML 2006; Reddi et al., Adaptive
     Federated Optimization, ICLR 2021, https://arxiv.org/abs/2003.00295,
     Appendix F (500 clients of 100 images of CIFAR-100, with these
-    concentrations), of whose code `tff.simulation.datasets.cifar100` comes.
-    It does not say what happens when nothing of a mix is left.
+    concentrations), whose code produced `tff.simulation.datasets.cifar100`. It
+    does not say what happens when nothing of a mix is left.
   """
   labels = check_labels(labels)
   coarse_alpha = check_alpha(coarse_alpha, 'coarse_alpha')
@@ -439,9 +439,9 @@ def _draw(
     fine_alpha: float,
     generator: np.random.Generator,
 ) -> np.ndarray:
-  """Takes a client's rows out of the pools of all classes, which shrink."""
-  # A coarse class is empty when all its classes are, so that its draws can be
-  # counted before they are made in it.
+  """Removes a client's rows from the pools of all classes and returns them."""
+  # A coarse class is empty when all its classes are, so the draws of a coarse
+  # class can be counted before any of them is made.
   available = np.array([sum(map(len, pools)) for pools in families])
   counts = _draw_mixed_counts(size, available, coarse_alpha, generator)
   taken = [np.zeros(0, np.int64)]
@@ -453,7 +453,7 @@ def _draw(
 def _families(
     labels: np.ndarray, coarse_labels: np.ndarray, seed: int
 ) -> list[list[np.ndarray]]:
-  """Returns the rows of every class in random order, by coarse class."""
+  """Returns the rows of each class in random order, by coarse class."""
   coarse_labels = check_labels(coarse_labels, 'coarse_labels')
   if coarse_labels.shape != labels.shape:
     raise ValueError(

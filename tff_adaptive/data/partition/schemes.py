@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Splits over clients: i.i.d., by shards, by sizes; and all splits by name."""
+"""Partitions: i.i.d., by shards, by natural ids, by sizes; and all by name."""
 
 import collections
 import re
@@ -23,15 +23,15 @@ def iid(
   """Splits a data set uniformly at random, without replacement.
 
   Args:
-    num_examples: Rows of the data set, a positive integer.
-    num_clients: Number of clients, a positive integer.
-    seed: The seed of the partition, a non-negative integer.
-    examples_per_client: How many rows a client gets: one number for all, or one
-      for each. Together at most `num_examples`; rows left over are in no
-      client. None (the default) for all rows, as evenly as possible.
+    num_examples: The number of rows of the data set, positive.
+    num_clients: The number of clients, positive.
+    seed: The seed of the partition, non-negative.
+    examples_per_client: The number of rows of a client: one number for all, or
+      one for each. Together at most `num_examples`; other rows are unused. None
+      (the default) uses all rows, divided as evenly as possible.
 
   Returns:
-    For every client id its rows, int64 of shape [examples of the client].
+    The rows of each client by id, int64 of shape [number of rows].
 
   Raises:
     TypeError: If a number is not an integer.
@@ -57,20 +57,20 @@ def iid(
 def shards(
     labels: np.ndarray, num_clients: int, shards_per_client: int, seed: int
 ) -> dirichlet.ClientIndices:
-  """Sorts rows by class, cuts them into shards and deals these to the clients.
+  """Sorts rows by class, cuts them into shards and deals these to clients.
 
-  With two shards a client, most clients have two classes. This is a true
-  partition of all rows; where they do not divide evenly, the first shards are
+  With two shards per client, most clients have two classes. This is a true
+  partition of all rows; if they do not divide evenly, the first shards are
   larger by one.
 
   Args:
-    labels: The class of every row, integers of shape [num_rows].
-    num_clients: Number of clients, a positive integer.
-    shards_per_client: How many shards a client gets, a positive integer.
-    seed: The seed of the partition, a non-negative integer.
+    labels: The class of each row, integers of shape [num_rows].
+    num_clients: The number of clients, positive.
+    shards_per_client: The number of shards of a client, positive.
+    seed: The seed of the partition, non-negative.
 
   Returns:
-    For every client id its rows in random order, int64 of shape [n_i].
+    The rows of each client by id, in random order, int64 of shape [n_i].
 
   Raises:
     TypeError: If `labels` or a number is not an integer.
@@ -107,15 +107,15 @@ def shards(
 
 
 def by_natural_id(ids: np.ndarray) -> dirichlet.ClientIndices:
-  """Groups rows by the client that they came from.
+  """Groups rows by the client that produced them.
 
   Args:
-    ids: For every row who it belongs to (writer, user, device), integers or
-      strings of shape [num_rows].
+    ids: The owner of each row (writer, user, device), integers or strings of
+      shape [num_rows].
 
   Returns:
-    For every id, as a string, its rows in their order, int64 of shape [n_i].
-    Clients are sorted by id, integers as numbers.
+    The rows of each client by id, in order, int64 of shape [n_i]. Ids become
+    strings; clients are sorted by id, integers as numbers.
 
   Raises:
     TypeError: If `ids` are neither integers nor strings.
@@ -146,16 +146,16 @@ def equal_sizes(num_clients: int, total: int) -> np.ndarray:
   """Divides a number of examples as evenly as possible.
 
   Args:
-    num_clients: Number of clients, a positive integer.
-    total: The examples of all clients together, at least one for each.
+    num_clients: The number of clients, positive.
+    total: The total number of examples, at least one per client.
 
   Returns:
     The clients' sizes, int64 of shape [num_clients]; the first ones are larger
-    by one where there is a rest.
+    by one if there is a remainder.
 
   Raises:
     TypeError: If a number is not an integer.
-    ValueError: If there are less examples than clients, or no client.
+    ValueError: If there are fewer examples than clients, or no clients.
 
   Example:
 
@@ -169,13 +169,13 @@ def equal_sizes(num_clients: int, total: int) -> np.ndarray:
 def uniform_sizes(
     num_clients: int, low: int, high: int, seed: int
 ) -> np.ndarray:
-  """Draws every size uniformly from a range of integers.
+  """Samples each size uniformly from a range of integers.
 
   Args:
-    num_clients: Number of clients, a positive integer.
-    low: The smallest size, a positive integer.
-    high: The largest size, at least `low`; it is drawn too.
-    seed: The seed of the partition, a non-negative integer.
+    num_clients: The number of clients, positive.
+    low: The smallest size, positive.
+    high: The largest size (inclusive), at least `low`.
+    seed: The seed of the partition, non-negative.
 
   Returns:
     The clients' sizes, int64 of shape [num_clients]. A client's size does not
@@ -221,16 +221,16 @@ def skewed_sizes(
   w_i = exp(sigma * z_i),  z_i ~ Normal(0, 1)
   ```
 
-  rounded down, where those with the largest fractions get what rounding leaves,
-  so that the sizes add up to `total`.
+  rounded down; the largest fractions are rounded up so that the sizes add up to
+  `total`.
 
   Args:
-    num_clients: Number of clients, a positive integer.
-    total: The examples of all clients together, at least `min_size` for each.
-    seed: The seed of the partition, a non-negative integer.
-    sigma: How unequal the sizes are, from 0, where all are equal. Defaults to
-      1, where the largest tenth of many clients has 39% of the examples.
-    min_size: The smallest size, a positive integer. Defaults to 1.
+    num_clients: The number of clients, positive.
+    total: The total number of examples, at least `min_size` per client.
+    seed: The seed of the partition, non-negative.
+    sigma: The inequality of the sizes, non-negative; 0 makes them equal.
+      Defaults to 1: the largest tenth of many clients has 39% of the examples.
+    min_size: The smallest size, positive. Defaults to 1.
 
   Returns:
     The clients' sizes, int64 of shape [num_clients].
@@ -272,7 +272,7 @@ def _check_total(num_clients: int, total: int, min_size: int) -> None:
     )
 
 
-# The names that `by_scheme` takes of any data set with classes.
+# The names that `by_scheme` accepts for any data set with classes.
 SCHEMES = (
     'dirichlet_with_replacement',
     'dirichlet_without_replacement',
@@ -280,7 +280,7 @@ SCHEMES = (
     'shards',
     'iid',
 )
-# With those that need coarse classes, too.
+# Also the names that need coarse classes.
 COARSE_SCHEMES = SCHEMES + ('pachinko',)
 
 
@@ -298,32 +298,31 @@ def by_scheme(
     coarse_labels: Optional[np.ndarray] = None,
     fine_alpha: float = 10.0,
 ) -> dirichlet.ClientIndices:
-  """Splits a data set by a scheme that is chosen by its name.
+  """Splits a data set by the named scheme.
 
   Args:
     scheme: One of `COARSE_SCHEMES`: 'dirichlet_with_replacement' and
       'dirichlet_without_replacement' are `dirichlet_per_client`, 'pachinko' is
-      `pachinko_allocation`; the others are the functions of their names.
-      `SCHEMES` are those that do without coarse classes.
-    labels: The class of every row, integers of shape [num_rows].
-    num_clients: Number of clients, a positive integer.
-    seed: The seed of the partition and of its sizes, a non-negative integer.
-    alpha: The concentration of the Dirichlet schemes, for `pachinko_allocation`
-      that of the coarse classes. Defaults to 0.1.
-    examples_per_client: The sizes of the clients, but for
-      `dirichlet_per_class` and `shards`, which divide all rows: numbers, or one
-      of the strings '500' (all equal) and '100-500' (`uniform_sizes`). None
-      (the default) divides all rows evenly.
-    shards_per_client: Of `shards`. Defaults to 2.
-    min_size: Of `dirichlet_per_class`. Defaults to 1, so that no client is
-      empty.
-    cap: Of `dirichlet_per_class`. Defaults to False.
-    coarse_labels: The coarse class of every row, for `pachinko_allocation`.
-      None (the default) where there is none.
-    fine_alpha: Of `pachinko_allocation`. Defaults to 10.
+      `pachinko_allocation`; the others have the names of their functions.
+      `SCHEMES` are those that need no coarse classes.
+    labels: The class of each row, integers of shape [num_rows].
+    num_clients: The number of clients, positive.
+    seed: The seed of the partition and of its sizes, non-negative.
+    alpha: The concentration of the Dirichlet schemes, and of the coarse classes
+      in `pachinko_allocation`. Defaults to 0.1.
+    examples_per_client: The sizes of the clients, not for `dirichlet_per_class`
+      and `shards`, which divide all rows: numbers, or a string such as '500'
+      (all equal) or '100-500' (`uniform_sizes`). None (the default) divides all
+      rows evenly.
+    shards_per_client: See `shards`. Defaults to 2.
+    min_size: See `dirichlet_per_class`. Defaults to 1: no client is empty.
+    cap: See `dirichlet_per_class`. Defaults to False.
+    coarse_labels: The coarse class of each row, for `pachinko_allocation`. None
+      (the default) without coarse classes.
+    fine_alpha: See `pachinko_allocation`. Defaults to 10.
 
   Returns:
-    For every client id its rows, int64 of shape [n_i].
+    The rows of each client by id, int64 of shape [n_i].
 
   Raises:
     TypeError: If `labels` or a number is not an integer.
@@ -383,7 +382,7 @@ def by_scheme(
 
 
 def _parse_sizes(text: str, num_clients: int, seed: int) -> dirichlet.Sizes:
-  """Returns the sizes of '500' or '100-500'."""
+  """Parses sizes such as '500' or '100-500'."""
   match = re.fullmatch(r'(\d+)(?:-(\d+))?', text)
   if match is None:
     raise ValueError(
