@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Federated algorithms: compositions that give TFF learning processes."""
+"""Federated algorithms, composed into TFF learning processes."""
 
 from tff_adaptive.algorithms.fed_opt import build_fed_opt
 from tff_adaptive.algorithms.presets import build_adaalter

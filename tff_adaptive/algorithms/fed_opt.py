@@ -62,10 +62,10 @@ def build_fed_opt(
 ) -> tff.learning.templates.LearningProcess:
   """Builds generalized federated averaging.
 
-  In every round the server sends its model to the clients of the cohort; each
-  trains it on its batches with `client_optimizer`, whose state is new in every
-  round, and sends the change; the server aggregates the changes and takes one
-  step of `server_optimizer` along the result:
+  In every round the server sends its model to the clients of the cohort. Each
+  client trains it with `client_optimizer`, whose state is new in every round,
+  and sends its update. The server aggregates the updates and takes one step of
+  `server_optimizer`:
 
   ```
   delta_i = ClientOpt(x_t; batches of i) - x_t
@@ -78,91 +78,87 @@ def build_fed_opt(
   - initialize: ( -> S@SERVER)
   - next: (<S@SERVER, {B*}@CLIENTS> -> <state=S@SERVER, metrics=M@SERVER>)
 
-  and TFF's accessors of the model's weights and of the hyperparameters:
-  `get_hparams` gives those of the client optimizer under `client_work` and
-  those of the server optimizer under `finalizer`.
+  and TFF's accessors of model weights and hyperparameters. `get_hparams`
+  returns those of the client optimizer under `client_work` and those of the
+  server optimizer under `finalizer`.
 
-  A client that has no example, or whose change, loss or step sizes are not
-  finite, or whose change is larger than `max_update_norm`, sends zeros with
-  weight zero and is counted and named as rejected. In a round without a healthy
-  client, model, optimizer and aggregator stay as they were, but for `privacy`.
-  Stock `build_unweighted_fed_avg` divides by all clients instead. With SGD on
-  both sides and server rate 1 the numbers are those of stock
-  `tff.learning.algorithms.build_weighted_fed_avg`.
+  A client is rejected if it has no examples, if its update, loss or a step size
+  is not finite, or if its update is larger than `max_update_norm`. It then
+  sends zeros with weight zero, and the metrics count and name it. In a round
+  without a healthy client, model, optimizer and aggregator do not change,
+  except with `privacy`. With SGD on both sides and server rate 1, the results
+  equal those of `tff.learning.algorithms.build_weighted_fed_avg`; stock
+  `build_unweighted_fed_avg` divides by all clients, rejected or not.
 
-  With one client a round and `server_optimizer=build_fedavg(alpha)` this is
+  With one client per round and `server_optimizer=build_fedavg(alpha)` this is
   Lookahead: the client's steps are the fast weights, x_{t+1} = x_t + alpha
   (x_{t,K} - x_t) (Zhang et al., NeurIPS 2019,
   https://arxiv.org/abs/1907.08610).
 
   Args:
     model: A `tff.learning.models.FunctionalModel`, or a function without
-      arguments that makes a new `tff.learning.models.VariableModel` at every
+      arguments that returns a new `tff.learning.models.VariableModel` at every
       call.
     client_optimizer: A `tff.learning.optimizers.Optimizer`, or its superset
       `tff_adaptive.optimizers.ExtraArgsOptimizer`.
-    server_optimizer: A `tff.learning.optimizers.Optimizer`. Defaults to
+    server_optimizer: A `tff.learning.optimizers.Optimizer`. Default
       `tff_adaptive.optimizers.build_fedavg()`, the weighted mean of the
       clients' models.
-    client_weighting: `NUM_EXAMPLES`, the default and TFF's, weighs a client by
-      the examples it has seen in the round, every epoch counted; `UNIFORM`, as
-      Delta-SGD's paper does, weighs all healthy clients alike.
-    model_aggregator: Any weighted aggregation factory, such as
-      `tff.learning.robust_aggregator()`. An unweighted one, such as
-      `tff.learning.dp_aggregator(...)`, goes with `UNIFORM` alone; its
-      denominator counts rejected clients, which send zeros. The quantiles to
-      which zeroing and clipping adapt count them in any, weighted or not,
-      unless a round has no healthy client. Defaults to
-      `tff.aggregators.MeanFactory()`. It protects the model's change alone:
-      the clients' statistics (sums of loss, examples and steps, the smallest
-      and largest step size) and the total weight are summed in the clear
-      beside it, whatever the aggregator.
-    payload_aggregators: The same for what clients send besides the change, by
-      name: what a `FederatedOptimizer` shares (see its builder) and the reports
-      that the server optimizer needs (see its builder). Default: means in the
-      clear, on which the new model depends: for a secure `model_aggregator`
-      give them one, too. A private one without is refused.
-    privacy: Clips, sums and noises the change and all that is sent beside it,
-      in the place of both arguments before; goes with `UNIFORM` and float32
-      weights. Every round then releases noise, also one without a healthy
-      client. Default `None`: nothing is private.
+    client_weighting: `NUM_EXAMPLES`, the default and as in TFF, weights a
+      client by its examples in the round, over all epochs; `UNIFORM`, as in
+      Delta-SGD's paper, weights all healthy clients equally.
+    model_aggregator: A weighted aggregation factory for the model update, such
+      as `tff.learning.robust_aggregator()`. An unweighted one, such as
+      `tff.learning.dp_aggregator(...)`, requires `UNIFORM`; it counts rejected
+      clients, which send zeros, as do the quantiles to which zeroing and
+      clipping adapt. Default `tff.aggregators.MeanFactory()`. The clients'
+      statistics (sums of loss, examples and steps, the smallest and largest
+      step size) and the total weight are always summed in the clear.
+    payload_aggregators: Aggregation factories, by name, for what clients send
+      besides the update: the parts that a `FederatedOptimizer` shares and the
+      reports that the server optimizer needs (see their builders). The default
+      is a mean in the clear, so a secure `model_aggregator` needs secure ones
+      here, too. A private `model_aggregator` without private ones is rejected.
+    privacy: Clips, sums and noises the update and all other payloads, in place
+      of the two arguments above. Requires `UNIFORM` and float32 weights. Every
+      round releases noise, even one without a healthy client. Default `None`:
+      no privacy.
     metrics_aggregator: As in `tff.learning.algorithms.build_weighted_fed_avg`.
     loss_term: A function of (weights, received weights, batch) that is added to
       the loss of each batch, see `tff_adaptive.client_works.build_fedprox`.
     client_schedule: Maps the number of finished rounds to a factor of the
       client optimizer's learning rate, see
-      `tff_adaptive.optimizers.schedules`. With one, the state of the client
-      work also counts rounds. Default `None`: the rate is constant.
-    server_schedule: The same for the server optimizer; default `None`.
+      `tff_adaptive.optimizers.schedules`. The state of the client work then
+      also counts rounds. Default `None`: a constant rate.
+    server_schedule: The same for the server optimizer.
     clip_norm: The largest norm of a local gradient, over all weights, above
-      zero; larger ones are scaled down to it before the client optimizer sees
+      zero; larger gradients are scaled down before the client optimizer sees
       them. Default `None`: no clipping.
     weight_decay: Adds this times the weights to each local gradient, after
       clipping; not negative. Default 0.
-    max_update_norm: The largest norm of a healthy client's change, over all
-      trainable weights, above zero: a client whose training explodes, though
-      all is finite, is rejected. What a client sends besides the change has no
-      limit. Default `None`: whatever is finite counts.
+    max_update_norm: The largest norm of a healthy client's update, over all
+      trainable weights, above zero. It rejects clients whose training explodes
+      but stays finite, and does not limit other payloads. Default `None`.
     loop_implementation: See `tff.learning.LoopImplementation`.
-    trace_steps: Whether the metrics hold the loss and what the client optimizer
-      reports of every local step, under `client_work` and `steps`; see
+    trace_steps: Whether the metrics hold the loss and the client optimizer's
+      report of every local step, under `client_work` and `steps`; see
       `tff_adaptive.analysis.trace_round`. Default False.
 
   Returns:
     A `tff.learning.templates.LearningProcess`. Its metrics are an ordered
     dictionary of `distributor`, `client_work` (see
     `tff_adaptive.client_works.build_local_training_client_work`),
-    `aggregator` and `finalizer` (`update_non_finite`, 1 if the round changed
-    nothing, and `update_norm`, the norm of the aggregated change).
+    `aggregator` and `finalizer` (`update_non_finite`, 1 if the round's update
+    was rejected, and `update_norm`, the norm of the aggregated update).
 
   Raises:
-    TypeError: If an argument has not the documented type, or a trainable
-      weight is neither float16, float32 nor float64.
-    ValueError: If an unweighted aggregator meets `NUM_EXAMPLES`, an aggregator
-      is given for what no client sends or for a maximum, something that clients
-      send would go past differential privacy, the server optimizer
-      needs batches or step sizes that the client optimizer does not have, a
-      schedule meets an optimizer without a learning rate, or a number is out of
+    TypeError: If an argument does not have the documented type, or a trainable
+      weight is not float16, float32 or float64.
+    ValueError: If an unweighted aggregator meets `NUM_EXAMPLES`; an aggregator
+      is given for a payload that no client sends, or for a maximum; a payload
+      would bypass differential privacy; the server optimizer needs batches or
+      step sizes that the client optimizer does not have; a schedule meets an
+      optimizer without a learning rate; or a number is out of its range.
       its range.
 
   Example:
@@ -283,7 +279,7 @@ def _check_weights_alike(optimizer: Any, weighs_examples: bool) -> None:
 def _check_normalizable(
     reports: Sequence[reports_lib.ClientReport], optimizer: Any
 ) -> None:
-  """Raises if FedNova meets steps of which it does not know the worth."""
+  """Raises if FedNova meets a client optimizer whose normalizer is unknown."""
   normalizer = reports_lib.ClientReport.NORMALIZER
   if normalizer in reports and not sgd.is_sgd(optimizer):
     raise ValueError(
@@ -295,7 +291,7 @@ def _check_normalizable(
 
 
 def _check_dtypes(weights_spec: Any) -> None:
-  """Raises if TFF's aggregators do not take the model's updates."""
+  """Raises if TFF's aggregators do not support the dtypes of the weights."""
   for spec in tf.nest.flatten(weights_spec.trainable):
     if spec.dtype not in (tf.float16, tf.float32, tf.float64):
       raise TypeError(
@@ -308,7 +304,7 @@ def _check_dtypes(weights_spec: Any) -> None:
 def _needed_reports(
     server_optimizer: tff.learning.optimizers.Optimizer,
 ) -> tuple[reports_lib.ClientReport, ...]:
-  """What clients have to report for the server's rule."""
+  """Returns the reports that the server's rule needs from clients."""
   if isinstance(server_optimizer, measured_update.ReportsOptimizer):
     return tuple(server_optimizer.client_reports)
   return ()
@@ -319,7 +315,7 @@ def _payload_names(
     reports: Sequence[reports_lib.ClientReport],
     weights_spec: Any,
 ) -> list[str]:
-  """The names of what clients send besides the change of the model."""
+  """Returns the names of the payloads that clients send besides the update."""
   counted = reports_lib.ClientReport.NUM_CLIENTS
   names = [report.value for report in reports if report is not counted]
   if isinstance(client_optimizer, federated_optimizer.FederatedOptimizer):
@@ -337,7 +333,7 @@ def _build_aggregator(
     weighs_examples: bool,
     num_expected_clients: Optional[int],
 ) -> tff.aggregators.WeightedAggregationFactory:
-  """What aggregates the change of the model, and the reports beside it."""
+  """Returns the factory that aggregates the update and the reports."""
   factory = weighting.to_weighted(
       model_aggregator, weighs_examples, '`model_aggregator`'
   )
@@ -349,6 +345,6 @@ def _build_aggregator(
         {'change': factory, 'reports': reports_factory}
     )
   if num_expected_clients is not None:
-    # A round that changes nothing would tell that nobody healthy took part.
+    # A round without change would reveal that no healthy client participated.
     return factory
   return weighting.HealthyRoundsFactory(factory)

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""`build_fed_opt` with the rule, the weighting and the server of a paper."""
+"""`build_fed_opt` with the rules and the client weighting of a paper."""
 
 from typing import Any, Optional
 
@@ -30,17 +30,17 @@ def build_adaalter(
 ) -> tff.learning.templates.LearningProcess:
   """Builds local AdaAlter.
 
-  It is `build_fed_opt` with the client rule `optimizers.build_adaalter`. The
+  This is `build_fed_opt` with the client rule `optimizers.build_adaalter`. The
   state's `client_work` is an ordered dictionary of `hparams`, `round_num`,
-  `shared` with `second_moment`, a tuple with one tensor a trainable weight, of
-  its shape, and `aggregator`.
+  `shared` with `second_moment`, a tuple with one tensor per trainable weight,
+  of its shape, and `aggregator`.
 
   Args:
     model: As in `build_fed_opt`.
     client_optimizer: Default `optimizers.build_adaalter()`.
-    server_optimizer: As in `build_fed_opt`. Default FedAvg with rate 1, the
-      paper's.
-    client_weighting: Default `UNIFORM`, the paper's.
+    server_optimizer: As in `build_fed_opt`. Default FedAvg with rate 1, as in
+      the paper.
+    client_weighting: Default `UNIFORM`, as in the paper.
     **options: Further arguments of `build_fed_opt`.
 
   Returns:
@@ -82,20 +82,20 @@ def build_fafed(
     ),
     **options: Any,
 ) -> tff.learning.templates.LearningProcess:
-  """Builds FAFED, in the form for clients that keep nothing.
+  """Builds FAFED, in a form for clients that keep no state.
 
-  It is `build_fed_opt` with the client rule `optimizers.build_fafed`. The
+  This is `build_fed_opt` with the client rule `optimizers.build_fafed`. The
   state's `client_work` is an ordered dictionary of `hparams`, `round_num`,
-  `shared` with `momentum` and `second_moment`, tuples with one tensor a
+  `shared` with `momentum` and `second_moment`, tuples with one tensor per
   trainable weight, of its shape, and `aggregator`. Round 0 is the warm-up: one
   step on each client's first batch.
 
   Args:
     model: As in `build_fed_opt`.
     client_optimizer: Default `optimizers.build_fafed()`.
-    server_optimizer: As in `build_fed_opt`. Default FedAvg with rate 1, the
-      paper's.
-    client_weighting: Default `UNIFORM`, the paper's.
+    server_optimizer: As in `build_fed_opt`. Default FedAvg with rate 1, as in
+      the paper.
+    client_weighting: Default `UNIFORM`, as in the paper.
     **options: Further arguments of `build_fed_opt`.
 
   Returns:
@@ -138,21 +138,21 @@ def build_fedcada(
 ) -> tff.learning.templates.LearningProcess:
   """Builds FedCAda.
 
-  It is `build_fed_opt` with the client rule `optimizers.build_fedcada_adam`,
-  whose moments the server averages with the weights of the change, keeps and
-  sends: the state's `client_work` is an ordered dictionary of
+  This is `build_fed_opt` with the client rule `optimizers.build_fedcada_adam`,
+  whose moments the server averages, with the weights of the model updates, and
+  sends. The state's `client_work` is an ordered dictionary of
 
-  - `hparams`: those of the client rule;
+  - `hparams`: the hyperparameters of the client rule;
   - `round_num`: the number of finished rounds, int32;
-  - `shared`: `first_moment` and `second_moment`, tuples with one tensor a
+  - `shared`: `first_moment` and `second_moment`, tuples with one tensor per
     trainable weight, of its shape (and `num_steps` with `time='global_step'`);
-  - `aggregator`: the states of what averages each of them.
+  - `aggregator`: the states of their aggregators.
 
   Args:
     model: As in `build_fed_opt`.
     client_optimizer: Default `optimizers.build_fedcada_adam()`.
-    server_optimizer: As in `build_fed_opt`. Default FedAvg with rate 1, on
-      which the paper is silent.
+    server_optimizer: As in `build_fed_opt`. Default FedAvg with rate 1; the
+      paper does not specify it.
     client_weighting: Default `UNIFORM`, Algorithm 2.
     **options: Further arguments of `build_fed_opt`, such as
       `payload_aggregators={'second_moment': ...}`.
@@ -198,18 +198,18 @@ def build_feddyn(
 ) -> tff.learning.templates.LearningProcess:
   """Builds FedDyn, with partial participation.
 
-  It is `build_fed_opt` with the client rule `optimizers.build_feddyn`. The
+  This is `build_fed_opt` with the client rule `optimizers.build_feddyn`. The
   state's `finalizer` is that of the server's rule and `mean_dual`, the mean of
   the clients' duals, with the structure of the trainable weights. The duals
-  pass through `next` and stay in a `ClientStateStore`, as the controls of
-  `build_scaffold` do.
+  pass through `next` and are kept in a `ClientStateStore`, like the controls of
+  `build_scaffold`.
 
   Args:
     model: As in `build_fed_opt`.
     client_optimizer: `optimizers.build_feddyn(num_clients, ...)`.
-    server_optimizer: As in `build_fed_opt`; it steps along the mean change plus
-      the mean dual. Default FedAvg with rate 1, the paper's.
-    client_weighting: Default `UNIFORM`, Algorithm 1; no other is possible.
+    server_optimizer: As in `build_fed_opt`; it steps along the mean update plus
+      the mean dual. Default FedAvg with rate 1, as in the paper.
+    client_weighting: `UNIFORM`, Algorithm 1; no other is supported.
     **options: Further arguments of `build_fed_opt`.
 
   Returns:
@@ -248,18 +248,18 @@ def build_fedli_ls(
 ) -> tff.learning.templates.LearningProcess:
   """Builds FedLi-LS.
 
-  It is `build_fed_opt` with `optimizers.build_armijo` on the clients and
+  This is `build_fed_opt` with `optimizers.build_armijo` on the clients and
   `finalizers.build_line_search_step` on the server. With `'max'` the state's
-  `finalizer` is an ordered dictionary of `server_step_size`, a float32 scalar,
-  the last one.
+  `finalizer` is an ordered dictionary of `server_step_size`, the last one, a
+  float32 scalar.
 
-  The objective of all clients together need not fall, even where each client's
-  line search succeeds and all are convex.
+  The objective of all clients together may increase even if every client's line
+  search succeeds and all objectives are convex.
 
   Args:
     model: As in `build_fed_opt`.
-    client_optimizer: Default `optimizers.build_armijo()`. Any other that has a
-      step size goes with `'max'`, any at all with the other scales.
+    client_optimizer: Default `optimizers.build_armijo()`. `'max'` needs one
+      with a step size; the other scales work with any.
     server_optimizer: Default `finalizers.build_line_search_step('max')`.
     **options: Further arguments of `build_fed_opt`.
 
@@ -279,11 +279,11 @@ def build_fedli_ls(
     ```
 
   References:
-    Towards Hyper-parameter-free Federated
-    Learning, 2024, https://arxiv.org/abs/2408.17145v1, section 3,
-    Algorithm FedLi-LS. Deviation: the global descent of its Remark 1 does not
-    hold; the tests have a counterexample. The published code averages the
-    models and never takes the step.
+    Towards Hyper-parameter-free Federated Learning, 2024,
+    https://arxiv.org/abs/2408.17145v1, section 3, Algorithm FedLi-LS.
+    Deviation: the global descent of its Remark 1 does not hold; the tests have
+    a counterexample. The published code averages the models and never takes the
+    step.
   """
   return fed_opt.build_fed_opt(
       model,
@@ -301,17 +301,17 @@ def build_fedli_lu(
 ) -> tff.learning.templates.LearningProcess:
   """Builds FedLi-LU.
 
-  It is `build_fed_opt` with `finalizers.build_frank_wolfe` on the server. The
-  state's `finalizer` is an ordered dictionary of the hyperparameters,
-  `learning_rate`, `weight_decay` and `epsilon`, of `gamma` and `objective` of
-  the last round, scalars, and with momentum of the hyperparameter `momentum`
-  and `velocity`, of the structure and shapes of the trainable weights.
+  This is `build_fed_opt` with `finalizers.build_frank_wolfe` on the server. The
+  state's `finalizer` is an ordered dictionary of the hyperparameters
+  `learning_rate`, `weight_decay` and `epsilon`, and of `gamma` and `objective`
+  of the last round, scalars; with momentum also of the hyperparameter
+  `momentum` and of `velocity`, with the structure of the trainable weights.
 
   Args:
     model: As in `build_fed_opt`. The paper derives the step for the multi-class
       hinge loss, `tff_adaptive.losses.MulticlassHinge`, and trains with
       cross-entropy.
-    client_optimizer: Any; the paper takes SGD.
+    client_optimizer: Any; the paper uses SGD.
     server_optimizer: Default `finalizers.build_frank_wolfe()`.
     **options: Further arguments of `build_fed_opt`.
 
@@ -333,10 +333,9 @@ def build_fedli_lu(
     ```
 
   References:
-    Towards Hyper-parameter-free Federated
-    Learning, 2024, https://arxiv.org/abs/2408.17145v1, section 6,
-    Algorithm 2. The published code never takes the step: the loss does
-    not reach its server.
+    Towards Hyper-parameter-free Federated Learning, 2024,
+    https://arxiv.org/abs/2408.17145v1, section 6, Algorithm 2. The published
+    code never takes the step, because the loss does not reach its server.
   """
   return fed_opt.build_fed_opt(
       model,
@@ -358,21 +357,21 @@ def build_scaffold(
 ) -> tff.learning.templates.LearningProcess:
   """Builds SCAFFOLD, with option II and partial participation.
 
-  It is `build_fed_opt` with the client rule `optimizers.build_scaffold_sgd`.
+  This is `build_fed_opt` with the client rule `optimizers.build_scaffold_sgd`.
   The state's `client_work` is an ordered dictionary of `hparams`, `round_num`,
-  `shared` with `control`, c, a tuple with one tensor a trainable weight, of its
-  shape, and `aggregator`. The clients' own controls c_i pass through `next`:
-  see `tff_adaptive.client_works.build_local_training_client_work` for the form
-  of its input, and `tff_adaptive.simulation.run_training`, which keeps them in
-  a `ClientStateStore`.
+  `shared` with `control`, c, a tuple with one tensor per trainable weight, of
+  its shape, and `aggregator`. The clients' own controls c_i pass through
+  `next`: see `tff_adaptive.client_works.build_local_training_client_work` for
+  the form of its input, and `tff_adaptive.simulation.run_training`, which keeps
+  them in a `ClientStateStore`.
 
   Args:
     model: As in `build_fed_opt`.
     client_optimizer: `optimizers.build_scaffold_sgd(num_clients, ...)`.
-    server_optimizer: As in `build_fed_opt`. Default FedAvg with rate 1, the
-      paper's.
-    client_weighting: Of the change of the model alone; controls count the same.
-      Default `UNIFORM`, Algorithm 1.
+    server_optimizer: As in `build_fed_opt`. Default FedAvg with rate 1, as in
+      the paper.
+    client_weighting: The weights of the model updates; controls always have
+      equal weights. Default `UNIFORM`, Algorithm 1.
     **options: Further arguments of `build_fed_opt`.
 
   Returns:
@@ -410,9 +409,9 @@ def build_scaffold(
 
 
 def _carry(optimizer: Any) -> Any:
-  """The optimizer with a state that crosses rounds."""
+  """Returns an optimizer whose state crosses rounds."""
   if not isinstance(optimizer, tff.learning.optimizers.Optimizer):
-    return optimizer  # `build_fed_opt` says what is wrong with it.
+    return optimizer  # `build_fed_opt` raises.
   if isinstance(
       optimizer,
       (
@@ -443,35 +442,33 @@ def build_centralized(
     ),
     trace_steps: bool = False,
 ) -> tff.learning.templates.LearningProcess:
-  """Builds training without a federation, the baseline of federated methods.
+  """Builds centralized training, the baseline of federated methods.
 
-  Its data are one client a round, a part of the pool of all clients' examples,
-  such as `tff_adaptive.simulation.build_pooled_cohort_fn` gives. The server
-  sends the model and the state of the optimizer; the client takes its steps;
-  the server takes over both. So all rounds together are one run of the
-  optimizer, as if there were none, up to the rounding of one subtraction a
-  round: what is sent is the change of the model.
+  A round has one client: a part of the pooled examples of all clients, as from
+  `tff_adaptive.simulation.build_pooled_cohort_fn`. The server sends the model
+  and the state of the optimizer, the client trains, and the server takes over
+  both. All rounds together are thus one run of the optimizer, up to the
+  rounding of one subtraction per round, since clients send updates.
 
-  It is `build_fed_opt` with FedAvg of rate 1, and has its metrics; the client
-  counts as one, and its examples are those of the round. A round whose result
-  is not finite leaves the model and the optimizer's state as they were. The
-  state's `client_work` is an ordered dictionary of
+  This is `build_fed_opt` with FedAvg of rate 1, and has its metrics. A round
+  whose result is not finite does not change the model or the optimizer's state.
+  The state's `client_work` is an ordered dictionary of
 
-  - `hparams`: those of the optimizer;
+  - `hparams`: the hyperparameters of the optimizer;
   - `round_num`: the number of finished rounds, int32;
-  - `shared`: the rest of the optimizer's state, under its own names, counts in
-    float64;
-  - `aggregator`: nothing.
+  - `shared`: the rest of the optimizer's state, under the same names, with
+    counts in float64;
+  - `aggregator`: empty.
 
-  Of several clients in a round the models and the states are averaged, all
-  clients alike, which is another algorithm.
+  Rounds with several clients average their models and states with equal
+  weights, which is no longer centralized training.
 
   Args:
     model: As in `build_fed_opt`.
-    client_optimizer: What trains: any optimizer that needs no federation.
+    client_optimizer: Any optimizer that needs no federation.
     metrics_aggregator: As in `build_fed_opt`.
-    client_schedule: As in `build_fed_opt`: a factor of the learning rate by the
-      number of finished rounds. Default `None`: the rate is constant.
+    client_schedule: Maps the number of finished rounds to a factor of the
+      learning rate, as in `build_fed_opt`. Default `None`: a constant rate.
     clip_norm: The largest norm of a local gradient, over all weights, above
       zero, as in `build_fed_opt`. Default `None`: no clipping.
     weight_decay: Adds this times the weights to each local gradient, as in
@@ -483,7 +480,7 @@ def build_centralized(
     A `tff.learning.templates.LearningProcess`, see `build_fed_opt`.
 
   Raises:
-    TypeError: If the state of the optimizer is no mapping; see also
+    TypeError: If the state of the optimizer is not a mapping; see also
       `build_fed_opt`.
     ValueError: If the optimizer is a rule of a federation; see also
       `build_fed_opt`.

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Learning processes whose server rule sets the clients' rate."""
+"""Learning processes whose server rule sets the clients' learning rate."""
 
 from typing import Any
 
@@ -14,15 +14,15 @@ _CLIENT_WORK_KEY = 'client_work'
 def scale_client_rate(
     process: tff.learning.templates.LearningProcess, server_optimizer: Any
 ) -> tff.learning.templates.LearningProcess:
-  """Multiplies the clients' rate by a factor of the server rule, every round.
+  """Multiplies the clients' learning rate by a factor from the server rule.
 
   Args:
     process: A process whose client optimizer has a learning rate.
-    server_optimizer: Its server rule: `client_rate_scale` maps its state to the
-      factor of the next round.
+    server_optimizer: Its server rule, whose `client_rate_scale` maps the rule's
+      state to the factor of the next round.
 
   Returns:
-    The process. The hyperparameters in its state are those that it was given.
+    The process with the factor. Its state holds the unscaled hyperparameters.
 
   Raises:
     ValueError: If the client optimizer has no learning rate.
@@ -37,7 +37,7 @@ def scale_client_rate(
   def enter_round(state):
     hparams = process.get_hparams(state)
     finalizer = state.finalizer
-    # A schedule of the server's rate holds the state of the rule.
+    # A schedule of the server's rate wraps the state of the rule.
     finalizer = finalizer.get('inner', finalizer)
     hparams[_CLIENT_WORK_KEY] = schedules.scale(
         hparams[_CLIENT_WORK_KEY], server_optimizer.client_rate_scale(finalizer)
