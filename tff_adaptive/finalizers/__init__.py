@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Server rules: what becomes of the aggregated change of the model."""
+"""Server rules that take the aggregated update, and the clients' reports."""
 
 from tff_adaptive.finalizers.fedexp import build_fedexp
 from tff_adaptive.finalizers.fedexprox import build_fedexprox_grads

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The server's step along a direction that the rule of the clients corrects."""
+"""A server step whose direction the client rule corrects."""
 
 import collections
 from collections.abc import Mapping
@@ -15,9 +15,9 @@ from tff_adaptive.optimizers import federated_optimizer
 
 
 class CorrectedStep(measured_update.ReportsOptimizer):
-  """A server optimizer whose gradient the rule of the clients corrects.
+  """A server optimizer whose gradient the client rule corrects.
 
-  Its state is that of the server optimizer, and what the rule holds.
+  Its state is that of the server optimizer and that of the correction.
   """
 
   def __init__(
@@ -28,11 +28,12 @@ class CorrectedStep(measured_update.ReportsOptimizer):
     """Initializes the optimizer.
 
     Args:
-      server_optimizer: What takes the step; its state is a mapping.
+      server_optimizer: The optimizer that takes the step, with a mapping as
+        state.
       client_optimizer: The rule of the clients.
 
     Raises:
-      TypeError: If the state of the server optimizer is no mapping.
+      TypeError: If the state of the server optimizer is not a mapping.
     """
     self._inner = server_optimizer
     self._client_optimizer = client_optimizer
@@ -54,7 +55,7 @@ class CorrectedStep(measured_update.ReportsOptimizer):
     )
 
   def _split(self, state: Any, weights: Any) -> tuple[Any, Any]:
-    """The state of the server optimizer, and what the rule holds."""
+    """Returns the state of the server optimizer and that of the correction."""
     names = self._client_optimizer.initialize_correction(weights)
     inner = collections.OrderedDict(
         (name, part) for name, part in state.items() if name not in names

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""FedExP: the server extrapolates by how far the clients' changes disagree."""
+"""FedExP: the server extrapolates by the disagreement of client updates."""
 
 import collections
 from typing import Any
@@ -35,13 +35,13 @@ class _FedExP(optimizer.HparamsInState, measured_update.ReportsOptimizer):
     dtype = vectors.step_dtype(weights)
     squared_norms = tf.cast(reports['squared_norm'], dtype)
     norm = vectors.norm(gradients, dtype)
-    # Without any change both norms are 0, and the step size is 1.
+    # If all updates are 0, both norms are 0, and the step size is 1.
     ratio = tf.math.divide_no_nan(
         squared_norms, 2.0 * (tf.square(norm) + state['epsilon'])
     )
     step_size = tf.maximum(tf.ones([], dtype), ratio)
     new_state = collections.OrderedDict(state, server_step_size=step_size)
-    # Where changes cancel, the step size exceeds what a float16 can hold.
+    # If updates cancel, the step size may exceed the range of float16.
     moved = tf.nest.map_structure(
         lambda w, g: w - tf.cast(step_size * tf.cast(g, dtype), w.dtype),
         weights,
@@ -56,7 +56,7 @@ class _FedExP(optimizer.HparamsInState, measured_update.ReportsOptimizer):
 def build_fedexp(epsilon: float = 1e-3) -> measured_update.ReportsOptimizer:
   """Builds the server rule of FedExP.
 
-  With delta_i the change of client i, w_i its share and D = sum_i w_i delta_i,
+  With delta_i the update of client i, w_i its share, D = sum_i w_i delta_i, and
   norms over the vector of all trainable weights:
 
   ```
@@ -64,18 +64,18 @@ def build_fedexp(epsilon: float = 1e-3) -> measured_update.ReportsOptimizer:
   x_{t+1} = x_t + eta_g * D
   ```
 
-  Equal changes give 1, orthogonal ones of equal length half the number of
-  clients (up to epsilon). Each client reports the square of the norm of its
-  change, one more number, under the name `squared_norm`; the round's metrics
-  have `server_step_size`, eta_g.
+  eta_g is 1 for equal updates and, up to epsilon, half the number of clients
+  for orthogonal updates of equal length. Each client reports the squared norm
+  of its update, one more number, as `squared_norm`. The round's metrics include
+  `server_step_size`, eta_g.
 
-  The report is of the change before any aggregator sees it: with one that clips
-  the change or adds noise to it, give `squared_norm` an aggregator, too, by
+  The reported norm is that of the update before aggregation. If the aggregator
+  clips updates or adds noise, give `squared_norm` one, too, in
   `payload_aggregators` of `tff_adaptive.algorithms.build_fed_opt`.
 
   Args:
-    epsilon: Keeps the step from growing without bound where the changes cancel,
-      not negative. Default 1e-3, of the paper's experiments.
+    epsilon: Bounds the step if updates cancel, not negative. Default 1e-3, as
+      in the paper's experiments.
 
   Returns:
     A `ReportsOptimizer` with the hyperparameter `epsilon`, for
@@ -83,14 +83,14 @@ def build_fedexp(epsilon: float = 1e-3) -> measured_update.ReportsOptimizer:
     of `epsilon` and `server_step_size`, the last eta_g.
 
   Raises:
-    TypeError: If `epsilon` is no number.
+    TypeError: If `epsilon` is not a number.
     ValueError: If `epsilon` is negative or not finite.
 
   Example:
 
     >>> rule = build_fedexp(epsilon=0.0)
     >>> state = rule.initialize(tf.TensorSpec([4], tf.float32))
-    >>> _, x = rule.next(  # Of the changes (4, 0, 0, 0), (0, 4, 0, 0), ...
+    >>> _, x = rule.next(  # For updates (4, 0, 0, 0), (0, 4, 0, 0), ...
     ...     state, tf.zeros([4]), -tf.ones([4]),
     ...     reports={'squared_norm': tf.constant(16.0)})
     >>> x.numpy().tolist()
@@ -99,9 +99,9 @@ def build_fedexp(epsilon: float = 1e-3) -> measured_update.ReportsOptimizer:
   References:
     Jhunjhunwala, Wang, Joshi, FedExP: Speeding Up Federated Averaging via
     Extrapolation, ICLR 2023, https://arxiv.org/abs/2301.09604, Algorithm 1.
-    Deviations: clients have the weights of the algorithm that this is used in,
-    uniform in the paper. The paper's code multiplies epsilon by the number of
-    clients and evaluates the mean of the last two models; for the latter see
+    Deviations: clients are weighted by the surrounding algorithm, uniformly in
+    the paper. The paper's code multiplies epsilon by the number of clients and
+    evaluates the mean of the last two models; for the latter see
     `tff_adaptive.simulation.callbacks.LastWeightsAverage`.
   """
   return _FedExP(epsilon)

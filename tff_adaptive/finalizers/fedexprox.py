@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""FedExProx: the server extrapolates proximal steps of the clients."""
+"""FedExProx: the server extrapolates the clients' proximal steps."""
 
 import collections
 import math
@@ -58,7 +58,7 @@ class _FedExProx(optimizer.HparamsInState, measured_update.ReportsOptimizer):
     )
     step_size = tf.where(norm > 0.0, step_size, tf.ones([], dtype))
     new_state = collections.OrderedDict(state, server_step_size=step_size)
-    # Where changes cancel, the step size exceeds what a float16 can hold.
+    # If updates cancel, the step size may exceed the range of float16.
     moved = tf.nest.map_structure(
         lambda w, g: w - tf.cast(step_size * tf.cast(g, dtype), w.dtype),
         weights,
@@ -73,9 +73,9 @@ class _FedExProx(optimizer.HparamsInState, measured_update.ReportsOptimizer):
 def build_fedexprox_grads(
     max_scale: float = math.inf,
 ) -> measured_update.ReportsOptimizer:
-  """Builds the server rule of FedExProx with the step of gradient diversity.
+  """Builds the server rule of FedExProx with the gradient diversity step.
 
-  With delta_i the change of client i, w_i its share and D = sum_i w_i delta_i,
+  With delta_i the update of client i, w_i its share, D = sum_i w_i delta_i, and
   norms over the vector of all trainable weights:
 
   ```
@@ -83,15 +83,14 @@ def build_fedexprox_grads(
   x_{t+1} = x_t + a * D
   ```
 
-  a is at least 1. The clients are to solve their proximal problems: use the
-  loss term `tff_adaptive.client_works.build_fedprox`, and enough local steps.
-  Each client reports the square of the norm of its change, one more number; the
-  round's metrics have `server_step_size`, a. Unlike in FedExP there is no half,
-  no epsilon and no maximum with 1.
+  a is at least 1. Clients should solve their proximal problems: use the loss
+  term `tff_adaptive.client_works.build_fedprox` and enough local steps. Each
+  client reports the squared norm of its update, one more number. The round's
+  metrics include `server_step_size`, a. Unlike FedExP, this has no factor of
+  one half, no epsilon and no maximum with 1.
 
   Args:
-    max_scale: The largest a, above zero; may be infinite, the default: no
-      limit.
+    max_scale: The largest a, above zero; may be infinite, the default.
 
   Returns:
     A `ReportsOptimizer` with the hyperparameter `max_scale`, for
@@ -99,14 +98,14 @@ def build_fedexprox_grads(
     `server_step_size`, the last a.
 
   Raises:
-    TypeError: If `max_scale` is no number.
+    TypeError: If `max_scale` is not a number.
     ValueError: If `max_scale` is not above zero.
 
   Example:
 
     >>> rule = build_fedexprox_grads()
     >>> state = rule.initialize(tf.TensorSpec([2], tf.float32))
-    >>> _, x = rule.next(  # Of the changes (2, 0) and (0, 2).
+    >>> _, x = rule.next(  # For updates (2, 0) and (0, 2).
     ...     state, tf.zeros([2]), -tf.ones([2]),
     ...     reports={'squared_norm': tf.constant(4.0)})
     >>> x.numpy().round(4).tolist()
@@ -115,9 +114,9 @@ def build_fedexprox_grads(
   References:
     Li, Acharya, Richtarik, The Power of Extrapolation in Federated Learning,
     NeurIPS 2024, https://arxiv.org/abs/2405.13766, Algorithm 1, with the step
-    size FedExProx-GraDS of section 5. Deviations: clients have the weights of
-    the algorithm that this is used in, uniform in the paper; `max_scale` is not
-    in the paper.
+    size FedExProx-GraDS of section 5. Deviations: clients are weighted by the
+    surrounding algorithm, uniformly in the paper; `max_scale` is not in the
+    paper.
   """
   return _FedExProx(max_scale)
 
@@ -129,8 +128,8 @@ def build_fedexprox_stops(
 ) -> measured_update.ReportsOptimizer:
   """Builds the server rule of FedExProx with the stochastic Polyak step.
 
-  With delta_i the change of client i, w_i its share, D = sum_i w_i delta_i and
-  f_i the loss of client i, norms over the vector of all trainable weights:
+  With delta_i the update of client i, w_i its share, D = sum_i w_i delta_i, f_i
+  the loss of client i, and norms over the vector of all trainable weights:
 
   ```
   M       = sum_i w_i (f_i(x_t + delta_i) + |delta_i|^2 / (2 gamma))
@@ -138,17 +137,16 @@ def build_fedexprox_stops(
   x_{t+1} = x_t + a * D                                      (a = 1 where D = 0)
   ```
 
-  M is the mean of the Moreau envelopes where the clients solve their proximal
-  problems exactly: use `tff_adaptive.client_works.build_fedprox(mu=1 / gamma)`
-  and enough local steps; of inexact solutions a becomes too large, so set
-  `max_scale`. Each client evaluates the plain loss of all its examples at the
-  model that it ends with, a pass over its data more, and reports it beside the
-  square of the norm of its change: two numbers. The round's metrics have
-  `server_step_size`, a.
+  M is the mean of the Moreau envelopes if clients solve their proximal problems
+  exactly: use `tff_adaptive.client_works.build_fedprox(mu=1 / gamma)` and
+  enough local steps. Inexact solutions make a too large, so set `max_scale`.
+  Each client evaluates the plain loss of all its examples at its final model,
+  in one more pass over its data, and reports it and the squared norm of its
+  update: two numbers. The round's metrics include `server_step_size`, a.
 
   Args:
-    gamma: The step of the proximal problems, 1 / mu, above zero. Default 1.0,
-      ours.
+    gamma: The step size of the proximal problems, 1 / mu, above zero. Default
+      1.0, ours.
     optimal_value: A lower bound of M, any finite number. Default 0.0.
     max_scale: See `build_fedexprox_grads`.
 
@@ -174,7 +172,7 @@ def build_fedexprox_stops(
   References:
     Li, Acharya, Richtarik, The Power of Extrapolation in Federated Learning,
     NeurIPS 2024, https://arxiv.org/abs/2405.13766, Algorithm 1, with the step
-    size FedExProx-StoPS of section 5. Deviations: as of
+    size FedExProx-StoPS of section 5. Deviations: those of
     `build_fedexprox_grads`.
   """
   return _FedExProx(max_scale, gamma, optimal_value)

@@ -21,7 +21,7 @@ _State = collections.OrderedDict[str, Any]
 
 
 class _LargestStep(optimizer.HparamsInState, measured_update.ReportsOptimizer):
-  """The step is the largest of the clients' last ones."""
+  """The server rule of FedLi-LS with the clients' largest last step size."""
 
   client_reports = (reports_lib.ClientReport.LAST_STEP_SIZE,)
 
@@ -30,7 +30,7 @@ class _LargestStep(optimizer.HparamsInState, measured_update.ReportsOptimizer):
     return collections.OrderedDict(server_step_size=step_size)
 
   def step(self, state, weights, gradients, reports):
-    del state  # It is nothing but the last step.
+    del state  # Unused.
     step_size = tf.cast(reports['last_step_size'], vectors.step_dtype(weights))
     new_state = collections.OrderedDict(server_step_size=step_size)
     return new_state, vectors.descend(weights, gradients, step_size)
@@ -40,13 +40,13 @@ class _LargestStep(optimizer.HparamsInState, measured_update.ReportsOptimizer):
 
 
 def parse_scale(text: str) -> Union[str, float]:
-  """Reads a scale from the text of a flag.
+  """Parses the argument of `build_line_search_step` from a flag's text.
 
   Args:
-    text: What `build_line_search_step` takes, such as 'max' or '0.5'.
+    text: 'max', 'unit' or a number, such as '0.5'.
 
   Returns:
-    The number, or the text itself where it is none.
+    The number, or the text itself if it is not a number.
 
   Example:
 
@@ -68,27 +68,27 @@ def build_line_search_step(
 
   ```
   x_{t+1} = x_t + eta_s * D
-  eta_s   = max over the round's clients of the step size accepted at their last
-            local step            (`'max'`, for objectives that are not convex)
+  eta_s   = the largest step size accepted in the last local step of a client of
+            the round          (`'max'`, for objectives that are not convex)
             1                     (`'unit'`, for convex ones)
             a constant            (a number)
   ```
 
   Args:
-    scale: `'max'`, the default, `'unit'`, or a number that is not negative. For
-      `'max'` each client reports one more number, `last_step_size`, which is
-      sent in the clear: a maximum is no sum, so that no secure or private
-      aggregator can be put on it, and a private mean of the changes alone makes
+    scale: `'max'`, the default, `'unit'`, or a number that is not negative.
+      With `'max'` each client reports one more number, `last_step_size`, in the
+      clear: a maximum is not a sum, so no secure or private aggregator applies
+      to it, and privacy of the updates alone does not make the model private.
       no private model.
 
   Returns:
-    For `'max'` a `ReportsOptimizer` without hyperparameters, which goes with
-    client optimizers that have a step size; its state is an ordered dictionary
-    of `server_step_size`, the last eta_s, which is also a metric of the round.
-    Else `tff_adaptive.optimizers.build_fedavg` with the step.
+    With `'max'` a `ReportsOptimizer` without hyperparameters, for client
+    optimizers with a step size. Its state is an ordered dictionary of
+    `server_step_size`, the last eta_s, also a metric of the round. Otherwise
+    `tff_adaptive.optimizers.build_fedavg` with that step size.
 
   Raises:
-    ValueError: If `scale` is neither of the three.
+    ValueError: If `scale` is not one of these.
 
   Example:
 
@@ -100,10 +100,9 @@ def build_line_search_step(
     1.0
 
   References:
-    Towards Hyper-parameter-free Federated
-    Learning, 2024, https://arxiv.org/abs/2408.17145v1, section 3,
-    StepSizeSync. The published code never takes this step; the paper is
-    followed.
+    Towards Hyper-parameter-free Federated Learning, 2024,
+    https://arxiv.org/abs/2408.17145v1, section 3, StepSizeSync. This follows
+    the paper; the published code never takes the step.
   """
   if scale == MAX:
     return _LargestStep({})
@@ -116,7 +115,7 @@ def build_line_search_step(
   return sgd.build_fedavg(scale)
 
 
-# Where the clients' losses are taken, and what they then report.
+# The values of `objective_at`, and the reports that they need from clients.
 OBJECTIVES = collections.OrderedDict(
     local_mean=reports_lib.ClientReport.MEAN_LOSS,
     received_model=reports_lib.ClientReport.RECEIVED_MODEL_LOSS,
@@ -139,7 +138,7 @@ class _FrankWolfe(optimizer.HparamsInState, measured_update.ReportsOptimizer):
           f'found {objective_at!r}.'
       )
     super().__init__(hparams)
-    # Without momentum there is no velocity to keep, and no hyperparameter.
+    # Without momentum there is neither a velocity nor the hyperparameter.
     self._has_momentum = hparams['momentum'] > 0.0
     if not self._has_momentum:
       del self._hparams['momentum']
@@ -196,7 +195,7 @@ def _gamma(
     rate: tf.Tensor,
     epsilon: tf.Tensor,
 ) -> tf.Tensor:
-  """The step along the changes, as a share of the learning rate."""
+  """Returns the step size along the updates, divided by the learning rate."""
   inner_product = sum(
       (tf.reduce_sum(c * d) for c, d in zip(changes, decays)),
       tf.zeros([], rate.dtype),
@@ -209,12 +208,12 @@ def _gamma(
 
 
 def _cast(structure: Any, dtype: tf.DType) -> list[tf.Tensor]:
-  """The leaves of a structure, with a dtype."""
+  """Returns the leaves of a structure, cast to a dtype."""
   return [tf.cast(leaf, dtype) for leaf in tf.nest.flatten(structure)]
 
 
 def _cast_like(leaves: list[tf.Tensor], structure: Any) -> Any:
-  """The leaves in the structure and with the dtypes of another."""
+  """Returns the leaves in the structure of another, cast to its dtypes."""
   return tf.nest.map_structure(
       lambda leaf, like: tf.cast(leaf, like.dtype),
       tf.nest.pack_sequence_as(structure, leaves),
@@ -235,7 +234,7 @@ def build_frank_wolfe(
   """Builds the server rule of FedLi-LU.
 
   With Delta = -sum_i w_i delta_i, minus the weighted mean of the clients'
-  changes, fbar the weighted mean of their losses, and r = weight_decay * x_t:
+  updates, fbar the weighted mean of their losses, and r = weight_decay * x_t:
 
   ```
   gamma   = clip((fbar - eta <Delta, r>) / (eta |Delta|^2 + epsilon), 0, 1)
@@ -243,37 +242,37 @@ def build_frank_wolfe(
   x_{t+1} = x_t - eta * (r + gamma * Delta) + momentum * z_t
   ```
 
-  with eta the learning rate. The step along the mean change is eta * gamma, in
-  [0, eta]: with the defaults FedAvg, or FedAvg with a step of Polyak's kind,
-  fbar / |Delta|^2, where that is smaller. A loss that is not positive stops it.
+  where eta is the learning rate. The step size along the mean update is
+  eta * gamma, in [0, eta]. With the defaults this is FedAvg, unless the Polyak
+  step size fbar / |Delta|^2 is smaller than 1; it is then used instead. If the
+  loss is not positive, gamma is 0.
 
-  Each client reports its loss, one more number, under the name `mean_loss`,
-  `received_model_loss` or `last_loss`. The round's metrics have `gamma` and
+  Each client reports its loss, one more number, as `mean_loss`,
+  `received_model_loss` or `last_loss`. The round's metrics include `gamma` and
   `objective`, fbar.
 
   Args:
-    learning_rate: eta, the proximal rate, above zero. Default 1.0. The
-      authors' code runs 0.01, together with weight decay 1e-5 and momentum 0.9;
-      gamma is then 1 nearly always, and the server follows far slower than
-      FedAvg.
+    learning_rate: eta, the proximal rate, above zero. Default 1.0. The authors'
+      code uses 0.01 with weight decay 1e-5 and momentum 0.9; gamma is then
+      nearly always 1, and the server moves far more slowly than FedAvg.
     weight_decay: The strength of the regularizer, not negative. Default 0. The
       objective does not include it.
     momentum: mu, not negative. Default 0.
-    epsilon: Added to the denominator, not negative. Default 1e-5, that of the
+    epsilon: Added to the denominator, not negative. Default 1e-5, as in the
       code of deep Frank-Wolfe.
-    objective_at: Where fbar is taken: `'local_mean'`, the default, is the mean
-      over a client's local batches of the loss before each step, which costs
-      nothing; `'received_model'` the mean of the same batches' losses at the
-      model that was received, as the linearization asks for, at the cost of one
-      more pass; `'last'` the loss before the last local step. Batches count the
-      same. Loss terms are part of it.
+    objective_at: Whether fbar is the mean over a client's batches of the loss
+      before each local step (`'local_mean'`, the default, at no cost); the mean
+      of the same batches' losses at the received model (`'received_model'`, as
+      the linearization requires, at the cost of one more pass); or the loss
+      before the last local step (`'last'`). Batches have equal weights, and
+      losses include loss terms.
 
   Returns:
     A `ReportsOptimizer` with the hyperparameters `learning_rate`,
-    `weight_decay`, `momentum`, if it is above 0, and `epsilon`, for
+    `weight_decay`, `momentum` (if above 0) and `epsilon`, for
     `tff_adaptive.algorithms.build_fed_opt`. Its state is an ordered dictionary
-    of these, `gamma` and `objective` of the last round and, with momentum,
-    `velocity`, z, of the weights' structure.
+    of these, of `gamma` and `objective` of the last round and, with momentum,
+    of `velocity`, z, with the weights' structure.
 
   Raises:
     TypeError: If an argument is not a number.
@@ -289,12 +288,11 @@ def build_frank_wolfe(
     [-0.1, -0.2]
 
   References:
-    Towards Hyper-parameter-free Federated
-    Learning, 2024, https://arxiv.org/abs/2408.17145v1, Algorithm
-    FedLi-LU; Berrada, Zisserman, Kumar, Deep Frank-Wolfe For Neural Network
-    Optimization, ICLR 2019, https://arxiv.org/abs/1811.07591, whose published
-    optimizer the formula follows. The code published with FedLi never takes
-    this step.
+    Towards Hyper-parameter-free Federated Learning, 2024,
+    https://arxiv.org/abs/2408.17145v1, Algorithm FedLi-LU; Berrada, Zisserman,
+    Kumar, Deep Frank-Wolfe For Neural Network Optimization, ICLR 2019,
+    https://arxiv.org/abs/1811.07591, whose published optimizer the formula
+    follows. The code published with FedLi never takes this step.
   """
   hparams = collections.OrderedDict(
       learning_rate=learning_rate,

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""FedNova: the server averages changes that are normalized by their steps."""
+"""FedNova: the server averages updates normalized by local progress."""
 
 import collections
 from typing import Any, Literal
@@ -26,7 +26,7 @@ class _FedNova(optimizer.HparamsInState, measured_update.ReportsOptimizer):
           f'{tau_eff!r}.'
       )
     super().__init__({'learning_rate': learning_rate})
-    # Clients divide by the normalizer if it is asked for.
+    # Clients that report the normalizer also divide by it.
     self.client_reports = (_Report.NORMALIZER,)
     if tau_eff == 'steps':
       self.client_reports += (_Report.NUM_STEPS,)
@@ -53,9 +53,9 @@ def build_fednova(
     *,
     tau_eff: Literal['normalizer', 'steps'] = 'normalizer',
 ) -> measured_update.ReportsOptimizer:
-  """Builds the server rule of FedNova, for clients of unequal numbers of steps.
+  """Builds the server rule of FedNova, for clients with unequal step counts.
 
-  With delta_i the change of client i, w_i its share and K_i its number of local
+  With delta_i the update of client i, w_i its share and K_i its number of local
   steps of SGD with momentum rho, rate eta and a proximal term of strength mu:
 
   ```
@@ -64,26 +64,27 @@ def build_fednova(
   x_{t+1} = x_t + learning_rate * tau * sum_i w_i delta_i / a_i
   ```
 
-  a_i is how many plain steps of one gradient the change is worth: K_i of plain
-  SGD. With equal K_i this is FedAvg. Clients send delta_i / a_i in the place of
-  delta_i, and a_i (and K_i), one number more each. The round's metrics have
-  `tau_eff`, tau.
+  a_i is the number of plain SGD steps that the update amounts to, K_i for plain
+  SGD. With equal K_i this is FedAvg. Clients send delta_i / a_i instead of
+  delta_i, and one more number for each of a_i and, if used, K_i. The round's
+  metrics include `tau_eff`, tau.
 
-  The client optimizer is `tff_adaptive.optimizers.build_sgd`; of others there
-  is no a_i, and they are refused. The loss term is FedProx's or none; other
-  terms count as a part of the loss.
+  The client optimizer must be `tff_adaptive.optimizers.build_sgd`, since a_i is
+  not known for others. The loss term must be FedProx's or none; other terms
+  count as part of the loss.
 
   Args:
-    learning_rate: Multiplies the step, not negative. Default 1.0, the paper's.
-    tau_eff: What tau is the mean of: `'normalizer'`, the default, of a_i;
-      `'steps'` of K_i, as the published code has it with a proximal term.
+    learning_rate: Multiplies the step, not negative. Default 1.0, as in the
+      paper.
+    tau_eff: Whether tau is the mean of a_i (`'normalizer'`, the default) or of
+      K_i (`'steps'`), as in the published code with a proximal term.
 
   Returns:
     A `ReportsOptimizer` with the hyperparameter `learning_rate`, for
     `tff_adaptive.algorithms.build_fed_opt`. Its state also has `tau_eff`.
 
   Raises:
-    TypeError: If `learning_rate` is no number.
+    TypeError: If `learning_rate` is not a number.
     ValueError: If an argument is out of its range.
 
   Example:
@@ -100,7 +101,7 @@ def build_fednova(
     Wang, Liu, Liang, Joshi, Poor, Tackling the Objective Inconsistency Problem
     in Heterogeneous Federated Optimization, NeurIPS 2020,
     https://arxiv.org/abs/2007.07481, equation (13). Deviation: with momentum
-    and a proximal term a_i is that of a term in the loss; the published code
-    adds the term after the momentum.
+    and a proximal term, a_i treats the term as part of the loss; the published
+    code adds the term after the momentum.
   """
   return _FedNova(learning_rate, tau_eff)

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The finalizer of server optimizers, and those that see reports of clients."""
+"""The finalizer of server optimizers, including those with client reports."""
 
 import abc
 import collections
@@ -26,14 +26,15 @@ Hparams = TypeVar('Hparams')
 class ReportsOptimizer(
     tff.learning.optimizers.Optimizer[State, Weights, Hparams]
 ):
-  """A server optimizer whose `next` also sees aggregated reports of clients.
+  """A server optimizer whose `next` also sees aggregated client reports.
 
-  It is to servers what `tff_adaptive.optimizers.ExtraArgsOptimizer` is to
-  clients: a keyword superset of TFF's protocol. `build_fed_opt` has the clients
-  report what it names. A rule implements `step`.
+  It extends TFF's protocol by a keyword, as
+  `tff_adaptive.optimizers.ExtraArgsOptimizer` does for clients. In
+  `build_fed_opt`, clients report what `client_reports` names. A rule implements
+  `step`.
 
   Attributes:
-    client_reports: What it wants to know, at least one report.
+    client_reports: The reports that it needs, at least one.
   """
 
   client_reports: Sequence[reports_lib.ClientReport]
@@ -52,8 +53,8 @@ class ReportsOptimizer(
       state: As for `step`.
       weights: As for `step`.
       gradients: As for `step`.
-      reports: As for `step`; None, the default, is what the algorithms of
-        `tff.learning` give, which have no reports.
+      reports: As for `step`. `None`, the default, in the algorithms of
+        `tff.learning`, which have no reports.
 
     Returns:
       The new state and the new weights.
@@ -82,10 +83,11 @@ class ReportsOptimizer(
     """Takes one step.
 
     Args:
-      state: What `initialize` or the call of `next` before returned.
+      state: The state returned by `initialize` or by the previous `next`.
       weights: A structure of tensors, the global model.
-      gradients: A structure like it, minus the mean change of the clients.
-      reports: A float32 scalar for the name of each of `client_reports`, its
+      gradients: A structure like it, minus the mean update of the clients.
+      reports: Maps the name of each of `client_reports` to its mean or maximum
+        over the healthy clients, a float32 scalar.
         mean or maximum over the healthy clients.
 
     Returns:
@@ -93,13 +95,13 @@ class ReportsOptimizer(
     """
 
   def report(self, state: State) -> '_OrderedDict[str, tf.Tensor]':
-    """Scalars that describe the step after which `state` was returned.
+    """Returns scalars that describe the step that ended in `state`.
 
     Args:
-      state: A state that `next` returned.
+      state: A state returned by `next`.
 
     Returns:
-      An ordered dictionary from names to scalars; they become metrics of the
+      An ordered dictionary from names to scalars, which become metrics of the
       round.
     """
     del state
@@ -122,7 +124,7 @@ def _check_optimizer(optimizer: Any) -> None:
 
 
 def _is_spoilt(old: Any, new: Any) -> tf.Tensor:
-  """Whether an entry has ceased to be finite, as a square that overflows."""
+  """Returns whether a finite entry has become non-finite, as by overflow."""
   spoilt = [
       tf.reduce_any(tf.math.is_finite(o) & ~tf.math.is_finite(n))
       for o, n in zip(tf.nest.flatten(old), tf.nest.flatten(new))
@@ -137,7 +139,7 @@ def _apply(
     weights: tff.learning.models.ModelWeights,
     update: Any,
 ) -> Any:
-  """The state, the weights and what is measured, after a round."""
+  """Returns the state, the weights and the measurements after a round."""
   change, options = update, {}
   sees_reports = isinstance(optimizer, ReportsOptimizer)
   if sees_reports:
@@ -167,27 +169,26 @@ def build_measured_update_finalizer(
 ) -> tff.learning.templates.FinalizerProcess:
   """Builds the finalizer that takes one step of a server optimizer.
 
-  An update is rejected, so that the model and the optimizer's state stay as
-  they were, if an entry of it is not finite, or if with it an entry of the
-  state or of the model ceased to be: the square of 1e20 overflows float32, and
-  a coordinate whose second moment is infinite would never move again.
+  An update is rejected, and model and optimizer state do not change, if an
+  entry of the update is not finite, or if an entry of the new state or model is
+  not finite but was so before. For example, the square of 1e20 overflows
+  float32, and a coordinate with an infinite second moment would never move.
 
   Args:
-    optimizer: The server optimizer; the update is its gradient. Of a
-      `ReportsOptimizer`, the update is an ordered dictionary of `change`, its
+    optimizer: The server optimizer, which takes the update as its gradient. For
+      a `ReportsOptimizer`, the update is an ordered dictionary of `change`, the
       gradient, and `reports`.
     weights_type: The unplaced `tff.Type` of the model's
       `tff.learning.models.ModelWeights`.
 
   Returns:
-    A `tff.learning.templates.FinalizerProcess` that measures
-    `update_non_finite`, 1 if the update was rejected, else 0, `update_norm`,
-    the Euclidean norm of the change over all trainable weights before the
-    optimizer, 0 if it was rejected, and what a `ReportsOptimizer` reports, NaN
-    if it was rejected.
+    A `tff.learning.templates.FinalizerProcess`. It measures
+    `update_non_finite`, 1 if the update was rejected, else 0; `update_norm`,
+    the norm of the update over all trainable weights, 0 if it was rejected; and
+    the report of a `ReportsOptimizer`, NaN if the update was rejected.
 
   Raises:
-    TypeError: If the optimizer is none.
+    TypeError: If `optimizer` is not an optimizer.
     ValueError: If it is a rule of clients.
 
   Example:
