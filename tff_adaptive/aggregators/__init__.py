@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What crosses the network besides the mean change of the model.
+"""Aggregation of what clients send besides their model updates.
 
 The scalars that clients can report to a server rule are in `reports`.
 """

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""How what clients report besides the change of the model is aggregated."""
+"""Aggregation of what clients report besides their model updates."""
 
 import collections
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ def _accumulate(
     accumulate: tff.Computation,
     merge: tff.Computation,
 ) -> Any:
-  """`tff.federated_aggregate` of which the accumulator is the result."""
+  """Returns a `tff.federated_aggregate` whose result is its accumulator."""
 
   @tff.tensorflow.computation(merge.type_signature.result)
   def report(accumulated):
@@ -32,7 +32,7 @@ def _accumulate(
 
 
 class NamedFactory(tff.aggregators.WeightedAggregationFactory):
-  """Aggregates each part of an ordered dictionary by a factory of its own.
+  """Aggregates each part of an ordered dictionary with its own factory.
 
   State and measurements are ordered dictionaries with the same names.
   """
@@ -44,7 +44,7 @@ class NamedFactory(tff.aggregators.WeightedAggregationFactory):
     """Initializes the factory.
 
     Args:
-      factories: A factory for each name of the values, in their order.
+      factories: The factories by the names of the parts, in their order.
     """
     self._factories = _OrderedDict(factories)
 
@@ -93,10 +93,10 @@ class NamedFactory(tff.aggregators.WeightedAggregationFactory):
 
 
 class MaximumFactory(tff.aggregators.WeightedAggregationFactory):
-  """The largest value of the clients with a weight above zero.
+  """Takes the largest value of the clients with a weight above zero.
 
-  A maximum is no sum: nothing protects it, and secure summation or noise cannot
-  be put on it. Without such a client it is the smallest number of its dtype.
+  A maximum is not a sum, so neither secure summation nor noise can protect it.
+  Without such a client, it is the smallest number of its dtype.
   """
 
   def create(
@@ -145,14 +145,14 @@ class MaximumFactory(tff.aggregators.WeightedAggregationFactory):
 
 
 class CountFactory(tff.aggregators.WeightedAggregationFactory):
-  """The number of clients with a weight above zero, whatever their values."""
+  """Counts the clients with a weight above zero, whatever their values."""
 
   def __init__(self, num_expected_clients: Optional[int] = None):
     """Initializes the factory.
 
     Args:
-      num_expected_clients: What takes the place of the number, which is not
-        private. Default `None`: the number.
+      num_expected_clients: A constant to return instead of the count, which is
+        not private. Default `None`.
     """
     self._num_expected_clients = num_expected_clients
 
@@ -190,7 +190,7 @@ class CountFactory(tff.aggregators.WeightedAggregationFactory):
         tff.FederatedType(weight_type, tff.CLIENTS),
     )
     def next_fn(state, value, weight):
-      del value  # Every healthy client is one.
+      del value  # Unused.
       total = tff.federated_sum(tff.federated_map(count, weight))
       return tff.templates.MeasuredProcessOutput(
           state,
@@ -205,7 +205,7 @@ _REDUCERS = _OrderedDict(sum=tf.add, min=tf.minimum, max=tf.maximum)
 
 
 def _neutral(reduction: str, spec: tf.TensorSpec) -> tf.Tensor:
-  """What changes nothing when it is reduced with another value."""
+  """Returns the neutral element of a reduction, for a spec."""
   dtype = spec.dtype
   value = {
       'sum': 0,
@@ -218,15 +218,16 @@ def _neutral(reduction: str, spec: tf.TensorSpec) -> tf.Tensor:
 def aggregate_statistics(client_statistics: Any) -> Any:
   """Reduces scalars at clients to scalars at the server.
 
-  Called within a `federated_computation`.
+  Call it within a `federated_computation`.
 
   Args:
     client_statistics: A value placed at clients: an ordered dictionary from
       'sum', 'min' and 'max', in this order, to ordered dictionaries from names
-      to scalars, which are reduced by what their key says.
+      to scalars, which are reduced accordingly.
 
   Returns:
-    The same structure, placed at the server. Without a client, sums are 0,
+    The same structure, placed at the server. Without clients, sums are 0,
+    minima are the largest and maxima the smallest value of their dtype.
     minima are the largest and maxima the smallest value of their dtype.
 
   Raises:
@@ -259,7 +260,7 @@ def aggregate_statistics(client_statistics: Any) -> Any:
 
 
 def _check_rows(spec: tf.TensorSpec, value_type: tff.Type) -> None:
-  """Raises unless a tensor is a number of rows of one shape."""
+  """Raises unless a tensor consists of rows of a known shape."""
   if not (spec.shape.rank and spec.shape[1:].is_fully_defined()):
     raise TypeError(
         'Each tensor to be stacked must have a first axis, its rows, and '
@@ -271,25 +272,24 @@ def _check_rows(spec: tf.TensorSpec, value_type: tff.Type) -> None:
 def stack_at_server(value: Any, keep: Optional[Any] = None) -> Any:
   """Concatenates the rows of all clients at the server.
 
-  Called within a `federated_computation`. A client that has nothing to say
-  reports no rows; or rows and a false `keep`, so that the reports of all
-  clients have the same shapes and the clients may be worked on at once. Each
-  client's rows stay together, and clients come in the order of the argument: so
-  the compiled runtime has it, with Ray or without, and TFF's native runtime,
-  whoever is done first.
+  Call it within a `federated_computation`. A client without a report has no
+  rows, or has rows and a false `keep`; the latter gives all clients the same
+  shapes, so that they may run at once. Each client's rows stay together.
+  Clients come in the order of the argument, in the compiled runtime (with or
+  without Ray) and in TFF's native one, whichever client finishes first.
 
   Args:
     value: A value placed at clients: a structure of tensors of any dtype, whose
       first axis counts rows. Its size may be unknown, and 0.
-    keep: A boolean placed at clients: whether the rows of a client count, by
-      default those of all.
+    keep: A boolean placed at clients: whether to keep the client's rows. By
+      default all are kept.
 
   Returns:
     The same structure, placed at the server, every tensor of shape [rows of all
-    clients, ...]; without a client there are 0 rows.
+    clients, ...]; without clients there are 0 rows.
 
   Raises:
-    TypeError: If a tensor is a scalar, or unknown in another axis than its
+    TypeError: If a tensor is a scalar, or has an unknown axis besides its
       first.
 
   Example:
@@ -327,7 +327,7 @@ def stack_at_server(value: Any, keep: Optional[Any] = None) -> Any:
 
   def concatenate_kept(left, right):
     rows, keep = right
-    # Chosen, not multiplied: what is dropped may be NaN.
+    # Sliced, not multiplied: dropped rows may be NaN.
     kept = tf.nest.map_structure(
         lambda leaf: leaf[: tf.where(keep, tf.shape(leaf)[0], 0)], rows
     )
@@ -343,29 +343,27 @@ def stack_at_server(value: Any, keep: Optional[Any] = None) -> Any:
 
 
 class ClientReport(enum.Enum):
-  """A scalar that every client reports, and how clients' scalars are combined.
+  """A scalar that every client reports to a server rule.
 
-  All are means with the weights of the model's change, but for
-  `LAST_STEP_SIZE`, of which the largest counts, and `NUM_CLIENTS`, a sum. The
-  values are the names in `payload_aggregators`, for all but these two, and in
-  what a `ReportsOptimizer` sees.
+  Reports are averaged with the weights of the model updates, but for
+  `LAST_STEP_SIZE`, a maximum, and `NUM_CLIENTS`, a sum. The values are the
+  names that a `ReportsOptimizer` sees and, for all but these two, the names in
+  `payload_aggregators`.
 
   Attributes:
-    SQUARED_NORM: The squared norm of the change, over all trainable weights.
+    SQUARED_NORM: The squared norm of the update, over all trainable weights.
     MEAN_LOSS: The mean over local batches of the loss before each step; batches
-      count the same, whatever their size.
-    RECEIVED_MODEL_LOSS: The same mean, of the losses of the model that was
-      received.
+      have equal weights, whatever their size.
+    RECEIVED_MODEL_LOSS: The same mean, of the losses of the received model.
     LAST_LOSS: The loss before the last local step.
     LAST_STEP_SIZE: The step size of the last local step.
-    FINAL_LOSS: The mean loss of all examples of the client, without loss term,
-      at the model that it ends with: a pass over its data more.
+    FINAL_LOSS: The mean loss of all examples of the client at its final model,
+      without loss term; costs one more pass over the data.
     NUM_STEPS: The number of local steps.
-    NORMALIZER: How many steps of the first gradient the change is worth, see
-      `tff_adaptive.finalizers.build_fednova`. The change is then sent divided
-      by it.
-    NUM_CLIENTS: 1 of each healthy client; under differential privacy the sum is
-      the number of clients that are expected.
+    NORMALIZER: The number of plain steps that the update amounts to, see
+      `tff_adaptive.finalizers.build_fednova`. The update is then divided by it.
+    NUM_CLIENTS: 1 for each healthy client. Under differential privacy the sum
+      is the expected number of clients.
   """
 
   SQUARED_NORM = 'squared_norm'
@@ -380,7 +378,7 @@ class ClientReport(enum.Enum):
 
   @property
   def is_maximum(self) -> bool:
-    """Whether the largest of the clients' scalars counts, not their mean."""
+    """Whether clients' scalars are combined by their maximum."""
     return self is ClientReport.LAST_STEP_SIZE
 
 
@@ -393,20 +391,20 @@ def build_reports_factory(
   """Builds the aggregation of clients' reports.
 
   Args:
-    reports: What clients report.
-    aggregators: Aggregation factories by the names of reports; a report without
-      one is averaged, or its maximum is taken, in the clear.
+    reports: The reports.
+    aggregators: Aggregation factories by the names of reports. By default a
+      report is averaged, or its maximum taken, in the clear.
     weighs_examples: Whether clients are weighted by their examples.
-    num_expected_clients: Under differential privacy, how many clients a round
-      is expected to have. Default `None`: no privacy.
+    num_expected_clients: Under differential privacy, the expected number of
+      clients in a round. Default `None`: no privacy.
 
   Returns:
     The factory for ordered dictionaries of scalars by the reports' names.
 
   Raises:
-    TypeError: If an aggregator is no aggregation factory.
-    ValueError: If an aggregator is given for a maximum, or an unweighted one
-      where clients are weighted by their examples.
+    TypeError: If an aggregator is not an aggregation factory.
+    ValueError: If an aggregator is given for a maximum, or is unweighted while
+      clients are weighted by their examples.
 
   Example:
 

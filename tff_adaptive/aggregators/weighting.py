@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What clients count, and rounds in which nobody does."""
+"""Weighted aggregation, also in rounds of total weight zero."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, Optional, Union
@@ -17,18 +17,18 @@ Aggregator = Union[
 def to_weighted(
     aggregator: Optional[Aggregator], weighs_examples: bool, argument: str
 ) -> tff.aggregators.WeightedAggregationFactory:
-  """The weighted form of what the user gave.
+  """Returns a weighted factory for an aggregator given by the user.
 
   Args:
     aggregator: A weighted or an unweighted factory; `None` for the mean.
     weighs_examples: Whether clients are weighted by their examples.
-    argument: Where the user gave it, for messages.
+    argument: The name of the argument, for messages.
 
   Returns:
-    The factory; that of an unweighted one ignores the weights.
+    A weighted factory; an unweighted one is wrapped and ignores the weights.
 
   Raises:
-    TypeError: If it is no aggregation factory.
+    TypeError: If `aggregator` is not an aggregation factory.
     ValueError: If an unweighted factory would ignore numbers of examples.
   """
   if aggregator is None:
@@ -51,16 +51,16 @@ def to_weighted(
 
 
 def check_names(given: Any, sent: Collection[str], argument: str) -> None:
-  """Raises if aggregators are given for parts that nobody sends.
+  """Raises if aggregators are given for payloads that no client sends.
 
   Args:
-    given: What the user gave, aggregators by name.
-    sent: The names of what clients send besides the change of the model.
-    argument: Where the user gave them, for messages.
+    given: The aggregators by name.
+    sent: The names of what clients send besides the model update.
+    argument: The name of the argument, for messages.
 
   Raises:
-    TypeError: If they are not given by name.
-    ValueError: If a name is not known.
+    TypeError: If `given` is not a mapping.
+    ValueError: If a name is unknown.
   """
   if not isinstance(given, Mapping):
     raise TypeError(
@@ -78,12 +78,10 @@ def check_names(given: Any, sent: Collection[str], argument: str) -> None:
 class HealthyRoundsFactory(tff.aggregators.WeightedAggregationFactory):
   """Wraps an aggregator so that a round of total weight zero changes nothing.
 
-  In such a round the state of the inner aggregator stays, and the result is
-  NaN, which the finalizer rejects together with its own new state. (TFF's mean
-  gives NaN by dividing zero by zero; zeroing, clipping and compression would
-  still adapt to the zeros that rejected clients send.)
-
-  The total weight is a plain sum beside the inner aggregation.
+  In such a round the state of the inner aggregator does not change, and the
+  result is NaN, which the finalizer rejects. (TFF's mean is NaN anyway, by 0 /
+  0, but zeroing, clipping and compression would adapt to the zeros that
+  rejected clients send.) The total weight is summed in the clear.
   """
 
   def __init__(self, inner: tff.aggregators.WeightedAggregationFactory):
@@ -101,10 +99,10 @@ class HealthyRoundsFactory(tff.aggregators.WeightedAggregationFactory):
 
     Args:
       value_type: The `tff.Type` of a client's value.
-      weight_type: The `tff.Type` of its weight, a scalar.
+      weight_type: The `tff.Type` of a client's weight, a scalar.
 
     Returns:
-      The process of the inner aggregator, with the same state and measurements.
+      A process with the state and measurements of the inner aggregator.
     """
     inner = self._inner.create(value_type, weight_type)
     state_type = inner.initialize.type_signature.result.member
