@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Local training: one loop, into which an optimizer and a loss term plug."""
+"""Local training: one loop for any optimizer and loss term."""
 
 from tff_adaptive.client_works.client_work import (
     build_local_training_client_work,

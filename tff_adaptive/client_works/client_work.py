@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The client work of every algorithm that sends a model change."""
+"""The client work of every algorithm whose clients send model updates."""
 
 import collections
 from collections.abc import Mapping, Sequence
@@ -24,16 +24,16 @@ from tff_adaptive.optimizers import vectors
 
 _OrderedDict = collections.OrderedDict
 
-# The client's input, where clients keep state.
+# The parts of the input of clients that keep state.
 DATA_KEY = 'data'
 CLIENT_ID_KEY = 'client_id'
 CLIENT_STATE_KEY = 'client_state'
-# What a client reports of each step.
+# The entry of the measured `steps` that counts them.
 NUM_STEPS_KEY = 'num_steps'
 
 
 def _num_bytes(type_spec: Optional[tff.Type]) -> int:
-  """The size of a value of a type whose shapes are known, in bytes."""
+  """Returns the size of a value in bytes, for a type of known shapes."""
   if type_spec is None:
     return 0
   specs = tf.nest.flatten(tff.types.type_to_tf_tensor_specs(type_spec))
@@ -41,15 +41,15 @@ def _num_bytes(type_spec: Optional[tff.Type]) -> int:
 
 
 def _has_step_size(optimizer: tff.learning.optimizers.Optimizer) -> bool:
-  """Whether a step is one number, which is known, times a direction."""
+  """Returns whether steps are a known number times a common direction."""
   state = optimizer.initialize(tf.TensorSpec([2], tf.float32))
   report = optimizer_lib.step_report(optimizer, state)
   if optimizer_lib.STEP_SIZE_KEY not in report:
     return False
   if optimizer_lib.takes_extra_args(optimizer):
     return True
-  # What has a learning rate may still scale it weight by weight, as Adam does:
-  # then the first step is not along the gradient.
+  # A rule with a learning rate may still scale it per weight, as Adam does.
+  # Then the first step is not along the gradient.
   _, (first, second) = optimizer.next(
       state, tf.zeros([2]), tf.constant([1.0, 2.0])
   )
@@ -82,16 +82,17 @@ def _check_arguments(
 
 
 class _ClientUpdate:
-  """What a client does in a round: the parts that do not depend on a graph.
+  """The work of a client in a round, without its graph.
 
   Attributes:
     adapter: The model.
-    training: How it is trained.
+    training: The local training.
     weighs_examples: Whether clients are weighted by their examples.
-    specs: The trainable weights, a flat tuple.
-    kept_type: The type of what a client keeps, or `None` if it keeps nothing.
+    specs: The specs of the trainable weights, a flat tuple.
+    kept_type: The type of the parts that a client keeps, or `None`.
     input_type: The type of a client's input.
-    survey: The computation of what is averaged before the training, or `None`.
+    survey: The computation of statistics to be averaged before the training, or
+      `None`.
   """
 
   def __init__(
@@ -126,7 +127,7 @@ class _ClientUpdate:
     )
 
   def _build_survey(self) -> tff.Computation:
-    """The computation from (weights, data) to what is averaged, weighted."""
+    """Returns a computation from (weights, data) to statistics and a weight."""
 
     @tff.tensorflow.computation(self.adapter.weights_type, self.input_type)
     def run(weights, dataset):
@@ -138,7 +139,7 @@ class _ClientUpdate:
       weight = num_examples
       if not self.weighs_examples:
         weight = tf.minimum(num_examples, 1.0)
-      # Chosen, not multiplied by zero: 0 * NaN is NaN.
+      # Selected, not multiplied by zero: 0 * NaN is NaN.
       found = tf.nest.map_structure(
           lambda t: tf.where(is_healthy, t, tf.zeros_like(t)), found
       )
@@ -154,18 +155,18 @@ class _ClientUpdate:
   def build_computation(
       self, hparams_type: tff.Type, shared_type: Optional[tff.Type]
   ) -> tff.Computation:
-    """The computation of (hparams, weights, client's input, what is shared).
+    """Returns the computation of (hparams, weights, client input, shared).
 
     Args:
       hparams_type: The type of the optimizer's hyperparameters.
-      shared_type: The type of the pair (round number, what the server shares);
-        `None` unless the optimizer is federated, and the argument is left out.
+      shared_type: The type of the pair (round number, shared parts); `None` if
+        the optimizer is not federated, which removes the last argument.
 
     Returns:
-      A computation to an ordered dictionary of `result`, a
+      A computation that returns an ordered dictionary of `result`, a
       `tff.learning.templates.ClientResult`, `statistics`, `metrics`,
-      `rejections` (one row), and where there are such things `sent` and
-      `sent_weight`, `client_states` (one row) and `is_healthy`, and `steps`.
+      `rejections` (one row) and, if there are any, `sent` and `sent_weight`,
+      `client_states` (one row) and `is_healthy`, and `steps`.
     """
 
     def run(hparams, weights, client_input, round_and_shared):
@@ -201,18 +202,18 @@ class _ClientUpdate:
   def _read_start(
       self, weights: Any, client_input: Any, round_and_shared: Any
   ) -> local_training.RoundStart:
-    """What the round starts with besides the model."""
+    """Returns the inputs of the round besides the model."""
     round_num, shared = round_and_shared
     kept = self._initial_kept(tuple(tf.nest.flatten(weights.trainable)))
     if kept:
-      # One element, or none for a client that takes part for the first time.
+      # Has one element, or none in the client's first participation.
       kept = client_input[CLIENT_STATE_KEY].reduce(kept, lambda _, s: s)
     return local_training.RoundStart(shared, kept, round_num)
 
   def _report(
       self, result: local_training.LocalResult, weights: Any, client_input: Any
   ) -> Any:
-    """What leaves the client."""
+    """Returns the client's result."""
     num_examples = tf.cast(result.num_examples, tf.float32)
     uniform_weight = tf.minimum(num_examples, 1.0)
     weight = num_examples if self.weighs_examples else uniform_weight
@@ -236,7 +237,7 @@ class _ClientUpdate:
       output['client_states'] = _one_row(result, client_input)
       output['is_healthy'] = result.is_healthy
     if result.trace:
-      # Of shape [1], as is a shape.
+      # A shape, which is itself of shape [1].
       num_steps = tf.shape(next(iter(result.trace.values())), tf.int64)
       output['steps'] = _OrderedDict(
           [(NUM_STEPS_KEY, num_steps), *result.trace.items()]
@@ -245,7 +246,7 @@ class _ClientUpdate:
 
 
 def _one_row(result: local_training.LocalResult, client_input: Any) -> Any:
-  """The client's id and state, with an axis to be stacked along."""
+  """Returns the client's id and state, with an axis to stack along."""
   client_id = client_input[CLIENT_ID_KEY].reduce('', lambda _, text: text)
   return tf.nest.map_structure(
       lambda tensor: tensor[tf.newaxis],
@@ -274,7 +275,7 @@ def build_local_training_client_work(
     trace_steps: bool = False,
     max_update_norm: Optional[float] = None,
 ) -> tff.learning.templates.ClientWorkProcess:
-  """Builds the work of clients that train and send the change of their model.
+  """Builds the work of clients that train and send their model updates.
 
   The process has the type signatures, with S its state, W the model's weights,
   T its trainable part and I a client's input:
@@ -285,74 +286,74 @@ def build_local_training_client_work(
 
   The state is the hyperparameters of the optimizer. With a
   `tff_adaptive.optimizers.FederatedOptimizer` it is an ordered dictionary of
-  `hparams`, `round_num` (the number of finished rounds, int32), `shared` (what
-  the optimizer shares, by name) and `aggregator` (the states of what averages
-  the same).
+  `hparams`, `round_num` (the number of finished rounds, int32), `shared` (the
+  optimizer's shared parts, by name) and `aggregator` (the states of their
+  aggregators).
 
-  The input is a sequence of batches, B*. Where clients keep something until
-  they take part again, it is <data=B*, client_id=string*, client_state=C*>,
-  with the client's id, and its state, or no element if it has none yet; the
-  measurement `client_states` has what clients keep from now on, an ordered
-  dictionary of `client_id`, [n], and `client_state`, [n, ...], of the healthy
-  clients in any order. `tff_adaptive.simulation.run_training` moves them
-  between the process and a store.
+  The input is a sequence of batches, B*. If clients keep state, it is
+  <data=B*, client_id=string*, client_state=C*>, with the client's id and its
+  state, or no element if it has none yet. The measurement `client_states` then
+  holds the new states, an ordered dictionary of `client_id`, [n], and
+  `client_state`, [n, ...], of the healthy clients in any order.
+  `tff_adaptive.simulation.run_training` moves them between the process and a
+  store.
 
-  U is T, the received minus the trained weights, as TFF has it, or
-  <change=T, reports=R> with the reports. Its weight is the number of examples
-  seen (every epoch counts) or 1, and 0 for a client that is not healthy: one
-  that has no example, or whose change, loss, reports, sent or kept parts are
-  not finite, or whose change has a norm above `max_update_norm`. Such a client
-  sends zeros, and counts nowhere but in `num_rejected`.
+  U is T, the received minus the trained weights, as in TFF, or <change=T,
+  reports=R> with reports. Its weight is the number of examples seen over all
+  epochs, or 1, and 0 for an unhealthy client. A client is unhealthy if it has
+  no examples, if its update, loss, reports, sent or kept parts are not finite,
+  or if its update has a norm above `max_update_norm`. It sends zeros and counts
+  only in `num_clients`, `num_rejected` and the bytes.
 
   The measurements are an ordered dictionary of
 
   - `train`: the finalized training metrics of the model, over healthy clients;
   - `clients`: `loss` (mean over examples, before each step, with loss term),
     `num_clients`, `num_rejected`, `num_examples`, `num_steps`,
-    `num_gradient_evaluations`, for each scalar that the optimizer reports
-    (`step_size`; Delta-SGD also `theta` and both limits of the step size)
-    `_mean`, `_min` and `_max` over all local steps of healthy clients, and
-    `bytes_down` and `bytes_up`: the size of what all clients of the round
-    receive and send for the model, as its types say, before any compression;
-    what clients keep counts as received, as a store of the server would send
-    it. With no healthy client the means are NaN.
+    `num_gradient_evaluations`; for each scalar that the optimizer reports
+    (`step_size`; for Delta-SGD also `theta` and both limits of the step size)
+    `_mean`, `_min` and `_max` over all local steps of healthy clients; and
+    `bytes_down` and `bytes_up`, the uncompressed size of what all clients of
+    the round receive and send for the model. Kept state counts as received, as
+    if it were in a store at the server. Without a healthy client the means are
+    NaN.
   - `rejections`: for each client, in the order of the input, the value of its
-    `Rejection`, int64 of shape [n].
-  - `client_states`, where clients keep something, and `steps`, if asked for:
-    `num_steps` of each client, healthy or not, and the loss and what the
-    optimizer reports of every step, one client's after the other's.
+    `Rejection`, int64 of shape [n];
+  - `client_states`, if clients keep state, and `steps`, if asked for:
+    `num_steps` of each client, healthy or not, and the loss and the optimizer's
+    report of every step, client after client.
 
   Args:
     model: A `tff.learning.models.FunctionalModel` or a factory of
       `tff.learning.models.VariableModel`s.
     optimizer: A `tff.learning.optimizers.Optimizer`, an `ExtraArgsOptimizer` or
       a `FederatedOptimizer` of `tff_adaptive.optimizers`.
-    client_weighting: How clients are weighted.
-    metrics_aggregator: As in `tff.learning.algorithms.build_weighted_fed_avg`;
-      defaults to `tff.learning.metrics.sum_then_finalize`.
+    client_weighting: A member of `tff.learning.ClientWeighting`.
+    metrics_aggregator: As in `tff.learning.algorithms.build_weighted_fed_avg`.
+      Default `tff.learning.metrics.sum_then_finalize`.
     loss_term: A term that is added to the loss of each batch, or `None`.
-    gradient_options: What happens to a gradient before the optimizer sees it;
-      by default nothing.
+    gradient_options: Clipping and weight decay of the gradients; neither by
+      default.
     loop_implementation: See `tff.learning.LoopImplementation`.
-    reports: What clients report beside the change; by default nothing.
-    shared_aggregators: Aggregation factories by the names of what a
-      `FederatedOptimizer` shares; the mean where there is none, the default.
-    num_expected_clients: Under differential privacy, how many clients a round
-      is expected to have: it takes the place of the number of healthy ones,
-      which is not private, in what the server makes of what is shared, and a
-      round without any is as the others. Default `None`: no privacy.
-    trace_steps: Whether every step is measured. Defaults to False.
-    max_update_norm: The largest norm of a healthy client's change, over all
-      trainable weights, above zero, or `None`: no limit.
+    reports: The clients' reports besides the update; none by default.
+    shared_aggregators: Aggregation factories by the names of the shared parts
+      of a `FederatedOptimizer`; means by default.
+    num_expected_clients: Under differential privacy, the expected number of
+      clients in a round. It replaces the number of healthy clients, which is
+      not private, when the server updates the shared parts, which it then does
+      even in a round without healthy clients. Default `None`: no privacy.
+    trace_steps: Whether to measure every step. Default False.
+    max_update_norm: The largest norm of a healthy client's update, over all
+      trainable weights, above zero, or `None`.
 
   Returns:
     A `tff.learning.templates.ClientWorkProcess`.
 
   Raises:
-    TypeError: If an argument has not the documented type.
-    ValueError: If an aggregator does not fit what is sent, the step size is to
-      be reported of an optimizer that has none, or `max_update_norm` is not
-      above zero.
+    TypeError: If an argument does not have the documented type.
+    ValueError: If an unweighted aggregator would ignore the examples, a report
+      needs the step size of an optimizer that has none, or `max_update_norm` is
+      not above zero.
 
   Example:
 
@@ -403,7 +404,7 @@ def _build_process(
     server_state: server_state_lib.ServerState,
     aggregate_metrics: Any,
 ) -> tff.learning.templates.ClientWorkProcess:
-  """The process, from what clients do and what the server keeps."""
+  """Returns the process of a client update and a server state."""
   state_type = server_state.initialize.type_signature.result.member
   hparams_type = server_state.hparams_type
   client_update = update.build_computation(
@@ -455,7 +456,7 @@ def _build_process(
 
 
 def _stack_reports(reported: Any) -> dict[str, Any]:
-  """What clients report one by one, stacked at the server, if they do."""
+  """Returns the clients' individual results, stacked at the server."""
   names = [
       name
       for name, _ in tff.structure.iter_elements(reported.type_signature.member)
@@ -471,7 +472,7 @@ def _stack_reports(reported: Any) -> dict[str, Any]:
 
 
 def _build_measure(update, client_update, server_state):
-  """The computation from aggregated statistics to what is measured."""
+  """Returns the computation from aggregated statistics to metrics."""
   result_type = client_update.type_signature.result
   received = (
       server_state.hparams_type,

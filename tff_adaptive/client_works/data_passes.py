@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Passes over a client's data besides its training."""
+"""Passes over a client's data besides training."""
 
 import collections
 from collections.abc import Callable, Sequence
@@ -16,12 +16,12 @@ from tff_adaptive.optimizers import vectors
 
 _Survey = federated_optimizer.Survey
 
-# (step, dataset, function that makes the initial state) to the last state.
+# Maps (step, dataset, function that returns the initial state) to the last one.
 RunLoop = Callable[[Any, tf.data.Dataset, Any], Any]
 
 
 def count_examples(run_loop: RunLoop, dataset: tf.data.Dataset) -> tf.Tensor:
-  """Counts the examples of all batches, a float32 scalar."""
+  """Returns the number of examples of all batches, a float32 scalar."""
 
   def add(total, batch):
     leaf = tf.nest.flatten(batch)[0]
@@ -49,7 +49,8 @@ def mean_gradient(
     adjust: Maps weights and gradients to those that the optimizer sees.
 
   Returns:
-    The number of examples, and a tuple of tensors, in float32 at least.
+    The number of examples, and the gradient, a tuple of float32 or float64
+    tensors.
   """
   received = tuple(tf.nest.flatten(weights.trainable))
   model.start(weights)
@@ -86,19 +87,19 @@ def survey(
     loss_term: Optional[model_adapter.BatchLossTerm],
     adjust: Callable[[Any, Any], Any],
 ) -> 'collections.OrderedDict[str, Any]':
-  """Finds out what a rule wants to know before the first step.
+  """Computes the statistics that a rule needs before the first step.
 
   Args:
-    surveys: What it wants to know.
-    model: See `mean_gradient`, as for the others.
-    weights: See there.
-    run_loop: See there.
-    dataset: See there.
-    loss_term: See there.
-    adjust: See there.
+    surveys: The statistics.
+    model: As in `mean_gradient`.
+    weights: As in `mean_gradient`.
+    run_loop: As in `mean_gradient`.
+    dataset: As in `mean_gradient`.
+    loss_term: As in `mean_gradient`.
+    adjust: As in `mean_gradient`.
 
   Returns:
-    What was found, by the values of `surveys`.
+    The statistics, by the values of `surveys`.
   """
   found: collections.OrderedDict[str, Any] = collections.OrderedDict()
   if _Survey.GRADIENT in surveys:
@@ -119,7 +120,7 @@ def mean_loss(
     run_loop: RunLoop,
     dataset: tf.data.Dataset,
 ) -> tf.Tensor:
-  """Returns the mean loss of all examples, of a model in use; a float32 scalar.
+  """Returns the mean loss over all examples without dropout, a float32 scalar.
 
   Args:
     model: The model, in the current graph.

@@ -1,8 +1,8 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Evaluating a model client by client, as TFF computations.
+"""TFF computations that evaluate a model on each client.
 
-What a client finds is not averaged: the server gets a row of every client.
+The server gets one row of metrics per client, not their mean.
 """
 
 import collections
@@ -17,17 +17,18 @@ from tff_adaptive.client_works import model_adapter
 from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.optimizers import optimizer as optimizer_lib
 
-# The metric of a client that its mean loss is.
+# The name of a client's mean loss among its metrics.
 LOSS_KEY = 'loss'
 
 _OrderedDict = collections.OrderedDict
 
 
 class _Counts(NamedTuple):
-  """What the batches of a client add up to.
+  """Totals over the batches of a client.
 
   Attributes:
-    loss_sum: The sum of (mean loss of a batch x its examples), in float64.
+    loss_sum: The sum of each batch's mean loss times its number of examples, in
+      float64.
     num_examples: The number of examples, int64.
     metrics: The model's unfinalized metrics.
   """
@@ -42,7 +43,7 @@ def _count(
     weights: tff.learning.models.ModelWeights,
     dataset: tf.data.Dataset,
 ) -> _Counts:
-  """Evaluates all batches, in the current graph; dropout is off."""
+  """Evaluates all batches without dropout, in the current graph."""
   trainable = tuple(tf.nest.flatten(weights.trainable))
 
   def add_batch(counts, batch):
@@ -60,7 +61,7 @@ def _count(
   )
   counts = dataset.reduce(empty, add_batch)
   metrics = model.report_metrics(counts.metrics, tf.constant(True))
-  # Read now: the metrics of a variable model go on to change.
+  # Read the metrics now, since a variable model continues to change them.
   return counts._replace(metrics=tf.nest.map_structure(tf.identity, metrics))
 
 
@@ -69,7 +70,7 @@ def _to_row(
     counts: _Counts,
     with_integers: bool = False,
 ) -> Any:
-  """One row of what was counted; the loss stands first."""
+  """Returns the totals as one row of metrics, with the loss first."""
   metrics: _OrderedDict[str, tf.Tensor] = _OrderedDict()
   metrics[LOSS_KEY] = counts.loss_sum / tf.cast(counts.num_examples, tf.float64)
   for name, value in adapter.finalize_metrics(counts.metrics).items():
@@ -84,7 +85,7 @@ def _to_row(
 def _at_server(
     client_computation: tff.Computation,
 ) -> tff.Computation:
-  """From what a client does to what the server gets of all of them."""
+  """Returns a computation that stacks the results of all clients."""
   weights_type, client_type = client_computation.type_signature.parameter
 
   @tff.federated_computation(
@@ -105,16 +106,17 @@ def build_evaluation_computation(
 ) -> tff.Computation:
   """Builds the computation that evaluates weights on every client.
 
-  Its type is (<W@SERVER, {B*}@CLIENTS> -> <num_examples=int64[?],
-  metrics=<loss=float64[?], ...>>@SERVER) with the weights W and batches B of
-  the model: a row for each client. The loss is the mean over a client's
-  examples, NaN without any; the others are the model's floating scalar metrics.
+  The computation has the type (<W@SERVER, {B*}@CLIENTS> ->
+  <num_examples=int64[?], metrics=<loss=float64[?], ...>>@SERVER), with the
+  weights W and batches B of the model, and one row per client. The loss is the
+  mean over a client's examples, NaN if there are none. The other metrics are
+  the model's floating point scalars.
 
   Args:
     model: A `tff.learning.models.FunctionalModel`, or a function without
       arguments that returns a `tff.learning.models.VariableModel`.
-    with_integers: Whether metrics that are integers are among the rows. They
-      count things, which no mean over clients is about, so by default not.
+    with_integers: Whether to include integer metrics. They are counts, whose
+      mean over clients is of little use. Default False.
 
   Returns:
     The computation.
@@ -142,24 +144,23 @@ def build_personalization_computation(
         local_training.GradientOptions()
     ),
 ) -> tff.Computation:
-  """Builds the computation that trains on every client, and evaluates there.
+  """Builds the computation that evaluates before and after local training.
 
-  Its type is (<W@SERVER, {<train=B*, test=B*>}@CLIENTS> -> <before=R,
-  after=R>@SERVER) with the rows R of `build_evaluation_computation`: of the
-  weights that a client receives, and of those after a pass over `train`. A
-  client whose training ends in something that is not finite keeps the weights
-  that it received.
+  The computation has the type (<W@SERVER, {<train=B*, test=B*>}@CLIENTS> ->
+  <before=R, after=R>@SERVER), with rows R as in `build_evaluation_computation`,
+  for the received weights and for the weights after one pass over `train`. A
+  client whose training result is not finite keeps the received weights.
 
   Args:
-    model: As for `build_evaluation_computation`.
-    optimizer: What trains, with the hyperparameters that it was built with.
-    gradient_options: What happens to a gradient before the optimizer sees it.
+    model: As in `build_evaluation_computation`.
+    optimizer: The optimizer that trains, with its initial hyperparameters.
+    gradient_options: Clipping and weight decay of the gradients.
 
   Returns:
     The computation.
 
   Raises:
-    TypeError: If the model or the optimizer is none.
+    TypeError: If the model or the optimizer has the wrong type.
     ValueError: If the optimizer is a `FederatedOptimizer`.
   """
   _check_optimizer(optimizer)
@@ -187,7 +188,7 @@ def build_personalization_computation(
       trained = [r - u for r, u in zip(received, result.update)]
       tuned = tff.learning.models.ModelWeights(
           tf.nest.pack_sequence_as(weights.trainable, trained),
-          # A variable model has its own, as its training has left them.
+          # A variable model holds its own, as its training has left them.
           weights.non_trainable if is_functional else (),
       )
       return before, _count(local_model, tuned, test)
@@ -201,7 +202,7 @@ def build_personalization_computation(
 
 
 def _check_optimizer(optimizer: Any) -> None:
-  """Raises unless a client can train with an optimizer on its own."""
+  """Raises unless the optimizer can train a client on its own."""
   optimizer_lib.check_optimizer(optimizer, '`optimizer`')
   if isinstance(optimizer, federated_optimizer.FederatedOptimizer):
     raise ValueError(

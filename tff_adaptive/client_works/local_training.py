@@ -1,10 +1,10 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The local training loop: one client, from the received model to its change.
+"""The local training loop of a client, from the received model to its update.
 
-One loop serves every client rule, both kinds of models and every loss term.
-What a rule needs beyond the gradient it asks for through the supersets of TFF's
-optimizer protocol: `tff_adaptive.optimizers.ExtraArgsOptimizer` and
+One loop serves every client rule, both kinds of models and every loss term. A
+rule that needs more than the gradient implements a superset of TFF's optimizer
+protocol, `tff_adaptive.optimizers.ExtraArgsOptimizer` or
 `tff_adaptive.optimizers.FederatedOptimizer`.
 """
 
@@ -33,16 +33,15 @@ _OrderedDict = collections.OrderedDict
 
 @attrs.frozen
 class GradientOptions:
-  """Clipping by global norm, then weight decay; both are off by default.
+  """Clipping by global norm, followed by weight decay; neither by default.
 
   ```
   g = g * min(1, clip_norm / |g|)                   (|g| over all weights)
   g = g + weight_decay * x
   ```
 
-  This is what PyTorch's `clip_grad_norm_` does, but for the 1e-6 that it adds
-  to the norm, and the `weight_decay` of its SGD. Neither is part of the loss
-  that is reported.
+  These are PyTorch's `clip_grad_norm_`, except for the 1e-6 that it adds to the
+  norm, and the `weight_decay` of its SGD. Neither is part of the reported loss.
 
   Attributes:
     clip_norm: The largest global norm, above zero, or `None`: no clipping.
@@ -58,7 +57,7 @@ class GradientOptions:
     optimizer_lib.check_rate('weight_decay', self.weight_decay, 'Gradient')
 
   def apply(self, weights: Any, gradients: Any) -> Any:
-    """The gradients that the optimizer sees.
+    """Returns the gradients that the optimizer sees.
 
     Args:
       weights: A structure of tensors.
@@ -90,7 +89,7 @@ class GradientOptions:
     dtype = vectors.step_dtype(present)
     norm = vectors.norm(present, dtype)
     clip_norm = tf.cast(self.clip_norm, dtype)
-    # The larger of the two is never zero, and a NaN stays one.
+    # The maximum is never zero, and a NaN stays NaN.
     return clip_norm / tf.maximum(norm, clip_norm)
 
 
@@ -99,13 +98,13 @@ PREVIOUS_MODEL_KEY = 'previous_model'
 
 
 class RoundStart(NamedTuple):
-  """What a client starts a round with, besides the model.
+  """The inputs of a client's round besides the model.
 
   Attributes:
-    shared: What the server sends for a `FederatedOptimizer`.
-    kept: What the client holds: under `'optimizer'` the part of a
-      `FederatedOptimizer`, under `'previous_model'` the trainable weights that
-      its last participation ended with, a tuple of tensors.
+    shared: The parts that the server sends for a `FederatedOptimizer`.
+    kept: The parts that the client holds: under `'optimizer'` those of a
+      `FederatedOptimizer`, under `'previous_model'` its final trainable weights
+      of the last participation, a tuple of tensors.
     round_num: The number of finished rounds, an int32 scalar.
   """
 
@@ -115,22 +114,22 @@ class RoundStart(NamedTuple):
 
 
 class LocalResult(NamedTuple):
-  """What a client's training gives.
+  """The result of a client's training.
 
   Attributes:
     update: The received minus the trained weights, a tuple of tensors; zeros
-      for a client that is not healthy, as in `sent` and `reports`.
-    num_examples: How many examples were seen, every epoch counted; an int64
-      scalar, 0 for a client that is not healthy.
-    sent: What the client sends for a `FederatedOptimizer`.
-    kept: What the client holds from now on, like `RoundStart.kept`.
+      for an unhealthy client, as are `sent` and `reports`.
+    num_examples: The number of examples seen, over all epochs; an int64 scalar,
+      0 for an unhealthy client.
+    sent: The parts that the client sends for a `FederatedOptimizer`.
+    kept: The parts that the client keeps, like `RoundStart.kept`.
     reports: The `ClientReport`s, by name.
-    statistics: Scalars about the training, in the form that
-      `tff_adaptive.aggregators.aggregate_statistics` takes.
-    trace: Names to one number a step, if asked for.
+    statistics: Scalars about the training, in the form of
+      `tff_adaptive.aggregators.aggregate_statistics`.
+    trace: Names to one number per step, if asked for.
     metrics: The model's unfinalized metrics.
-    rejection: Whether the client counts, a value of `Rejection`, int64.
-    is_healthy: Whether that is `Rejection.NONE`.
+    rejection: A value of `Rejection`, int64.
+    is_healthy: Whether `rejection` is `Rejection.NONE`.
   """
 
   update: model_adapter.Weights
@@ -146,7 +145,7 @@ class LocalResult(NamedTuple):
 
 
 class _LoopState(NamedTuple):
-  """What a local step changes."""
+  """The state that a local step updates."""
 
   weights: model_adapter.Weights
   optimizer_state: Any
@@ -163,7 +162,7 @@ def initial_kept(
     loss_term: Optional[loss_terms.LossTerm],
     received: model_adapter.Weights,
 ) -> Any:
-  """What a client holds that takes part for the first time.
+  """Returns the parts that a client holds in its first participation.
 
   Args:
     optimizer: The client's optimizer.
@@ -185,23 +184,22 @@ def initial_kept(
 
 @attrs.frozen(eq=False)
 class LocalTraining:
-  """The training of one client: everything but the model.
+  """The training of one client, without its model.
 
-  A client without an example, or whose change, loss, reports or sent and kept
-  parts are not finite, or whose change is too large, is not healthy: its update
-  is zero, its counts are zero, its metrics are empty, and it is left out of
-  every minimum and maximum.
+  A client is unhealthy if it has no examples, if its update, loss, reports,
+  sent or kept parts are not finite, or if its update is too large. Its update
+  and counts are then zero, its metrics are empty, and it enters no minimum or
+  maximum.
 
   Attributes:
     optimizer: A plain TFF optimizer, an `ExtraArgsOptimizer` or a
-      `FederatedOptimizer`; its state is made anew for every call.
+      `FederatedOptimizer`; every call makes a new state.
     loss_term: A term that is added to the loss of each batch, or `None`.
-    gradient_options: What happens to a gradient before the optimizer sees it.
-    loop_implementation: How the loop runs over the batches, see
-      `tff.learning.LoopImplementation`.
-    reports: What the server rule wants to know.
-    trace_steps: Whether every step is recorded.
-    max_update_norm: The largest norm of a healthy client's change, or `None`.
+    gradient_options: Clipping and weight decay of the gradients.
+    loop_implementation: See `tff.learning.LoopImplementation`.
+    reports: The reports that the server rule needs.
+    trace_steps: Whether to record every step.
+    max_update_norm: The largest norm of a healthy client's update, or `None`.
   """
 
   optimizer: tff.learning.optimizers.Optimizer
@@ -226,13 +224,13 @@ class LocalTraining:
 
     Args:
       model: The model, in the current graph.
-      weights: The weights that were received.
+      weights: The received weights.
       hparams: The hyperparameters of the optimizer.
       dataset: The batches.
-      start: What else the round starts with.
+      start: The other inputs of the round.
 
     Returns:
-      What the training gives.
+      The result of the training.
     """
     received = tuple(tf.nest.flatten(weights.trainable))
     run_loop = self._build_loop()
@@ -269,17 +267,17 @@ class LocalTraining:
       dataset: tf.data.Dataset,
       start: RoundStart = RoundStart(),
   ) -> '_OrderedDict[str, Any]':
-    """Finds out what the optimizer wants to know before the first step.
+    """Computes the statistics that the optimizer needs before the first step.
 
     Args:
-      model: See `__call__`.
-      weights: See there.
-      dataset: See there.
-      start: See there.
+      model: As in `__call__`.
+      weights: As in `__call__`.
+      dataset: As in `__call__`.
+      start: As in `__call__`.
 
     Returns:
-      What `federated_optimizer.Survey` describes, by its names; empty unless
-      the optimizer surveys the data.
+      The statistics by the values of `federated_optimizer.Survey`; empty for
+      most optimizers.
     """
     received = tuple(tf.nest.flatten(weights.trainable))
     return data_passes.survey(
@@ -300,7 +298,7 @@ class LocalTraining:
       trained: model_adapter.Weights,
       final: _LoopState,
   ) -> dict[reports_lib.ClientReport, tf.Tensor]:
-    """The reports that depend on more than the totals of the steps."""
+    """Returns the reports that do not follow from the totals alone."""
     measured = {}
     if reports_lib.ClientReport.FINAL_LOSS in self.reports:
       measured[reports_lib.ClientReport.FINAL_LOSS] = data_passes.mean_loss(
@@ -321,7 +319,7 @@ class LocalTraining:
   def _batch_term(
       self, received: model_adapter.Weights, start: RoundStart
   ) -> Optional[model_adapter.BatchLossTerm]:
-    """The loss term of this round."""
+    """Returns the loss term of this round."""
     term: Any = self.loss_term
     if term is None:
       return None
@@ -374,11 +372,11 @@ class LocalTraining:
     )
 
   def _build_evaluations(self, model, loss_term, batch) -> tuple[Any, Any]:
-    """The evaluation of the batch that counts, and those that do not."""
+    """Returns the evaluation that updates metrics, and one that does not."""
     repeats = optimizer_lib.evaluates_again(self.optimizer)
     if not (repeats or self._wants_received_loss):
       return lambda point: model.value_and_grad(point, batch, loss_term), None
-    # Every evaluation of a step sees the same random numbers.
+    # All evaluations of a step use the same random numbers.
     seed = _random_ops.draw_seed()
 
     def build(value_and_grad):
@@ -391,7 +389,7 @@ class LocalTraining:
   def _start_optimizer(
       self, received: model_adapter.Weights, hparams: Any, start: RoundStart
   ) -> Any:
-    """The optimizer's state before the first step."""
+    """Returns the optimizer's state before the first step."""
     state = self.optimizer.set_hparams(
         self.optimizer.initialize(_specs(received)), hparams
     )
@@ -412,7 +410,7 @@ class LocalTraining:
       measured: Mapping[reports_lib.ClientReport, tf.Tensor],
       final: _LoopState,
   ) -> LocalResult:
-    """What the training gives, zeros where the client is not healthy."""
+    """Returns the result of the training, zeros for an unhealthy client."""
     totals = final.totals
     update = tuple(r - t for r, t in zip(received, trained))
     if reports_lib.ClientReport.NORMALIZER in measured:
@@ -436,7 +434,7 @@ class LocalTraining:
         totals.num_examples, is_finite, update, self.max_update_norm
     )
     is_healthy = tf.equal(rejection, totals_lib.Rejection.NONE)
-    # Chosen, not multiplied by zero: 0 * NaN is NaN.
+    # Selected, not multiplied by zero: 0 * NaN is NaN.
     leaves = tf.nest.flatten((update, sent, reports))
     leaves = tf.cond(
         is_healthy, lambda: leaves, lambda: [tf.zeros_like(t) for t in leaves]

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Terms that are added to the loss of each local batch: FedProx and MOON."""
+"""Terms added to the loss of each local batch: FedProx and MOON."""
 
 import abc
 from collections.abc import Callable
@@ -13,17 +13,17 @@ from tff_adaptive.client_works import model_adapter
 from tff_adaptive.optimizers import optimizer
 from tff_adaptive.optimizers import vectors
 
-# (trainable weights, weights that were received, batch) to a scalar.
+# Maps (trainable weights, received weights, batch) to a scalar.
 PlainLossTerm = Callable[
     [model_adapter.Weights, model_adapter.Weights, Any], tf.Tensor
 ]
 
 
 class PreviousModelLossTerm(abc.ABC):
-  """A loss term that also sees the model of the client's last participation.
+  """A loss term that also sees the client's model of its last participation.
 
-  The client work then keeps the model that each client ends a round with until
-  the client takes part again; see `tff_adaptive.simulation.ClientStateStore`.
+  The client work then keeps the final model of each client until the client
+  participates again; see `tff_adaptive.simulation.ClientStateStore`.
   """
 
   @abc.abstractmethod
@@ -35,21 +35,21 @@ class PreviousModelLossTerm(abc.ABC):
       *,
       previous_model: model_adapter.Weights,
   ) -> tf.Tensor:
-    """The term.
+    """Returns the term.
 
     Args:
       weights: The trainable weights, a flat tuple of tensors.
-      received: The weights that were received in this round.
+      received: The weights received in this round.
       batch: The batch of the step.
-      previous_model: The weights that the client's last participation ended
-        with; for a client that takes part for the first time, `received`.
+      previous_model: The client's final weights of its last participation;
+        `received` in its first one.
 
     Returns:
       A scalar.
     """
 
 
-# The attribute of a proximal term that has its strength.
+# The attribute of a proximal term that holds its strength.
 PROXIMAL_MU = 'proximal_mu'
 
 LossTerm = Union[PlainLossTerm, PreviousModelLossTerm]
@@ -62,20 +62,20 @@ def build_fedprox(mu: float = 0.01) -> PlainLossTerm:
   F(x; B) = f(x; B) + mu / 2 * |x - x_t|^2
   ```
 
-  with x_t the model that the client received; the gradient of the term is
+  with x_t the model that the client received. The gradient of the term is
   `mu * (x - x_t)`, zero at the first local step. TFF's own
   `tff.learning.algorithms.build_weighted_fed_prox` adds `mu * (x_t - x)` in
-  release 0.87: it pushes clients away from the received model.
+  release 0.87, which pushes clients away from the received model.
 
   Args:
-    mu: The strength of the pull to the received model, not negative. Default
-      0.01, as Delta-SGD's published comparison runs it.
+    mu: The strength of the proximal term, not negative. Default 0.01, as in
+      Delta-SGD's published comparison.
 
   Returns:
     A loss term for `tff_adaptive.algorithms.build_fed_opt`.
 
   Raises:
-    TypeError: If `mu` is no number.
+    TypeError: If `mu` is not a number.
     ValueError: If `mu` is negative or not finite.
 
   Example:
@@ -109,9 +109,9 @@ _SMALLEST_NORMS = 1e-8
 
 
 def _cosines(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
-  """The cosine between the rows of two matrices, one a row."""
+  """Returns the cosines between the rows of two matrices."""
   squares = tf.reduce_sum(tf.square(a), -1) * tf.reduce_sum(tf.square(b), -1)
-  # The root of the larger: it has a gradient where a row is zero, too.
+  # The maximum is under the root, so that a zero row has a gradient.
   norms = tf.sqrt(tf.maximum(squares, _SMALLEST_NORMS**2))
   return tf.reduce_sum(a * b, -1) / norms
 
@@ -147,12 +147,12 @@ class _Moon(PreviousModelLossTerm):
     return self._mu * tf.reduce_mean(terms)
 
   def _represent(self, weights: model_adapter.Weights, batch: Any) -> tf.Tensor:
-    """The representations of a batch's examples, one a row."""
+    """Returns the representations of a batch's examples, one per row."""
     represented = self._representation_fn(weights, batch)
     size = tf.shape(represented)[0]
-    # Not -1 for the second axis: an empty batch does not tell it.
+    # An empty batch does not determine -1 as the second axis.
     width = tf.reduce_prod(tf.shape(represented)[1:])
-    # In half precision the smallest product of norms would be 0.
+    # In half precision `_SMALLEST_NORMS` would be 0.
     represented = tf.cast(represented, vectors.step_dtype(represented))
     return tf.reshape(represented, [size, width])
 
@@ -171,29 +171,29 @@ def build_moon(
   ```
 
   with z the representation of an example, x_t the received model, and x_prev
-  the model that the client's last participation ended with; both count as
-  constants. In its first participation x_prev is x_t: the term is mu log 2 and
-  has no gradient.
+  the client's final model of its last participation; both are constants. In the
+  first participation x_prev is x_t, so the term is mu log 2 and has no
+  gradient.
 
-  Nothing more travels than without it, but a client keeps a model until it
-  takes part again; in a simulation a store does, by the client's id.
+  The term adds no communication, but a client keeps a model until it
+  participates again; in a simulation it is in the client state store.
 
   Args:
     representation_fn: Maps (trainable weights, batch) to the representations of
-      the batch's examples, [batch size, ...], as a model in use has them:
-      without dropout. The weights are a flat tuple of tensors in the model's
-      order. See `build_keras_representation` for the input of a Keras model's
-      last layer, or of any other.
-    mu: The strength of the term, not negative. Default 1.0, as MOON's and
-      Delta-SGD's published comparisons run it.
+      the batch's examples, [batch size, ...], without dropout. The weights are
+      a flat tuple of tensors in the model's order. See
+      `build_keras_representation` for the output of a Keras layer.
+    mu: The strength of the term, not negative. Default 1.0, as in MOON's and
+      Delta-SGD's published comparisons.
     temperature: Divides the difference of similarities, above zero. Default
-      0.5, of the same comparisons.
+      0.5, as in the same comparisons.
 
   Returns:
     A loss term for `tff_adaptive.algorithms.build_fed_opt`.
 
   Raises:
-    TypeError: If `representation_fn` is no function, or an argument no number.
+    TypeError: If `representation_fn` is not callable, or another argument is
+      not a number.
     ValueError: If `mu` or `temperature` is out of its range.
 
   Example:
@@ -207,7 +207,7 @@ def build_moon(
   References:
     Li, He, Song, Model-Contrastive Federated Learning, CVPR 2021,
     https://arxiv.org/abs/2103.16257, equations (3) and (4). Deviation: MOON's
-    own code has a projection head on top of z; Delta-SGD's comparison has none.
+    published code adds a projection head to z; Delta-SGD's comparison has none.
   """
   return _Moon(representation_fn, mu, temperature)
 
@@ -215,22 +215,23 @@ def build_moon(
 def build_keras_representation(
     keras_model: tf.keras.Model, input_spec: Any, layer: Optional[str] = None
 ) -> model_adapter.RepresentationFn:
-  """Builds the function from a Keras model's weights to representations.
+  """Builds a function from a Keras model's weights to representations.
 
   Args:
     keras_model: The model that the functional model, or the factory of variable
       models, was made from: a `tf.keras.Sequential` or functional one.
-    input_spec: The structure of `tf.TensorSpec`s of a batch, as
-      `tff.learning.models.functional_model_from_keras` takes it.
+    input_spec: The structure of `tf.TensorSpec`s of a batch, as in
+      `tff.learning.models.functional_model_from_keras`.
     layer: The name of the layer whose output is the representation. Default
-      `None`: what goes into the last layer.
+      `None`: the input of the last layer.
 
   Returns:
     A function of (trainable weights, batch) for `build_moon`.
 
   Raises:
     ValueError: If the model has no input or no such layer, or the layers up to
-      it have no trained weight, or others, such as batch normalization.
+      it have no trainable weights, or have non-trainable ones, as batch
+      normalization does.
 
   Example:
 
@@ -272,7 +273,7 @@ def build_keras_representation(
   used = [places[id(variable)] for variable in part.trainable_weights]
   functional = tff.learning.models.functional_model_from_keras(
       part,
-      # Nothing is learned from the part alone.
+      # Unused: the part is not trained on its own.
       loss_fn=tf.keras.losses.MeanSquaredError(),
       input_spec=input_spec,
   )

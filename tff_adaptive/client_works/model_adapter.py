@@ -1,11 +1,11 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""One view of the two kinds of TFF models: weights in, loss and gradient out.
+"""A common interface to TFF's two kinds of models.
 
-`tff.learning.models.FunctionalModel` takes its weights as arguments; a
+A `tff.learning.models.FunctionalModel` takes its weights as arguments; a
 `tff.learning.models.VariableModel` holds them in variables, together with its
-metrics. The local loop knows neither: it talks to a `LocalModel`, made inside
-the graph of the client's work by a `ModelAdapter`, which knows the types.
+metrics. The local loop sees only a `LocalModel`, which a `ModelAdapter` builds
+inside the graph of the client's work.
 """
 
 import abc
@@ -25,8 +25,7 @@ _ASSIGNMENTS = (
     'AssignAddVariableOp',
     'AssignSubVariableOp',
 )
-# What TensorFlow notes of an op that calls a function: which of its resources
-# this only reads.
+# The attribute of a function call op that lists the resources it only reads.
 _READ_ONLY = '_read_only_resource_inputs'
 
 
@@ -35,11 +34,11 @@ def find_moved(variables: Iterable[tf.Variable]) -> Iterator[list[str]]:
   """Finds the variables that the operations of a block write to.
 
   Args:
-    variables: Those that it may write to.
+    variables: The variables to look for.
 
   Yields:
-    A list, which holds their names after the block. It stays empty where the
-    block runs eagerly, and no operations are added to a graph.
+    A list that holds their names after the block. It stays empty if the block
+    runs eagerly, since no operations are added to a graph.
   """
   moved: list[str] = []
   if tf.executing_eagerly():
@@ -49,7 +48,7 @@ def find_moved(variables: Iterable[tf.Variable]) -> Iterator[list[str]]:
   num_before = len(graph.get_operations())
   yield moved
   added = graph.get_operations()[num_before:]
-  # A function has handles of its own for the variables around it.
+  # A function graph has its own handles of captured variables.
   inner = {
       id(outer): handle for outer, handle in getattr(graph, 'captures', ())
   }
@@ -72,7 +71,7 @@ def _warn_of_moved(moved: tuple[str, ...]) -> None:
 
 
 def _writes(operation: tf.Operation, handle: Any) -> bool:
-  """Returns whether an operation writes to a variable, if that can be told."""
+  """Returns whether an operation is known to write to a variable."""
   places = [i for i, tensor in enumerate(operation.inputs) if tensor is handle]
   if not places or operation.type in _ASSIGNMENTS:
     return bool(places)
@@ -88,23 +87,22 @@ Model = Union[
     Callable[[], tff.learning.models.VariableModel],
 ]
 Weights = tuple[tf.Tensor, ...]
-# (trainable weights, batch) to a scalar that is added to the model's loss.
+# Maps (trainable weights, batch) to a scalar that is added to the model's loss.
 BatchLossTerm = Callable[[Weights, Any], tf.Tensor]
-# (trainable weights, batch) to what the model makes of it, [batch, ...].
+# Maps (trainable weights, batch) to the batch's representations, [batch, ...].
 RepresentationFn = Callable[[Weights, Any], tf.Tensor]
 
 _WARNINGS_LOCK = threading.Lock()
 
 
 class Evaluation(NamedTuple):
-  """What a model says of one batch.
+  """The evaluation of one batch.
 
   Attributes:
     loss: The mean loss of the batch, with the loss term; a scalar.
-    gradients: The gradients of `loss`, a tuple with one entry a trainable
-      weight: a tensor, `tf.IndexedSlices` or `None`; empty where none were
-      asked for.
-    predictions: What the model predicts for the batch.
+    gradients: The gradients of `loss`, a tuple with one entry per trainable
+      weight: a tensor, `tf.IndexedSlices` or `None`. Empty if not asked for.
+    predictions: The model's predictions for the batch.
     num_examples: The number of examples in the batch, an int64 scalar.
   """
 
@@ -115,20 +113,20 @@ class Evaluation(NamedTuple):
 
 
 class LocalModel(abc.ABC):
-  """A model inside one graph; trainable weights are a flat tuple of tensors."""
+  """A model inside a graph, whose trainable weights are a flat tuple."""
 
   @abc.abstractmethod
   def start(self, weights: tff.learning.models.ModelWeights) -> Any:
-    """Takes the weights that were received and returns empty metrics."""
+    """Takes the received weights and returns empty metrics."""
 
   @abc.abstractmethod
   def forward(
       self, trainable: Weights, batch: Any, training: bool
   ) -> tff.learning.models.BatchOutput:
-    """Loss and predictions at `trainable`; a variable model counts them."""
+    """Returns loss and predictions; a variable model updates its metrics."""
 
   def evaluate(self, trainable: Weights, batch: Any) -> Evaluation:
-    """The loss at `trainable` as a model in use has it: without dropout."""
+    """Returns the loss at `trainable` at inference, without dropout."""
     output = self.forward(trainable, batch, training=False)
     return Evaluation(
         output.loss, (), output.predictions, _num_examples(output)
@@ -141,7 +139,7 @@ class LocalModel(abc.ABC):
       batch: Any,
       loss_term: Optional[BatchLossTerm] = None,
   ) -> Evaluation:
-    """Loss and gradients at `trainable`; a variable model counts the batch."""
+    """Returns loss and gradients; a variable model updates its metrics."""
 
   def value_and_grad_again(
       self,
@@ -149,36 +147,36 @@ class LocalModel(abc.ABC):
       batch: Any,
       loss_term: Optional[BatchLossTerm] = None,
   ) -> Evaluation:
-    """The same for a batch that is counted already: it leaves no trace."""
+    """Returns the same without side effects, for a batch already counted."""
     return self.value_and_grad(trainable, batch, loss_term)
 
   def evaluate_again(self, trainable: Weights, batch: Any) -> Evaluation:
-    """What `evaluate` returns, of a batch that is counted already."""
+    """Returns `evaluate` without side effects, for a batch already counted."""
     return self.evaluate(trainable, batch)
 
   @abc.abstractmethod
   def update_metrics(
       self, metrics: Any, batch: Any, evaluation: Evaluation
   ) -> Any:
-    """The metrics with one more batch in them."""
+    """Returns the metrics updated by one more batch."""
 
   @abc.abstractmethod
   def report_metrics(self, metrics: Any, is_healthy: tf.Tensor) -> Any:
-    """The unfinalized metrics, empty ones where `is_healthy` is false."""
+    """Returns the unfinalized metrics, empty if `is_healthy` is false."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class ModelAdapter:
-  """What can be said of a model outside of the client's graph.
+  """The types of a model, and a builder of it inside a client's graph.
 
   Attributes:
-    weights_spec: Its `tff.learning.models.ModelWeights`, with a `tf.TensorSpec`
-      in the place of each weight.
-    weights_type: The `tff.Type` of these.
-    element_type: The `tff.Type` of one batch.
-    metric_finalizers: What a `tff.learning.metrics` aggregator takes.
-    initial_weights: Makes the initial weights in the current graph.
-    build_local_model: Makes the model in the current graph.
+    weights_spec: The model's `tff.learning.models.ModelWeights`, with a
+      `tf.TensorSpec` for each weight.
+    weights_type: The `tff.Type` of the weights.
+    element_type: The `tff.Type` of a batch.
+    metric_finalizers: The argument of `tff.learning.metrics` aggregators.
+    initial_weights: Returns the initial weights in the current graph.
+    build_local_model: Builds the model in the current graph.
   """
 
   weights_spec: tff.learning.models.ModelWeights
@@ -189,7 +187,7 @@ class ModelAdapter:
   build_local_model: Callable[[], LocalModel]
 
   def finalize_metrics(self, unfinalized: Any) -> Mapping[str, Any]:
-    """The metrics' values, in the current graph, from unfinalized ones."""
+    """Returns metrics from unfinalized ones, in the current graph."""
     if callable(self.metric_finalizers):
       return self.metric_finalizers(unfinalized)
     return {
@@ -210,9 +208,9 @@ def _differentiate(
     sources: Any,
     loss_term: Callable[[], Any],
 ) -> Evaluation:
-  """Loss and gradients by `sources`, the tensors or variables of `forward`."""
+  """Returns loss and gradients with respect to `sources` of `forward`."""
   with tf.GradientTape() as tape:
-    # Variables are watched by themselves, tensors are not.
+    # The tape watches variables by itself.
     tape.watch([s for s in sources if not isinstance(s, tf.Variable)])
     output = forward()
     loss = output.loss + tf.cast(loss_term(), output.loss.dtype)
@@ -222,25 +220,25 @@ def _differentiate(
 
 @contextlib.contextmanager
 def inference_by_default() -> Iterator[None]:
-  """Lets Keras layers that are not told whether they train assume inference.
+  """Makes inference the default of Keras layers without `training` argument.
 
   TFF clones a Keras model each time a functional model predicts, and Keras
-  calls each layer of the clone once on a placeholder that nothing feeds. That
-  call leaves random ops of dropout layers behind, and TFF's worker fails when
-  it comes to them; at inference there are none. The prediction proper is told.
+  calls each layer of the clone once on a placeholder that is never fed. By
+  default that call adds random ops of dropout layers, on which TFF's worker
+  fails; at inference it adds none. The prediction itself passes `training`.
   """
   scope = tf.keras.backend.learning_phase_scope(0)
   with contextlib.ExitStack() as stack:
-    # What catches warnings does so in all threads: not for longer than needed.
+    # `catch_warnings` affects all threads, so hold it as shortly as possible.
     with _WARNINGS_LOCK, warnings.catch_warnings():
-      # Deprecated, since TensorFlow 2 has no need of it outside of such graphs.
+      # Deprecated, since TensorFlow 2 needs it only in such graphs.
       warnings.simplefilter('ignore')
       stack.enter_context(scope)
     yield
 
 
 class _LocalFunctionalModel(LocalModel):
-  """A functional model: everything is an argument or a result."""
+  """A functional model, which has no state."""
 
   def __init__(self, model: tff.learning.models.FunctionalModel):
     self._model = model
@@ -292,7 +290,7 @@ class _LocalFunctionalModel(LocalModel):
 
 
 class _LocalVariableModel(LocalModel):
-  """A variable model: weights and metrics are variables of the graph."""
+  """A variable model, whose weights and metrics are variables of the graph."""
 
   def __init__(
       self,
@@ -325,7 +323,7 @@ class _LocalVariableModel(LocalModel):
       evaluation = _differentiate(
           lambda: self._model.forward_pass(batch, training=True),
           self._trainable,
-          # Of the variables, so that its gradient reaches them.
+          # A function of the variables, so that its gradient reaches them.
           lambda: (
               0.0
               if loss_term is None
@@ -343,7 +341,7 @@ class _LocalVariableModel(LocalModel):
     return self._restored(self.evaluate, trainable, batch)
 
   def _restored(self, evaluate, *args):
-    # The forward pass counts in the metrics and may move batch statistics.
+    # The forward pass updates metrics and may move batch statistics.
     touched = [
         *self._model.local_variables,
         *self._model.non_trainable_variables,
@@ -355,7 +353,7 @@ class _LocalVariableModel(LocalModel):
     return evaluation
 
   def update_metrics(self, metrics, batch, evaluation):
-    del batch, evaluation  # The forward pass has counted them.
+    del batch, evaluation  # The forward pass has updated the metrics.
     return metrics
 
   def report_metrics(self, metrics, is_healthy):
@@ -368,7 +366,7 @@ class _LocalVariableModel(LocalModel):
 def _map_initial_weights(
     fn: Callable[[Any], Any], model: tff.learning.models.FunctionalModel
 ) -> tff.learning.models.ModelWeights:
-  """Maps a functional model's initial weights; its lists become tuples."""
+  """Maps a functional model's initial weights; turns its lists into tuples."""
   return tff.learning.models.ModelWeights(
       *(
           tf.nest.map_structure(
@@ -398,8 +396,8 @@ def _adapt_functional(
 def _adapt_variable(
     model_fn: Callable[[], tff.learning.models.VariableModel],
 ) -> ModelAdapter:
-  """The adapter of a factory of models."""
-  # However many graphs the model is made in, it is warned of once.
+  """Returns the adapter of a factory of variable models."""
+  # Warn once, however many graphs the model is built in.
   warn = functools.cache(_warn_of_moved)
 
   def build():
@@ -412,7 +410,7 @@ def _adapt_variable(
       )
     return model
 
-  # A graph of its own, so that no variable outlives the look at the model.
+  # A graph of its own, so that no variable outlives this inspection.
   with tf.Graph().as_default():
     model = build()
     return ModelAdapter(
@@ -431,7 +429,7 @@ def _adapt_variable(
 
 
 def features_and_labels(batch: Any) -> tuple[Any, Any]:
-  """The two parts of a batch: of a mapping 'x' and 'y', else of a pair."""
+  """Returns 'x' and 'y' of a mapping, or the two parts of a pair."""
   if isinstance(batch, Mapping):
     return batch['x'], batch['y']
   x, y = batch
@@ -443,7 +441,7 @@ def build_model_adapter(model: Model) -> ModelAdapter:
 
   Args:
     model: A `tff.learning.models.FunctionalModel`, or a function without
-      arguments that makes a new `tff.learning.models.VariableModel` at every
+      arguments that returns a new `tff.learning.models.VariableModel` at every
       call.
 
   Returns:

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The state of the client work, which the server keeps."""
+"""The server's state of the client work."""
 
 import collections
 from collections.abc import Mapping
@@ -25,12 +25,12 @@ def _initial_hparams(optimizer: tff.learning.optimizers.Optimizer) -> Any:
 
 
 class ServerState:
-  """What the server keeps and sends: the hyperparameters alone.
+  """A state that consists of the hyperparameters alone.
 
   Attributes:
-    initialize: A `tff.federated_computation` of the state of the first round.
+    initialize: A `tff.federated_computation` of the initial state.
     hparams_type: The type of the optimizer's hyperparameters.
-    shared_type: The type of what is sent besides, or None if nothing is.
+    shared_type: The type of the shared parts, or `None` if there are none.
   """
 
   shared_type: Optional[tff.Type] = None
@@ -51,9 +51,9 @@ class ServerState:
     self.hparams_type = initialize.type_signature.result.member
 
   def broadcast(self, state: Any) -> tuple[Any, ...]:
-    """Sends the hyperparameters and, if there is any, what is shared.
+    """Sends the hyperparameters and any shared parts to the clients.
 
-    Called within a `federated_computation`, as is `next`.
+    Call it within a `federated_computation`, as well as `next`.
 
     Args:
       state: The state, at the server.
@@ -64,12 +64,12 @@ class ServerState:
     return (tff.federated_broadcast(state),)
 
   def next(self, state: Any, reported: Any, num_healthy: Any) -> Any:
-    """The state after a round.
+    """Returns the state after a round.
 
     Args:
-      state: The state before it, at the server.
-      reported: What clients report, at the clients.
-      num_healthy: How many of them are healthy, at the server.
+      state: The state before the round, at the server.
+      reported: The clients' results, at the clients.
+      num_healthy: The number of healthy clients, at the server.
 
     Returns:
       The state, at the server.
@@ -78,17 +78,17 @@ class ServerState:
     return state
 
   def get_hparams(self, state: Any) -> Any:
-    """The hyperparameters in a state, within a TensorFlow computation."""
+    """Returns the hyperparameters, within a TensorFlow computation."""
     return state
 
   def set_hparams(self, state: Any, hparams: Any) -> Any:
-    """The state with other hyperparameters."""
+    """Returns the state with other hyperparameters."""
     del state  # Unused.
     return hparams
 
 
 class FederatedState(ServerState):
-  """The hyperparameters, and what a `FederatedOptimizer` shares."""
+  """A state of hyperparameters and a `FederatedOptimizer`'s shared parts."""
 
   def __init__(
       self,
@@ -102,13 +102,13 @@ class FederatedState(ServerState):
 
     Args:
       optimizer: The optimizer of the clients.
-      specs: The trainable weights.
-      aggregators: Aggregation factories by the names of what is shared.
+      specs: The specs of the trainable weights.
+      aggregators: Aggregation factories by the names of the shared parts.
       weighs_examples: Whether clients are weighted by their examples.
-      num_expected_clients: See `build_local_training_client_work`.
+      num_expected_clients: As in `build_local_training_client_work`.
 
     Raises:
-      ValueError: If an aggregator does not fit what is sent.
+      ValueError: If an unweighted aggregator would ignore the examples.
     """
     self._optimizer = optimizer
     self._num_expected_clients = num_expected_clients
@@ -165,7 +165,7 @@ class FederatedState(ServerState):
       if self._num_expected_clients is not None:
         num_clients = tf.constant(self._num_expected_clients, tf.int64)
       updated = self._optimizer.update_shared(shared, mean_sent, num_clients)
-      # Without a healthy client the mean is NaN; noise or a sum may overflow.
+      # The mean is NaN without a healthy client; noise or a sum may overflow.
       is_finite = vectors.all_finite(updated)
       kept = tf.nest.map_structure(
           lambda old, new: tf.where(is_finite, new, old), shared, updated
@@ -188,7 +188,7 @@ class FederatedState(ServerState):
 
 
 def _zip(hparams: Any, round_and_shared: Any, aggregator: Any) -> Any:
-  """The state at the server, of its parts there."""
+  """Returns the state at the server, zipped from its parts."""
   round_num, shared = round_and_shared
   return tff.federated_zip(
       _OrderedDict(
@@ -206,7 +206,7 @@ def _build_aggregator(
     weighs_examples: bool,
     is_private: bool,
 ) -> Optional[tff.templates.AggregationProcess]:
-  """What averages the shared parts, `None` if there are none."""
+  """Returns the aggregator of the shared parts, `None` if there are none."""
   factories = {
       name: weighting.to_weighted(
           aggregators.get(name), weighs_examples, f'The aggregator of {name!r}'

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What a client's local training adds up, and what a round reports of it."""
+"""Totals over a client's local steps, and the metrics of a round."""
 
 import collections
 from collections.abc import Mapping, Sequence
@@ -17,13 +17,13 @@ from tff_adaptive.optimizers import vectors
 
 
 class Rejection(enum.IntEnum):
-  """Whether a client is rejected, and why.
+  """The reason why a client is rejected, if it is.
 
   Attributes:
-    NONE: It is healthy, and counts.
-    NO_EXAMPLE: It has seen no example.
-    NOT_FINITE: Its training has come to a NaN or an infinity.
-    TOO_LARGE: The norm of its change is beyond the limit.
+    NONE: The client is healthy.
+    NO_EXAMPLE: The client has no examples.
+    NOT_FINITE: A result of the training is NaN or infinite.
+    TOO_LARGE: The norm of the update exceeds the limit.
   """
 
   NONE = 0
@@ -38,13 +38,13 @@ def judge_client(
     update: model_adapter.Weights,
     max_update_norm: Optional[float],
 ) -> tf.Tensor:
-  """Judges whether a client counts, in the current graph.
+  """Returns whether and why a client is rejected, in the current graph.
 
   Args:
-    num_examples: How many examples it has seen.
-    is_finite: Whether all is finite that comes of its training.
-    update: The change of its model, a tuple of tensors.
-    max_update_norm: The largest norm of a healthy client's change, or `None`.
+    num_examples: The number of examples seen.
+    is_finite: Whether all results of the training are finite.
+    update: The model update, a tuple of tensors.
+    max_update_norm: The largest norm of a healthy client's update, or `None`.
 
   Returns:
     A value of `Rejection`, an int64 scalar.
@@ -55,7 +55,7 @@ def judge_client(
 
   verdict = tf.constant(Rejection.NONE, tf.int64)
   if max_update_norm is not None:
-    # In the dtype of steps: sums of squares overflow early in half precision.
+    # Not in half precision, where sums of squares overflow early.
     norm = vectors.norm(update, vectors.step_dtype(update))
     is_large = norm > tf.cast(max_update_norm, norm.dtype)
     verdict = choose(is_large, Rejection.TOO_LARGE, verdict)
@@ -68,21 +68,21 @@ _ClientReport = reports_lib.ClientReport
 
 Scalars = collections.OrderedDict[str, tf.Tensor]
 
-# The reports that are means over steps, and what else is taken step by step.
+# The reports that are means over steps, and all reports taken at each step.
 _MEANS = (_ClientReport.MEAN_LOSS, _ClientReport.RECEIVED_MODEL_LOSS)
 _STEPWISE = (*_MEANS, _ClientReport.LAST_LOSS, _ClientReport.LAST_STEP_SIZE)
 
 
 class Step(NamedTuple):
-  """What is known after one local step.
+  """The results of one local step.
 
   Attributes:
-    evaluation: The batch at the weights before the step.
-    received_loss: The loss of the batch at the weights that were received, or
-      `None` where nobody asked.
-    num_gradient_evaluations: What the step cost, an int64 scalar; 0 for a step
-      that the optimizer has let pass.
-    report: What the optimizer tells of the step, names to float32 scalars.
+    evaluation: The evaluation of the batch at the weights before the step.
+    received_loss: The loss of the batch at the received weights, or `None` if
+      no report needs it.
+    num_gradient_evaluations: The gradient evaluations of the step, an int64
+      scalar; 0 for a batch that the optimizer skips.
+    report: The optimizer's report of the step, names to float32 scalars.
   """
 
   evaluation: model_adapter.Evaluation
@@ -92,17 +92,17 @@ class Step(NamedTuple):
 
 
 class Totals(NamedTuple):
-  """What the loop adds up.
+  """Totals over local steps.
 
   Attributes:
-    num_steps: The number of steps, without those that were let pass.
-    num_examples: The number of examples, every epoch counted.
-    num_gradient_evaluations: The number of gradients.
+    num_steps: The number of steps, without skipped batches.
+    num_examples: The number of examples, over all epochs.
+    num_gradient_evaluations: The number of gradient evaluations.
     loss: The sum of each batch's mean loss times its number of examples.
-    report_sum: The sums of what the optimizer reports, by name.
-    report_min: The smallest of the same.
-    report_max: The largest of the same.
-    stepwise: The `ClientReport`s that are taken step by step, by name.
+    report_sum: The sums of the optimizer's reports, by name.
+    report_min: Their minima.
+    report_max: Their maxima.
+    stepwise: The `ClientReport`s that are taken at each step, by name.
     trace: The loss and the optimizer's report of every step, [num_steps] each;
       empty unless asked for.
   """
@@ -121,7 +121,7 @@ class Totals(NamedTuple):
 def split_report(
     optimizer: tff.learning.optimizers.Optimizer, state: Any
 ) -> tuple[tf.Tensor, Scalars]:
-  """The gradients that the last step cost, and what else it reports."""
+  """Returns the gradient evaluations of the last step and its other reports."""
   report = optimizer_lib.step_report(optimizer, state)
   evaluations = report.pop(optimizer_lib.GRADIENT_EVALUATIONS_KEY, 1.0)
   return tf.cast(evaluations, tf.int64), report
@@ -132,15 +132,12 @@ def initial_totals(
     reports: Sequence[reports_lib.ClientReport],
     trace_steps: bool,
 ) -> Totals:
-  """The totals before the first step.
+  """Returns the totals before the first step.
 
   Args:
-    report_names: What the optimizer reports.
-    reports: What the server rule wants to know.
-    trace_steps: Whether every step is recorded.
-
-  Returns:
-    The totals.
+    report_names: The names of the optimizer's reports.
+    reports: The reports that the server rule needs.
+    trace_steps: Whether to record every step.
   """
   zero = tf.zeros([], tf.int64)
 
@@ -148,7 +145,7 @@ def initial_totals(
     return _OrderedDict((name, tf.constant(value)) for name in report_names)
 
   def empty():
-    # Of no static length: a loop over an iterator refuses one that grows.
+    # No static length: a loop over an iterator rejects a tensor that grows.
     return tf.compat.v1.placeholder_with_default(tf.zeros([0]), [None])
 
   infinity = float('inf')
@@ -171,7 +168,7 @@ def initial_totals(
 
 
 def _next_stepwise(totals: Totals, step: Step, counts: tf.Tensor) -> Scalars:
-  """The stepwise reports after one more step; `counts` is 0.0 or 1.0."""
+  """Returns the stepwise reports after a step; `counts` is 0.0 or 1.0."""
   loss = step.evaluation.loss
   newest = {
       _ClientReport.MEAN_LOSS: loss,
@@ -195,7 +192,7 @@ def _next_stepwise(totals: Totals, step: Step, counts: tf.Tensor) -> Scalars:
 
 
 def add_step(totals: Totals, step: Step) -> Totals:
-  """The totals after one more step."""
+  """Returns the totals after one more step."""
 
   def merge(reduce_fn, accumulated, values):
     return _OrderedDict(
@@ -233,17 +230,17 @@ def finish_reports(
     update: model_adapter.Weights,
     measured: Mapping[reports_lib.ClientReport, tf.Tensor],
 ) -> Scalars:
-  """The reports of a client.
+  """Returns the reports of a client.
 
   Args:
     totals: The totals after the last step.
-    reports: What the server rule wants to know.
-    update: The change of the model, a tuple of tensors.
-    measured: The reports that are known already.
+    reports: The reports that the server rule needs.
+    update: The model update, a tuple of tensors.
+    measured: The reports that do not follow from the totals.
 
   Returns:
-    A float32 scalar for each report's name; of a client without a step a
-    number of no meaning.
+    A float32 scalar for each report's name, meaningless for a client without
+    steps.
   """
   num_steps = tf.maximum(tf.cast(totals.num_steps, tf.float32), 1.0)
 
@@ -266,14 +263,14 @@ def finish_reports(
 def to_statistics(
     totals: Totals, is_healthy: tf.Tensor
 ) -> '_OrderedDict[str, Scalars]':
-  """The totals of a client, so that one that is not healthy has no effect.
+  """Returns a client's totals, neutral for an unhealthy client.
 
   Args:
     totals: The totals after the last step.
-    is_healthy: Whether the client counts, a boolean scalar.
+    is_healthy: Whether the client is healthy, a boolean scalar.
 
   Returns:
-    What `tff_adaptive.aggregators.aggregate_statistics` takes.
+    The argument of `tff_adaptive.aggregators.aggregate_statistics`.
   """
 
   def keep(values, neutral):
@@ -300,15 +297,15 @@ def to_statistics(
 def measure_clients(
     aggregated: Any, bytes_down: int, bytes_up: int
 ) -> '_OrderedDict[str, tf.Tensor]':
-  """The round's metrics, from the aggregated statistics of its clients.
+  """Returns the round's metrics from the aggregated statistics of its clients.
 
   Args:
-    aggregated: What `tff_adaptive.aggregators.aggregate_statistics` gives.
-    bytes_down: How many bytes a client receives.
-    bytes_up: How many bytes a client sends.
+    aggregated: The result of `tff_adaptive.aggregators.aggregate_statistics`.
+    bytes_down: The number of bytes that a client receives.
+    bytes_up: The number of bytes that a client sends.
 
   Returns:
-    See `build_local_training_client_work`, under `clients`.
+    The metrics `clients` of `build_local_training_client_work`.
   """
   sums = aggregated['sum']
   examples, steps = (
