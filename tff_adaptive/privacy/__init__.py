@@ -1,8 +1,8 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Differential privacy of clients: clipping, noise, and what they cost.
+"""Differential privacy of clients: clipping, noise and accounting.
 
-What is protected, and what is not, is in docs/privacy.md.
+docs/privacy.md says what is protected and what is not.
 """
 
 from tff_adaptive.privacy.accounting import CohortSampling

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The privacy that a number of rounds leaves, epsilon at a given delta."""
+"""Privacy accounting: the epsilon of a number of rounds at a given delta."""
 
 import enum
 
@@ -10,23 +10,24 @@ import numpy as np
 
 from tff_adaptive.optimizers import optimizer
 
-# The bound of fixed-size cohorts is computed at integers and interpolated, and
-# takes seconds at the largest orders.
+# The bound of fixed-size cohorts is computed at integer orders, in seconds at
+# the largest ones, and interpolated.
 _FRACTIONS = tuple(1.0 + tenths / 10 for tenths in range(1, 10))
 _FIXED_ORDERS = (*_FRACTIONS, *range(2, 65), 128, 256)
 
 
 class CohortSampling(enum.Enum):
-  """How the cohort of a round is drawn, anew in every round.
+  """The sampling of the cohort, independently in every round.
 
-  It decides between which data sets a run does not tell the difference, the
-  neighbours. The values are those of a flag.
+  The sampling determines which data sets are neighbours, that is, cannot be
+  told apart from a run. The values are those of a flag.
 
   Attributes:
-    POISSON: Every client independently, with probability clients_per_round /
-      num_clients. Neighbours: one client more or less.
-    FIXED: Exactly clients_per_round clients, all such sets equally likely.
-      Neighbours: one client replaced by another.
+    POISSON: Samples every client independently, with probability
+      clients_per_round / num_clients. Neighbours differ by one additional
+      client.
+    FIXED: Samples clients_per_round clients, uniformly without replacement.
+      Neighbours differ by the replacement of one client.
   """
 
   POISSON = 'poisson'
@@ -34,7 +35,7 @@ class CohortSampling(enum.Enum):
 
 
 def default_delta(num_clients: int) -> float:
-  """The delta of McMahan et al. 2018: one over the number of clients^1.1.
+  """Returns the delta of McMahan et al. 2018, num_clients^-1.1.
 
   Args:
     num_clients: The number of all clients.
@@ -51,14 +52,14 @@ def _round_event(
     clients_per_round: int,
     sampling: CohortSampling,
 ) -> dp_accounting.DpEvent:
-  """What happens in a round, in the terms of the accountant."""
+  """Returns a round as an event of the accountant."""
   if sampling is CohortSampling.POISSON:
     return dp_accounting.PoissonSampledDpEvent(
         clients_per_round / num_clients,
         dp_accounting.GaussianDpEvent(noise_multiplier),
     )
-  # Where a client is replaced, the sum moves by twice the bound. The accountant
-  # wants the noise relative to what the sum moves by.
+  # Replacing a client changes the sum by up to twice the bound, and the
+  # accountant expects the noise relative to that.
   return dp_accounting.SampledWithoutReplacementDpEvent(
       num_clients,
       clients_per_round,
@@ -69,7 +70,7 @@ def _round_event(
 def _compute_rdp(
     event: dp_accounting.DpEvent, sampling: CohortSampling
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Orders, and the Renyi divergence of an event at each of them."""
+  """Returns Renyi orders, and the divergence of an event at each of them."""
   relations = dp_accounting.NeighboringRelation
   if sampling is CohortSampling.POISSON:
     accountant = rdp_lib.RdpAccountant(
@@ -87,16 +88,16 @@ class RoundAccountant:
   """Computes the epsilon of a number of equal rounds.
 
   The Renyi divergence of one round is computed once; that of n rounds is n
-  times as large, and is turned into epsilon. It is client-level: all the data
-  of a client, and all that it ever sent, are protected together.
+  times as large, and is converted to epsilon. The guarantee is client-level: it
+  covers all data of a client in all rounds together.
 
   With `CohortSampling.POISSON` a round is the Poisson-subsampled Gaussian
-  mechanism, and neighbours differ by one client more or less. With
+  mechanism, and neighbours differ by one additional client. With
   `CohortSampling.FIXED` it is the Gaussian mechanism subsampled without
-  replacement, and one client is replaced by another: the sum then moves by
-  twice the bound, so that the same noise protects less, and the known bound of
-  the subsampling is loose, too. The two epsilons are of different promises, and
-  not to be compared as numbers.
+  replacement, and neighbours differ by the replacement of one client. The sum
+  then changes by up to twice the bound, so the same noise protects less, and
+  the known bound of the subsampling is loose. The two epsilons are different
+  guarantees and cannot be compared.
 
   Attributes:
     orders: The Renyi orders.
@@ -134,16 +135,15 @@ class RoundAccountant:
     """Initializes the accountant.
 
     Args:
-      noise_multiplier: That of `DifferentialPrivacy`, of all that a round
-        releases together; not negative.
+      noise_multiplier: As in `DifferentialPrivacy`; not negative.
       num_clients: The number of all clients, a positive integer.
       clients_per_round: The number of clients in a round, or its mean; a
         positive integer, at most `num_clients`.
-      sampling: How the cohort is drawn.
+      sampling: The sampling of the cohort.
 
     Raises:
-      TypeError: If a number of clients is not an integer, or `sampling` no
-        `CohortSampling`.
+      TypeError: If a number of clients is not an integer, or `sampling` is not
+        a `CohortSampling`.
       ValueError: If a number is out of its range.
     """
     owner = 'Accounting'
@@ -169,10 +169,10 @@ class RoundAccountant:
       self.rdp_per_round = np.full(len(_FIXED_ORDERS), np.inf)
 
   def get_epsilon(self, num_rounds: int, delta: float) -> float:
-    """Returns the epsilon of some rounds.
+    """Returns the epsilon of a number of rounds.
 
     Args:
-      num_rounds: How many rounds were released, not negative.
+      num_rounds: The number of released rounds, not negative.
       delta: The probability with which epsilon may be exceeded, in (0, 1).
 
     Returns:

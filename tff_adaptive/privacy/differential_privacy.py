@@ -1,11 +1,10 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Differential privacy of all that the clients of a round send.
-
-Nothing that they send goes past it, see `choose_aggregators`.
+"""Differential privacy of everything that the clients of a round send.
 
 DP-FedAvg of McMahan et al., Learning Differentially Private Recurrent Language
-Models, ICLR 2018, https://arxiv.org/abs/1710.06963.
+Models, ICLR 2018, https://arxiv.org/abs/1710.06963, extended to payloads
+besides the model update.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -30,7 +29,7 @@ _DPFactory = tff.aggregators.DifferentiallyPrivateFactory
 class AdaptiveClipping:
   """Clipping to a quantile of the clients' norms, estimated with noise.
 
-  In every round, with C the bound, v_i what client i sends, m the expected
+  In every round, with C the bound, v_i the vector of client i, m the expected
   number of clients in a round and N(0, s^2) normal noise:
 
   ```
@@ -38,17 +37,17 @@ class AdaptiveClipping:
   C = C * exp(-learning_rate * (b - target_quantile))
   ```
 
-  The noisy count is paid for by more noise on the sum of the v_i, see
+  To pay for the noisy count, the sum of the v_i gets more noise, see
   `DifferentialPrivacy`.
 
   Attributes:
-    target_quantile: The share of clients that are not to be clipped, in [0, 1].
-      Default 0.5, the median, the paper's.
-    learning_rate: How fast the bound moves, not negative. Default 0.2, the
-      paper's.
+    target_quantile: The share of clients that should not be clipped, in [0, 1].
+      Default 0.5, the median, as in the paper.
+    learning_rate: The step size of the bound, not negative. Default 0.2, as in
+      the paper.
     count_stddev: The standard deviation of the noise on the count, positive.
       Default `None`: a twentieth of the expected number of clients in a round,
-      the paper's.
+      as in the paper.
 
   Raises:
     TypeError: If an attribute is not a number.
@@ -76,12 +75,12 @@ class AdaptiveClipping:
 
 @attrs.frozen(kw_only=True)
 class DifferentialPrivacy:
-  """How the clients of a round are hidden in what is made of their messages.
+  """Client-level differential privacy by clipping and Gaussian noise.
 
-  Everything that a client sends for the model, the change of its weights and
-  each payload beside it, is a vector v of its own. Each is clipped to its bound
-  C, summed, noised and divided by the number of clients that a round is
-  expected to have, whoever came and whoever was rejected (these send zeros):
+  The model update and each payload that a client sends is a separate vector v.
+  Each is clipped to its bound C, summed, noised and divided by the expected
+  number of clients in a round, however many participate or are rejected (the
+  latter send zeros):
 
   ```
   v_i  = v_i * min(1, C / |v_i|)
@@ -89,31 +88,30 @@ class DifferentialPrivacy:
   ```
 
   k such sums over the same clients, with noise multipliers z_1, ..., z_k, are
-  together as private as one with (sum_j z_j^-2)^(-1/2): scaled to unit noise,
-  what a client adds to all of them is a vector of norm (sum_j z_j^-2)^(1/2) at
-  most. `noise_multiplier` is that of all k together, and each has
-  `noise_multiplier` * sqrt(k). With adaptive clipping a vector comes with the
-  noisy count of those that were not clipped, to which a client adds 1/2 at
-  most; the multiplier of the vector is then (z_j^-2 - (2
-  count_stddev)^-2)^(-1/2), so that both together have z_j.
+  together as private as one with (sum_j z_j^-2)^(-1/2): scaled to unit noise, a
+  client's contribution to all of them is a vector of norm at most
+  (sum_j z_j^-2)^(1/2). `noise_multiplier` is that of all k together, and each
+  sum has `noise_multiplier` * sqrt(k). Adaptive clipping also releases, for
+  each vector, the noisy count of clients that were not clipped, to which a
+  client contributes at most 1/2. The multiplier of the vector is then
+  (z_j^-2 - (2 count_stddev)^-2)^(-1/2), so that both together have z_j.
 
   Attributes:
-    noise_multiplier: The standard deviation of the noise of a round over the
-      bound, of all vectors together; not negative. 0 clips and adds no noise.
+    noise_multiplier: The standard deviation of a round's noise relative to the
+      bound, for all vectors together; not negative. 0 clips without noise.
     clients_per_round: The expected number of clients in a round, an integer
-      above 0: exactly that of a fixed-size cohort, the mean of Poisson
-      sampling.
-    clip_norm: The bound of the change of the model, over all trainable weights;
-      with `adaptive_clipping` where it starts. Above 0. Default 0.1, where
-      TFF's adaptive clipping starts.
-    payload_clip_norms: The bounds of payloads by name, see `build_fed_opt` for
-      what is sent; with `adaptive_clipping` one that is missing starts at
-      `clip_norm`. Default: none.
-    adaptive_clipping: How bounds follow the clients' norms. Default `None`:
-      they are fixed.
+      above 0: the size of a fixed-size cohort, or the mean of Poisson sampling.
+    clip_norm: The bound of the model update, over all trainable weights, above
+      0; with `adaptive_clipping` the initial bound. Default 0.1, as in TFF's
+      adaptive clipping.
+    payload_clip_norms: The bounds of payloads by name, see `build_fed_opt`.
+      With `adaptive_clipping` a missing one starts at `clip_norm`. Empty by
+      default.
+    adaptive_clipping: The adaptation of bounds to the clients' norms. Default
+      `None`: fixed bounds.
 
   Raises:
-    TypeError: If an attribute has not the documented type.
+    TypeError: If an attribute does not have the documented type.
     ValueError: If a number is out of its range.
 
   Example:
@@ -169,19 +167,19 @@ class DifferentialPrivacy:
       tff.aggregators.UnweightedAggregationFactory,
       dict[str, tff.aggregators.UnweightedAggregationFactory],
   ]:
-    """Builds what aggregates the change of the model, and each payload.
+    """Builds the aggregators of the model update and of each payload.
 
     Args:
-      payloads: The names of what clients send besides the change; by default
-        nothing.
+      payloads: The names of what clients send besides the update; none by
+        default.
 
     Returns:
-      The factory for the change and, by name, those for the payloads:
+      The factory for the update and, by name, those for the payloads:
       `model_aggregator` and `payload_aggregators` of `build_fed_opt`.
 
     Raises:
-      ValueError: If a bound is missing, one is given for what no client sends,
-        or the noise does not allow for adaptive clipping.
+      ValueError: If a bound is missing, one is given for a payload that no
+        client sends, or the noise is too large for adaptive clipping.
     """
     bounds = {CHANGE: self.clip_norm, **self._payload_bounds(payloads)}
     multiplier = self.noise_multiplier * math.sqrt(len(bounds))
@@ -192,7 +190,7 @@ class DifferentialPrivacy:
     return factories.pop(CHANGE), factories
 
   def _payload_bounds(self, payloads: Collection[str]) -> dict[str, float]:
-    """The bound of each payload, or the start of it."""
+    """Returns the bound of each payload, or its initial value."""
     given = dict(self.payload_clip_norms)
     unknown = [name for name in given if name not in payloads]
     if unknown:
@@ -213,7 +211,7 @@ class DifferentialPrivacy:
   def _build_aggregator(
       self, multiplier: float, bound: float
   ) -> tff.aggregators.UnweightedAggregationFactory:
-    """The aggregator of one vector."""
+    """Builds the aggregator of one vector."""
     size = float(self.clients_per_round)
     adaptive = self.adaptive_clipping
     if adaptive is None:
@@ -239,14 +237,14 @@ class DifferentialPrivacy:
 
 
 def get_clip_norms(state: Any) -> dict[str, float]:
-  """Returns the bounds to which the next round clips, of adaptive clipping.
+  """Returns the bounds of the next round, with adaptive clipping.
 
   Args:
     state: The `LearningAlgorithmState` of a process with `DifferentialPrivacy`.
 
   Returns:
-    The bounds by name, that of the change of the model under 'change'; those of
-    fixed clipping are not in the state.
+    The bounds by name, that of the model update under 'change'. Fixed bounds
+    are not in the state.
 
   Example:
 
@@ -266,7 +264,7 @@ def get_clip_norms(state: Any) -> dict[str, float]:
 
 
 def _collect_clip_norms(name: str, part: Any, found: dict[str, float]) -> None:
-  """Finds the states of aggregators by the names that they are under."""
+  """Collects the clip norms of all DP aggregators in a state, by name."""
   if isinstance(part, Mapping):
     for key, value in part.items():
       _collect_clip_norms(key, value, found)
@@ -277,7 +275,7 @@ def _collect_clip_norms(name: str, part: Any, found: dict[str, float]) -> None:
     found[name] = float(query.sum_state.l2_norm_clip)
 
 
-# Of the state of `tff.aggregators.DifferentiallyPrivateFactory`.
+# A field in the state of `tff.aggregators.DifferentiallyPrivateFactory`.
 _DP_EVENT = 'dp_event'
 
 _Aggregators = tuple[
@@ -294,24 +292,24 @@ def choose_aggregators(
     trainable_type: Any,
     weighs_examples: bool,
 ) -> _Aggregators:
-  """Chooses what aggregates the change of the model, and each payload.
+  """Chooses the aggregators of the model update and of each payload.
 
   Args:
     privacy: See `build_fed_opt`.
     model_aggregator: See `build_fed_opt`.
     payload_aggregators: See `build_fed_opt`.
-    payloads: The names of what clients send besides the change.
-    trainable_type: The type of the change.
+    payloads: The names of what clients send besides the update.
+    trainable_type: The type of the update.
     weighs_examples: Whether clients are weighted by their examples.
 
   Returns:
-    Those of `privacy`, or else those that were given.
+    The aggregators of `privacy` if given, else the other arguments.
 
   Raises:
-    TypeError: If `privacy` is no `DifferentialPrivacy`, or does not take the
-      dtypes of the model.
-    ValueError: If something that clients send would not be private, or an
-      aggregator is given for what no client sends.
+    TypeError: If `privacy` is not a `DifferentialPrivacy`, or the model has
+      dtypes that TFF does not support with it.
+    ValueError: If a payload would not be private, or an aggregator is given for
+      a payload that no client sends.
   """
   weighting.check_names(payload_aggregators, payloads, '`payload_aggregators`')
   if privacy is None:
@@ -355,7 +353,7 @@ def _check_dtypes(trainable_type: Any) -> None:
 
 
 def _check_no_maximum(payloads: Sequence[str]) -> None:
-  """Raises if clients report what is not summed."""
+  """Raises if clients report a maximum, which is not a sum."""
   for report in reports_lib.ClientReport:
     if report.is_maximum and report.value in payloads:
       raise ValueError(
@@ -371,7 +369,7 @@ def _check_payloads_are_covered(
     trainable_type: Any,
     weighs_examples: bool,
 ) -> None:
-  """Raises if the change is private, and something beside it is not."""
+  """Raises if the model update is private, but a payload is not."""
   if model_aggregator is None or not in_clear:
     return
   process = weighting.to_weighted(
@@ -386,7 +384,7 @@ def _check_payloads_are_covered(
 
 
 def _has_field(type_spec: Any, name: str) -> bool:
-  """Whether a structure has a field of a name at any depth."""
+  """Returns whether a structure has a field of a name, at any depth."""
   if not isinstance(type_spec, tff.StructType):
     return False
   return any(
