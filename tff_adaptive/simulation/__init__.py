@@ -1,8 +1,8 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Simulating federated training: tasks, the loop, and what it keeps.
+"""Simulates federated training: tasks, the training loop and its files.
 
-The clients' data are in `tff_adaptive.data`. Evaluation client by client is in
+Clients' data are in `tff_adaptive.data`, and evaluation per client in
 `client_evaluation`.
 """
 
@@ -47,10 +47,10 @@ from tff_adaptive.simulation.weights_files import read_weights
 from tff_adaptive.simulation.weights_files import StoredWeights
 from tff_adaptive.simulation.weights_files import write_weights
 
-if not TYPE_CHECKING:  # Checkers of types find each name in one place.
+if not TYPE_CHECKING:  # Type checkers find each name in one place.
 
   def __getattr__(name: str) -> Any:
-    """Finds names that have moved to `tff_adaptive.data`."""
+    """Finds names that moved to `tff_adaptive.data`."""
     if hasattr(data, name):
       return getattr(data, name)
     raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

@@ -1,10 +1,10 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What watches a training run, measures it and may end it.
+"""Callbacks, which watch a training run, measure it and may end it.
 
-A callback of one's own overrides the methods that it needs. This one reports
-the mean training loss of all rounds so far as a column of `metrics.csv`, and
-ends the run when that is low enough. Its sum is part of the checkpoint:
+A custom callback overrides the methods that it needs. This one reports the mean
+training loss of all rounds so far as a column of `metrics.csv`, and ends the
+run when that is low enough. Its sum is part of the checkpoint:
 
   >>> import numpy as np
   >>> from tff_adaptive import simulation
@@ -29,8 +29,8 @@ ends the run when that is low enough. Its sum is part of the checkpoint:
   ...     self._sum = state['sum']
   ...
 
-It is handed to the training loop, here for a process whose clients' losses are
-1, 1/2, 1/3 and so on:
+Pass it to the training loop, here for a process whose clients' losses are 1,
+1/2, 1/3 and so on:
 
   >>> result = simulation.run_training(
   ...     process,
@@ -58,11 +58,11 @@ from tff_adaptive.simulation import metrics_writers
 
 @attrs.frozen
 class TrainingStart:
-  """What a callback sees before the first round.
+  """The input of callbacks before the first round.
 
   Attributes:
-    state: The initial state of the learning process, also if the run is resumed
-      later on.
+    state: The initial state of the learning process, even if the run is resumed
+      later.
     get_weights: Returns the global model weights of `state`.
     get_evaluation: Returns the central evaluation of these weights, or None if
       the loop has no evaluation function.
@@ -75,20 +75,20 @@ class TrainingStart:
 
 @attrs.frozen
 class RoundEnd:
-  """What a callback sees of a finished round.
+  """The input of callbacks after a round.
 
   Attributes:
     round_num: The number of finished rounds, counted from 1.
     state: The state of the learning process after the round.
     get_weights: Returns the global model weights of `state`.
     metrics: The flat row of the round, as in `metrics.csv`, without seconds;
-      with what callbacks that come before have measured.
+      with the measurements of earlier callbacks.
     evaluation: The central evaluation after the round, or None if it is not
       due.
     evaluate: Evaluates other weights in the same way; None if the loop has no
       evaluation function.
-    cohort: The clients of the round, as `cohort_fn` has given them; None (the
-      default) where there is none.
+    cohort: The clients of the round, as returned by `cohort_fn`; None (the
+      default) without one.
   """
 
   round_num: int
@@ -103,11 +103,10 @@ class RoundEnd:
 
 
 class Callback:
-  """Watches a training run; subclasses override what they need.
+  """Watches a training run; subclasses override the methods they need.
 
-  A callback that keeps something from round to round returns it from
-  `get_state`, so that it is part of the checkpoint and a resumed run equals an
-  uninterrupted one.
+  A callback with state returns it from `get_state`, so that it is part of the
+  checkpoint and a resumed run equals an uninterrupted one.
 
   Example:
     >>> class StopAtAccuracy(Callback):
@@ -120,39 +119,39 @@ class Callback:
     """Called once, before `set_state`.
 
     Args:
-      start: The start of the run, also if it is resumed later on.
+      start: The start of the run, even if the run is resumed later.
     """
 
   def on_round_end(self, round_end: RoundEnd) -> Optional[bool]:
     """Called after every round, in the order of the callbacks.
 
     Args:
-      round_end: What happened.
+      round_end: The result of the round.
 
     Returns:
-      True to end the training after this round.
+      True to end training after this round.
     """
 
   def measure(self, round_end: RoundEnd) -> Mapping[str, Any]:
-    """Called after `on_round_end`; must change nothing.
+    """Called after `on_round_end`; must not change any state.
 
-    If a callback ends the training where no evaluation was due, the round is
-    evaluated after all, and every callback measures once more.
+    If a callback ends training in a round without evaluation, the round is
+    evaluated after all, and every callback measures again.
 
     Args:
-      round_end: What happened.
+      round_end: The result of the round.
 
     Returns:
-      Scalars for the row of the round, by names that it does not have yet.
+      Scalars for the row of the round, with new names.
     """
     return {}
 
   def get_state(self) -> Any:
-    """Returns a nest of arrays; its structure must not change in a run."""
+    """Returns a nest of arrays, with the same structure during the run."""
     return ()
 
   def set_state(self, state: Any):
-    """Takes back what `get_state` returned when the checkpoint was saved.
+    """Restores the state that `get_state` returned at the checkpoint.
 
     Args:
       state: The structure from the checkpoint.
@@ -164,15 +163,15 @@ MODES = ('max', 'min')
 
 
 class UnknownMetricError(ValueError):
-  """A callback is to watch a metric that the run does not have."""
+  """A callback monitors a metric that the run does not have."""
 
 
 class Monitor:
-  """Reads one metric of every row that has it, and compares its values.
+  """Reads one metric of every row that has it and compares its values.
 
   Attributes:
     metric: The name of the metric.
-    worst: What every number is better than.
+    worst: A value that any number is better than.
 
   Example:
     >>> monitor = Monitor('evaluation/loss', 'min')
@@ -185,11 +184,11 @@ class Monitor:
 
     Args:
       metric: The name of a column of `metrics.csv`.
-      mode: Whether a value is better if it is larger, 'max', or smaller, 'min'.
-      min_delta: By more than this a value must be better, not negative.
+      mode: 'max' if larger values are better, 'min' if smaller ones are.
+      min_delta: The minimum improvement, non-negative.
 
     Raises:
-      ValueError: If an argument is not as above.
+      ValueError: If an argument is invalid.
     """
     if not isinstance(metric, str) or not metric:
       raise ValueError(
@@ -214,15 +213,15 @@ class Monitor:
     )
 
   def check(self, start: TrainingStart):
-    """Raises before the first round, if the name can be known to be wrong.
+    """Raises before the first round if the name is known to be wrong.
 
     Args:
-      start: The start of the run. Its weights are evaluated if the metric is
-        one of the evaluation.
+      start: The start of the run. Its weights are evaluated if the metric
+        belongs to the evaluation.
 
     Raises:
-      UnknownMetricError: If the metric is one of the evaluation, and the
-        evaluation has no such metric.
+      UnknownMetricError: If the metric belongs to the evaluation, and the
+        evaluation does not have it.
     """
     prefix = f'{metrics_writers.EVALUATION_PREFIX}/'
     if self.metric.startswith(prefix):
@@ -231,18 +230,18 @@ class Monitor:
         raise self._unknown(names)
 
   def read(self, round_end: RoundEnd) -> Optional[float]:
-    """Returns the value in a round, or None if it was not due.
+    """Returns the value in a round, or None if it is not due.
 
     Args:
       round_end: The round.
 
     Returns:
-      The value of the metric. None in rounds without evaluation whose row
-      lacks it.
+      The value of the metric. None in rounds without evaluation whose row does
+      not have it.
 
     Raises:
-      UnknownMetricError: If a round with evaluation has no such metric, or it
-        is no number.
+      UnknownMetricError: If a round with evaluation does not have the metric,
+        or it is not a number.
     """
     if self.metric not in round_end.metrics:
       if round_end.evaluate is None or round_end.evaluation is not None:
@@ -263,12 +262,12 @@ class Monitor:
 
 
 class EarlyStopping(Callback):
-  """Ends the training when a metric has not improved for some evaluations.
+  """Ends training when the monitored metric stops improving.
 
   An evaluation counts as an improvement if its value is better than the best
-  one so far by more than `min_delta`; NaN never is. The training ends after
-  `patience` evaluations in a row without improvement. A metric that every round
-  has, such as `clients/loss`, counts in every round.
+  one so far by more than `min_delta`; NaN never is. Training ends after
+  `patience` consecutive evaluations without improvement. For a metric of every
+  round, such as `clients/loss`, rounds count instead of evaluations.
 
   Example:
     >>> early_stopping = EarlyStopping('evaluation/loss', 10, mode='min')
@@ -287,17 +286,17 @@ class EarlyStopping(Callback):
     """Initializes the callback.
 
     Args:
-      metric: The name of a column of `metrics.csv`. For what another callback
-        measures, that one has to come first. Defaults to 'evaluation/accuracy'.
-      patience: How many evaluations in a row without improvement end the
-        training, a positive integer. Defaults to 5.
-      min_delta: By more than this a value must be better, in the unit of the
-        metric, not negative. Defaults to 0.
-      mode: Whether a value is better if it is larger, 'max', the default, or
-        smaller, 'min'.
+      metric: The name of a column of `metrics.csv`. If another callback
+        measures it, list that callback first. Defaults to
+        'evaluation/accuracy'.
+      patience: The number of consecutive evaluations without improvement that
+        ends training, a positive integer. Defaults to 5.
+      min_delta: The minimum improvement, in the unit of the metric,
+        non-negative. Defaults to 0.
+      mode: 'max' if larger values are better, the default, or 'min'.
 
     Raises:
-      ValueError: If an argument is not as above.
+      ValueError: If an argument is invalid.
     """
     specs.check_positive('patience', patience)
     self._monitor = Monitor(metric, mode, min_delta)
@@ -337,12 +336,12 @@ CLIP_NORM_KEY = 'privacy/clip_norm'
 
 
 class PrivacySpent(Callback):
-  """Puts epsilon, and the bounds of adaptive clipping, into every round's row.
+  """Adds epsilon, and the norms of adaptive clipping, to every round's row.
 
-  `privacy/epsilon` is that of all rounds until then, at a fixed delta. With
-  adaptive clipping `privacy/clip_norm` is the bound of the change of the model
-  to which the next round clips, and `privacy/clip_norm_of_second_moment`, say,
-  that of a payload.
+  `privacy/epsilon` covers all rounds so far, at a fixed delta. With adaptive
+  clipping, `privacy/clip_norm` is the clipping norm of the model update in the
+  next round, and for example `privacy/clip_norm_of_second_moment` that of a
+  payload.
 
   Example:
     >>> accountant = privacy.RoundAccountant(
@@ -355,11 +354,11 @@ class PrivacySpent(Callback):
     """Initializes the callback.
 
     Args:
-      accountant: That of the run.
-      delta: The delta of epsilon, in (0, 1).
+      accountant: The accountant of the run.
+      delta: The delta of (epsilon, delta), in (0, 1).
 
     Raises:
-      ValueError: If `delta` is out of its range.
+      ValueError: If `delta` is out of range.
     """
     self._accountant = accountant
     self._delta = delta

@@ -1,10 +1,10 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoint files: plain arrays, replaced atomically, checked when read.
+"""Checkpoint files: plain arrays, written atomically and verified when read.
 
-A checkpoint is one npz file. It holds every leaf of the saved structure as an
-array and a JSON manifest with the names, shapes, dtypes and a SHA-256 digest of
-all of them. Nothing is pickled.
+A checkpoint is an npz file with every leaf of the saved structure as an array,
+and a JSON manifest with the names, shapes, dtypes and a SHA-256 digest of all
+of them. Nothing is pickled.
 """
 
 from collections.abc import Mapping
@@ -25,21 +25,21 @@ from tff_adaptive.simulation import structures
 
 _FORMAT = 'tff_adaptive checkpoint 1'
 _MANIFEST_KEY = 'manifest'
-# Kinds of dtypes that a npy file describes: booleans, integers, floats,
+# Kinds of dtypes that an npy file supports: booleans, integers, floats,
 # complex numbers, bytes and strings.
 _PLAIN_KINDS = 'biufcSU'
 
 
 class CheckpointError(Exception):
-  """A checkpoint does not fit the run, or none is whole."""
+  """A checkpoint does not fit the run, or no checkpoint is intact."""
 
 
 class CheckpointWriteError(OSError):
-  """A checkpoint could not be written; those before it are kept."""
+  """A checkpoint could not be written; earlier ones are kept."""
 
 
 class CorruptFileError(Exception):
-  """A file is not, or no longer, a whole checkpoint."""
+  """A file is not an intact checkpoint."""
 
 
 def _digest(arrays: Mapping[str, np.ndarray]) -> str:
@@ -52,7 +52,7 @@ def _digest(arrays: Mapping[str, np.ndarray]) -> str:
 
 
 def _encode(name: str, leaf: Any) -> tuple[np.ndarray, str]:
-  """Returns an array that a npy file can describe, and the leaf's dtype."""
+  """Returns an array that an npy file supports, and the leaf's dtype."""
   array = np.asarray(leaf)
   if array.dtype.kind == 'O':
     raise TypeError(
@@ -61,12 +61,12 @@ def _encode(name: str, leaf: Any) -> tuple[np.ndarray, str]:
     )
   if array.dtype.kind in _PLAIN_KINDS:
     return array, array.dtype.name
-  # bfloat16 and its like: numpy knows them by their bytes only.
+  # bfloat16 and similar types, which npy files store as raw bytes.
   return array.view(f'u{array.dtype.itemsize}'), array.dtype.name
 
 
 def _like(name: str, array: np.ndarray, template: Any) -> Any:
-  """Returns `array` as a leaf like `template`, or raises by name."""
+  """Returns `array` as a leaf like `template`; errors name the leaf."""
   wanted = np.asarray(template)
   same_dtype = array.dtype.name == wanted.dtype.name or (
       wanted.dtype.kind in 'SU' and array.dtype.kind == wanted.dtype.kind
@@ -76,7 +76,7 @@ def _like(name: str, array: np.ndarray, template: Any) -> Any:
         f'`{name}` is {array.dtype.name}{list(array.shape)} in the checkpoint, '
         f'but {wanted.dtype.name}{list(wanted.shape)} in this run'
     )
-  # numpy's scalars first: some of them are Python's scalars too.
+  # NumPy scalars first: some of them are also Python scalars.
   if isinstance(template, np.generic):
     return array[()]
   if isinstance(template, (bool, int, float, complex, str, bytes)):
@@ -87,7 +87,7 @@ def _like(name: str, array: np.ndarray, template: Any) -> Any:
 def _restore(
     path: pathlib.Path, leaves: Mapping[str, np.ndarray], template: Any
 ) -> Any:
-  """Returns the leaves of a file as a structure like `template`, or raises."""
+  """Returns a file's leaves in the structure of `template`, or raises."""
   wanted = [
       '/'.join(leaf_path)
       for leaf_path, _ in structures.flatten_with_path(template)
@@ -112,13 +112,13 @@ def _restore(
 
 
 def _read(path: pathlib.Path) -> dict[str, np.ndarray]:
-  """Returns the leaves of a whole checkpoint by name, in order.
+  """Returns the leaves of an intact checkpoint by name, in order.
 
   Args:
     path: The file.
 
   Raises:
-    CorruptFileError: If the file is no whole checkpoint.
+    CorruptFileError: If the file is not an intact checkpoint.
     CheckpointError: If another version wrote it.
   """
   try:
@@ -127,7 +127,7 @@ def _read(path: pathlib.Path) -> dict[str, np.ndarray]:
     found_format, digest = manifest['format'], manifest['digest']
     dtypes = {row['name']: row['dtype'] for row in manifest['leaves']}
     arrays = {name: file[f'leaf_{i}'] for i, name in enumerate(dtypes)}
-  # What a flipped bit leads to is of any kind.
+  # Corrupted bits can cause any kind of error.
   except Exception as error:  # pylint: disable=broad-exception-caught
     raise CorruptFileError(f'{type(error).__name__}: {error}') from error
   if found_format != _FORMAT:
@@ -148,18 +148,18 @@ def _read(path: pathlib.Path) -> dict[str, np.ndarray]:
 
 
 def write_structure(path: pathlib.Path, round_num: int, state: Any):
-  """Writes a structure as one file that is at all times absent or whole.
+  """Writes a structure atomically to one file.
 
   Args:
-    path: The file; its folder is made.
-    round_num: The number of finished rounds, not negative.
+    path: The file; its folder is created.
+    round_num: The number of finished rounds, non-negative.
     state: A nested structure of arrays and scalars.
 
   Raises:
-    TypeError: If a leaf is neither array nor scalar.
+    TypeError: If a leaf is neither an array nor a scalar.
     ValueError: If two leaves have the same name.
     CheckpointWriteError: If the file cannot be written, for example because the
-      disk is full; an OSError. What was there before is kept.
+      disk is full; an OSError. The old content is kept.
   """
   rows = []
   arrays: dict[str, np.ndarray] = {}
@@ -192,12 +192,12 @@ def write_structure(path: pathlib.Path, round_num: int, state: Any):
 
 
 def read_structure(path: pathlib.Path, template: Any) -> Any:
-  """Reads what `write_structure` wrote.
+  """Reads a file of `write_structure`.
 
   Args:
     path: The file.
-    template: A structure like the saved one; its leaves give the shapes and
-      dtypes that are expected.
+    template: A structure like the saved one; its leaves have the expected
+      shapes and dtypes.
 
   Returns:
     The structure.
@@ -211,7 +211,7 @@ def read_structure(path: pathlib.Path, template: Any) -> Any:
 
 
 def is_checkpoint(path: pathlib.Path) -> bool:
-  """Returns whether a file is like what `write_structure` writes."""
+  """Returns whether a file looks like one of `write_structure`."""
   try:
     return _MANIFEST_KEY in npz_files.read_names(path)
   except (OSError, npz_files.DamagedNpzError):
@@ -219,13 +219,13 @@ def is_checkpoint(path: pathlib.Path) -> bool:
 
 
 def read_leaves(path: pathlib.Path) -> dict[str, np.ndarray]:
-  """Reads what `write_structure` wrote, without knowing its structure.
+  """Reads a file of `write_structure` without knowing its structure.
 
   Args:
     path: The file.
 
   Returns:
-    The leaves as arrays, by the names on the way to them, joined by slashes.
+    The leaves as arrays, by path, with names joined by slashes.
 
   Raises:
     FileNotFoundError: If there is no such file.
@@ -243,10 +243,10 @@ _FILE_PATTERN = re.compile(r'^checkpoint_(\d{8})\.npz$')
 
 
 class CheckpointManager:
-  """Saves the states of a run, and loads the newest that is whole.
+  """Saves the states of a run, and loads the newest intact checkpoint.
 
-  A file is written under another name, flushed to the disk and then renamed, so
-  that a run killed at any instant leaves the checkpoint before untouched.
+  A file is written under a temporary name, flushed to disk and renamed, so that
+  a run killed at any instant leaves the previous checkpoint untouched.
 
   Example:
     >>> manager = CheckpointManager('runs/demo/checkpoints')
@@ -257,12 +257,12 @@ class CheckpointManager:
   """
 
   def __init__(self, directory: Union[str, os.PathLike], keep_total: int = 3):
-    """Initializes the manager; the folder is made on the first save.
+    """Initializes the manager; the first save creates the folder.
 
     Args:
       directory: The folder of the checkpoints.
-      keep_total: How many of the newest checkpoints to keep, at least 1.
-        Defaults to 3.
+      keep_total: The number of newest checkpoints to keep, at least 1. Defaults
+        to 3.
 
     Raises:
       ValueError: If `keep_total` is not positive.
@@ -272,7 +272,7 @@ class CheckpointManager:
     self._keep_total = keep_total
 
   def path(self, round_num: int) -> pathlib.Path:
-    """Returns the file of a round, which there may or may not be.
+    """Returns the path of a round's file, which may not exist.
 
     Args:
       round_num: The number of finished rounds.
@@ -280,7 +280,7 @@ class CheckpointManager:
     return self._directory / f'checkpoint_{round_num:08d}.npz'
 
   def round_nums(self) -> list[int]:
-    """Returns the rounds that have a file, oldest first, unchecked."""
+    """Returns the rounds that have a file, oldest first; not verified."""
     if not self._directory.is_dir():
       return []
     matches = (
@@ -289,20 +289,20 @@ class CheckpointManager:
     return sorted(int(match.group(1)) for match in matches if match)
 
   def save(self, round_num: int, state: Any):
-    """Saves `state` as the newest checkpoint and drops old ones.
+    """Saves `state` as the newest checkpoint and deletes old ones.
 
-    Files of later rounds are dropped as well: they are damaged, or the run has
-    gone back to before them.
+    Files of later rounds are deleted as well: they are damaged, or the run
+    continues from an earlier round.
 
     Args:
-      round_num: The number of finished rounds, not negative.
+      round_num: The number of finished rounds, non-negative.
       state: A nested structure of arrays and scalars.
 
     Raises:
-      TypeError: If a leaf is neither array nor scalar.
+      TypeError: If a leaf is neither an array nor a scalar.
       ValueError: If two leaves have the same name.
       CheckpointWriteError: If the file cannot be written, for example because
-        the disk is full; an OSError. The checkpoints before are kept.
+        the disk is full; an OSError. Earlier checkpoints are kept.
     """
     write_structure(self.path(round_num), round_num, state)
     for other in self.round_nums():
@@ -311,11 +311,11 @@ class CheckpointManager:
     self.drop_old(round_num)
 
   def drop_old(self, newest: int):
-    """Drops what is not kept, once the checkpoint of a round is known whole.
+    """Deletes old checkpoints, after the checkpoint of a round was verified.
 
     Args:
-      newest: That round; it is one of the `keep_total` that stay. Files beyond
-        it stay, too. What a killed run left unfinished goes.
+      newest: The verified round, one of the `keep_total` that are kept. Later
+        files are kept, too. Temporary files of killed runs are deleted.
     """
     kept = [number for number in self.round_nums() if number <= newest]
     for round_num in kept[: -self._keep_total]:
@@ -323,19 +323,19 @@ class CheckpointManager:
     _files.remove_temporaries(self._directory)
 
   def load_latest(self, template: Any) -> Optional[tuple[int, Any]]:
-    """Loads the newest whole checkpoint.
+    """Loads the newest intact checkpoint.
 
     Args:
-      template: A structure like the saved one; its leaves give the shapes and
-        dtypes that are expected.
+      template: A structure like the saved one; its leaves have the expected
+        shapes and dtypes.
 
     Returns:
       The round number and the structure, or None if there is no checkpoint.
-      Files that are cut short or changed are skipped with a warning.
+      Truncated or modified files are skipped with a warning.
 
     Raises:
       CheckpointError: If the names, shapes or dtypes differ from those of
-        `template`, or if there are checkpoints but none is whole.
+        `template`, or if there are checkpoints but none is intact.
     """
     newest = self.load_latest_leaves()
     if newest is None:
@@ -344,14 +344,14 @@ class CheckpointManager:
     return round_num, _restore(self.path(round_num), leaves, template)
 
   def load_latest_leaves(self) -> Optional[tuple[int, dict[str, np.ndarray]]]:
-    """Loads the newest whole checkpoint without knowing its structure.
+    """Loads the newest intact checkpoint without knowing its structure.
 
     Returns:
-      The round number and the leaves by name, as `read_leaves` returns them, or
-      None if there is no checkpoint.
+      The round number and the leaves by name, see `read_leaves`, or None if
+      there is no checkpoint.
 
     Raises:
-      CheckpointError: If there are checkpoints but none is whole.
+      CheckpointError: If there are checkpoints but none is intact.
     """
     round_nums = self.round_nums()
     for round_num in reversed(round_nums):

@@ -1,10 +1,9 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Evaluation client by client, also after a client's own fine-tuning.
+"""Evaluation per client, also after fine-tuning on the client's own data.
 
-All clients go through one graph, many in a call, in this process: see
-`tff_adaptive.runtime`. Clients that are in files are read when their turn
-comes.
+All clients go through one graph in this process, many per call: see
+`tff_adaptive.runtime`. Clients in files are read when they are needed.
 """
 
 import collections
@@ -40,17 +39,17 @@ def _as_values(
 
 @attrs.frozen(eq=False)
 class ClientMetrics:
-  """The metrics of every client that was evaluated.
+  """The metrics of each evaluated client.
 
   Attributes:
     client_ids: The clients, in the order of their source.
-    num_examples: How many examples of each were evaluated, int64 of shape
-      [num_clients].
-    values: Names of metrics and their values, float64 of shape [num_clients],
+    num_examples: The number of evaluated examples of each client, int64 of
+      shape [num_clients].
+    values: The values of each metric by name, float64 of shape [num_clients],
       the loss first.
 
   Raises:
-    ValueError: If an array has not one value a client.
+    ValueError: If an array does not have one value per client.
 
   Example:
 
@@ -79,26 +78,25 @@ class ClientMetrics:
   def summarize(
       self, prefix: str = ''
   ) -> 'collections.OrderedDict[str, float]':
-    """Returns what all clients together say of every metric.
+    """Returns statistics of every metric over clients.
 
     With the values v_i of n clients and their examples m_i:
 
     - `mean`: sum_i v_i / n, every client counts the same;
     - `weighted_mean`: sum_i m_i v_i / sum_i m_i, every example counts the same:
-      what one evaluation of all examples gives, where a metric is a mean over
-      them;
-    - `median`: of the v_i;
-    - `worst_decile`: the mean of the worst n / 10 of the v_i, rounded down,
-      but of one at least. The worst are the largest of a loss, and the smallest
-      of other metrics.
+      the value on all examples together, if a metric is a mean over examples;
+    - `median`: the median of the v_i;
+    - `worst_decile`: the mean of the worst floor(n / 10) of the v_i, at least
+      one. The worst are the largest values of a loss, and the smallest of other
+      metrics.
 
-    A value that is NaN makes the numbers of its metric NaN.
+    A NaN makes all statistics of its metric NaN.
 
     Args:
-      prefix: What the names begin with, such as 'clients/'. Nothing by default.
+      prefix: A prefix of the names, such as 'clients/'. Defaults to ''.
 
     Returns:
-      An ordered dictionary of '<prefix><metric>_<number>' and floats.
+      An ordered dictionary of floats, named '<prefix><metric>_<statistic>'.
 
     References:
       Li et al., Fair Resource Allocation in Federated Learning, ICLR 2020,
@@ -115,14 +113,14 @@ class ClientMetrics:
 def _summarize(
     metric: str, values: np.ndarray, num_examples: np.ndarray
 ) -> dict[str, float]:
-  """Returns the four numbers of one metric."""
+  """Returns the four statistics of one metric."""
   if not len(values):
     names = ('mean', 'weighted_mean', 'median', 'worst_decile')
     return dict.fromkeys(names, math.nan)
-  # The largest values of a loss are the worst, and the smallest of all others.
+  # The worst values are the largest of a loss, and the smallest of others.
   is_loss = metric == evaluation.LOSS_KEY or metric.endswith('_loss')
   sign = 1.0 if is_loss else -1.0
-  # Sorting puts NaN last, so that it is among the worst.
+  # Sorting puts NaN last, so that it counts as worst.
   from_best = sign * np.sort(sign * values)
   num_worst = max(1, len(values) // 10)
   return {
@@ -135,19 +133,19 @@ def _summarize(
 
 _DEFAULT_BATCH_SIZE = 256
 _DEFAULT_TRAIN_BATCH_SIZE = 20
-# The clients of one call: until there are so many examples, or clients.
+# A call takes clients until it has this many examples, or clients.
 _MAX_EXAMPLES = 16_384
 _MAX_CLIENTS = 1024
-# What keeps the draws of an evaluation apart from those of the training.
+# Separates the random numbers of an evaluation from those of training.
 _USE = 'client_evaluation'
 
 
 class PersonalizedMetrics(NamedTuple):
-  """What fine-tuning changes.
+  """The metrics of clients before and after fine-tuning.
 
   Attributes:
     before: The metrics of the weights that every client received.
-    after: Those of each client's own weights, of the same clients.
+    after: The metrics of the fine-tuned weights, for the same clients.
   """
 
   before: ClientMetrics
@@ -164,17 +162,17 @@ def _build_evaluator(
     plan: str,
     seed: int,
 ) -> Callable[[tff.learning.models.ModelWeights], Any]:
-  """Builds a function from weights to the rows of all clients, stacked.
+  """Builds a function from weights to the stacked rows of all clients.
 
   Args:
-    computation: From weights and clients to rows, in the order of the clients,
+    computation: Maps weights and clients to rows, in the order of the clients,
       which the compiled runtime keeps.
-    clients: Whose examples are evaluated.
-    client_ids: Which of them, in order.
-    collect: Returns the argument of some clients.
-    devices: Where the computation runs.
-    plan: How it runs.
-    seed: What dropout depends on, and the client's id.
+    clients: The source of the examples.
+    client_ids: The clients to evaluate, in order.
+    collect: Returns the argument for some clients.
+    devices: The devices of the computation.
+    plan: The plan of the computation.
+    seed: The seed of dropout, together with the client id.
 
   Returns:
     The function.
@@ -202,7 +200,7 @@ def _build_evaluator(
 def _chunks(
     clients: client_data.ClientArrays, client_ids: Sequence[str]
 ) -> Iterator[list[str]]:
-  """Yields the clients of one call after the other."""
+  """Yields the clients of each call."""
   chunk: list[str] = []
   num_examples = 0
   for client_id in client_ids:
@@ -216,7 +214,7 @@ def _chunks(
 
 
 def _to_metrics(client_ids: Sequence[str], rows: Any) -> ClientMetrics:
-  """Returns the metrics of the clients that have examples."""
+  """Returns the metrics of the clients with examples."""
   num_examples = rows['num_examples']
   has_examples = num_examples > 0
   return ClientMetrics(
@@ -229,11 +227,11 @@ def _to_metrics(client_ids: Sequence[str], rows: Any) -> ClientMetrics:
 def _first_batches(
     cohort: cohort_lib.Cohort, num_steps: Optional[int]
 ) -> list[Any]:
-  """Returns so many batches of a cohort's only client, in order of training.
+  """Returns the first batches of a cohort's only client.
 
   Args:
     cohort: The cohort.
-    num_steps: How many, of as many epochs as it takes; None for all of the
+    num_steps: The number of batches, of as many epochs as needed; None for the
       plan's epochs.
   """
   if num_steps is not None:
@@ -267,30 +265,30 @@ def build_client_evaluation(
 ) -> Callable[[tff.learning.models.ModelWeights], ClientMetrics]:
   """Builds a function that evaluates weights on every client's examples.
 
-  The examples of a client are cut into consecutive batches of its own, the last
-  one as short as it comes; its loss is the mean over its examples, added up in
-  float64. Dropout is off. The graph is built at the first call.
+  Each client's examples are cut into consecutive batches, with a short last
+  batch; its loss is the mean over its examples, summed in float64. Dropout is
+  off. The graph is built at the first call.
 
   Args:
     model: A `tff.learning.models.FunctionalModel`, or a function without
       arguments that returns a `tff.learning.models.VariableModel`.
-    clients: The clients, with batches as the model takes them.
-    num_clients: How many of them, drawn at random, for good. None (the default)
-      for all.
-    seed: The seed of the draw. Defaults to 0.
+    clients: The clients, with features as the model takes them.
+    num_clients: The size of a fixed random sample of the clients. None (the
+      default) for all.
+    seed: The seed of the sample. Defaults to 0.
     batch_size: Examples evaluated at once, a positive integer. Defaults to 256.
-    devices: Where this runs, see `tff_adaptive.runtime.compiled_context`. By
-      default the first GPU, else the CPU.
-    plan: How, see the same. By default what suits the device and the model.
+    devices: The devices, see `tff_adaptive.runtime.compiled_context`. Defaults
+      to the first GPU, else the CPU.
+    plan: The plan, see the same. Defaults to the choice for the device.
 
   Returns:
     A function from `tff.learning.models.ModelWeights` to `ClientMetrics`: the
-    loss and the model's own floating scalar metrics. Clients without examples
-    are not in them.
+    loss and the model's floating-point scalar metrics. Clients without examples
+    are left out.
 
   Raises:
     TypeError: If a number is not an integer.
-    ValueError: If a number is not positive, or there are not `num_clients`.
+    ValueError: If a number is not positive, or there are fewer clients.
 
   Example:
 
@@ -337,49 +335,50 @@ def build_personalized_evaluation(
     devices: str = plans.AUTO,
     plan: str = plans.AUTO,
 ) -> Callable[[tff.learning.models.ModelWeights], PersonalizedMetrics]:
-  """Builds a function that evaluates what clients gain by fine-tuning.
+  """Builds a function that evaluates the gain of fine-tuning on each client.
 
-  Every client starts at the weights that are evaluated, trains on its own
-  examples, as in a round without loss term, and is evaluated on the examples
-  that it holds out, before and after. Nothing of it is kept: the next call
-  starts over, with the same batches and dropout masks, which depend on the seed
-  and the client's id alone. Dropout is off in the evaluation. A client whose
-  training ends in something that is not finite keeps the weights it started at.
+  Each client starts from the given weights, trains on its own examples, as in a
+  round without loss term, and is evaluated on its held-out examples before and
+  after. Nothing is kept: the next call starts over, with the same batches and
+  dropout masks, which depend only on the seed and the client id. Dropout is off
+  in the evaluation. A client whose training becomes non-finite keeps the
+  weights it started from.
 
   Args:
-    model: As for `build_client_evaluation`.
-    train_clients: What clients train on.
-    test_clients: What they are evaluated on, as the model takes it. The clients
-      are those whose ids are in both.
-    optimizer: What they train with: a `tff.learning.optimizers.Optimizer`, or
-      an `ExtraArgsOptimizer` of `tff_adaptive.optimizers`, new for every
-      client.
+    model: See `build_client_evaluation`.
+    train_clients: The clients' training data.
+    test_clients: The clients' test data, as the model takes them. Only clients
+      in both are evaluated.
+    optimizer: The clients' optimizer: a `tff.learning.optimizers.Optimizer`, or
+      an `ExtraArgsOptimizer` of `tff_adaptive.optimizers`, with a new state for
+      every client.
     num_epochs: Passes over a client's examples, a positive integer. Defaults
       to 1.
-    num_steps: Local steps instead, of as many passes as it takes. None (the
-      default) for `num_epochs`.
-    batch_size: Examples in a batch of training, a positive integer. Defaults to
-      20, that of FedOpt's tasks.
-    max_examples: How many examples of a client it trains on, the first ones in
-      stored order. None (the default) for all.
-    gradient_options: What happens to a gradient before the optimizer sees it.
-      Nothing by default.
-    augmentation: What happens to the examples of `train_clients` on their way
-      into training, as in `Task`; None (the default) for nothing.
-    num_clients: As for `build_client_evaluation`.
-    seed: The seed of the draw of clients, the order of their examples, their
+    num_steps: The number of local steps instead, in as many passes as needed.
+      None (the default) uses `num_epochs`.
+    batch_size: Examples per training batch, a positive integer. Defaults to 20,
+      as in FedOpt's tasks.
+    max_examples: The maximum number of a client's training examples, the first
+      ones in stored order. None (the default) for all.
+    gradient_options: Transformations of the gradient before the optimizer. None
+      by default.
+    augmentation: The augmentation of `train_clients`, as in `Task`; None (the
+      default) for none.
+    num_clients: See `build_client_evaluation`.
+    seed: The seed of the sample of clients, the order of their examples, their
       augmentation and their dropout masks. Defaults to 0.
-    devices: As for `build_client_evaluation`.
-    plan: As for `build_client_evaluation`.
+    devices: See `build_client_evaluation`.
+    plan: See `build_client_evaluation`.
 
   Returns:
     A function from `tff.learning.models.ModelWeights` to `PersonalizedMetrics`.
 
   Raises:
-    TypeError: If a number is not an integer, or the optimizer is none.
-    ValueError: If a number is not positive, no client is in both, there are
-      not `num_clients`, or the optimizer needs what a server shares, as that of
-      SCAFFOLD does.
+    TypeError: If a number is not an integer, or `optimizer` is not an
+      optimizer.
+    ValueError: If a number is not positive, no client is in both sources, there
+      are fewer than `num_clients`, or the optimizer needs values that a server
+      shares, as in SCAFFOLD.
 
   Example:
 
@@ -396,7 +395,7 @@ def build_personalized_evaluation(
     Wang et al., Federated Evaluation of On-device Personalization, 2019,
     https://arxiv.org/abs/1910.10252, and TFF's
     `tff.learning.algorithms.build_personalization_eval_computation`, which
-    takes a client's training as a function of the user's own.
+    takes a client's training as a user-defined function.
   """
   train_plan = batching.BatchPlan(batch_size, num_epochs, max_examples)
   if num_steps is not None:
@@ -447,7 +446,7 @@ def _in_both(
     train_clients: client_data.ClientArrays,
     test_clients: client_data.ClientArrays,
 ) -> Sequence[str]:
-  """Returns the clients that can be personalized, or raises."""
+  """Returns the clients that have both kinds of examples, or raises."""
   tested = set(test_clients.client_ids)
   ids = [name for name in train_clients.client_ids if name in tested]
   if not ids:

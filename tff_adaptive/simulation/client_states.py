@@ -1,8 +1,8 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Learning processes that hold state for their clients across rounds.
+"""Learning processes whose clients keep state across rounds.
 
-TFF has no results at clients, so the state of a client passes through the
+TFF has no results placed at clients, so a client's state passes through the
 arguments and metrics of a learning process:
 
 ```
@@ -11,17 +11,15 @@ next: (<S@SERVER, {<data=B*,client_id=string*,client_state=C*>}@CLIENTS> ->
 ```
 
 `client_id` is one string. `client_state` is one structure of tensors of known
-shapes, or nothing for a client that has none yet. The metrics hold, as
-`metrics['client_work']['client_states']`, the states to keep: `client_id`, the
-ids, and `client_state`, the structure of C with every tensor stacked to [number
-of ids, ...], see `aggregators.stack_at_server`. Clients that are not among them
-keep the state that they had.
+shapes, or empty for a client without a state. The metrics hold the states to
+keep as `metrics['client_work']['client_states']`: `client_id`, the ids, and
+`client_state`, the structure of C with every tensor stacked to [number of ids,
+...], see `aggregators.stack_at_server`. Other clients keep their states.
 
-A file of the store holds the state of one client after one round and never
-changes. A checkpoint of a run names the round of every client's newest file, so
-that a checkpoint and the files it names are consistent at all times: files are
-written before the checkpoint that needs them, and removed after the last one
-that did.
+Each file of the store holds the state of one client after one round and never
+changes. A checkpoint lists the round of every client's newest file, so that a
+checkpoint and its files are always consistent: files are written before the
+checkpoint that needs them, and removed after the last one that does.
 """
 
 import collections
@@ -45,7 +43,7 @@ from tff_adaptive.simulation import structures
 
 CLIENT_WORK_KEY = 'client_work'
 CLIENT_STATES_KEY = 'client_states'
-# The name that a checkpoint gives to the index of the store.
+# The name of the store's index in a checkpoint.
 SNAPSHOT_KEY = 'client_states'
 
 
@@ -55,11 +53,11 @@ _FILE_PATTERN = re.compile(r'^[0-9a-f]{32}-\d{8}\.npz$')
 
 
 class ClientStoreMemoryError(Exception):
-  """The states of the clients need more memory than they may have."""
+  """The states of the clients need more memory than allowed."""
 
 
 def _file_name(client_id: str, round_num: int) -> str:
-  # A hash, for an id may be of any length and hold any character.
+  # Hashed, because an id may have any length and contain any character.
   digest = hashlib.sha256(client_id.encode()).hexdigest()
   return f'{digest[:32]}-{round_num:08d}.npz'
 
@@ -70,13 +68,13 @@ def _read_only(array: np.ndarray) -> np.ndarray:
 
 
 def _take(stacked: Any, place: int, template: Any) -> Any:
-  """Returns one client's state out of those of several."""
+  """Extracts one client's state from stacked states."""
   found = dict(structures.flatten_with_path(stacked))
 
   def take(path, leaf):
     if path not in found:
       raise ValueError(f'The states lack `{"/".join(path)}`.')
-    # A copy: a view would keep the states of all clients of the round alive.
+    # A copy: a view would keep the states of the whole round alive.
     array = np.array(found[path][place])
     if (array.dtype, array.shape) != (leaf.dtype, leaf.shape):
       raise ValueError(
@@ -91,10 +89,10 @@ def _take(stacked: Any, place: int, template: Any) -> Any:
 class ClientStateStore:
   """The states of the clients of one run, by client id.
 
-  States are structures of arrays, the same for all clients. Those used last are
-  in memory. Beyond `max_bytes`, the others are in files of `directory`, out of
-  which they are read on demand; it makes no difference to a run. The states of
-  the clients of one round are in memory in any case.
+  States are structures of arrays, the same for all clients. The most recently
+  used ones are in memory, up to `max_bytes`; the others are in files of
+  `directory` and are read on demand. This does not affect the run. The states
+  of the clients of one round are always in memory.
 
   The folder belongs to one run: files of the store that no checkpoint of the
   run needs are removed.
@@ -118,12 +116,12 @@ class ClientStateStore:
       *,
       max_bytes: int = DEFAULT_MAX_BYTES,
   ):
-    """Initializes an empty store; the folder is made when it is needed.
+    """Initializes an empty store; the folder is created when it is needed.
 
     Args:
-      directory: The folder of the files. Without one, the default, the store
-        cannot be saved and everything has to fit into memory.
-      max_bytes: How many bytes of states to keep in memory, by default 1 GiB.
+      directory: The folder of the files. None, the default, keeps everything in
+        memory, and the store cannot be saved.
+      max_bytes: The maximum size of states in memory. Defaults to 1 GiB.
 
     Raises:
       ValueError: If `max_bytes` is negative.
@@ -134,25 +132,25 @@ class ClientStateStore:
     self._clear({}, None)
 
   def _clear(self, versions: dict[str, int], template: Any):
-    """Starts with states that are all in files."""
+    """Resets the store to states that are all in files."""
     self._template = template
-    # The round after which each client has the state that it has now.
+    # The round in which each client's state was last updated.
     self._versions = versions
-    # What is in memory, used last at the end, and of that what is in no file.
+    # The states in memory, most recently used last, and those without a file.
     self._resident: collections.OrderedDict[str, Any] = (
         collections.OrderedDict()
     )
     self._unsaved: set[str] = set()
-    # No checkpoint names a file of a later round.
+    # No checkpoint lists a file of a later round.
     self._saved_round = max(versions.values(), default=0)
 
   @property
   def directory(self) -> Optional[pathlib.Path]:
-    """The folder of the files, if there is one."""
+    """The folder of the files, or None."""
     return self._directory
 
   def __len__(self) -> int:
-    """Returns how many clients have a state."""
+    """Returns the number of clients with a state."""
     return len(self._versions)
 
   def _path(self, client_id: str) -> pathlib.Path:
@@ -166,12 +164,12 @@ class ClientStateStore:
       client_id: The client.
 
     Returns:
-      The structure, whose arrays cannot be written to; None for a client that
-      has no state yet.
+      The structure, with read-only arrays; None for a client without a state.
 
     Raises:
       CheckpointError: If the file that holds it is missing or damaged.
-      OSError: If another state has to make room and cannot be written.
+      OSError: If another state has to be moved to a file that cannot be
+        written.
     """
     if client_id not in self._versions:
       return None
@@ -183,21 +181,21 @@ class ClientStateStore:
     return state
 
   def update(self, round_num: int, client_ids: Sequence[str], states: Any):
-    """Replaces the states of some clients; those of the others stay.
+    """Replaces the states of some clients.
 
     Args:
-      round_num: The number of the round that has just been finished, larger
-        than in any call before.
-      client_ids: The clients. Of one that occurs twice, the last state counts.
-      states: The structure of their states, every array stacked to
+      round_num: The number of the finished round, larger than in previous
+        calls.
+      client_ids: The clients. If one occurs twice, its last state is used.
+      states: The structure of their states, with every array stacked to
         [num_clients, ...].
 
     Raises:
-      ValueError: If the states are not of the structure, dtypes and shapes that
-        others have.
-      ClientStoreMemoryError: If the store has no folder and not all states fit
-        into memory.
-      OSError: If a state has to make room and cannot be written.
+      ValueError: If the states differ from earlier ones in structure, dtypes or
+        shapes.
+      ClientStoreMemoryError: If the store has no folder and the states do not
+        fit into memory.
+      OSError: If a state has to be moved to a file that cannot be written.
     """
     if self._template is None:
       self._template = structures.map_with_path(
@@ -213,14 +211,14 @@ class ClientStateStore:
       self._make_room()
 
   def _forget(self, client_id: str):
-    """Drops a state that is to be replaced, but for what a checkpoint needs."""
+    """Drops a state before its replacement, unless a checkpoint needs it."""
     self._resident.pop(client_id, None)
     is_in_file = client_id in self._versions and client_id not in self._unsaved
     if is_in_file and self._versions[client_id] > self._saved_round:
       self._path(client_id).unlink(missing_ok=True)
 
   def _make_room(self):
-    """Drops from memory what was not used for longest."""
+    """Drops the least recently used states from memory."""
     leaves = structures.flatten_with_path(self._template)
     bytes_of_state = sum(leaf.nbytes for _, leaf in leaves)
     while len(self._resident) * bytes_of_state > self._max_bytes:
@@ -236,7 +234,7 @@ class ClientStateStore:
       del self._resident[client_id]
 
   def _write(self, client_id: str):
-    """Brings a state that is in memory alone into its file."""
+    """Writes a state to its file, unless it has one."""
     round_num = self._versions[client_id]
     contents = self._contents(client_id, self._resident[client_id])
     checkpoints_lib.write_structure(self._path(client_id), round_num, contents)
@@ -246,7 +244,7 @@ class ClientStateStore:
     return collections.OrderedDict(client_id=client_id, state=state)
 
   def _read(self, client_id: str) -> Any:
-    """Returns a state out of its file."""
+    """Reads a state from its file."""
     path = self._path(client_id)
     try:
       contents = checkpoints_lib.read_structure(
@@ -267,7 +265,7 @@ class ClientStateStore:
     )
 
   def index(self) -> str:
-    """Returns what `load` needs to find the states of this moment.
+    """Returns the index of the current states, for `load`.
 
     Returns:
       A JSON object from client ids to the rounds of their states.
@@ -275,12 +273,12 @@ class ClientStateStore:
     return json.dumps(self._versions, sort_keys=True)
 
   def save(self):
-    """Writes all states that have changed; no file of before is changed.
+    """Writes all states that have changed to new files.
 
     Raises:
       ValueError: If the store has no folder.
       OSError: If a file cannot be written, for example because the disk is
-        full. All files of before are kept.
+        full. All earlier files are kept.
     """
     if self._directory is None:
       raise ValueError('A `ClientStateStore` without `directory` has no files.')
@@ -289,27 +287,27 @@ class ClientStateStore:
     self._saved_round = max(self._versions.values(), default=0)
 
   def load(self, index: str, template: Any):
-    """Goes back to the states of a moment that was saved.
+    """Restores the states of an index.
 
-    All files are read, so that a damaged one is found now.
+    All files are read, so that damage is detected now.
 
     Args:
-      index: What `index` returned at that moment.
+      index: An earlier result of `index`.
       template: A structure of arrays like one client's state.
 
     Raises:
-      CheckpointError: If a file is missing, damaged, or not like `template`.
+      CheckpointError: If a file is missing, damaged, or unlike `template`.
     """
     self._clear(json.loads(index), template)
     for client_id in self._versions:
       self.get(client_id)
 
   def drop_unused(self, indices: Iterable[str]):
-    """Removes the files that are needed no more.
+    """Removes files that are no longer needed.
 
     Args:
-      indices: Those of all checkpoints that are kept. What the store holds now
-        stays, too.
+      indices: The indices of all kept checkpoints. The store's current states
+        are kept, too.
     """
     if self._directory is None or not self._directory.is_dir():
       return
@@ -325,20 +323,20 @@ class ClientStateStore:
 
 
 def _field(type_spec: Any, name: str) -> Any:
-  """The field of a struct, or None if it is none or has no such field."""
+  """Returns the field of a struct, or None without such a field."""
   if not isinstance(type_spec, tff.StructType):
     return None
   return dict(tff.structure.iter_elements(type_spec)).get(name)
 
 
 def get_state_spec(process: tff.learning.templates.LearningProcess) -> Any:
-  """Returns what a process keeps for each client.
+  """Returns the spec of the state that a process keeps for each client.
 
   Args:
     process: The process.
 
   Returns:
-    A structure of `tf.TensorSpec`, or None if it keeps nothing.
+    A structure of `tf.TensorSpec`, or None without client states.
 
   Raises:
     TypeError: If the metrics do not hold the states to keep.
@@ -370,7 +368,7 @@ def get_state_spec(process: tff.learning.templates.LearningProcess) -> Any:
 
 
 class ClientStates:
-  """What the training loop does about the states of clients, see `bind`."""
+  """The part of the training loop that handles client states, see `bind`."""
 
   def __init__(
       self,
@@ -381,17 +379,17 @@ class ClientStates:
     self._store = store
     self._spec = spec
     self._checkpoints = checkpoints
-    # Those of the checkpoints that are kept, by round.
+    # The indices of the kept checkpoints, by round.
     self._indices: dict[int, str] = {}
 
   def add_to(self, cohort: Any) -> cohort_lib.StatefulCohort:
-    """Returns the clients of a round, with their states.
+    """Adds the states to the clients of a round.
 
     Args:
       cohort: A `Cohort`.
 
     Raises:
-      TypeError: If it is anything else.
+      TypeError: If it is not a `Cohort`.
       CheckpointError: If the file of a state is missing or damaged.
     """
     if not isinstance(cohort, cohort_lib.Cohort):
@@ -407,14 +405,14 @@ class ClientStates:
     return cohort_lib.StatefulCohort.of(cohort, states, self._spec)
 
   def keep(self, round_num: int, metrics: Any) -> Any:
-    """Stores the states in the metrics of a round.
+    """Stores the states from the metrics of a round.
 
     Args:
-      round_num: The number of the round, counted from 1.
-      metrics: What the process measured.
+      round_num: The round number, from 1.
+      metrics: The metrics of the process.
 
     Returns:
-      The metrics without them.
+      The metrics without the states.
     """
     client_work = collections.OrderedDict(metrics[CLIENT_WORK_KEY])
     states = client_work.pop(CLIENT_STATES_KEY)
@@ -428,23 +426,23 @@ class ClientStates:
     return remaining
 
   def index(self) -> str:
-    """Returns what a checkpoint has to hold."""
+    """Returns the store's index for a checkpoint."""
     return self._store.index()
 
   def save(self, round_num: int):
-    """Writes the states that the checkpoint of a round will need."""
+    """Writes the states that the checkpoint of a round needs."""
     self._store.save()
     self._indices[round_num] = self._store.index()
 
   def load(self, index: str = '{}'):
-    """Goes back to the states of a checkpoint, by default to none."""
+    """Restores the states of a checkpoint; by default there are none."""
     zeros = tf.nest.map_structure(
         lambda spec: np.zeros(spec.shape, spec.dtype.as_numpy_dtype), self._spec
     )
     self._store.load(index, zeros)
 
   def drop_unused(self):
-    """Removes what no checkpoint needs, once the newest is on the disk."""
+    """Removes files that no checkpoint needs, after the newest was written."""
     checkpoints = self._checkpoints
     try:
       self._indices = {
@@ -455,7 +453,8 @@ class ClientStates:
           for round_num in (checkpoints.round_nums() if checkpoints else [])
       }
     except (FileNotFoundError, checkpoints_lib.CheckpointError):
-      # What a damaged checkpoint needs is unknown. It goes with the next ones.
+      # The needs of a damaged checkpoint are unknown. Its files are removed
+      # together with the next ones.
       return
     self._store.drop_unused(self._indices.values())
 
@@ -472,20 +471,20 @@ def bind(
     store: Optional[ClientStateStore],
     checkpoints: Optional[checkpoints_lib.CheckpointManager],
 ) -> Optional[ClientStates]:
-  """Brings a process and the store of its clients' states together.
+  """Connects a process to the store of its clients' states.
 
   Args:
     process: The process.
-    store: The store, if one was given.
-    checkpoints: Where the checkpoints of the run are kept, if anywhere.
+    store: The store, if any.
+    checkpoints: The manager of the run's checkpoints, if any.
 
   Returns:
-    What the training loop needs, or None if the process keeps no states.
+    The handler of client states, or None if the process has none.
 
   Raises:
-    ValueError: If a process that keeps states has no store, or the other way
-      round, or if checkpoints are to be kept and the store has no folder.
-    TypeError: If the process does not give or take states as it should.
+    ValueError: If a process with client states has no store, or vice versa, or
+      if checkpoints are kept and the store has no folder.
+    TypeError: If the process does not take or return states as required.
   """
   spec = get_state_spec(process)
   if spec is None and store is None:

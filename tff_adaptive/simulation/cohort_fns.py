@@ -1,10 +1,10 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The examples of all clients as one pool, for training without a federation.
+"""Cohorts from the pooled examples of all clients, and cohorts with faults.
 
-Training goes through the pool in epochs, each in an order of its own, one after
-the other without a gap; a round is a stretch of that endless walk. Which one
-depends on the seed and the number of the round alone.
+Centralized training iterates over the pool in epochs, each with its own order,
+without gaps in between; a round is a segment of that endless sequence, which
+depends only on the seed and the round number.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,18 +30,17 @@ _SHUFFLE_BUFFER = 10_000
 
 @attrs.frozen(eq=False)
 class _Pool:
-  """The pooled examples, and the order in which training meets them.
+  """The pooled examples and their training order.
 
-  In an epoch, clients come in random order, each with its examples as they are
-  stored; of that sequence, each stretch of `shuffle_buffer` examples is
-  permuted.
+  In an epoch, clients come in random order, each with its examples in stored
+  order; of that sequence, each block of `shuffle_buffer` examples is permuted.
 
   Attributes:
     source: The clients.
-    sizes: How many examples of each client count, the first ones; int64 of
+    sizes: The number of examples used of each client, the first ones; int64 of
       shape [num_clients].
     seed: The seed of the experiment.
-    shuffle_buffer: How many examples are permuted together.
+    shuffle_buffer: The number of examples that are permuted together.
   """
 
   source: client_data.ClientArrays
@@ -54,7 +53,7 @@ class _Pool:
     return int(self.sizes.sum())
 
   def walk(self, start: int, stop: int) -> feature_arrays.Examples:
-    """The examples from one place of the walk to another, epochs on end."""
+    """Returns the examples of a segment of the endless sequence."""
     size = self.num_examples
     edges = [start, *range((start // size + 1) * size, stop, size), stop]
     parts = [
@@ -67,7 +66,7 @@ class _Pool:
   def _locate(
       self, epoch: int, first: int, last: int
   ) -> tuple[np.ndarray, np.ndarray]:
-    """Whose examples come in a part of an epoch, and which of theirs."""
+    """Returns the clients and positions of the examples in a segment."""
     clients = self._stream(epoch).permutation(len(self.sizes))
     ends = np.cumsum(self.sizes[clients])
     places = self._shuffled(epoch, first, last)
@@ -76,7 +75,7 @@ class _Pool:
     return found, places - (ends[ranks] - self.sizes[found])
 
   def _shuffled(self, epoch: int, first: int, last: int) -> np.ndarray:
-    """Which places of the sequence of clients come in a part of an epoch."""
+    """Returns the permuted positions in a segment of an epoch."""
     size = self.shuffle_buffer
     begin = first // size * size
     blocks = [
@@ -96,7 +95,7 @@ class _Pool:
   def _gather(
       self, clients: np.ndarray, positions: np.ndarray
   ) -> feature_arrays.Examples:
-    """Reads examples of clients, each client once."""
+    """Reads examples, each client once."""
     order = np.argsort(clients, kind='stable')
     found, starts = np.unique(clients[order], return_index=True)
     parts = [
@@ -131,7 +130,7 @@ def _build_pool(task: task_lib.Task, seed: int, shuffle_buffer: int) -> _Pool:
 
 
 def _steps_per_round(pool: _Pool, protocol: task_lib.Protocol) -> int:
-  """How many full batches hold what a federated round sees on average."""
+  """Returns the mean number of batches in a federated round."""
   examples = protocol.clients_per_round * protocol.client_epochs
   batches = examples * pool.sizes.mean() / protocol.client_batch_size
   return max(1, math.floor(batches + 0.5))
@@ -140,39 +139,39 @@ def _steps_per_round(pool: _Pool, protocol: task_lib.Protocol) -> int:
 def build_pooled_cohort_fn(
     task: task_lib.Task, seed: int, *, shuffle_buffer: int = _SHUFFLE_BUFFER
 ) -> Callable[[int], cohort_lib.Cohort]:
-  """Builds the function from a round to its part of all training examples.
+  """Builds the cohorts of centralized training on the pooled examples.
 
-  It is the data of `tff_adaptive.algorithms.build_centralized`. The pool are
-  the examples that federated training can see: of every client the first
+  These are the data of `tff_adaptive.algorithms.build_centralized`. The pool
+  holds the examples that federated training uses: of every client the first
   `max_examples`. Each epoch has each of them once, in a new order. All batches
-  have `client_batch_size` examples: those at the end of an epoch go on with the
-  next, as in `dataset.shuffle(...).repeat().batch(...)`.
+  have `client_batch_size` examples and may span epochs, as in
+  `dataset.shuffle(...).repeat().batch(...)`.
 
-  A round has as many batches as hold the examples that a federated round of the
-  same task sees on average: `clients_per_round` times the mean number of
-  examples of a client times `client_epochs`, rounded to whole batches, at least
-  one. The next round goes on where it ends.
+  A round has as many examples as a federated round of the same task on average:
+  `clients_per_round` times the mean number of examples of a client times
+  `client_epochs`, rounded to whole batches, at least one. The next round
+  continues where it ends.
 
-  Of clients in memory, every epoch is a permutation of all examples. Of clients
-  that are read when asked for, only those are read that the round needs: an
-  epoch takes clients in random order, and permutes `shuffle_buffer` consecutive
-  examples at a time. How many examples each has must be known for that; a
-  client of which it is not is read once, here.
+  For clients in memory, every epoch is a permutation of all examples. For
+  lazy clients, only those that the round needs are read: an epoch takes clients
+  in random order, and permutes `shuffle_buffer` consecutive examples at a time.
+  This needs the clients' numbers of examples; a client for which it is unknown
+  is read once, here.
 
   Args:
-    task: What to train on; its augmentation applies.
+    task: The task to train on; its augmentation applies.
     seed: The seed of the run.
-    shuffle_buffer: How many examples are permuted together where clients are
-      not in memory, a positive integer. Default 10,000.
+    shuffle_buffer: The number of examples that are permuted together if clients
+      are not in memory, a positive integer. Defaults to 10,000.
 
   Returns:
     A pure function from the number of finished rounds to a `Cohort` of one
-    client, `'pool'`, which holds the examples of the round.
+    client, `'pool'`, with the examples of the round.
 
   Raises:
     TypeError: If `seed` or `shuffle_buffer` is not an integer.
-    ValueError: If `seed` is negative, `shuffle_buffer` not positive, there is
-      no example, or a batch would hold an example twice.
+    ValueError: If `seed` is negative, `shuffle_buffer` not positive, there are
+      no examples, or a batch would hold an example twice.
 
   Example:
 
@@ -215,7 +214,7 @@ CohortFn = Callable[[int], cohort_lib.Cohort]
 def _sample_faulty(
     cohort: cohort_lib.Cohort, use: str, probability: float
 ) -> set[str]:
-  """The clients of a cohort to which something happens, each by itself."""
+  """Samples the faulty clients of a cohort independently."""
   streams = random_streams.StreamFamily(cohort.seed, use, cohort.round_num)
   return {
       client_id
@@ -227,7 +226,7 @@ def _sample_faulty(
 def _drop_out(
     cohort: cohort_lib.Cohort, dropped: set[str]
 ) -> cohort_lib.Cohort:
-  """The cohort without some of its clients."""
+  """Returns the cohort without some of its clients."""
   ids = cohort.client_ids
   return attrs.evolve(
       cohort,
@@ -242,7 +241,7 @@ def _drop_out(
 def _slow_down(
     cohort: cohort_lib.Cohort, stragglers: set[str]
 ) -> cohort_lib.Cohort:
-  """The cohort whose stragglers finish a part of their batches."""
+  """Returns the cohort with step limits for stragglers."""
   streams = random_streams.StreamFamily(
       cohort.seed, random_streams.STRAGGLING, cohort.round_num, 'num_steps'
   )
@@ -265,36 +264,35 @@ def inject_faults(
     drop_clients: float = 0.0,
     straggler_fraction: float = 0.0,
 ) -> CohortFn:
-  """Makes clients of every round drop out, or finish a part of their steps.
+  """Makes clients of each round drop out, or finish only a part of their steps.
 
-  A client that drops out takes no part in the round: nothing is read of it, it
-  sends nothing, and it counts in no metric but `NUM_DROPPED_OUT_KEY`. If all
-  clients of a round drop out, its cohort is empty: the round leaves the state
-  of the process as it was, but for counts of rounds, and its means are NaN.
+  A client that drops out does not participate: its data are not read, it sends
+  nothing, and it counts only in the metric `NUM_DROPPED_OUT_KEY`. If all
+  clients of a round drop out, its cohort is empty: the state of the process
+  does not change, except for counts of rounds, and means are NaN.
 
-  A straggler trains on the first of its batches only. Of k batches it finishes
-  a number that is drawn uniformly from 1 to k - 1; one with a single batch
-  finishes none in time, and drops out. What stragglers have done counts: in
-  the mean with as many examples as they have trained on, where clients are
-  weighted by examples, and like any other client where they are not.
+  A straggler trains only on the first of its k batches; their number is sampled
+  uniformly from 1 to k - 1. A straggler with a single batch drops out. The work
+  of stragglers counts: if clients are weighted by examples, with the number of
+  examples trained on, and otherwise like that of any other client.
 
-  What happens to a client depends on the seed of the cohort, the round and the
-  id of the client alone, and changes no other draw: who is sampled, how the
-  examples are shuffled, augmented and masked. With a larger probability, those
-  of a smaller one are among the faulty clients.
+  A client's faults depend only on the seed of the cohort, the round and the
+  client id, and do not change other random draws: sampling, shuffling,
+  augmentation and dropout. The faulty clients at a smaller probability are a
+  subset of those at a larger one.
 
   Args:
-    cohort_fn: From the number of finished rounds to the clients of the next.
-    drop_clients: The probability that a sampled client drops out, from 0 to 1.
-      Default 0: none does.
-    straggler_fraction: The probability that a client that takes part is a
-      straggler, from 0 to 1. Default 0: none is.
+    cohort_fn: Maps the number of finished rounds to the next round's clients.
+    drop_clients: The probability that a sampled client drops out, in [0, 1].
+      Defaults to 0.
+    straggler_fraction: The probability that a participating client is a
+      straggler, in [0, 1]. Defaults to 0.
 
   Returns:
-    A function like `cohort_fn`, pure if that is.
+    A function like `cohort_fn`, pure if `cohort_fn` is.
 
   Raises:
-    ValueError: If a probability is not from 0 to 1.
+    ValueError: If a probability is not in [0, 1].
 
   Example:
 
@@ -308,11 +306,11 @@ def inject_faults(
   References:
     Li et al., Federated Optimization in Heterogeneous Networks, MLSys 2020,
     https://arxiv.org/abs/1812.06127, section 5.2, simulates stragglers by "x
-    epochs (chosen uniformly at random between [1, E])". Deviations: here steps
-    are drawn, so that runs of one epoch have stragglers, too; a straggler never
-    finishes all; and each client is a straggler with the probability, where the
-    paper has a fixed share of every cohort. As in FedProx, partial work counts;
-    that paper's FedAvg drops stragglers, which is `drop_clients`.
+    epochs (chosen uniformly at random between [1, E])". Deviations: steps are
+    sampled instead, so that runs of one epoch have stragglers, too; a straggler
+    never finishes all; and each client is a straggler independently, where the
+    paper has a fixed share of each cohort. As in FedProx, partial work counts;
+    that paper's FedAvg drops stragglers, which corresponds to `drop_clients`.
   """
   for name, probability in (
       ('drop_clients', drop_clients),
@@ -335,11 +333,11 @@ def inject_faults(
 
 
 class FaultCounts(callbacks.Callback):
-  """Counts who has dropped out of a round, and who was a straggler.
+  """Counts the clients of each round that dropped out, and its stragglers.
 
-  The counts are in the row of every round, by `NUM_DROPPED_OUT_KEY` and
-  `NUM_STRAGGLERS_KEY`. Beside them, `clients/num_clients` counts those that
-  have taken part, stragglers among them.
+  The counts are in each round's row as `NUM_DROPPED_OUT_KEY` and
+  `NUM_STRAGGLERS_KEY`. `clients/num_clients` counts the participants, including
+  stragglers.
   """
 
   def measure(self, round_end: callbacks.RoundEnd) -> Mapping[str, Any]:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Central evaluation of global weights on a whole test set.
 
-The test set is one client of the compiled runtime, which holds all of it.
+The test set is a single client of the compiled runtime.
 """
 
 import collections
@@ -23,7 +23,7 @@ _DEFAULT_BATCH_SIZE = 256
 
 
 def _split_arrays(arrays, adapter: model_adapter.ModelAdapter):
-  """Returns the features and labels of `arrays` and the examples they hold."""
+  """Returns the features and labels of `arrays`, and the number of examples."""
   if isinstance(arrays, Mapping) and set(arrays) != {'x', 'y'}:
     raise ValueError(
         "The arrays of an evaluation must be named 'x' and 'y', found "
@@ -64,31 +64,32 @@ def build_central_evaluation(
 ]:
   """Builds a function that evaluates weights on a whole test set.
 
-  The test set is cut into consecutive batches, the last one as short as it
-  comes. The loss is the sum over batches
-  of (mean loss of the batch x its examples), in float64, divided by all
-  examples: exactly the mean over the test set. Dropout is off. It runs in this
-  process; the graph is built at the first call.
+  The test set is cut into consecutive batches, with a short last batch. The
+  loss is the sum over batches of (mean loss of the batch x its examples), in
+  float64, divided by all examples: exactly the mean over the test set. Dropout
+  is off. It runs in this process; the graph is built at the first call.
 
   Args:
     model: A `tff.learning.models.FunctionalModel`, or a function without
       arguments that returns a `tff.learning.models.VariableModel`.
     arrays: A mapping with `x` and `y`, or a pair of them: arrays (or nests of
-      arrays) whose first axis counts examples.
+      arrays) whose first axis is the example.
     batch_size: Examples evaluated at once, a positive integer. Defaults to 256.
-    devices: Where this runs, see `tff_adaptive.runtime.compiled_context`. By
-      default the first GPU, else the CPU.
+    devices: The devices, see `tff_adaptive.runtime.compiled_context`. Defaults
+      to the first GPU, else the CPU.
 
   Returns:
     A function from `tff.learning.models.ModelWeights` (of arrays) to an ordered
-    dictionary of floats: `loss`, then the model's own scalar metrics.
+    dictionary of floats: `loss`, then the model's scalar metrics.
 
   Raises:
-    TypeError: If `model` is neither of the two, or `batch_size` no integer.
-    ValueError: If `batch_size` is not positive, if the arrays differ in length,
-      are empty, or are not named or typed as the model takes them. What is
-      returned raises one if an op does not take the numbers, such as labels out
-      of range; `data.check_central_examples` says which.
+    TypeError: If `model` is neither of the two, or `batch_size` is not an
+      integer.
+    ValueError: If `batch_size` is not positive, or if the arrays differ in
+      length, are empty, or do not have the model's names and types. The
+      returned function raises one if TensorFlow rejects the examples, for
+      example because labels are out of range; `data.check_central_examples`
+      finds them.
 
   Example:
     >>> evaluate = build_central_evaluation(model, digits.central_test)

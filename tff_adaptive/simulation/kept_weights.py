@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Weights that a run keeps besides the last ones: the best, and averages."""
+"""Weights that a run keeps besides the final ones: the best, and averages."""
 
 import abc
 import collections
@@ -27,7 +27,7 @@ class BestWeights:
   """The best round of a run.
 
   Attributes:
-    round_num: Its number, counted from 1.
+    round_num: The round number, from 1.
     metric: The name of the metric by which it is the best.
     value: The value of the metric.
     weights: The global model weights after the round.
@@ -51,10 +51,10 @@ def _to_structure(round_num: int, metric: str, value: float, weights: Any):
 class BestCheckpoint(callbacks.Callback):
   """Keeps the global model weights of the round with the best metric.
 
-  They are in `best.npz`, in the format of the checkpoints, replaced atomically
-  in the round that is better. Of equal rounds the first is kept. A run that was
-  killed may leave the file of a round beyond its newest checkpoint, until it is
-  resumed and comes there again.
+  They are in `best.npz`, in the format of the checkpoints, which is replaced
+  atomically after a better round. Of equal rounds the first is kept. After a
+  run was killed, the file may be of a round after its newest checkpoint, until
+  the resumed run reaches that round again.
 
   Attributes:
     path: The file of the best round.
@@ -72,17 +72,17 @@ class BestCheckpoint(callbacks.Callback):
       *,
       mode: str = 'max',
   ):
-    """Initializes the callback; the folder is made on the first write.
+    """Initializes the callback; the first write creates the folder.
 
     Args:
-      directory: The folder of the file; that of the checkpoints will do.
-      metric: The name of a column of `metrics.csv`. For what another callback
-        measures, that one has to come first. Defaults to 'evaluation/accuracy'.
-      mode: Whether a value is better if it is larger, 'max', the default, or
-        smaller, 'min'.
+      directory: The folder of the file, for example that of the checkpoints.
+      metric: The name of a column of `metrics.csv`. If another callback
+        measures it, list that callback first. Defaults to
+        'evaluation/accuracy'.
+      mode: 'max' if larger values are better, the default, or 'min'.
 
     Raises:
-      ValueError: If an argument is not as above.
+      ValueError: If an argument is invalid.
     """
     self._monitor = callbacks.Monitor(metric, mode)
     self.path = pathlib.Path(directory) / _FILE_NAME
@@ -106,14 +106,13 @@ class BestCheckpoint(callbacks.Callback):
     return {'best': self._best, 'round_num': self._round_num}
 
   def set_state(self, state):
-    """Takes the state back; see the base class.
+    """Restores the state; see the base class.
 
     Args:
       state: The structure from the checkpoint.
 
     Raises:
-      CheckpointError: If the file of the best round is not there any more, or
-        damaged.
+      CheckpointError: If the file of the best round is missing or damaged.
     """
     if state['round_num'] > 0:
       try:
@@ -128,12 +127,12 @@ class BestCheckpoint(callbacks.Callback):
 
 
 def load_best(directory: _PathLike, template: Any) -> BestWeights:
-  """Loads what `BestCheckpoint` has kept.
+  """Loads the file of a `BestCheckpoint`.
 
   Args:
     directory: The folder of the file.
-    template: Model weights whose leaves give the names, shapes and dtypes that
-      are expected, such as those of a new state of the process.
+    template: Model weights whose leaves have the expected names, shapes and
+      dtypes, such as those of a new state of the process.
 
   Returns:
     The best round with its weights.
@@ -168,14 +167,14 @@ def _is_floating(array: np.ndarray) -> bool:
 
 
 def _widened(leaf: Any) -> np.ndarray:
-  """Returns the array of a leaf, 16-bit numbers as float32."""
+  """Returns a leaf's array, 16-bit floats as float32."""
   array = np.asarray(leaf)
   is_narrow = _is_floating(array) and array.dtype.itemsize < 4
   return array.astype(np.float32) if is_narrow else array
 
 
 class _WeightsAverage(callbacks.Callback, abc.ABC):
-  """What the averages have in common: how one is measured."""
+  """Base class of averages of weights; measures their evaluation."""
 
   def __init__(self, name: str):
     if not name or '/' in name:
@@ -198,7 +197,7 @@ class _WeightsAverage(callbacks.Callback, abc.ABC):
 
 
 class WeightsMovingAverage(_WeightsAverage):
-  """Exponential moving average of the global model weights over rounds.
+  """An exponential moving average of the global model weights over rounds.
 
   After round t the average is
 
@@ -206,14 +205,14 @@ class WeightsMovingAverage(_WeightsAverage):
   average_t = sum_i(decay**(t - i) * weights_i) / sum_i(decay**(t - i))
   ```
 
-  over the rounds i = 1, ..., t: the initial weights do not count, and nothing
-  is left of the zero at which the sums start. It is computed as
+  over the rounds i = 1, ..., t, without the initial weights; the denominator
+  corrects the bias of sums that start at zero. It is computed as
   `average += (weights - average) / sum`, in the dtype of the weights, or in
-  float32 for 16-bit weights. Of integer weights the newest are kept.
+  float32 for 16-bit weights. Integer weights are those of the last round.
 
-  The training does not see the average. In every round with central evaluation
-  it is evaluated, too; the columns of `metrics.csv` are `evaluation_average/`
-  and the name of the metric.
+  The average does not affect training. It is evaluated in every round with
+  central evaluation; the columns of `metrics.csv` are `evaluation_average/` and
+  the name of the metric.
 
   Example:
     >>> average = WeightsMovingAverage(0.9)
@@ -227,13 +226,13 @@ class WeightsMovingAverage(_WeightsAverage):
     """Initializes the callback.
 
     Args:
-      decay: How much of the weights of a round is left in the sum one round
-        later, from 0 (the current weights) to 1 (the mean of all rounds).
-      name: What the columns are called: `evaluation_{name}/`. Defaults to
+      decay: The factor of a round's weights in the sum one round later, from 0
+        (the current weights) to 1 (the mean of all rounds).
+      name: The name of the columns, `evaluation_{name}/`. Defaults to
         'average'.
 
     Raises:
-      ValueError: If an argument is not as above.
+      ValueError: If an argument is invalid.
     """
     super().__init__(name)
     if not 0.0 <= decay <= 1.0:
@@ -285,9 +284,9 @@ class WeightsMovingAverage(_WeightsAverage):
 class LastWeightsAverage(_WeightsAverage):
   """The mean of the global model weights of the last rounds.
 
-  Evaluated as `WeightsMovingAverage` is. It keeps the weights of so many
-  rounds, also in the checkpoints. With two rounds it is what FedExP evaluates
-  in its experiments. Of integer weights the newest are kept.
+  It is evaluated like `WeightsMovingAverage`. It keeps the weights of
+  `num_rounds` rounds, also in checkpoints. FedExP's experiments evaluate the
+  mean of two rounds. Integer weights are those of the last round.
 
   References:
     Divyansh Jhunjhunwala, Shiqiang Wang, Gauri Joshi: FedExP: Speeding Up
@@ -306,13 +305,13 @@ class LastWeightsAverage(_WeightsAverage):
     """Initializes the callback.
 
     Args:
-      num_rounds: How many rounds are averaged, a positive integer. The initial
-        weights do not count: before that many rounds, it is the mean of all.
-      name: What the columns are called: `evaluation_{name}/`. Defaults to
+      num_rounds: The number of rounds, a positive integer. Before that many
+        rounds, it is the mean of all of them, without the initial weights.
+      name: The name of the columns, `evaluation_{name}/`. Defaults to
         'average'.
 
     Raises:
-      ValueError: If an argument is not as above.
+      ValueError: If an argument is invalid.
     """
     super().__init__(name)
     specs.check_positive('num_rounds', num_rounds)

@@ -1,10 +1,10 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Writers of the metrics of rounds: a CSV file and TensorBoard events.
+"""Writers of each round's metrics: CSV files and TensorBoard events.
 
-A writer takes one flat row of scalars a round. It is told at the start at which
-round the run goes on, and drops what was written beyond it, because the
-checkpoint decides how far a run has come.
+A writer takes one flat row of scalars per round. At the start of a run it is
+told the round of the checkpoint, and drops rows beyond it, because the
+checkpoint determines where a run resumes.
 """
 
 import abc
@@ -33,7 +33,7 @@ from tff_adaptive.simulation import structures
 
 
 class MetricsFileError(Exception):
-  """A metrics file does not fit the run that wants to go on with it."""
+  """A metrics file does not fit the run that wants to continue it."""
 
 
 def _damaged(path: pathlib.Path, reason: object) -> MetricsFileError:
@@ -44,16 +44,16 @@ def _damaged(path: pathlib.Path, reason: object) -> MetricsFileError:
 
 
 def append(path: pathlib.Path, data: bytes):
-  """Adds a piece to a file, or nothing if it raises.
+  """Appends bytes to a file; if it raises, nothing is appended.
 
-  It is handed to the system at once: a killed process loses none.
+  Nothing is buffered in this process: a killed process loses no bytes.
 
   Args:
-    path: The file, which is made if it is not there.
-    data: The piece.
+    path: The file, which is created if missing.
+    data: The bytes.
 
   Raises:
-    OSError: If it cannot be written; names the file.
+    OSError: If the file cannot be written; names the file.
   """
   with _files.write_errors_of(path), open(path, 'ab', buffering=0) as file:
     size = file.seek(0, os.SEEK_END)
@@ -76,7 +76,7 @@ def _replace_rows(
 
 
 def _read_rows(path: pathlib.Path) -> tuple[list[str], list[list[str]]]:
-  """Returns the header and the whole rows of a CSV file, if there is one."""
+  """Returns the header and the complete rows of a CSV file, if it exists."""
   try:
     lines = [fields for _, fields in _files.read_lines(path)]
   except FileNotFoundError:
@@ -100,7 +100,7 @@ _PathLike = Union[str, os.PathLike]
 
 
 def _column_names(paths: Sequence[tuple[str, ...]]) -> list[str]:
-  """Joins paths, without the name of a process part unless names clash."""
+  """Joins paths, without the part of the process unless names clash."""
   short = [
       '/'.join(path[1:] if path[0] in _PROCESS_PARTS else path)
       for path in paths
@@ -117,14 +117,13 @@ def flatten_metrics(
 ) -> collections.OrderedDict[str, Any]:
   """Flattens the metrics of a round to named scalars.
 
-  The names of nested metrics are joined by `/`. The first name is left out if
-  it is a part of the process (`distributor`, `client_work`, `aggregator`,
-  `finalizer`), unless two metrics would then share a name. Arrays are not
-  scalars and are left out.
+  The names of nested metrics are joined by `/`. A first name that is a part of
+  the process (`distributor`, `client_work`, `aggregator`, `finalizer`) is left
+  out, unless two metrics would then share a name. Arrays are left out.
 
   Args:
     metrics: The nested metrics of `LearningProcess.next`.
-    evaluation: The metrics of a central evaluation after the round, if any.
+    evaluation: The metrics of the central evaluation after the round, if any.
 
   Returns:
     An ordered dictionary of scalars; evaluation metrics come last, under
@@ -149,22 +148,22 @@ def flatten_metrics(
 
 
 class MetricsWriter(abc.ABC):
-  """Takes one row of scalars a round."""
+  """Takes one row of scalars per round."""
 
   @abc.abstractmethod
   def resume(self, round_num: int):
-    """Drops what was written beyond a round.
+    """Drops everything that was written after a round.
 
     Args:
-      round_num: The number of finished rounds; 0 starts afresh.
+      round_num: The number of finished rounds; 0 for a new run.
     """
 
   @abc.abstractmethod
   def write(self, round_num: int, row: Mapping[str, Any]):
-    """Adds the row of the `round_num`-th finished round, counted from 1.
+    """Adds the row of a finished round.
 
     Args:
-      round_num: The number of the round.
+      round_num: The round number, from 1.
       row: Its scalars by name.
 
     Raises:
@@ -172,22 +171,22 @@ class MetricsWriter(abc.ABC):
     """
 
   def write_rejected(self, round_num: int, rejected: Sequence[tuple[str, str]]):
-    """Adds the clients that the same round has rejected; by default nothing.
+    """Adds the rejected clients of the same round; does nothing by default.
 
     Args:
-      round_num: The number of the round.
-      rejected: The id of every rejected client, and why it is; see
+      round_num: The round number, from 1.
+      rejected: The id of each rejected client and the reason; see
         `tff_adaptive.client_works.Rejection`.
 
     Raises:
-      OSError: If it cannot be written; names the file.
+      OSError: If they cannot be written; names the file.
     """
 
   def flush(self):
-    """Returns when all rows written are safe on the disk."""
+    """Flushes all rows to disk."""
 
   def close(self):
-    """Ends the use of the writer."""
+    """Closes the writer."""
 
 
 def _format(value: Any) -> str:
@@ -205,25 +204,24 @@ def _format(value: Any) -> str:
 
 
 class _FileWriter(MetricsWriter):
-  """A writer that adds to a file."""
+  """A writer that appends to a file."""
 
   def __init__(self, path: _PathLike):
     self._path = pathlib.Path(path)
 
   def flush(self):
-    """Waits until the rows are on the disk."""
+    """Flushes all rows to disk."""
     if self._path.is_file():
       with _files.write_errors_of(self._path), open(self._path, 'rb') as file:
         os.fsync(file.fileno())
 
 
 class CSVMetricsWriter(_FileWriter):
-  """Writes `metrics.csv`: one row a round, `round_num` first, seconds last.
+  """Writes `metrics.csv`: one row per round, `round_num` first, seconds last.
 
-  The header is fixed, but for columns that appear later than the first round
-  (those of the evaluation): they are put before `seconds` once, when they
-  appear, and are empty in rows without them. Numbers are written with the
-  fewest digits that read back as the same number.
+  Columns that first appear in a later round (those of the evaluation) are
+  inserted before `seconds`, and are empty in rows without them. Numbers are
+  written with the fewest digits that read back as the same number.
 
   Example:
     >>> writer = CSVMetricsWriter('runs/demo/metrics.csv')
@@ -235,7 +233,7 @@ class CSVMetricsWriter(_FileWriter):
     """Initializes the writer; nothing is read or written yet.
 
     Args:
-      path: The file, in a folder that exists.
+      path: The file, in an existing folder.
     """
     super().__init__(path)
     self._columns: list[str] = []
@@ -244,11 +242,11 @@ class CSVMetricsWriter(_FileWriter):
     """Keeps the header and the rows up to `round_num`.
 
     Args:
-      round_num: The number of finished rounds; with 0 the file is removed.
+      round_num: The number of finished rounds; 0 removes the file.
 
     Raises:
       MetricsFileError: If a row up to `round_num` is missing, or the file is
-        damaged otherwise.
+        otherwise damaged.
       OSError: If the file cannot be written; names it.
     """
     if round_num == 0:
@@ -279,7 +277,7 @@ class CSVMetricsWriter(_FileWriter):
     append(self._path, _files.to_csv([fields]))
 
   def _add_columns(self, names: Sequence[str]):
-    """Puts new columns before `seconds` and rewrites the rows there are."""
+    """Inserts new columns before `seconds` and rewrites the existing rows."""
     old = self._columns
     rows = _read_rows(self._path)[1] if old else []
     named = [dict(zip(old, row)) for row in rows]
@@ -290,7 +288,7 @@ class CSVMetricsWriter(_FileWriter):
 
 
 class TensorBoardMetricsWriter(_FileWriter):
-  """Writes the rows as TensorBoard scalars, the round as the step.
+  """Writes the rows as TensorBoard scalars, with the round as the step.
 
   Example:
     >>> writer = TensorBoardMetricsWriter('runs/demo/tensorboard')
@@ -299,7 +297,7 @@ class TensorBoardMetricsWriter(_FileWriter):
   """
 
   def __init__(self, directory: _PathLike):
-    """Initializes the writer; the folder is made on first use.
+    """Initializes the writer; the first use creates the folder.
 
     Args:
       directory: The folder of the event files.
@@ -308,13 +306,13 @@ class TensorBoardMetricsWriter(_FileWriter):
     self._directory = self._path
 
   def resume(self, round_num: int):
-    """Starts an event file that hides older events beyond `round_num`."""
+    """Starts an event file that hides earlier events after `round_num`."""
     if round_num == 0 and self._directory.is_dir():
       for path in self._directory.glob('events.out.tfevents.*'):
         path.unlink()
     self._directory.mkdir(parents=True, exist_ok=True)
-    # TensorBoard takes the files of a folder in the order of their names. Not
-    # its own writer, whose thread prints a traceback when the disk is full.
+    # TensorBoard reads the files of a folder in the order of their names. Its
+    # own writer is not used: its thread prints a traceback if the disk is full.
     name = (
         f'events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.'
         f'{os.getpid()}.{next(_event_file_numbers)}'
@@ -349,17 +347,17 @@ _COLUMNS = (ROUND_NUM_KEY, 'client_id', 'reason')
 def find_rejected(
     clients: Sequence[Any], metrics: Any
 ) -> list[tuple[str, str]]:
-  """Finds out which clients a round has rejected.
+  """Finds the clients that a round has rejected.
 
   Args:
     clients: The clients of the round. Those of a `Cohort` have ids; those of
-      another sequence go by their places in it, '0' and so on.
-    metrics: What the process measured in the round, see
+      other sequences are named by their index, '0' and so on.
+    metrics: The metrics of the process in the round, see
       `tff_adaptive.client_works.build_local_training_client_work`.
 
   Returns:
-    The id of every rejected client and the name of its `Rejection` in lower
-    case, in the order of the clients. Nothing, of a process that does not tell.
+    The id of each rejected client and the lower-case name of its `Rejection`,
+    in the order of the clients. Empty if the process does not report them.
 
   Example:
 
@@ -379,11 +377,11 @@ def find_rejected(
 
 
 class RejectedClientsWriter(_FileWriter):
-  """Writes `rejected_clients.csv`: one row a rejected client and round.
+  """Writes `rejected_clients.csv`: one row per rejected client and round.
 
   The columns are `round_num`, `client_id` and `reason`: `no_example`,
-  `not_finite` or `too_large`, see `tff_adaptive.client_works.Rejection`. There
-  is no file before a client is rejected. The first one is warned of.
+  `not_finite` or `too_large`, see `tff_adaptive.client_works.Rejection`. The
+  first rejected client creates the file and is reported by a warning.
 
   Example:
 
@@ -396,13 +394,13 @@ class RejectedClientsWriter(_FileWriter):
     """Initializes the writer; nothing is read or written yet.
 
     Args:
-      path: The file, in a folder that exists.
+      path: The file, in an existing folder.
     """
     super().__init__(path)
     self._has_warned = False
 
   def resume(self, round_num: int):
-    """Keeps the rows up to `round_num`; with none there is no file.
+    """Keeps the rows up to `round_num`; removes the file if none is left.
 
     Args:
       round_num: The number of finished rounds.
@@ -422,7 +420,7 @@ class RejectedClientsWriter(_FileWriter):
     _replace_rows(self._path, _COLUMNS, rows)
 
   def write(self, round_num: int, row: Mapping[str, Any]):
-    """Does nothing: numbers are for other writers."""
+    """Does nothing: other writers write metrics."""
 
   def write_rejected(self, round_num: int, rejected: Sequence[tuple[str, str]]):
     """Adds the rejected clients of a round; see the base class."""

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Progress of a training run: a bar in a terminal, plain lines elsewhere."""
+"""Shows the progress of a run: a bar in a terminal, plain lines elsewhere."""
 
 import collections
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ import tqdm
 from tff_adaptive.simulation import metrics_writers
 
 _SECONDS_BETWEEN_LINES = 5.0
-# What comes is as what was lately: a mean that goes over some evaluations.
+# The time left is estimated from recent rounds, enough to average evaluations.
 _NUM_RECENT_ROUNDS = 50
 _BAR_FORMAT = (
     '{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} rounds, {rate_inv_fmt}, '
@@ -24,7 +24,7 @@ _BAR_FORMAT = (
 
 
 def _numbers_to_show(row: Mapping[str, Any]) -> dict[str, str]:
-  """Returns the training loss and the test accuracy, where there are any."""
+  """Returns the training loss and the test accuracy, if available."""
   shown: dict[str, str] = {}
   prefix = f'{metrics_writers.EVALUATION_PREFIX}/'
   for name, value in row.items():
@@ -38,12 +38,12 @@ def _numbers_to_show(row: Mapping[str, Any]) -> dict[str, str]:
 
 
 class Progress:
-  """Shows rounds, loss, seconds a round and the time left on a stream.
+  """Shows rounds, loss, seconds per round and the time left on a stream.
 
-  In a terminal it is one bar that is drawn anew. Elsewhere (a log file, a
-  pipe) it is a plain line for the first round, the last one, and in between
-  once in five seconds. The first round compiles, so it does not count for the
-  seconds of the others, and says nothing about the time left.
+  In a terminal it is a bar that is redrawn. Elsewhere (a log file, a pipe) it
+  is a plain line for the first round, the last round, and every five seconds in
+  between. The first round compiles, so it is excluded from the seconds per
+  round and the time left.
 
   Example:
     >>> progress = Progress(total_rounds=100)
@@ -61,8 +61,8 @@ class Progress:
 
     Args:
       total_rounds: The rounds of the whole run.
-      initial_round: The rounds that were finished before.
-      stream: Where to write; by default standard error.
+      initial_round: The number of rounds finished before.
+      stream: The output stream. Defaults to standard error.
     """
     self._stream = sys.stderr if stream is None else stream
     self._total_rounds = total_rounds
@@ -87,13 +87,13 @@ class Progress:
     Args:
       round_num: The number of finished rounds.
       row: The flat metrics of the round.
-      seconds: How long the round took, with its evaluation.
+      seconds: The time of the round, including its evaluation.
     """
     if round_num == self._first_round + 1:
-      # The first round compiles what the others use.
+      # The first round compiles for all others.
       self._seconds.clear()
     self._seconds.append(seconds)
-    # An accuracy stays on show until the next evaluation.
+    # The last accuracy is shown until the next evaluation.
     self._shown.update(_numbers_to_show(row))
     if self._bar is not None:
       self._bar.set_postfix(self._shown, refresh=False)
@@ -109,7 +109,7 @@ class Progress:
     )
 
   def _write_line(self, round_num: int):
-    """Writes the line of a round."""
+    """Writes a line for a round."""
     self._last_line = time.monotonic()
     seconds = statistics.fmean(self._seconds)
     left = round(seconds * (self._total_rounds - round_num))
@@ -123,7 +123,7 @@ class Progress:
     self._stream.flush()
 
   def close(self):
-    """Ends the bar, so that the next text starts on a line of its own."""
+    """Ends the bar's line, so that later text starts on a new line."""
     if self._bar is not None:
       self._bar.close()
       self._bar = None

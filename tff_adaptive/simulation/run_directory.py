@@ -28,8 +28,8 @@ def _check_same(
     given: Any,
     uses_total_rounds: Sequence[str],
 ):
-  """Raises unless two configurations agree, but for more rounds."""
-  # In the order of the caller, who puts first what explains the rest.
+  """Raises unless two configurations agree, except for more rounds."""
+  # In the caller's order, in which causes come before effects.
   for name in dict.fromkeys([*given, *found]):
     old, new = found.get(name), given.get(name)
     may_grow = name == _TOTAL_ROUNDS_KEY and None not in (old, new)
@@ -51,18 +51,18 @@ def _check_same(
 
 
 class RunDirectory:
-  """`<output_dir>/<experiment_name>/` and the paths in it.
+  """The folder `<output_dir>/<experiment_name>/` and its paths.
 
   Attributes:
     path: The folder of the run.
     hparams_json: All hyperparameters of the run, sorted by name.
-    metrics_csv: One row a round.
-    rejected_clients_csv: One row for every client that a round has rejected, if
-      any has.
+    metrics_csv: One row per round.
+    rejected_clients_csv: One row per rejected client and round, if there are
+      any.
     tensorboard: The folder of TensorBoard's event files.
     checkpoints: The folder of the checkpoints.
-    client_states: The folder of what clients keep across rounds, if they keep
-      anything.
+    client_states: The folder of the states that clients keep across rounds, if
+      any.
     plots: The folder of the figures.
 
   Example:
@@ -89,7 +89,7 @@ class RunDirectory:
     self.plots = self.path / 'plots'
 
   def _is_new(self, folder: pathlib.Path) -> bool:
-    """Returns whether a folder has no file of a run."""
+    """Returns whether a folder contains no file of a run."""
     if folder.is_symlink() or not folder.is_dir():
       return not folder.exists()
     no_files = (
@@ -101,10 +101,10 @@ class RunDirectory:
     )
 
   def read_hparams(self) -> Optional[dict[str, Any]]:
-    """Returns the hyperparameters of the run; None if there is none.
+    """Returns the hyperparameters of the run; None if there is no run.
 
     Raises:
-      RunDirectoryError: If the folder holds anything else than a run.
+      RunDirectoryError: If the folder holds anything other than a run.
     """
     if self.path.exists() and not self.path.is_dir():
       raise RunDirectoryError(f'{self.path} is a file, not the folder of a run')
@@ -125,7 +125,7 @@ class RunDirectory:
 
   @contextlib.contextmanager
   def locked(self) -> Iterator[None]:
-    """Keeps other processes from training in the folder.
+    """Prevents other processes from training in the folder.
 
     The lock ends with the block, or with the process.
 
@@ -137,7 +137,7 @@ class RunDirectory:
       OSError: If the folder cannot be written; names it.
     """
     if self.path.is_file():
-      yield  # Which `check` refuses.
+      yield  # `check` rejects this.
       return
     try:
       with _files.locked(self.path):
@@ -151,45 +151,45 @@ class RunDirectory:
     """Checks that the folder is new or belongs to these hyperparameters.
 
     Args:
-      hparams: The hyperparameters of the run, by flag name; values that JSON
-        can hold. Of several differences the first one is named.
-      uses_total_rounds: The names of those on whose account every round depends
-        on `total_rounds`, such as a schedule with steps at shares of it; with
-        any, `total_rounds` must not change either. By default there is none.
+      hparams: The hyperparameters of the run, by flag name; values must be
+        JSON-serializable. The first difference, in this order, is reported.
+      uses_total_rounds: The hyperparameters that make every round depend on
+        `total_rounds`, such as a schedule with steps at fractions of it; with
+        any, `total_rounds` must not change either. Defaults to none.
 
     Raises:
       RunDirectoryError: If the folder holds a run with other hyperparameters
-        (a larger `total_rounds` is fine, unless something uses it), or anything
-        else than a run.
+        (a larger `total_rounds` is allowed, unless something uses it), or
+        anything other than a run.
     """
     found = self.read_hparams()
     if found is None:
       return
-    # Through JSON, so that tuples and lists, 1 and 1.0 compare as written.
+    # Through JSON, so that tuples equal lists and 1 equals 1.0, as in the file.
     given = json.loads(json.dumps(dict(hparams)))
     _check_same(self.path, found, given, uses_total_rounds)
 
   def open(
       self, hparams: Mapping[str, Any], uses_total_rounds: Sequence[str] = ()
   ):
-    """Checks the folder as `check` does, then makes it and `hparams.json`.
+    """Checks the folder like `check`, then creates it and `hparams.json`.
 
-    Files that a killed run left unfinished are removed.
+    Temporary files of killed runs are removed.
 
     Args:
-      hparams: As for `check`.
-      uses_total_rounds: As for `check`.
+      hparams: See `check`.
+      uses_total_rounds: See `check`.
 
     Raises:
-      RunDirectoryError: As `check`.
+      RunDirectoryError: See `check`.
       OSError: If a file or folder cannot be written; names it.
     """
     self.check(hparams, uses_total_rounds)
     text = json.dumps(dict(hparams), indent=2, sort_keys=True) + '\n'
     data = text.encode()
     path = self.hparams_json
-    # The first file of a run: it says whose the folder is. Its time says when
-    # the run was begun, so a resume leaves it as it is.
+    # The first file of a run identifies it. Its time is the start of the run,
+    # so a resume does not rewrite it.
     if not path.is_file() or path.read_bytes() != data:
       with _files.replacing(path) as file:
         file.write(data)

@@ -4,7 +4,7 @@
 
 The states and metrics of learning processes are nests of attrs classes, named
 tuples, mappings, sequences and `tff.structure.Struct`. Checkpoints and metrics
-files both need every leaf with a stable, readable name.
+files need a stable, readable name for every leaf.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,7 +36,7 @@ def _children(value):
 
 
 def _with_children(value, children):
-  """Returns a container like `value` that holds `children`."""
+  """Returns a container like `value` with other children."""
   if value is None:
     return None
   if isinstance(value, tff.structure.Struct):
@@ -60,17 +60,17 @@ def map_with_path(
     structure: Any,
     path: tuple[str, ...] = (),
 ) -> Any:
-  """Applies `fn(path, leaf)` to every leaf and keeps the structure.
+  """Applies `fn(path, leaf)` to every leaf; keeps the structure.
 
   Args:
-    fn: Takes the names on the way to a leaf and the leaf.
+    fn: Takes the path of a leaf, a tuple of names, and the leaf.
     structure: A nest of attrs classes, named tuples, mappings, lists, tuples
-      and `tff.structure.Struct`; everything else is a leaf, but None, which
-      holds nothing.
-    path: The names on the way to `structure` itself.
+      and `tff.structure.Struct`. None is an empty container; all other values
+      are leaves.
+    path: The path of `structure` itself.
 
   Returns:
-    A structure of the same containers that holds what `fn` returned.
+    A structure of the same containers with the results of `fn`.
 
   Example:
     >>> map_with_path(lambda path, leaf: '/'.join(path), {'a': [1, 2]})
@@ -86,13 +86,13 @@ def map_with_path(
 
 
 def flatten_with_path(structure: Any) -> list[tuple[tuple[str, ...], Any]]:
-  """Returns (path, leaf) of every leaf, in the order of the structure.
+  """Returns the (path, leaf) pairs of all leaves, in order.
 
   Args:
-    structure: As in `map_with_path`.
+    structure: See `map_with_path`.
 
   Returns:
-    A list of pairs; mappings keep the order in which they were filled.
+    A list of pairs; mappings keep their insertion order.
 
   Example:
     >>> flatten_with_path({'b': 1, 'a': (2,)})

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A learning task: clients, models and the protocol of training on them."""
+"""A learning task: clients, models and the training protocol."""
 
 import collections
 from collections.abc import Callable, Mapping
@@ -29,39 +29,38 @@ Protocol = protocol_lib.Protocol
 
 @attrs.frozen(eq=False)
 class Task:
-  """Everything that a simulation needs to know about what is learned.
+  """The clients, models and training protocol of a simulation.
 
-  That data and model fit together is checked at construction, before anything
-  is traced.
+  The constructor checks that data and model match, before anything is traced.
 
   Attributes:
     name: The name of the task, as in `--task`.
-    functional_model: The model in functional form, or None where there is none
+    functional_model: The model in functional form, or None if it has none
       (batch normalization).
     variable_model_fn: Returns the model as a new
       `tff.learning.models.VariableModel`, with the same initial weights.
     train_data: The clients to train on.
     central_test: The whole test set, arrays of shape [num_examples, ...] with
       the features of the clients.
-    protocol: The numbers of training.
+    protocol: The training protocol.
     test_data: Clients to evaluate on, or None (the default).
-    num_classes: Labels lie in [0, num_classes); None (the default) for tasks
-      without classes. What `data.check_clients` takes.
+    num_classes: Labels are in [0, num_classes); None (the default) for tasks
+      without classes. An argument of `data.check_clients`.
     representation_fn: Maps (trainable weights, batch), the weights a flat tuple
       in the model's order, to the representations of the batch's examples,
-      [batch, ...]; what `client_works.build_moon` takes. None (the default)
-      where the model has none.
-    validation: Central data to choose hyperparameters by, in the form of
+      [batch, ...]; an argument of `client_works.build_moon`. None (the default)
+      if the model has none.
+    validation: Central data for choosing hyperparameters, in the form of
       `central_test`, or None (the default).
-    augmentation: What happens to the examples of `train_data` on their way into
-      training, and turns them into what the model takes; None (the default)
-      for nothing. Data to evaluate on come as the model takes them.
+    augmentation: The augmentation of `train_data`, whose result the model
+      takes; None (the default) for none. Evaluation data are in the model's
+      form.
 
   Raises:
-    TypeError: If a part has the wrong type, or the model's `input_spec` is not
-      a mapping (elements of clients are mappings).
-    ValueError: If the features of the data and the model's `input_spec` differ;
-      names the field, what was found and what is expected. Also if
+    TypeError: If an attribute has the wrong type, or the model's `input_spec`
+      is not a mapping (elements of clients are mappings).
+    ValueError: If the features of the data and the model's `input_spec` differ
+      (names the field, the spec found and the spec expected), or if
       `clients_per_round` exceeds the number of clients.
 
   Example: see `tasks.digits`.
@@ -127,24 +126,24 @@ class Task:
 
   @property
   def input_spec(self) -> Any:
-    """The model's specification of a batch, batch dimension included."""
+    """The spec of a batch of the model, including the batch dimension."""
     if self.functional_model is not None:
       return self.functional_model.input_spec
-    # In a graph, so that no variable of this model outlives it.
+    # In a graph, so that the variables of this model are freed.
     with tf.Graph().as_default():
       return self.variable_model_fn().input_spec
 
   def to_baseline_task(self) -> tff.simulation.baselines.BaselineTask:
-    """Returns the task in the form of TFF's own baselines.
+    """Returns the task as one of TFF's baseline tasks.
 
     Returns:
       A `tff.simulation.baselines.BaselineTask` whose preprocessing takes,
-      shuffles, repeats and batches as `protocol` says (with TFF's unseeded
-      shuffling and augmentation), and whose test data are the central ones. Its
-      model is `variable_model_fn`.
+      shuffles, repeats and batches according to `protocol` (with TFF's unseeded
+      shuffling and augmentation), and whose test data are central. Its model is
+      `variable_model_fn`.
 
     Raises:
-      ValueError: If the model leaves a dimension open that the data fix, which
+      ValueError: If the model has an unknown dimension that the data fix, which
         TFF's baselines do not allow.
     """
     datasets = tff.simulation.baselines.BaselineTaskDatasets(
@@ -163,19 +162,19 @@ def protocol_or_default(
     default: Protocol,
     train_data: client_data.ClientArrays,
 ) -> Protocol:
-  """Returns the numbers of training that a caller gave, or a task's own.
+  """Returns the caller's protocol, or else the task's default.
 
   Args:
-    protocol: What the caller gave; None for the task's own.
-    default: The task's own.
+    protocol: The caller's protocol; None for the default.
+    default: The task's default.
     train_data: The clients to train on.
 
   Returns:
-    The numbers of training in force.
+    The protocol to use.
 
   Raises:
-    ValueError: If the caller gave none, and the task's own want more clients a
-      round than there are; says whose number that is.
+    ValueError: If the default is used and has more clients per round than there
+      are; says whose number it is.
 
   Example:
 
@@ -206,17 +205,17 @@ def _check_clients_per_round(
 def check_input_spec(
     element_spec: Mapping[str, tf.TensorSpec], input_spec: Any, owner: str
 ) -> None:
-  """Raises unless batches of these elements fit a model.
+  """Raises unless batches of these elements match a model.
 
   Args:
-    element_spec: Feature names and specifications of one example, in order.
-    input_spec: The specification of a batch that the model was built with.
-    owner: What the elements belong to, for the error's sentence.
+    element_spec: Feature names and specs of one example, in order.
+    input_spec: The spec of a batch of the model.
+    owner: The owner of the elements, for error messages.
 
   Raises:
     TypeError: If `input_spec` is not a mapping.
-    ValueError: If names, order, types or shapes differ. A dimension that the
-      model leaves open fits any.
+    ValueError: If names, order, types or shapes differ. An unknown dimension of
+      the model matches any size.
 
   Example:
 
@@ -242,12 +241,12 @@ def check_input_spec(
 def _preprocess_fn(
     protocol: Protocol, augmentation: Optional[batching.Augmentation]
 ) -> Callable[[tf.data.Dataset], tf.data.Dataset]:
-  """Returns a client's preprocessing in `tf.data`; the order of `BatchPlan`."""
+  """Returns a client's preprocessing in `tf.data`, in a `BatchPlan`'s order."""
 
   def preprocess(dataset: tf.data.Dataset) -> tf.data.Dataset:
     if protocol.max_examples is not None:
       dataset = dataset.take(protocol.max_examples)
-    # Repeating whole epochs of batches keeps batches within an epoch.
+    # Repeating batched epochs keeps batches from spanning epochs.
     epoch = dataset.shuffle(_SHUFFLE_BUFFER, reshuffle_each_iteration=True)
     batches = epoch.batch(protocol.client_batch_size).repeat(
         protocol.client_epochs
@@ -273,23 +272,22 @@ def _preprocess_fn(
 
 
 def hold_out_clients(task: Task, num_clients: int, seed: int) -> Task:
-  """Keeps some clients for testing only.
+  """Holds out some clients for testing only.
 
   Args:
     task: The task.
-    num_clients: How many clients, drawn at random, are not trained on.
-    seed: The seed of the draw.
+    num_clients: The number of sampled clients that are not trained on.
+    seed: The seed of the sample.
 
   Returns:
     The task with the remaining clients to train on. The training examples of
-    the others, which nobody trains on any more, are its test data, by client
-    and centrally.
+    the held-out clients are its test data, by client and centrally.
 
   Raises:
     TypeError: If the seed is not an integer.
-    ValueError: If no client would remain to train on, fewer than a round
-      takes, the seed is negative, or the task augments its training examples
-      and does not say what they are without chance.
+    ValueError: If no clients, or fewer than a round needs, would remain to
+      train on, the seed is negative, or the task's augmentation has no
+      `evaluation_fn`.
 
   Example:
 
@@ -298,8 +296,8 @@ def hold_out_clients(task: Task, num_clients: int, seed: int) -> Task:
     (30, 20)
 
   References:
-    Zhou et al., FedCAda, https://arxiv.org/abs/2405.11811, hold 20 clients of
-    Shakespeare out in this way.
+    Zhou et al., FedCAda, https://arxiv.org/abs/2405.11811, hold out 20 clients
+    of Shakespeare in this way.
   """
   clients = task.train_data
   total = len(clients.client_ids)
@@ -319,21 +317,21 @@ def hold_out_clients(task: Task, num_clients: int, seed: int) -> Task:
 
 
 def take_clients(task: Task, num_clients: int, seed: int) -> Task:
-  """Trains on some clients only.
+  """Restricts training to a sample of the clients.
 
   Args:
     task: The task.
-    num_clients: How many clients, drawn at random.
-    seed: The seed of the draw.
+    num_clients: The number of sampled clients.
+    seed: The seed of the sample.
 
   Returns:
-    The task with these clients. Of the clients to test on, those of the same
-    ids remain, or all if there is none; the central test data stay.
+    The task with these clients. Test clients are restricted to the same ids, or
+    all kept if there are none; the central test data stay the same.
 
   Raises:
     TypeError: If the seed is not an integer.
-    ValueError: If there are not as many clients, a round takes more, or the
-      seed is negative.
+    ValueError: If there are fewer clients, a round needs more, or the seed is
+      negative.
 
   Example:
 
@@ -356,12 +354,12 @@ def take_clients(task: Task, num_clients: int, seed: int) -> Task:
 
 
 def hold_out_examples(task: Task, test_fraction: float, seed: int) -> Task:
-  """Keeps a part of every client's training examples for testing.
+  """Holds out a part of each client's training examples for testing.
 
   Args:
     task: The task.
-    test_fraction: Which part, in (0, 1); the number of examples is rounded
-      down.
+    test_fraction: The fraction to hold out, in (0, 1); the number of examples
+      is rounded down.
     seed: The seed of the split.
 
   Returns:
@@ -370,8 +368,7 @@ def hold_out_examples(task: Task, test_fraction: float, seed: int) -> Task:
 
   Raises:
     ValueError: If `test_fraction` is out of range, no client has enough
-      examples, or the task augments its training examples and does not say
-      what they are without chance.
+      examples, or the task's augmentation has no `evaluation_fn`.
 
   Example:
 
@@ -394,7 +391,7 @@ def _with_held_out(
     train_data: client_data.ClientArrays,
     held_out: client_data.ClientArrays,
 ) -> Task:
-  """Returns the task with a part of its training data as test data."""
+  """Returns the task with held-out training data as test data."""
   packed = transforms.materialize(held_out)
   examples = transforms.concatenate(packed)
   if task.augmentation is not None:

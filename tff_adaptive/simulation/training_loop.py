@@ -26,14 +26,14 @@ from tff_adaptive.simulation import progress as progress_lib
 
 
 class CohortPrefetcher:
-  """Makes cohorts in a thread of its own, one round ahead.
+  """Prepares cohorts in another thread, one round ahead.
 
-  While a round works on its cohort, the clients of the next one are sampled,
-  read, shuffled and augmented. At most two cohorts are in memory. What a cohort
-  holds does not depend on when it is made, so the rounds are the same.
+  While a round runs, the clients of the next one are sampled, read, shuffled
+  and augmented. At most two cohorts are in memory. Prefetching does not affect
+  the results.
 
   Attributes:
-    seconds_waited: How long `get` has waited in all.
+    seconds_waited: The total time that `get` has waited.
 
   Example:
 
@@ -46,9 +46,9 @@ class CohortPrefetcher:
     """Initializes the prefetcher; nothing is read yet.
 
     Args:
-      cohort_fn: From the number of finished rounds to the client data of the
+      cohort_fn: Maps the number of finished rounds to the client data of the
         next one. It must be a pure function, and is called in another thread.
-      total_rounds: How many rounds there are; nothing is read beyond them.
+      total_rounds: The number of rounds; nothing is read beyond them.
     """
     self._cohort_fn = cohort_fn
     self._total_rounds = total_rounds
@@ -65,20 +65,20 @@ class CohortPrefetcher:
     self.close()
 
   def close(self) -> None:
-    """Ends the thread; what it is reading is given up when it is read."""
+    """Ends the thread; discards the cohort that is being read."""
     self._executor.shutdown(wait=True, cancel_futures=True)
 
   def get(self, round_index: int) -> Any:
-    """Returns the cohort of a round, and begins with the one after it.
+    """Returns the cohort of a round, and starts to prepare the next one.
 
     Args:
       round_index: The number of finished rounds.
 
     Returns:
-      What `cohort_fn` returns; a `Cohort` has been read.
+      The result of `cohort_fn`; a `Cohort` is in memory.
 
     Raises:
-      Exception: What `cohort_fn` has raised for this round.
+      Exception: Any error of `cohort_fn` in this round.
     """
     start = time.perf_counter()
     begun = self._begun.pop(round_index, None) or self._begin(round_index)
@@ -100,10 +100,10 @@ class CohortPrefetcher:
 class InterruptGuard:
   """Turns SIGINT and SIGTERM into KeyboardInterrupt outside shielded blocks.
 
-  Within a shielded block a signal is kept, and raised when the block ends; so
-  is one that Python dropped before. The handlers that were there before come
-  back at the end. Outside the main thread Python delivers no signals, and the
-  guard does nothing.
+  A signal within a shielded block is raised at the end of the block; so is an
+  earlier one that Python dropped. The previous handlers are restored at the
+  end. Outside the main thread Python delivers no signals, and the guard does
+  nothing.
 
   Example:
     >>> with InterruptGuard() as guard:
@@ -125,30 +125,30 @@ class InterruptGuard:
 
   def __exit__(self, *unused_exception):
     for number, handler in self._previous.items():
-      # Python has no hold of a handler of C code, which is None here.
+      # Python cannot restore a handler of C code, which is None here.
       signal.signal(number, signal.SIG_DFL if handler is None else handler)
     self._previous = {}
 
   def _handle(self, unused_number, unused_frame):
-    # Python drops what is raised in a destructor or a callback of the garbage
-    # collector; what is kept comes at the end of the next shielded block.
+    # Python drops exceptions in destructors and callbacks of the garbage
+    # collector; a pending signal is raised after the next shielded block.
     self._pending = True
     if not self._shielded:
       raise KeyboardInterrupt
 
   @contextlib.contextmanager
   def shielded(self, raise_at_end: bool = True):
-    """Keeps signals back while the block runs.
+    """Defers signals while the block runs.
 
     Args:
-      raise_at_end: Whether a signal that came meanwhile is raised at the end;
-        otherwise it is dropped.
+      raise_at_end: Whether a deferred signal is raised at the end; otherwise it
+        is dropped.
 
     Yields:
       Nothing.
 
     Raises:
-      KeyboardInterrupt: At the end, if a signal came meanwhile.
+      KeyboardInterrupt: At the end, if a signal was deferred.
     """
     self._shielded = True
     try:
@@ -161,20 +161,20 @@ class InterruptGuard:
 
 
 class TrainingInterrupted(KeyboardInterrupt):
-  """Ctrl-C or SIGTERM ended a run; its text says how to go on."""
+  """Ctrl-C or SIGTERM ended a run; the text says how to continue."""
 
 
 @attrs.frozen
 class TrainingResult:
-  """What a run ends with.
+  """The result of a run.
 
   Attributes:
     state: The final state of the learning process.
     round_num: The number of finished rounds.
-    num_new_rounds: How many of them this call has trained.
+    num_new_rounds: The number of rounds that this call has trained.
     evaluation: The central evaluation of the final weights, or None without
       an evaluation function.
-    stopped: Whether a callback has ended the run. Defaults to False.
+    stopped: Whether a callback ended the run. Defaults to False.
   """
 
   state: Any
@@ -188,7 +188,7 @@ class TrainingResult:
 class _Run:
   """A run between two rounds: its state, and how to advance and record it.
 
-  Attributes: first those of `run_training`, then what changes.
+  Attributes: those of `run_training`, followed by the mutable ones.
   """
 
   process: tff.learning.templates.LearningProcess
@@ -209,10 +209,10 @@ class _Run:
   evaluation: Optional[Mapping[str, float]] = None
 
   def start(self, state: Any):
-    """Begins with the initial state of the process.
+    """Starts from the initial state of the process.
 
     Args:
-      state: That state.
+      state: The initial state.
     """
     self.state = state
     start = callbacks_lib.TrainingStart(
@@ -224,7 +224,7 @@ class _Run:
       callback.on_training_start(start)
 
   def _snapshot(self):
-    """Returns everything that a resumed run needs, as one structure."""
+    """Returns everything that a resumed run needs as one structure."""
     snapshot = collections.OrderedDict(
         process=self.state,
         callbacks=[callback.get_state() for callback in self.callbacks],
@@ -236,7 +236,7 @@ class _Run:
     return snapshot
 
   def restore(self):
-    """Goes back to the newest checkpoint, or to the start without one."""
+    """Restores the newest checkpoint, or the start without one."""
     checkpoints = self.checkpoints
     if self.client_states:
       self.client_states.load()
@@ -251,7 +251,7 @@ class _Run:
       if self.client_states:
         index = snapshot[client_states_lib.SNAPSHOT_KEY]
         self.client_states.load(index)
-      # A run that was killed right after its newest checkpoint did not.
+      # A run killed right after writing its newest checkpoint did not do this.
       checkpoints.drop_old(self.round_num)
     if self.client_states:
       self.client_states.drop_unused()
@@ -267,9 +267,9 @@ class _Run:
     return self.evaluate_fn(self.get_weights(state))
 
   def train_one_round(self):
-    """Returns the next round: cohort, output, evaluation and seconds.
+    """Runs the next round; returns cohort, output, evaluation and seconds.
 
-    Nothing of the run changes here, so it may be interrupted at any point.
+    Does not change the run, so it may be interrupted at any point.
     """
     start = time.perf_counter()
     cohort = self.cohort_fn(self.round_num)
@@ -286,7 +286,7 @@ class _Run:
     return cohort, output, evaluation, seconds
 
   def record(self, cohort, output, evaluation, seconds):
-    """Makes the output of a round the state of the run, and returns its row."""
+    """Makes the output of a round the run's state; returns its row."""
     self.state = output.state
     self.round_num += 1
     self.evaluation = evaluation
@@ -305,10 +305,10 @@ class _Run:
     return row
 
   def _call_callbacks(self, cohort, metrics):
-    """Shows the round to every callback, and returns its row."""
+    """Passes the round to every callback; returns its row."""
     round_end = self._new_round_end(cohort, metrics)
     stops = []
-    # All of them: a callback that stops keeps no other from its turn.
+    # All of them run, even if an earlier one stops the run.
     for callback in self.callbacks:
       stops.append(callback.on_round_end(round_end))
       _measure(callback, round_end)
@@ -321,7 +321,7 @@ class _Run:
     return round_end.metrics
 
   def _new_round_end(self, cohort, metrics):
-    """Returns what callbacks see of the newest round."""
+    """Returns the callbacks' view of the newest round."""
     return callbacks_lib.RoundEnd(
         round_num=self.round_num,
         state=self.state,
@@ -333,7 +333,7 @@ class _Run:
     )
 
   def save(self):
-    """Saves a checkpoint, after the files that it vouches for."""
+    """Saves a checkpoint, after the files that it relies on."""
     if self.checkpoints is None or self.saved_round == self.round_num:
       return
     for writer in self.writers:
@@ -347,7 +347,7 @@ class _Run:
 
 
 def _measure(callback, round_end):
-  """Adds to the row of a round what a callback measures."""
+  """Adds a callback's measurements to the row of a round."""
   for name, value in callback.measure(round_end).items():
     if name in round_end.metrics:
       raise ValueError(
@@ -401,56 +401,55 @@ def run_training(
     client_store: Optional[client_states_lib.ClientStateStore] = None,
     read_ahead: bool = False,
 ) -> TrainingResult:
-  """Trains a learning process, from its newest checkpoint on.
+  """Trains a learning process, starting from its newest checkpoint.
 
-  Every finished round is a row of every writer. Rows are on the disk before the
+  Every writer gets a row for each finished round. Rows are on disk before the
   checkpoint of their round, and rows beyond the newest checkpoint are dropped
-  on resume: killed at any instant and started again with the same arguments, a
-  run ends with the state and the metrics of an uninterrupted one, provided that
+  on resume: a run that is killed at any instant and started again with the same
+  arguments ends with the state and the metrics of an uninterrupted one, if
   `cohort_fn` and `process` are deterministic.
 
-  Ctrl-C and SIGTERM end the run with a checkpoint of the last finished round; a
-  round that is under way is given up.
+  Ctrl-C and SIGTERM end the run with a checkpoint of the last finished round;
+  the unfinished round is discarded.
 
   Args:
     process: The learning process to train.
-    cohort_fn: From the number of finished rounds (0 for the first round) to the
+    cohort_fn: Maps the number of finished rounds (0 for the first round) to the
       client data of the next one, for `process.next`. It must be a pure
       function, or a resumed run will differ.
-    total_rounds: How many rounds the whole run has, at least 1.
-    evaluate_fn: From the global model weights to named metrics. None (the
+    total_rounds: The rounds of the whole run, at least 1.
+    evaluate_fn: Maps the global model weights to named metrics. None (the
       default) for no evaluation.
-    rounds_per_evaluation: Evaluate after every this many rounds, and after the
-      last one. Defaults to 1.
-    rounds_per_checkpoint: Save after every this many rounds, and after the last
-      one. Defaults to 10.
-    checkpoints: Where checkpoints are kept; None (the default) keeps none.
-    writers: Where the metrics of a round go; by default nowhere.
-    callbacks: See `Callback`; called in their order.
-    get_weights: From the state of the process to its global model weights, by
-      default `process.get_model_weights`.
-    initial_state_fn: Returns the state that the first round begins with, by
-      default `process.initialize`.
-    client_store: Keeps the state of clients across rounds, for a process that
-      has such, see `client_states`; a checkpoint brings it back, too. It begins
-      empty, and `cohort_fn` must return a `Cohort`.
-    read_ahead: Whether the cohort of the next round is made in another thread
-      while a round goes on, see `CohortPrefetcher`. The rounds are the same.
-      Defaults to False.
+    rounds_per_evaluation: The number of rounds between evaluations; the last
+      round is always evaluated. Defaults to 1.
+    rounds_per_checkpoint: The number of rounds between checkpoints; the last
+      round is always saved. Defaults to 10.
+    checkpoints: The manager of the checkpoints; None (the default) saves none.
+    writers: The writers of the rounds' metrics. Defaults to none.
+    callbacks: See `Callback`; called in order.
+    get_weights: Maps the state of the process to its global model weights.
+      Defaults to `process.get_model_weights`.
+    initial_state_fn: Returns the state of the process before the first round.
+      Defaults to `process.initialize`.
+    client_store: The store of client states, for a process that has them, see
+      `client_states`; checkpoints include it. It must be empty, and `cohort_fn`
+      must return a `Cohort`.
+    read_ahead: Whether to prepare the next round's cohort in another thread,
+      see `CohortPrefetcher`. It does not affect the results. Defaults to False.
 
   Returns:
-    A `TrainingResult`. A run that had been finished before is only evaluated.
+    A `TrainingResult`. A run that is already finished is only evaluated.
 
   Raises:
-    ValueError: If a number of rounds is not positive, a callback measures under
-      a name that the round already has, or the process keeps state for its
-      clients and there is no `client_store`, or the other way round.
-    TypeError: If a number of rounds is no integer, or the process does not take
-      or give such state as it should.
-    UnknownMetricError: If a callback is to watch a metric that there is not.
+    ValueError: If a number of rounds is not positive, a callback measures an
+      existing metric, or the process has client states and there is no
+      `client_store`, or vice versa.
+    TypeError: If a number of rounds is not an integer, or the process does not
+      take or return client states as required.
+    UnknownMetricError: If a callback monitors a metric that does not exist.
     TrainingInterrupted: After Ctrl-C or SIGTERM; a KeyboardInterrupt.
-    CheckpointError: If a checkpoint does not fit the process, or the file of a
-      client's state is missing or damaged.
+    CheckpointError: If a checkpoint does not match the process, or the file of
+      a client state is missing or damaged.
     OSError: If a file cannot be written.
     MetricsFileError: If a metrics file lacks rounds of the checkpoint.
 

@@ -1,10 +1,10 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Global model weights in files: npz files of them alone, and those of runs.
+"""Reads and writes global model weights in npz files.
 
-A weights file is a npz file with an array a weight. Its name is that of the
-weight in `tff.learning.models.ModelWeights`, after which that of a variable may
-stand: `trainable/0/logits/kernel`. Nothing is pickled.
+A weights file is an npz file with an array per weight, named by its position in
+`tff.learning.models.ModelWeights`, optionally followed by the name of the
+variable: `trainable/0/logits/kernel`. Nothing is pickled.
 """
 
 from collections.abc import Mapping
@@ -22,15 +22,15 @@ from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import run_directory
 from tff_adaptive.simulation import structures
 
-# Where the weights are in the checkpoints of `run_training` with a learning
-# process, and in the file of `BestCheckpoint`.
+# The paths of the weights in the checkpoints of `run_training`, and in the file
+# of `BestCheckpoint`.
 _PARTS = ('process/global_model_weights', 'weights')
 
 _PathLike = Union[str, os.PathLike]
 
 
 class WeightsFileError(Exception):
-  """A file holds no weights, or those of another model."""
+  """A file holds no weights, or weights of another model."""
 
 
 @attrs.frozen(eq=False)
@@ -39,14 +39,14 @@ class StoredWeights:
 
   Attributes:
     path: The file.
-    arrays: The arrays in their order, by the names of a weights file.
+    arrays: The arrays in order, by their names in a weights file.
   """
 
   path: pathlib.Path
   arrays: Mapping[str, np.ndarray]
 
   def digest(self) -> str:
-    """Returns a SHA-256 digest of the weights, whatever file they are in."""
+    """Returns a SHA-256 digest of the weights, for any kind of file."""
     digest = hashlib.sha256()
     for name, array in self.arrays.items():
       kind = name.partition('/')[0]
@@ -55,18 +55,18 @@ class StoredWeights:
     return digest.hexdigest()
 
   def to_model_weights(self, template: Any) -> Any:
-    """Returns the weights in the structure of a model's.
+    """Returns the weights in the structure of a model's weights.
 
     Args:
-      template: Model weights whose leaves have the shapes and dtypes that are
-        expected: arrays, tensors, variables or specs.
+      template: Model weights whose leaves have the expected shapes and dtypes:
+        arrays, tensors, variables or specs.
 
     Returns:
       A structure like `template`, of arrays.
 
     Raises:
-      WeightsFileError: If number, shapes or dtypes differ from those of
-        `template`; names the weight, what was found and what is expected.
+      WeightsFileError: If the number, shapes or dtypes differ from those of
+        `template`; names the weight, the value found and the value expected.
     """
     by_name = {
         '/'.join(leaf_path): self._find('/'.join(leaf_path))
@@ -103,7 +103,7 @@ class StoredWeights:
 
 
 def _with_dtype(array, dtype):
-  """Returns an array with the dtype that npy files lose: bfloat16, say."""
+  """Restores a dtype that npy files cannot store, such as bfloat16."""
   wanted = np.dtype(dtype)
   if array.dtype.kind == 'V' and array.dtype.itemsize == wanted.itemsize:
     return array.view(wanted)
@@ -120,11 +120,11 @@ def write_weights(path: _PathLike, weights: Any, variable_names: Any):
   Args:
     path: The file.
     weights: Model weights of arrays.
-    variable_names: A text for each weight, in the same structure, that tells
-      the reader what it is: the name of the model's variable.
+    variable_names: A description of each weight, in the same structure: the
+      name of the model's variable.
 
   Raises:
-    OSError: If the file cannot be written; what was there before is kept.
+    OSError: If the file cannot be written; the old content is kept.
 
   Example:
     >>> weights = tff.learning.models.ModelWeights((np.ones([2, 3]),), ())
@@ -144,11 +144,11 @@ def write_weights(path: _PathLike, weights: Any, variable_names: Any):
 
 
 def read_weights(path: _PathLike) -> StoredWeights:
-  """Reads the weights that a file has.
+  """Reads the weights in a file.
 
   Args:
     path: A weights file, a checkpoint, the file of the best round, or the
-      folder of a run, whose newest whole checkpoint is read.
+      folder of a run, whose newest intact checkpoint is read.
 
   Returns:
     The weights, not yet compared with a model.
@@ -180,7 +180,7 @@ def read_weights(path: _PathLike) -> StoredWeights:
 def read_newest_checkpoint(
     directory: run_directory.RunDirectory,
 ) -> tuple[pathlib.Path, dict[str, np.ndarray]]:
-  """Reads the newest whole checkpoint of a run.
+  """Reads the newest intact checkpoint of a run.
 
   Args:
     directory: The folder of the run.
@@ -190,7 +190,7 @@ def read_newest_checkpoint(
 
   Raises:
     FileNotFoundError: If there is no checkpoint.
-    CheckpointError: If none is whole.
+    CheckpointError: If none is intact.
   """
   manager = checkpoints.CheckpointManager(directory.checkpoints)
   newest = manager.load_latest_leaves()
@@ -203,7 +203,7 @@ def read_newest_checkpoint(
 
 
 def _of_checkpoint(path, leaves):
-  """Returns the weights among the leaves of a checkpoint."""
+  """Extracts the weights from the leaves of a checkpoint."""
   for part in _PARTS:
     found = {
         name[len(part) + 1 :]: array
