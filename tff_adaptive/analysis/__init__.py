@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Figures and tables of runs, from the files that they wrote."""
+"""Figures and tables of runs, made from their files."""
 
 from tff_adaptive.analysis.client_plots import count_labels
 from tff_adaptive.analysis.client_plots import plot_client_histogram

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What the figures share: colours, looks of lines, frames and saving."""
+"""The common style of the figures: colours, lines, frames and saving."""
 
 from collections.abc import Mapping, Sequence
 import os
@@ -15,8 +15,8 @@ from tff_adaptive import _files
 
 PathLike = Union[str, os.PathLike]
 
-# Okabe and Ito's colours, which the colour-blind tell apart, without the yellow
-# that is lost on white, and one more grey.
+# Okabe and Ito's colours, which the colour-blind can distinguish, without the
+# yellow, which is hard to see on white, and with another grey.
 BLUE = '#0072B2'
 VERMILION = '#D55E00'
 GREEN = '#009E73'
@@ -27,25 +27,25 @@ BLACK = '#000000'
 _SILVER = '#8A8A8A'
 COLORS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, _SILVER, BLACK)
 
-# Of heat maps. Light to dark: it reads the same printed in grey.
+# The colour map of heat maps. Light to dark: it also works printed in grey.
 HEAT_COLORS = 'Blues'
-_DARK = 0.6  # From this value on, white is read better than black.
+_DARK = 0.6  # From this value on, white text is easier to read than black.
 
 GREY = '#555555'
 GRID = '#DDDDDD'
 
-# Their numbers have no common divisor with that of the colours, so many lines
-# differ in all three, and those of one grey in two.
+# Their numbers are coprime to the number of colours, so that many lines differ
+# in all three, and lines of one grey level in two.
 _DASHES = ('-', '--', '-.', (0, (1, 1.2)), (0, (7, 2)))
 _MARKERS = ('o', 's', '^', 'D', 'v', 'P', 'X', '*', 'p')
 _MAX_MARKED_POINTS = 30
 _DPI = 150
-# Of the title, whose letters are bold and of 11 points.
+# For the title, in bold letters of 11 points.
 _CHARACTERS_PER_INCH = 10.5
 
 
 def looks(names: Sequence[str]) -> dict[str, Mapping[str, Any]]:
-  """Returns a colour, dashes and a marker for every line, by its name."""
+  """Returns the colour, dashes and marker of each line, by name."""
   return {
       name: {
           'color': COLORS[i % len(COLORS)],
@@ -57,21 +57,21 @@ def looks(names: Sequence[str]) -> dict[str, Mapping[str, Any]]:
 
 
 def marked_every(num_points: int) -> int:
-  """Returns after how many points of a line to draw a marker again."""
+  """Returns the number of points between two markers of a line."""
   return max(1, -(-num_points // _MAX_MARKED_POINTS))
 
 
 def marker(num_points: int) -> Optional[str]:
-  """Returns the marker of a single line; none where it has many points."""
+  """Returns the marker of a single line; None if it has many points."""
   return 'o' if num_points <= _MAX_MARKED_POINTS else None
 
 
 def frame(axes, axis: str = 'both', grid: Optional[str] = GRID):
-  """Gives a panel its grid and frame.
+  """Adds the grid and the frame of a panel.
 
   Args:
     axes: The panel.
-    axis: Where lines of the grid stand: 'x', 'y' or 'both'.
+    axis: The axes with grid lines: 'x', 'y' or 'both'.
     grid: The colour of the grid; None for no grid.
   """
   if grid is not None:
@@ -85,7 +85,7 @@ def frame(axes, axis: str = 'both', grid: Optional[str] = GRID):
 def new_figure(
     width: float, height: float, layout: str = 'constrained'
 ) -> figure.Figure:
-  """Returns an empty figure that uses no global state of matplotlib."""
+  """Returns an empty figure without global state of matplotlib."""
   drawing = figure.Figure(figsize=(width, height), layout=layout)
   backend_agg.FigureCanvasAgg(drawing)
   return drawing
@@ -99,14 +99,14 @@ def new_panels(
     max_columns: int = 3,
     **sharing: Any,
 ) -> tuple[figure.Figure, dict[str, Any]]:
-  """Returns a figure with panels side by side, and these by their titles.
+  """Returns a figure with panels side by side, and the panels by title.
 
   Args:
     titles: The titles of the panels; one may be empty.
-    width: Of a panel, in inches; a single one is as wide as one and a half.
-    height: Of a panel, in inches.
-    max_columns: How many panels stand side by side at most.
-    **sharing: Of `subplots`: `sharex`, `sharey`.
+    width: The width of a panel, in inches; a single panel is 1.5 times as wide.
+    height: The height of a panel, in inches.
+    max_columns: The maximum number of panels per row.
+    **sharing: `sharex` and `sharey` of `subplots`.
 
   Returns:
     The figure and the panels.
@@ -128,13 +128,13 @@ def new_panels(
 def new_stack(
     num_panels: int, *, width: float, height: float, x_label: str
 ) -> tuple[figure.Figure, Sequence[Any]]:
-  """Returns a figure with panels one above the other, and these.
+  """Returns a figure with panels stacked vertically, and the panels.
 
   Args:
-    num_panels: How many there are.
-    width: Of the figure, in inches.
-    height: Of a panel, in inches.
-    x_label: The label of the axis that they share, of whole numbers.
+    num_panels: The number of panels.
+    width: The width of the figure, in inches.
+    height: The height of a panel, in inches.
+    x_label: The label of the shared axis, of integers.
 
   Returns:
     The figure and the panels.
@@ -149,15 +149,15 @@ def new_stack(
 def write_cell(
     axes, row: int, column: int, text: str, darkness: float, **look: Any
 ):
-  """Writes into a cell of a heat map.
+  """Writes text into a cell of a heat map.
 
   Args:
     axes: The panel.
-    row: The place of the cell.
-    column: The place of the cell.
-    text: What to write.
-    darkness: Of the cell, from 0 to 1.
-    **look: Of the letters.
+    row: The row of the cell.
+    column: The column of the cell.
+    text: The text.
+    darkness: The darkness of the cell, from 0 to 1.
+    **look: Properties of the text.
   """
   axes.text(
       column,
@@ -171,15 +171,15 @@ def write_cell(
 
 
 def save(drawing: figure.Figure, path_png: PathLike, title: str = ''):
-  """Puts the title above a figure and writes it, atomically.
+  """Adds the title to a figure and writes the figure atomically.
 
   Args:
     drawing: The figure.
-    path_png: The picture to write; its folder is made.
-    title: The title; may be empty. A long one gets several lines.
+    path_png: The PNG file to write; its folder is created.
+    title: The title; may be empty. A long one is wrapped.
 
   Raises:
-    OSError: If the picture cannot be written; names it.
+    OSError: If the file cannot be written; names it.
   """
   if title:
     width = int(drawing.get_figwidth() * _CHARACTERS_PER_INCH)

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A picture of how a data set is split: clients by classes."""
+"""Figures of clients: class counts and histograms of metrics."""
 
 from collections.abc import Mapping, Sequence
 from typing import Optional
@@ -12,24 +12,24 @@ from tff_adaptive.analysis import _style
 from tff_adaptive.data import client_data
 from tff_adaptive.simulation import client_evaluation
 
-# Dark on white, and size says everything: the colour-blind and a grey printer
-# lose nothing.
+# Dark on white, with all information in the sizes: readable for the
+# colour-blind and in greyscale.
 _GRID = '#E4E4E4'
 _LABEL_FEATURE = 'y'
 
 _MIN_WIDTH = 7.0
 _MAX_WIDTH = 13.0
-_MARGIN_WIDTH = 2.0  # Of labels and legend, in inches.
-_MARGIN_HEIGHT = 1.9  # Of labels, title and the panel of sizes.
+_MARGIN_WIDTH = 2.0  # For labels and legend, in inches.
+_MARGIN_HEIGHT = 1.9  # For labels, title and the panel of sizes.
 _MAX_PITCH = 0.34  # Between two clients or two classes, in inches.
 _MIN_PITCH = 0.08
 _MAX_HEIGHT = 12.0
 _POINTS_PER_INCH = 72.0
-# A bubble that stands for the largest count, in pitches of the classes; wider
-# than the pitch of many clients, of whom few have bubbles as large.
+# The diameter of the bubble for the largest count, in units of the pitch of the
+# classes; wider than the pitch of many clients, few of which have such bubbles.
 _LARGEST_BUBBLE = 0.95
 _LARGEST_OVERLAP = 1.9
-_SMALLEST_AREA = 0.8  # A dot that can still be seen, in square points.
+_SMALLEST_AREA = 0.8  # A dot that is just visible, in square points.
 _FONT_SIZE = 9
 _STEPS = [1, 2, 5, 10]
 
@@ -39,20 +39,20 @@ def count_labels(
     client_indices: Mapping[str, np.ndarray],
     num_classes: Optional[int] = None,
 ) -> np.ndarray:
-  """Counts what every client holds of every class.
+  """Counts each client's examples of each class.
 
   Args:
-    labels: The class of every row, integers from 0 of shape [num_rows].
-    client_indices: For every client id its rows; what the functions of
-      `partition` return. A row that is held twice counts twice.
+    labels: The class of each row, integers from 0 of shape [num_rows].
+    client_indices: The rows of each client by id, as returned by the functions
+      of `partition`. A row that occurs twice counts twice.
     num_classes: The number of classes. None (the default) for the largest label
-      and one.
+      plus one.
 
   Returns:
     The counts, int64 of shape [num_clients, num_classes].
 
   Raises:
-    ValueError: If there is no client, or a label is not in [0, num_classes).
+    ValueError: If there are no clients, or a label is not in [0, num_classes).
 
   Example:
 
@@ -75,23 +75,24 @@ def plot_partition(
     title: str = '',
     max_clients: int = 100,
 ):
-  """Draws clients by classes: the area of a bubble is the number of examples.
+  """Plots each client's class counts: bubble areas show numbers of examples.
 
-  Above them stand the sizes of the clients. The figure uses no global state of
-  matplotlib.
+  A panel above shows the sizes of the clients. The figure uses no global state
+  of matplotlib.
 
   Args:
-    labels: The class of every row, integers from 0 of shape [num_rows].
-    client_indices: For every client id its rows; what the functions of
-      `partition` return.
-    path_png: The picture to write, atomically; its folder is made.
-    title: What was split, and how. Empty (the default) for no title.
-    max_clients: Of more clients, only so many are drawn, the first ones; the
-      picture says so. Defaults to 100.
+    labels: The class of each row, integers from 0 of shape [num_rows].
+    client_indices: The rows of each client by id, as returned by the functions
+      of `partition`.
+    path_png: The PNG file to write, atomically; its folder is created.
+    title: The title, for example the data set and the partition. Defaults to
+      no title.
+    max_clients: The maximum number of clients to plot, the first ones; the
+      figure says if there are more. Defaults to 100.
 
   Raises:
-    ValueError: If there is no client or no label, or a label is negative.
-    OSError: If the picture cannot be written; names it.
+    ValueError: If there are no clients or no labels, or a label is negative.
+    OSError: If the file cannot be written; names it.
 
   Example:
 
@@ -103,7 +104,7 @@ def plot_partition(
   References:
     Kim et al., Adaptive Federated Learning with Auto-Tuned Clients, ICLR 2024,
     https://arxiv.org/abs/2306.11201, Figure 8. Its colours of clients are left
-    out, since they repeat what the axis says.
+    out, because they repeat the axis.
   """
   labels = np.asarray(labels)
   num_classes = int(labels.max(initial=0)) + 1
@@ -119,19 +120,19 @@ def plot_client_labels(
     title: str = '',
     max_clients: int = 100,
 ):
-  """Draws the same for clients that exist, such as a task's `train_data`.
+  """Plots the class counts of given clients, such as a task's `train_data`.
 
   Args:
     source: The clients; the feature 'y' is the class of an example.
     num_classes: The number of classes.
-    path_png: As for `plot_partition`.
-    title: As for `plot_partition`.
-    max_clients: As for `plot_partition`; no other clients are read.
+    path_png: See `plot_partition`.
+    title: See `plot_partition`.
+    max_clients: See `plot_partition`; other clients are not read.
 
   Raises:
-    ValueError: If the clients have no feature 'y' with one integer an example,
+    ValueError: If the clients have no feature 'y' with one integer per example,
       or a label is not in [0, num_classes).
-    OSError: If the picture cannot be written; names it.
+    OSError: If the file cannot be written; names it.
 
   Example:
 
@@ -150,20 +151,20 @@ def plot_client_labels(
 
 
 def has_class_labels(source: client_data.ClientArrays) -> bool:
-  """Returns whether `plot_client_labels` can draw these clients."""
+  """Returns whether `plot_client_labels` can plot these clients."""
   spec = source.element_spec.get(_LABEL_FEATURE)
   return spec is not None and spec.shape.rank == 0 and spec.dtype.is_integer
 
 
 def _labels_of(source: client_data.ClientArrays, client_id: str) -> np.ndarray:
   if isinstance(source, client_data.PackedClientArrays):
-    # Of shared arrays the labels alone: images need not be gathered.
+    # Reads only the labels of shared arrays: images need not be gathered.
     return source.values[_LABEL_FEATURE][source.rows(client_id)]
   return source.examples(client_id)[_LABEL_FEATURE]
 
 
 def _count(labels: Sequence[np.ndarray], num_classes: int) -> np.ndarray:
-  """Returns the counts of classes by client."""
+  """Returns the class counts of each client."""
   if not labels:
     raise ValueError('There must be a client or more, found none.')
   for client_labels in labels:
@@ -181,7 +182,7 @@ def _count(labels: Sequence[np.ndarray], num_classes: int) -> np.ndarray:
 def _draw(
     counts: np.ndarray, num_clients: int, path_png: _style.PathLike, title: str
 ) -> None:
-  """Draws counts of shape [clients that are shown, classes]."""
+  """Plots class counts of shape [clients shown, classes]."""
   num_shown, num_classes = counts.shape
   width = np.clip(
       num_shown * _MAX_PITCH + _MARGIN_WIDTH, _MIN_WIDTH, _MAX_WIDTH
@@ -207,7 +208,7 @@ def _draw(
 
 
 def _draw_sizes(axes, sizes: np.ndarray) -> None:
-  """Draws a bar for every client."""
+  """Plots a bar for each client."""
   axes.bar(range(len(sizes)), sizes, 0.7, color=_style.GREY, linewidth=0)
   axes.set(ylabel='examples', ylim=(0, 1.1 * max(sizes.max(), 1)))
   axes.yaxis.set_major_locator(
@@ -219,7 +220,7 @@ def _draw_sizes(axes, sizes: np.ndarray) -> None:
 
 
 def _draw_bubbles(axes, counts: np.ndarray, diameter: float) -> None:
-  """Draws a bubble for every class of every client, and explains three."""
+  """Plots a bubble for each client and class, and a legend of three sizes."""
   num_shown, num_classes = counts.shape
   largest = max(int(counts.max()), 1)
 
@@ -272,7 +273,7 @@ def _legend_counts(largest: int) -> list[int]:
 
 _LIGHT_BLUE = '#9CC9E6'
 
-# What is marked: its name in the summary, its name in the picture, its look.
+# The marked statistics: name in the summary, name in the figure, and look.
 _MARKS = (
     ('mean', 'mean', _style.BLUE, '-'),
     ('median', 'median', _style.BLACK, (0, (5, 2))),
@@ -291,24 +292,23 @@ def plot_client_histogram(
     title: str = '',
     before: Optional[client_evaluation.ClientMetrics] = None,
 ):
-  """Draws how many clients have which value of a metric.
+  """Plots a histogram of a metric over clients.
 
-  The mean, the median and the mean of the worst tenth of the clients that are
-  drawn are marked, see `ClientMetrics.summarize`. An accuracy is shown in
+  Vertical lines mark the mean, the median and the mean of the worst tenth of
+  the plotted clients, see `ClientMetrics.summarize`. An accuracy is shown in
   percent. The figure uses no global state of matplotlib.
 
   Args:
-    metrics: What was found by client.
+    metrics: The metrics of the clients.
     metric: The name of the metric, such as 'accuracy'.
-    path_png: The picture to write, atomically; its folder is made.
-    title: What was evaluated: method and task. Empty (the default) for no
-      title.
-    before: What was found before fine-tuning; its histogram is an outline. None
-      (the default) for none.
+    path_png: The PNG file to write, atomically; its folder is created.
+    title: The title, for example the method and the task. Defaults to no title.
+    before: The metrics before fine-tuning, plotted as an outline. None (the
+      default) for none.
 
   Raises:
-    ValueError: If there is no such metric, or no client has a finite value.
-    OSError: If the picture cannot be written; names it.
+    ValueError: If the metric does not exist, or no client has a finite value.
+    OSError: If the file cannot be written; names it.
 
   Example:
 
@@ -344,14 +344,14 @@ def plot_client_histogram(
 
 
 def _is_share(metric: str) -> bool:
-  """Whether a metric is shown in percent."""
+  """Returns whether a metric is shown in percent."""
   return 'accuracy' in metric
 
 
 def _drop_not_finite(
     metrics: client_evaluation.ClientMetrics, metric: str
 ) -> client_evaluation.ClientMetrics:
-  """Returns the clients that can be drawn, or raises."""
+  """Returns the clients with finite values, or raises."""
   if metric not in metrics.values:
     raise ValueError(
         f'There is no metric {metric!r}; there are {", ".join(metrics.values)}.'
@@ -370,7 +370,7 @@ def _drop_not_finite(
 def _draw_marks(
     axes, metrics: client_evaluation.ClientMetrics, metric: str
 ) -> None:
-  """Draws the numbers of the summary as lines, which the legend names."""
+  """Plots the statistics as lines, with a legend."""
   summary = metrics.summarize()
   for name, label, color, dashes in _MARKS:
     value = summary[f'{metric}_{name}']
@@ -396,7 +396,7 @@ def _draw_marks(
 
 
 def _label(axes, metric: str, num_shown: int, num_clients: int) -> None:
-  """Gives the picture its labels, grid and frame."""
+  """Adds labels, grid and frame."""
   text = metric.replace('_', ' ')
   if _is_share(metric):
     axes.xaxis.set_major_formatter(lambda value, _: f'{100 * value:.4g}')

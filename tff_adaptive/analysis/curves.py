@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Curves over rounds: of runs, and bands of several seeds."""
+"""Curves over rounds: of single runs, and with bands over several seeds."""
 
 from collections.abc import Mapping, Sequence
 import dataclasses
@@ -18,19 +18,19 @@ _BAND_OPACITY = 0.16
 _FEW_TICKS = 9
 _FEW_DECADES = 3
 _LEGEND_CHARACTERS_PER_INCH = 11
-_HANDLE_CHARACTERS = 9  # Of a line in the legend with its margins.
+_HANDLE_CHARACTERS = 9  # The width of a legend's line with its margins.
 _MAX_LEGEND_COLUMNS = 4
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class BandCurve:
-  """A curve and the band around it.
+  """A curve with a band around it.
 
   Attributes:
-    x: Where there are values, ascending.
+    x: The positions of the values, ascending.
     mean: The curve.
-    low: The lower edge of the band; that of a single run is the curve.
-    high: The upper edge.
+    low: The lower edge of the band; for a single run, the curve.
+    high: The upper edge of the band.
   """
 
   x: np.ndarray
@@ -54,31 +54,31 @@ def plot_band_curves(
     names: Sequence[str] = (),
     panels_per_row: int = 3,
 ):
-  """Draws a line with a band for every method, in panels side by side.
+  """Plots a line with a band for each method, in panels side by side.
 
-  A method looks alike in all panels: colour, dashes and marker. The figure uses
+  A method has the same colour, dashes and marker in all panels. The figure uses
   no global state of matplotlib.
 
   Args:
     panels: The curves by method, by the title of their panel.
-    path_png: The picture to write, atomically; its folder is made.
-    title: What is compared. Empty (the default) for no title.
-    x_label: What runs from left to right. Defaults to 'round'.
-    y_label: What is compared, with its unit. Empty (the default) for no label.
+    path_png: The PNG file to write, atomically; its folder is created.
+    title: The title of the figure. Defaults to no title.
+    x_label: The label of the horizontal axis. Defaults to 'round'.
+    y_label: The label of the vertical axis, with its unit. Defaults to none.
     log_x: Whether the horizontal axis is logarithmic. Defaults to False.
     log_y: Whether the vertical axis is logarithmic. Defaults to False.
     y_min: The lower end of the vertical axis. None (the default) for that of
       the data.
-    y_max: The upper end. None (the default) for the data's.
-    x_names: What stands at x = 0, 1, ... where x is no number, in all panels
-      or by the title of a panel; by default numbers stand there.
-    names: All methods in the order of their looks, so that these stay the same
-      from figure to figure; by default those of the panels.
-    panels_per_row: How many stand side by side at most. Defaults to 3.
+    y_max: The upper end of the vertical axis, in the same way.
+    x_names: Names for x = 0, 1, ..., in all panels or by the title of a panel.
+      Defaults to numbers.
+    names: All methods in the order of their looks, so that a method looks the
+      same in several figures. Defaults to the methods of the panels.
+    panels_per_row: The maximum number of panels per row. Defaults to 3.
 
   Raises:
-    ValueError: If there is no curve.
-    OSError: If the picture cannot be written; names it.
+    ValueError: If there are no curves.
+    OSError: If the file cannot be written; names it.
 
   Example:
 
@@ -130,7 +130,7 @@ def plot_band_curves(
 
 
 def _count_legend_columns(names: Sequence[str], width: float) -> int:
-  """Returns how many names stand side by side, in rows of equal length."""
+  """Returns the number of legend columns, for rows of equal length."""
   longest = max(map(len, names)) + _HANDLE_CHARACTERS
   fitting = int(width * _LEGEND_CHARACTERS_PER_INCH) // longest
   num_rows = -(-len(names) // max(1, min(fitting, _MAX_LEGEND_COLUMNS)))
@@ -138,7 +138,7 @@ def _count_legend_columns(names: Sequence[str], width: float) -> int:
 
 
 def _draw(axes, curve: BandCurve, look: Mapping, place: int):
-  """Draws a curve above its band; returns its line."""
+  """Plots a curve above its band; returns its line."""
   if np.any(np.asarray(curve.high) > np.asarray(curve.low)):
     axes.fill_between(
         curve.x,
@@ -154,7 +154,7 @@ def _draw(axes, curve: BandCurve, look: Mapping, place: int):
       curve.mean,
       linewidth=1.6,
       markersize=4.0,
-      # Each line has its own points, so that none hides the marks of another.
+      # Each line has its own points, so that no marker hides another.
       markevery=(place % distance, distance),
       **look,
   )
@@ -162,7 +162,7 @@ def _draw(axes, curve: BandCurve, look: Mapping, place: int):
 
 
 def _set_log_ticks(axes):
-  """Writes 1, 2, 5, 10, ... where powers of ten would be too few to read."""
+  """Labels 1, 2, 5, 10, ... if there would be too few powers of ten."""
   low, high = axes.get_ylim()
   if high <= low * 10.0**_FEW_DECADES:
     axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
@@ -173,7 +173,7 @@ def _set_log_ticks(axes):
 def _set_ticks(
     axes, curves: Mapping[str, BandCurve], x_names: Sequence[str], log_x: bool
 ):
-  """Names the values from left to right where these are few."""
+  """Names the values of the horizontal axis if there are few."""
   if x_names:
     axes.set_xticks(range(len(x_names)), x_names)
     axes.set_xlim(-0.3, len(x_names) - 0.7)
@@ -199,13 +199,13 @@ _WIDTH = 7.0
 
 
 def _frame(axes, label: str):
-  """Gives a panel its label, grid and frame."""
+  """Adds the label, grid and frame of a panel."""
   axes.set_ylabel(label)
   _style.frame(axes)
 
 
 def _legend(axes):
-  """Puts the legend above the panel, where it covers no curve."""
+  """Adds the legend above the panel, where it covers no curve."""
   axes.legend(
       frameon=False,
       loc='lower right',
@@ -216,7 +216,7 @@ def _legend(axes):
 
 
 def _draw_accuracy(axes, columns):
-  """Draws the test accuracy and writes its last value beside it."""
+  """Plots the test accuracy, with its last value next to it."""
   rounds, values = columns[_ACCURACY]
   percents = [100.0 * value for value in values]
   marker = _style.marker(len(rounds))
@@ -242,7 +242,7 @@ def _draw_accuracy(axes, columns):
 
 
 def _draw_losses(axes, columns):
-  """Draws the clients' training loss and, if there is one, the test loss."""
+  """Plots the clients' training loss and, if available, the test loss."""
   looks = {
       _TRAIN_LOSS: dict(label='training (clients)', color=_style.VERMILION),
       _TEST_LOSS: dict(label='test', color=_style.BLUE, linestyle='--'),
@@ -256,7 +256,7 @@ def _draw_losses(axes, columns):
 
 
 def _draw_step_sizes(axes, columns):
-  """Draws the mean of the clients' step sizes within their range."""
+  """Plots the mean of the clients' step sizes within their range."""
   mean, low, high = (columns[name] for name in _STEP_SIZES)
   if min(low[1]) > 0 and max(high[1]) > 20 * min(low[1]):
     axes.set_yscale('log')
@@ -290,19 +290,19 @@ def _panels(columns) -> list:
 def plot_training_curve(
     metrics_csv: _style.PathLike, path_png: _style.PathLike, title: str = ''
 ):
-  """Draws one run: test accuracy, loss and the clients' step sizes by round.
+  """Plots a run: test accuracy, loss and the clients' step sizes by round.
 
   Panels without columns in the file are left out. The figure uses no global
   state of matplotlib.
 
   Args:
-    metrics_csv: The file that `CSVMetricsWriter` wrote.
-    path_png: The picture to write, atomically; its folder is made.
-    title: What was trained: method and task. Empty (the default) for no title.
+    metrics_csv: A file of `CSVMetricsWriter`.
+    path_png: The PNG file to write, atomically; its folder is created.
+    title: The title, for example the method and the task. Defaults to no title.
 
   Raises:
-    OSError: If the picture cannot be written; names it.
-    ValueError: If the file has no column that could be drawn.
+    OSError: If the file cannot be written; names it.
+    ValueError: If the metrics file has no column to plot.
 
   Example:
     >>> plot_training_curve(

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Heat maps of a metric over the client's and the server's learning rate."""
+"""Heat maps of a metric over client and server learning rates."""
 
 from collections.abc import Mapping
 import dataclasses
@@ -13,9 +13,9 @@ from tff_adaptive.analysis import _style
 
 _PANEL_WIDTH = 3.6
 _PANEL_HEIGHT = 3.2
-_MARGIN = 2.0  # A factor, around the smallest and largest rates.
+_MARGIN = 2.0  # A factor beyond the smallest and largest rates.
 _PITCH = 0.52  # Between two rates, in inches.
-_MARGIN_WIDTH = 1.3  # Of the labels, in inches.
+_MARGIN_WIDTH = 1.3  # For the labels, in inches.
 _MARGIN_HEIGHT = 1.0
 _MIN_SIZE = 2.2
 _FONT_SIZE = 8
@@ -24,15 +24,16 @@ _CROSS_SIZE = 7.0
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RateGrid:
-  """A metric for every pair of learning rates.
+  """A metric for each pair of learning rates.
 
   Attributes:
-    client_rates: Ascending.
-    server_rates: Ascending.
-    values: Of shape [client rates, server rates]; not a number where nothing
-      was measured, or a run diverged.
+    client_rates: The client learning rates, ascending.
+    server_rates: The server learning rates, ascending.
+    values: An array of shape [client rates, server rates]; NaN if nothing was
+      measured or a run diverged.
     higher_is_better: Whether the largest value is the best. Defaults to True.
-    diverged: Where a run diverged, of the shape of `values`; None for nowhere.
+    diverged: Whether each run diverged, of the shape of `values`; None if none
+      did.
   """
 
   client_rates: np.ndarray
@@ -42,7 +43,7 @@ class RateGrid:
   diverged: Optional[np.ndarray] = None
 
   def best(self) -> Optional[tuple[int, int]]:
-    """Returns where the best value stands; None if there is none."""
+    """Returns the indices of the best value; None without values."""
     if not np.isfinite(self.values).any():
       return None
     find = np.nanargmax if self.higher_is_better else np.nanargmin
@@ -50,7 +51,7 @@ class RateGrid:
     return int(row), int(column)
 
   def is_empty(self) -> bool:
-    """Returns whether there is neither a value nor a run that diverged."""
+    """Returns whether there are neither values nor diverged runs."""
     has_cross = self.diverged is not None and np.any(self.diverged)
     return self.best() is None and not has_cross
 
@@ -64,23 +65,22 @@ def plot_rate_grids(
     y_label: str = 'client learning rate',
     decimals: int = 1,
 ):
-  """Draws heat maps side by side; the best value of each has a frame.
+  """Plots heat maps side by side; a frame marks the best value of each.
 
-  A cross stands where a run diverged, as a legend says, and a dash where
-  nothing was measured. Darker is better. The figure uses no global state of
-  matplotlib.
+  A cross, explained by a legend, marks diverged runs, and a dash missing ones.
+  Darker is better. The figure uses no global state of matplotlib.
 
   Args:
     panels: The values by the title of their panel.
-    path_png: The picture to write, atomically; its folder is made.
-    title: What is compared. Empty (the default) for no title.
-    x_label: The label below. Defaults to 'server learning rate'.
-    y_label: The label beside. Defaults to 'client learning rate'.
-    decimals: Of the numbers in the cells. Defaults to 1.
+    path_png: The PNG file to write, atomically; its folder is created.
+    title: The title of the figure. Defaults to no title.
+    x_label: The horizontal label. Defaults to 'server learning rate'.
+    y_label: The vertical label. Defaults to 'client learning rate'.
+    decimals: The number of decimals in the cells. Defaults to 1.
 
   Raises:
-    ValueError: If there is neither a value nor a run that diverged.
-    OSError: If the picture cannot be written; names it.
+    ValueError: If there are neither values nor diverged runs.
+    OSError: If the file cannot be written; names it.
 
   Example:
 
@@ -111,7 +111,7 @@ def plot_rate_grids(
 
 
 def _draw(axes, grid: RateGrid, decimals: int):
-  """Draws the cells of a heat map and writes their values into them."""
+  """Plots the cells of a heat map, with their values."""
   values = np.asarray(grid.values, np.float64)
   shares = _to_shares(values if grid.higher_is_better else -values)
   axes.imshow(
@@ -151,7 +151,7 @@ def _draw(axes, grid: RateGrid, decimals: int):
 
 
 def _draw_crosses(axes, diverged: np.ndarray):
-  """Marks the cells whose runs diverged, if there are any."""
+  """Marks the cells of diverged runs, if there are any."""
   rows, columns = np.nonzero(diverged)
   if len(rows):
     axes.plot(
@@ -167,7 +167,7 @@ def _draw_crosses(axes, diverged: np.ndarray):
 
 
 def _add_legend(drawing):
-  """Says below the panels what a cross is, if there is one."""
+  """Explains the crosses below the panels, if there are any."""
   look = dict(loc='outside lower left', frameon=False, fontsize=_FONT_SIZE)
   for axes in drawing.axes:
     handles, labels = axes.get_legend_handles_labels()
@@ -177,7 +177,7 @@ def _add_legend(drawing):
 
 
 def _to_shares(values: np.ndarray) -> np.ndarray:
-  """Returns where values lie from the worst, 0, to the best, 1."""
+  """Scales values from the worst, 0, to the best, 1."""
   if not np.isfinite(values).any():
     return values
   low, high = np.nanmin(values), np.nanmax(values)
@@ -185,17 +185,17 @@ def _to_shares(values: np.ndarray) -> np.ndarray:
 
 
 def _draw_frame(axes, row: int, column: int):
-  """Draws the frame of the best cell, which is seen on light and dark."""
+  """Adds the frame of the best cell, visible on light and dark."""
   corner = (column - 0.45, row - 0.45)
   look = dict(fill=False, edgecolor=_style.VERMILION, linewidth=2.2)
   axes.add_patch(patches.Rectangle(corner, 0.9, 0.9, **look))
 
 
 def best_server_rates(grid: RateGrid) -> tuple[np.ndarray, np.ndarray]:
-  """Returns the client rates with a value, and the best server rate of each.
+  """Returns the client rates with values, and the best server rate of each.
 
   Args:
-    grid: The values; of equal ones, the smallest server rate is taken.
+    grid: The values; of equal ones, the smallest server rate is used.
 
   Returns:
     Two arrays of the same length.
@@ -230,20 +230,20 @@ def plot_best_server_rates(
     x_label: str = 'client learning rate',
     y_label: str = 'best server learning rate',
 ):
-  """Draws the best server rate over the client rate, both logarithmic.
+  """Plots the best server rate over the client rate, both logarithmic.
 
   The figure uses no global state of matplotlib.
 
   Args:
     panels: The values by the title of their panel.
-    path_png: The picture to write, atomically; its folder is made.
-    title: What is compared. Empty (the default) for no title.
-    x_label: The label below. Defaults to 'client learning rate'.
-    y_label: The label beside. Defaults to 'best server learning rate'.
+    path_png: The PNG file to write, atomically; its folder is created.
+    title: The title of the figure. Defaults to no title.
+    x_label: The horizontal label. Defaults to 'client learning rate'.
+    y_label: The vertical label. Defaults to 'best server learning rate'.
 
   Raises:
-    ValueError: If there is no value.
-    OSError: If the picture cannot be written; names it.
+    ValueError: If there are no values.
+    OSError: If the file cannot be written; names it.
 
   Example:
 
@@ -268,7 +268,7 @@ def plot_best_server_rates(
         *best_server_rates(grid), linewidth=1.6, markersize=6.0, **looks[name]
     )
     axes.set(xscale='log', yscale='log', xlabel=x_label, ylabel=y_label)
-    # The whole grid that was searched, so that a best rate at its edge shows.
+    # The axes show the whole grid, so that a best rate at its edge is visible.
     axes.set_xlim(_with_margin(grid.client_rates))
     axes.set_ylim(_with_margin(grid.server_rates))
     _style.frame(axes)

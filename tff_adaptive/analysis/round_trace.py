@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""One round of training again, client by client and step by step."""
+"""Repeats one round of training and records every local step."""
 
 import collections
 from collections.abc import Iterator, Mapping
@@ -22,24 +22,24 @@ from tff_adaptive.simulation import structures
 
 @attrs.frozen(eq=False, kw_only=True)
 class RoundTrace:
-  """A table with a row for every local step of a round, and what it led to.
+  """A table with a row for each local step of a round, and the round's result.
 
-  The rows of a client are together, in the order of its steps; the clients are
-  in the order of the cohort. A client without an example has no row.
+  The rows of a client are contiguous, in the order of its steps; the clients
+  are in the order of the cohort. A client without examples has no rows.
 
   Attributes:
-    round_num: The number of rounds that were finished before.
-    client_id: Whose step it is, strings of shape [num_rows].
-    step: The number of the step within the client's round, from 0, int64 of
-      shape [num_rows].
-    values: Names to numbers, float32 of shape [num_rows] each: `loss`, of the
-      batch before the step, with the loss term, and what the client optimizer
-      reports, such as `step_size`. Those of a client whose training diverged
-      are there, too, although it does not count in the round.
+    round_num: The number of rounds finished before this one.
+    client_id: The client of each step, strings of shape [num_rows].
+    step: The index of each step in the client's round, from 0, int64 of shape
+      [num_rows].
+    values: Named values, each float32 of shape [num_rows]: `loss`, the loss of
+      the batch before the step, with the loss term, and the reports of the
+      client optimizer, such as `step_size`. Includes clients whose training
+      diverged, although they do not count in the round.
     state: The state of the process after the round.
-    metrics: Those of the round, without the steps and the clients' states.
-    client_states: What clients keep from now on, structures of arrays by client
-      id; empty if the process keeps nothing.
+    metrics: The metrics of the round, without steps and client states.
+    client_states: The new states of the clients, structures of arrays by client
+      id; empty if the process has no client states.
   """
 
   round_num: int
@@ -51,9 +51,9 @@ class RoundTrace:
   client_states: Mapping[str, Any] = attrs.field(factory=dict)
 
   def clients(self) -> Iterator[tuple[str, slice]]:
-    """Yields the id and the rows of each client that has any.
+    """Yields the id and the rows of each client that has rows.
 
-    One that is twice in the cohort comes twice.
+    A client that is twice in the cohort is yielded twice.
     """
     starts = np.flatnonzero(self.step == 0).tolist()
     for start, end in zip(starts, [*starts[1:], len(self.step)]):
@@ -63,12 +63,12 @@ class RoundTrace:
     """Writes the table: `client_id`, `step` and a column for each value.
 
     Args:
-      path: The file, which is replaced atomically; its folder is made.
+      path: The file, which is replaced atomically; its folder is created.
 
     Raises:
-      OSError: If it cannot be written; names it.
+      OSError: If the file cannot be written; names it.
     """
-    # NumPy's text of a float32 is the shortest that reads back as the same.
+    # NumPy formats a float32 with the fewest digits that read back the same.
     columns = [column.astype(str) for column in self.values.values()]
     rows = zip(self.client_id, self.step, *columns)
     with _files.replacing(path) as file:
@@ -94,34 +94,34 @@ def trace_round(
     *,
     client_store: Optional[client_states_lib.ClientStateStore] = None,
 ) -> RoundTrace:
-  """Trains one round and returns what every client did in every step.
+  """Trains one round and returns each client's local steps.
 
-  With the state that a round of a run began with, and its cohort, it is that
-  round again: batches, dropout masks and weights of clients depend on the
-  seed, the round and the clients' ids alone, which the cohort holds. The state
-  after it equals that of the process without `trace_steps` bit for bit, on the
-  same machine with the same plan of the runtime and as many threads, and where
-  TensorFlow's ops are deterministic: see
-  `tf.config.experimental.enable_op_determinism`. Elsewhere it does so up to
-  rounding; with another plan, too, for that draws the same numbers but adds
-  them up in another order.
+  Given the state before a round of a run and its cohort, this repeats the
+  round: batches, dropout masks and client weights depend only on the seed, the
+  round and the client ids, which the cohort holds. The new state equals that of
+  the process without `trace_steps` bit for bit, on the same machine with the
+  same plan of the runtime, the same number of threads, and deterministic ops:
+  see `tf.config.experimental.enable_op_determinism`. Otherwise it is equal up
+  to rounding; another plan uses the same random numbers, but sums in another
+  order.
 
   Args:
-    process: What `tff_adaptive.algorithms.build_fed_opt(..., trace_steps=True)`
-      returns, with the arguments of the run.
+    process: The result of
+      `tff_adaptive.algorithms.build_fed_opt(..., trace_steps=True)` with the
+      arguments of the run.
     state: The state of the process before the round.
-    cohort: The clients of the round; a `StatefulCohort`, or with `client_store`
-      any `Cohort`, where the process keeps something for its clients.
-    client_store: What the clients of such a process have kept before the round.
-      It stays as it is. None (the default) where they keep nothing.
+    cohort: The clients of the round. If the process has client states, a
+      `StatefulCohort`, or any `Cohort` together with `client_store`.
+    client_store: The client states before the round; not modified. None (the
+      default) without client states.
 
   Returns:
     The trace.
 
   Raises:
-    ValueError: If the process records no steps, or keeps something for its
-      clients and is not told what, or the other way round.
-    TypeError: If `cohort` is no `Cohort`.
+    ValueError: If the process does not record steps, or has client states and
+      they are missing, or vice versa.
+    TypeError: If `cohort` is not a `Cohort`.
 
   Example:
 
@@ -150,7 +150,7 @@ def trace_round(
 
 
 def _to_trace(cohort: cohort_lib.Cohort, output: Any) -> RoundTrace:
-  """The trace, from what the process returned."""
+  """Returns the trace in the output of the process."""
   metrics = collections.OrderedDict(output.metrics)
   key = client_states_lib.CLIENT_WORK_KEY
   client_work = metrics[key] = collections.OrderedDict(metrics[key])
@@ -170,7 +170,7 @@ def _to_trace(cohort: cohort_lib.Cohort, output: Any) -> RoundTrace:
 
 
 def _split(states: Mapping[str, Any]) -> dict[str, Any]:
-  """The states of clients by id, from stacked ones."""
+  """Splits stacked client states by id."""
   stacked = states[cohort_lib.STATE_KEY]
 
   def take(place):
@@ -180,7 +180,7 @@ def _split(states: Mapping[str, Any]) -> dict[str, Any]:
   return {client_id: take(place) for place, client_id in enumerate(ids)}
 
 
-# Each colour has two dashes before clients look alike.
+# Each colour is used with two dash patterns before looks repeat.
 _DASHES = ('-', '--')
 _MAX_NAMED_CLIENTS = len(_style.COLORS) * len(_DASHES)
 _MANY_COLORS = 'viridis'
@@ -191,23 +191,23 @@ _LABELS = {
     'growth_limit': 'limit of\nthe growth',
     'loss': 'loss of the batch',
 }
-# Panels with the same axis of values, to be compared.
+# Panels that share a vertical axis, for comparison.
 _STEP_SIZES = ('step_size', 'smoothness_limit', 'growth_limit')
-_WIDE_RANGE = 20.0  # From largest to smallest; beyond, the axis is logarithmic.
+_WIDE_RANGE = 20.0  # The max/min ratio above which the axis is logarithmic.
 _PANEL_HEIGHT = 2.1
 _WIDTH = 8.0
 _MAX_MARKED_STEPS = 30
 
 
 def _panels(trace: RoundTrace) -> list[str]:
-  """The values to draw: what sets the step size, or else the loss with it."""
+  """Returns the values to plot: the step size and its limits, or the loss."""
   if 'smoothness_limit' in trace.values:
     return list(_STEP_SIZES)
   return [name for name in ('step_size', 'loss') if name in trace.values]
 
 
 def _looks(num_clients: int) -> list[dict[str, Any]]:
-  """Colours and dashes of the clients' lines."""
+  """Returns colours and dashes of the clients' lines."""
   if num_clients <= _MAX_NAMED_CLIENTS:
     looks = [(color, dash) for dash in _DASHES for color in _style.COLORS]
     return [
@@ -219,7 +219,7 @@ def _looks(num_clients: int) -> list[dict[str, Any]]:
 
 
 def _scale(panels, trace: RoundTrace):
-  """Gives panels one axis of values, which shows small ones, too."""
+  """Gives panels a common axis on which small values are visible, too."""
   values = np.asarray([trace.values[name] for _, name in panels])
   values = values[np.isfinite(values)]
   if not len(values):
@@ -236,7 +236,7 @@ def _scale(panels, trace: RoundTrace):
 
 
 def _draw(axes, name: str, trace: RoundTrace):
-  """Draws a line a client."""
+  """Plots a line for each client."""
   clients = list(trace.clients())
   is_marked = max(trace.step) < _MAX_MARKED_STEPS
   for (client_id, rows), look in zip(clients, _looks(len(clients))):
@@ -253,20 +253,20 @@ def _draw(axes, name: str, trace: RoundTrace):
 
 
 def plot_trace(trace: RoundTrace, path_png: _style.PathLike, title: str = ''):
-  """Draws the local steps of a round, a line a client.
+  """Plots the local steps of a round, one line per client.
 
-  Of Delta-SGD the step size above its two limits, of which it is the smaller
-  one, all with the same axis; else the step size, if the optimizer has one,
-  above the loss. The figure uses no global state of matplotlib.
+  For Delta-SGD: the step size, and below it its two limits, of which it is the
+  minimum, all with the same axis. For others: the step size, if the optimizer
+  has one, and below it the loss. The figure uses no global state of matplotlib.
 
   Args:
-    trace: What `trace_round` returned.
-    path_png: The picture to write, atomically; its folder is made.
-    title: What was trained. Empty (the default) for no title.
+    trace: The result of `trace_round`.
+    path_png: The PNG file to write, atomically; its folder is created.
+    title: The title, for example the method. Defaults to no title.
 
   Raises:
-    OSError: If the picture cannot be written; names it.
-    ValueError: If the trace has no step.
+    OSError: If the file cannot be written; names it.
+    ValueError: If the trace has no steps.
 
   Example:
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the metrics of a run and makes one number of them."""
+"""Reads the metrics of a run and summarizes a column by one number."""
 
 from collections.abc import Iterator
 import math
@@ -12,10 +12,10 @@ from tff_adaptive import _files
 
 _PathLike = Union[str, os.PathLike]
 
-# Rounds, and the values in them.
+# Rounds, and the values in these rounds.
 Series = tuple[list[int], list[float]]
 
-# How a run's number is made of what was measured over the rounds.
+# The estimates of a run's result from its values over rounds.
 LAST_10_EVALUATIONS = 'last_10_evaluations'
 LAST_100_ROUNDS = 'last_100_rounds'
 BEST = 'best'
@@ -28,20 +28,20 @@ _NUM_LAST_ROUNDS = 100
 
 
 def read_columns(metrics_csv: _PathLike) -> dict[str, Series]:
-  """Returns the rounds and values of every column that holds finite numbers.
+  """Returns the rounds and values of each column of finite numbers.
 
   Args:
-    metrics_csv: The file that `CSVMetricsWriter` wrote, or is writing: a last
-      line without its end is not there yet.
+    metrics_csv: A file of `CSVMetricsWriter`, even while it is being written:
+      an unterminated last line is skipped.
 
   Returns:
-    The series by the name of the column; words, empty fields and what is not
-    finite are left out.
+    The series by column; texts, empty fields and non-finite numbers are left
+    out.
 
   Raises:
     OSError: If the file cannot be read.
-    ValueError: If a row is damaged: it has not a field for every column, no
-      round, or a word among numbers; names the file and the line.
+    ValueError: If a row is damaged: the number of fields or the round number is
+      wrong, or there is text among numbers; names the file and the line.
 
   Example:
     >>> with open('metrics.csv', 'w') as file:
@@ -74,7 +74,7 @@ def read_columns(metrics_csv: _PathLike) -> dict[str, Series]:
 
 
 def _read_rows(metrics_csv: _PathLike) -> Iterator[tuple[int, dict[str, str]]]:
-  """Yields the fields of whole rows by column, and the numbers of lines."""
+  """Yields the line number and the fields by column of each complete row."""
   names: list[str] = []
   try:
     for line_num, fields in _files.read_lines(metrics_csv):
@@ -99,21 +99,21 @@ def _damage(metrics_csv: _PathLike, line_num: int, what: str) -> ValueError:
 def summarize(
     series: Series, estimate: str, *, higher_is_better: bool = True
 ) -> float:
-  """Returns the number that stands for a run in a table.
+  """Returns the estimate of a run's result.
 
   Args:
-    series: Rounds and values, as `read_columns` returns them.
-    estimate: 'last_10_evaluations', the mean of the last ten values that were
-      measured; 'last_100_rounds', the mean of those in the last hundred rounds
-      (Reddi et al., Section 5.3); 'best', which looks at the test data more
-      than once; or 'final'.
+    series: Rounds and values, see `read_columns`.
+    estimate: 'last_10_evaluations', the mean of the last ten values;
+      'last_100_rounds', the mean of the values in the last hundred rounds
+      (Reddi et al., Section 5.3); 'best', which selects on the test data; or
+      'final'.
     higher_is_better: Whether 'best' is the largest value. Defaults to True.
 
   Returns:
     The number, in the unit of the series.
 
   Raises:
-    ValueError: If there is no such estimate, or nothing was measured.
+    ValueError: If the estimate is unknown, or there are no values.
 
   Example:
     >>> summarize(([5, 10], [0.4, 0.6]), 'last_10_evaluations')
@@ -139,15 +139,15 @@ def summarize(
 def find_round(
     series: Series, target: float, *, higher_is_better: bool = True
 ) -> float:
-  """Returns the first round in which a target was reached.
+  """Returns the first round that reaches a target.
 
   Args:
-    series: Rounds and values, as `read_columns` returns them.
+    series: Rounds and values, see `read_columns`.
     target: The value to reach.
-    higher_is_better: Whether larger values reach it. Defaults to True.
+    higher_is_better: Whether larger values are better. Defaults to True.
 
   Returns:
-    The number of the round; infinity if it was never reached.
+    The round number; infinity if the target was never reached.
 
   Example:
     >>> find_round(([5, 10], [0.4, 0.6]), 0.5)

@@ -1,9 +1,9 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Linear centered kernel alignment, of clients' moments for one.
+"""Linear centered kernel alignment (CKA), for example of clients' moments.
 
-How alike the adaptive state of two clients is tells how far their data have
-pulled it apart.
+The similarity of two clients' adaptive states shows how far their data have
+driven them apart.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ import numpy as np
 from tff_adaptive.analysis import _style
 from tff_adaptive.simulation import structures
 
-_MARGIN = 2.2  # Of labels, title and color bar, in inches.
+_MARGIN = 2.2  # For labels, title and color bar, in inches.
 _MIN_SIZE = 3.0
 _MAX_SIZE = 9.0
 _PITCH = 0.5  # Between two rows, in inches.
@@ -31,22 +31,21 @@ def linear_cka(x: np.ndarray, y: np.ndarray) -> float:
   CKA(X, Y) = ||X' Y||_F^2 / (||X' X||_F ||Y' Y||_F)
   ```
 
-  with the mean of every column subtracted first. It is 1 for the same matrix,
-  and does not change when a matrix is multiplied by an orthogonal matrix from
-  the right or by a number other than 0. A constant column is 0 without its mean
-  and plays no part; if one of the matrices has no other columns, there is
-  nothing to compare and the result is 0.
+  with the mean of every column subtracted first. It is 1 for equal matrices,
+  and invariant under multiplication by an orthogonal matrix from the right and
+  by a non-zero number. Constant columns become 0 and have no effect; if a
+  matrix has no other columns, there is nothing to compare and the result is 0.
 
   Args:
     x: A matrix of shape [n, p].
-    y: A matrix of shape [n, q], whose rows stand for the same things.
+    y: A matrix of shape [n, q], whose rows correspond to those of `x`.
 
   Returns:
     The alignment, in [0, 1].
 
   Raises:
-    ValueError: If an argument is no matrix, has an entry that is not finite, or
-      the numbers of rows differ.
+    ValueError: If an argument is not a matrix, has a non-finite entry, or the
+      numbers of rows differ.
 
   Example:
 
@@ -59,8 +58,8 @@ def linear_cka(x: np.ndarray, y: np.ndarray) -> float:
   References:
     Kornblith et al., Similarity of Neural Network Representations Revisited,
     ICML 2019, https://arxiv.org/abs/1905.00414, section 3. Deviation: the
-    FedCAda paper prints squared norms in the denominator, by which a matrix
-    would not be like itself.
+    FedCAda paper prints squared norms in the denominator, with which a matrix
+    would not be similar to itself.
   """
   x, y = _to_matrix(x, '`x`'), _to_matrix(y, '`y`')
   if len(x) != len(y):
@@ -71,24 +70,24 @@ def linear_cka(x: np.ndarray, y: np.ndarray) -> float:
 
 
 def moments_cka(a: Any, b: Any) -> float:
-  """Computes how alike two clients' moments are, over all layers.
+  """Computes the similarity of two clients' moments over all layers.
 
-  Every kernel is a matrix whose rows are the fan-in (all axes but the last) and
-  whose columns are the fan-out. The layers' `linear_cka` are averaged, each
-  weighted by its number of entries. Vectors and scalars, such as biases, are
-  left out, and so are kernels that are constant along the fan-in at both
-  clients (of one row, or not trained yet): there is nothing to compare.
+  Each kernel is a matrix whose rows are the fan-in (all axes but the last) and
+  whose columns are the fan-out. The layers' `linear_cka` are averaged, weighted
+  by the number of entries. Vectors and scalars, such as biases, are left out,
+  and so are kernels that are constant along the fan-in at both clients (with
+  one row, or not trained yet): there is nothing to compare.
 
   Args:
-    a: A client's moments, one array a weight: a mapping or a sequence, which
-      may hold others.
-    b: The moments of another client of the same model.
+    a: A client's moments, one array per weight, in mappings or sequences, which
+      may be nested.
+    b: The moments of another client with the same model.
 
   Returns:
     The average, in [0, 1]; 0 if there is nothing to compare in any layer.
 
   Raises:
-    ValueError: If there is no kernel, an entry is not finite, or the kernels'
+    ValueError: If there are no kernels, an entry is not finite, or the kernels'
       shapes differ.
 
   Example:
@@ -106,16 +105,16 @@ def moments_cka(a: Any, b: Any) -> float:
 
 
 def pairwise_moments_cka(moments: Sequence[Any]) -> np.ndarray:
-  """Computes `moments_cka` of every two of several clients.
+  """Computes `moments_cka` of each pair of clients.
 
   Args:
-    moments: For every client its moments, see `moments_cka`.
+    moments: The moments of each client, see `moments_cka`.
 
   Returns:
     A symmetric float64 matrix of shape [num_clients, num_clients].
 
   Raises:
-    ValueError: If there is no client, and as `moments_cka` does.
+    ValueError: If there are no clients, and see `moments_cka`.
 
   Example:
 
@@ -147,22 +146,22 @@ def plot_similarity(
     path_png: _style.PathLike,
     title: str = '',
 ):
-  """Draws a matrix of similarities as a heat map, on a scale from 0 to 1.
+  """Plots a matrix of similarities as a heat map, on a scale from 0 to 1.
 
-  The values are written into the cells of up to 12 rows. The figure uses no
+  The cells show the values if there are at most 12 rows. The figure uses no
   global state of matplotlib.
 
   Args:
-    matrix: The similarities, in [0, 1], of shape [n, n], such as what
-      `pairwise_moments_cka` returns.
-    labels: The names of the n rows, which are those of the columns.
-    path_png: The picture to write, atomically; its folder is made.
-    title: What was compared. Empty (the default) for no title.
+    matrix: The similarities, in [0, 1], of shape [n, n], such as the result of
+      `pairwise_moments_cka`.
+    labels: The names of the n rows and columns.
+    path_png: The PNG file to write, atomically; its folder is created.
+    title: The title of the figure. Defaults to no title.
 
   Raises:
-    ValueError: If the matrix is not square, a value is not in [0, 1], or there
-      is not one label a row.
-    OSError: If the picture cannot be written; names it.
+    ValueError: If the matrix is not square, a value is not in [0, 1], or the
+      number of labels differs from the number of rows.
+    OSError: If the file cannot be written; names it.
 
   Example:
 
@@ -194,7 +193,7 @@ def plot_similarity(
 
 
 def _to_matrix(values: Any, name: str) -> np.ndarray:
-  """Returns a matrix in float64, or raises."""
+  """Returns a float64 matrix, or raises."""
   values = np.asarray(values, np.float64)
   if values.ndim != 2:
     raise ValueError(f'{name} must be a matrix, found shape {values.shape}.')
@@ -205,29 +204,29 @@ def _to_matrix(values: Any, name: str) -> np.ndarray:
 
 
 def _standardize(x: np.ndarray) -> np.ndarray:
-  """Subtracts the columns' means and scales `||X' X||_F` to 1, or all to 0.
+  """Centers the columns and scales `||X' X||_F` to 1, or returns zeros.
 
-  Then the alignment of two such matrices is `||X' Y||_F^2`.
+  The alignment of two such matrices is `||X' Y||_F^2`.
   """
-  # Constant columns become exactly 0 so, whatever rounding does to the mean.
+  # This makes constant columns exactly 0, whatever the rounding of the mean.
   x = x - x[:1]
   x = x - x.mean(axis=0) if x.size else x
   largest = np.max(np.abs(x), initial=0.0)
   if largest == 0.0:
     return x
-  x = x / largest  # Squares of small moments would underflow.
+  x = x / largest  # Otherwise squares of small moments would underflow.
   return x / np.sqrt(np.linalg.norm(x.T @ x))
 
 
 def _alignment(x: np.ndarray, y: np.ndarray) -> float:
-  """The linear CKA of two standardized matrices."""
+  """Returns the linear CKA of two standardized matrices."""
   return min(float(np.sum(np.square(x.T @ y))), 1.0)
 
 
 def _weighted_alignment(
     a: Sequence[np.ndarray], b: Sequence[np.ndarray]
 ) -> float:
-  """The average over layers of standardized kernels, weighted by entries."""
+  """Returns the alignment of standardized kernels, weighted by entries."""
   layers = [(x, y) for x, y in zip(a, b) if np.any(x) or np.any(y)]
   if not layers:
     return 0.0
@@ -254,7 +253,7 @@ def _kernels(moments: Any, client: int) -> list[np.ndarray]:
 
 
 def _check_similarities(matrix: np.ndarray, labels: Sequence[str]) -> None:
-  """Raises unless there is a square matrix in [0, 1] with a label a row."""
+  """Raises unless there is a square matrix in [0, 1] with a label per row."""
   if not matrix.size or matrix.shape != (len(labels), len(labels)):
     raise ValueError(
         '`matrix` must have a row and a column for each label, found shape '
@@ -268,7 +267,7 @@ def _check_similarities(matrix: np.ndarray, labels: Sequence[str]) -> None:
 
 
 def _label_rows(axes, labels: Sequence[str]) -> None:
-  """Names the rows and columns, or of very many every few."""
+  """Labels the rows and columns; skips labels if there are many."""
   step = -(-len(labels) // _MAX_LABELLED_ROWS)
   shown = range(0, len(labels), step)
   font_size = _FONT_SIZE if len(labels) <= 30 else _SMALL_FONT_SIZE
