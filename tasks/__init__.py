@@ -5,5 +5,5 @@
 from tff_adaptive import _stack
 
 _stack.require_packages()
-# Modules of this package use `tf.keras`, and some of them import no TFF.
+# Modules of this package use `tf.keras`, and some of them do not import TFF.
 _stack.install()

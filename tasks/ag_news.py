@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""AG News: the topics of news, split as in the Delta-SGD experiments.
+"""AG News topic classification, split as in the Delta-SGD experiments.
 
 References:
   Kim et al., Adaptive Federated Learning with Auto-Tuned Clients, ICLR 2024,
@@ -46,7 +46,7 @@ AG_NEWS = definitions.ClassificationTask(
         source='Zhang et al. 2015, by mhjabreel/CharCnn_Keras',
         licence='research and other non-commercial use',
         files=(
-            # The checksums are those of torchtext.
+            # The checksums are those in torchtext.
             sources.RemoteFile(
                 url=f'{_URL}train.csv',
                 path='ag_news_csv/train.csv',

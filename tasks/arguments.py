@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The arguments of a task, which are flags of the binaries as well."""
+"""The arguments of a task, which are also flags of the binaries."""
 
 from typing import Any, Optional
 
@@ -12,16 +12,17 @@ class Argument:
   """An argument of a task.
 
   Attributes:
-    name: Its name.
-    default: Its default.
+    name: The name.
+    default: The default value.
     help: A sentence for `--help`, without the default.
-    type: One of float, int, bool and str. Default: the type of `default`.
-    choices: The values that a str may take; all, if empty.
-    minimum: The smallest value of a number, if there is one.
-    may_be_infinite: Whether infinity is a value of a number.
-    is_hparam: Whether a run with another value is another run; not so where it
-      says how to come by something.
-    models: The models that take other values than the default; all, if empty.
+    type: One of float, int, bool and str. Defaults to the type of `default`.
+    choices: The possible values of a str; all if empty.
+    minimum: The smallest value of a number, if any.
+    may_be_infinite: Whether a number may be infinite.
+    is_hparam: Whether the value affects results. False for example for where
+      data come from.
+    models: The models for which other values than the default are allowed; all
+      if empty.
   """
 
   name: str
@@ -38,11 +39,11 @@ class Argument:
   models: tuple[str, ...] = attrs.field(default=(), kw_only=True)
 
   def check(self, value: Any, model_id: Optional[str]) -> None:
-    """Raises a ValueError unless the argument takes a value.
+    """Raises a ValueError unless the value is valid.
 
     Args:
       value: The value.
-      model_id: The model that was chosen, if there is a choice.
+      model_id: The chosen model, if there is a choice.
     """
     if self.choices and value not in self.choices:
       raise ValueError(

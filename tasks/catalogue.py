@@ -1,8 +1,8 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""All tasks by name, and the data sets that they are downloaded from.
+"""All tasks by name, and the data sets that they use.
 
-No TensorFlow is imported here.
+This module does not import TensorFlow.
 """
 
 from tasks import ag_news
@@ -35,7 +35,7 @@ TASKS: dict[str, definitions.TaskDefinition] = {
     )
 }
 
-# Tasks on one data set share it.
+# Several tasks may share a data set.
 DATASETS = {
     task.source.name: task.source
     for task in TASKS.values()

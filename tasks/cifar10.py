@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """CIFAR-10, by default as in the Delta-SGD experiments.
 
-The FedOpt experiments are `num_clients=500`, `examples_per_client='100'`,
+The FedOpt experiments use `num_clients=500`, `examples_per_client='100'`,
 `partition='dirichlet_without_replacement'`, `augmentation='fedopt'`,
 `model_id='resnet18_v2'` and a protocol of 4,000 rounds of 10 clients with
 batches of 20.
@@ -10,7 +10,7 @@ batches of 20.
 References:
   Kim et al., Adaptive Federated Learning with Auto-Tuned Clients, ICLR 2024,
   https://arxiv.org/abs/2306.11201, Section 4; it trains on 450 of a client's
-  500 images, here all of them count. Reddi et al., Adaptive Federated
+  500 images, this task on all of them. Reddi et al., Adaptive Federated
   Optimization, ICLR 2021, https://arxiv.org/abs/2003.00295, Appendix C.
 """
 

@@ -1,8 +1,8 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""CIFAR-100, by default TFF's clients, as in the FedOpt experiments.
+"""CIFAR-100, by default with TFF's clients, as in the FedOpt experiments.
 
-The Delta-SGD experiments are `num_clients=100`, `augmentation='delta_sgd'`,
+The Delta-SGD experiments use `num_clients=100`, `augmentation='delta_sgd'`,
 `partition='dirichlet_with_replacement'`, `model_id='resnet18'` or 'resnet50',
 and a protocol of 2,000 rounds of 10 clients with batches of 64.
 
@@ -39,7 +39,7 @@ CIFAR100 = attrs.evolve(
         source='TensorFlow Federated, 500 and 100 clients',
         licence='no formal licence; cite Krizhevsky 2009',
         files=(
-            # TFF publishes no checksum; this is that of FedJAX.
+            # TFF publishes no checksum; this is the one in FedJAX.
             sources.tff_sqlite(
                 'cifar100',
                 'sha256:23d3916c9caa33395737ee560cc7cb77bbd05fc7b73647ee7be3a7e'

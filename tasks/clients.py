@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""How the examples of a central data set are split among clients."""
+"""Partitions of a central data set among clients, with their arguments."""
 
 from collections.abc import Mapping
 from typing import Any, Optional
@@ -13,20 +13,21 @@ from tff_adaptive.data import client_data
 from tff_adaptive.data import partition as partition_lib
 from tff_adaptive.data import transforms
 
-# They take no sizes, since they divide all examples.
+# These schemes take no sizes, since they divide all examples.
 _DIVIDE_ALL = ('dirichlet_per_class', 'shards')
 
 
 @attrs.frozen
 class Partition:
-  """A partition by class, by default that of the Delta-SGD experiments.
+  """A partition by class, by default as in the Delta-SGD experiments.
 
-  The arguments of `tff_adaptive.data.partition.by_scheme`, as those of a task.
+  Turns the arguments of `tff_adaptive.data.partition.by_scheme` into arguments
+  of a task.
 
   Attributes:
-    num_clients: How many clients there are by default.
-    alpha: The concentration of the Dirichlet partitions by default.
-    noun: What an example is called.
+    num_clients: The default number of clients.
+    alpha: The default concentration of the Dirichlet partitions.
+    noun: The plural noun for examples in help texts.
   """
 
   num_clients: Optional[int] = 100
@@ -87,16 +88,16 @@ class Partition:
   def split(
       self, examples: Mapping[str, np.ndarray], args: Any, seed: int
   ) -> client_data.PackedClientArrays:
-    """Splits examples among clients, which share them.
+    """Splits examples among clients, which share the arrays.
 
     Args:
-      examples: Feature names and arrays of shape [num_examples, ...], among
-        them the classes 'y'.
+      examples: Feature names and arrays of shape [num_examples, ...], including
+        the classes 'y'.
       args: The arguments of the task.
       seed: The seed of the partition, a non-negative integer.
 
     Returns:
-      The clients, which copy no example: `values` are `examples`.
+      The clients. No examples are copied: `values` are `examples`.
 
     Raises:
       TypeError: If a number is not an integer.
@@ -107,7 +108,7 @@ class Partition:
   def choose(
       self, clients: client_data.ClientArrays, args: Any, seed: int
   ) -> client_data.ClientArrays:
-    """Returns `num_clients` of clients that the data came with."""
+    """Samples `num_clients` of the clients that the data came with."""
     if args.num_clients is None:
       return clients
     chosen = transforms.sample_client_ids(
@@ -145,10 +146,10 @@ class Partition:
 
 @attrs.frozen
 class PachinkoPartition(Partition):
-  """The clients of a file of TFF's, or those that Pachinko allocation draws.
+  """The clients of a TFF file, or else of a Pachinko allocation.
 
   Attributes:
-    coarse_classes: The coarse class of every class.
+    coarse_classes: The coarse class of each class.
   """
 
   coarse_classes: tuple[int, ...] = attrs.field(default=(), kw_only=True)
@@ -215,7 +216,7 @@ class PachinkoPartition(Partition):
 
 @attrs.frozen
 class DirichletClients(Partition):
-  """Every example in one client, whose classes a Dirichlet distribution has."""
+  """Divides all examples, with Dirichlet distributed classes per client."""
 
   @property
   def arguments(self) -> tuple[Argument, ...]:

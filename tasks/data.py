@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The data of a task: where they are read, and what models see of them."""
+"""The data of a task: their source, and their form for models."""
 
 import abc
 import collections
@@ -17,7 +17,7 @@ from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import transforms
 
-# The values of a task's arguments, as attributes.
+# The values of a task's arguments as attributes.
 Arguments = types.SimpleNamespace
 DataDir = Optional[Union[str, os.PathLike]]
 Prepare = Callable[[feature_arrays.Examples], feature_arrays.Examples]
@@ -31,10 +31,10 @@ DOWNLOAD = Argument(
 
 
 def spec(**features: Any) -> feature_arrays.ElementSpec:
-  """Returns the specification of an example.
+  """Returns the spec of an example.
 
   Args:
-    **features: The type of each feature and the shape of one, such as
+    **features: The type and the shape of each feature of an example, such as
       `x=('float32', [28, 28, 1])`.
 
   Returns:
@@ -55,14 +55,13 @@ def spec(**features: Any) -> feature_arrays.ElementSpec:
 
 @attrs.frozen
 class Splits:
-  """Data as they are published.
+  """The published data of a task.
 
   Attributes:
-    train: The clients to train on, or examples that are to be split among
-      clients.
-    central_test: The examples to test on.
-    test: Clients to evaluate on, or None (the default).
-    validation: Examples to validate on, or None (the default).
+    train: The clients to train on, or examples to split among clients.
+    central_test: The test examples.
+    test: The clients to evaluate on, or None (the default).
+    validation: The validation examples, or None (the default).
   """
 
   train: Union[client_data.ClientArrays, feature_arrays.Examples]
@@ -72,14 +71,15 @@ class Splits:
 
 
 class Data(abc.ABC):
-  """Where a task's examples come from; subclasses say how they are read.
+  """The data of a task; subclasses implement how they are read.
 
   Attributes:
-    extra_arguments: Those that only callers of `create_from_data` give.
+    extra_arguments: The arguments that only `create_from_data` takes.
     reads_files: Whether the data are read from `--data_dir`.
-    keeps_sizes: Whether what `build_prepare` returns makes one example of one.
-    in_memory: Whether all clients are read at once.
-    cache_bytes: How much memory clients take that are read one by one.
+    keeps_sizes: Whether the function of `build_prepare` returns one example for
+      each example.
+    in_memory: Whether to read all clients at once.
+    cache_bytes: The size of the cache for clients that are read one by one.
   """
 
   extra_arguments: tuple[str, ...] = ()
@@ -90,11 +90,11 @@ class Data(abc.ABC):
 
   @property
   def arguments(self) -> tuple[Argument, ...]:
-    """The arguments of a task that are about the data; none by default."""
+    """The arguments of a task that concern the data; none by default."""
     return ()
 
   def complete(self, args: Arguments) -> Arguments:
-    """Returns the arguments with what follows from `extra_arguments`."""
+    """Returns the arguments, completed by values from `extra_arguments`."""
     return args
 
   @abc.abstractmethod
@@ -103,50 +103,50 @@ class Data(abc.ABC):
 
   @abc.abstractmethod
   def published_spec(self) -> feature_arrays.ElementSpec:
-    """Returns the specification of an example as it is published."""
+    """Returns the spec of a published example."""
 
   @abc.abstractmethod
   def element_spec(self, args: Arguments) -> feature_arrays.ElementSpec:
-    """Returns the specification of an example as a model takes it."""
+    """Returns the spec of an example in the model's form."""
 
   def client_spec(self, args: Arguments) -> feature_arrays.ElementSpec:
-    """Returns that of a client's example, before an augmentation."""
+    """Returns the spec of a client's example, before augmentation."""
     return self.element_spec(args)
 
   @abc.abstractmethod
   def num_classes(self, args: Arguments) -> Optional[int]:
-    """Returns the number of classes; None where there are none."""
+    """Returns the number of classes; None without classes."""
 
   def build_prepare(
       self, args: Arguments, train: Any, data_dir: DataDir
   ) -> Prepare:
-    """Returns the function from published examples to those of a client.
+    """Returns the function from published examples to clients' examples.
 
     Args:
       args: The arguments of the task.
       train: The published training data.
-      data_dir: The folder of the data sets; None for a caller's own data.
+      data_dir: The folder of the data sets; None for the user's own data.
     """
     del args, train, data_dir  # Unused.
     return lambda examples: examples
 
   def augmentation(self, args: Arguments) -> Optional[batching.Augmentation]:
-    """Returns what happens to a client's examples in training, if anything."""
+    """Returns the augmentation of clients' training examples, if any."""
     del args  # Unused.
     return None
 
   def read_clients(
       self, clients: client_data.ClientArrays
   ) -> client_data.ClientArrays:
-    """Returns a caller's own clients, in memory if they must be there."""
+    """Reads the user's own clients, into memory if `in_memory` is set."""
     if self.in_memory and self.keeps_sizes:
       return transforms.materialize(clients)
     return clients
 
   def check(self, splits: Splits) -> None:
-    """Raises a ValueError if a caller's own data are none of this task."""
+    """Raises a ValueError if the user's own data do not fit the task."""
 
   @property
   def synthetic_files(self) -> Mapping[str, Callable[..., None]]:
-    """The functions that write made-up data, by the place of the file."""
+    """The functions that write synthetic data, by the path of the file."""
     return {}

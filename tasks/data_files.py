@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Where the files of data sets lie, and whether clients stay in them."""
+"""Finds the files of data sets, and reads small ones into memory."""
 
 import os
 import pathlib
@@ -25,19 +25,19 @@ MAX_BYTES_IN_MEMORY = Argument(
 def find_data_file(
     data_dir: Union[str, os.PathLike], place: str, dataset: str
 ) -> pathlib.Path:
-  """Returns the path of a data set's file, which must be there.
+  """Returns the path of a data set's file, which must exist.
 
   Args:
     data_dir: The folder of the data sets.
     place: The file's path in that folder, such as 'tff/shakespeare.sqlite'.
-    dataset: The name of the data set, as `python -m tasks.fetch` knows it.
+    dataset: The name of the data set for `python -m tasks.fetch`.
 
   Returns:
     The path.
 
   Raises:
-    FileNotFoundError: If there is no such file; says where it belongs and how
-      it is downloaded.
+    FileNotFoundError: If the file does not exist; says where to put it and how
+      to download it.
 
   Example:
 
@@ -59,13 +59,13 @@ def keep_if_small(
   """Reads all clients into memory if they fit, for faster rounds.
 
   Args:
-    source: The clients. How many examples they hold must be known without
-      reading them, as it is for files.
-    max_bytes: What their examples may take in memory; while they are read it is
-      up to twice as much. 0 leaves them where they are. Defaults to 1 GiB.
+    source: The clients. Their numbers of examples must be known without reading
+      them, as for files.
+    max_bytes: The maximum size of their examples in memory; reading needs up to
+      twice as much. 0 never reads them. Defaults to 1 GiB.
 
   Returns:
-    The clients as shared arrays if they fit, else `source`, as it is also if
+    The clients as shared arrays if they fit, else `source`; also `source` if
     examples have no fixed size, such as strings.
 
   Raises:
@@ -94,7 +94,7 @@ def keep_if_small(
 
 
 def _example_bytes(spec: feature_arrays.ElementSpec) -> Optional[int]:
-  """Returns the size of an example, None if it is not fixed."""
+  """Returns the size of an example, None if it varies."""
   if any(
       feature.dtype.name == 'string' or not feature.shape.is_fully_defined()
       for feature in spec.values()

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""DBpedia: what an article is about; all but the texts is as for AG News."""
+"""DBpedia topic classification, like AG News except for the texts."""
 
 import attrs
 

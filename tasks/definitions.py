@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A task as a value: its data, models, clients and protocol, defined once.
 
-Everything else follows from the value: the task itself with both forms of its
-model, the flags of the binaries, made-up data, and the row in the
-documentation. No TensorFlow is imported here, so that `--help` is quick;
-models are named, as 'module:function', and imported when they are built.
+Everything else follows from the value: the task with both forms of its model,
+the flags of the binaries, synthetic data, and the row in the documentation.
+This module does not import TensorFlow, so that `--help` is quick; models are
+named as 'module:function', and imported when they are built.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
   from tff_adaptive.simulation import task as task_lib
 
-# What a task is made of.
+# The parts of a task.
 NpzData = npz_images.NpzData
 Partition = clients_lib.Partition
 Protocol = protocol_lib.Protocol
-# A function, or where it is found: 'module:function'.
+# A function, or its location 'module:function'.
 Reference = Union[str, Callable[..., Any]]
 
 _MODEL = 'model_id'
@@ -54,7 +54,7 @@ def resolve(reference: Reference) -> Callable[..., Any]:
 
 
 def _call(reference: Reference, **offered: Any) -> Callable[[], Any]:
-  """Returns a function with those of the offered arguments that it takes."""
+  """Binds those of the offered arguments that a function takes."""
   function = resolve(reference)
   taken = inspect.signature(function).parameters
   wanted = {name: offered[name] for name in taken if name in offered}
@@ -66,24 +66,24 @@ class TaskDefinition:
   """A learning task with any loss; see `ClassificationTask` for the usual one.
 
   Attributes:
-    name: The name of the task, as in `--task`; flags begin with it.
-    data: Where examples come from, and what the model sees of them.
+    name: The name of the task, as in `--task`; its flags begin with it.
+    data: The source of the examples and their form for the model.
     models: The functions that build a Keras model, by the name that
       `--<name>_model` chooses; the first one is the default. A single function
-      where there is no choice. A function takes any of `seed`, `input_shape`
+      if there is no choice. A function may take any of `seed`, `input_shape`
       (of the feature 'x' of an example), `num_classes` and the arguments of the
-      task, by these names. The same seed must give the same initial weights.
+      task, by name. The same seed must give the same initial weights.
     loss: Builds the Keras loss of a batch.
-    metrics: Builds the Keras metrics. Both take arguments as models do.
-    protocol: The numbers of training.
-    clients: How training examples are split among clients. None (the default)
-      where the data come with their clients.
-    source: Where the data are published, for `python -m tasks.fetch`. None (the
-      default) where they are not.
-    summary: What the clients are, for docs/tasks.md.
-    model_help: What the flag of the model says.
-    has_representations: Whether `client_works.build_moon` may compare what goes
-      into the last layer.
+    metrics: Builds the Keras metrics. Both may take the arguments of models.
+    protocol: The training protocol.
+    clients: The partition of training examples among clients. None (the
+      default) if the data come with clients.
+    source: The publication of the data, for `python -m tasks.fetch`. None (the
+      default) without one.
+    summary: A description of the clients for docs/tasks.md.
+    model_help: The help text of the model's flag.
+    has_representations: Whether `client_works.build_moon` may compare the
+      inputs of the last layer.
   """
 
   name: str
@@ -100,12 +100,12 @@ class TaskDefinition:
 
   @property
   def model_ids(self) -> tuple[str, ...]:
-    """The names of the models, the default first; none if there is one."""
+    """The names of the models, the default first; empty without a choice."""
     return tuple(self.models) if isinstance(self.models, Mapping) else ()
 
   @property
   def arguments(self) -> tuple[Argument, ...]:
-    """The arguments of `create`, each with its flag, default and help."""
+    """The arguments of `create`, with flags, defaults and help texts."""
     model: tuple[Argument, ...] = ()
     if self.model_ids:
       model = (
@@ -130,22 +130,22 @@ class TaskDefinition:
     """Builds the task on its published data.
 
     Args:
-      data_dir: The folder of the data sets. Not used by a task that comes with
-        its data.
+      data_dir: The folder of the data sets. Unused by tasks that include their
+        data.
       seed: The seed of the partition and of the initial weights, a non-negative
         integer. Defaults to 0.
-      protocol: The numbers of training. Default: those of the task.
+      protocol: The training protocol. Defaults to the task's own.
       **arguments: Any of `arguments`, by name.
 
     Returns:
       The task.
 
     Raises:
-      FileNotFoundError: If the data are not there.
+      FileNotFoundError: If the data do not exist.
       OSError: If they could not be downloaded.
       TypeError: If there is no such argument, or a number is not an integer.
       ValueError: If the data are damaged, an argument is out of range, or the
-        protocol wants more clients a round than there are.
+        protocol has more clients per round than there are.
 
     Example:
 
@@ -178,32 +178,32 @@ class TaskDefinition:
       protocol: Optional[Protocol] = None,
       **arguments: Any,
   ) -> 'task_lib.Task':
-    """Builds the task on your data, in the form in which its own is published.
+    """Builds the task on your data, in the form of its published data.
 
     Args:
       train_data: The clients, in any form that `data.read_clients` takes: a
         mapping from client ids to features, `ClientArrays`, TFF's `ClientData`,
-        or a file, of which the rows of split 'train' count if it has splits.
+        or a file, of which the rows of split 'train' are used if it has splits.
       central_test: The test set, in any form that `data.read_examples` takes;
         of a file with splits, 'test'.
-      *extra: What the data need besides, in the order of
-        `data.extra_arguments`: a vocabulary, for Stack Overflow. These may also
-        be given by name.
-      test_data: Clients to evaluate on, like `train_data`. Default: none.
-      validation: Examples to validate on, like `central_test`. Default: none.
+      *extra: Further inputs of the data, in the order of
+        `data.extra_arguments`, such as a vocabulary for Stack Overflow. They
+        may also be given by name.
+      test_data: Clients to evaluate on, like `train_data`. Defaults to none.
+      validation: Validation examples, like `central_test`. Defaults to none.
       seed: The seed of the initial weights. Defaults to 0.
-      protocol: The numbers of training. Default: those of the task.
-      **arguments: Any of `arguments` that is not about the split or a download,
-        by name.
+      protocol: The training protocol. Defaults to the task's own.
+      **arguments: Any of `arguments`, by name, except those about the partition
+        or a download.
 
     Returns:
       The task.
 
     Raises:
       FileNotFoundError: If a file is missing.
-      TypeError: If a part has the wrong type, or there is no such argument.
+      TypeError: If an input has the wrong type, or there is no such argument.
       ValueError: If the features are not those of the task, an argument is out
-        of range, or the protocol wants more clients a round than there are.
+        of range, or the protocol has more clients per round than there are.
 
     Example:
 
@@ -253,10 +253,10 @@ class TaskDefinition:
   def build_keras_model(
       self, model_id: Optional[str] = None, seed: int = 0, **arguments: Any
   ) -> 'tf.keras.Model':
-    """Builds the Keras model, for which no data are read.
+    """Builds the Keras model, without reading data.
 
     Args:
-      model_id: Which model. Default: the first one.
+      model_id: The model. Defaults to the first one.
       seed: The seed of the initial weights, a non-negative integer.
       **arguments: Any of `arguments`, by name.
 
@@ -265,7 +265,7 @@ class TaskDefinition:
 
     Raises:
       TypeError: If there is no such argument, or the seed is not an integer.
-      ValueError: If an argument is out of range, or the seed negative.
+      ValueError: If an argument is out of range, or the seed is negative.
 
     Example:
 
@@ -280,20 +280,20 @@ class TaskDefinition:
   def build_functional_model(
       self, model_id: Optional[str] = None, seed: int = 0, **arguments: Any
   ) -> Any:
-    """Builds the model in functional form; takes what `build_keras_model` does.
+    """Builds the model in functional form.
 
     Args:
-      model_id: As for `build_keras_model`.
-      seed: As for `build_keras_model`.
-      **arguments: As for `build_keras_model`.
+      model_id: See `build_keras_model`.
+      seed: See `build_keras_model`.
+      **arguments: See `build_keras_model`.
 
     Returns:
       A `tff.learning.models.FunctionalModel`; None for a model without one,
-      whose predictions for an example depend on its batch.
+      whose prediction for an example depends on its batch.
 
     Raises:
-      TypeError: As `build_keras_model`.
-      ValueError: As `build_keras_model`.
+      TypeError: See `build_keras_model`.
+      ValueError: See `build_keras_model`.
     """
     if model_id is not None:
       arguments[_MODEL] = model_id
@@ -302,31 +302,31 @@ class TaskDefinition:
   def build_variable_model_fn(
       self, model_id: Optional[str] = None, seed: int = 0, **arguments: Any
   ) -> Callable[[], Any]:
-    """Builds the function that makes the same model with variables.
+    """Builds a function that creates the same model with variables.
 
     Args:
-      model_id: As for `build_keras_model`.
-      seed: As for `build_keras_model`.
-      **arguments: As for `build_keras_model`.
+      model_id: See `build_keras_model`.
+      seed: See `build_keras_model`.
+      **arguments: See `build_keras_model`.
 
     Returns:
       A function without arguments that returns a new
       `tff.learning.models.VariableModel`.
 
     Raises:
-      TypeError: As `build_keras_model`.
-      ValueError: As `build_keras_model`.
+      TypeError: See `build_keras_model`.
+      ValueError: See `build_keras_model`.
     """
     if model_id is not None:
       arguments[_MODEL] = model_id
     return self._forms(self._complete(arguments), seed).variable_fn
 
   def write_synthetic_data(self, data_dir: Union[str, os.PathLike]) -> None:
-    """Writes made-up data where `create` looks for real ones.
+    """Writes synthetic data to the place where `create` looks for real data.
 
     Args:
-      data_dir: The folder of the data sets, made if need be. Files that are
-        there stay; they are the same every time.
+      data_dir: The folder of the data sets, created if missing. Existing files
+        are kept; written files are the same every time.
 
     Example:
 
@@ -338,7 +338,7 @@ class TaskDefinition:
     synthetic_data.write(self.data.synthetic_files, pathlib.Path(data_dir))
 
   def _complete(self, arguments: Mapping[str, Any]) -> data_lib.Arguments:
-    """Returns all arguments with their values, checked."""
+    """Returns all arguments with their values, after checking them."""
     known = {argument.name: argument for argument in self.arguments}
     extra = self.data.extra_arguments
     unknown = [name for name in arguments if name not in {*known, *extra}]
@@ -443,7 +443,7 @@ class TaskDefinition:
 
 @attrs.frozen(kw_only=True, eq=False)
 class ClassificationTask(TaskDefinition):
-  """A task of telling the class of an example, by softmax cross entropy.
+  """A classification task with softmax cross entropy.
 
   Models return logits of shape [batch, num_classes]; the metric is 'accuracy'.
   The attributes are those of `TaskDefinition`.

@@ -6,8 +6,8 @@ from tasks import clients
 from tasks import definitions
 from tasks.images import digits_data
 
-# No paper trains on this data set. Clients hold 28 or 29 examples: three steps
-# in an epoch. Delta-SGD passes 0.95 on the test images after 60 rounds.
+# No paper trains on this data set. Clients have 28 or 29 examples: three steps
+# per epoch. Delta-SGD exceeds 0.95 test accuracy after 60 rounds.
 DIGITS = definitions.ClassificationTask(
     name='digits',
     summary="50 of scikit-learn's digits",

@@ -1,10 +1,10 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Downloading and unpacking files, so that an interruption costs little.
+"""Downloads and unpacks files, and resumes after an interruption.
 
-No TensorFlow is imported here. Neither pooch nor TFF's and tensorflow-datasets'
-own loaders take the place of this module: none of them resumes a file of which
-a part is there, and Stack Overflow's has gigabytes.
+This module does not import TensorFlow. Neither pooch nor the loaders of TFF and
+tensorflow-datasets can replace it: none of them resumes a partial file, and
+Stack Overflow has gigabytes.
 """
 
 import base64
@@ -33,38 +33,39 @@ _CHUNK_BYTES = 1 << 20
 _TIMEOUT_SECONDS = 60.0
 _AGAIN = 'run the same command again to go on'
 _ANEW = 'run the same command again to download it anew'
-# The file has no byte from there on.
+# The file has no bytes after the requested position.
 _RANGE_NOT_SATISFIABLE = 416
 
 
 class DownloadError(Exception):
-  """A file could not be had; its text is a sentence without a full stop."""
+  """A file cannot be downloaded; the text is a sentence without a full stop."""
 
 
 def part_of(path: pathlib.Path) -> pathlib.Path:
-  """Returns the file that holds what is there of a download."""
+  """Returns the path of a partial download."""
   return path.with_name(path.name + PART_SUFFIX)
 
 
 def download(
     url: str, path: pathlib.Path, digest: Optional[str] = None
 ) -> None:
-  """Downloads a file, going on with what is there of it.
+  """Downloads a file, resuming a partial download.
 
-  The bytes go to `<path>.part`, which stays if anything goes wrong and which
-  the next call completes, if the server can send the rest of a file. What is
-  complete is compared with the digest and renamed.
+  The bytes go to `<path>.part`, which is kept after an error and which the next
+  call completes, if the server can send the rest of a file. A complete file is
+  verified by its digest and renamed.
 
   Args:
-    url: The address.
-    path: The file to make; its folder is made, too.
-    digest: 'sha256:' or 'md5:' and hexadecimal digits. None (the default) to
-      compare the MD5 that Google Cloud Storage says in its answer, if it does.
+    url: The URL.
+    path: The file to create; its folder is created, too.
+    digest: 'sha256:' or 'md5:' and hexadecimal digits. None (the default) for
+      the MD5 in the response headers of Google Cloud Storage, if any.
 
   Raises:
-    DownloadError: If the server cannot be reached, refuses or ends too early;
-      or if the file is not what it must be, in which case it is deleted.
-    KeyboardInterrupt: With a sentence on how to go on.
+    DownloadError: If the server cannot be reached, refuses or closes the
+      connection early; or if the digest is wrong, in which case the file is
+      deleted.
+    KeyboardInterrupt: With a sentence on how to continue.
     WriteError: If the file cannot be written, for example because the disk is
       full.
 
@@ -88,30 +89,30 @@ def download(
 
 
 def check_reachable(url: str) -> None:
-  """Raises a DownloadError unless a server answers, whatever it answers.
+  """Raises a DownloadError unless a server responds, with any status.
 
   Args:
-    url: An address of the server.
+    url: A URL of the server.
   """
   request = urllib.request.Request(url, method='HEAD')
   with _connection_errors_of(url):
     try:
       urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS).close()
     except urllib.error.HTTPError:
-      pass  # Not this address, but a server is there.
+      pass  # The URL is wrong, but the server responds.
 
 
 def unpack(archive: pathlib.Path, targets: Sequence[pathlib.Path]) -> None:
-  """Unpacks an archive; a file is there when it is complete.
+  """Unpacks an archive; files appear only when they are complete.
 
   Args:
     archive: A file that ends in `.lzma`, which becomes the only target, or a
       tar archive, whose members have the names of the targets.
-    targets: The files to make; their folders are made, too.
+    targets: The files to create; their folders are created, too.
 
   Raises:
     DownloadError: If the archive is damaged or lacks a file; it is deleted.
-    KeyboardInterrupt: With a sentence on how to go on.
+    KeyboardInterrupt: With a sentence on how to continue.
     WriteError: If a file cannot be written, for example because the disk is
       full.
 
@@ -138,7 +139,7 @@ def unpack(archive: pathlib.Path, targets: Sequence[pathlib.Path]) -> None:
 
 
 def _fetch(url: str, part: pathlib.Path) -> Optional[str]:
-  """Completes a part; returns the digest that the server says, if any."""
+  """Completes a partial download; returns the server's digest, if any."""
   held = part.stat().st_size if part.exists() else 0
   with _connection_errors_of(url):
     try:
@@ -147,12 +148,12 @@ def _fetch(url: str, part: pathlib.Path) -> Optional[str]:
       if not held or error.code != _RANGE_NOT_SATISFIABLE:
         raise
       if _whole_size(error.headers) not in (None, held):
-        part.unlink()  # Of another file.
+        part.unlink()  # It belongs to another file.
         return _fetch(url, part)
       return _said_digest(error.headers)
   with answer:
     if answer.status != http.client.PARTIAL_CONTENT:
-      held = 0  # The server sends the whole file, whatever it is asked for.
+      held = 0  # The server ignores ranges and sends the whole file.
     length = answer.headers.get('Content-Length')
     size = None if length is None else held + int(length)
     with open(part, 'ab' if held else 'wb') as file:
@@ -169,8 +170,8 @@ def _fetch(url: str, part: pathlib.Path) -> Optional[str]:
 
 
 def _open(url: str, held: int) -> Any:
-  """Asks for a file, from a place on."""
-  # No compression in between, which would change where a place is.
+  """Requests a file from a position on."""
+  # No compression, which would change positions.
   headers = {'Accept-Encoding': 'identity'}
   if held:
     headers['Range'] = f'bytes={held}-'
@@ -189,7 +190,7 @@ def _chunks(answer: Any, url: str) -> Iterator[bytes]:
 
 @contextlib.contextmanager
 def _connection_errors_of(url: str) -> Iterator[None]:
-  """Turns what goes wrong in the network into a sentence."""
+  """Turns network errors into a `DownloadError`."""
   try:
     yield
   except urllib.error.HTTPError as error:
@@ -206,20 +207,20 @@ def _connection_errors_of(url: str) -> Iterator[None]:
 
 
 def _whole_size(headers: Any) -> Optional[int]:
-  """Returns the size of the whole file, as a refusal of its rest says it."""
+  """Returns the size of the whole file from a 416 response."""
   match = re.fullmatch(r'bytes \*/(\d+)', headers.get('Content-Range') or '')
   return int(match[1]) if match else None
 
 
 def _said_digest(headers: Any) -> Optional[str]:
-  """Returns the MD5 that Google Cloud Storage says, as a digest."""
+  """Returns Google Cloud Storage's MD5 header as a digest."""
   said = ','.join(headers.get_all('x-goog-hash') or ())
   match = re.search(r'md5=([A-Za-z0-9+/=]+)', said)
   return f'md5:{base64.b64decode(match[1]).hex()}' if match else None
 
 
 def _check_digest(url: str, part: pathlib.Path, digest: Optional[str]) -> None:
-  """Deletes a file and raises if it is not what it must be."""
+  """Deletes the file and raises if its digest is wrong."""
   algorithm, _, expected = (digest or 'sha256:').partition(':')
   found = _digest_of(part, algorithm)
   if not expected:
@@ -283,7 +284,7 @@ def _unpack_tar(archive: pathlib.Path, targets: Sequence[pathlib.Path]) -> None:
 def _copy(
     content: IO[bytes], target: pathlib.Path, report: Callable[[], Any]
 ) -> None:
-  """Writes what is read to a file, which is there when it is complete."""
+  """Copies a stream to a file, which appears when it is complete."""
   with _files.replacing(target) as file:
     while True:
       with _damages():
@@ -299,7 +300,7 @@ def _name(part: pathlib.Path) -> str:
 
 
 def _progress(title: str, total: Optional[int], initial: int = 0) -> tqdm.tqdm:
-  """Returns a bar; outside of a terminal it is a line now and then."""
+  """Returns a progress bar; outside of a terminal it prints few lines."""
   return tqdm.tqdm(
       desc=title,
       total=total,

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Federated EMNIST: recognizing characters, and compressing their pictures.
+"""Federated EMNIST: character recognition, and an autoencoder.
 
 References:
   Reddi et al., Adaptive Federated Optimization, ICLR 2021,
@@ -42,8 +42,8 @@ EMNIST_CR = definitions.ClassificationTask(
         ),
     ),
 )
-# Its loss is the mean squared error between the pixels that go in and those
-# that come out, through a bottleneck of 30 numbers.
+# The loss is the mean squared error between input and output pixels, through a
+# bottleneck of 30 units.
 EMNIST_AE = definitions.TaskDefinition(
     name='emnist_ae',
     summary='3,400 writers',

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fashion-MNIST, with the models, scaling and clients of MNIST.
 
-The pixels are scaled by MNIST's mean and deviation, as in the Delta-SGD
+Pixels are scaled by MNIST's mean and standard deviation, as in the Delta-SGD
 experiments.
 
 References:

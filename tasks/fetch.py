@@ -1,13 +1,13 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Downloads a data set to where the tasks look for it.
+"""Downloads a data set to the place where the tasks look for it.
 
 For example:
 
   python -m tasks.fetch shakespeare --data_dir=data
 
-What was interrupted goes on when the same command is run again. `--list` says
-what there is.
+An interrupted download continues when the same command is run again. `--list`
+lists the data sets.
 """
 
 import argparse
@@ -28,12 +28,12 @@ _EXIT_USER = 2
 _EXIT_INTERRUPTED = 130
 
 _INTERRUPTED = 'Interrupted; run the same command again to go on.'
-# In the folder of a version, but not in one that is still being written.
+# Exists in the folder of a version only when it has been written completely.
 _PREPARED = '[0-9]*/dataset_info.json'
 
 
 class _Parser(argparse.ArgumentParser):
-  """A parser whose errors are one sentence."""
+  """A parser that prints each error as one sentence."""
 
   def error(self, message: str) -> NoReturn:
     stop = '' if message.endswith('?') else '.'
@@ -94,15 +94,15 @@ def describe(datasets: Sequence[sources.Dataset]) -> str:
 
 
 def fetch(dataset: sources.Dataset, data_dir: pathlib.Path) -> None:
-  """Downloads what is not there of a data set.
+  """Downloads the missing files of a data set.
 
   Args:
     dataset: The data set.
-    data_dir: The folder of the data sets; it is made.
+    data_dir: The folder of the data sets; it is created.
 
   Raises:
-    DownloadError: If it cannot be had; says what may be done by hand.
-    KeyboardInterrupt: With a sentence on how to go on.
+    DownloadError: If the download fails; says what may be done by hand.
+    KeyboardInterrupt: With a sentence on how to continue.
     WriteError: If a file cannot be written.
 
   Example:
@@ -125,7 +125,7 @@ def fetch(dataset: sources.Dataset, data_dir: pathlib.Path) -> None:
 
 
 def _fetch_file(file: sources.RemoteFile, data_dir: pathlib.Path) -> None:
-  """Downloads and unpacks a file, if what it gives is not there."""
+  """Downloads and unpacks a file, unless its results exist."""
   path = data_dir / file.path
   results = [data_dir / result for result in file.results]
   if all(result.exists() for result in results):
@@ -144,21 +144,21 @@ def _fetch_file(file: sources.RemoteFile, data_dir: pathlib.Path) -> None:
 
 
 def _prepare(dataset: sources.Dataset, folder: pathlib.Path) -> None:
-  """Lets tensorflow-datasets download and prepare a data set."""
+  """Downloads and prepares a data set with tensorflow-datasets."""
   if any(folder.glob(_PREPARED)):
     print(f'{folder} is there already')
     return
-  # tensorflow-datasets tries for minutes where there is no network.
+  # Without network, tensorflow-datasets retries for minutes.
   downloads.check_reachable(dataset.tfds_url)
   os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
   try:
-    # Here, because it takes seconds that other data sets do not need.
+    # Imported here because it takes seconds and other data sets do not need it.
     import tensorflow_datasets as tfds  # pylint: disable=g-import-not-at-top
 
     builder = tfds.builder(dataset.tfds_name, data_dir=folder.parent)
     builder.download_and_prepare()
   except Exception as error:  # pylint: disable=broad-exception-caught
-    # TensorFlow, requests and tensorflow-datasets all have errors of their own.
+    # TensorFlow, requests and tensorflow-datasets have different errors.
     lines = str(error).strip().splitlines() or [type(error).__name__]
     raise downloads.DownloadError(
         f'tensorflow-datasets could not prepare {folder} '
@@ -172,14 +172,14 @@ def _size_text(size: Optional[int]) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-  """Downloads as the command line says.
+  """Runs the command line.
 
   Args:
-    arguments: The words of the command line, without the program.
+    arguments: The command-line arguments, without the program.
 
   Returns:
-    The exit code: 0; 1 if the data set cannot be had, 2 if the command is
-    wrong, 130 after Ctrl-C; each of these with one sentence.
+    The exit code: 0 on success, 1 if the download fails, 2 for a wrong command,
+    130 after Ctrl-C; each failure prints one sentence.
   """
   parser = _build_parser()
   parsed = parser.parse_args(arguments)

@@ -1,9 +1,9 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Models of the small problems: least squares, softmax regression, a tiny MLP.
+"""Models of small problems: least squares, softmax regression, a tiny MLP.
 
-All of them are plain functions of a flat vector x of weights, which is how the
-reference numbers are written down; the models hold it cut into tensors.
+The models are plain functions of a flat vector x of weights, as in the files of
+reference numbers, with x cut into tensors.
 """
 
 import collections
@@ -43,7 +43,7 @@ def _cross_entropy(output, label, sample_weight=None):
   )
 
 
-# Name to (prediction, loss, label dtype, shapes of the weights in x's order).
+# Name to (prediction, loss, label dtype, weight shapes in the order of x).
 _PROBLEMS: dict[str, tuple[Any, Any, Any, list[tuple[int, ...]]]] = {
     'quadratic': (_quadratic, _half_squared_error, np.float32, [(4,)]),
     'softmax': (_softmax, _cross_entropy, np.int32, [(5, 3), (3,)]),
@@ -61,7 +61,7 @@ def _check_known(name: str) -> None:
 def create_functional_model(
     problem: Mapping[str, Any],
 ) -> tff.learning.models.FunctionalModel:
-  """Creates the model of a problem, at the problem's initial weights.
+  """Creates the model of a problem, with the problem's initial weights.
 
   Args:
     problem: An entry of `problems` in a file of reference numbers: a mapping
@@ -72,8 +72,8 @@ def create_functional_model(
     A float32 `tff.learning.models.FunctionalModel` without metrics.
 
   Raises:
-    ValueError: If the name is unknown or `x0` has another length than the
-      model has weights.
+    ValueError: If the name is unknown, or the length of `x0` is not the number
+      of weights.
   """
   _check_known(problem['name'])
   predict, loss, label_dtype, shapes = _PROBLEMS[problem['name']]
@@ -90,7 +90,7 @@ def create_functional_model(
 
   @tf.function
   def predict_on_batch(model_weights, x, training=True):
-    del training  # Nothing in these models depends on it.
+    del training  # These models do not depend on it.
     return predict(model_weights[0], x)
 
   return tff.learning.models.FunctionalModel(
@@ -113,8 +113,8 @@ def create_representation_fn(
     problem: See `create_functional_model`.
 
   Returns:
-    A function of (flat tuple of weights, batch), or `None` for a problem whose
-    model has no hidden layer.
+    A function of (flat tuple of weights, batch), or `None` for a model without
+    hidden layer.
   """
   if problem['name'] != 'mlp':
     return None
@@ -124,15 +124,15 @@ def create_representation_fn(
 def create_client_batches(
     problem: Mapping[str, Any], batch_size: int, num_epochs: int
 ) -> list[list[Any]]:
-  """The clients of a problem, as lists of batches.
+  """Creates the clients of a problem, as lists of batches.
 
   Args:
     problem: See `create_functional_model`.
-    batch_size: The number of examples in a batch; the last may be short.
-    num_epochs: How many times a client's batches are repeated, in their order.
+    batch_size: The number of examples per batch; the last may be short.
+    num_epochs: The number of passes over a client's batches, in order.
 
   Returns:
-    One list a client, of ordered dictionaries of `x` (float32) and `y`.
+    A list per client, of ordered dictionaries of `x` (float32) and `y`.
 
   Raises:
     ValueError: If the problem's name is unknown.
@@ -154,7 +154,7 @@ def create_client_batches(
 
 
 def flatten_weights(weights: Sequence[np.ndarray]) -> np.ndarray:
-  """Returns the flat vector x of a model's trainable weights.
+  """Returns a model's trainable weights as the flat vector x.
 
   Args:
     weights: The weights, in the model's order.

@@ -1,10 +1,10 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The two forms in which TFF takes a Keras model, from one function.
+"""Builds both TFF forms of a Keras model from one function.
 
-`tff.learning.models.functional_model_from_keras` leaves out the penalties of
-kernels and biases, where `tff.learning.models.from_keras_model` has them; here
-both forms have them.
+`tff.learning.models.functional_model_from_keras` drops the regularization
+losses of kernels and biases, which `tff.learning.models.from_keras_model`
+includes; here both forms include them.
 """
 
 import collections
@@ -23,8 +23,8 @@ _Penalty = Callable[[tf.Tensor], tf.Tensor]
 def build_softmax_loss() -> tf.keras.losses.Loss:
   """Builds softmax cross entropy of logits and integer labels.
 
-  Where labels are sequences, padding counts like any token, as in TFF's
-  baselines: Keras' mask does not reach the loss there.
+  If labels are sequences, padding counts like any token, as in TFF's baselines:
+  Keras' mask does not reach the loss there.
   """
   return tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
@@ -35,16 +35,16 @@ def build_accuracy() -> list[tf.keras.metrics.Metric]:
 
 
 class KerasForms:
-  """The forms of a Keras model.
+  """Both TFF forms of a Keras model.
 
   Attributes:
     functional: The model in functional form, with its own initial weights. None
-      where its predictions for an example depend on others in the batch.
+      if its predictions for an example depend on others in the batch.
     variable_fn: Returns a new model with variables, with the same initial
       weights.
-    representation_fn: Maps (trainable weights, batch) to what goes into the
-      last layer; None if no layer before that has weights, or one has
-      averages that are not trained.
+    representation_fn: Maps (trainable weights, batch) to the inputs of the last
+      layer; None if no earlier layer has weights, or one has averages that are
+      not trained.
 
   Example:
 
@@ -69,7 +69,7 @@ class KerasForms:
     """Initializes the forms.
 
     Args:
-      build_keras_model: Builds the model anew.
+      build_keras_model: Builds a new model.
       element_spec: The specs of an example's 'x' and 'y'.
       build_loss: Builds the loss of a batch.
       build_metrics: Builds the metrics, with different names.
@@ -107,7 +107,7 @@ class KerasForms:
 
   @property
   def representation_fn(self) -> Optional[model_adapter.RepresentationFn]:
-    """The features that a classifier decides by."""
+    """Maps weights and a batch to the inputs of the last layer."""
     model = self._keras_model
     if model.non_trainable_weights:
       return None
@@ -118,7 +118,7 @@ class KerasForms:
 
 
 def _mixes_examples(layer: tf.keras.layers.Layer) -> bool:
-  """Returns whether a layer makes of an example what its batch has."""
+  """Returns whether a layer's output for an example depends on its batch."""
   is_batch_norm = isinstance(layer, tf.keras.layers.BatchNormalization)
   return is_batch_norm or getattr(layer, 'mixes_examples', False)
 
@@ -126,7 +126,7 @@ def _mixes_examples(layer: tf.keras.layers.Layer) -> bool:
 def add_penalties(
     model: tff.learning.models.FunctionalModel, keras_model: tf.keras.Model
 ) -> tff.learning.models.FunctionalModel:
-  """Adds the penalties of kernels and biases to a functional model's loss.
+  """Adds the regularization losses to a functional model's loss.
 
   Args:
     model: The functional form of `keras_model`.
@@ -134,7 +134,7 @@ def add_penalties(
 
   Returns:
     A functional model that predicts a pair, the predictions and the sum of the
-    penalties; `model` itself if there is no penalty.
+    penalties; `model` itself without penalties.
   """
   penalties = _penalties(keras_model)
   if not penalties:
@@ -173,7 +173,7 @@ def add_penalties(
 
 
 def _penalties(keras_model: tf.keras.Model) -> list[tuple[int, _Penalty]]:
-  """Returns the penalties, and which trainable weights they are of."""
+  """Returns the penalties and the indices of their trainable weights."""
   places = {id(v): i for i, v in enumerate(keras_model.trainable_weights)}
   return [
       (places[id(getattr(layer, name))], regularizer)

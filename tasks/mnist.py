@@ -5,7 +5,7 @@
 References:
   Kim et al., Adaptive Federated Learning with Auto-Tuned Clients, ICLR 2024,
   https://arxiv.org/abs/2306.11201, Section 4 and its published code. That code
-  trains on 450 of a client's 500 images; here all of them count.
+  trains on 450 of a client's 500 images, this task on all of them.
 """
 
 from tasks import clients

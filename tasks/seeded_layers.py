@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Layers whose initial weights depend on a seed and on their names alone."""
+"""Layers whose initial weights depend only on a seed and the layers' names."""
 
 from collections.abc import Sequence
 import math
@@ -17,7 +17,7 @@ CIFAR = 'cifar'
 def chain(
     input_shape: Sequence[int], layers: Sequence[tf.keras.layers.Layer]
 ) -> tf.keras.Model:
-  """Returns the model that applies one layer after the other."""
+  """Returns a model that applies layers one after the other."""
   inputs = tf.keras.Input(input_shape)
   outputs = inputs
   for layer in layers:
@@ -28,12 +28,12 @@ def chain(
 def glorot_uniform(
     seed: int, *keys: random_streams.Key
 ) -> tf.keras.initializers.Initializer:
-  """Returns Keras' default initializer of kernels, seeded.
+  """Returns Keras' default initializer of kernels, with a seed.
 
   Args:
     seed: The seed of the run, a non-negative integer.
-    *keys: What tells the kernel from all others, such as the names of the task
-      and of the layer.
+    *keys: Keys that distinguish the kernel from all others, such as the names
+      of the task and of the layer.
 
   Returns:
     The initializer; equal arguments give equal kernels.
@@ -57,13 +57,13 @@ def glorot_uniform(
 def initializer_seed(
     seed: int, layer: str, weight: str, family: str = CIFAR
 ) -> int:
-  """Returns the seed of a weight, another one for each.
+  """Returns the seed of a weight, different for each weight.
 
   Args:
     seed: The seed of the model, a non-negative integer.
     layer: The name of the layer, unique in its model.
     weight: The name of the weight in its layer.
-    family: What tells the model from those of other tasks.
+    family: The name of the model's task or family.
 
   Returns:
     An integer for a Keras initializer.
@@ -84,17 +84,17 @@ def uniform_convolution(
     family: str = CIFAR,
     **options: Any,
 ) -> tf.keras.layers.Layer:
-  """Builds a convolution with the initial weights that PyTorch's has.
+  """Builds a convolution with PyTorch's initial weights.
 
   Args:
     name: The name of the layer.
-    filters: The number of channels that come out.
+    filters: The number of output channels.
     kernel_size: The height and the width of the kernel.
-    num_inputs: The number of channels that go in.
+    num_inputs: The number of input channels.
     seed: The seed of the model.
-    use_bias: Whether there is a bias. Defaults to True.
-    family: What tells the model from those of other tasks.
-    **options: Of `tf.keras.layers.Conv2D`.
+    use_bias: Whether to add a bias. Defaults to True.
+    family: The name of the model's task or family.
+    **options: See `tf.keras.layers.Conv2D`.
 
   Returns:
     The layer: kernel and bias uniform in [-1 / sqrt(fan_in), 1 / sqrt(fan_in)].
@@ -124,15 +124,15 @@ def uniform_dense(
     family: str = CIFAR,
     **options: Any,
 ) -> tf.keras.layers.Layer:
-  """Builds a dense layer with the initial weights that PyTorch's has.
+  """Builds a dense layer with PyTorch's initial weights.
 
   Args:
     name: The name of the layer.
     units: The number of outputs.
     num_inputs: The number of inputs.
     seed: The seed of the model.
-    family: What tells the model from those of other tasks.
-    **options: Of `tf.keras.layers.Dense`.
+    family: The name of the model's task or family.
+    **options: See `tf.keras.layers.Dense`.
 
   Returns:
     The layer: kernel and bias uniform in [-1 / sqrt(fan_in), 1 / sqrt(fan_in)].
@@ -159,11 +159,11 @@ def _uniform(layer: str, fan_in: int, seed: int, family: str) -> dict[str, Any]:
 
 
 class SeededLayers:
-  """Makes the layers of a task's models.
+  """Builds the layers of a task's models.
 
-  The initial weights of a layer depend on the seed, the task and the layer's
-  name, and not on what was made before. The distributions are Keras' defaults,
-  unless said otherwise.
+  The initial weights of a layer depend only on the seed, the task and the
+  layer's name, and not on other layers. The distributions are Keras' defaults,
+  unless stated otherwise.
 
   Example:
 
@@ -173,7 +173,7 @@ class SeededLayers:
   """
 
   def __init__(self, task: str, seed: int):
-    """Initializes the maker.
+    """Initializes the builder.
 
     Args:
       task: The name of the task.
@@ -185,11 +185,11 @@ class SeededLayers:
   def embedding(
       self, name: str, num_tokens: int, size: int
   ) -> tf.keras.layers.Layer:
-    """Makes an embedding whose token 0 is padding that recurrent layers skip.
+    """Builds an embedding; token 0 is padding, which recurrent layers skip.
 
     Args:
       name: The name of the layer.
-      num_tokens: How many tokens there are.
+      num_tokens: The number of tokens.
       size: The size of the vectors.
 
     Returns:
@@ -208,16 +208,16 @@ class SeededLayers:
   def lstm(
       self, name: str, units: int, kernel_initializer: str = 'GlorotUniform'
   ) -> tf.keras.layers.Layer:
-    """Makes a recurrent layer that returns the outputs of all steps.
+    """Builds an LSTM layer that returns the outputs of all steps.
 
     Args:
       name: The name of the layer.
       units: The number of units.
-      kernel_initializer: The name of the class of Keras that makes the kernel.
+      kernel_initializer: The name of the Keras class of the kernel initializer.
 
     Returns:
-      The layer; the recurrent kernel is orthogonal, the bias zero but for the
-      ones of the forget gate.
+      The layer; its recurrent kernel is orthogonal, its bias zero except for
+      ones at the forget gate.
     """
     return fast_layers.LSTM(
         units,
@@ -232,21 +232,21 @@ class SeededLayers:
     )
 
   def dense(self, name: str, units: int) -> tf.keras.layers.Layer:
-    """Makes a dense layer without activation.
+    """Builds a dense layer without activation.
 
     Args:
       name: The name of the layer.
       units: The number of units.
 
     Returns:
-      The layer; its kernel is Glorot's uniform one, its bias zero.
+      The layer; its kernel is Glorot uniform, its bias zero.
     """
     return tf.keras.layers.Dense(
         units, kernel_initializer=self.glorot_uniform(name), name=name
     )
 
   def glorot_uniform(self, name: str) -> tf.keras.initializers.Initializer:
-    """Makes the initializer of the kernel of the layer of this name."""
+    """Builds the initializer of the kernel of a layer."""
     return self._initializer(name, 'kernel', 'GlorotUniform')
 
   def _initializer(self, name: str, weight: str, class_name: str) -> Any:

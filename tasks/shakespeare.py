@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Shakespeare's plays: the next character, a client a role.
+"""Next-character prediction on Shakespeare's plays, with a client per role.
 
 References:
   Reddi et al., Adaptive Federated Optimization, ICLR 2021,
@@ -33,7 +33,7 @@ SHAKESPEARE = definitions.TaskDefinition(
         source='TensorFlow Federated, from Project Gutenberg by LEAF',
         licence='the text is in the public domain',
         files=(
-            # TFF publishes no checksum; this is that of FedJAX.
+            # TFF publishes no checksum; this is the one in FedJAX.
             sources.tff_sqlite(
                 'shakespeare',
                 'sha256:d3d11fceb9e105439ac6f4d52af6efafed5a2a1e1eb24c5bd2dd54c'

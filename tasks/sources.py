@@ -1,8 +1,8 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Where data sets are published, and where their files belong.
+"""The publications of data sets and the places of their files.
 
-No TensorFlow is imported here.
+This module does not import TensorFlow.
 """
 
 from typing import Optional
@@ -17,15 +17,14 @@ class RemoteFile:
   """A file to download. Paths are relative to the folder of the data sets.
 
   Attributes:
-    url: Its address.
-    path: Where it is downloaded to.
-    digest: What it must be, 'sha256:' or 'md5:' and hexadecimal digits. None
-      where its publisher names none; then what the server says about it is
-      compared.
-    size: Its size in bytes; None if it is not known.
+    url: The URL.
+    path: The path of the downloaded file.
+    digest: The expected digest, 'sha256:' or 'md5:' and hexadecimal digits.
+      None if its publisher gives none; then the server's digest is used.
+    size: The size in bytes; None if unknown.
     unpacked: The files that it is unpacked to, by their names in the archive;
-      none for a file that is used as it is.
-    is_kept: Whether it stays when it is unpacked.
+      empty for a file that is used directly.
+    is_kept: Whether to keep it after unpacking.
   """
 
   url: str
@@ -37,23 +36,23 @@ class RemoteFile:
 
   @property
   def results(self) -> tuple[str, ...]:
-    """The files that are there in the end."""
+    """The files after downloading and unpacking."""
     return self.unpacked or (self.path,)
 
 
 @attrs.frozen
 class Dataset:
-  """A data set, which is downloaded here or by tensorflow-datasets.
+  """A data set, which this package or tensorflow-datasets downloads.
 
   Attributes:
-    name: What `python -m tasks.fetch` calls it.
-    source: Who has published it.
-    licence: A note on its licence.
-    files: Its files, if they are downloaded here.
-    tfds_name: What tensorflow-datasets calls it, if that downloads it.
-    tfds_size: How much that downloads, in bytes.
-    tfds_url: A server that it downloads from.
-    by_hand: What may be put into the folder of the data sets instead.
+    name: The name for `python -m tasks.fetch`.
+    source: The publisher.
+    licence: A note on the licence.
+    files: The files, if this package downloads them.
+    tfds_name: The name in tensorflow-datasets, if that downloads it.
+    tfds_size: The size of that download, in bytes.
+    tfds_url: A server of that download.
+    by_hand: The file to put into the folder of the data sets instead.
   """
 
   name: str
@@ -67,13 +66,13 @@ class Dataset:
 
   @property
   def size(self) -> Optional[int]:
-    """How much is downloaded, in bytes; None if it is not known."""
+    """The size of the download in bytes; None if unknown."""
     sizes = [file.size for file in self.files] or [self.tfds_size]
     return None if None in sizes else sum(filter(None, sizes))
 
   @property
   def places(self) -> tuple[str, ...]:
-    """Where it is in the end, relative to the folder of the data sets."""
+    """The resulting paths, relative to the folder of the data sets."""
     if self.tfds_name is not None:
       return (f'tfds/{self.tfds_name}',)
     return tuple(path for file in self.files for path in file.results)
@@ -82,7 +81,7 @@ class Dataset:
 def tff_sqlite(
     name: str, digest: Optional[str], size: Optional[int]
 ) -> RemoteFile:
-  """Returns a SQLite file of TFF, where TFF's own loaders find it too."""
+  """Returns a SQLite file of TFF, at the place where TFF's loaders find it."""
   return RemoteFile(
       url=f'{_TFF}{name}.sqlite.lzma',
       path=f'tff/{name}.sqlite.lzma',
@@ -93,7 +92,7 @@ def tff_sqlite(
 
 
 def tff_counts(name: str, digest: str) -> RemoteFile:
-  """Returns a file of counts; TFF's own loaders ask for the archive as well."""
+  """Returns a file of counts; keeps the archive for TFF's own loaders."""
   return RemoteFile(
       url=f'{_TFF}{name}.tar.bz2',
       path=f'tff/datasets/{name}.tar.bz2',
@@ -106,14 +105,14 @@ def tff_counts(name: str, digest: str) -> RemoteFile:
 def tfds_images(
     name: str, source: str, licence: str, *, size: int, url: str
 ) -> Dataset:
-  """Returns images that tensorflow-datasets downloads.
+  """Returns an image data set that tensorflow-datasets downloads.
 
   Args:
-    name: The name of the data set, here and there.
-    source: Who has published it.
-    licence: A note on its licence.
-    size: How much is downloaded, in bytes.
-    url: A server that it is downloaded from.
+    name: The name of the data set, also in tensorflow-datasets.
+    source: The publisher.
+    licence: A note on the licence.
+    size: The size of the download in bytes.
+    url: A server of the download.
   """
   return Dataset(
       name=name,

@@ -1,9 +1,9 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Stack Overflow, a client a user: the next word of texts, and their tags.
+"""Stack Overflow: next-word and tag prediction, with a client per user.
 
-Clients are read when they take part in a round; at the start only their ids,
-and the clients that the test and validation examples are drawn from.
+Clients are read when they are sampled. Only the client ids and the clients of
+the test and validation samples are read at the start.
 
 References:
   Reddi et al., Adaptive Federated Optimization, ICLR 2021,

@@ -1,10 +1,10 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Made-up data in the formats of the published data sets.
+"""Synthetic data in the formats of the published data sets.
 
-With them every task runs without a download: to try a command, to test, to
-measure seconds. They can be learned, but what is learned says nothing about the
-data set whose form they have.
+With them every task runs without a download, for trying commands, testing and
+measuring time. They can be learned, but the results say nothing about the
+original data set.
 """
 
 import collections
@@ -42,11 +42,11 @@ Write = Callable[[pathlib.Path, np.random.Generator], None]
 
 
 def write(files: Mapping[str, Write], data_dir: pathlib.Path) -> None:
-  """Writes made-up data where they are not there.
+  """Writes synthetic data, except for files that exist.
 
   Args:
-    files: The functions that write a file, by its place.
-    data_dir: The folder of the data sets, made if need be.
+    files: The functions that write the files, by path.
+    data_dir: The folder of the data sets, created if missing.
   """
   for place, write_file in files.items():
     path = data_dir / place
@@ -60,12 +60,12 @@ def write(files: Mapping[str, Write], data_dir: pathlib.Path) -> None:
 
 
 def npz(num_classes: int, *shape: int) -> Write:
-  """Returns the function that writes examples of a shape, as Keras has them."""
+  """Returns a function that writes examples of a shape, as in Keras."""
   return functools.partial(_write_npz, num_classes=num_classes, shape=shape)
 
 
 def texts(num_classes: int) -> Write:
-  """Returns the function that writes labelled texts."""
+  """Returns a function that writes labelled texts."""
   return functools.partial(_write_texts, num_classes=num_classes)
 
 
@@ -74,7 +74,7 @@ def _draw_images(
     labels: np.ndarray,
     templates: np.ndarray,
 ) -> np.ndarray:
-  """Returns pictures of classes: coarse patterns under noise, in [0, 1]."""
+  """Returns noisy coarse patterns, one for each class, in [0, 1]."""
   noise = generator.random((len(labels), *templates.shape[1:]), np.float32)
   return 0.6 * templates[labels] + 0.4 * noise
 
@@ -82,7 +82,7 @@ def _draw_images(
 def _draw_templates(
     generator: np.random.Generator, num_classes: int, shape: tuple[int, ...]
 ) -> np.ndarray:
-  """Returns a coarse pattern for every class, in [0, 1]."""
+  """Returns a coarse pattern for each class, in [0, 1]."""
   coarse = generator.random((num_classes, 4, 4, *shape[2:]), np.float32)
   scale = -(-shape[0] // 4)
   wide = coarse.repeat(scale, axis=1).repeat(scale, axis=2)
@@ -95,8 +95,8 @@ def _write_npz(
     num_classes: int,
     shape: tuple[int, ...],
 ) -> None:
-  """Writes the arrays of a data set of Keras: x_train, y_train, and so on."""
-  # Examples that are no images are drawn as columns of pixels.
+  """Writes the arrays of a Keras data set: x_train, y_train, and so on."""
+  # Examples that are not images are generated as columns of pixels.
   drawn = shape if len(shape) > 1 else (*shape, 1)
   templates = _draw_templates(generator, num_classes, drawn)
   arrays = {}
@@ -120,14 +120,14 @@ def _build_clients(
 def _write_sqlite(
     path: pathlib.Path, splits: Mapping[str, client_data.ClientArrays]
 ) -> None:
-  # It imports TensorFlow.
+  # Imported here because it imports TensorFlow.
   from tff_adaptive.data import sqlite  # pylint: disable=import-outside-toplevel
 
   sqlite.write_sqlite_clients(path, splits)
 
 
 def write_emnist(path: pathlib.Path, generator: np.random.Generator) -> None:
-  """Writes TFF's file of EMNIST: dark characters on a white ground."""
+  """Writes TFF's file of EMNIST: dark characters on white."""
   templates = _draw_templates(generator, 62, (28, 28))
 
   def build(split: str, num_classes: int) -> client_data.ClientArrays:
@@ -173,7 +173,7 @@ def write_cifar100(path: pathlib.Path, generator: np.random.Generator) -> None:
 def write_shakespeare(
     path: pathlib.Path, generator: np.random.Generator
 ) -> None:
-  """Writes TFF's file of Shakespeare: a few lines again and again."""
+  """Writes TFF's file of Shakespeare: a few lines, repeated."""
 
   def draw(size):
     lines = generator.choice(np.array(_LINES, np.object_), size=size)
@@ -189,11 +189,11 @@ def write_shakespeare(
 
 
 def _word(number: int) -> str:
-  """Returns a made-up word; equal numbers have equal words."""
+  """Returns a made-up word for a number."""
   letters = 'bdfgklmnprstvz'
   vowels = 'aeiou'
   syllables = []
-  number += len(letters) * len(vowels)  # Two syllables or more.
+  number += len(letters) * len(vowels)  # At least two syllables.
   while number:
     number, rest = divmod(number, len(letters) * len(vowels))
     consonant, vowel = divmod(rest, len(vowels))
@@ -213,14 +213,14 @@ def _zipf_weights(size: int) -> np.ndarray:
 def write_stackoverflow(
     path: pathlib.Path, generator: np.random.Generator
 ) -> None:
-  """Writes TFF's file of Stack Overflow; a tag makes some words likely."""
+  """Writes TFF's file of Stack Overflow; tags make some words more likely."""
   common = _zipf_weights(_NUM_WORDS)
   tag_weights = _zipf_weights(_NUM_TAGS)
 
   def draw():
     tags = generator.choice(_NUM_TAGS, _SENTENCES_PER_CLIENT, p=tag_weights)
     words = generator.choice(_NUM_WORDS, (_SENTENCES_PER_CLIENT, 14), p=common)
-    # Every other word is one of ten that go with the tag.
+    # Every other word is one of ten that belong to the tag.
     words[:, ::2] = 10 * tags[:, np.newaxis] + generator.integers(
         10, size=words[:, ::2].shape
     )
@@ -247,7 +247,7 @@ def write_stackoverflow(
 def write_word_counts(
     path: pathlib.Path, generator: np.random.Generator
 ) -> None:
-  """Writes TFF's file of the counts of words."""
+  """Writes TFF's file of word counts."""
   del generator  # Unused.
   lines = [f'{_word(i)} {2 * _NUM_WORDS - i}\n' for i in range(_NUM_WORDS)]
   path.write_text(''.join(lines))
@@ -256,7 +256,7 @@ def write_word_counts(
 def write_tag_counts(
     path: pathlib.Path, generator: np.random.Generator
 ) -> None:
-  """Writes TFF's file of the counts of tags."""
+  """Writes TFF's file of tag counts."""
   del generator  # Unused.
   path.write_text(
       json.dumps({_tag(i): _NUM_TAGS - i for i in range(_NUM_TAGS)})
@@ -266,7 +266,7 @@ def write_tag_counts(
 def _write_texts(
     path: pathlib.Path, generator: np.random.Generator, num_classes: int
 ) -> None:
-  """Writes labelled texts; a class makes some words likely."""
+  """Writes labelled texts; classes make some words more likely."""
   with gzip.open(path, 'wt', encoding='utf-8') as file:
     for split, size in _NUM_TEXTS.items():
       for label in generator.integers(num_classes, size=size).tolist():

@@ -1,21 +1,21 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Batch normalization by the statistics of the batch, always."""
+"""Batch normalization that always uses the statistics of the batch."""
 
 import tensorflow as tf
 
 
 @tf.keras.utils.register_keras_serializable('tff_adaptive')
 class BatchStatisticsNormalization(tf.keras.layers.Layer):
-  """Batch normalization that keeps no running statistics.
+  """Batch normalization without running statistics.
 
   ```
   y = gamma * (x - mean(x)) / sqrt(variance(x) + epsilon) + beta
   ```
 
-  for every channel, mean and variance over the batch and the image, also where
-  a model does not train: PyTorch's `track_running_stats=False`. What it makes
-  of an example depends on the other ones in its batch.
+  per channel, with mean and variance over the batch and the image, also in
+  evaluation, like PyTorch's `track_running_stats=False`. The output for an
+  example depends on the other examples of its batch.
 
   Example:
 
@@ -28,21 +28,21 @@ class BatchStatisticsNormalization(tf.keras.layers.Layer):
     https://arxiv.org/abs/1502.03167.
   """
 
-  # There is no functional form of such a model.
+  # Such a model has no functional form.
   mixes_examples = True
 
   def __init__(self, epsilon: float = 1e-5, **kwargs):
     """Initializes the layer.
 
     Args:
-      epsilon: What is added to the variance. Defaults to 1e-5, as in PyTorch.
-      **kwargs: Of `tf.keras.layers.Layer`.
+      epsilon: The value added to the variance. Defaults to 1e-5, as in PyTorch.
+      **kwargs: See `tf.keras.layers.Layer`.
     """
     super().__init__(**kwargs)
     self._epsilon = epsilon
 
   def build(self, input_shape):
-    """Adds the scale and the shift of every channel."""
+    """Adds the scale and the shift of each channel."""
     channels = input_shape[-1]
     self.gamma = self.add_weight('gamma', [channels], initializer='ones')
     self.beta = self.add_weight('beta', [channels], initializer='zeros')
@@ -55,5 +55,5 @@ class BatchStatisticsNormalization(tf.keras.layers.Layer):
     )[0]
 
   def get_config(self):
-    """Returns what a copy of the layer is built from."""
+    """Returns the arguments from which the layer can be rebuilt."""
     return {**super().get_config(), 'epsilon': self._epsilon}

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What happens to CIFAR's images before a model sees them."""
+"""Augmentation and scaling of CIFAR's images."""
 
 import collections
 from collections.abc import Mapping
@@ -28,11 +28,11 @@ _MAX_PIXEL = 255.0
 
 @attrs.frozen
 class ChannelStatistics:
-  """What the pixels of a channel are scaled by, after division by 255.
+  """The scaling of each channel, after division by 255.
 
   Attributes:
-    mean: What is subtracted, for each of the three channels.
-    deviation: What is divided by.
+    mean: The value to subtract, for each of the three channels.
+    deviation: The value to divide by, in the same way.
   """
 
   mean: tuple[float, float, float]
@@ -40,7 +40,7 @@ class ChannelStatistics:
 
 
 def crop_size(augmentation: str) -> int:
-  """Returns the height and width of the images that an augmentation makes.
+  """Returns the height and width of an augmentation's images.
 
   Args:
     augmentation: One of `AUGMENTATIONS`.
@@ -49,7 +49,7 @@ def crop_size(augmentation: str) -> int:
     24 for 'fedopt', else 32.
 
   Raises:
-    ValueError: If there is no such augmentation.
+    ValueError: If the augmentation is unknown.
 
   Example:
 
@@ -77,24 +77,24 @@ def to_model_inputs(
   delta_sgd, none:  x = (pixel / 255 - mean of channel) / deviation of channel
   ```
 
-  'fedopt' crops to 24x24 and scales every image by itself, as
-  `tf.image.per_image_standardization` does; 'delta_sgd' pads by four black
-  pixels on all sides and crops to 32x32. Both flip half of the images from left
-  to right. Without a generator nothing is drawn: 'fedopt' takes the centre, the
-  others the image as it is.
+  'fedopt' crops to 24x24 and standardizes each image, like
+  `tf.image.per_image_standardization`; 'delta_sgd' pads by four black pixels on
+  all sides and crops to 32x32. Both flip half of the images horizontally.
+  Without a generator nothing is random: 'fedopt' crops the centre, the others
+  keep the whole image.
 
   Args:
     examples: 'x', uint8 of shape [n, 32, 32, 3], and 'y'.
     augmentation: One of `AUGMENTATIONS`.
-    statistics: Of the data set; 'fedopt' does without.
-    generator: Where random numbers come from in training. None (the default)
-      in evaluation.
+    statistics: The statistics of the data set; unused by 'fedopt'.
+    generator: The source of random numbers in training. None (the default) in
+      evaluation.
 
   Returns:
     'x' as float32 of shape [n, size, size, 3], see `crop_size`, and 'y'.
 
   Raises:
-    ValueError: If there is no such augmentation.
+    ValueError: If the augmentation is unknown.
 
   Example:
 
@@ -131,17 +131,17 @@ def to_model_inputs(
 def build_augmentation(
     augmentation: str, statistics: ChannelStatistics
 ) -> batching.Augmentation:
-  """Builds what turns a client's examples into what a model trains on.
+  """Builds the augmentation of clients' images for training.
 
   Args:
     augmentation: One of `AUGMENTATIONS`, see `to_model_inputs`.
-    statistics: Of the data set.
+    statistics: The statistics of the data set.
 
   Returns:
-    An augmentation of clients that hold images as uint8.
+    An augmentation for clients with uint8 images.
 
   Raises:
-    ValueError: If there is no such augmentation.
+    ValueError: If the augmentation is unknown.
 
   Example:
 
@@ -161,7 +161,7 @@ def build_augmentation(
 
 
 def element_spec(augmentation: str) -> feature_arrays.ElementSpec:
-  """Returns the specification of one example as a model takes it.
+  """Returns the spec of one example in the model's form.
 
   Args:
     augmentation: One of `AUGMENTATIONS`.
@@ -170,7 +170,7 @@ def element_spec(augmentation: str) -> feature_arrays.ElementSpec:
     The specs of 'x' and 'y'.
 
   Raises:
-    ValueError: If there is no such augmentation.
+    ValueError: If the augmentation is unknown.
 
   Example:
 
@@ -187,7 +187,7 @@ def _random_crops(
     padding: int,
     generator: np.random.Generator,
 ) -> np.ndarray:
-  """Returns a crop of every image, half of them flipped."""
+  """Returns a random crop of each image, half of them flipped."""
   num_images = len(images)
   width = [(0, 0), (padding, padding), (padding, padding), (0, 0)]
   padded = np.pad(images, width) if padding else images
@@ -199,8 +199,8 @@ def _random_crops(
       is_flipped[:, np.newaxis], np.arange(size)[::-1], np.arange(size)
   )
   columns += lefts[:, np.newaxis]
-  # Pixels by their number over all images: one gather, several times faster
-  # than an index for each axis.
+  # Pixels by their flat index: one gather is several times faster than an index
+  # for each axis.
   firsts = np.arange(num_images)[:, np.newaxis] * padded_size
   pixels = (firsts + rows)[:, :, np.newaxis] * padded_size
   pixels = pixels + columns[:, np.newaxis, :]
@@ -208,7 +208,7 @@ def _random_crops(
 
 
 def _standardize_images(images: np.ndarray) -> np.ndarray:
-  """Scales every image to mean 0 and variance 1, unless it is nearly flat."""
+  """Scales each image to mean 0 and variance 1, unless it is nearly flat."""
   x = images.astype(np.float32)
   axes = (1, 2, 3)
   x -= x.mean(axes, keepdims=True)
@@ -220,7 +220,7 @@ def _standardize_images(images: np.ndarray) -> np.ndarray:
 def _standardize_channels(
     images: np.ndarray, statistics: ChannelStatistics
 ) -> np.ndarray:
-  # As rows of pixels: NumPy is slow where the last axis is as short as three.
+  # As rows of pixels: NumPy is slow if the last axis is as short as three.
   num_columns = images.shape[2]
   rows = images.reshape(-1, num_columns * 3).astype(np.float32)
   rows /= _MAX_PIXEL

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""CIFAR-10 and CIFAR-100: their files, and what clients hold of them."""
+"""CIFAR-10 and CIFAR-100: their files, and the data of clients."""
 
 import collections
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from tasks.images import python_files
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import transforms
 
-# The coarse class of every class, both in alphabetical order.
+# The coarse class of each class, both in alphabetical order.
 # fmt: off
 COARSE_CLASSES = (
     4, 1, 14, 8, 0, 6, 7, 7, 18, 3,
@@ -37,12 +37,12 @@ COARSE_CLASSES = (
 )
 # fmt: on
 
-# Those that https://github.com/kuangliu/pytorch-cifar scales by. The deviations
-# are means of the images' own ones; those of all pixels are near 0.25.
+# The values of https://github.com/kuangliu/pytorch-cifar. The deviations are
+# means of per-image deviations; those of all pixels are near 0.25.
 _STATISTICS_10 = cifar_augmentation.ChannelStatistics(
     mean=(0.4914, 0.4822, 0.4465), deviation=(0.2023, 0.1994, 0.2010)
 )
-# Of all training pixels.
+# Computed over all training pixels.
 _STATISTICS_100 = cifar_augmentation.ChannelStatistics(
     mean=(0.5071, 0.4865, 0.4409), deviation=(0.2673, 0.2564, 0.2762)
 )
@@ -51,14 +51,14 @@ _SQLITE = 'tff/cifar100.sqlite'
 
 @attrs.frozen
 class CifarFiles:
-  """The files of one of the data sets.
+  """The files of CIFAR-10 or CIFAR-100.
 
   Attributes:
-    images: Where npz files and tensorflow-datasets have them.
-    folder: What the published archive unpacks to.
-    train_names: Its files of training images.
-    test_names: Its files of test images.
-    label_key: What it calls the classes.
+    images: The data set's npz file and its name in tensorflow-datasets.
+    folder: The folder in the published archive.
+    train_names: The files of training images.
+    test_names: The files of test images.
+    label_key: The key of the classes in the files.
   """
 
   images: npz_images.ImageDataset
@@ -72,15 +72,15 @@ class CifarFiles:
   ) -> tuple[feature_arrays.Examples, feature_arrays.Examples]:
     """Loads the images.
 
-    Read is the first of these that is there: the folder of the published
-    archive, which Keras has in `~/.keras/datasets`; `<data_dir>/<name>.npz`
-    with the arrays 'x_train', 'y_train', 'x_test' and 'y_test', as Keras
-    returns them; `<data_dir>/tfds/<name>`, as tensorflow-datasets prepares it.
+    Reads the first of these that exists: the folder of the published archive,
+    which Keras keeps in `~/.keras/datasets`; `<data_dir>/<name>.npz` with the
+    arrays 'x_train', 'y_train', 'x_test' and 'y_test', as Keras returns them;
+    `<data_dir>/tfds/<name>`, as prepared by tensorflow-datasets.
 
     Args:
       data_dir: The folder of the data sets.
-      download: Whether tensorflow-datasets downloads the data if there are
-        none.
+      download: Whether tensorflow-datasets downloads the data if none of them
+        exists.
 
     Returns:
       The training and the test examples. In both 'image' is uint8 of shape
@@ -88,10 +88,10 @@ class CifarFiles:
       [num_examples].
 
     Raises:
-      FileNotFoundError: If there are no data; says where they belong and how
-        they are downloaded.
+      FileNotFoundError: If there are no data; says where to put them and how to
+        download them.
       OSError: If they could not be downloaded.
-      ValueError: If the data are damaged: names the file and what is wrong.
+      ValueError: If the data are damaged; names the file and the problem.
     """
     folder = data_dir / self.folder
     if folder.exists():
@@ -112,7 +112,7 @@ class CifarFiles:
 def _as_published(
     examples: Mapping[str, np.ndarray],
 ) -> feature_arrays.Examples:
-  """Returns examples with the names that tensorflow-datasets and TFF have."""
+  """Renames features as in tensorflow-datasets and TFF."""
   return collections.OrderedDict(
       image=examples['x'], label=examples['y'].astype(np.int32)
   )
@@ -120,13 +120,13 @@ def _as_published(
 
 @attrs.frozen
 class _Cifar(data.Data):
-  """Images that clients hold as they are, augmented in training.
+  """Clients' images in their published form, augmented in training.
 
   Attributes:
     classes: The number of classes.
-    statistics: What pixels are scaled by.
+    statistics: The scaling of the pixels.
     files: The files of the central data set.
-    default_augmentation: Whose augmentation is the default.
+    default_augmentation: The default of `augmentation`.
   """
 
   classes: int
@@ -244,7 +244,7 @@ class Cifar100(_Cifar):
       clients = load_tff_cifar100(data_dir)
       if clients is None:
         raise
-      # Its clients together are the central data set.
+      # The central data set is the union of its clients.
       return data.Splits(
           transforms.concatenate(clients.train), clients.central_test
       )
@@ -257,24 +257,24 @@ class Cifar100(_Cifar):
 def load_tff_cifar100(
     data_dir: Union[str, os.PathLike],
 ) -> Optional[data.Splits]:
-  """Loads TFF's clients of CIFAR-100, which Pachinko allocation has drawn.
+  """Loads TFF's clients of CIFAR-100, from a Pachinko allocation.
 
   Args:
     data_dir: The folder of `tff/cifar100.sqlite`, the file that
       `tff.simulation.datasets.cifar100.load_data` keeps in its `cache_dir`.
 
   Returns:
-    500 training and 100 test clients with 100 images each; None if there is no
-    such file.
+    500 training and 100 test clients with 100 images each; None if the file
+    does not exist.
 
   Raises:
-    ValueError: If the file is damaged: names it and what is wrong.
+    ValueError: If the file is damaged; names it and the problem.
 
   References:
     Reddi et al., Adaptive Federated Optimization, ICLR 2021,
     https://arxiv.org/abs/2003.00295, Appendix F.
   """
-  # It imports TensorFlow.
+  # Imported here because it imports TensorFlow.
   from tff_adaptive.data import sqlite  # pylint: disable=import-outside-toplevel
 
   path = pathlib.Path(data_dir) / _SQLITE

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Loading scikit-learn's handwritten digits."""
+"""Loads scikit-learn's handwritten digits."""
 
 import collections
 
@@ -14,7 +14,7 @@ NUM_CLASSES = 10
 IMAGE_SHAPE = (8, 8, 1)
 TEST_FRACTION = 0.2
 
-# The split is part of the task, not of a run: accuracies of different seeds are
+# The split belongs to the task, not to a run: accuracies of different seeds are
 # measured on the same test images.
 _SPLIT_SEED = 0
 _MAX_PIXEL = 16.0
@@ -25,8 +25,8 @@ def load_digits() -> tuple[feature_arrays.Examples, feature_arrays.Examples]:
 
   1,797 images of 10 classes, 8x8 pixels each, which come with scikit-learn (the
   test part of the UCI data set "Optical Recognition of Handwritten Digits").
-  In every class a fifth of the images, rounded, is for testing; which ones is
-  fixed for ever and depends on no seed.
+  In every class a fifth of the images, rounded, is held out for testing; the
+  split is fixed and does not depend on a seed.
 
   Returns:
     The 1,438 training and the 359 test examples. In both 'x' is float32 of
@@ -43,7 +43,7 @@ def load_digits() -> tuple[feature_arrays.Examples, feature_arrays.Examples]:
     E. Alpaydin and C. Kaynak, Optical Recognition of Handwritten Digits, UCI
     Machine Learning Repository, 1998, https://doi.org/10.24432/C50P49.
   """
-  # Here, because it takes a second that no other task should pay.
+  # Imported here because it takes a second, which other tasks should not pay.
   from sklearn import datasets  # pylint: disable=g-import-not-at-top
 
   digits = datasets.load_digits()
@@ -77,7 +77,7 @@ class Digits(data.Data):
 
 
 def _stratified_choice(labels: np.ndarray, fraction: float) -> np.ndarray:
-  """Returns which examples are chosen: a fraction of every class, rounded."""
+  """Returns a mask that selects a fraction of each class, rounded."""
   chosen = np.zeros(labels.shape, bool)
   for label in np.unique(labels):
     rows = np.flatnonzero(labels == label)

@@ -1,8 +1,8 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Models for the handwritten digits; their initial weights follow a seed.
+"""Models for the handwritten digits, with seeded initial weights.
 
-Kernels are uniform as of Glorot, biases 0, Keras' defaults.
+Kernels are Glorot uniform and biases 0, Keras' defaults.
 """
 
 import tensorflow as tf

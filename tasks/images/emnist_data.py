@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Loading federated EMNIST, and making it what the models take."""
+"""Loads federated EMNIST and converts it for the models."""
 
 import collections
 from collections.abc import Mapping
@@ -22,12 +22,12 @@ NUM_PIXELS = 784
 
 _NUM_DIGITS = 10
 _NUM_CHARACTERS = 62
-# Where TFF's loader keeps it, too, if its `cache_dir` is the folder `tff`.
+# TFF's loader keeps it there, too, if its `cache_dir` is the folder `tff`.
 _PLACE = 'tff/emnist_all.sqlite'
 
 
 class Characters(data.Data):
-  """The characters, a client for every writer."""
+  """The characters, with a client for each writer."""
 
   arguments = (
       Argument(
@@ -35,7 +35,7 @@ class Characters(data.Data):
       ),
       data_files.MAX_BYTES_IN_MEMORY,
   )
-  # Preparing takes no time.
+  # Preparation is fast.
   cache_bytes = 0
 
   def load(self, args, data_dir, seed):
@@ -64,7 +64,7 @@ class Characters(data.Data):
 
 
 class Pictures(Characters):
-  """The same pictures, as what goes into an autoencoder and comes out."""
+  """The characters as inputs and outputs of an autoencoder."""
 
   def element_spec(self, args):
     return data.spec(x=('float32', [NUM_PIXELS]), y=('float32', [NUM_PIXELS]))
@@ -82,30 +82,30 @@ def load_emnist(
     only_digits: bool = False,
     max_bytes_in_memory: int = data_files.DEFAULT_MAX_BYTES,
 ) -> data.Splits:
-  """Loads federated EMNIST, a client for every writer.
+  """Loads federated EMNIST, with a client for each writer.
 
-  Read is `<data_dir>/tff/emnist_all.sqlite`, the file that
+  Reads `<data_dir>/tff/emnist_all.sqlite`, the file that
   `tff.simulation.datasets.emnist.load_data` keeps in its `cache_dir`.
 
   Args:
     data_dir: The folder of the data sets.
-    only_digits: Whether there are no letters. Defaults to False.
-    max_bytes_in_memory: If the examples of a split take no more than this, they
-      are read into memory; else clients are read when they are sampled.
-      Defaults to 1 GiB, in which the digits fit, while all characters (2.1 GB)
-      do not. The central test data are in memory always.
+    only_digits: Whether to use only digits, no letters. Defaults to False.
+    max_bytes_in_memory: The maximum size of a split that is read into memory;
+      of a larger one, clients are read when they are sampled. Defaults to 1
+      GiB, enough for the digits, but not for all characters (2.1 GB). The
+      central test data are always in memory.
 
   Returns:
     3,400 writers with 671,585 training and 77,483 test examples, or 3,383 with
     341,873 and 40,832 digits. 'label' is the class, int32 of shape
-    [num_examples]: 0 to 9 are digits, 10 to 35 capital letters, 36 to 61 small
-    ones; and 'pixels' float32 of shape [num_examples, 28, 28], 1 the background
-    and 0 the ink.
+    [num_examples]: 0 to 9 are digits, 10 to 35 uppercase and 36 to 61 lowercase
+    letters; 'pixels' is float32 of shape [num_examples, 28, 28], with 1 for the
+    background and 0 for the ink.
 
   Raises:
-    FileNotFoundError: If there is no such file; says where it belongs and how
-      it is downloaded.
-    ValueError: If the file is damaged: names it and what is wrong.
+    FileNotFoundError: If the file does not exist; says where to put it and how
+      to download it.
+    ValueError: If the file is damaged; names it and the problem.
 
   Example:
 
@@ -118,7 +118,7 @@ def load_emnist(
     https://arxiv.org/abs/1702.05373. Caldas et al., LEAF: A Benchmark for
     Federated Settings, 2018, https://arxiv.org/abs/1812.01097.
   """
-  # It imports TensorFlow.
+  # Imported here because it imports TensorFlow.
   from tff_adaptive.data import sqlite  # pylint: disable=import-outside-toplevel
 
   path = data_files.find_data_file(data_dir, _PLACE, 'emnist')
@@ -134,7 +134,7 @@ def load_emnist(
 
 
 def to_characters(raw: Mapping[str, np.ndarray]) -> feature_arrays.Examples:
-  """Makes published examples those of character recognition.
+  """Converts published examples for character recognition.
 
   Args:
     raw: 'pixels', float32 of shape [num_examples, 28, 28], and 'label',
@@ -151,7 +151,7 @@ def to_characters(raw: Mapping[str, np.ndarray]) -> feature_arrays.Examples:
     (3, 28, 28, 1)
 
   References:
-    `tff.simulation.baselines.emnist`, which does the same.
+    `tff.simulation.baselines.emnist`, with the same preprocessing.
   """
   return collections.OrderedDict(
       x=raw['pixels'][..., np.newaxis], y=raw['label']
@@ -161,7 +161,7 @@ def to_characters(raw: Mapping[str, np.ndarray]) -> feature_arrays.Examples:
 def to_autoencoder_pairs(
     raw: Mapping[str, np.ndarray],
 ) -> feature_arrays.Examples:
-  """Makes published examples those of the autoencoder.
+  """Converts published examples for the autoencoder.
 
   ```
   x = y = 1 - pixels
@@ -171,8 +171,8 @@ def to_autoencoder_pairs(
     raw: 'pixels', float32 of shape [num_examples, 28, 28].
 
   Returns:
-    'x' and 'y', one array: float32 of shape [num_examples, 784], 0 the
-    background and 1 the ink.
+    'x' and 'y', the same array: float32 of shape [num_examples, 784], with 0
+    for the background and 1 for the ink.
 
   Example:
 
@@ -181,7 +181,7 @@ def to_autoencoder_pairs(
     0.0
 
   References:
-    `tff.simulation.baselines.emnist`, which does the same.
+    `tff.simulation.baselines.emnist`, with the same preprocessing.
   """
   ink = 1 - raw['pixels'].reshape(-1, NUM_PIXELS)
   return collections.OrderedDict(x=ink, y=ink)

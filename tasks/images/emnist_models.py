@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models that recognize or compress the characters of EMNIST.
 
-Kernels are uniform as of Glorot, biases zero, Keras' defaults; they depend on
-the seed alone.
+Kernels are Glorot uniform and biases zero, Keras' defaults; they depend only on
+the seed.
 
 References:
   Reddi et al., Adaptive Federated Optimization, ICLR 2021,
@@ -11,7 +11,7 @@ References:
   Communication-Efficient Learning of Deep Networks from Decentralized Data,
   AISTATS 2017, https://arxiv.org/abs/1602.05629. Zaheer et al., Adaptive
   Methods for Nonconvex Optimization, NeurIPS 2018, for the autoencoder.
-  Deviation: the softmax is part of the loss, not of the model; with it the
+  Deviation: the softmax is part of the loss, not of the model; apart from that,
   outputs are those of the models of `tff.simulation.baselines.emnist`.
 """
 
@@ -31,8 +31,8 @@ def build_cnn_dropout(num_classes: int, seed: int) -> tf.keras.Model:
   """Builds the CNN of the FedOpt experiments, 1,206,590 weights.
 
   Two 3x3 convolutions of 32 and 64 channels without padding, a 2x2 max pool and
-  a dense layer of 128, all with ReLU; a quarter of the entries is dropped
-  before that layer and half of them after it.
+  a dense layer of 128, all with ReLU, with dropout of 0.25 before that layer
+  and 0.5 after it.
 
   Args:
     num_classes: The number of classes.
@@ -84,7 +84,7 @@ def build_cnn(num_classes: int, seed: int) -> tf.keras.Model:
 
 
 def build_two_layer_dnn(num_classes: int, seed: int) -> tf.keras.Model:
-  """Builds two dense layers of 200 before the logits, 209,662 weights."""
+  """Builds a network with two dense layers of 200 units, 209,662 weights."""
   return _build(
       [
           tf.keras.layers.Flatten(),
@@ -99,8 +99,8 @@ def build_two_layer_dnn(num_classes: int, seed: int) -> tf.keras.Model:
 def build_autoencoder(seed: int) -> tf.keras.Model:
   """Builds the autoencoder, 2,837,314 weights.
 
-  Dense layers of 1000, 500, 250, 30, 250, 500, 1000 and 784 units, sigmoids all
-  but the linear one of 30.
+  Dense layers of 1000, 500, 250, 30, 250, 500, 1000 and 784 units; all have
+  sigmoids, except for the linear layer of 30.
 
   Args:
     seed: The seed of the initial weights, a non-negative integer.

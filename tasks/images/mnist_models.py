@@ -1,9 +1,9 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Models for MNIST and data sets in its form, of Delta-SGD and FedCAda.
+"""Models of Delta-SGD and FedCAda for MNIST and data sets in its form.
 
 Kernels and biases are uniform in [-1 / sqrt(fan_in), 1 / sqrt(fan_in)], as in
-PyTorch; they depend on the seed alone.
+PyTorch; they depend only on the seed.
 
 References:
   CNNMnist of the published code of Kim et al., Adaptive Federated Learning with
@@ -30,7 +30,7 @@ def build_logistic(seed: int) -> tf.keras.Model:
 def build_mlp(seed: int) -> tf.keras.Model:
   """Builds three dense layers with ReLU between them, 178,110 weights.
 
-  The publication of FedCAda gives no sizes; here they are 200, 100 and 10.
+  The FedCAda paper gives no sizes; they are 200, 100 and 10 here.
 
   Args:
     seed: The seed of the initial weights, a non-negative integer.
@@ -51,8 +51,8 @@ def build_cnn(seed: int) -> tf.keras.Model:
   """Builds the CNN of the Delta-SGD experiments, 21,840 weights.
 
   Two 5x5 convolutions of 10 and 20 channels without padding, each with a 2x2
-  max pool and ReLU, and dense layers of 50 and 10; whole channels are dropped
-  after the second convolution and entries before the last layer, half of them.
+  max pool and ReLU, and dense layers of 50 and 10; dropout of 0.5 on whole
+  channels after the second convolution and on units before the last layer.
 
   Args:
     seed: The seed of the initial weights, a non-negative integer.

@@ -1,9 +1,9 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Loading images and their classes from a file or tensorflow-datasets.
+"""Loads images and their classes from npz files or tensorflow-datasets.
 
-What is said of pixels is of MNIST and the data sets that were made in its form:
-28x28 gray pixels, ten classes.
+Scaling and shapes are those of MNIST and of data sets in its form: 28x28 gray
+pixels, ten classes.
 """
 
 import collections
@@ -23,14 +23,14 @@ from tff_adaptive.data import npz_files
 
 NUM_CLASSES = 10
 IMAGE_SHAPE = (28, 28, 1)
-# Of MNIST's training pixels after division by 255.
+# The mean and deviation of MNIST's training pixels after division by 255.
 MEAN = 0.1307
 STANDARD_DEVIATION = 0.3081
 
 _KEYS = ('x_train', 'y_train', 'x_test', 'y_test')
 _MAX_PIXEL = 255.0
 _TFDS_FOLDER = 'tfds'
-# In the folder of a version, but not in one that is still being written.
+# Exists in the folder of a version only when it has been written completely.
 _PREPARED = '[0-9]*/dataset_info.json'
 
 _PathLike = Union[str, os.PathLike]
@@ -39,13 +39,13 @@ _RawArrays = Mapping[str, np.ndarray]
 
 @attrs.frozen
 class ImageDataset:
-  """A data set of small images, and where its files are.
+  """A data set of small images, with its files.
 
   Attributes:
-    name: What tensorflow-datasets and the file are called.
-    title: What errors call it.
+    name: The name of the file and of the data set in tensorflow-datasets.
+    title: The name in error messages.
     image_shape: The shape of an image in the file. Defaults to MNIST's.
-    num_classes: Classes lie in [0, num_classes). Defaults to 10.
+    num_classes: Classes are in [0, num_classes). Defaults to 10.
   """
 
   name: str
@@ -56,16 +56,16 @@ class ImageDataset:
   def load(
       self, data_dir: _PathLike, *, download: bool = False
   ) -> tuple[feature_arrays.Examples, feature_arrays.Examples]:
-    """Loads the images as they are published.
+    """Loads the images in their published form.
 
-    Read is the first of these that is there: `<data_dir>/<name>.npz` with the
-    uint8 arrays 'x_train', 'y_train', 'x_test' and 'y_test', as Keras has them;
-    `<data_dir>/tfds/<name>`, as tensorflow-datasets prepares it.
+    Reads the first of these that exists: `<data_dir>/<name>.npz` with the uint8
+    arrays 'x_train', 'y_train', 'x_test' and 'y_test', as in Keras;
+    `<data_dir>/tfds/<name>`, as prepared by tensorflow-datasets.
 
     Args:
       data_dir: The folder of the data sets.
       download: Whether tensorflow-datasets downloads the data to
-        `<data_dir>/tfds` if there are none. Defaults to False.
+        `<data_dir>/tfds` if neither exists. Defaults to False.
 
     Returns:
       The training and the test examples. In both 'x' is uint8 of shape
@@ -73,10 +73,10 @@ class ImageDataset:
       [num_examples].
 
     Raises:
-      FileNotFoundError: If there are no data; says where they belong and how
-        they are downloaded.
+      FileNotFoundError: If there are no data; says where to put them and how to
+        download them.
       OSError: If they could not be downloaded.
-      ValueError: If the data are damaged: names the file and what is wrong.
+      ValueError: If the data are damaged; names the file and the problem.
 
     Example:
 
@@ -117,8 +117,8 @@ class ImageDataset:
     return f'python -m tasks.fetch {self.name} --data_dir={folder}'
 
   def _read_prepared(self, folder: pathlib.Path) -> _RawArrays:
-    """Returns the arrays that tensorflow-datasets has prepared."""
-    # Here, because it takes seconds that a file does not need.
+    """Returns the arrays of a data set that tensorflow-datasets prepared."""
+    # Imported here because it takes seconds, which npz files do not need.
     import tensorflow_datasets as tfds  # pylint: disable=g-import-not-at-top
 
     version = max(
@@ -138,7 +138,7 @@ class ImageDataset:
           y_test=test['label'],
       )
     except Exception as error:  # pylint: disable=broad-exception-caught
-      # TensorFlow, protobuf and tensorflow-datasets have errors of their own.
+      # TensorFlow, protobuf and tensorflow-datasets have different errors.
       raise ValueError(
           f'{version} could not be read as a prepared data set '
           f'({checks.first_line(error)}); delete it and download it again '
@@ -163,16 +163,16 @@ class ImageDataset:
   def check_examples(
       self, source: pathlib.Path, part: str, examples: Mapping[str, np.ndarray]
   ) -> None:
-    """Raises unless examples are images and classes that belong together.
+    """Raises unless examples are images with matching classes.
 
     Args:
-      source: Where they come from, for the error's sentence.
-      part: Which part they are, 'train' or 'test'.
+      source: The source of the examples, for error messages.
+      part: The split, 'train' or 'test'.
       examples: As `load` returns them.
 
     Raises:
-      ValueError: If types or shapes are others, there are no examples, or a
-        class is out of range.
+      ValueError: If types or shapes differ, there are no examples, or a class
+        is out of range.
     """
     images, labels = examples['x'], examples['y']
     x, y = f'x_{part}', f'y_{part}'
@@ -192,7 +192,7 @@ def check_examples(
     shape: tuple[int, ...],
     num_classes: int,
 ) -> None:
-  """Raises a ValueError unless examples and classes belong together."""
+  """Raises a ValueError unless examples and classes match."""
   x, y = f'x_{part}', f'y_{part}'
   if images.shape[1:] != shape or not len(images):
     wanted = ', '.join(['examples', *map(str, shape)])
@@ -213,7 +213,7 @@ def check_examples(
 
 
 def scale(raw: Mapping[str, np.ndarray]) -> feature_arrays.Examples:
-  """Scales published examples to what the models take.
+  """Scales published examples for the models.
 
   ```
   x = (pixel / 255 - 0.1307) / 0.3081
@@ -233,7 +233,7 @@ def scale(raw: Mapping[str, np.ndarray]) -> feature_arrays.Examples:
     >>> float(scale(black)['x'].max())
     -0.4242129623889923
   """
-  # In few passes over the images, and one copy.
+  # Few passes over the images, and only one copy.
   scaled = raw['x'].reshape((-1,) + IMAGE_SHAPE).astype(np.float32)
   scaled /= _MAX_PIXEL
   scaled -= MEAN
@@ -243,11 +243,11 @@ def scale(raw: Mapping[str, np.ndarray]) -> feature_arrays.Examples:
 
 @attrs.frozen
 class GrayImages(data.Data):
-  """Images in MNIST's form, scaled as those of MNIST.
+  """Images in MNIST's form, scaled like MNIST.
 
   Attributes:
-    name: What tensorflow-datasets and the file are called.
-    title: What errors call it.
+    name: The name of the file and of the data set in tensorflow-datasets.
+    title: The name in error messages.
   """
 
   name: str
@@ -283,12 +283,12 @@ class NpzData(data.Data):
   """A user's own `.npz` file with x_train, y_train, x_test and y_test.
 
   Models take 'x' as float32: integers between 0 and 255 are divided by 255,
-  other numbers stay.
+  other numbers are unchanged.
 
   Attributes:
-    file: Its name in `--data_dir`.
+    file: The name of the file in `--data_dir`.
     shape: The shape of an example.
-    classes: The number of classes; labels are counted from 0.
+    classes: The number of classes; labels start at 0.
   """
 
   file: str
@@ -329,7 +329,7 @@ class NpzData(data.Data):
 
 
 def _to_numbers(raw: Mapping[str, np.ndarray]) -> feature_arrays.Examples:
-  """Returns examples of float32, bytes divided by 255."""
+  """Converts examples to float32; bytes are divided by 255."""
   x = raw['x'].astype(np.float32)
   if raw['x'].dtype == np.uint8:
     x /= _MAX_PIXEL
@@ -337,7 +337,7 @@ def _to_numbers(raw: Mapping[str, np.ndarray]) -> feature_arrays.Examples:
 
 
 def _read_npz(path: pathlib.Path) -> _RawArrays:
-  """Returns the arrays of a file, none of them checked."""
+  """Returns the arrays of a file, unchecked."""
   try:
     found = npz_files.read_names(path)
     missing = [name for name in _KEYS if name not in found]
@@ -355,7 +355,7 @@ def _read_npz(path: pathlib.Path) -> _RawArrays:
 
 
 def _flat_labels(labels: np.ndarray) -> np.ndarray:
-  """Returns labels as a vector; Keras has some in a column."""
+  """Returns labels as a vector; Keras stores some in a column."""
   return labels[:, 0] if labels.shape[1:] == (1,) else labels
 
 

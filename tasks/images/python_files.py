@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Reading the published "python version" of CIFAR, which Keras downloads."""
+"""Reads the published "python version" of CIFAR, which Keras downloads."""
 
 import collections
 from collections.abc import Sequence
@@ -14,10 +14,10 @@ from tasks.images import cifar_augmentation
 from tff_adaptive.data import feature_arrays
 
 _DATA_KEY = b'data'
-# All that a pickled array of numbers is made of.
+# The parts of a pickled array of numbers.
 _ARRAY_PARTS = {
     ('numpy.core.multiarray', '_reconstruct'),
-    ('numpy._core.multiarray', '_reconstruct'),  # As NumPy 2 writes it.
+    ('numpy._core.multiarray', '_reconstruct'),  # Written by NumPy 2.
     ('numpy', 'ndarray'),
     ('numpy', 'dtype'),
     ('_codecs', 'encode'),
@@ -27,15 +27,15 @@ _ARRAY_PARTS = {
 def read_python_files(
     folder: pathlib.Path, names: Sequence[str], label_key: str
 ) -> feature_arrays.Examples:
-  """Reads some files of the folder that the published archive unpacks to.
+  """Reads files from the folder of the published archive.
 
-  They are pickles, of which numbers, strings, lists and arrays are read, and
-  nothing is that could run code.
+  They are pickles. Only numbers, strings, lists and arrays are unpickled, and
+  nothing that could run code.
 
   Args:
     folder: 'cifar-10-batches-py' or 'cifar-100-python'.
-    names: The files, whose images are put together.
-    label_key: What their labels are called.
+    names: The files, whose images are concatenated.
+    label_key: The key of their labels.
 
   Returns:
     The images as 'x', uint8 of shape [num_examples, 32, 32, 3], and the classes
@@ -43,7 +43,7 @@ def read_python_files(
 
   Raises:
     FileNotFoundError: If a file is missing.
-    ValueError: If a file is damaged, or holds something else.
+    ValueError: If a file is damaged or holds anything else.
 
   Example:
 
@@ -66,7 +66,7 @@ def read_python_files(
 
 
 class _ArrayUnpickler(pickle.Unpickler):
-  """Reads arrays and Python's own containers, and refuses all else."""
+  """Unpickles arrays and Python's containers, and rejects everything else."""
 
   def find_class(self, module_name: str, global_name: str) -> Any:
     if (module_name, global_name) in _ARRAY_PARTS:
@@ -77,7 +77,7 @@ class _ArrayUnpickler(pickle.Unpickler):
 def _read(
     path: pathlib.Path, label_key: bytes
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Returns the rows of pixels and the labels of a file."""
+  """Returns the pixel rows and the labels of a file."""
   if not path.exists():
     raise FileNotFoundError(
         f'{path} is missing; unpack the whole archive again.'
@@ -89,7 +89,7 @@ def _read(
   except (PermissionError, MemoryError):
     raise
   except Exception as error:  # pylint: disable=broad-exception-caught
-    # Bytes that are no pickle can raise anything.
+    # Bytes that are not a pickle can raise any error.
     raise ValueError(
         f'{path} is damaged ({type(error).__name__}: {error}); unpack the '
         'archive again.'

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""ResNets for small images: normalization after every convolution."""
+"""ResNets for small images, with normalization after every convolution."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ import tensorflow as tf
 from tasks import seeded_layers
 from tasks.images import batch_statistics
 
-# PyTorch's, of batch and group normalization.
+# PyTorch's epsilon of batch and group normalization.
 _EPSILON = 1e-5
 _GROUPS = 32
 _STAGE_FILTERS = (64, 128, 256, 512)
@@ -19,7 +19,7 @@ GROUP_NORM = 'group'
 BATCH_NORM = 'batch'
 NORMS = (GROUP_NORM, BATCH_NORM)
 
-# Adds a block's convolutions, (x, name, filters, strides) to its output.
+# Adds a block's convolutions to its input: (x, name, filters, strides) -> x.
 _Body = Callable[[tf.Tensor, str, int, int], tf.Tensor]
 
 
@@ -30,14 +30,14 @@ def build_resnet18(
     *,
     norm: str = GROUP_NORM,
 ) -> tf.keras.Model:
-  """Builds the ResNet-18 for CIFAR, of basic blocks.
+  """Builds the ResNet-18 for CIFAR, with basic blocks.
 
   A 3x3 convolution of 64 channels without max pool; four stages of two blocks
   with 64, 128, 256 and 512 channels and the strides 1, 2, 2 and 2; the mean
-  over the image; a dense layer. A block adds its input, or where the shape
-  changes a 1x1 convolution of it, to two 3x3 convolutions, and takes the ReLU
-  of that. Padding is by one pixel on all sides, as PyTorch does it, where
-  Keras' 'same' is lopsided at stride 2. 11,173,962 weights for ten classes.
+  over the image; a dense layer. A block applies ReLU to the sum of two 3x3
+  convolutions and its input, or a 1x1 convolution of the input if the shape
+  changes. Padding is one pixel on all sides, as in PyTorch; Keras' 'same' is
+  asymmetric at stride 2. 11,173,962 weights for ten classes.
 
   Args:
     input_shape: The height, width and channels of an image.
@@ -46,8 +46,8 @@ def build_resnet18(
       biases are uniform in [-1 / sqrt(fan_in), 1 / sqrt(fan_in)], as in
       PyTorch.
     norm: 'group' (the default) for `tf.keras.layers.GroupNormalization` with 32
-      groups, 'batch' for batch normalization that has no running statistics,
-      see `batch_statistics`.
+      groups, 'batch' for batch normalization without running statistics, see
+      `batch_statistics`.
 
   Returns:
     A model from images to logits.
@@ -66,9 +66,9 @@ def build_resnet18(
     https://github.com/kuangliu/pytorch-cifar, which Kim et al., Adaptive
     Federated Learning with Auto-Tuned Clients, ICLR 2024,
     https://arxiv.org/abs/2306.11201, train. They keep running statistics in the
-    stem and the shortcuts; TFF's processes average trained weights alone, so
-    that running statistics would stay what they are initially. Groups: Wu and
-    He, Group Normalization, ECCV 2018, https://arxiv.org/abs/1803.08494.
+    stem and the shortcuts; TFF's processes average only trainable weights, so
+    running statistics would keep their initial values. Groups: Wu and He, Group
+    Normalization, ECCV 2018, https://arxiv.org/abs/1803.08494.
   """
   network = _Network(seed, norm)
   return network.build(
@@ -83,17 +83,17 @@ def build_resnet50(
     *,
     norm: str = GROUP_NORM,
 ) -> tf.keras.Model:
-  """Builds the ResNet-50 for CIFAR, of bottleneck blocks.
+  """Builds the ResNet-50 for CIFAR, with bottleneck blocks.
 
-  As `build_resnet18`, with 3, 4, 6 and 3 blocks of a 1x1 convolution, a 3x3
-  convolution, which has the stride, and a 1x1 convolution with four times as
-  many channels. 23,520,842 weights for ten classes.
+  Like `build_resnet18`, with 3, 4, 6 and 3 blocks of a 1x1 convolution, a 3x3
+  convolution with the stride, and a 1x1 convolution with four times as many
+  channels. 23,520,842 weights for ten classes.
 
   Args:
-    input_shape: As for `build_resnet18`.
-    num_classes: As for `build_resnet18`.
-    seed: As for `build_resnet18`.
-    norm: As for `build_resnet18`.
+    input_shape: See `build_resnet18`.
+    num_classes: See `build_resnet18`.
+    seed: See `build_resnet18`.
+    norm: See `build_resnet18`.
 
   Returns:
     A model from images to logits.
@@ -106,7 +106,7 @@ def build_resnet50(
     >>> build_resnet50((32, 32, 3), 10, seed=1).count_params()
     23520842
 
-  References: as for `build_resnet18`.
+  References: see `build_resnet18`.
   """
   network = _Network(seed, norm)
   return network.build(
@@ -119,7 +119,7 @@ def build_resnet50(
 
 
 class _Network:
-  """Adds layers to a graph of Keras tensors; names give them their seeds."""
+  """Adds layers to a graph of Keras tensors, seeded by their names."""
 
   def __init__(self, seed: int, norm: str):
     if norm not in NORMS:

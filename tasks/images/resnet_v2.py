@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""ResNets with normalization before every convolution, as TFF has them."""
+"""ResNets with normalization before every convolution, as in TFF."""
 
 import tensorflow as tf
 
@@ -15,14 +15,14 @@ _LOGITS_DEVIATION = 0.01
 def build_resnet18_v2(
     input_shape: tuple[int, int, int], num_classes: int, seed: int
 ) -> tf.keras.Model:
-  """Builds the ResNet-18 of the FedOpt experiments, of basic blocks.
+  """Builds the ResNet-18 of the FedOpt experiments, with basic blocks.
 
   A 7x7 convolution of 64 channels with stride 2, normalization, ReLU, and a 3x3
   max pool with stride 2; four stages of two blocks with 64, 128, 256 and 512
   channels, all with stride 1; normalization, ReLU, the mean over the image, a
-  dense layer. A block adds its input, or where the channels change a
-  normalized 1x1 convolution of it, to two 3x3 convolutions, each after
-  normalization and ReLU (but the very first, which has had them). Group
+  dense layer. A block adds two 3x3 convolutions, each after normalization and
+  ReLU (except for the very first, whose input has had them), to its input, or
+  to a normalized 1x1 convolution of the input if the channels change. Group
   normalization has 32 groups. All kernels and the last bias have the penalty
   1e-4 * sum of squares.
 
@@ -30,10 +30,11 @@ def build_resnet18_v2(
     input_shape: The height, width and channels of an image.
     num_classes: The number of classes.
     seed: The seed of the initial weights, a non-negative integer. Kernels are
-      He normal, of the dense layer normal with deviation 0.01; biases are 0.
+      He normal, that of the dense layer normal with deviation 0.01; biases are
+      0.
 
   Returns:
-    A model from images to logits, where TFF's ends with a softmax.
+    A model from images to logits; TFF's ends with a softmax.
 
   Example:
 
@@ -53,15 +54,15 @@ def build_resnet18_v2(
 def build_resnet50_v2(
     input_shape: tuple[int, int, int], num_classes: int, seed: int
 ) -> tf.keras.Model:
-  """Builds the ResNet-50 of TFF's baselines, of bottleneck blocks.
+  """Builds the ResNet-50 of TFF's baselines, with bottleneck blocks.
 
-  As `build_resnet18_v2`, with 3, 4, 6 and 3 blocks of a 1x1, a 3x3 and a 1x1
-  convolution; the last one has four times as many channels.
+  Like `build_resnet18_v2`, with 3, 4, 6 and 3 blocks of a 1x1, a 3x3 and a 1x1
+  convolution, the last with four times as many channels.
 
   Args:
-    input_shape: As for `build_resnet18_v2`.
-    num_classes: As for `build_resnet18_v2`.
-    seed: As for `build_resnet18_v2`.
+    input_shape: See `build_resnet18_v2`.
+    num_classes: See `build_resnet18_v2`.
+    seed: See `build_resnet18_v2`.
 
   Returns:
     A model from images to logits.
@@ -72,7 +73,7 @@ def build_resnet50_v2(
     >>> model.output_shape
     (None, 100)
 
-  References: as for `build_resnet18_v2`.
+  References: see `build_resnet18_v2`.
   """
   body = ((1, 1), (3, 1), (1, _EXPANSION))
   return _build(input_shape, num_classes, seed, (3, 4, 6, 3), body)
@@ -85,7 +86,7 @@ def _build(
     num_blocks: tuple[int, ...],
     body: tuple[tuple[int, int], ...],
 ) -> tf.keras.Model:
-  """Returns the model; `body` has (kernel size, expansion) of convolutions."""
+  """Returns the model; `body` lists the convolutions' (size, expansion)."""
   inputs = tf.keras.Input(input_shape)
   x = _convolution('stem', _STAGE_FILTERS[0], 7, seed, strides=2)(inputs)
   x = _norm_relu(x, 'stem')

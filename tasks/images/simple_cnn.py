@@ -17,7 +17,8 @@ def build_simple_cnn(
 
   Three 3x3 convolutions with ReLU and without padding, of 32, 64 and 64
   channels, a 2x2 max pool after the first two; a dense layer of 64 with ReLU,
-  and one of the classes. 122,570 weights for 32x32 images of ten classes.
+  and a dense layer to the classes. 122,570 weights for 32x32 images of ten
+  classes.
 
   Args:
     input_shape: The height, width and channels of an image.
@@ -36,9 +37,9 @@ def build_simple_cnn(
 
   References:
     Zhou et al., FedCAda: Adaptive Client-Side Optimization for Accelerated and
-    Stable Federated Learning, 2024, https://arxiv.org/abs/2405.11811. It
-    tells the number of layers alone; the sizes are those of TensorFlow's
-    tutorial, https://www.tensorflow.org/tutorials/images/cnn.
+    Stable Federated Learning, 2024, https://arxiv.org/abs/2405.11811. It gives
+    only the number of layers; the sizes are those of TensorFlow's tutorial,
+    https://www.tensorflow.org/tutorials/images/cnn.
   """
   inputs = tf.keras.Input(input_shape)
   x = inputs

@@ -1,9 +1,9 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Stack Overflow's sentences as bags of words, to predict the tags.
+"""Stack Overflow's sentences as bags of words, for predicting tags.
 
 Words and tags are numbered from 0, the most frequent ones first, as in TFF's
-baseline; others do not count.
+baseline; others are ignored.
 """
 
 import abc
@@ -22,14 +22,14 @@ _TAG_SEPARATOR = b'|'
 
 
 class BagsOfWords(abc.ABC):
-  """Makes sentences words, in a form of the subclass, and counts of tags."""
+  """Converts sentences to words, in a subclass' form, and counts of tags."""
 
   def __init__(self, vocabulary: Sequence[str], tag_vocabulary: Sequence[str]):
-    """Initializes what makes the examples.
+    """Initializes the conversion.
 
     Args:
-      vocabulary: The words, the most frequent one first.
-      tag_vocabulary: The tags, the most frequent one first.
+      vocabulary: The words, the most frequent first.
+      tag_vocabulary: The tags, the most frequent first.
 
     Raises:
       TypeError: If a word or a tag is not a string.
@@ -45,20 +45,20 @@ class BagsOfWords(abc.ABC):
 
   @abc.abstractmethod
   def _bags(self, texts: Sequence[Sequence[bytes]]) -> np.ndarray:
-    """Returns the words of all examples as 'x', from what they are."""
+    """Returns the feature 'x' of all examples."""
 
   def __call__(
       self, examples: Mapping[str, np.ndarray]
   ) -> feature_arrays.Examples:
-    """Returns words and tags of sentences.
+    """Converts sentences to words and tags.
 
     Args:
       examples: Examples with the features 'tokens', 'title' and 'tags', bytes
-        of shape [n]: words with white space between two, and tags with a '|'.
+        of shape [n]: words separated by white space, and tags separated by '|'.
 
     Returns:
-      'x', the words of sentence and title, as the class says, and 'y', how
-      often each tag occurs: float32 of shape [n, num_tags].
+      'x', the words of sentence and title in the form of the class, and 'y',
+      the count of each tag: float32 of shape [n, num_tags].
     """
     texts = [
         (b'%s %s' % pair).split()
@@ -71,14 +71,14 @@ class BagsOfWords(abc.ABC):
 
 
 class WordFrequencies(BagsOfWords):
-  """Makes sentences the frequencies of the words of the vocabulary.
+  """Converts sentences to the frequencies of the vocabulary's words.
 
   ```
-  x_w = (how often word w occurs) / (how many words of the vocabulary occur)
+  x_w = (count of word w) / (count of all words of the vocabulary)
   ```
 
-  in the sentence and its title together, zeros where none does: float32 of
-  shape [n, num_words]. What a dense layer takes, and TFF's baseline.
+  in the sentence and its title together, zeros if there are none: float32 of
+  shape [n, num_words]. The input of a dense layer, as in TFF's baseline.
 
   Example:
 
@@ -98,12 +98,12 @@ class WordFrequencies(BagsOfWords):
 
 
 class WordLists(BagsOfWords):
-  """Makes sentences the numbers of their words of the vocabulary.
+  """Converts sentences to the numbers of the vocabulary's words.
 
-  Those of the sentence and its title come first, in their order, and then -1 up
-  to `max_words`: int32 of shape [n, max_words]. What `layers.BagOfWordsDense`
-  takes, which makes the frequencies of `WordFrequencies` of them; an example is
-  4 KB, where its frequencies are 40 KB.
+  The words of the sentence and its title in order, padded by -1 to `max_words`:
+  int32 of shape [n, max_words]. The input of `layers.BagOfWordsDense`, which
+  computes the frequencies of `WordFrequencies`; an example takes 4 KB, its
+  frequencies would take 40 KB.
 
   Example:
 
@@ -119,13 +119,13 @@ class WordLists(BagsOfWords):
       tag_vocabulary: Sequence[str],
       max_words: int = DEFAULT_MAX_WORDS,
   ):
-    """Initializes what makes the examples.
+    """Initializes the conversion.
 
     Args:
-      vocabulary: The words, the most frequent one first.
-      tag_vocabulary: The tags, the most frequent one first.
-      max_words: The words of an example that count, a positive integer; of
-        longer texts only the first ones do. Defaults to 1024.
+      vocabulary: The words, the most frequent first.
+      tag_vocabulary: The tags, the most frequent first.
+      max_words: The maximum number of words of an example, a positive integer;
+        of longer texts the first ones are used. Defaults to 1024.
 
     Raises:
       TypeError: If a word or a tag is not a string.
@@ -150,7 +150,7 @@ class WordLists(BagsOfWords):
 def _numbers(
     texts: Sequence[Sequence[bytes]], lookup: stackoverflow_files.Lookup
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Returns the rows, ascending, and the numbers of all entries that count."""
+  """Returns the ascending row indices and the numbers of all known entries."""
   sizes = np.fromiter(map(len, texts), np.int64, len(texts))
   numbers = np.fromiter(
       map(lookup.__getitem__, itertools.chain.from_iterable(texts)),
@@ -166,7 +166,7 @@ def _counts(
     lookup: stackoverflow_files.Lookup,
     num_columns: int,
 ) -> np.ndarray:
-  """Returns how often each entry that counts occurs in each text."""
+  """Returns the count of each known entry in each text."""
   rows, numbers = _numbers(texts, lookup)
   counts = np.zeros([len(texts), num_columns], np.float32)
   places, occurrences = np.unique(

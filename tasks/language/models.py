@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recurrent models that predict the next character or word.
 
-They map tokens of shape [batch, sequence_length] to the logits of the tokens
-after them. Padding leaves the state of the LSTM layers as it is. Initial
-weights depend on the seed alone.
+They map tokens of shape [batch, sequence_length] to the logits of the next
+tokens. The LSTM layers skip padding. Initial weights depend only on the seed.
 """
 
 import tensorflow as tf
@@ -31,8 +30,8 @@ def build_shakespeare_lstm(
   Args:
     sequence_length: The length of the sequences.
     seed: The seed of the initial weights, a non-negative integer. Their
-      distributions are TFF's: the LSTM's kernels are He's normal ones, the
-      other weights as Keras has them.
+      distributions are TFF's: He normal for the LSTM's kernels, Keras' defaults
+      for the others.
     num_lstms: The number of LSTM layers.
 
   Returns:
@@ -60,9 +59,9 @@ def build_shakespeare_lstm(
 def build_shakespeare_small_lstm(
     sequence_length: int, seed: int
 ) -> tf.keras.Model:
-  """Builds the same with one LSTM layer, 295,210 weights.
+  """Builds the same model with one LSTM layer, 295,210 weights.
 
-  The experiments of FedCAda have one layer, of a size that they do not give.
+  The FedCAda experiments use one layer, of an unpublished size.
 
   Args:
     sequence_length: The length of the sequences.
@@ -92,7 +91,7 @@ def build_stackoverflow_lstm(
   and one to the tokens; 4,050,748 weights with 10,000 words.
 
   Args:
-    vocab_size: The number of words, without the 4 special tokens.
+    vocab_size: The number of words, without the four special tokens.
     sequence_length: The length of the sequences.
     seed: The seed of the initial weights, a non-negative integer. Their
       distributions are Keras' defaults, as in TFF.
@@ -120,7 +119,7 @@ def build_stackoverflow_lstm(
 def build_next_word_metrics(vocab_size: int) -> list[tf.keras.metrics.Metric]:
   """Builds the metrics of TFF's baseline, and the accuracy of publications.
 
-  | metric | labels that do not count |
+  | metric | ignored labels |
   | --- | --- |
   | num_tokens | padding |
   | accuracy | padding, unknown words, ends of sentences |
@@ -128,8 +127,8 @@ def build_next_word_metrics(vocab_size: int) -> list[tf.keras.metrics.Metric]:
   | accuracy_without_out_of_vocab | padding, unknown words |
   | accuracy_without_out_of_vocab_or_end_of_sentence | as for accuracy |
 
-  'accuracy' is what Reddi et al. report; in TFF's baseline this name has what
-  is 'accuracy_without_padding' here.
+  'accuracy' is the metric that Reddi et al. report; in TFF's baseline that name
+  is used for 'accuracy_without_padding'.
 
   Args:
     vocab_size: The number of words, without the special tokens.

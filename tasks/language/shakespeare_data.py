@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Loading Shakespeare's plays, and cutting them into sequences of characters.
+"""Loads Shakespeare's plays and cuts them into sequences of characters.
 
 The tokens are those of TFF's baseline:
 
@@ -9,8 +9,8 @@ The tokens are those of TFF's baseline:
 | 0 | padding |
 | 1 to 86 | the characters of `CHARACTERS`, in this order |
 | 87 | any other character |
-| 88 | the beginning of a snippet |
-| 89 | its end |
+| 88 | the start of a snippet |
+| 89 | the end of a snippet |
 """
 
 import collections
@@ -42,7 +42,7 @@ _FILE = 'tff/shakespeare.sqlite'
 
 
 class Shakespeare(data.Data):
-  """Sequences of characters, and of the characters after them."""
+  """Sequences of characters, with the next characters as labels."""
 
   arguments = (
       Argument(
@@ -52,7 +52,7 @@ class Shakespeare(data.Data):
           minimum=1,
       ),
   )
-  # A snippet may be several sequences; all of them take 24 MB.
+  # A snippet may become several sequences; all of them take 24 MB.
   keeps_sizes = False
   in_memory = True
   cache_bytes = 0
@@ -83,19 +83,19 @@ class Shakespeare(data.Data):
 def load_shakespeare(
     data_dir: Union[str, os.PathLike],
 ) -> tuple[client_data.ClientArrays, client_data.ClientArrays]:
-  """Opens the plays, a client a character of a play.
+  """Opens the plays, with a client for each role in a play.
 
   Args:
-    data_dir: The folder of the data sets; read is `tff/shakespeare.sqlite`.
+    data_dir: The folder of the data sets; reads `tff/shakespeare.sqlite`.
 
   Returns:
-    The clients to train on and those to test on, 715 each, the same ones, in
-    the original with 16,068 and 2,356 examples. An example has the feature
-    'snippets', the bytes of what the character says in one place.
+    The training clients and the test clients, the same 715 roles with 16,068
+    and 2,356 examples in the original. An example has the feature 'snippets',
+    the bytes of one speech of the role.
 
   Raises:
-    FileNotFoundError: If the file is not there; says where it belongs and how
-      it is downloaded.
+    FileNotFoundError: If the file does not exist; says where to put it and how
+      to download it.
     ValueError: If it is damaged, or not in TFF's format.
 
   Example:
@@ -108,7 +108,7 @@ def load_shakespeare(
     Caldas et al., LEAF: A Benchmark for Federated Settings,
     https://arxiv.org/abs/1812.01097; `tff.simulation.datasets.shakespeare`.
   """
-  # It imports TensorFlow.
+  # Imported here because it imports TensorFlow.
   from tff_adaptive.data import sqlite  # pylint: disable=import-outside-toplevel
 
   path = data_files.find_data_file(data_dir, _FILE, 'shakespeare')
@@ -124,11 +124,11 @@ def to_sequences(
     examples: Mapping[str, np.ndarray],
     sequence_length: int = DEFAULT_SEQUENCE_LENGTH,
 ) -> feature_arrays.Examples:
-  """Cuts snippets into sequences of tokens and of the tokens after them.
+  """Cuts snippets into sequences of tokens and of the next tokens.
 
-  A snippet is its beginning, its characters, its end, and padding up to a
-  multiple of `sequence_length + 1`; cut into rows of that length, 'x' is a row
-  without its last token and 'y' without its first one.
+  A snippet becomes a start token, its characters, an end token, and padding up
+  to a multiple of `sequence_length + 1`; it is cut into rows of that length.
+  'x' is a row without its last token and 'y' a row without its first.
 
   Args:
     examples: Examples with the feature 'snippets', bytes of shape [n].
@@ -136,8 +136,8 @@ def to_sequences(
       to 80.
 
   Returns:
-    'x' and 'y', int32 of shape [m, sequence_length], m >= n; also an empty
-    snippet is a row. They share memory.
+    'x' and 'y', int32 of shape [m, sequence_length], m >= n; an empty snippet
+    gives a row, too. They share memory.
 
   Raises:
     ValueError: If `sequence_length` is not positive.
@@ -151,8 +151,8 @@ def to_sequences(
   References:
     McMahan et al., Communication-Efficient Learning of Deep Networks from
     Decentralized Data, AISTATS 2017, https://arxiv.org/abs/1602.05629, for the
-    length; `tff.simulation.baselines.shakespeare`, whose rows these are. TFF
-    makes them anew in every round, after shuffling the snippets.
+    length; `tff.simulation.baselines.shakespeare`, for the rows. TFF computes
+    them again in every round, after shuffling the snippets.
   """
   check_sequence_length(sequence_length)
   snippets = examples['snippets']
@@ -172,7 +172,7 @@ def to_sequences(
 
 
 def check_sequence_length(sequence_length: int) -> None:
-  """Raises a ValueError unless a length of sequences is positive."""
+  """Raises a ValueError unless a sequence length is positive."""
   if sequence_length < 1:
     raise ValueError(
         f'`sequence_length` must be positive, found {sequence_length}.'

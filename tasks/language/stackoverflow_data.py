@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What Stack Overflow's tasks train, test and validate on."""
+"""The training, test and validation data of Stack Overflow's tasks."""
 
 from tasks import data
 from tasks import synthetic_data
@@ -33,10 +33,10 @@ _TEST_ARGUMENTS = (
 
 
 class _Posts(data.Data):
-  """Sentences of users; clients stay in the file until they are asked for.
+  """Sentences of users; clients stay in the file until they are needed.
 
   Attributes:
-    features: The features of a published example that count, all strings.
+    features: The features of a published example to use, all strings.
   """
 
   features: tuple[str, ...]
@@ -81,7 +81,7 @@ class _Posts(data.Data):
 
 
 def _words(args, data_dir):
-  """Returns the vocabulary of a caller, or that of the data set."""
+  """Returns the user's vocabulary, or the data set's."""
   if args.vocabulary is not None or data_dir is None:
     return _given(args.vocabulary, 'vocabulary')
   return stackoverflow_files.load_word_vocabulary(data_dir, args.vocab_size)
@@ -94,7 +94,7 @@ def _given(vocabulary, name):
 
 
 class NextWords(_Posts):
-  """Sequences of words, and of the words after them."""
+  """Sequences of words, with the next words as labels."""
 
   features = ('tokens',)
   extra_arguments = ('vocabulary',)
@@ -123,7 +123,7 @@ class NextWords(_Posts):
 
 
 class Tags(_Posts):
-  """The words of sentences in a form that the model takes, and their tags."""
+  """The words of sentences in the model's form, and their tags."""
 
   features = ('tokens', 'title', 'tags')
   extra_arguments = ('vocabulary', 'tag_vocabulary')

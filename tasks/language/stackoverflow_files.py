@@ -1,10 +1,10 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Reading Stack Overflow's posts, and the words and tags that occur in them.
+"""Reads Stack Overflow's posts, and the counts of their words and tags.
 
 The files are those of `tff.simulation.datasets.stackoverflow`: a SQLite file,
-and two of counts. TFF's own loaders of the counts take no files but the
-original ones; here they may belong to any data in this form.
+and two files of counts. TFF's own loaders of the counts accept only the
+original files; here they may belong to any data in this form.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ _DATASET = 'stackoverflow'
 POSTS = 'tff/stackoverflow.sqlite'
 WORD_COUNTS = 'tff/datasets/stackoverflow.word_count'
 TAG_COUNTS = 'tff/datasets/stackoverflow.tag_count'
-# A sample is drawn from clients with so many times as many examples.
+# Clients with this many times as many examples are sampled from.
 _POOL_FACTOR = 10
 
 _DataDir = Union[str, os.PathLike]
@@ -46,22 +46,22 @@ _DataDir = Union[str, os.PathLike]
 def load_stackoverflow(
     data_dir: _DataDir, split_name: str, features: 'Mapping[str, tf.TensorSpec]'
 ) -> client_data.LazyClientArrays:
-  """Opens the posts of a split, a client a user; they are read when needed.
+  """Opens the posts of a split, with a client for each user, read on demand.
 
   Args:
-    data_dir: The folder of the data sets; read is `tff/stackoverflow.sqlite`.
+    data_dir: The folder of the data sets; reads `tff/stackoverflow.sqlite`.
     split_name: 'train', 'heldout' or 'test'; in the original 342,477, 38,758
       and 204,088 clients with 135,818,730, 16,491,230 and 16,586,035 examples.
-    features: Which features of an example, a sentence of a post: 'tokens',
-      'title', 'tags', 'creation_date' and 'type', strings, and 'score', an
-      integer.
+    features: The features to read of an example, which is a sentence of a post:
+      'tokens', 'title', 'tags', 'creation_date' and 'type', strings, and
+      'score', an integer.
 
   Returns:
     The clients, with their numbers of examples.
 
   Raises:
-    FileNotFoundError: If the file is not there; says where it belongs and how
-      it is downloaded.
+    FileNotFoundError: If the file does not exist; says where to put it and how
+      to download it.
     ValueError: If it is damaged, not in TFF's format, or has no such split.
 
   Example:
@@ -71,31 +71,31 @@ def load_stackoverflow(
     >>> heldout.examples(heldout.client_ids[0])['tokens'].dtype
     dtype('O')
   """
-  # It imports TensorFlow.
+  # Imported here because it imports TensorFlow.
   from tff_adaptive.data import sqlite  # pylint: disable=import-outside-toplevel
 
   path = data_files.find_data_file(data_dir, POSTS, _DATASET)
-  # What is made of the examples is kept, see `map_clients`, not they.
+  # Only the prepared examples are cached, see `map_clients`.
   return sqlite.load_sqlite_clients(path, split_name, features, cache_bytes=0)
 
 
 def load_word_vocabulary(
     data_dir: _DataDir, vocab_size: int = DEFAULT_VOCAB_SIZE
 ) -> list[str]:
-  """Reads the words that most users have.
+  """Reads the words that occur with most users.
 
   Args:
-    data_dir: The folder of the data sets; read is
-      `tff/datasets/stackoverflow.word_count`, a word and its number of users in
-      each line, by decreasing number.
-    vocab_size: How many words, a positive integer. Defaults to 10,000.
+    data_dir: The folder of the data sets; reads
+      `tff/datasets/stackoverflow.word_count`, which has a word and its number
+      of users in each line, in decreasing order.
+    vocab_size: The number of words, a positive integer. Defaults to 10,000.
 
   Returns:
-    The words, the most frequent one first.
+    The words, the most frequent first.
 
   Raises:
-    FileNotFoundError: If the file is not there; says where it belongs and how
-      it is downloaded.
+    FileNotFoundError: If the file does not exist; says where to put it and how
+      to download it.
     ValueError: If it is empty or damaged, or has fewer words.
 
   Example:
@@ -123,21 +123,20 @@ def load_word_vocabulary(
 def load_tag_vocabulary(
     data_dir: _DataDir, tag_vocab_size: int = DEFAULT_TAG_VOCAB_SIZE
 ) -> list[str]:
-  """Reads the tags that most users have.
+  """Reads the tags that occur with most users.
 
   Args:
-    data_dir: The folder of the data sets; read is
-      `tff/datasets/stackoverflow.tag_count`, a JSON object from tags to their
-      numbers of users.
-    tag_vocab_size: How many tags, a positive integer. Defaults to 500.
+    data_dir: The folder of the data sets; reads
+      `tff/datasets/stackoverflow.tag_count`, a JSON object from tags to numbers
+      of users.
+    tag_vocab_size: The number of tags, a positive integer. Defaults to 500.
 
   Returns:
-    The tags, the most frequent one first; equally frequent ones in the order of
-    the file.
+    The tags, the most frequent first; ties are in the order of the file.
 
   Raises:
-    FileNotFoundError: If the file is not there; says where it belongs and how
-      it is downloaded.
+    FileNotFoundError: If the file does not exist; says where to put it and how
+      to download it.
     ValueError: If it is empty or damaged, or has fewer tags.
 
   Example:
@@ -174,7 +173,7 @@ def _read(path: pathlib.Path) -> str:
 def _most_frequent(
     path: pathlib.Path, entries: list[str], size: int, argument: str, kind: str
 ) -> list[str]:
-  """Returns the first entries after checking that there are as many."""
+  """Returns the first entries, after checking that there are enough."""
   if not entries:
     raise ValueError(f'{path} has no {kind}; replace it by a good copy.')
   if not 1 <= size <= len(entries):
@@ -186,18 +185,18 @@ def _most_frequent(
 
 
 def check_vocabulary(vocabulary: Sequence[str], name: str) -> tuple[str, ...]:
-  """Returns a vocabulary after checking that it is one.
+  """Returns a vocabulary after checking it.
 
   Args:
     vocabulary: The words or tags.
-    name: The argument, for the error's sentence.
+    name: The name of the argument, for error messages.
 
   Returns:
     The entries.
 
   Raises:
     TypeError: If it is a single string, or an entry is not a string.
-    ValueError: If there is no entry, or one occurs twice.
+    ValueError: If there are no entries, or one occurs twice.
   """
   entries = tuple(vocabulary)
   wrong = [entry for entry in entries if not isinstance(entry, str)]
@@ -212,7 +211,7 @@ def check_vocabulary(vocabulary: Sequence[str], name: str) -> tuple[str, ...]:
 
 
 class Lookup(dict):
-  """The numbers of words, which are bytes; all others have the same one.
+  """Maps words (bytes) to numbers; unknown words share one number.
 
   Example:
 
@@ -222,12 +221,12 @@ class Lookup(dict):
   """
 
   def __init__(self, vocabulary: Sequence[str], *, first: int, unknown: int):
-    """Initializes the numbers.
+    """Initializes the mapping.
 
     Args:
-      vocabulary: The words that have a number of their own.
-      first: The number of the first one.
-      unknown: The number of words that are none of these.
+      vocabulary: The known words.
+      first: The number of the first word.
+      unknown: The number of unknown words.
     """
     super().__init__(
         (word.encode(), number)
@@ -242,18 +241,18 @@ class Lookup(dict):
 def sample_examples(
     source: client_data.ClientArrays, num_examples: int, seed: int, name: str
 ) -> feature_arrays.Examples:
-  """Draws examples of many clients without reading all of them.
+  """Samples examples from many clients without reading all of them.
 
-  Clients are drawn until they have ten times as many examples as wanted, and
-  examples from these, all without replacement: each example has the same
-  chance. With fewer examples in all, they are drawn from all clients.
+  Clients are sampled until they have ten times as many examples as wanted, and
+  examples are sampled from these, all without replacement: each example has the
+  same probability. If there are fewer examples, all clients are used.
 
   Args:
-    source: The clients; those that are drawn are read.
-    num_examples: How many examples, a positive integer; all of them, if there
-      are not as many.
-    seed: The seed of the draw, a non-negative integer.
-    name: What tells the draw from others under the same seed.
+    source: The clients; only sampled clients are read.
+    num_examples: The number of examples, a positive integer; all of them if
+      there are fewer.
+    seed: The seed of the sample, a non-negative integer.
+    name: A name that distinguishes samples with the same seed.
 
   Returns:
     Feature names and arrays of shape [num_examples, ...], client by client.

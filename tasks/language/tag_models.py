@@ -1,15 +1,15 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Logistic regression that predicts the tags of a sentence on Stack Overflow.
+"""Logistic regression that predicts the tags of Stack Overflow's sentences.
 
 ```
 P(tag t) = sigmoid(b_t + sum over words w of W_wt x_w)
 ```
 
-with the frequencies x of words, see `bags_of_words.WordFrequencies`. Two models
-have the same initial weights and, up to rounding, the same numbers; 5,000,500
-weights with 10,000 words and 500 tags. The kernel is Glorot's uniform one, the
-bias zero, as in TFF; they depend on the seed alone.
+with the frequencies x of words, see `bags_of_words.WordFrequencies`. The two
+models have the same initial weights and, up to rounding, the same outputs;
+5,000,500 weights with 10,000 words and 500 tags. The kernel is Glorot uniform,
+the bias zero, as in TFF; they depend only on the seed.
 
 References:
   Reddi et al., Adaptive Federated Optimization, ICLR 2021,
@@ -30,10 +30,10 @@ _RECALL_AT = 5
 
 @tf.keras.utils.register_keras_serializable('tff_adaptive')
 class TrimWords(tf.keras.layers.Layer):
-  """Cuts lists of words to the longest one of the batch.
+  """Trims lists of words to the longest one of the batch.
 
-  Nearly all texts have far fewer words than a list has room for. What is cut
-  off is -1 in all lists, which counts for nothing.
+  Nearly all texts have far fewer words than a list has room for. Only -1 is cut
+  off, which has no effect.
 
   Example:
 
@@ -53,10 +53,10 @@ class TrimWords(tf.keras.layers.Layer):
 def build_of_words(
     vocab_size: int, tag_vocab_size: int, max_words: int, seed: int
 ) -> tf.keras.Model:
-  """Builds the model of lists of words, which looks at their rows only.
+  """Builds the model on lists of words, which reads only their rows.
 
-  An example takes a tenth of the memory and training on a CPU a fraction of the
-  time. XLA cannot compile it.
+  An example takes a tenth of the memory, and training on a CPU a fraction of
+  the time. XLA cannot compile it.
 
   Args:
     vocab_size: The number of words.
@@ -65,7 +65,7 @@ def build_of_words(
     seed: The seed of the initial weights, a non-negative integer.
 
   Returns:
-    A model to the probabilities of the tags, of shape [batch, tag_vocab_size].
+    A model from lists to probabilities of tags, [batch, tag_vocab_size].
   """
   maker = seeded_layers.SeededLayers(_TASK, seed)
   inputs = tf.keras.Input([max_words], dtype=tf.int32)
@@ -81,7 +81,7 @@ def build_of_words(
 def build_of_frequencies(
     vocab_size: int, tag_vocab_size: int, seed: int
 ) -> tf.keras.Model:
-  """Builds the model of the frequencies of words, as in TFF's baseline."""
+  """Builds the model on the frequencies of words, as in TFF's baseline."""
   maker = seeded_layers.SeededLayers(_TASK, seed)
   inputs = tf.keras.Input([vocab_size])
   outputs = maker.dense('logits', tag_vocab_size)(inputs)
@@ -91,9 +91,9 @@ def build_of_frequencies(
 def build_loss() -> tf.keras.losses.Loss:
   """Builds the loss: binary cross entropy, as in TFF's baseline.
 
-  It is the sum over the examples of a batch of the mean over the tags, which is
-  why published step sizes are as large as 100, and why the loss that an
-  evaluation reports grows with its batches.
+  It is the sum over the examples of a batch of the mean over the tags. That is
+  why published step sizes are as large as 100, and why the loss of an
+  evaluation grows with its batch size.
   """
   return tf.keras.losses.BinaryCrossentropy(
       reduction=tf.keras.losses.Reduction.SUM
@@ -103,9 +103,9 @@ def build_loss() -> tf.keras.losses.Loss:
 def build_metrics() -> list[tf.keras.metrics.Metric]:
   """Builds the metrics of TFF's baseline: precision, and recall at 5.
 
-  'precision' is of the tags with a probability above 1/2; 'recall_at_5', which
-  publications report, the part of all tags that are among the five most
-  probable ones of their sentence.
+  'precision' is the precision of tags with a probability above 1/2;
+  'recall_at_5', which publications report, is the share of all tags that are
+  among the five most probable ones of their sentence.
   """
   return [
       tf.keras.metrics.Precision(name='precision'),

@@ -1,8 +1,8 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics of language models, which count some tokens and not others.
+"""Metrics of language models that ignore some tokens.
 
-Their names and numbers are those of TFF's baselines for Shakespeare and Stack
+Their names and values are those of TFF's baselines for Shakespeare and Stack
 Overflow, whose classes TFF does not export.
 """
 
@@ -18,7 +18,7 @@ def _weights(
     masked_tokens: Iterable[int],
     dtype: Any,
 ) -> tf.Tensor:
-  """What each label counts: its weight, or zero for a token that is masked."""
+  """Returns the weight of each label, zero for a masked token."""
   if sample_weight is None:
     weights = tf.ones_like(labels, dtype)
   else:
@@ -29,7 +29,7 @@ def _weights(
 
 
 class NumTokensCounter(tf.keras.metrics.Metric):
-  """The number of labels that are none of the masked tokens.
+  """The number of labels that are not masked tokens.
 
   Example:
 
@@ -48,9 +48,9 @@ class NumTokensCounter(tf.keras.metrics.Metric):
     """Initializes the metric.
 
     Args:
-      masked_tokens: The tokens that do not count. Defaults to none.
+      masked_tokens: The tokens to ignore. Defaults to none.
       name: The name of the metric.
-      dtype: The type of the number.
+      dtype: The dtype of the number.
     """
     super().__init__(name, dtype)
     self._masked_tokens = tuple(masked_tokens)
@@ -75,14 +75,14 @@ class NumTokensCounter(tf.keras.metrics.Metric):
 
 
 class MaskedCategoricalAccuracy(tf.keras.metrics.SparseCategoricalAccuracy):
-  """The part of the labels that have the largest score, without masked tokens.
+  """The share of the labels with the largest score, without masked tokens.
 
   ```
   sum [y != masked] [argmax over k of s_k = y] / sum [y != masked]
   ```
 
-  over all labels y, with the scores s_k of what may stand in their place; a
-  prediction that is a masked token is wrong like any other.
+  over all labels y, with the scores s_k of all tokens; a masked token as the
+  prediction counts as wrong.
 
   Example:
 
@@ -101,9 +101,9 @@ class MaskedCategoricalAccuracy(tf.keras.metrics.SparseCategoricalAccuracy):
     """Initializes the metric.
 
     Args:
-      masked_tokens: The tokens that do not count as labels. Defaults to none.
+      masked_tokens: The labels to ignore. Defaults to none.
       name: The name of the metric.
-      dtype: The type of the sums; Keras' default if None.
+      dtype: The dtype of the sums; Keras' default if None.
     """
     super().__init__(name, dtype)
     self._masked_tokens = tuple(masked_tokens)

@@ -1,16 +1,16 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Stack Overflow's sentences as sequences of words, to predict the next one.
+"""Stack Overflow's sentences as sequences of words, for next-word prediction.
 
 With a vocabulary of n words the tokens are those of TFF's baseline:
 
 | token | stands for |
 | --- | --- |
 | 0 | padding |
-| 1 to n | the words of the vocabulary, the most frequent one first |
+| 1 to n | the words of the vocabulary, the most frequent first |
 | n + 1 | any other word |
-| n + 2 | the beginning of a sentence |
-| n + 3 | its end |
+| n + 2 | the start of a sentence |
+| n + 3 | the end of a sentence |
 """
 
 import collections
@@ -34,7 +34,7 @@ def out_of_vocabulary(vocab_size: int) -> int:
 
 
 def beginning(vocab_size: int) -> int:
-  """Returns the token that every sentence begins with."""
+  """Returns the token at the start of every sentence."""
   return vocab_size + 2
 
 
@@ -44,11 +44,11 @@ def end(vocab_size: int) -> int:
 
 
 class WordSequences:
-  """Makes sentences sequences of tokens and of the tokens after them.
+  """Converts sentences to sequences of tokens and of the next tokens.
 
-  A sentence is its beginning, its first `sequence_length` words, its end if it
-  has fewer words, and padding up to `sequence_length + 1` tokens; 'x' is all
-  but the last of them and 'y' all but the first.
+  A sentence becomes a start token, its first `sequence_length` words, an end
+  token if it has fewer words, and padding up to `sequence_length + 1` tokens;
+  'x' is all but the last of them and 'y' all but the first.
 
   Example:
 
@@ -58,8 +58,8 @@ class WordSequences:
     array([[1, 2, 3, 5]], dtype=int32)
 
   References:
-    `tff.simulation.baselines.stackoverflow`, with one bucket for the words that
-    are not in the vocabulary.
+    `tff.simulation.baselines.stackoverflow`, with one bucket for words out of
+    the vocabulary.
   """
 
   def __init__(
@@ -67,10 +67,10 @@ class WordSequences:
       vocabulary: Sequence[str],
       sequence_length: int = stackoverflow_files.DEFAULT_SEQUENCE_LENGTH,
   ):
-    """Initializes what makes the sequences.
+    """Initializes the conversion.
 
     Args:
-      vocabulary: The words, the most frequent one first.
+      vocabulary: The words, the most frequent first.
       sequence_length: The length of the sequences, a positive integer. Defaults
         to 20.
 
@@ -90,11 +90,11 @@ class WordSequences:
   def __call__(
       self, examples: Mapping[str, np.ndarray]
   ) -> feature_arrays.Examples:
-    """Returns the sequences of sentences.
+    """Converts sentences to sequences.
 
     Args:
       examples: Examples with the feature 'tokens', bytes of shape [n]: words
-        with a space between two.
+        separated by spaces.
 
     Returns:
       'x' and 'y', int32 of shape [n, sequence_length]. They share memory.
@@ -108,7 +108,7 @@ class WordSequences:
     words = itertools.chain.from_iterable(sentences)
     tokens = np.full([len(sentences), length + 1], PADDING, np.int32)
     tokens[:, 0] = beginning(self._vocab_size)
-    # Row by row, as the words are.
+    # In row-major order, like the words.
     tokens[:, 1:][np.arange(length) < sizes[:, np.newaxis]] = np.fromiter(
         map(self._lookup.__getitem__, words), np.int32, sizes.sum()
     )
@@ -118,7 +118,7 @@ class WordSequences:
 
 
 def check_sequence_length(sequence_length: int) -> None:
-  """Raises a ValueError unless a length of sequences is positive."""
+  """Raises a ValueError unless a sequence length is positive."""
   if sequence_length < 1:
     raise ValueError(
         f'`sequence_length` must be positive, found {sequence_length}.'

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""DistilBERT as a Keras layer, with weights that follow a seed or a folder."""
+"""DistilBERT as a Keras layer, with seeded or given initial weights."""
 
 from collections.abc import Mapping, Sequence
 import functools
@@ -12,17 +12,17 @@ import tensorflow as tf
 
 from tff_adaptive.data import random_streams
 
-# Of the variables of `transformers`, those that do not begin as zeros or ones.
+# The variables of `transformers` that are not initialized to zeros or ones.
 _DRAWN = ('weight', 'embeddings', 'kernel')
 
 
 @tf.keras.utils.register_keras_serializable(package='tff_adaptive')
 class DistilBertEncoder(tf.keras.layers.Layer):
-  """Maps tokens [batch, length] to what DistilBERT makes of the first of each.
+  """Maps tokens [batch, length] to DistilBERT's vector of the first token.
 
-  The layers are those of `transformers`. They are called from here, and not
-  through its models, because those compare the tokens with the size of the
-  vocabulary by an assertion that does not survive in TFF's graphs.
+  The layers are those of `transformers`. They are called here, and not through
+  its models, because those compare the tokens with the size of the vocabulary
+  in an assertion that does not work in TFF's graphs.
   """
 
   def __init__(
@@ -36,14 +36,14 @@ class DistilBertEncoder(tf.keras.layers.Layer):
 
     Args:
       config: The arguments of `transformers.DistilBertConfig`.
-      seed: The seed of the initial weights. None for zeros where they would be
-        drawn, as in a layer that is made from `get_config`: whoever copies a
-        model sets its weights, and drawing 66 million takes seconds.
-      initial_weights: Arrays in the order of `weights` to begin with instead.
-      **kwargs: As for any layer of Keras.
+      seed: The seed of the initial weights. None uses zeros instead of random
+        weights, as in a layer made from `get_config`: the weights of a copy are
+        set later, and sampling 66 million takes seconds.
+      initial_weights: Initial values instead, in the order of `weights`.
+      **kwargs: See `tf.keras.layers.Layer`.
     """
     super().__init__(**kwargs)
-    # Here, because it takes seconds, and no other model needs it.
+    # Imported here because it takes seconds, and no other model needs it.
     import transformers  # pylint: disable=g-import-not-at-top
 
     self._config = dict(config)
@@ -55,7 +55,7 @@ class DistilBertEncoder(tf.keras.layers.Layer):
     )
 
   def build(self, input_shape: Any) -> None:
-    """Creates the variables, each with an initial value of its own."""
+    """Creates the variables, each with its own initial value."""
     places = itertools.count()
 
     def create(next_creator, **kwargs):
@@ -88,7 +88,7 @@ class DistilBertEncoder(tf.keras.layers.Layer):
     return {**super().get_config(), 'config': self._config, 'seed': None}
 
   def _initializer(self, place: int) -> tf.keras.initializers.Initializer:
-    """Returns what draws a variable, a stream of its own for each."""
+    """Returns the initializer of a variable, with its own random stream."""
     if self._seed is None:
       return tf.keras.initializers.Zeros()
     return tf.keras.initializers.TruncatedNormal(

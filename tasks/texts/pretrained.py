@@ -1,8 +1,8 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Weights and tokens of DistilBERT from a folder in Hugging Face's layout.
+"""Loads DistilBERT's weights and tokens in Hugging Face's layout.
 
-Nothing here ever asks the network.
+Nothing here uses the network.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,7 +20,7 @@ _CONFIG = 'config.json'
 _MODEL_TYPE = 'distilbert'
 _WEIGHTS = ('tf_model.h5', 'model.safetensors')
 _VOCABULARIES = ('vocab.txt', 'tokenizer.json')
-# What Keras calls a layer's weights, and PyTorch calls them.
+# Keras' and PyTorch's names of a layer's weights.
 _TORCH_LEAVES = {
     'beta': 'bias',
     'embeddings': 'weight',
@@ -33,24 +33,24 @@ _PathLike = Union[str, os.PathLike]
 
 @attrs.frozen
 class WordPieces:
-  """The tokens of WordPiece, as the folder of a model defines them."""
+  """WordPiece tokens, as defined by a model's folder."""
 
   _tokenizer: Any
 
   @property
   def size(self) -> int:
-    """The number of tokens, those included that are no words."""
+    """The number of tokens, including special tokens."""
     return len(self._tokenizer)
 
   def encode(
       self, texts: Iterable[word_vocabulary.Text], max_length: int
   ) -> np.ndarray:
-    """Returns the tokens of texts, cut or padded to one length.
+    """Returns the tokens of texts, truncated or padded to one length.
 
     Args:
-      texts: The texts, strings or their UTF-8.
-      max_length: How many tokens of a text count, those included that begin and
-        end it.
+      texts: The texts, strings or UTF-8 bytes.
+      max_length: The maximum number of tokens of a text, including the start
+        and end tokens.
 
     Returns:
       The tokens, int32 of shape [num_texts, max_length].
@@ -67,7 +67,7 @@ class WordPieces:
 
 
 def load_config(pretrained_dir: _PathLike) -> dict[str, Any]:
-  """Loads what `config.json` says of the architecture.
+  """Loads the architecture from `config.json`.
 
   Args:
     pretrained_dir: The folder.
@@ -76,10 +76,10 @@ def load_config(pretrained_dir: _PathLike) -> dict[str, Any]:
     The arguments of `transformers.DistilBertConfig`.
 
   Raises:
-    FileNotFoundError: If the folder, or the file, is missing.
+    FileNotFoundError: If the folder or the file is missing.
     ValueError: If the file is damaged, or of another architecture.
   """
-  # Here, because it takes seconds, and words need none of it.
+  # Imported here because it takes seconds; words do not need it.
   import transformers  # pylint: disable=g-import-not-at-top
 
   path = _existing(pretrained_dir, _CONFIG)
@@ -100,15 +100,15 @@ def load_word_pieces(pretrained_dir: _PathLike) -> WordPieces:
 
   Args:
     pretrained_dir: The folder. If it has a `tokenizer_config.json`, that says
-      whether upper and lower case differ; they do not by default.
+      whether case matters; by default it does not.
 
   Returns:
-    What turns texts into tokens.
+    The tokenizer.
 
   Raises:
     FileNotFoundError: If there is no vocabulary.
-    ValueError: If it is damaged, lacks the tokens that are no words, or does
-      not fit `config.json`.
+    ValueError: If it is damaged, lacks the special tokens, or does not match
+      `config.json`.
   """
   import transformers  # pylint: disable=g-import-not-at-top
 
@@ -130,7 +130,7 @@ def load_word_pieces(pretrained_dir: _PathLike) -> WordPieces:
 
 
 def load_encoder_weights(pretrained_dir: _PathLike) -> list[np.ndarray]:
-  """Loads the weights, all but those of a head.
+  """Loads the weights, except for those of a head.
 
   Args:
     pretrained_dir: The folder, with `tf_model.h5`, or `model.safetensors` of
@@ -141,7 +141,7 @@ def load_encoder_weights(pretrained_dir: _PathLike) -> list[np.ndarray]:
 
   Raises:
     FileNotFoundError: If there are no weights.
-    ValueError: If they are damaged, incomplete, or do not fit `config.json`.
+    ValueError: If they are damaged, incomplete, or do not match `config.json`.
   """
   shapes = _shapes(load_config(pretrained_dir))
   path = _existing(pretrained_dir, *_WEIGHTS)
@@ -160,7 +160,7 @@ def load_encoder_weights(pretrained_dir: _PathLike) -> list[np.ndarray]:
 
 
 def _shapes(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
-  """Returns the names of the weights, as in PyTorch, with Keras' shapes."""
+  """Returns the PyTorch names of the weights, with Keras' shapes."""
   import transformers  # pylint: disable=g-import-not-at-top
 
   sizes = transformers.DistilBertConfig(**config)
@@ -193,7 +193,7 @@ def _shapes(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
 
 
 def _read_h5(path: pathlib.Path) -> dict[str, np.ndarray]:
-  """Returns the weights that Keras has saved, by their names in PyTorch."""
+  """Returns the weights that Keras saved, by their PyTorch names."""
   import h5py  # pylint: disable=g-import-not-at-top
 
   tensors = {}
@@ -208,20 +208,20 @@ def _read_h5(path: pathlib.Path) -> dict[str, np.ndarray]:
 
 
 def _read_safe(path: pathlib.Path) -> dict[str, np.ndarray]:
-  """Returns the weights of either library, by their names in PyTorch."""
+  """Returns the weights that either library saved, by PyTorch names."""
   from safetensors import numpy as safetensors  # pylint: disable=g-import-not-at-top
 
   tensors = {}
   for name, tensor in safetensors.load_file(path).items():
     is_torch = '/' not in name
-    # PyTorch has a row for each output of a dense layer, Keras a column.
+    # A dense layer's output is a row in PyTorch, and a column in Keras.
     is_dense = tensor.ndim == 2 and 'embeddings' not in name
     tensors[_torch_name(name)] = tensor.T if is_torch and is_dense else tensor
   return tensors
 
 
 def _torch_name(name: str) -> str:
-  """Returns the name that PyTorch has for a weight, without the model's."""
+  """Returns the PyTorch name of a weight, without the model's prefix."""
   separator = '/' if '/' in name else '.'
   *path, last = name.split(':')[0].split(separator)
   begin = min(
@@ -237,7 +237,7 @@ def _torch_name(name: str) -> str:
 
 
 def _existing(pretrained_dir: _PathLike, *names: str) -> pathlib.Path:
-  """Returns the first of some files that is there."""
+  """Returns the first of some files that exists."""
   folder = pathlib.Path(pretrained_dir)
   for name in names:
     if (folder / name).exists():
@@ -250,13 +250,13 @@ def _existing(pretrained_dir: _PathLike, *names: str) -> pathlib.Path:
 
 @contextlib.contextmanager
 def _named_errors(path: pathlib.Path) -> Iterator[None]:
-  """Makes one sentence of what a library says of a damaged file."""
+  """Turns a library's errors on a damaged file into one sentence."""
   try:
     yield
   except MemoryError:
     raise
   except Exception as error:  # pylint: disable=broad-exception-caught
-    # Of json, h5py, safetensors and transformers.
+    # From json, h5py, safetensors or transformers.
     lines = str(error).strip().splitlines() or [type(error).__name__]
     reason = lines[0].strip().rstrip('.')
     raise ValueError(

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Reading texts and their classes from the files of a published data set."""
+"""Reads texts and their classes from the files of a published data set."""
 
 import collections
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ DEFAULT_MAX_LENGTH = 128
 
 _TRAIN, _TEST = _PARTS = ('train', 'test')
 _TFDS_FOLDER = 'tfds'
-# In the folder of a version, but not in one that is still being written.
+# Exists in the folder of a version only when it has been written completely.
 _PREPARED = '[0-9]*/dataset_info.json'
 
 _PathLike = Union[str, os.PathLike]
@@ -38,15 +38,15 @@ def _published_spec():
 
 @attrs.frozen
 class Texts(data.Data):
-  """Texts as tokens, and where their files are.
+  """Texts as tokens, with their files.
 
   Attributes:
     name: The name of the task, and of the files `<name>.jsonl.gz` and
       `<name>_csv`.
-    title: What errors call it.
-    classes: Labels lie in [0, classes).
-    tfds_name: What tensorflow-datasets calls it; None (the default) if it does
-      not know it.
+    title: The name in error messages.
+    classes: Labels are in [0, classes).
+    tfds_name: The name in tensorflow-datasets; None (the default) if it is not
+      there.
     tfds_fields: The fields of tensorflow-datasets that make up a text.
   """
 
@@ -117,15 +117,15 @@ class Texts(data.Data):
   ) -> tuple[feature_arrays.Examples, feature_arrays.Examples]:
     """Loads the texts and their classes.
 
-    Read is the first of these that is there:
+    Reads the first of these that exists:
 
-    - `<data_dir>/<name>.jsonl.gz`: an object a line with 'split' ('train' or
-      'test'), 'text' and 'label', counted from 0;
-    - `<data_dir>/tfds/<tfds_name>`: as tensorflow-datasets prepares it;
+    - `<data_dir>/<name>.jsonl.gz`: an object per line with 'split' ('train' or
+      'test'), 'text' and 'label', starting at 0;
+    - `<data_dir>/tfds/<tfds_name>`: as prepared by tensorflow-datasets;
     - `<data_dir>/<name>_csv`: `train.csv` and `test.csv` of the original
-      release: the class, counted from 1, a title and a body, without a header.
+      release: the class, starting at 1, a title and a body, without a header.
 
-    A text is the title and the body with a space between.
+    A text is the title and the body, separated by a space.
 
     Args:
       data_dir: The folder of the data sets.
@@ -135,9 +135,9 @@ class Texts(data.Data):
       strings (bytes) and 'label' the class, int32, of shape [num_examples].
 
     Raises:
-      FileNotFoundError: If there are no data; says where they belong and how
-        they are downloaded.
-      ValueError: If the data are damaged: names the file and what is wrong.
+      FileNotFoundError: If there are no data; says where to put them and how to
+        download them.
+      ValueError: If the data are damaged; names the file and the problem.
 
     Example:
 
@@ -166,14 +166,14 @@ class Texts(data.Data):
     return parts[_TRAIN], parts[_TEST]
 
   def check_labels(self, labels: np.ndarray, owner: str) -> None:
-    """Raises unless there are labels, and they are classes.
+    """Raises unless there are labels, and all are in range.
 
     Args:
       labels: Integers of shape [num_examples].
-      owner: Whose they are, the subject of an error's sentence.
+      owner: The owner of the labels, the subject of error messages.
 
     Raises:
-      ValueError: If there is no label, or one is out of range.
+      ValueError: If there are no labels, or one is out of range.
     """
     if not len(labels):
       raise ValueError(f'{owner} must have at least one text, found none.')
@@ -184,7 +184,7 @@ class Texts(data.Data):
       )
 
   def _prepared_version(self, folder: pathlib.Path) -> Optional[pathlib.Path]:
-    """Returns the folder of the newest version that is prepared, if any."""
+    """Returns the folder of the newest prepared version, if any."""
     if self.tfds_name is None:
       return None
     versions = (folder / _TFDS_FOLDER / self.tfds_name).glob(_PREPARED)
@@ -197,8 +197,8 @@ class Texts(data.Data):
   def _read_prepared(
       self, version: pathlib.Path
   ) -> Mapping[str, feature_arrays.Examples]:
-    """Returns what tensorflow-datasets has prepared."""
-    # Here, because it takes seconds that a file does not need.
+    """Returns the data that tensorflow-datasets prepared."""
+    # Imported here because it takes seconds, which other files do not need.
     import tensorflow_datasets as tfds  # pylint: disable=g-import-not-at-top
 
     try:
@@ -210,7 +210,7 @@ class Texts(data.Data):
         parts[part] = _to_examples(map(_join, texts), columns['label'])
       return parts
     except Exception as error:  # pylint: disable=broad-exception-caught
-      # TensorFlow, protobuf and tensorflow-datasets have errors of their own.
+      # TensorFlow, protobuf and tensorflow-datasets have different errors.
       raise ValueError(
           f'{version} could not be read as a prepared data set '
           f'({checks.first_line(error)}); delete it and prepare it again.'
@@ -218,7 +218,7 @@ class Texts(data.Data):
 
 
 def _build_vocabulary(train: Any, args: data.Arguments) -> Any:
-  """Returns the tokens that the model takes texts by."""
+  """Returns the vocabulary of the model."""
   if args.pretrained_dir:
     return pretrained.load_word_pieces(args.pretrained_dir)
   examples = train if isinstance(train, Mapping) else train.values
@@ -251,7 +251,7 @@ def _read_csv(folder: pathlib.Path) -> Mapping[str, feature_arrays.Examples]:
 
 
 def _csv_rows(path: pathlib.Path) -> Iterator[tuple[bytes, int]]:
-  """Yields the text and the class, counted from 0, of every row."""
+  """Yields the text and the class, starting at 0, of each row."""
   try:
     with open(path, encoding='utf-8', newline='') as file:
       reader = csv.reader(file, strict=True)

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models that classify texts by their tokens.
 
-Initial weights depend on the seed alone: of the CNN, embeddings are uniform in
-[-0.25, 0.25] and kernels Glorot uniform; of the others, all are normal with
-deviation 0.02, cut off at two deviations. Biases are 0.
+Initial weights depend only on the seed: in the CNN, embeddings are uniform in
+[-0.25, 0.25] and kernels Glorot uniform; in the others, all are normal with
+deviation 0.02, truncated at two deviations. Biases are 0.
 
 References:
   Kim, Convolutional Neural Networks for Sentence Classification, EMNLP 2014,
@@ -30,12 +30,11 @@ _FILTER_WIDTHS = (3, 4, 5)
 _NUM_FILTERS = 64
 _CNN_DROPOUT_RATE = 0.5
 
-# Of DistilBERT's head.
+# The initial deviation of DistilBERT's head.
 _HEAD_STDDEV = 0.02
 _HEAD_DROPOUT_RATE = 0.2
 
-# The sizes of distilbert-base, and those that its architecture has where it is
-# as small as BERT-Tiny.
+# The sizes of distilbert-base, and of its architecture with BERT-Tiny's sizes.
 _DISTILBERT = {'n_layers': 6, 'n_heads': 12, 'dim': 768, 'hidden_dim': 3072}
 _TINY = {'n_layers': 2, 'n_heads': 2, 'dim': 128, 'hidden_dim': 512}
 _MAX_POSITIONS = 512
@@ -44,14 +43,14 @@ _MAX_POSITIONS = 512
 def build_cnn(
     vocab_size: int, max_length: int, num_classes: int, seed: int
 ) -> tf.keras.Model:
-  """Builds convolutions over words, 690,116 weights for AG News.
+  """Builds a convolutional network on words, 690,116 weights for AG News.
 
-  An embedding of 64, convolutions over 3, 4 and 5 words with 64 channels each,
-  ReLU, the maximum over the text, dropout of half of them, and a dense layer.
+  An embedding of size 64, convolutions over 3, 4 and 5 words with 64 channels
+  each, ReLU, the maximum over the text, dropout of 0.5, and a dense layer.
 
   Args:
-    vocab_size: The number of tokens, of which 0 pads.
-    max_length: How many tokens of a text count, from 5.
+    vocab_size: The number of tokens; 0 is padding.
+    max_length: The number of tokens of a text, at least 5.
     num_classes: The number of classes.
     seed: The seed of the initial weights, a non-negative integer.
 
@@ -78,10 +77,10 @@ def build_transformer(
   """Builds DistilBERT's architecture with the sizes of BERT-Tiny.
 
   Args:
-    vocab_size: As for `build_cnn`.
-    max_length: As for `build_cnn`, at most 512.
-    num_classes: As for `build_cnn`.
-    seed: As for `build_cnn`.
+    vocab_size: See `build_cnn`.
+    max_length: See `build_cnn`; at most 512.
+    num_classes: See `build_cnn`.
+    seed: See `build_cnn`.
 
   Returns:
     A model from tokens, int32 of shape [batch, max_length], to logits.
@@ -103,19 +102,19 @@ def build_distilbert(
 ) -> tf.keras.Model:
   """Builds the model of the Delta-SGD experiments.
 
-  The architecture of distilbert-base with the head of Hugging Face, on the
-  first token's vector: a dense layer of the same size, ReLU, dropout of 0.2,
-  and a dense layer.
+  The architecture of distilbert-base with Hugging Face's head on the first
+  token's vector: a dense layer of the same size, ReLU, dropout of 0.2, and a
+  dense layer.
 
   Args:
-    vocab_size: As for `build_cnn`; that of `pretrained_dir`, if it is given.
-    max_length: As for `build_cnn`, at most 512.
-    num_classes: As for `build_cnn`.
-    seed: As for `build_cnn`.
+    vocab_size: See `build_cnn`; that of `pretrained_dir`, if given.
+    max_length: See `build_cnn`; at most 512.
+    num_classes: See `build_cnn`.
+    seed: See `build_cnn`.
     pretrained_dir: A folder in Hugging Face's layout (config.json, vocab.txt,
-      and tf_model.h5 or model.safetensors), which decides on the sizes and the
-      tokens, and on all initial weights but those of the head. None (the
-      default) for the sizes of distilbert-base and random weights.
+      and tf_model.h5 or model.safetensors), which determines the sizes, the
+      tokens and all initial weights except for the head. None (the default) for
+      the sizes of distilbert-base and random weights.
 
   Returns:
     A model from tokens, int32 of shape [batch, max_length], to logits.
@@ -134,7 +133,7 @@ def build_distilbert(
 
 
 def _cnn_features(tokens: tf.Tensor, vocab_size: int, seed: int) -> tf.Tensor:
-  """Returns the strongest answer of each filter to a text."""
+  """Returns the maximum of each filter over a text."""
   vectors = tf.keras.layers.Embedding(
       vocab_size,
       _EMBEDDING_SIZE,
@@ -195,7 +194,7 @@ def _add_logits(
 def _transformer_features(
     tokens: tf.Tensor, config: Mapping[str, Any], weights: Any, seed: int
 ) -> tf.Tensor:
-  """Returns what the classifier of DistilBERT decides by."""
+  """Returns the inputs of DistilBERT's last layer."""
   encoder = distilbert.DistilBertEncoder(
       config, seed, weights, name='distilbert'
   )

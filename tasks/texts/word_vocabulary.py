@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A vocabulary of words, counted on texts, and what turns texts into tokens."""
+"""A vocabulary of words, counted on texts, that converts texts to tokens."""
 
 import collections
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from typing import Union
 import attrs
 import numpy as np
 
-# Tokens that are no words; the words follow.
+# The special tokens; words follow.
 PAD = 0
 OUT_OF_VOCABULARY = 1
 START = 2
@@ -23,20 +23,20 @@ Text = Union[str, bytes]
 
 
 def to_str(text: Text) -> str:
-  """Returns a text that a file or TensorFlow may have given as UTF-8."""
+  """Returns a text as a string, decoding UTF-8 bytes."""
   if isinstance(text, bytes):
     return text.decode('utf-8', errors='replace')
   return text
 
 
 def split_words(text: Text) -> list[str]:
-  """Splits a text into words in lower case, leaving out what is between them.
+  """Splits a text into lowercase words, without punctuation.
 
   Args:
-    text: The text, a string or its UTF-8.
+    text: The text, a string or UTF-8 bytes.
 
   Returns:
-    Its words in their order: letters and digits, joined by apostrophes.
+    Its words in order: letters and digits, joined by apostrophes.
 
   Example:
 
@@ -48,10 +48,10 @@ def split_words(text: Text) -> list[str]:
 
 @attrs.frozen
 class WordVocabulary:
-  """The tokens of words: 0 pads, 1 is any other word, 2 begins every text.
+  """The tokens of words: 0 is padding, 1 any other word, 2 the start of a text.
 
   Attributes:
-    words: The words, of which the first is token 3.
+    words: The words; the first is token 3.
   """
 
   words: tuple[str, ...]
@@ -66,16 +66,16 @@ class WordVocabulary:
 
   @property
   def size(self) -> int:
-    """The number of tokens, those included that are no words."""
+    """The number of tokens, including special tokens."""
     return NUM_SPECIAL_TOKENS + len(self.words)
 
   def encode(self, texts: Iterable[Text], max_length: int) -> np.ndarray:
-    """Returns the tokens of texts, cut or padded to one length.
+    """Returns the tokens of texts, truncated or padded to one length.
 
     Args:
-      texts: The texts, strings or their UTF-8.
-      max_length: How many tokens of a text count, the one that begins it
-        included.
+      texts: The texts, strings or UTF-8 bytes.
+      max_length: The maximum number of tokens of a text, including the start
+        token.
 
     Returns:
       The tokens, int32 of shape [num_texts, max_length].
@@ -99,15 +99,15 @@ class WordVocabulary:
 def build_word_vocabulary(
     texts: Iterable[Text], vocab_size: int
 ) -> WordVocabulary:
-  """Builds the vocabulary of the words that occur most often in texts.
+  """Builds the vocabulary of the most frequent words in texts.
 
   Args:
-    texts: The texts to count on, those of training.
-    vocab_size: The number of tokens, the three included that are no words.
+    texts: The training texts.
+    vocab_size: The number of tokens, including the three special tokens.
 
   Returns:
-    The vocabulary: words by how often they occur, the most frequent first, and
-    alphabetically where they occur equally often.
+    The vocabulary, in the order of decreasing frequency; ties are in
+    alphabetical order.
 
   Raises:
     ValueError: If `vocab_size` leaves no room for a word, or the texts have too
