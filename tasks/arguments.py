@@ -49,7 +49,9 @@ class Argument:
       raise ValueError(
           f'`{self.name}` must be one of {list(self.choices)}, found {value!r}.'
       )
-    if self.models and model_id not in self.models and value != self.default:
+    # A flag that a flagfile sets is unset with nothing behind its '='.
+    is_set = value not in (self.default, '')
+    if self.models and model_id not in self.models and is_set:
       raise ValueError(
           f'`{self.name}` must be {self.default!r} for the model '
           f'{model_id!r}, found {value!r}.'

@@ -363,7 +363,9 @@ def _import(
   changed = tf.compat.v1.GraphDef(versions=graph_def.versions)
   changed.library.CopyFrom(graph_def.library)
   changed.library.function.extend(rewriter.changed_functions)
-  changed.node.extend([seed_placeholder(), *nodes])
+  # What is mapped to an argument needs no place in the graph.
+  given = {_function_library.node_of(inner.name) for inner in concrete.inputs}
+  changed.node.extend(node for node in nodes if node.name not in given)
 
   _function_library.register_functions(changed.library)
   inputs = tensors + list(concrete.captured_inputs)

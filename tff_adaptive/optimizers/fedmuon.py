@@ -5,6 +5,7 @@
 import collections
 from typing import Any, Literal, Optional
 
+import numpy as np
 import tensorflow as tf
 
 from tff_adaptive.optimizers import fedadamw
@@ -24,7 +25,10 @@ _SMALLEST_SINGULAR_VALUE = 1e-7
 def orthogonalize_by_svd(matrix: tf.Tensor) -> tf.Tensor:
   """Returns U V^T of the singular values that are not negligible."""
   values, left, right = tf.linalg.svd(matrix)
-  kept = values > _SMALLEST_SINGULAR_VALUE * tf.reduce_max(values)
+  # In float32, rounding makes larger values than that out of zeros.
+  rounding = 10 * max(matrix.shape) * np.finfo(matrix.dtype.as_numpy_dtype).eps
+  smallest = max(_SMALLEST_SINGULAR_VALUE, float(rounding))
+  kept = values > tf.cast(smallest, values.dtype) * tf.reduce_max(values)
   product = tf.matmul(left * tf.cast(kept, left.dtype), right, transpose_b=True)
   # The comparison above would turn NaN into zeros.
   is_finite = tf.reduce_all(tf.math.is_finite(matrix))

@@ -8,6 +8,7 @@ from tff_adaptive.runtime.compiled import CompiledContext
 from tff_adaptive.runtime.compiled import create_compiled_context
 from tff_adaptive.runtime.compiled import set_compiled_context
 from tff_adaptive.runtime.computations import UnsupportedComputationError
+from tff_adaptive.runtime.export import export_round
 from tff_adaptive.runtime.native import create_native_context
 from tff_adaptive.runtime.native import native_context
 from tff_adaptive.runtime.plans import AUTO

@@ -203,6 +203,7 @@ class ChunkSum:
       broadcast: Sequence[tf.Tensor],
       server_seed: tf.Tensor,
       client_seeds: tf.Tensor,
+      num_turns: Optional[int] = None,
   ):
     """Adds the zero sum to the graph.
 
@@ -214,7 +215,10 @@ class ChunkSum:
       server_seed: The seed of the zero's random numbers, int32 of shape [2].
       client_seeds: The seeds of the clients' work and of accumulating their
         results, int32 of shape [num_clients, 2]; [0, 2] if neither draws any.
+      num_turns: The number of iterations of each loop, if it is known. XLA
+        needs it to append rows, and as many of them in each iteration.
     """
+    self._num_turns = num_turns
     self._work = work
     self._parts = parts
     self._clients = clients
@@ -286,14 +290,18 @@ class ChunkSum:
       return number, _put(total, rows)
 
     first_rows = {
-        place: list_ops.tensor_list_push_back(
-            list_ops.empty_tensor_list(
-                _rows_shape(self._shapes[place]), self._zero[place].dtype
-            ),
-            self._zero[place],
+        place: list_ops.empty_tensor_list(
+            _rows_shape(self._shapes[place]),
+            self._zero[place].dtype,
+            self._num_turns,
         )
         for place in appends
     }
+    if self._num_turns is None:
+      first_rows = {
+          place: list_ops.tensor_list_push_back(rows, self._zero[place])
+          for place, rows in first_rows.items()
+      }
     no_shapes = {place: tf.TensorShape([]) for place in appends}
     _, carried = tf.while_loop(
         lambda number, _: number < end,

@@ -50,11 +50,11 @@ class Clients(NamedTuple):
     )
 
 
-def hold_datasets(layouts: Layouts) -> bool:
-  """Returns whether sequences are datasets."""
+def hold_datasets(leaves: Sequence[Any]) -> bool:
+  """Returns whether sequences, as leaves or layouts, are datasets."""
   return any(
-      isinstance(layout, tf.TensorSpec) and layout.dtype == tf.variant
-      for layout in layouts
+      not isinstance(leaf, batching.PackedClients) and leaf.dtype == tf.variant
+      for leaf in leaves
   )
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 import contextlib
 import itertools
 import threading
-from typing import Any, Optional, Union
+from typing import Any, Optional
 
 import attrs
 import tensorflow as tf
@@ -83,8 +83,11 @@ class GraphImport:
     self._add_functions(needed)
     for node in needed:
       if self._reads_tensors and node.op == sequences.REDUCE_OP:
-        self._add_nodes(self._needed(node.input))
-        self._add_loop(node)
+        sequence = self._sequence(node.input[0])
+        self._add_nodes(
+            self._needed(node.input[0 if sequence is None else 1 :])
+        )
+        self._add_loop(node, sequence)
     self._add_nodes(self._needed(names))
     return [self._tensors[_with_index(name)] for name in results]
 
@@ -142,7 +145,7 @@ class GraphImport:
     }
     operations = tf.graph_util.import_graph_def(
         graph_def,
-        input_map={name: self._outside(name) for name in outside},
+        input_map={name: _captured(self._outside(name)) for name in outside},
         return_elements=[node.name for node in nodes],
         name='computation',
     )
@@ -165,15 +168,14 @@ class GraphImport:
       self._tensors[name] = tf.constant(0)
     return self._tensors[name]
 
-  def _sequence(self, name: str) -> Union[tf.Tensor, batching.PackedClients]:
-    """Returns a reduction's input: an argument, or else a variant tensor."""
-    source = name
-    while _with_index(source) not in self._sequences:
-      node = self._nodes[_function_library.node_of(source)]
+  def _sequence(self, name: str) -> Optional[batching.PackedClients]:
+    """Returns the argument that a reduction reads; None for a variant."""
+    while _with_index(name) not in self._sequences:
+      node = self._nodes[_function_library.node_of(name)]
       if node.op != 'Identity':
-        return self._outside(name)
-      source = node.input[0]
-    return self._sequences[_with_index(source)]
+        return None
+      name = node.input[0]
+    return self._sequences[_with_index(name)]
 
   def _tensor(self, name: str) -> tf.Tensor:
     """Returns the tensor with a name; for a sequence, its variant."""
@@ -182,7 +184,9 @@ class GraphImport:
       found = self._tensors[name] = sequences.to_variant(found)
     return found
 
-  def _add_loop(self, node: Any) -> None:
+  def _add_loop(
+      self, node: Any, sequence: Optional[batching.PackedClients]
+  ) -> None:
     """Adds the loop that replaces a reduction."""
     data, control = _function_library.split_inputs(node)
     name = node.attr['f'].func.name
@@ -190,10 +194,19 @@ class GraphImport:
     with tf.control_dependencies(list(map(self._outside, control))):
       # Identities wait for control inputs; variable reads in the loop do not.
       inputs = [tf.identity(self._outside(name)) for name in data[1:]]
-    outputs = loop.function(self._sequence(data[0]), *inputs)
+    if sequence is None:
+      sequence = self._outside(data[0])
+    outputs = loop.function(sequence, *inputs)
     for index, tensor in enumerate(outputs):
       self._tensors[f'{node.name}:{index}'] = tensor
     self._tensors[f'^{node.name}'] = tf.group(*outputs)
+
+
+def _captured(tensor: tf.Tensor) -> tf.Tensor:
+  """Returns the tensor in the current graph, which may be a loop's body."""
+  if tensor.graph is tf.compat.v1.get_default_graph():
+    return tensor
+  return tf.identity(tensor)
 
 
 def _with_index(name: str) -> str:
@@ -414,22 +427,28 @@ def _control_flow_v1() -> Iterator[None]:
 
 
 def build(
-    fn: Callable[..., list[tf.Tensor]], specs: list[tf.TensorSpec]
+    fn: Callable[..., list[tf.Tensor]],
+    specs: list[tf.TensorSpec],
+    *,
+    for_xla: bool = False,
 ) -> Callable[..., list[tf.Tensor]]:
   """Builds a function of flat tensors from `GraphFunction`s.
 
   It is built in a TensorFlow 1 graph: TensorFlow 2's loops and branches are
-  functions, which are slower to call and copy through all values they read.
+  functions, which are slower to call and copy through all values they read,
+  but the only ones that XLA compiles.
 
   Args:
     fn: Maps tensors to tensors; called while a graph is built.
     specs: The specs of its arguments.
+    for_xla: Whether loops and branches are functions. Defaults to False.
 
   Returns:
     A function of tensors.
   """
   graph = tf.Graph()
-  with _control_flow_v1(), graph.as_default():
+  control_flow = contextlib.nullcontext if for_xla else _control_flow_v1
+  with control_flow(), graph.as_default():
     inputs = [tf.compat.v1.placeholder(s.dtype, s.shape) for s in specs]
     outputs = [tf.identity(tensor) for tensor in fn(*inputs)]
   graph_def = graph.as_graph_def()

@@ -131,23 +131,36 @@ class CompiledRound(Round):
     )
 
     def run(*flat):
-      state, clients, num_clients, chunk_size, *seeds = (
-          tf.nest.pack_sequence_as(arguments, flat)
-      )
-      part = functools.partial(self._parts.with_seed, seed=seeds[0])
-      with tf.device(f'/device:{self.plan.device}'):
-        chunk_sum = chunks.ChunkSum(
-            work=self._work.form_for(layouts),
-            parts=self._parts,
-            clients=clients,
-            broadcast=part('prepare')(*state),
-            server_seed=seeds[0],
-            client_seeds=seeds[1],
-        )
-        total = self._merge_chunks(chunk_sum, seeds[0], num_clients, chunk_size)
-      return part('update')(*state, *part('report')(*total))
+      return self._whole(*tf.nest.pack_sequence_as(arguments, flat))
 
     return graph_functions.build(run, tf.nest.flatten(arguments))
+
+  def _whole(
+      self,
+      state: Sequence[tf.Tensor],
+      clients: Sequence[client_tensors.Leaf],
+      num_clients: tf.Tensor,
+      chunk_size: tf.Tensor,
+      server_seed: tf.Tensor,
+      client_seeds: tf.Tensor,
+      **options: Any,
+  ) -> list[tf.Tensor]:
+    """Adds the round to the graph being built; returns its result's leaves."""
+    part = functools.partial(self._parts.with_seed, seed=server_seed)
+    with tf.device(f'/device:{self.plan.device}'):
+      chunk_sum = chunks.ChunkSum(
+          work=self._work.form_for(clients),
+          parts=self._parts,
+          clients=clients,
+          broadcast=part('prepare')(*state),
+          server_seed=server_seed,
+          client_seeds=client_seeds,
+          **options,
+      )
+      total = self._merge_chunks(
+          chunk_sum, server_seed, num_clients, chunk_size
+      )
+    return part('update')(*state, *part('report')(*total))
 
   def _merge_chunks(
       self,

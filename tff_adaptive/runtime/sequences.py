@@ -16,9 +16,11 @@ The variant is an optional (see `tf.experimental.Optional`) of
 - 1 if elements are batches of rows, 0 if each is one row without a batch axis.
 """
 
+from collections.abc import Callable
 import functools
 from typing import Any, NamedTuple, Optional
 
+import numpy as np
 import tensorflow as tf
 
 from tff_adaptive import _function_library
@@ -46,26 +48,47 @@ _GET_NEXT_OP = 'IteratorGetNextAsOptional'
 _REPLACED_OPS = (REDUCE_OP, _ITERATOR_OP, _MAKE_ITERATOR_OP, _GET_NEXT_OP)
 
 
-def element(
-    client: batching.PackedClients, number: tf.Tensor
+Step = Callable[[list[tf.Tensor]], list[tf.Tensor]]
+
+
+def on_element(
+    client: batching.PackedClients, number: tf.Tensor, step: Step
 ) -> list[tf.Tensor]:
-  """Returns the components of an element.
+  """Applies a step to the components of an element.
+
+  If the graph holds the batch sizes as constants, each size gets its own branch
+  with static shapes, as XLA requires.
 
   Args:
     client: One client's sequence.
     number: The index of the element among the elements of all clients.
+    step: Maps components to tensors.
   """
-  places = number if isinstance(client.order, tuple) else _picks(client, number)
-  return [tf.gather(rows, places) for rows in client.rows]
+  if isinstance(client.order, tuple):
+    return step([tf.gather(rows, number) for rows in client.rows])
+  known_sizes = tf.get_static_value(client.sizes)
+  if known_sizes is None:
+    picks = _picks(client, number, tf.gather(client.sizes, number))
+    return step([tf.gather(rows, picks) for rows in client.rows])
+  sizes, places = np.unique(known_sizes, return_inverse=True)
 
+  def branch(size):
+    picks = _picks(client, number, [size])
+    return step([tf.gather(rows, picks) for rows in client.rows])
 
-def _picks(client: batching.PackedClients, number: tf.Tensor) -> tf.Tensor:
-  """Returns the indices of the rows in an element."""
-  return tf.slice(
-      client.order,
-      tf.gather(client.begins, number),
-      tf.gather(client.sizes, number),
+  if len(sizes) == 1:
+    return branch(sizes[0])
+  return tf.switch_case(
+      tf.gather(tf.constant(places.ravel(), tf.int32), number),
+      [functools.partial(branch, size) for size in sizes],
   )
+
+
+def _picks(
+    client: batching.PackedClients, number: tf.Tensor, size: Any
+) -> tf.Tensor:
+  """Returns the indices of the rows in an element."""
+  return tf.slice(client.order, tf.gather(client.begins, number), size)
 
 
 def to_variant(client: batching.PackedClients) -> tf.Tensor:
@@ -95,8 +118,8 @@ class _Variant(NamedTuple):
   are_batches: tf.Tensor
 
   def element(self, number: tf.Tensor) -> list[tf.Tensor]:
-    """Like `element`, if only a tensor tells whether elements are batches."""
-    picks = _picks(self.client, number)
+    """Returns an element, if only a tensor tells whether it is a batch."""
+    picks = _picks(self.client, number, tf.gather(self.client.sizes, number))
     batch_shape = tf.shape(picks)[: tf.cast(self.are_batches, tf.int32)]
     return [
         tf.reshape(
@@ -178,20 +201,19 @@ def build_reduction(node: Any, reduce_signature: Any) -> ReplacedOp:
   ]
 
   def reduce(sequence, *arguments):
-    client, get_element = sequence, functools.partial(element, sequence)
+    client, apply = sequence, functools.partial(on_element, sequence)
     if not isinstance(sequence, batching.PackedClients):
       client, _ = variant = _from_variant(sequence, elements)
-      get_element = variant.element
+      apply = lambda number, step: step(variant.element(number))
     initial = arguments[: len(states)]
     captured = arguments[len(states) :]
 
     def step(number, *state):
-      new_state = _call_by_name(
-          reduce_signature,
-          states,
-          *state,
-          *get_element(number),
-          *captured,
+      new_state = apply(
+          number,
+          lambda components: _call_by_name(
+              reduce_signature, states, *state, *components, *captured
+          ),
       )
       for tensor, shape in zip(new_state, shapes):
         tensor.set_shape(shape)

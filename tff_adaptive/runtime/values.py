@@ -42,6 +42,23 @@ def leaf_types(type_spec: tff.Type) -> list[tff.Type]:
   )
 
 
+def leaf_names(type_spec: tff.Type) -> list[str]:
+  """The paths of a type's leaves, such as 'weights/0', as `leaf_types`."""
+
+  def paths(spec):
+    if isinstance(spec, tff.FederatedType):
+      return paths(spec.member)
+    if not isinstance(spec, tff.StructType):
+      return [[]]
+    return [
+        [name or str(place), *path]
+        for place, (name, field) in enumerate(tff.structure.iter_elements(spec))
+        for path in paths(field)
+    ]
+
+  return ['/'.join(path) for path in paths(type_spec)]
+
+
 def tensor_spec(type_spec: tff.TensorType) -> tf.TensorSpec:
   """Returns the `tf.TensorSpec` of a `tff.TensorType`."""
   return tff.types.type_to_tf_tensor_specs(type_spec)

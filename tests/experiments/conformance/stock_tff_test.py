@@ -127,21 +127,17 @@ class StockTffTest(tf.test.TestCase, parameterized.TestCase):
   @parameterized.named_parameters(
       *golden_testing.name_parameters(
           'quadratic',
-          (*_DIFFERS, 'delta_sgd', 'fedams', 'fedexp', 'fedcada_option1'),
+          (
+              *_DIFFERS,
+              'delta_sgd',
+              'fedams',
+              'fedexp',
+              'fedcada_option1',
+              'scaffold',
+          ),
       )
   )
   @pytest.mark.slow
   def test_library_passes_through_the_interface(self, run, problems):
     result = _check('tff_adaptive', run, problems)
     self.assertTrue(result.passed, result)
-
-  @parameterized.named_parameters(
-      *golden_testing.name_parameters('quadratic', ('scaffold',))
-  )
-  @pytest.mark.slow
-  def test_library_leaves_states_of_clients_to_the_replayer(
-      self, run, problems
-  ):
-    result = _check('tff_adaptive', run, problems)
-    self.assertTrue(result.skipped)
-    self.assertIn('its clients keep state', result.reason)

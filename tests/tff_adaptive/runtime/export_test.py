@@ -1,0 +1,221 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests that JAX runs exported rounds with the compiled runtime's results."""
+
+import importlib.util
+import io
+import pathlib
+
+from absl.testing import parameterized
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.tff_adaptive import testing
+from tests.tff_adaptive.runtime import equality_testing
+from tff_adaptive import algorithms
+from tff_adaptive import client_works
+from tff_adaptive import data
+from tff_adaptive import layers
+from tff_adaptive import optimizers
+from tff_adaptive import runtime
+from tff_adaptive.runtime import values
+
+_RUNNER = (
+    pathlib.Path(__file__).parents[3] / 'docs/examples/run_exported_round.py'
+)
+_IMAGE = tf.TensorSpec([None, 8, 8, 1], tf.float32)
+_TOKENS = tf.TensorSpec([None, 6], tf.int32)
+_LABELS = tf.TensorSpec([None, 1], tf.int32)
+# Examples in each batch of each client.
+_BATCHES = ((5, 5, 2), (5, 1), (3,), (), (5, 5, 5))
+_keras = tf.keras.layers
+_sgd = optimizers.build_sgd
+
+
+def _dense():
+  return _IMAGE, [
+      _keras.Flatten(),
+      _keras.Dense(16, 'relu'),
+      _keras.Dense(3),
+  ]
+
+
+def _cnn():
+  return _IMAGE, [
+      _keras.Conv2D(4, 3, activation='relu'),
+      _keras.MaxPool2D(),
+      _keras.Flatten(),
+      _keras.Dense(3),
+  ]
+
+
+def _lstm():
+  return _TOKENS, [
+      _keras.Embedding(10, 4),
+      layers.LSTM(5),
+      _keras.Dense(3),
+  ]
+
+
+def _model(build_layers, variables=False):
+  """A model of TFF, functional unless it is to keep variables."""
+
+  def build_keras():
+    spec, model_layers = build_layers()
+    start = _keras.InputLayer(input_shape=spec.shape[1:], dtype=spec.dtype)
+    return tf.keras.Sequential([start, *model_layers])
+
+  spec, _ = build_layers()
+
+  loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+  if variables:
+    return lambda: tff.learning.models.from_keras_model(
+        build_keras(), loss=loss, input_spec=(spec, _LABELS)
+    )
+  return tff.learning.models.functional_model_from_keras(
+      build_keras(), loss_fn=loss, input_spec=(spec, _LABELS)
+  )
+
+
+def _clients(build_layers):
+  """Random batches, of several sizes; one client has none."""
+  spec, _ = build_layers()
+  rng = np.random.default_rng(1)
+
+  def batch(size):
+    shape = [size, *spec.shape[1:]]
+    features = rng.integers(0, 10, shape)
+    return features.astype(spec.dtype.as_numpy_dtype), rng.integers(
+        0, 3, [size, 1], np.int32
+    )
+
+  return [list(map(batch, sizes)) for sizes in _BATCHES]
+
+
+def _load_runner():
+  spec = importlib.util.spec_from_file_location('run_exported_round', _RUNNER)
+  module = importlib.util.module_from_spec(spec)
+  spec.loader.exec_module(module)
+  return module
+
+
+def _load(process, clients, **kwargs):
+  """The exported file as arrays."""
+  return np.load(io.BytesIO(runtime.export_round(process, clients, **kwargs)))
+
+
+def _stock_fed_avg(model):
+  return tff.learning.algorithms.build_weighted_fed_avg(
+      model,
+      tff.learning.optimizers.build_sgdm(0.1),
+      loop_implementation=tff.learning.LoopImplementation.DATASET_REDUCE,
+  )
+
+
+class ExportTest(parameterized.TestCase):
+
+  @parameterized.named_parameters(
+      ('stock_fedavg_dense', _stock_fed_avg, _dense),
+      ('fedavg_cnn', lambda m: algorithms.build_fed_opt(m, _sgd(0.1)), _cnn),
+      (
+          'fedadam_lstm',
+          lambda m: algorithms.build_fed_opt(
+              m, _sgd(0.1), optimizers.build_adam(0.1, epsilon=0.1)
+          ),
+          _lstm,
+      ),
+      (
+          'delta_sgd_cnn',
+          lambda m: algorithms.build_fed_opt(m, optimizers.build_delta_sgd()),
+          _cnn,
+      ),
+      (
+          'fedprox_dense',
+          lambda m: algorithms.build_fed_opt(
+              m, _sgd(0.1), loss_term=client_works.build_fedprox(0.1)
+          ),
+          _dense,
+      ),
+      ('fedcada_lstm', algorithms.build_fedcada, _lstm),
+      ('fedli_dense', algorithms.build_fedli_ls, _dense),
+  )
+  def test_jax_has_the_results_of_the_runtime(self, build, build_layers):
+    jax = pytest.importorskip('jax', reason='JAX is not installed.')
+    process, clients = build(_model(build_layers)), _clients(build_layers)
+    file = runtime.export_round(process, clients)
+    with runtime.compiled_context(strict=True, seed=0):
+      output = process.next(process.initialize(), clients)
+    flatten = values.build_flatten(process.next.type_signature.result)
+    expected = flatten(output)
+
+    runner = _load_runner()
+    program, inputs, names = runner.load(io.BytesIO(file))
+    jax.config.update('jax_enable_x64', True)
+    found = runner.compile_program(program)(jax.device_put(inputs))
+    self.assertLen(names, len(expected))
+    for name, value, reference in zip(names, found, expected, strict=True):
+      np.testing.assert_allclose(
+          value, reference, rtol=1e-5, atol=1e-5, err_msg=name
+      )
+
+  def test_state_and_batches_are_inputs(self):
+    process = algorithms.build_fed_opt(_model(_dense), _sgd(0.1))
+    file = _load(process, _clients(_dense))
+    keys = [key for key in file if key.startswith('input/')]
+    self.assertEqual(
+        keys[0], 'input/000/state/global_model_weights/trainable/0'
+    )
+    rows = [file[key] for key in keys if '/clients/' in key]
+    num_examples = sum(map(sum, _BATCHES))
+    self.assertEqual(
+        [array.shape for array in rows],
+        [(num_examples, 8, 8, 1), (num_examples, 1), (num_examples,)],
+    )
+    self.assertIn(
+        'state/global_model_weights/trainable/0', file['results'].tolist()
+    )
+
+  def test_draws_of_a_cohort_follow_its_seed(self):
+    process = algorithms.build_fed_opt(
+        testing.functional_model(), optimizers.build_sgd(0.1)
+    )
+    source = equality_testing.source()
+
+    def server_seed(cohort_seed, **kwargs):
+      cohort = data.Cohort(
+          source,
+          ['nine', 'one'],
+          round_num=2,
+          seed=cohort_seed,
+          plan=data.BatchPlan(4),
+      )
+      file = _load(process, cohort, **kwargs)
+      (key,) = [key for key in file if key.endswith('seeds/server')]
+      return file[key].tolist()
+
+    self.assertEqual(server_seed(1, seed=2), server_seed(1, seed=3))
+    self.assertNotEqual(server_seed(1), server_seed(2))
+
+  def test_models_with_variables_are_refused(self):
+    process = algorithms.build_fed_opt(
+        _model(_dense, variables=True), _sgd(0.1)
+    )
+    with self.assertRaisesRegex(
+        runtime.UnsupportedComputationError,
+        'VarHandleOp; make the model functional',
+    ):
+      runtime.export_round(process, _clients(_dense))
+
+  def test_pipelines_are_refused(self):
+    process = algorithms.build_fed_opt(_model(_dense), _sgd(0.1))
+    ragged = [
+        [
+            (np.zeros([2, 8, 8, 1], np.float32), np.zeros([3, 1], np.int32)),
+        ]
+    ]
+    with self.assertRaisesRegex(
+        runtime.UnsupportedComputationError, 'pipelines cannot be exported'
+    ):
+      runtime.export_round(process, ragged)
