@@ -164,11 +164,9 @@ class ClientWork:
         self._computation, tensor_sequences=False
     )
 
-  def form_for(
-      self, layouts: client_tensors.Layouts
-  ) -> graph_functions.GraphFunction:
+  def form_for(self, leaves: Sequence[Any]) -> graph_functions.GraphFunction:
     """Returns the work for clients of a layout."""
-    if client_tensors.hold_datasets(layouts):
+    if client_tensors.hold_datasets(leaves):
       return self._work_on_datasets
     return self._work
 
