@@ -141,7 +141,7 @@ def check_name(
   if name in names:
     return
   near = [f'--{other}={name}' for other in elsewhere]
-  near = near or difflib.get_close_matches(name, names, cutoff=0.5)
+  near = near or difflib.get_close_matches(name, names, n=2, cutoff=0.5)
   advice = (
       f'did you mean {" or ".join(near)}?'
       if near

@@ -213,7 +213,7 @@ class HparamsTest(parameterized.TestCase):
           'algorithm',
           '--algorithm=fedopt',
           '--algorithm=fedopt names no algorithm; did you mean fed_opt or '
-          'fafed or feddyn?',
+          'fafed?',
       ),
       (
           'loss_term',
