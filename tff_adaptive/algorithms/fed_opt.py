@@ -109,11 +109,12 @@ def build_fed_opt(
       Delta-SGD's paper, weights all healthy clients equally.
     model_aggregator: A weighted aggregation factory for the model update, such
       as `tff.learning.robust_aggregator()`. An unweighted one, such as
-      `tff.learning.dp_aggregator(...)`, requires `UNIFORM`; it counts rejected
-      clients, which send zeros, as do the quantiles to which zeroing and
-      clipping adapt. Default `tff.aggregators.MeanFactory()`. The clients'
-      statistics (sums of loss, examples and steps, the smallest and largest
-      step size) and the total weight are always summed in the clear.
+      `tff.learning.dp_aggregator(...)`, requires `UNIFORM`; its denominator
+      counts rejected clients, which send zeros. So do the quantiles to which
+      zeroing and clipping adapt, in any aggregator. Default
+      `tff.aggregators.MeanFactory()`. The clients' statistics (sums of loss,
+      examples and steps, the smallest and largest step size) and the total
+      weight are always summed in the clear.
     payload_aggregators: Aggregation factories, by name, for what clients send
       besides the update: the parts that a `FederatedOptimizer` shares and the
       reports that the server optimizer needs (see their builders). The default
@@ -159,7 +160,6 @@ def build_fed_opt(
       would bypass differential privacy; the server optimizer needs batches or
       step sizes that the client optimizer does not have; a schedule meets an
       optimizer without a learning rate; or a number is out of its range.
-      its range.
 
   Example:
 

@@ -237,7 +237,7 @@ class _ClientUpdate:
       output['client_states'] = _one_row(result, client_input)
       output['is_healthy'] = result.is_healthy
     if result.trace:
-      # A shape, which is itself of shape [1].
+      # The shape of a vector, itself a vector of length 1.
       num_steps = tf.shape(next(iter(result.trace.values())), tf.int64)
       output['steps'] = _OrderedDict(
           [(NUM_STEPS_KEY, num_steps), *result.trace.items()]

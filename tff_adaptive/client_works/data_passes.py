@@ -16,7 +16,7 @@ from tff_adaptive.optimizers import vectors
 
 _Survey = federated_optimizer.Survey
 
-# Maps (step, dataset, function that returns the initial state) to the last one.
+# Maps (step, dataset, function that returns the first state) to the last state.
 RunLoop = Callable[[Any, tf.data.Dataset, Any], Any]
 
 

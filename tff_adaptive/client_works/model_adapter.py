@@ -229,7 +229,7 @@ def inference_by_default() -> Iterator[None]:
   """
   scope = tf.keras.backend.learning_phase_scope(0)
   with contextlib.ExitStack() as stack:
-    # `catch_warnings` affects all threads, so hold it as shortly as possible.
+    # `catch_warnings` affects all threads, so hold it as briefly as possible.
     with _WARNINGS_LOCK, warnings.catch_warnings():
       # Deprecated, since TensorFlow 2 needs it only in such graphs.
       warnings.simplefilter('ignore')

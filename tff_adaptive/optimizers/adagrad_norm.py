@@ -67,7 +67,7 @@ def build_adagrad_norm(
 
   Args:
     learning_rate: The numerator of the step size, not negative. Default 1.0,
-      ours; in theory it is the loss minus its optimum.
+      ours; in theory it is the initial loss minus the optimal one.
     initial_norm: b_0 of the paper, not negative. Default 0.1, ours; at 0 the
       first step has length `learning_rate`.
     carry_state: Whether a client keeps its accumulator until it participates

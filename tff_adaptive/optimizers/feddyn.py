@@ -153,8 +153,8 @@ def build_feddyn(
     alpha: The strength of the regularizer, not negative. Default 0.01, as in
       the paper's experiments.
     mean_num_examples: The mean number of examples over all clients, above zero.
-      If given, the alpha of client i is alpha times this over its number of
-      examples in the round, as in the published code. Default `None`.
+      If given, the alpha of client i is alpha times this, divided by its number
+      of examples over all epochs, as in the published code. Default `None`.
 
   Returns:
     A `FederatedOptimizer` with the hyperparameters `learning_rate` and `alpha`.

@@ -172,7 +172,6 @@ def build_momo(
     estimate_lower_bound: Whether to estimate the bound, from `lower_bound`
       upwards: MoMo*. With momentum the estimate can exceed the smallest loss,
       and the iterates then do not reach it, even on a quadratic. Default False.
-      False.
 
   Returns:
     An `ExtraArgsOptimizer` with the hyperparameters `learning_rate`, `beta`,

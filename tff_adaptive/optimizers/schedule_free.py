@@ -72,7 +72,7 @@ class _ScheduleFree(vector_optimizer.VectorOptimizer):
     )
     weight_sum = state[_WEIGHT_SUM_KEY] + weight
     share = tf.math.divide_no_nan(weight, weight_sum)
-    # Unlike a weighted sum, this leaves equal weights bit for bit unchanged.
+    # Unlike a weighted sum, this keeps every bit of weights that do not move.
     average = vectors.move_towards(average, base, share)
     changed.update(
         {

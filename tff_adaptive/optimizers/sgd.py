@@ -21,7 +21,7 @@ class _SGD(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
     optimizer.check_rate('learning_rate', learning_rate, 'SGD')
     optimizer.check_share('momentum', momentum, 'SGD', may_be_one=True)
     hparams = {'learning_rate': learning_rate}
-    # Without momentum there is no accumulator to keep, and no hyperparameter.
+    # Without momentum there is neither an accumulator nor the hyperparameter.
     self._has_momentum = tf.is_symbolic_tensor(momentum) or momentum > 0.0
     if self._has_momentum:
       hparams['momentum'] = momentum

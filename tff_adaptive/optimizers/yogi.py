@@ -16,7 +16,7 @@ def build_yogi(
     epsilon: float = 1e-3,
     initial_second_moment: float = 1e-6,
 ) -> tff.learning.optimizers.Optimizer:
-  """Builds Yogi, Adam with controlled growth of the second moment.
+  """Builds Yogi, Adam with bounded changes of the second moment.
 
   With g the gradient of a local step, coordinate by coordinate:
 
