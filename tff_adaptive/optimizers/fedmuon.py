@@ -25,7 +25,7 @@ _SMALLEST_SINGULAR_VALUE = 1e-7
 def orthogonalize_by_svd(matrix: tf.Tensor) -> tf.Tensor:
   """Returns U V^T of the singular values that are not negligible."""
   values, left, right = tf.linalg.svd(matrix)
-  # In float32, rounding makes larger values than that out of zeros.
+  # In float32, rounding turns zero singular values into larger ones than that.
   rounding = 10 * max(matrix.shape) * np.finfo(matrix.dtype.as_numpy_dtype).eps
   smallest = max(_SMALLEST_SINGULAR_VALUE, float(rounding))
   kept = values > tf.cast(smallest, values.dtype) * tf.reduce_max(values)
