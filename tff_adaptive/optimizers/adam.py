@@ -169,17 +169,16 @@ def build_fedams(
 
   vhat never decreases, so no coordinate's step size grows. Option 1 is option 2
   with epsilon 0 and an initial vhat of epsilon. Its denominator is at least
-  sqrt(epsilon), 0.032 by default, where FedAdam and option 2 add 0.001.
+  sqrt(epsilon), 0.032 by default, where FedAdam and option 2 add 0.001. The
+  default numbers are those of the published code, which uses a learning rate of
+  0.01 on the clients.
 
   Args:
-    learning_rate: The server's step size, per round, not negative. Default 1.0,
-      as in the published code, which uses 0.01 on the clients.
-    beta_1: The decay rate of m, in [0, 1). Default 0.9, as in the published
-      code.
-    beta_2: The decay rate of v, in [0, 1). Default 0.99, as in the published
-      code.
+    learning_rate: The server's step size, per round, not negative.
+    beta_1: The decay rate of m, in [0, 1).
+    beta_2: The decay rate of v, in [0, 1).
     epsilon: The lower bound of vhat in option 1, added to the root in option 2;
-      not negative. Default 1e-3, as in the published code.
+      not negative.
     option: 1, the default and the proposed rule, or 2, which is AMSGrad.
     bias_correction: Whether to divide m_t by 1 - beta_1^(t+1), and vhat_t under
       the root by 1 - beta_2^(t+1), as the published code does. Default False,

@@ -179,25 +179,24 @@ def build_armijo(
   the loss, so with weight decay the search may fail near the minimum of the
   loss; a loss term such as that of FedProx changes both.
 
+  The defaults are those of the published code of the line search, except for
+  `batches_per_epoch`, which is FedLi's.
+
   Args:
     max_step_size: eta_max, the largest step size and each round's first trial,
-      above zero. Default 1.0, the first trial of the published code.
+      above zero.
     c: The required share of the decrease predicted by the gradient, between 0
-      and 1. Default 0.1, as in the published code.
-    beta: The factor on a rejected step size, between 0 and 1. Default 0.9, as
-      in the published code.
+      and 1.
+    beta: The factor on a rejected step size, between 0 and 1.
     gamma: The largest growth of the step size in one epoch with reset 1, above
-      zero. Default 2.0, as in the published code.
+      zero.
     reset: The start of the search from the second step on: 0 for the last step
-      size, 1 for the last one grown, 2 for `max_step_size`. Default 1, as in
-      the published code.
+      size, 1 for the last one grown, 2 for `max_step_size`.
     batches_per_epoch: The number of local steps in an epoch, above zero; the
-      mean if clients differ. Default 32, as in FedLi's published code. Only
-      reset 1 uses it.
-    max_trials: The largest number of trials in a step, at least 1. Default 100,
-      as in the published code.
+      mean if clients differ. Only reset 1 uses it.
+    max_trials: The largest number of trials in a step, at least 1.
     fallback_step_size: The step size if all trials fail, above zero, from which
-      the next step continues. Default 1e-6, as in the published code.
+      the next step continues.
 
   Returns:
     An `ExtraArgsOptimizer` with all arguments but `reset` and `max_trials` as

@@ -262,18 +262,18 @@ def build_d_adaptation_sgd(
   The estimate is reset to 1e-6 in every round. With few local steps, use a
   larger `initial_distance` or `carry_state`. Each step costs one gradient. A
   client sends nothing but its model update, and holds two more copies of the
-  weights during a round.
+  weights during a round. The defaults are those of the published code.
 
   Args:
-    learning_rate: Multiplies the steps, not negative. Default 1.0, as in the
-      paper; 0.1 is safer on hard problems.
+    learning_rate: Multiplies the steps, not negative. 0.1 is safer on hard
+      problems.
     initial_distance: The first estimate, above zero, d0 of the published code.
-      Default 1e-6, as there. It must be below the true distance.
-    momentum: The momentum coefficient, in [0, 1). Default 0.0.
+      It must be below the true distance.
+    momentum: The momentum coefficient, in [0, 1).
     growth_rate: The largest factor by which the estimate grows in a step, above
       zero; may be infinite, the default.
     weight_decay: The weights times this are added to the gradients; not
-      negative. Default 0.0.
+      negative.
     carry_state: Whether a client keeps the state, x_0 included, until it
       participates again, for clients that return. Default False.
 
@@ -428,18 +428,18 @@ def build_prodigy(
   iterate, but for epsilon. The estimate is reset to 1e-6 in every round. With
   few local steps, use a larger `initial_distance` or `carry_state`. Each step
   costs one gradient. A client sends nothing but its model update, and holds
-  four more copies of the weights during a round.
+  four more copies of the weights during a round. The defaults are those of the
+  published code.
 
   Args:
-    learning_rate: Multiplies the steps, not negative. Default 1.0, as in the
-      published code; it is not tuned.
-    initial_distance: d_0, the first estimate, above zero. Default 1e-6, as in
-      the published code. It must be below the true distance.
+    learning_rate: Multiplies the steps, not negative. Usually not tuned.
+    initial_distance: d_0, the first estimate, above zero. It must be below the
+      true distance.
     distance_factor: Multiplies the estimates, not negative, d_coef of the
-      published code. Default 1.0; use 0.5 to 2 to change the rate.
-    beta_1: The decay rate of m, in [0, 1). Default 0.9.
-    beta_2: The decay rate of v, in [0, 1). Default 0.999.
-    epsilon: Added to the root, times d, not negative. Default 1e-8.
+      published code. Use 0.5 to 2 to change the rate.
+    beta_1: The decay rate of m, in [0, 1).
+    beta_2: The decay rate of v, in [0, 1).
+    epsilon: Added to the root, times d, not negative.
     growth_rate: The largest factor by which the estimate grows in a step, above
       zero; may be infinite, the default.
     weight_decay: The strength of decoupled weight decay, not negative. Default

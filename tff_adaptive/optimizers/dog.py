@@ -154,26 +154,25 @@ def build_dog(
   steps; if there are few, use about 1e-2 or `carry_state`.
 
   Each step costs one gradient. A client sends nothing but its model update, and
-  holds one more copy of the weights (two with `'average'`) during a round.
+  holds one more copy of the weights (two with `'average'`) during a round. The
+  default numbers are those of the published code.
 
   Args:
-    learning_rate: Multiplies the step, not negative, c of the paper. Default
-      1.0, section 2; 0.5 is safer if losses are unbounded.
+    learning_rate: Multiplies the step, not negative, c of the paper. 0.5 is
+      safer if losses are unbounded.
     relative_distance: The first estimate of the distance, as a share of
-      1 + |x_0|, not negative, `reps_rel` of the published code. Default 1e-6,
-      as there.
-    epsilon: Added to the sum of squares, not negative. Default 1e-8, as in the
-      published code.
+      1 + |x_0|, not negative, `reps_rel` of the published code.
+    epsilon: Added to the sum of squares, not negative.
     first_step_size: The size of the very first step, not negative, `init_eta`
       of the published code. If given, the distance starts at 0 instead of from
-      `relative_distance`. Default `None`.
+      `relative_distance`.
     send: Whether a client sends its last iterate (`'last'`, the default) or
       the mean of the round's iterates (`'average'`), in which iterate
       j = 1, 2, ... enters with the share (1 + average_gamma) / (j +
       average_gamma). The authors evaluate such a mean; the server's mean over
       clients has some of its effect.
     average_gamma: How strongly the mean favors later iterates, not negative.
-      Default 8.0, as in the published code. Unused with `'last'`.
+      Unused with `'last'`.
     carry_state: Whether a client keeps the state, x_0 included, until it
       participates again, for clients that return; the mean is reset in every
       round. Default False.
@@ -246,8 +245,7 @@ def build_dowg(
   of the weights during a round.
 
   Args:
-    learning_rate: Multiplies the step, not negative. Default 1.0: the paper has
-      no such factor.
+    learning_rate: Multiplies the step, not negative; 1.0 is the paper's rule.
     epsilon: Added to the root, not negative. Default 1e-4, as in the published
       code.
     initial_squared_distance: The first estimate of the squared distance, not

@@ -152,15 +152,12 @@ def build_fedhyper_global(
 
   The rate s_t grows while successive mean updates agree. Their product has the
   scale of the model and of the clients' rate, so large models need a tuned
-  `hyper_learning_rate`.
+  `hyper_learning_rate`. The defaults are those of the published code.
 
   Args:
-    hyper_learning_rate: The step size of s, not negative. Default 1.0, as in
-      the published code; at 0 this is FedAvg.
-    min_scale: The smallest s, not negative. Default 0.2, as in the published
-      code.
-    max_scale: The largest s, above zero; may be infinite. Default 5.0, as in
-      the published code.
+    hyper_learning_rate: The step size of s, not negative; at 0 this is FedAvg.
+    min_scale: The smallest s, not negative.
+    max_scale: The largest s, above zero; may be infinite.
 
   Returns:
     A `tff.learning.optimizers.Optimizer` whose hyperparameters are the
@@ -212,15 +209,13 @@ def build_fedhyper_server_local(
   This rule needs a client optimizer with a learning rate, in
   `tff_adaptive.algorithms.build_fed_opt`; in other algorithms, which do not
   scale the clients' rate, it is gradient descent. The scale multiplies a
-  schedule.
+  schedule. The default bounds are those of the published code.
 
   Args:
-    learning_rate: The server's step size, not negative. Default 1.0.
+    learning_rate: The server's step size, not negative.
     hyper_learning_rate: See `build_fedhyper_global`.
-    min_scale: See `build_fedhyper_global`. Default 0.1, as in the published
-      code.
-    max_scale: See `build_fedhyper_global`. Default 10.0, as in the published
-      code.
+    min_scale: See `build_fedhyper_global`.
+    max_scale: See `build_fedhyper_global`.
 
   Returns:
     A `tff.learning.optimizers.Optimizer` whose hyperparameters are the
@@ -276,20 +271,16 @@ def build_fedhyper_client_local(
   r changes after the step, so the first two steps of a round have r = 1. The
   products scale with the square of the learning rate, so r stays near 1 unless
   `hyper_learning_rate` is large. Clients receive P besides the model, and send
-  their update twice, once for P.
+  their update twice, once for P. The defaults are those of the published code,
+  except for both learning rates.
 
   Args:
-    learning_rate: The step size, not negative. Default 0.1, ours.
-    epsilon: The weight of the last round, not negative. Default 0.1, as in the
-      published code.
-    hyper_learning_rate: The step size of r, not negative. Default 1.0; at 0
-      this is SGD.
-    max_growth: The largest factor of r in a step, not negative. Default 1.1, as
-      in the published code.
-    min_scale: The smallest r, not negative. Default 0.1, as in the published
-      code.
-    max_scale: The largest r, above zero; may be infinite. Default 10.0, as in
-      the published code.
+    learning_rate: The step size, not negative.
+    epsilon: The weight of the last round, not negative.
+    hyper_learning_rate: The step size of r, not negative; at 0 this is SGD.
+    max_growth: The largest factor of r in a step, not negative.
+    min_scale: The smallest r, not negative.
+    max_scale: The largest r, above zero; may be infinite.
 
   Returns:
     A `FederatedOptimizer` whose hyperparameters are the arguments. It shares

@@ -156,16 +156,15 @@ def build_momo(
   and the client is rejected.
 
   The state is reset in every round. Each step costs one gradient, and a client
-  sends nothing but its model update.
+  sends nothing but its model update. The defaults are those of the published
+  code.
 
   Args:
-    learning_rate: The largest step size, not negative. Default 1.0, as in the
-      published code. It matters little unless it is too small.
-    beta: The decay rate of the averages, in [0, 1). Default 0.9, as in the
-      published code.
-    lower_bound: A lower bound of the losses, any finite number. Default 0.0.
-    weight_decay: The strength of decoupled weight decay, not negative. Default
-      0.0.
+    learning_rate: The largest step size, not negative. It matters little unless
+      it is too small.
+    beta: The decay rate of the averages, in [0, 1).
+    lower_bound: A lower bound of the losses, any finite number.
+    weight_decay: The strength of decoupled weight decay, not negative.
     bias_correction: Whether to start the averages at zero and correct the bias:
       with rho = 1 - beta^(k+1), the largest step size becomes
       learning_rate / rho, and the bound rho * lower_bound. Default False.
@@ -231,14 +230,14 @@ def build_momo_adam(
   ```
 
   with d, f and c the averages of MoMo with beta_1, which start at zero. While
-  the first argument is the minimum, this is Adam.
+  the first argument is the minimum, this is Adam. The defaults are those of the
+  published code.
 
   Args:
-    learning_rate: The largest learning rate of Adam, not negative. Default
-      0.01, as in the published code.
-    beta_1: The decay rate of the averages, in [0, 1). Default 0.9.
-    beta_2: The decay rate of v, in [0, 1). Default 0.999.
-    epsilon: Added to the root, not negative. Default 1e-8.
+    learning_rate: The largest learning rate of Adam, not negative.
+    beta_1: The decay rate of the averages, in [0, 1).
+    beta_2: The decay rate of v, in [0, 1).
+    epsilon: Added to the root, not negative.
     lower_bound: See `build_momo`.
     weight_decay: See `build_momo`.
     estimate_lower_bound: See `build_momo`.

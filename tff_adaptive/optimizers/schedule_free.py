@@ -127,19 +127,19 @@ def build_schedule_free_sgd(
   As a server rule, the model of the process is y, at which the clients train;
   the mean x is `average` in its state.
 
+  The defaults are those of the published code.
+
   Args:
-    learning_rate: The step size, not negative. Default 1.0, as in the published
-      code. It should be larger than for SGD with a schedule.
-    beta: The share of x in y, above zero, in [0, 1]. Default 0.9, as in the
-      published code.
+    learning_rate: The step size, not negative. It should be larger than for SGD
+      with a schedule.
+    beta: The share of x in y, above zero, in [0, 1].
     warmup_steps: The number of steps of a round in which the rate grows, not
-      negative. Default 0: no warm-up.
+      negative.
     r: The exponent of the step's number in the weights of the mean, not
-      negative. Default 0.0.
+      negative.
     weight_lr_power: The exponent of the rate in the weights of the mean, not
-      negative. Default 2.0, as in the published code.
-    weight_decay: y times this is added to the gradients; not negative. Default
-      0.0.
+      negative.
+    weight_decay: y times this is added to the gradients; not negative.
 
   Returns:
     An `ExtraArgsOptimizer` whose hyperparameters are the arguments.
@@ -197,18 +197,18 @@ def build_schedule_free_adamw(
   z = z - l (u + weight_decay y)
   ```
 
-  with x and y as there, which replace Adam's first moment.
+  with x and y as there, which replace Adam's first moment. The defaults are
+  those of the published code.
 
   Args:
-    learning_rate: The step size, not negative. Default 0.0025, as in the
-      published code.
+    learning_rate: The step size, not negative.
     beta: See `build_schedule_free_sgd`.
-    beta_2: The decay rate of v, in [0, 1). Default 0.999.
-    epsilon: Added to the root, not negative. Default 1e-8.
+    beta_2: The decay rate of v, in [0, 1).
+    epsilon: Added to the root, not negative.
     warmup_steps: See `build_schedule_free_sgd`.
     r: See `build_schedule_free_sgd`.
     weight_lr_power: See `build_schedule_free_sgd`.
-    weight_decay: y times this is added to u; not negative. Default 0.0.
+    weight_decay: y times this is added to u; not negative.
     bias_correction_in_weight: Whether to multiply l by sqrt(1 - beta_2^(k+1)),
       also in the weights of the mean, instead of correcting v, as in the code
       of the paper's experiments. Default False, as in the maintained code.
