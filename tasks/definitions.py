@@ -282,18 +282,11 @@ class TaskDefinition:
   ) -> Any:
     """Builds the model in functional form.
 
-    Args:
-      model_id: See `build_keras_model`.
-      seed: See `build_keras_model`.
-      **arguments: See `build_keras_model`.
+    The arguments and errors are those of `build_keras_model`.
 
     Returns:
       A `tff.learning.models.FunctionalModel`; None for a model without one,
       whose prediction for an example depends on its batch.
-
-    Raises:
-      TypeError: See `build_keras_model`.
-      ValueError: See `build_keras_model`.
     """
     if model_id is not None:
       arguments[_MODEL] = model_id
@@ -304,18 +297,11 @@ class TaskDefinition:
   ) -> Callable[[], Any]:
     """Builds a function that creates the same model with variables.
 
-    Args:
-      model_id: See `build_keras_model`.
-      seed: See `build_keras_model`.
-      **arguments: See `build_keras_model`.
+    The arguments and errors are those of `build_keras_model`.
 
     Returns:
       A function without arguments that returns a new
       `tff.learning.models.VariableModel`.
-
-    Raises:
-      TypeError: See `build_keras_model`.
-      ValueError: See `build_keras_model`.
     """
     if model_id is not None:
       arguments[_MODEL] = model_id

@@ -363,7 +363,7 @@ def _import(
   changed = tf.compat.v1.GraphDef(versions=graph_def.versions)
   changed.library.CopyFrom(graph_def.library)
   changed.library.function.extend(rewriter.changed_functions)
-  # What is mapped to an argument needs no place in the graph.
+  # Nodes that are mapped to an argument are not imported.
   given = {_function_library.node_of(inner.name) for inner in concrete.inputs}
   changed.node.extend(node for node in nodes if node.name not in given)
 

@@ -87,13 +87,7 @@ def build_resnet50(
 
   Like `build_resnet18`, with 3, 4, 6 and 3 blocks of a 1x1 convolution, a 3x3
   convolution with the stride, and a 1x1 convolution with four times as many
-  channels. 23,520,842 weights for ten classes.
-
-  Args:
-    input_shape: See `build_resnet18`.
-    num_classes: See `build_resnet18`.
-    seed: See `build_resnet18`.
-    norm: See `build_resnet18`.
+  channels. 23,520,842 weights for ten classes. Takes the same arguments.
 
   Returns:
     A model from images to logits.

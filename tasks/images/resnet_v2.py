@@ -57,12 +57,8 @@ def build_resnet50_v2(
   """Builds the ResNet-50 of TFF's baselines, with bottleneck blocks.
 
   Like `build_resnet18_v2`, with 3, 4, 6 and 3 blocks of a 1x1, a 3x3 and a 1x1
-  convolution, the last with four times as many channels.
-
-  Args:
-    input_shape: See `build_resnet18_v2`.
-    num_classes: See `build_resnet18_v2`.
-    seed: See `build_resnet18_v2`.
+  convolution, the last with four times as many channels. Takes the same
+  arguments.
 
   Returns:
     A model from images to logits.

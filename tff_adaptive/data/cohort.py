@@ -288,17 +288,13 @@ class StatefulCohort(Cohort):
 
   Its items are ordered dictionaries of three datasets, as TFF takes structures
   of sequences: `data`, the batches; `client_id`, one string; `client_state`,
-  one element, or none for a client without a state.
+  one element, or none for a client without a state. Raises the errors of
+  `Cohort`.
 
   Attributes:
     states: The states of clients by id, structures of arrays. Clients that are
       missing have no state yet.
     state_spec: The structure of `tf.TensorSpec`s of a state.
-
-  Raises:
-    KeyError: See `Cohort`.
-    TypeError: See `Cohort`.
-    ValueError: See `Cohort`.
   """
 
   states: Mapping[str, Any]

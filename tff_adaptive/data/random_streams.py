@@ -146,10 +146,7 @@ class StreamFamily:
 def derived_seed(seed: int, use: str, *keys: Key) -> int:
   """Returns a 31-bit seed for a library that draws its own numbers.
 
-  Args:
-    seed: See `stream`.
-    use: See `stream`.
-    *keys: See `stream`.
+  The arguments are those of `stream`.
 
   Returns:
     An integer in [0, 2**31), which Keras initializers, stateless TensorFlow ops
@@ -171,10 +168,7 @@ def derived_seed(seed: int, use: str, *keys: Key) -> int:
 def stateless_seed(seed: int, use: str, *keys: Key) -> np.ndarray:
   """Returns a seed for TensorFlow's stateless random ops.
 
-  Args:
-    seed: See `stream`.
-    use: See `stream`.
-    *keys: See `stream`.
+  The arguments are those of `stream`.
 
   Returns:
     An int32 array of shape [2]; equal arguments give equal seeds.

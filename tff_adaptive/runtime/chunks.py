@@ -165,7 +165,7 @@ class ClientWork:
     )
 
   def form_for(self, leaves: Sequence[Any]) -> graph_functions.GraphFunction:
-    """Returns the work for clients of a layout."""
+    """Returns the work in the form for the clients' leaves."""
     if client_tensors.hold_datasets(leaves):
       return self._work_on_datasets
     return self._work

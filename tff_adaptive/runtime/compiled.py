@@ -340,9 +340,7 @@ def choose_plan(
 ) -> plans.Plan:
   """Chooses the plan of the clients' work.
 
-  Args:
-    devices: See `create_compiled_context`.
-    plan: See `create_compiled_context`.
+  The arguments are those of `create_compiled_context`.
 
   Returns:
     The plan of a context with the same arguments.
@@ -432,14 +430,10 @@ def set_compiled_context(**kwargs: Any) -> CompiledContext:
   """Makes a compiled context TFF's default context.
 
   Args:
-    **kwargs: See `create_compiled_context`.
+    **kwargs: See `create_compiled_context`, also for errors.
 
   Returns:
     The context.
-
-  Raises:
-    TypeError: See `create_compiled_context`.
-    ValueError: See `create_compiled_context`.
 
   Example:
 
@@ -468,20 +462,10 @@ def compiled_context(
 ) -> Iterator[CompiledContext]:
   """Runs TFF computations in this process within a `with` block.
 
-  Args:
-    devices: See `create_compiled_context`.
-    plan: See `create_compiled_context`.
-    strict: See `create_compiled_context`.
-    seed: See `create_compiled_context`.
-    default_num_clients: See `create_compiled_context`.
-    max_cache_bytes: See `create_compiled_context`.
+  The arguments and errors are those of `create_compiled_context`.
 
   Yields:
     The context, installed for the calling thread.
-
-  Raises:
-    TypeError: See `create_compiled_context`.
-    ValueError: See `create_compiled_context`.
 
   Example:
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Rounds as StableHLO programs, for any machine with an XLA compiler."""
+"""Exports rounds as StableHLO programs, for any XLA compiler."""
 
 import io
 import re
@@ -31,31 +31,31 @@ def export_round(
   """Exports one round of a process as a StableHLO program with its inputs.
 
   The program runs wherever XLA does, without TensorFlow: see
-  `docs/examples/run_exported_round.py`, which needs NumPy and JAX alone. Shapes
+  `docs/examples/run_exported_round.py`, which needs only NumPy and JAX. Shapes
   are static, so a program is for the batches of one cohort: the state, the
   examples and the random seeds are inputs; the number and sizes of batches are
   constants. Results equal those of the compiled runtime up to rounding, except
-  for random draws, such as dropout: XLA has a generator of its own.
+  for random draws, such as dropout: XLA has its own generator.
 
   Args:
-    process: The process, of a `tff.learning.models.FunctionalModel`.
+    process: The process, with a `tff.learning.models.FunctionalModel`.
     clients: The clients' data, as `process.next` takes them: a
       `tff_adaptive.simulation.Cohort`, or a list with a `tf.data.Dataset` or a
       list of batches for each client.
-    state: The state at the server; by default `process.initialize()`.
+    state: The state at the server. Defaults to `process.initialize()`.
     seed: The seed of the initial state and of random draws, a non-negative
       integer. A `Cohort` brings the seed of its draws. Defaults to 0.
 
   Returns:
-    An `.npz` file. `program` holds the StableHLO text as UTF-8 bytes; then
-    follow the inputs in the program's order, with keys such as
-    `input/000/state/global_model_weights/trainable/0`; `results` names the
-    program's outputs, in order.
+    The bytes of an `.npz` file. `program` is the StableHLO text in UTF-8; the
+    inputs follow in the program's order, with keys such as
+    `input/000/state/global_model_weights/trainable/0`; `results` lists the
+    names of the outputs, in order.
 
   Raises:
     UnsupportedComputationError: If XLA cannot compile the round, or a client's
       `tf.data` pipeline would have to run.
-    TypeError: If the state or the clients' data do not fit the process.
+    TypeError: If the state or the clients' data do not match the process.
 
   Example:
 
@@ -76,7 +76,7 @@ def export_round(
 
 
 class _ExportedRound(rounds.CompiledRound):
-  """The round of one cohort, whose batches are known.
+  """A round of one cohort, with constant batch sizes.
 
   Attributes:
     inputs: The inputs of the program, by name.
@@ -96,7 +96,7 @@ class _ExportedRound(rounds.CompiledRound):
         dataset_cache.DatasetCache(dataset_cache.DEFAULT_MAX_BYTES),
         _refuse_pipelines,
     )
-    self._merges_chunks = False  # One loop, of a known number of turns.
+    self._merges_chunks = False  # One loop of constant length.
     collected = self._collect(clients)
     self._note(collected.pipelines)
     self._leaves = collected.leaves
@@ -107,7 +107,7 @@ class _ExportedRound(rounds.CompiledRound):
           clients.seed, clients.round_num, clients.client_ids
       )
     num_seeds = self._num_clients if self.takes_client_seeds else 0
-    # Which batches a client has sets the shapes, so it is no input.
+    # The batches of a client determine shapes, so they are not inputs.
     self._arguments = (
         self._convert_state(state),
         tuple(map(_rows_of, self._leaves)),
@@ -126,7 +126,7 @@ class _ExportedRound(rounds.CompiledRound):
     self.result_names = values.leaf_names(form.result_type)
 
   def lower(self) -> str:
-    """Returns the program, as text."""
+    """Returns the program as text."""
 
     def run(*flat):
       state, rows, server_seed, client_seeds = tf.nest.pack_sequence_as(
@@ -157,7 +157,7 @@ class _ExportedRound(rounds.CompiledRound):
       ) from e
 
 
-# Ops that XLA does not have, and how to do without them.
+# Ops that XLA does not have, and how to avoid them.
 _HINTS = {
     'VarHandleOp': (
         'make the model functional, as with '
@@ -171,7 +171,7 @@ _HINTS = {
 
 
 def _explain(error: str) -> str:
-  """Returns what is wrong, and what to do about it where that is known."""
+  """Returns the problem, and its fix if that is known."""
   missing = re.search(
       r'unsupported operations .*: (\w+) \(No registered', error
   )
@@ -189,14 +189,14 @@ def _refuse_pipelines(reason: str) -> None:
 
 
 def _rows_of(leaf: Any) -> Any:
-  """The part of a leaf that is an input of the program."""
+  """Returns the part of a leaf that is an input of the program."""
   if isinstance(leaf, batching.PackedClients):
     return leaf.rows, leaf.order
   return leaf
 
 
 def _with_rows(leaf: Any, given: Any) -> Any:
-  """The leaf with its inputs replaced; the rest become constants."""
+  """Replaces the inputs in a leaf; the rest become constants."""
   if not isinstance(leaf, batching.PackedClients):
     return given
   constants = tf.nest.map_structure(

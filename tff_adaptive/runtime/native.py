@@ -459,21 +459,11 @@ def native_context(
   """Runs TFF computations on TFF's native runtime within a `with` block.
 
   The worker ends with the block, also after an exception or Ctrl-C, and with
-  this process if that dies first.
-
-  Args:
-    max_concurrent_computation_calls: See `create_native_context`.
-    secure_sums_in_clear: See `create_native_context`.
-    seeded_clients: See `create_native_context`.
-    default_num_clients: See `create_native_context`.
+  this process if that dies first. The arguments and errors are those of
+  `create_native_context`.
 
   Yields:
     The context, installed for the calling thread.
-
-  Raises:
-    RuntimeError: If the worker binary is missing or the worker does not start.
-    TypeError: See `create_native_context`.
-    ValueError: See `create_native_context`.
 
   Example:
 

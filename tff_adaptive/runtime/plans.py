@@ -125,11 +125,8 @@ def set_threads(devices: Devices = AUTO, plan: str = AUTO) -> None:
   ops share the cores, and stays fast on a busy machine. If clients run one
   after the other, or on a GPU, TensorFlow's default is best.
 
-  Call it before TensorFlow runs anything; threads cannot be changed later.
-
-  Args:
-    devices: See `create_compiled_context`.
-    plan: See `create_compiled_context`.
+  Call it before TensorFlow runs anything; threads cannot be changed later. The
+  arguments are those of `create_compiled_context`.
 
   Raises:
     RuntimeError: If TensorFlow has started.

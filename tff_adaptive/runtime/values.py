@@ -43,7 +43,7 @@ def leaf_types(type_spec: tff.Type) -> list[tff.Type]:
 
 
 def leaf_names(type_spec: tff.Type) -> list[str]:
-  """The paths of a type's leaves, such as 'weights/0', as `leaf_types`."""
+  """Returns the paths of the `leaf_types`, such as 'weights/0'."""
 
   def paths(spec):
     if isinstance(spec, tff.FederatedType):

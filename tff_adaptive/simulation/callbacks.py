@@ -116,14 +116,14 @@ class Callback:
   """
 
   def on_training_start(self, start: TrainingStart):
-    """Called once, before `set_state`.
+    """Observes the start of a run; called once, before `set_state`.
 
     Args:
       start: The start of the run, even if the run is resumed later.
     """
 
   def on_round_end(self, round_end: RoundEnd) -> Optional[bool]:
-    """Called after every round, in the order of the callbacks.
+    """Observes a finished round; called in the order of the callbacks.
 
     Args:
       round_end: The result of the round.
@@ -133,7 +133,7 @@ class Callback:
     """
 
   def measure(self, round_end: RoundEnd) -> Mapping[str, Any]:
-    """Called after `on_round_end`; must not change any state.
+    """Returns measurements; called after `on_round_end`, without side effects.
 
     If a callback ends training in a round without evaluation, the round is
     evaluated after all, and every callback measures again.

@@ -174,11 +174,8 @@ class RunDirectory:
   ):
     """Checks the folder like `check`, then creates it and `hparams.json`.
 
-    Temporary files of killed runs are removed.
-
-    Args:
-      hparams: See `check`.
-      uses_total_rounds: See `check`.
+    Temporary files of killed runs are removed. The arguments are those of
+    `check`.
 
     Raises:
       RunDirectoryError: See `check`.

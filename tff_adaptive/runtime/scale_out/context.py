@@ -211,9 +211,7 @@ class RayContext(compiled.CompiledContext):
 def choose_ray_plan(devices: str = _CPU, plan: str = plans.AUTO) -> plans.Plan:
   """Chooses the plan of the clients' work.
 
-  Args:
-    devices: See `create_ray_context`.
-    plan: See `create_ray_context`.
+  The arguments are those of `create_ray_context`.
 
   Returns:
     The plan of a context with the same arguments.
@@ -341,15 +339,10 @@ def set_ray_context(**kwargs: Any) -> RayContext:
   """Makes a Ray context TFF's default context.
 
   Args:
-    **kwargs: See `create_ray_context`.
+    **kwargs: See `create_ray_context`, also for errors.
 
   Returns:
     The context.
-
-  Raises:
-    ClusterError: See `create_ray_context`.
-    TypeError: See `create_ray_context`.
-    ValueError: See `create_ray_context`.
 
   Example:
 
@@ -380,23 +373,10 @@ def ray_context(
 ) -> Iterator[RayContext]:
   """Distributes the clients of TFF computations within a `with` block.
 
-  Args:
-    address: See `create_ray_context`.
-    num_workers: See `create_ray_context`.
-    cpus_per_worker: See `create_ray_context`.
-    devices: See `create_ray_context`.
-    plan: See `create_ray_context`.
-    strict: See `create_ray_context`.
-    seed: See `create_ray_context`.
-    max_cache_bytes: See `create_ray_context`.
+  The arguments and errors are those of `create_ray_context`.
 
   Yields:
     The context, installed for the calling thread.
-
-  Raises:
-    ClusterError: See `create_ray_context`.
-    TypeError: See `create_ray_context`.
-    ValueError: See `create_ray_context`.
 
   Example:
 
