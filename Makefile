@@ -16,7 +16,7 @@ else
   LOCK := requirements-$(STACK).txt
 endif
 
-SOURCES := tff_adaptive tasks experiments tests tools docs/examples
+SOURCES := tff_adaptive tasks experiments benchmarks tests tools docs/examples
 # In the order of collection: the files that take long come first.
 PYTEST := $(VENV)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
@@ -93,6 +93,9 @@ lock: ## Makes requirements*.txt from requirements*.in; needs the network.
 
 tables: venv ## Writes the tables of docs/ that follow from the code.
 	@$(VENV)/bin/python -m tools.tables
+
+peers: venv ## Measures other frameworks beside ours; writes docs/benchmarks.md.
+	@$(VENV)/bin/python -m benchmarks.peers --page=docs/benchmarks.md
 
 wheel: venv ## Makes dist/tff_adaptive-*.whl.
 	@rm -rf build

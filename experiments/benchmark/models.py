@@ -28,6 +28,8 @@ NUM_WORDS = 10_000
 NUM_TAGS = 500
 WORDS_PER_EXAMPLE = 20
 _TAGS_PER_EXAMPLE = 2
+_GREY = (28, 28, 1)
+_COLOUR = (32, 32, 3)
 
 _Features = dict[str, np.ndarray]
 
@@ -40,12 +42,17 @@ def _make_vectors(rng: np.random.Generator, num_rows: int) -> _Features:
   }
 
 
-def _make_images(rng: np.random.Generator, num_rows: int) -> _Features:
-  """Makes grey images of handwritten characters."""
-  bytes_ = rng.integers(256, size=(num_rows, 28, 28, 1), dtype=np.uint8)
+def _make_images(
+    rng: np.random.Generator,
+    num_rows: int,
+    shape: tuple[int, ...] = _GREY,
+    num_classes: int = NUM_CHARACTERS,
+) -> _Features:
+  """Makes images, by default of handwritten characters."""
+  bytes_ = rng.integers(256, size=(num_rows, *shape), dtype=np.uint8)
   return {
       'x': bytes_.astype(np.float32) / 255,
-      'y': rng.integers(NUM_CHARACTERS, size=num_rows, dtype=np.int32),
+      'y': rng.integers(num_classes, size=num_rows, dtype=np.int32),
   }
 
 
@@ -93,9 +100,12 @@ def _mark(chosen: np.ndarray, num_columns: int) -> np.ndarray:
 
 
 # By the model that learns from them.
-MAKERS = {
+MAKERS: Mapping[str, Callable[[np.random.Generator, int], _Features]] = {
     'logistic': _make_vectors,
     'cnn': _make_images,
+    'colour_cnn': functools.partial(
+        _make_images, shape=_COLOUR, num_classes=NUM_DIGITS
+    ),
     'lstm': _make_sequences,
     'tags': _make_bags,
     'word_tags': _make_words,
@@ -172,9 +182,11 @@ def _build_logistic() -> tf.keras.Model:
   )
 
 
-def _build_cnn() -> tf.keras.Model:
+def _build_cnn(
+    shape: tuple[int, ...] = _GREY, num_classes: int = NUM_CHARACTERS
+) -> tf.keras.Model:
   return _stack(
-      tf.keras.Input([28, 28, 1]),
+      tf.keras.Input(shape),
       tf.keras.layers.Conv2D(32, 3, activation='relu'),
       tf.keras.layers.Conv2D(64, 3, activation='relu'),
       tf.keras.layers.MaxPool2D(2),
@@ -182,7 +194,7 @@ def _build_cnn() -> tf.keras.Model:
       tf.keras.layers.Flatten(),
       tf.keras.layers.Dense(128, activation='relu'),
       tf.keras.layers.Dropout(0.5),
-      tf.keras.layers.Dense(NUM_CHARACTERS),
+      tf.keras.layers.Dense(num_classes),
   )
 
 
@@ -217,6 +229,9 @@ _SOFTMAX = tf.keras.losses.SparseCategoricalCrossentropy
 MODELS: Mapping[str, Model] = {
     'logistic': Model(_build_logistic, _SOFTMAX),
     'cnn': Model(_build_cnn, _SOFTMAX),
+    'colour_cnn': Model(
+        functools.partial(_build_cnn, _COLOUR, NUM_DIGITS), _SOFTMAX
+    ),
     # The mean over tokens as well as over examples.
     'lstm': Model(_build_lstm, _SOFTMAX),
     'keras_lstm': Model(
@@ -242,6 +257,7 @@ def _build_adam(learning_rate: float) -> tff.learning.optimizers.Optimizer:
 SERVER_OPTIMIZERS = {
     'adam': _build_adam,
     'adagrad': tff.learning.optimizers.build_adagrad,
+    'sgd': tff.learning.optimizers.build_sgdm,
 }
 
 

@@ -142,6 +142,20 @@ WORKLOADS: Mapping[str, Workload] = {
             # Of TFF's and ours, the one that keeps gradients sparse.
             client_optimizer='sgd',
         ),
+        Workload(
+            name='pfl_cifar10',
+            summary="Table 1 of pfl-research: emnist_cnn's CNN on 32x32 colour "
+            'images, 50 of 1,000 clients of 5 steps',
+            model='colour_cnn',
+            num_clients=1000,
+            clients_per_round=(50,),
+            examples_per_client=(50, 50),
+            batch_size=10,
+            client_learning_rate=0.1,
+            server_optimizer='sgd',
+            server_learning_rate=1.0,
+            num_rows=5000,
+        ),
         attrs.evolve(
             _TINY_MANY,
             name='scaling',

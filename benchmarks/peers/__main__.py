@@ -1,0 +1,313 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Measures the workloads of `experiments.benchmark` beside other frameworks.
+
+    python -m benchmarks.peers --page=docs/benchmarks.md
+
+makes an environment for each framework in `.venv-peers`, trains each workload
+with each of them and with ours in turns, and writes the section `peers` of the
+page. All train the same data, cohorts, batches and optimizers; each measurement
+is a process of its own.
+"""
+
+import argparse
+import collections
+from collections.abc import Iterator, Sequence
+import datetime
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+from typing import Any, NamedTuple
+
+import numpy as np
+import psutil
+
+from benchmarks.peers import federation
+from experiments.benchmark import reports
+from experiments.benchmark import workloads
+
+_FOLDER = pathlib.Path(__file__).parent
+_OURS = 'tff_adaptive, compiled'
+_WARM_UP_ROUNDS = 3
+_SEED = 0
+
+
+class Peer(NamedTuple):
+  """A framework.
+
+  Attributes:
+    script: The script of this folder that trains with it.
+    environment: The name of its environment.
+    packages: What pip installs there.
+    variants: The ways of using it, of which the fastest counts.
+    workloads: The workloads that it can train; all if empty.
+  """
+
+  script: str
+  environment: str
+  packages: tuple[str, ...]
+  variants: tuple[str, ...]
+  workloads: tuple[str, ...] = ()
+
+
+_THREADS = ('1', '2')
+_TORCH = ('torch==2.13.0', 'numpy')
+PEERS = {
+    'pytorch': Peer('pytorch_loop', 'torch', _TORCH, _THREADS),
+    'pytorch_sparse': Peer(
+        'pytorch_sparse', 'torch', _TORCH, _THREADS, ('so_logreg_words',)
+    ),
+    'pfl': Peer(
+        'pfl_research', 'pfl', ('pfl[pytorch]==0.6.0', _TORCH[0]), _THREADS
+    ),
+    'jax': Peer(
+        'jax_program', 'jax', ('jax==0.10.2', 'optax'), ('scan', 'vmap')
+    ),
+    # Its last release does not run with newer JAX.
+    'fedjax': Peer(
+        'fedjax_fed_avg',
+        'fedjax',
+        (
+            'fedjax==0.0.17',
+            'dm-haiku==0.0.12',
+            'jax==0.4.25',
+            'jaxlib==0.4.25',
+            'numpy<2',
+        ),
+        ('jit',),
+    ),
+    'flower': Peer(
+        'flower_simulation',
+        'flower',
+        ('flwr[simulation]==1.41.0', _TORCH[0]),
+        ('Ray',),
+    ),
+}
+WORKLOADS = (
+    'tiny_many',
+    'emnist_cnn',
+    'shakespeare_lstm',
+    'so_logreg_words',
+    'pfl_cifar10',
+)
+
+
+def make_environment(folder: pathlib.Path, peer: Peer) -> pathlib.Path:
+  """Returns the Python of a peer's environment, which is made if need be."""
+  environment = folder / peer.environment
+  done = environment / 'packages.txt'
+  packages = ' '.join(peer.packages)
+  if not done.exists() or done.read_text() != packages:
+    print(f'Installing {packages} in {environment} ...', flush=True)
+    subprocess.run([sys.executable, '-m', 'venv', environment], check=True)
+    pip = [str(environment / 'bin/python'), '-m', 'pip', 'install', '-q']
+    subprocess.run([*pip, *peer.packages], check=True)
+    done.write_text(packages)
+  return environment / 'bin/python'
+
+
+def save_federation(name: str, num_rounds: int, path: str) -> None:
+  """Writes the data and cohorts of a workload for the peers."""
+  # It imports TensorFlow.
+  from experiments.benchmark import models  # pylint: disable=import-outside-toplevel
+
+  workload = workloads.WORKLOADS[name]
+  source = models.build_clients(workload, _SEED)
+  examples = [source.examples(client_id) for client_id in source.client_ids]
+  rng = np.random.default_rng(_SEED)
+  (clients_per_round,) = workload.clients_per_round
+  federation.save(
+      path,
+      {
+          'workload': name,
+          'model': workload.model,
+          'batch_size': workload.batch_size,
+          'client_learning_rate': workload.client_learning_rate,
+          'server_optimizer': workload.server_optimizer,
+          'server_learning_rate': workload.server_learning_rate,
+      },
+      x=np.stack([client['x'] for client in examples]),
+      y=np.stack([client['y'] for client in examples]),
+      cohorts=np.stack(
+          [
+              rng.choice(workload.num_clients, clients_per_round, replace=False)
+              for _ in range(num_rounds + _WARM_UP_ROUNDS)
+          ]
+      ),
+  )
+
+
+def _run(command: Sequence[Any], json_path: str) -> list[reports.Line]:
+  """Runs a process, and reads the lines that it printed."""
+  with open(json_path, 'w', encoding='utf-8') as file:
+    result = subprocess.run(
+        list(map(str, command)),
+        stdout=file,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+  lines = reports.read([json_path])
+  if result.returncode or not lines:
+    last = (result.stderr.splitlines() or [''])[-1]
+    print(f'{" ".join(map(str, command))} failed: {last}', file=sys.stderr)
+  return lines
+
+
+def measure(
+    name: str, peers: Sequence[str], options: argparse.Namespace
+) -> Iterator[reports.Line]:
+  """Yields the lines of a workload: ours and each peer's, in turns."""
+  with tempfile.TemporaryDirectory() as folder:
+    data, out = f'{folder}/federation.npz', f'{folder}/lines.jsonl'
+    save_federation(name, options.rounds, data)
+    for repetition in range(options.repetitions):
+      # TFF's own runtime takes minutes, and is far from all others.
+      runtimes = 'compiled' if repetition else 'native,compiled'
+      ours = f'{folder}/ours.jsonl'
+      benchmark = [sys.executable, '-m', 'experiments.benchmark']
+      benchmark += [f'--workload={name}', f'--runtimes={runtimes}']
+      benchmark += [f'--rounds={options.rounds}', f'--json={ours}']
+      subprocess.run(benchmark, check=True, stdout=subprocess.DEVNULL)
+      for line in reports.read([ours]):
+        runtime = line['runtime']
+        framework = _OURS if runtime == 'compiled' else f'TFF, {runtime}'
+        yield {**line, 'peer': framework}
+      os.remove(ours)
+      for peer in [PEERS[peer] for peer in peers]:
+        if peer.workloads and name not in peer.workloads:
+          continue
+        python = make_environment(options.environments, peer)
+        script = _FOLDER / f'{peer.script}.py'
+        for variant in peer.variants:
+          yield from _run([python, script, data, variant], out)
+
+
+def best_times(lines: Sequence[reports.Line]) -> dict[tuple[str, str], float]:
+  """Returns seconds a round by framework and workload.
+
+  Args:
+    lines: The lines of all measurements.
+
+  Returns:
+    The median over repetitions of the median rounds, of the fastest variant.
+  """
+  medians = collections.defaultdict(list)
+  for line in lines:
+    key = (line['peer'], line['workload'], line['variant'])
+    medians[key].append(line['sec_per_round_median'])
+  best: dict[tuple[str, str], float] = {}
+  for (peer, workload, _), values in medians.items():
+    seconds = statistics.median(values)
+    best[peer, workload] = min(seconds, best.get((peer, workload), seconds))
+  return best
+
+
+def format_section(lines: Sequence[reports.Line]) -> str:
+  """Returns the section of the page: who is ahead, and the table."""
+  best = best_times(lines)
+  names = list(dict.fromkeys(line['workload'] for line in lines))
+  frameworks = list(dict.fromkeys(line['peer'] for line in lines))
+  ahead = [
+      f'{framework} on `{name}` ({best[framework, name]:.3g} s a round, '
+      f'ours {best[_OURS, name]:.3g} s)'
+      for name in names
+      for framework in frameworks
+      if best.get((framework, name), np.inf) < best[_OURS, name]
+  ]
+  verdict = (
+      f'A peer is ahead: {"; ".join(ahead)}.' if ahead else 'No peer is ahead.'
+  )
+  header = ['framework', *(f'`{name}`' for name in names)]
+  rows = [header, ['---'] * len(header)]
+  for framework in frameworks:
+    cells = []
+    for name in names:
+      seconds = best.get((framework, name))
+      if seconds is None:
+        cells.append('')
+      else:
+        ratio = seconds / best[_OURS, name]
+        cells.append(f'{seconds:.3g} ({ratio:.2g})')
+    rows.append([_label(framework, lines), *cells])
+  table = '\n'.join(f'| {" | ".join(row)} |' for row in rows)
+  return (
+      f'{verdict}\n\nSeconds a round, and in brackets the ratio to ours. '
+      f'{_machine()}\n\n{table}\n'
+  )
+
+
+def _label(framework: str, lines: Sequence[reports.Line]) -> str:
+  version = next(line['version'] for line in lines if line['peer'] == framework)
+  return f'{framework} {version}'
+
+
+def _machine() -> str:
+  gigabytes = psutil.virtual_memory().total / 2**30
+  return (
+      f'Measured on {datetime.date.today()} on {psutil.cpu_count()} CPU cores '
+      f'with {gigabytes:.0f} GiB of memory.'
+  )
+
+
+def write_section(page: pathlib.Path, section: str) -> None:
+  """Writes the section `peers` of a page anew.
+
+  Args:
+    page: A page with `<!-- begin peers -->` and `<!-- end peers -->`.
+    section: The new text between the two.
+
+  Raises:
+    ValueError: If the page has no such section.
+  """
+  text = page.read_text(encoding='utf-8')
+  found = re.search(
+      r'(?<=<!-- begin peers -->\n).*?(?=<!-- end peers -->)', text, re.S
+  )
+  if found is None:
+    raise ValueError(f'{page} has no section `<!-- begin peers -->`.')
+  text = text[: found.start()] + section + text[found.end() :]
+  page.write_text(text, encoding='utf-8')
+
+
+def main() -> None:
+  """Measures what the command line asks for."""
+  parser = argparse.ArgumentParser(
+      description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+  )
+  parser.add_argument(
+      '--workloads', nargs='+', choices=WORKLOADS, default=WORKLOADS
+  )
+  parser.add_argument('--peers', nargs='*', choices=PEERS, default=list(PEERS))
+  parser.add_argument('--rounds', type=int, default=10)
+  parser.add_argument('--repetitions', type=int, default=3)
+  parser.add_argument(
+      '--environments', type=pathlib.Path, default=pathlib.Path('.venv-peers')
+  )
+  parser.add_argument(
+      '--json', default='runs/peers.jsonl', help='the file of all lines'
+  )
+  parser.add_argument('--page', type=pathlib.Path, help='the page to write')
+  options = parser.parse_args()
+  for name in options.peers:
+    make_environment(options.environments, PEERS[name])
+  os.makedirs(os.path.dirname(options.json) or '.', exist_ok=True)
+  lines = []
+  for name in options.workloads:
+    for line in measure(name, options.peers, options):
+      print(json.dumps(line), flush=True)
+      reports.append(options.json, [line])
+      lines.append(line)
+  section = format_section(lines)
+  print(section)
+  if options.page is not None:
+    write_section(options.page, section)
+
+
+if __name__ == '__main__':
+  main()
