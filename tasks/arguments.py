@@ -39,12 +39,7 @@ class Argument:
   models: tuple[str, ...] = attrs.field(default=(), kw_only=True)
 
   def check(self, value: Any, model_id: Optional[str]) -> None:
-    """Raises a ValueError unless the value is valid.
-
-    Args:
-      value: The value.
-      model_id: The chosen model, if there is a choice.
-    """
+    """Raises a ValueError unless a value is valid for the chosen model."""
     if self.choices and value not in self.choices:
       raise ValueError(
           f'`{self.name}` must be one of {list(self.choices)}, found {value!r}.'

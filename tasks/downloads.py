@@ -70,7 +70,6 @@ def download(
       full.
 
   Example:
-
     ```python
     download('https://example.org/a.csv', pathlib.Path('data/a.csv'))
     ```
@@ -89,11 +88,7 @@ def download(
 
 
 def check_reachable(url: str) -> None:
-  """Raises a DownloadError unless a server responds, with any status.
-
-  Args:
-    url: A URL of the server.
-  """
+  """Raises a DownloadError unless a URL's server responds, with any status."""
   request = urllib.request.Request(url, method='HEAD')
   with _connection_errors_of(url):
     try:
@@ -117,7 +112,6 @@ def unpack(archive: pathlib.Path, targets: Sequence[pathlib.Path]) -> None:
       full.
 
   Example:
-
     ```python
     unpack(pathlib.Path('a.sqlite.lzma'), [pathlib.Path('a.sqlite')])
     ```

@@ -107,14 +107,9 @@ def create_functional_model(
 def create_representation_fn(
     problem: Mapping[str, Any],
 ) -> Optional[Callable[[Any, Any], tf.Tensor]]:
-  """Creates the function from weights and a batch to representations.
+  """Creates a problem's function from weights and a batch to representations.
 
-  Args:
-    problem: See `create_functional_model`.
-
-  Returns:
-    A function of (flat tuple of weights, batch), or `None` for a model without
-    hidden layer.
+  Returns `None` for a model without hidden layer; weights are a flat tuple.
   """
   if problem['name'] != 'mlp':
     return None
@@ -154,9 +149,5 @@ def create_client_batches(
 
 
 def flatten_weights(weights: Sequence[np.ndarray]) -> np.ndarray:
-  """Returns a model's trainable weights as the flat vector x.
-
-  Args:
-    weights: The weights, in the model's order.
-  """
+  """Returns a model's trainable weights as the flat vector x."""
   return np.concatenate([np.ravel(w) for w in weights])

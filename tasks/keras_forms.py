@@ -47,7 +47,6 @@ class KerasForms:
       not trained.
 
   Example:
-
     >>> from tasks import data
     >>> def build():
     ...   return tf.keras.Sequential(
@@ -126,15 +125,10 @@ def _mixes_examples(layer: tf.keras.layers.Layer) -> bool:
 def add_penalties(
     model: tff.learning.models.FunctionalModel, keras_model: tf.keras.Model
 ) -> tff.learning.models.FunctionalModel:
-  """Adds the regularization losses to a functional model's loss.
+  """Adds the regularization losses of a Keras model to its functional form.
 
-  Args:
-    model: The functional form of `keras_model`.
-    keras_model: The model, with the regularizers of its layers.
-
-  Returns:
-    A functional model that predicts a pair, the predictions and the sum of the
-    penalties; `model` itself without penalties.
+  The result predicts a pair, the predictions and the sum of the penalties.
+  Without penalties it is `model` itself.
   """
   penalties = _penalties(keras_model)
   if not penalties:

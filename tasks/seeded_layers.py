@@ -43,7 +43,6 @@ def glorot_uniform(
     ValueError: If `seed` is negative.
 
   Example:
-
     >>> glorot_uniform(1, 'emnist', 'dense')([784, 10]).shape
     TensorShape([784, 10])
   """
@@ -57,17 +56,7 @@ def glorot_uniform(
 def initializer_seed(
     seed: int, layer: str, weight: str, family: str = CIFAR
 ) -> int:
-  """Returns the seed of a weight, different for each weight.
-
-  Args:
-    seed: The seed of the model, a non-negative integer.
-    layer: The name of the layer, unique in its model.
-    weight: The name of the weight in its layer.
-    family: The name of the model's task or family.
-
-  Returns:
-    An integer for a Keras initializer.
-  """
+  """Returns the seed of a weight, different for each weight of each model."""
   return random_streams.derived_seed(
       seed, random_streams.INITIAL_WEIGHTS, family, layer, weight
   )
@@ -100,7 +89,6 @@ def uniform_convolution(
     The layer: kernel and bias uniform in [-1 / sqrt(fan_in), 1 / sqrt(fan_in)].
 
   Example:
-
     >>> layer = uniform_convolution('stem', 64, 3, 3, seed=1, padding='same')
     >>> layer(tf.zeros([1, 32, 32, 3])).shape
     TensorShape([1, 32, 32, 64])
@@ -138,7 +126,6 @@ def uniform_dense(
     The layer: kernel and bias uniform in [-1 / sqrt(fan_in), 1 / sqrt(fan_in)].
 
   Example:
-
     >>> uniform_dense('logits', 10, 512, seed=1)(tf.zeros([1, 512])).shape
     TensorShape([1, 10])
   """
@@ -166,19 +153,13 @@ class SeededLayers:
   unless stated otherwise.
 
   Example:
-
     >>> maker = SeededLayers('shakespeare', seed=1)
     >>> maker.dense('logits', 90).name
     'logits'
   """
 
   def __init__(self, task: str, seed: int):
-    """Initializes the builder.
-
-    Args:
-      task: The name of the task.
-      seed: The seed of the initial weights, a non-negative integer.
-    """
+    """Initializes the builder with a task and a non-negative seed."""
     self._task = task
     self._seed = random_streams.check_seed(seed)
 
@@ -187,13 +168,7 @@ class SeededLayers:
   ) -> tf.keras.layers.Layer:
     """Builds an embedding; token 0 is padding, which recurrent layers skip.
 
-    Args:
-      name: The name of the layer.
-      num_tokens: The number of tokens.
-      size: The size of the vectors.
-
-    Returns:
-      The layer; its weights are uniform in [-0.05, 0.05].
+    Its weights are uniform in [-0.05, 0.05].
     """
     return tf.keras.layers.Embedding(
         num_tokens,
@@ -210,14 +185,8 @@ class SeededLayers:
   ) -> tf.keras.layers.Layer:
     """Builds an LSTM layer that returns the outputs of all steps.
 
-    Args:
-      name: The name of the layer.
-      units: The number of units.
-      kernel_initializer: The name of the Keras class of the kernel initializer.
-
-    Returns:
-      The layer; its recurrent kernel is orthogonal, its bias zero except for
-      ones at the forget gate.
+    The kernel's initializer is a Keras class, by name. The recurrent kernel is
+    orthogonal, and the bias zero except for ones at the forget gate.
     """
     return fast_layers.LSTM(
         units,
@@ -234,12 +203,7 @@ class SeededLayers:
   def dense(self, name: str, units: int) -> tf.keras.layers.Layer:
     """Builds a dense layer without activation.
 
-    Args:
-      name: The name of the layer.
-      units: The number of units.
-
-    Returns:
-      The layer; its kernel is Glorot uniform, its bias zero.
+    Its kernel is Glorot uniform, its bias zero.
     """
     return tf.keras.layers.Dense(
         units, kernel_initializer=self.glorot_uniform(name), name=name

@@ -105,15 +105,7 @@ def tff_counts(name: str, digest: str) -> RemoteFile:
 def tfds_images(
     name: str, source: str, licence: str, *, size: int, url: str
 ) -> Dataset:
-  """Returns an image data set that tensorflow-datasets downloads.
-
-  Args:
-    name: The name of the data set, also in tensorflow-datasets.
-    source: The publisher.
-    licence: A note on the licence.
-    size: The size of the download in bytes.
-    url: A server of the download.
-  """
+  """Returns an image data set that tensorflow-datasets downloads."""
   return Dataset(
       name=name,
       source=f'{source}, through tensorflow-datasets',

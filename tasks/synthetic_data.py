@@ -42,12 +42,7 @@ Write = Callable[[pathlib.Path, np.random.Generator], None]
 
 
 def write(files: Mapping[str, Write], data_dir: pathlib.Path) -> None:
-  """Writes synthetic data, except for files that exist.
-
-  Args:
-    files: The functions that write the files, by path.
-    data_dir: The folder of the data sets, created if missing.
-  """
+  """Writes synthetic data, given functions by path; existing files are kept."""
   for place, write_file in files.items():
     path = data_dir / place
     if path.exists():

@@ -24,17 +24,7 @@ class WriteError(OSError):
 
 @contextlib.contextmanager
 def write_errors_of(path: _PathLike) -> Iterator[None]:
-  """Turns an `OSError` of a write into a one-sentence `WriteError`.
-
-  Args:
-    path: The file being written.
-
-  Yields:
-    Nothing.
-
-  Raises:
-    WriteError: If the block raises an OSError.
-  """
+  """Turns an `OSError` on writing `path` into a one-sentence `WriteError`."""
   try:
     yield
   except WriteError:
@@ -75,7 +65,6 @@ def replacing(path: _PathLike) -> Iterator[BinaryIO]:
       full. The old content is kept.
 
   Example:
-
     >>> with replacing('runs/demo/hparams.json') as file:
     ...   _ = file.write(b'{}')
   """
@@ -99,8 +88,7 @@ def replacing(path: _PathLike) -> Iterator[BinaryIO]:
 def remove_temporaries(folder: _PathLike):
   """Removes temporary files that killed processes left in a folder.
 
-  Args:
-    folder: The folder; it may be missing. Its subfolders are not searched.
+  The folder may be missing. Its subfolders are not searched.
   """
   for path in pathlib.Path(folder).glob(f'*{TEMPORARY_SUFFIX}'):
     if path.is_file():
@@ -219,13 +207,9 @@ class DamagedCSVError(ValueError):
 def read_lines(path: _PathLike) -> Iterator[tuple[int, list[str]]]:
   """Yields the non-empty lines of a CSV file, the header first.
 
-  An unterminated last line is still being written and is skipped.
+  Each line is its number and its fields. An unterminated last line is still
+  being written and is skipped.
 
-  Args:
-    path: The file.
-
-  Yields:
-    The number of a line and its fields.
 
   Raises:
     OSError: If the file cannot be read.

@@ -12,14 +12,7 @@ from tensorflow.python.framework import function_def_to_graph
 
 
 def functions_in(node: Any) -> Iterator[Any]:
-  """Yields the references to functions in the attributes of a node.
-
-  Args:
-    node: A `NodeDef`.
-
-  Yields:
-    `NameAttrList`s, which may be modified.
-  """
+  """Yields the modifiable `NameAttrList`s in the attributes of a node."""
   for attr in node.attr.values():
     if attr.HasField('func'):
       yield attr.func
@@ -36,13 +29,8 @@ def called_functions(node: Any, functions: Mapping[str, Any]) -> list[str]:
 def select_called(nodes: Iterable[Any], library: Any) -> Any:
   """Returns the functions that nodes call, directly or through others.
 
-  Args:
-    nodes: `NodeDef`s.
-    library: The `FunctionDefLibrary` that holds the functions.
-
-  Returns:
-    A new `FunctionDefLibrary` in the order of `library`, with the gradients of
-    the functions.
+  The result is a `FunctionDefLibrary` in the order of `library`, with the
+  gradients of the functions.
   """
   functions = {f.signature.name: f for f in library.function}
   gradients = {g.function_name: g.gradient_func for g in library.gradient}
@@ -73,12 +61,7 @@ def all_nodes(graph_def: Any) -> Iterator[Any]:
 
 
 def rename_functions(graph_def: Any, suffix: str) -> None:
-  """Adds a suffix to the names of all functions of a graph, in place.
-
-  Args:
-    graph_def: A `GraphDef`.
-    suffix: A suffix that no other graph of this process uses.
-  """
+  """Adds a suffix, unique in this process, to a graph's functions, in place."""
   names = {f.signature.name for f in graph_def.library.function}
   for function in graph_def.library.function:
     function.signature.name += suffix
@@ -111,11 +94,7 @@ class Inliner:
   """Replaces calls in one graph by the bodies of the called functions."""
 
   def __init__(self, graph_def: Any):
-    """Initializes the inliner.
-
-    Args:
-      graph_def: A `GraphDef`; it is modified in place.
-    """
+    """Initializes the inliner for a `GraphDef`, which is modified in place."""
     self._graph_def = graph_def
     self._functions = {f.signature.name: f for f in graph_def.library.function}
     self._scratch = tf.Graph()
@@ -127,12 +106,9 @@ class Inliner:
   def inline(self, call: Any) -> dict[str, str]:
     """Replaces a call by the body of the called function.
 
-    Args:
-      call: The `NodeDef` of the call, a node of the graph. It stays as a no-op
-        that depends on the body, for nodes with a control input from the call.
-
-    Returns:
-      The new names of the call's outputs, by their old names.
+    The call, a node of the graph, stays as a no-op that depends on the body,
+    for nodes with a control input from it. Returns the new names of its
+    outputs, by their old names.
     """
     function = self._functions[call.attr['f'].func.name]
     with self._scratch.as_default():
@@ -176,9 +152,6 @@ def register_functions(library: Any) -> None:
 
   An import registers them with the graph alone, but when that graph is a
   `tf.function` called eagerly, the runtime looks for them.
-
-  Args:
-    library: A `FunctionDefLibrary`.
   """
   graph_def = tf.compat.v1.GraphDef(library=library)
   tf.compat.v1.wrap_function(

@@ -216,11 +216,8 @@ class RandomOpRewriter:
   ) -> str:
     """Returns the name of a copy of a function that takes the seed.
 
-    Args:
-      name: The function's name.
-      position: The position of the seed among the arguments; `None` for last.
-      returns_seed: Whether the copy also returns the seed of the next
-        iteration, as the body of a loop does.
+    The seed is the argument at `position`, None for last. The copy can also
+    return the seed of the next iteration, as the body of a loop does.
     """
     form = '_body' * returns_seed
     form += '' if position is None else f'_{position}'

@@ -67,13 +67,7 @@ def marker(num_points: int) -> Optional[str]:
 
 
 def frame(axes, axis: str = 'both', grid: Optional[str] = GRID):
-  """Adds the grid and the frame of a panel.
-
-  Args:
-    axes: The panel.
-    axis: The axes with grid lines: 'x', 'y' or 'both'.
-    grid: The colour of the grid; None for no grid.
-  """
+  """Adds a frame and grid lines for the axes 'x', 'y' or 'both' to a panel."""
   if grid is not None:
     axes.grid(True, axis=axis, color=grid, linewidth=0.6)
   axes.set_axisbelow(True)
@@ -101,15 +95,8 @@ def new_panels(
 ) -> tuple[figure.Figure, dict[str, Any]]:
   """Returns a figure with panels side by side, and the panels by title.
 
-  Args:
-    titles: The titles of the panels; one may be empty.
-    width: The width of a panel, in inches; a single panel is 1.5 times as wide.
-    height: The height of a panel, in inches.
-    max_columns: The maximum number of panels per row.
-    **sharing: `sharex` and `sharey` of `subplots`.
-
-  Returns:
-    The figure and the panels.
+  Sizes are those of a panel, in inches; a single panel is 1.5 times as wide.
+  `sharing` are `sharex` and `sharey` of `subplots`.
   """
   num_columns = min(len(titles), max_columns)
   num_rows = -(-len(titles) // num_columns)
@@ -130,14 +117,8 @@ def new_stack(
 ) -> tuple[figure.Figure, Sequence[Any]]:
   """Returns a figure with panels stacked vertically, and the panels.
 
-  Args:
-    num_panels: The number of panels.
-    width: The width of the figure, in inches.
-    height: The height of a panel, in inches.
-    x_label: The label of the shared axis, of integers.
-
-  Returns:
-    The figure and the panels.
+  The width is that of the figure, the height that of a panel, in inches. The
+  shared axis has integer ticks.
   """
   drawing = new_figure(width, height * num_panels + 0.7)
   panels = drawing.subplots(num_panels, 1, sharex=True, squeeze=False)[:, 0]
@@ -149,16 +130,7 @@ def new_stack(
 def write_cell(
     axes, row: int, column: int, text: str, darkness: float, **look: Any
 ):
-  """Writes text into a cell of a heat map.
-
-  Args:
-    axes: The panel.
-    row: The row of the cell.
-    column: The column of the cell.
-    text: The text.
-    darkness: The darkness of the cell, from 0 to 1.
-    **look: Properties of the text.
-  """
+  """Writes text into a cell of a heat map of darkness 0 to 1."""
   axes.text(
       column,
       row,
@@ -171,12 +143,7 @@ def write_cell(
 
 
 def save(drawing: figure.Figure, path_png: PathLike, title: str = ''):
-  """Adds the title to a figure and writes the figure atomically.
-
-  Args:
-    drawing: The figure.
-    path_png: The PNG file to write; its folder is created.
-    title: The title; may be empty. A long one is wrapped.
+  """Writes a figure with a title, which may be empty, to a PNG file atomically.
 
   Raises:
     OSError: If the file cannot be written; names it.

@@ -61,7 +61,6 @@ class Cohort(Sequence):
     ValueError: If `seed`, `round_num` or a limit is negative.
 
   Example:
-
     >>> source = client_data.PackedClientArrays.from_clients(
     ...     {'a': {'x': np.array([1.0, 2.0, 3.0])}})
     >>> plan = batching.BatchPlan(batch_size=2, shuffle=False)
@@ -229,7 +228,6 @@ class Cohort(Sequence):
       copied; else they are the rows of the cohort.
 
     Example:
-
       >>> source = client_data.PackedClientArrays.from_clients(
       ...     {'a': {'x': np.array([1.0, 2.0, 3.0])}})
       >>> plan = batching.BatchPlan(batch_size=2, shuffle=False)
@@ -253,11 +251,7 @@ class Cohort(Sequence):
   def _rows_and_order(
       self, lengths: list[int]
   ) -> tuple[Mapping[str, np.ndarray], np.ndarray]:
-    """Returns rows, and the indices of the rows of all batches.
-
-    Args:
-      lengths: The number of examples in all batches of each client.
-    """
+    """Returns rows, and the indices of the rows of all batches."""
     clients = range(len(self))
     if self.augmentation is not None:
       rows = self._join([self._training_rows(index) for index in clients])

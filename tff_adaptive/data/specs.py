@@ -15,11 +15,7 @@ if TYPE_CHECKING:
 
 
 def batched(spec: Mapping[str, tf.TensorSpec]) -> dict[str, tf.TensorSpec]:
-  """Returns the specs of batches of any size.
-
-  Args:
-    spec: Feature names and the spec of one example.
-  """
+  """Returns the specs of batches of any size, given those of one example."""
   import tensorflow as tf  # pylint: disable=import-outside-toplevel
 
   return {
@@ -41,7 +37,6 @@ def cast(array: np.ndarray, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
     float does not count as a change.
 
   Example:
-
     >>> cast(np.array([1, 300]), np.uint8)
     (array([ 1, 44], dtype=uint8), array([False,  True]))
   """
@@ -71,7 +66,6 @@ def find_difference(
     The end of a sentence, after 'found'; None if there is no difference.
 
   Example:
-
     >>> found = {'x': tf.TensorSpec([None], tf.float64)}
     >>> find_difference(found, {'x': tf.TensorSpec([None], tf.float32)})
     "float64[?] in field 'x'; make it float32[?]"
@@ -184,11 +178,7 @@ def positive_integer(instance: Any, attribute: Any, value: Any) -> None:
 
 
 def instance_of(expected: Any) -> Callable[[Any, Any, Any], None]:
-  """Returns an attrs validator whose error does not print the value.
-
-  Args:
-    expected: The type that an attribute must have.
-  """
+  """Returns an attrs validator whose error does not print the value."""
 
   def validate(instance, attribute, value):
     del instance  # Unused.

@@ -41,10 +41,7 @@ class ServerParts:
   def __init__(
       self, computations: Mapping[str, tff.framework.ConcreteComputation]
   ):
-    """Converts the parts.
-
-    Args:
-      computations: The parts by name, some or all of `NAMES`.
+    """Converts the parts given by name, some or all of `NAMES`.
 
     Raises:
       UnsupportedComputationError: If one cannot be compiled.
@@ -132,11 +129,7 @@ class ClientWork:
       computation: tff.framework.ConcreteComputation,
       clients_type: tff.Type,
   ):
-    """Converts the work.
-
-    Args:
-      computation: The `work` part of a MapReduce round.
-      clients_type: The type of one client's argument.
+    """Converts the `work` part of a MapReduce round.
 
     Raises:
       UnsupportedComputationError: If it cannot be compiled.

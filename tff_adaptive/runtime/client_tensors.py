@@ -70,11 +70,7 @@ def pick(leaf: Leaf, number: tf.Tensor) -> Leaf:
 def why_no_rows(member_type: tff.Type) -> Optional[str]:
   """Explains why a type's sequences cannot be kept as rows.
 
-  Args:
-    member_type: The type of one client's argument.
-
-  Returns:
-    A clause that follows 'because'; None if they can be rows.
+  Returns a clause that follows 'because'; None if they can be rows.
   """
   for leaf_type in values.leaf_types(member_type):
     if isinstance(leaf_type, tff.SequenceType):
@@ -95,14 +91,6 @@ def _pack_sequences(
     cache: dataset_cache.DatasetCache,
 ) -> batching.PackedClients:
   """Packs the elements of several clients.
-
-  Args:
-    sequences: A `tf.data.Dataset` or an iterable of elements for each client.
-    leaf_type: The type of one client's sequence.
-    cache: The cache of datasets that were read before.
-
-  Returns:
-    The elements.
 
   Raises:
     NotRowsError: If they cannot be kept as rows.
@@ -145,15 +133,9 @@ def _pack_cohort(
 ) -> Optional[list[batching.PackedClients]]:
   """Packs a cohort without copying its batches.
 
-  Args:
-    cohort: The clients of a round.
-    member_type: The type of one client's argument.
-    cache: See `collect`.
-
-  Returns:
-    The leaves, or None if there are leaves other than batches of any size.
+  Returns the leaves, or None if there are leaves other than batches of any
+  size.
   """
-
   fields, beside = [(cohort_lib.DATA_KEY, member_type)], {}
   if isinstance(cohort, cohort_lib.StatefulCohort):
     fields = list(tff.structure.iter_elements(member_type))

@@ -105,11 +105,7 @@ class RoundKey(NamedTuple):
     )
 
   def client_seeds(self, num_clients: int) -> np.ndarray:
-    """Returns the seeds of the clients, int32 of shape [num_clients, 2].
-
-    Args:
-      num_clients: The number of clients.
-    """
+    """Returns the seeds of the clients, int32 of shape [num_clients, 2]."""
     ids: Sequence[random_streams.Key] = self.client_ids or range(num_clients)
     seeds = [
         random_streams.stateless_seed(
@@ -397,7 +393,6 @@ def create_compiled_context(
     ValueError: If one of them is negative, or a device or a plan is unknown.
 
   Example:
-
     ```python
     import tensorflow_federated as tff
     from tff_adaptive import runtime
@@ -436,7 +431,6 @@ def set_compiled_context(**kwargs: Any) -> CompiledContext:
     The context.
 
   Example:
-
     ```python
     import tensorflow_federated as tff
     from tff_adaptive import runtime
@@ -468,7 +462,6 @@ def compiled_context(
     The context, installed for the calling thread.
 
   Example:
-
     ```python
     from tff_adaptive import runtime
 

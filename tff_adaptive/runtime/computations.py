@@ -37,11 +37,8 @@ class Serialized:
 def binding_names(binding: Any) -> list[str]:
   """Returns the tensor names of a binding, in the order of the type's leaves.
 
-  Args:
-    binding: The parameter or the result of serialized TensorFlow.
+  The name of a sequence is that of its variant tensor.
 
-  Returns:
-    The names; for a sequence, the name of its variant tensor.
 
   Raises:
     UnsupportedComputationError: If a sequence has no variant tensor.
@@ -81,13 +78,7 @@ def is_tensorflow(computation: tff.framework.ConcreteComputation) -> bool:
 
 
 def read(computation: tff.framework.ConcreteComputation) -> Serialized:
-  """Reads the graph of a computation.
-
-  Args:
-    computation: A pure TensorFlow computation.
-
-  Returns:
-    A copy of its graph, with the names of its inputs and outputs.
+  """Returns a copy of a computation's graph, with its inputs and outputs.
 
   Raises:
     UnsupportedComputationError: If it is not pure TensorFlow, or a sequence has
@@ -288,14 +279,9 @@ def get_round_form(
 ) -> RoundForm:
   """Splits a computation into the parts of a MapReduce round.
 
+  The computation has values at the clients and, optionally, at the server.
   Secure sums become plain sums, as in TFF's test runtime.
 
-  Args:
-    computation: A computation of values at the clients and, optionally, at the
-      server.
-
-  Returns:
-    The parts.
 
   Raises:
     UnsupportedComputationError: If the computation is not a MapReduce round.
@@ -337,12 +323,6 @@ def get_initialization(
     computation: tff.framework.ConcreteComputation,
 ) -> tff.framework.ConcreteComputation:
   """Turns a computation without arguments into pure TensorFlow.
-
-  Args:
-    computation: A computation that returns one value at the server.
-
-  Returns:
-    An equivalent TensorFlow computation.
 
   Raises:
     UnsupportedComputationError: If it does not return one value at the server.

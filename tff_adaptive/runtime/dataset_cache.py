@@ -102,14 +102,7 @@ def _computes_alike(function: Any) -> bool:
 def _read_rows(
     elements: Iterable[list[Any]], leaf_type: tff.SequenceType
 ) -> ClientRows:
-  """Joins the rows of all elements.
-
-  Args:
-    elements: The components of each element.
-    leaf_type: The type of the sequence.
-
-  Returns:
-    The rows.
+  """Joins the rows of all elements, given by their components.
 
   Raises:
     NotRowsError: If they have no common shape or are too large to keep.
@@ -145,13 +138,7 @@ def no_rows(specs: list[tf.TensorSpec]) -> list[np.ndarray]:
 
 
 def join_rows(columns: Iterable[list[np.ndarray]]) -> tuple[np.ndarray, ...]:
-  """Concatenates rows component by component.
-
-  Args:
-    columns: For each component of an element, a list of arrays of rows.
-
-  Returns:
-    One array for each component.
+  """Concatenates lists of arrays of rows, component by component.
 
   Raises:
     NotRowsError: If the rows of a component differ in shape.
@@ -200,14 +187,7 @@ class DatasetCache:
       )
 
   def read(self, sequence: Any, leaf_type: tff.SequenceType) -> ClientRows:
-    """Returns the rows of one client's sequence.
-
-    Args:
-      sequence: A `tf.data.Dataset`, or an iterable of elements.
-      leaf_type: The type of the sequence.
-
-    Returns:
-      The rows.
+    """Returns the rows of one client's dataset or iterable of elements.
 
     Raises:
       NotRowsError: If they have no common shape or are too large to keep.
@@ -244,13 +224,8 @@ class DatasetCache:
   ) -> Optional[tuple[tf.Tensor, ...]]:
     """Returns the rows of all clients of a source as tensors, if they fit.
 
-    Args:
-      source: The data of all clients.
-      leaf_type: The type of one client's sequence.
+    Returns None if only the cohort's rows should be copied.
 
-    Returns:
-      A tensor for each feature; None if only the cohort's rows should be
-      copied.
 
     Raises:
       TypeError: If the elements do not match the type.

@@ -79,12 +79,7 @@ def check_shapes(
     specs: list[tf.TensorSpec],
     leaf_type: tff.SequenceType,
 ) -> None:
-  """Raises if the shapes of an element's arrays do not match its type.
-
-  Args:
-    arrays: The result of `to_arrays`.
-    specs: The `component_specs` of the type.
-    leaf_type: The type of the sequence.
+  """Raises if the shapes of `to_arrays` do not match the type.
 
   Raises:
     TypeError: If a shape does not match; names the field and the fix.
@@ -102,14 +97,6 @@ def to_arrays(
     leaf_type: tff.SequenceType,
 ) -> list[np.ndarray]:
   """Converts the components of an element to arrays of their specs' dtypes.
-
-  Args:
-    components: Arrays or array-like values.
-    specs: The `component_specs` of the type.
-    leaf_type: The type of the sequence.
-
-  Returns:
-    The arrays.
 
   Raises:
     TypeError: If a component's kind of numbers does not fit its dtype; names
@@ -182,14 +169,7 @@ def check_rows(rows: Mapping[str, Any], leaf_type: tff.SequenceType) -> None:
 
 
 def as_dataset(value: Any, leaf_type: tff.SequenceType) -> tf.data.Dataset:
-  """Converts a client's sequence to a dataset.
-
-  Args:
-    value: A `tf.data.Dataset` or an iterable of elements.
-    leaf_type: The type of the sequence.
-
-  Returns:
-    A `tf.data.Dataset`.
+  """Converts a client's sequence, or iterable of elements, to a dataset.
 
   Raises:
     TypeError: If the elements do not match the type.
@@ -241,14 +221,9 @@ def build_conversion(
 ) -> Callable[[Any], list[tf.Tensor]]:
   """Builds a function that converts values of a type to tensors.
 
-  Args:
-    type_spec: A type without functions.
-
-  Returns:
-    A function from a value of the type, without clients, to its leaves in the
-    order of `values.leaf_types`; a sequence becomes the variant of a dataset.
-    It raises a `TypeError` or TensorFlow's `ValueError` if the value does not
-    match.
+  It maps a value of the type, without clients, to its leaves in the order of
+  `values.leaf_types`; a sequence becomes the variant of a dataset. It raises a
+  `TypeError` or TensorFlow's `ValueError` if the value does not match.
   """
   flatten = values.build_flatten(type_spec)
   convert_leaves = list(map(_build_leaf, values.leaf_types(type_spec)))

@@ -58,7 +58,6 @@ def export_round(
     TypeError: If the state or the clients' data do not match the process.
 
   Example:
-
     ```python
     from tff_adaptive import runtime
 

@@ -68,14 +68,7 @@ class GraphImport:
     }
 
   def run(self, results: list[str]) -> list[tf.Tensor]:
-    """Imports the results and their dependencies into the current graph.
-
-    Args:
-      results: Tensor names.
-
-    Returns:
-      The tensors, in the current graph.
-    """
+    """Imports the named results and their dependencies; returns the results."""
     names = list(map(_function_library.node_of, results))
     needed = self._needed(names)
     # Imports are few because each takes time proportional to the size of the
@@ -92,14 +85,7 @@ class GraphImport:
     return [self._tensors[_with_index(name)] for name in results]
 
   def _needed(self, names: Iterable[str]) -> list[Any]:
-    """Returns nodes and their dependencies that have not been imported yet.
-
-    Args:
-      names: Names of nodes or tensors.
-
-    Returns:
-      The nodes in topological order.
-    """
+    """Returns nodes and dependencies to import, in topological order."""
     found: list[Any] = []
     seen: set[str] = set()
     waiting = [(name, False) for name in names]
@@ -362,12 +348,9 @@ class GraphFunction:
 def _find_appended(serialized: computations.Serialized) -> dict[int, str]:
   """Finds the leaves of a sum to which a part only appends rows.
 
-  Args:
-    serialized: A part that maps a sum and another value to the next sum.
-
-  Returns:
-    The names of the appended tensors, by the position of the leaf. Strings are
-    left out: TensorFlow has no lists of strings on a GPU.
+  The part maps a sum and another value to the next sum. Returns the names of
+  the appended tensors, by the position of the leaf. Strings are left out:
+  TensorFlow has no lists of strings on a GPU.
   """
   nodes = {node.name: node for node in serialized.graph_def.node}
 

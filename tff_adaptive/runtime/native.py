@@ -403,7 +403,6 @@ def create_native_context(
     ValueError: If it is negative.
 
   Example:
-
     ```python
     import tensorflow_federated as tff
     from tff_adaptive import runtime
@@ -466,7 +465,6 @@ def native_context(
     The context, installed for the calling thread.
 
   Example:
-
     ```python
     from tff_adaptive import runtime
 

@@ -133,7 +133,6 @@ def set_threads(devices: Devices = AUTO, plan: str = AUTO) -> None:
     ValueError: If a device or a plan is unknown.
 
   Example:
-
     ```python
     from tff_adaptive import runtime
 

@@ -105,9 +105,6 @@ class CompiledRound(Round):
   def __init__(self, *args: Any):
     """Converts the computation; the graph is built in the first round.
 
-    Args:
-      *args: See `Round`.
-
     Raises:
       UnsupportedComputationError: If the computation cannot be compiled.
     """

@@ -131,12 +131,7 @@ class _Variant(NamedTuple):
 
 
 def _from_variant(variant: tf.Tensor, dtypes: list[tf.DType]) -> _Variant:
-  """Returns the fields of a variant tensor of `to_variant`.
-
-  Args:
-    variant: A scalar of dtype variant.
-    dtypes: The dtypes of an element's components.
-  """
+  """Returns the fields of a variant tensor of `to_variant`."""
   components = tf.raw_ops.OptionalGetValue(
       optional=variant,
       output_types=[*dtypes, *(dtype for dtype, _ in _INDICES)],
@@ -235,12 +230,8 @@ def build_reduction(node: Any, reduce_signature: Any) -> ReplacedOp:
 def _build_get_next(node: Any) -> ReplacedOp:
   """Returns the replacement of `IteratorGetNextAsOptional`.
 
-  Args:
-    node: The `NodeDef` of the op.
-
-  Returns:
-    A function from the handle of a variable, which holds the variant of the
-    remaining elements, to an optional with the next element.
+  It maps the handle of a variable, which holds the variant of the remaining
+  elements, to an optional with the next element.
   """
   dtypes = _attr_dtypes(node, 'output_types')
 
@@ -277,12 +268,8 @@ _OUTPUT_NAMES = {
 def find_dataset_op(graph_def: Any) -> Optional[str]:
   """Finds an op that creates, changes or inspects a dataset.
 
-  Args:
-    graph_def: A `GraphDef`.
-
-  Returns:
-    The op's type; None if datasets are only iterated, so that
-    `read_sequences_from_tensors` is applicable.
+  Returns its type; None if datasets are only iterated, so that
+  `read_sequences_from_tensors` is applicable.
   """
   return next(
       (
@@ -390,9 +377,8 @@ def _inline_reductions(serialized: computations.Serialized) -> None:
 def read_sequences_from_tensors(serialized: computations.Serialized) -> None:
   """Replaces all ops that read datasets, except top-level reductions.
 
-  Args:
-    serialized: A computation that only iterates sequences; its graph is
-      modified in place. Reductions become loops when the graph is imported.
+  The computation must only iterate sequences; its graph is modified in place.
+  Reductions become loops when the graph is imported.
   """
   _inline_reductions(serialized)
   graph_def = serialized.graph_def

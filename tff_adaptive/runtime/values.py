@@ -16,11 +16,8 @@ import tensorflow_federated as tff
 def leaf_types(type_spec: tff.Type) -> list[tff.Type]:
   """Returns the tensor and sequence types in a type, in order.
 
-  Args:
-    type_spec: A type without functions, or `None` for no value.
+  None, for no value, has no leaves.
 
-  Returns:
-    A list of `tff.TensorType` and `tff.SequenceType`.
 
   Raises:
     TypeError: If the type contains anything else.
@@ -137,12 +134,8 @@ def _describe_fields(value: Any, fields: list[Any]) -> str:
 def build_pack(type_spec: tff.Type) -> Callable[[Iterator[Any]], Any]:
   """Builds a function that packs leaves into values of a type.
 
-  Args:
-    type_spec: A type without functions.
-
-  Returns:
-    A function from an iterator over leaves, in the order of `build_flatten`, to
-    the value, in the type's containers.
+  It maps an iterator over leaves, in the order of `build_flatten`, to the
+  value, in the type's containers.
   """
   if isinstance(type_spec, tff.FederatedType):
     return build_pack(type_spec.member)
@@ -174,14 +167,9 @@ _tensors: dict[int, tuple[weakref.ref[np.ndarray], tf.Tensor]] = {}
 
 
 def to_array(tensor: tf.Tensor) -> Any:
-  """Converts a tensor to a scalar or an array.
+  """Converts an eager tensor to a scalar or an array.
 
-  Args:
-    tensor: An eager tensor.
-
-  Returns:
-    A scalar, or a read-only array that shares the tensor's memory; its `copy`
-    is writable.
+  The array is read-only and shares the tensor's memory; its `copy` is writable.
   """
   if tensor.shape.rank == 0 or tensor.dtype not in _SHARED_DTYPES:
     return tensor.numpy()
@@ -193,18 +181,10 @@ def to_array(tensor: tf.Tensor) -> Any:
 
 
 def to_tensor(value: Any, dtype: tf.DType) -> tf.Tensor:
-  """Converts a value to a tensor; reuses the tensor of an array of `to_array`.
+  """Converts a value to a tensor of a dtype.
 
-  Args:
-    value: A value that `tf.convert_to_tensor` accepts.
-    dtype: The dtype of the tensor.
-
-  Returns:
-    The tensor.
-
-  Raises:
-    TypeError: If the value does not fit the dtype.
-    ValueError: Likewise.
+  An array of `to_array` gets its tensor back. Raises a `TypeError` or a
+  `ValueError` if the value does not fit the dtype.
   """
   if id(value) in _tensors:
     reference, tensor = _tensors[id(value)]

@@ -114,9 +114,6 @@ def _restore(
 def _read(path: pathlib.Path) -> dict[str, np.ndarray]:
   """Returns the leaves of an intact checkpoint by name, in order.
 
-  Args:
-    path: The file.
-
   Raises:
     CorruptFileError: If the file is not an intact checkpoint.
     CheckpointError: If another version wrote it.

@@ -52,7 +52,6 @@ class ClientMetrics:
     ValueError: If an array does not have one value per client.
 
   Example:
-
     >>> found = ClientMetrics(
     ...     ['a', 'b'], [1, 3], {'accuracy': [1.0, 0.5]})
     >>> found.summarize()['accuracy_weighted_mean']
@@ -164,18 +163,9 @@ def _build_evaluator(
 ) -> Callable[[tff.learning.models.ModelWeights], Any]:
   """Builds a function from weights to the stacked rows of all clients.
 
-  Args:
-    computation: Maps weights and clients to rows, in the order of the clients,
-      which the compiled runtime keeps.
-    clients: The source of the examples.
-    client_ids: The clients to evaluate, in order.
-    collect: Returns the argument for some clients.
-    devices: The devices of the computation.
-    plan: The plan of the computation.
-    seed: The seed of dropout, together with the client id.
-
-  Returns:
-    The function.
+  The computation maps weights and the clients of a chunk, which `collect`
+  returns, to rows in the order of the clients. The seed and the client id
+  determine dropout.
   """
   context = compiled.create_compiled_context(
       devices=devices, plan=plan, strict=True
@@ -229,10 +219,7 @@ def _first_batches(
 ) -> list[Any]:
   """Returns the first batches of a cohort's only client.
 
-  Args:
-    cohort: The cohort.
-    num_steps: The number of batches, of as many epochs as needed; None for the
-      plan's epochs.
+  `num_steps` may span epochs; None stands for the plan's epochs.
   """
   if num_steps is not None:
     one_epoch = attrs.evolve(cohort.plan, num_epochs=1)
@@ -291,7 +278,6 @@ def build_client_evaluation(
     ValueError: If a number is not positive, or there are fewer clients.
 
   Example:
-
     >>> evaluate = build_client_evaluation(model, digits.train_data)
     >>> 'clients/accuracy_median' in evaluate(weights).summarize('clients/')
     True
@@ -381,7 +367,6 @@ def build_personalized_evaluation(
       shares, as in SCAFFOLD.
 
   Example:
-
     >>> train, test = transforms.split_examples(
     ...     digits.train_data, 0.2, seed=0)
     >>> evaluate = build_personalized_evaluation(

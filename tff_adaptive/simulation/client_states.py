@@ -98,7 +98,6 @@ class ClientStateStore:
   run needs are removed.
 
   Example:
-
     >>> store = ClientStateStore('runs/demo/client_states')
     >>> store.update(1, ['ann', 'bob'], {'steps': np.array([3, 4])})
     >>> store.get('bob')
@@ -332,11 +331,8 @@ def _field(type_spec: Any, name: str) -> Any:
 def get_state_spec(process: tff.learning.templates.LearningProcess) -> Any:
   """Returns the spec of the state that a process keeps for each client.
 
-  Args:
-    process: The process.
+  None for a process without client states.
 
-  Returns:
-    A structure of `tf.TensorSpec`, or None without client states.
 
   Raises:
     TypeError: If the metrics do not hold the states to keep.
@@ -385,9 +381,6 @@ class ClientStates:
   def add_to(self, cohort: Any) -> cohort_lib.StatefulCohort:
     """Adds the states to the clients of a round.
 
-    Args:
-      cohort: A `Cohort`.
-
     Raises:
       TypeError: If it is not a `Cohort`.
       CheckpointError: If the file of a state is missing or damaged.
@@ -405,15 +398,7 @@ class ClientStates:
     return cohort_lib.StatefulCohort.of(cohort, states, self._spec)
 
   def keep(self, round_num: int, metrics: Any) -> Any:
-    """Stores the states from the metrics of a round.
-
-    Args:
-      round_num: The round number, from 1.
-      metrics: The metrics of the process.
-
-    Returns:
-      The metrics without the states.
-    """
+    """Stores the states from a round's metrics; returns the other metrics."""
     client_work = collections.OrderedDict(metrics[CLIENT_WORK_KEY])
     states = client_work.pop(CLIENT_STATES_KEY)
     client_ids = [
@@ -473,13 +458,8 @@ def bind(
 ) -> Optional[ClientStates]:
   """Connects a process to the store of its clients' states.
 
-  Args:
-    process: The process.
-    store: The store, if any.
-    checkpoints: The manager of the run's checkpoints, if any.
+  Returns the handler of client states, or None if the process has none.
 
-  Returns:
-    The handler of client states, or None if the process has none.
 
   Raises:
     ValueError: If a process with client states has no store, or vice versa, or

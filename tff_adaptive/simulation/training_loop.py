@@ -36,7 +36,6 @@ class CohortPrefetcher:
     seconds_waited: The total time that `get` has waited.
 
   Example:
-
     >>> with CohortPrefetcher(cohort_fn, total_rounds=2) as prefetcher:
     ...   for round_index in range(2):
     ...     state = process.next(state, prefetcher.get(round_index)).state
@@ -209,11 +208,7 @@ class _Run:
   evaluation: Optional[Mapping[str, float]] = None
 
   def start(self, state: Any):
-    """Starts from the initial state of the process.
-
-    Args:
-      state: The initial state.
-    """
+    """Starts from the initial state of the process."""
     self.state = state
     start = callbacks_lib.TrainingStart(
         state=state,

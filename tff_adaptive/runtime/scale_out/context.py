@@ -173,7 +173,6 @@ class RayContext(compiled.CompiledContext):
       runtime took over.
 
     Example:
-
       ```python
       with ray_context(num_workers=2) as context:
         output = process.next(state, cohort)
@@ -276,7 +275,6 @@ def create_ray_context(
     ValueError: If a device or a plan is unknown, or a number is out of range.
 
   Example:
-
     ```python
     import tensorflow_federated as tff
     from tff_adaptive.runtime import scale_out
@@ -345,7 +343,6 @@ def set_ray_context(**kwargs: Any) -> RayContext:
     The context.
 
   Example:
-
     ```python
     import tensorflow_federated as tff
     from tff_adaptive.runtime import scale_out
@@ -379,7 +376,6 @@ def ray_context(
     The context, installed for the calling thread.
 
   Example:
-
     ```python
     from tff_adaptive.runtime import scale_out
 

@@ -65,14 +65,7 @@ class Chunk(NamedTuple):
 
 
 def num_bytes(chunk: Chunk) -> int:
-  """Returns the size of a chunk's message, without the names of its parts.
-
-  Args:
-    chunk: The chunk.
-
-  Returns:
-    The bytes of its clients' ids or rows, and of their states and seeds.
-  """
+  """Returns the size of a chunk's client ids or rows, states and seeds."""
   sent: Any = chunk.clients
   if isinstance(sent, CohortChunk):
     sent = [list(sent.fields['client_ids']), sent.fields.get('states', ())]
@@ -81,12 +74,7 @@ def num_bytes(chunk: Chunk) -> int:
 
 
 def from_cohort(cohort: cohort_lib.Cohort, source_key: int) -> CohortChunk:
-  """Returns the message for clients of a cohort.
-
-  Args:
-    cohort: The clients of the chunk.
-    source_key: The key of the source of the cohort's data.
-  """
+  """Returns the message for clients of a cohort, by the key of its source."""
   fields = attrs.asdict(cohort, recurse=False)
   del fields['source'], fields['packed']
   if isinstance(cohort, cohort_lib.StatefulCohort):
@@ -111,18 +99,7 @@ def to_clients(
     cache: dataset_cache.DatasetCache,
     pipelines: Optional[str],
 ) -> client_tensors.Clients:
-  """Reads the data of the clients of a chunk.
-
-  Args:
-    clients: The clients of the message.
-    member_type: The type of one client's argument.
-    sources: The sources by key.
-    cache: The cache of client data.
-    pipelines: See `client_tensors.collect`.
-
-  Returns:
-    The data.
-  """
+  """Reads the data of the clients of a chunk, see `client_tensors.collect`."""
   if not isinstance(clients, CohortChunk):
     leaves = tf.nest.map_structure(tf.constant, clients)
     return client_tensors.Clients(leaves, None)

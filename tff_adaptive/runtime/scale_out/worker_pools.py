@@ -41,14 +41,10 @@ class ObjectStore:
     )
 
   def key_of(self, owner: Any, value: Any) -> int:
-    """Returns the key of an object; stores the object if it is new.
+    """Returns the unique key of an object; stores the object if it is new.
 
-    Args:
-      owner: The object is dropped when the owner is garbage-collected.
-      value: The object.
+    The object is dropped when its owner is garbage-collected.
 
-    Returns:
-      Its unique key.
 
     Raises:
       TypeError: If it cannot be pickled.

@@ -71,10 +71,6 @@ class PartialRound:
   def __init__(self, spec: PartialRoundSpec, cache: dataset_cache.DatasetCache):
     """Converts the parts; graphs are built when clients arrive.
 
-    Args:
-      spec: The parts and the plan.
-      cache: The cache of client data.
-
     Raises:
       UnsupportedComputationError: If a part cannot be compiled.
     """
@@ -226,11 +222,7 @@ class Worker:
   """A Ray actor that sums chunks in its own process."""
 
   def __init__(self, settings: WorkerSettings):
-    """Configures TensorFlow before it runs anything.
-
-    Args:
-      settings: The settings of the worker.
-    """
+    """Configures TensorFlow before it runs anything."""
     if settings.uses_gpu:
       for gpu in tf.config.list_physical_devices('GPU'):
         tf.config.experimental.set_memory_growth(gpu, True)
@@ -254,13 +246,6 @@ class Worker:
       self, order: Order, chunks: Sequence[messages.Chunk]
   ) -> list[ChunkSum]:
     """Sums chunks of a cohort.
-
-    Args:
-      order: The common input of all chunks of the round.
-      chunks: The chunks.
-
-    Returns:
-      The sums.
 
     Raises:
       Exception: Any error, for example if a client's data cannot be read or do
