@@ -10,10 +10,10 @@ correction, and in whether the root is of the second moment or of its maximum.
 
 import collections
 from collections.abc import Callable
+import dataclasses
 import functools
 from typing import Any, Optional
 
-import attrs
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -50,7 +50,8 @@ def accumulate_signed(
   return v - (1.0 - beta_2) * square * tf.sign(v - square)
 
 
-@attrs.define(kw_only=True, eq=False, slots=False)
+# No attrs class, which TensorFlow would take apart where TFF hands it on.
+@dataclasses.dataclass(eq=False)
 class Adaptive(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
   """An optimizer of the family of Adagrad, Adam and Yogi.
 
@@ -93,7 +94,7 @@ class Adaptive(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
   keeps_maximum: bool = False
   epsilon_is_floor: bool = False
 
-  def __attrs_post_init__(self):
+  def __post_init__(self):
     for key in ('learning_rate', 'epsilon'):
       optimizer.check_rate(key, getattr(self, key), self.name)
     if self.initial_second_moment is None:

@@ -16,6 +16,15 @@ from tff_adaptive import optimizers
 
 class StockFedAvgTest(tf.test.TestCase, parameterized.TestCase):
 
+  def test_takes_rules_with_moments(self):
+    # TensorFlow takes some kinds of objects apart where TFF hands them on.
+    process = tff.learning.algorithms.build_weighted_fed_avg(
+        testing.functional_model(),
+        client_optimizer_fn=optimizers.build_adam(),
+        server_optimizer_fn=optimizers.build_fedyogi(),
+    )
+    self.assertIsInstance(process, tff.learning.templates.LearningProcess)
+
   # Each row is a rule of clients and one of servers.
   @parameterized.named_parameters(
       ('sgd', optimizers.build_sgd, optimizers.build_fedavg),
