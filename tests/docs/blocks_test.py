@@ -1,8 +1,12 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that the Python blocks of README and docs run as the pages show."""
+"""Tests that the Python blocks of README and docs run as the pages show.
+
+Of a `diff` the new lines run.
+"""
 
 from collections.abc import Sequence
+import dataclasses
 import linecache
 import os
 import re
@@ -15,7 +19,10 @@ from experiments import published
 from tests import page_testing
 from tests import program_testing
 
+_FEDJAX = 'docs/migration/fedjax.md'
+_FLOWER = 'docs/migration/flower.md'
 _GOOGLE = 'docs/migration/google_research_federated.md'
+_PFL = 'docs/migration/pfl_research.md'
 _TFF = 'docs/migration/tff_learning.md'
 # What pages take for granted: "a model and the clients that you have".
 _GIVEN = """
@@ -60,6 +67,9 @@ _LONG = (
     'docs/guide/one_optimizer.md',
     'docs/guide/the_runtime.md',
     'docs/guide/your_own_model.md',
+    _FEDJAX,
+    _FLOWER,
+    _PFL,
     _TFF,
 )
 _END_OF_BLOCK = '\0'
@@ -67,7 +77,18 @@ _END_OF_BLOCK = '\0'
 
 def _blocks(page: str) -> list[page_testing.Block]:
   found = page_testing.find_blocks(page_testing.read(page))
-  return [block for block in found if block.language == 'python']
+  return [
+      _after(block) for block in found if block.language in ('python', 'diff')
+  ]
+
+
+def _after(block: page_testing.Block) -> page_testing.Block:
+  """Returns Python: of a `diff` the new version, with its lines in place."""
+  if block.language == 'python':
+    return block
+  lines = block.text.splitlines()
+  new = ['' if line.startswith('-') else line[1:] for line in lines]
+  return dataclasses.replace(block, text='\n'.join(new) + '\n')
 
 
 _PAGES = tuple(page for page in page_testing.PAGES if _blocks(page))
@@ -135,14 +156,15 @@ class BlocksTest(parameterized.TestCase):
   def test_long_blocks_run(self, page):
     outputs = self._assert_run(page)
     if page == 'README.md':
-      self.assertLen(outputs[0].split(), 10)  # The rounds.
+      self.assertLen(outputs[1].split(), 10)  # The rounds.
 
   def test_rules_of_ones_own_are_short(self):
     for block in _blocks('docs/write_your_own.md'):
       self.assertLess(sum(bool(line) for line in block.text.splitlines()), 30)
 
   def test_public_names_of_the_migration_exist(self):
-    pages = ''.join(map(page_testing.read, (_GOOGLE, _TFF)))
+    migration = (_FEDJAX, _FLOWER, _GOOGLE, _PFL, _TFF)
+    pages = ''.join(map(page_testing.read, migration))
     code = '\n'.join(
         f'import tff_adaptive.{module} as module; module.{name}'
         for module, name in sorted(

@@ -250,9 +250,10 @@ class CommandsTest(parameterized.TestCase):
   @pytest.mark.slow
   def test_published_tables(self):
     """Lists a table, runs two of its cells briefly on made-up data, reports."""
-    commands = [command.text for command in _commands('README.md')]
-    listing, report = [c for c in commands if 'experiments.report' in c]
-    (sweep,) = [c for c in commands if 'experiments.sweep' in c]
+    commands = [c.text for c in _commands('docs/guide/run_an_experiment.md')]
+    tables = [c for c in commands if '--table=delta_sgd/table_1' in c]
+    listing, report = [c for c in tables if 'experiments.report' in c]
+    (sweep,) = [c for c in tables if 'experiments.sweep' in c]
     copy = self.enter_context(page_testing.copied_project())
     mnist.MNIST.write_synthetic_data(copy / 'data')
     result = _run(listing, copy)
