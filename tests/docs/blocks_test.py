@@ -54,6 +54,7 @@ process = tff.learning.algorithms.build_weighted_fed_avg(
 """
 _TAKE_A_MODEL = (
     'README.md',
+    'docs/guide/gpu.md',
     'docs/write_your_own.md',
     'docs/scale_out.md',
     _GOOGLE,
