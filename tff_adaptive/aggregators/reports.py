@@ -263,9 +263,9 @@ def _check_rows(spec: tf.TensorSpec, value_type: tff.Type) -> None:
   """Raises unless a tensor consists of rows of a known shape."""
   if not (spec.shape.rank and spec.shape[1:].is_fully_defined()):
     raise TypeError(
-        'Each tensor to be stacked must have a first axis, its rows, and '
-        f'otherwise a known shape, found {spec.shape} in {value_type}; give it '
-        'an axis with `tensor[tf.newaxis]`.'
+        'A tensor to be stacked must have rows along its first axis and '
+        f'otherwise a known shape, found {spec.shape} in {value_type}. Add an '
+        'axis with `tensor[tf.newaxis]`.'
     )
 
 
@@ -378,7 +378,7 @@ class ClientReport(enum.Enum):
 
   @property
   def is_maximum(self) -> bool:
-    """Whether clients' scalars are combined by their maximum."""
+    """True if clients' scalars are combined by their maximum."""
     return self is ClientReport.LAST_STEP_SIZE
 
 
@@ -426,9 +426,9 @@ def build_reports_factory(
       continue
     if given is not None:
       raise ValueError(
-          f'Of the report {report.value!r} the largest counts, which is no sum:'
-          f' {type(given).__name__} cannot be put on it. Leave its aggregator '
-          'out, or choose a server rule that needs no maximum.'
+          f'The report {report.value!r} is a maximum, not a sum, so '
+          f'{type(given).__name__} cannot aggregate it. Remove its aggregator, '
+          'or use a server rule that needs no maximum.'
       )
     factories[report.value] = MaximumFactory()
   return NamedFactory(factories)

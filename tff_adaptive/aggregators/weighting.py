@@ -70,7 +70,7 @@ def check_names(given: Any, sent: Collection[str], argument: str) -> None:
   if unknown:
     raise ValueError(
         f'{argument} has an aggregator for {unknown[0]!r}, which no client '
-        'sends; besides the change of the model clients send '
+        'sends; besides the model update, clients send '
         f'{sorted(sent) or "nothing"}.'
     )
 

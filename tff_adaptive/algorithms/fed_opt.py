@@ -4,7 +4,7 @@
 
 The generalized federated averaging of Reddi et al., Adaptive Federated
 Optimization, ICLR 2021, https://arxiv.org/abs/2003.00295, Algorithm 1. A round
-has four parts, each of which `build_fed_opt` takes from a file of its own:
+has four parts, which `build_fed_opt` composes:
 
 ```
 broadcast  x_t to the clients i of the cohort       (TFF's)
@@ -252,17 +252,17 @@ def _check_client_optimizer(optimizer: Any) -> None:
   if isinstance(optimizer, measured_update.ReportsOptimizer):
     names = [report.value for report in optimizer.client_reports]
     raise ValueError(
-        'The client optimizer is a rule of the server, which sees what clients '
-        f'report ({", ".join(names)}): found {type(optimizer).__name__}. Use '
-        'it as the server optimizer.'
+        'The client optimizer must not be a server rule, which needs reports '
+        f'of clients ({", ".join(names)}), found {type(optimizer).__name__}. '
+        'Use it as the server optimizer.'
     )
 
 
 def _check_survey_is_not_private(optimizer: Any, privacy: Any) -> None:
   if privacy is not None and getattr(optimizer, 'averages_surveys', False):
     raise ValueError(
-        f'{type(optimizer).__name__.strip("_")} averages the gradients of the '
-        'clients before they train, past differential privacy: take '
+        f'{type(optimizer).__name__.strip("_")} averages the gradients of '
+        'clients before training, which bypasses differential privacy: use '
         '`tff_adaptive.optimizers.build_mimelite`.'
     )
 
@@ -270,8 +270,8 @@ def _check_survey_is_not_private(optimizer: Any, privacy: Any) -> None:
 def _check_weights_alike(optimizer: Any, weighs_examples: bool) -> None:
   if weighs_examples:
     raise ValueError(
-        f'{type(optimizer).__name__.strip("_")} adds up the changes of all '
-        'clients, each of which counts the same: pass '
+        f'{type(optimizer).__name__.strip("_")} sums the updates of all '
+        'clients with equal weights: pass '
         '`client_weighting=tff.learning.ClientWeighting.UNIFORM`.'
     )
 
@@ -283,9 +283,9 @@ def _check_normalizable(
   normalizer = reports_lib.ClientReport.NORMALIZER
   if normalizer in reports and not sgd.is_sgd(optimizer):
     raise ValueError(
-        'FedNova divides the change of a client by how many plain steps it is '
-        'worth, which is known of SGD with and without momentum alone: found '
-        f'the client optimizer {type(optimizer).__name__}. Take '
+        'FedNova needs the number of plain steps that an update amounts to, '
+        'which is known only for SGD with or without momentum, found the '
+        f'client optimizer {type(optimizer).__name__}. Use '
         '`tff_adaptive.optimizers.build_sgd`.'
     )
 
@@ -296,8 +296,8 @@ def _check_dtypes(weights_spec: Any) -> None:
     if spec.dtype not in (tf.float16, tf.float32, tf.float64):
       raise TypeError(
           f'The model has trainable weights of dtype {spec.dtype.name}, which '
-          "TFF's aggregators do not take: keep the weights in float32 and cast "
-          'within the model.'
+          "TFF's aggregators do not support: keep the weights in float32 and "
+          'cast inside the model.'
       )
 
 

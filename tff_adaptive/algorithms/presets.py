@@ -420,9 +420,9 @@ def _carry(optimizer: Any) -> Any:
       ),
   ):
     raise ValueError(
-        'Centralized training takes an optimizer that works without clients, '
-        f'found {type(optimizer).__name__}, a rule of a federation. Use another'
-        ' one, such as `tff_adaptive.optimizers.build_adam()`.'
+        'Centralized training needs an optimizer that works without clients, '
+        f'found {type(optimizer).__name__}, a federated rule. Use another one, '
+        'such as `tff_adaptive.optimizers.build_adam()`.'
     )
   return federated_optimizer.CarriedOptimizer(optimizer)
 

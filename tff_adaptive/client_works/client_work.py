@@ -69,11 +69,10 @@ def _check_arguments(
   needs_step_size = reports_lib.ClientReport.LAST_STEP_SIZE in training.reports
   if needs_step_size and not _has_step_size(optimizer):
     raise ValueError(
-        "The server rule needs the clients' step sizes, and the client "
-        f'optimizer {type(optimizer).__name__} has none: its steps differ from '
-        'weight to weight. Take one with a step size, such as '
-        '`tff_adaptive.optimizers.build_armijo()`, or a server rule that does '
-        'without.'
+        "The server rule needs the clients' step sizes, but the client "
+        f'optimizer {type(optimizer).__name__} has none that is common to all '
+        'weights. Use one with a step size, such as '
+        '`tff_adaptive.optimizers.build_armijo()`, or another server rule.'
     )
   if training.max_update_norm is not None:
     optimizer_lib.check_positive(

@@ -206,8 +206,8 @@ def _check_optimizer(optimizer: Any) -> None:
   optimizer_lib.check_optimizer(optimizer, '`optimizer`')
   if isinstance(optimizer, federated_optimizer.FederatedOptimizer):
     raise ValueError(
-        'A client is personalized on its own, and the optimizer '
-        f'{type(optimizer).__name__.lstrip("_")} needs what the server shares '
-        'in a round of training: take one that needs gradients alone, such as '
+        'Personalization trains each client on its own, but the optimizer '
+        f'{type(optimizer).__name__.lstrip("_")} needs parts that the server '
+        'shares in a round: use one that needs only gradients, such as '
         '`tff_adaptive.optimizers.build_delta_sgd()`.'
     )

@@ -247,8 +247,8 @@ def build_keras_representation(
   """
   if not getattr(keras_model, 'inputs', None):
     raise ValueError(
-        'The layers of the Keras model are not connected: begin it with a '
-        '`tf.keras.layers.InputLayer`, or make a functional model.'
+        'The layers of the Keras model are not connected: start it with a '
+        '`tf.keras.layers.InputLayer`, or use a functional model.'
     )
   if layer is None:
     output = keras_model.layers[-1].input
@@ -257,14 +257,15 @@ def build_keras_representation(
   part = tf.keras.Model(keras_model.inputs, output)
   if part.non_trainable_weights:
     raise ValueError(
-        'A representation is a function of trainable weights, and the layers '
-        f'before it have others: {part.non_trainable_weights[0].name}. Take an '
-        'earlier layer, or a model without batch normalization.'
+        'A representation must depend on trainable weights only, but the '
+        'layers before it have non-trainable ones: '
+        f'{part.non_trainable_weights[0].name}. Use an earlier layer, or a '
+        'model without batch normalization.'
     )
   if not part.trainable_weights:
     raise ValueError(
-        'No layer up to the representation has a trained weight, so that '
-        'training could not change it: name a later `layer`, one of '
+        'No layer up to the representation has trainable weights, so training '
+        'cannot change it: choose a later `layer`, one of '
         f'{[layer.name for layer in keras_model.layers]}.'
     )
   places = {

@@ -62,10 +62,10 @@ def _warn_of_moved(moved: tuple[str, ...]) -> None:
   """Warns of a model that moves variables, by their names."""
   others = f' and {len(moved) - 1} more' if len(moved) > 1 else ''
   warnings.warn(
-      f'The model moves `{moved[0]}`{others} as it trains, and a process '
-      'carries trained weights only, so that it is evaluated with the values '
-      'that these began with: take `tf.keras.layers.GroupNormalization` in '
-      'place of batch normalization.',
+      f'The model moves `{moved[0]}`{others} in training, but a process '
+      'carries only trainable weights, so it is evaluated with the initial '
+      'values: use `tf.keras.layers.GroupNormalization` instead of batch '
+      'normalization.',
       UserWarning,
   )
 
@@ -454,8 +454,8 @@ def build_model_adapter(model: Model) -> ModelAdapter:
     return _adapt_functional(model)
   if isinstance(model, (tff.learning.models.VariableModel, tf.keras.Model)):
     raise TypeError(
-        f'`model` must not be a model that exists already, found {type(model)}:'
-        ' give a function without arguments that makes one, or a '
+        f'`model` must not be an existing model, found {type(model)}: pass a '
+        'function without arguments that returns a new one, or a '
         '`tff.learning.models.FunctionalModel`.'
     )
   if not callable(model):

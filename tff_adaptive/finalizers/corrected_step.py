@@ -43,9 +43,9 @@ class CorrectedStep(measured_update.ReportsOptimizer):
     state = server_optimizer.initialize(tf.TensorSpec([], tf.float32))
     if not isinstance(state, Mapping):
       raise TypeError(
-          'The state of a server optimizer must map names to its parts where '
-          'the client rule corrects its step, found '
-          f'{type(state).__name__} of {type(server_optimizer).__name__}.'
+          'A server optimizer whose step the client rule corrects must have a '
+          f'mapping as state, found a {type(state).__name__} of '
+          f'{type(server_optimizer).__name__}.'
       )
 
   def initialize(self, specs):

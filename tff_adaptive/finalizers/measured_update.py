@@ -65,10 +65,10 @@ class ReportsOptimizer(
     if reports is None:
       names = [report.value for report in self.client_reports]
       raise ValueError(
-          f'This server rule needs what clients report ({", ".join(names)}), '
-          'which was not given: use it as the server optimizer of '
-          '`tff_adaptive.algorithms.build_fed_opt`. The algorithms of '
-          '`tff.learning` have no such reports, and clients none of each other.'
+          f'This server rule needs reports of clients ({", ".join(names)}), '
+          'which were not given: use it as the server optimizer of '
+          '`tff_adaptive.algorithms.build_fed_opt`. Clients and the algorithms '
+          'of `tff.learning` have no such reports.'
       )
     return self.step(state, weights, gradients, reports)
 
@@ -112,14 +112,14 @@ def _check_optimizer(optimizer: Any) -> None:
   optimizer_lib.check_optimizer(optimizer, 'The server optimizer')
   if optimizer_lib.evaluates_again(optimizer):
     raise ValueError(
-        'The server optimizer evaluates batches again, and a server has none: '
-        f'found {type(optimizer).__name__}. Use it as the client optimizer.'
+        'The server optimizer must not evaluate batches again, as a server has '
+        f'none, found {type(optimizer).__name__}. Use it as the client '
+        'optimizer.'
     )
   if isinstance(optimizer, federated_optimizer.FederatedOptimizer):
     raise ValueError(
-        'The server optimizer is a rule of clients, whose state the server '
-        f'only averages: found {type(optimizer).__name__}. Use it as the '
-        'client optimizer.'
+        'The server optimizer must not be a client rule, found '
+        f'{type(optimizer).__name__}. Use it as the client optimizer.'
     )
 
 

@@ -158,8 +158,8 @@ class _DeltaSGD(optimizer.HparamsInState, optimizer.ExtraArgsOptimizer):
       raise ValueError(
           "Delta-SGD with `previous_gradient='recompute'` evaluates each batch "
           'twice and needs `value_and_grad_fn`, which was not given: train '
-          'with `tff_adaptive.algorithms.build_fed_opt`, or take '
-          "`previous_gradient='reuse'`, which runs inside the algorithms of "
+          'with `tff_adaptive.algorithms.build_fed_opt`, or use '
+          "`previous_gradient='reuse'`, which works in the algorithms of "
           '`tff.learning`.'
       )
 

@@ -41,9 +41,8 @@ def check_caller(name: str, value: Optional[tf.Tensor]):
   """
   if value is None:
     raise ValueError(
-        f'{name} begins each round from what the server or the client kept of '
-        'the one before, which only the client work of this library brings; '
-        'the caller of `next` gave no `value`, so it is another one: train '
+        f'{name} keeps state between rounds and needs a loop that restores it, '
+        'but the caller of `next` passed no `value`, so it does not: train '
         'with `tff_adaptive.algorithms`.'
     )
 
@@ -67,7 +66,7 @@ class Survey(enum.Enum):
 class FederatedOptimizer(
     optimizer_lib.ExtraArgsOptimizer[State, Weights, Hparams]
 ):
-  """A client optimizer part of whose state crosses rounds.
+  """A client optimizer with state that crosses rounds.
 
   In a round the client work calls, on every client,
 
@@ -217,7 +216,7 @@ def _from_shared(shared: Any, like: Any) -> Any:
 class CarriedOptimizer(FederatedOptimizer):
   """An optimizer whose state the server averages and sends in the next round.
 
-  It wraps another optimizer, and shares the state of that under the same names,
+  It wraps another optimizer, whose state it shares under the same names,
   without the hyperparameters, which the client work holds. Integers and
   booleans are shared as float64.
   """
@@ -240,8 +239,8 @@ class CarriedOptimizer(FederatedOptimizer):
     state = optimizer.initialize(tf.TensorSpec([], tf.float32))
     if not isinstance(state, Mapping):
       raise TypeError(
-          'The state of an optimizer must map names to its parts to be carried '
-          f'from round to round, found a {type(state).__name__} of '
+          'An optimizer whose state is carried from round to round must have a '
+          f'mapping as state, found a {type(state).__name__} of '
           f'{type(optimizer).__name__}.'
       )
     self._hparam_names = frozenset(optimizer.get_hparams(state))
@@ -293,9 +292,9 @@ class CarriedOptimizer(FederatedOptimizer):
 class KeptOptimizer(CarriedOptimizer):
   """An optimizer whose state the client keeps until it participates again.
 
-  It wraps another optimizer and keeps the state of that, without the
-  hyperparameters. A client that participates for the first time starts with a
-  new state. Clients send nothing but the model update.
+  It wraps another optimizer, whose state it keeps without the hyperparameters.
+  A client that participates for the first time starts with a new state. Clients
+  send nothing but the model update.
   """
 
   averages_uniformly = False

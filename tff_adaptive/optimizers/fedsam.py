@@ -38,7 +38,7 @@ def perturbed_gradient(
     raise ValueError(
         f'{name} evaluates each batch twice and needs `value_and_grad_fn`, '
         'which was not given: train with '
-        '`tff_adaptive.algorithms.build_fed_opt`, or take `rho=0`.'
+        '`tff_adaptive.algorithms.build_fed_opt`, or use `rho=0`.'
     )
   norm = vectors.norm(g, vectors.step_dtype(g))
   share = tf.math.divide_no_nan(hparams['rho'], norm + hparams['epsilon'])

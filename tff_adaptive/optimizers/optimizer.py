@@ -156,8 +156,8 @@ def check_value(value: Optional[tf.Tensor], owner: str) -> None:
     raise ValueError(
         f'{owner} sets its step size from the loss and needs `value`, which '
         'was not given: use it as the client optimizer of '
-        '`tff_adaptive.algorithms.build_fed_opt`. The algorithms of '
-        '`tff.learning` and servers have no loss to give.'
+        '`tff_adaptive.algorithms.build_fed_opt`. Servers and the algorithms '
+        'of `tff.learning` do not pass a loss.'
     )
 
 
@@ -228,7 +228,7 @@ def check_optimizer(value: Any, owner: str) -> None:
         '`tff.learning.optimizers`, such as `build_sgd(0.1)`.'
     )
     if callable(value) or isinstance(value, tf.keras.optimizers.Optimizer):
-      cure += " Keras' optimizers, and functions that make them, do not fit."
+      cure += ' Keras optimizers, and functions that return one, do not work.'
   raise TypeError(
       f'{owner} must be a `tff.learning.optimizers.Optimizer`, found {found}. '
       f'{cure}'

@@ -157,7 +157,7 @@ def parse_factors(text: str) -> dict[int, float]:
     table = {int(round_num): float(factor) for round_num, factor in pairs}
   except ValueError as error:
     raise ValueError(
-        'A table of factors reads like 0:1,100:0.5 (round:factor), found '
+        'A table of factors must look like 0:1,100:0.5 (round:factor), found '
         f'{text!r}.'
     ) from error
   if len(table) < len(pairs):
@@ -194,7 +194,7 @@ def build_table(factors: Mapping[int, float]) -> Schedule:
     )
   if rounds[-1] > tf.int32.max:
     raise ValueError(
-        f'`factors` must be of rounds up to {tf.int32.max}, found {rounds[-1]}.'
+        f'`factors` must have rounds up to {tf.int32.max}, found {rounds[-1]}.'
     )
   for factor in factors.values():
     optimizer.check_rate('factors', factor, 'A schedule')

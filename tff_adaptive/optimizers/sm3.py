@@ -117,7 +117,7 @@ def _check_covers(leaves: list[tf.Tensor], covers: Any) -> None:
   found = [[c.shape[0] for c in held] for held in covers]
   if expected != found:
     raise ValueError(
-        f'The optimizer state `{_COVERS_KEY}` must have one entry a slice of '
+        f'The optimizer state `{_COVERS_KEY}` must have one entry per slice of '
         f'the weights, of shapes {expected}, found {found}. Was the state made '
         'by `initialize` for another model?'
     )

@@ -196,14 +196,14 @@ class DifferentialPrivacy:
     if unknown:
       raise ValueError(
           f'`payload_clip_norms` has a bound for {unknown[0]!r}, which no '
-          'client sends; besides the change of the model clients send '
+          'client sends; besides the model update, clients send '
           f'{sorted(payloads) or "nothing"}.'
       )
     missing = [name for name in payloads if name not in given]
     if missing and self.adaptive_clipping is None:
       raise ValueError(
-          f'Besides the change of the model clients send {missing}, which '
-          'differential privacy has to clip, too: give each a bound in '
+          f'Besides the model update, clients send {missing}, which '
+          'differential privacy must clip, too: give each a bound in '
           '`payload_clip_norms`, or use `adaptive_clipping`.'
       )
     return {name: given.get(name, self.clip_norm) for name in payloads}
@@ -222,9 +222,9 @@ class DifferentialPrivacy:
     if stddev is not None and multiplier >= 2 * stddev:
       raise ValueError(
           'Adaptive clipping needs a `count_stddev` above half of the noise '
-          f'multiplier of a vector, {multiplier / 2:.3g}, found {stddev:.3g}, '
-          'by default a twentieth of `clients_per_round`: give a larger one, '
-          'more clients per round or less noise.'
+          f'multiplier of a vector, {multiplier / 2:.3g}, found {stddev:.3g} '
+          '(by default a twentieth of `clients_per_round`): increase either, '
+          'or reduce the noise.'
       )
     return _DPFactory.gaussian_adaptive(
         multiplier,
@@ -327,13 +327,13 @@ def choose_aggregators(
     )
   if model_aggregator is not None or payload_aggregators:
     raise ValueError(
-        '`privacy` brings the aggregators of all that clients send: leave out '
-        '`model_aggregator` and `payload_aggregators`.'
+        '`privacy` provides the aggregators of everything that clients send: '
+        'leave out `model_aggregator` and `payload_aggregators`.'
     )
   if weighs_examples:
     raise ValueError(
-        'Differential privacy bounds what a client adds, and weights by '
-        'examples do not: pass '
+        'Differential privacy must bound the contribution of a client, which '
+        'weights by examples do not: pass '
         '`client_weighting=tff.learning.ClientWeighting.UNIFORM`.'
     )
   _check_dtypes(trainable_type)
@@ -346,9 +346,8 @@ def _check_dtypes(trainable_type: Any) -> None:
   for spec in specs:
     if spec.dtype != tf.float32:
       raise TypeError(
-          'TFF clips and noises float32 alone for differential privacy, and '
-          f'the model has trainable weights of dtype {spec.dtype.name}: keep '
-          'them in float32.'
+          'Differential privacy supports float32 only, found trainable weights '
+          f'of dtype {spec.dtype.name}: keep them in float32.'
       )
 
 
@@ -357,9 +356,8 @@ def _check_no_maximum(payloads: Sequence[str]) -> None:
   for report in reports_lib.ClientReport:
     if report.is_maximum and report.value in payloads:
       raise ValueError(
-          f'Of the report {report.value!r} the largest counts, which is no '
-          'sum, so that no noise makes it private: choose a server rule that '
-          'needs no maximum.'
+          f'The report {report.value!r} is a maximum, not a sum, so noise '
+          'cannot make it private: use a server rule that needs no maximum.'
       )
 
 
@@ -377,8 +375,8 @@ def _check_payloads_are_covered(
   ).create(trainable_type, tff.TensorType(np.float32))
   if _has_field(process.initialize.type_signature.result.member, _DP_EVENT):
     raise ValueError(
-        '`model_aggregator` is differentially private, and clients would send '
-        f'{list(in_clear)} past it: use `privacy` instead, or give them '
+        '`model_aggregator` is differentially private, but clients would send '
+        f'{list(in_clear)} in the clear: use `privacy` instead, or give them '
         'aggregators in `payload_aggregators`.'
     )
 

@@ -100,7 +100,7 @@ class BadInputTest(parameterized.TestCase):
       (
           'no_step_size',
           '--algorithm=fedli_ls --client_optimizer=adam',
-          'its steps differ from weight to weight',
+          'has none that is common to all weights',
       ),
       (
           'no_representations',

@@ -107,7 +107,7 @@ class CentralizedTest(trainer_testing.FolderTestCase):
     task = run_parts.build_task(choices, settings)
     rule = choices[registry.CLIENT_OPTIMIZER].build(num_clients=10)
     if isinstance(rule, federated_optimizer.FederatedOptimizer):
-      with self.assertRaisesRegex(ValueError, 'a rule of a federation'):
+      with self.assertRaisesRegex(ValueError, 'a federated rule'):
         run_parts.build_process(choices, settings, task)
       return
     process = run_parts.build_process(choices, settings, task)

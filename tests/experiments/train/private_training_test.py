@@ -165,5 +165,5 @@ class EveryAlgorithmTest(parameterized.TestCase):
 
   @pytest.mark.slow
   def test_a_maximum_is_refused(self):
-    with self.assertRaisesRegex(ValueError, "'last_step_size'.*no sum"):
+    with self.assertRaisesRegex(ValueError, "'last_step_size'.*not a sum"):
       _build('fedli_ls')

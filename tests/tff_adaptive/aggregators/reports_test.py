@@ -249,7 +249,7 @@ class ClientReportsTest(tf.test.TestCase, parameterized.TestCase):
   @pytest.mark.sample(1)
   def test_any_aggregator_of_a_maximum_raises(self, build):
     with self.assertRaisesRegex(
-        ValueError, "'last_step_size' the largest counts, which is no sum"
+        ValueError, "'last_step_size' is a maximum, not a sum"
     ):
       _build([_ClientReport.LAST_STEP_SIZE], {'last_step_size': build()}, False)
 
@@ -357,9 +357,7 @@ class StackingTest(equality_testing.TestCase):
       (tff.TensorType(np.float32, [None, None]),),
   )
   def test_other_shapes_raise(self, tensor_type):
-    with self.assertRaisesRegex(
-        TypeError, 'must have a first axis.*tf.newaxis'
-    ):
+    with self.assertRaisesRegex(TypeError, 'must have rows along.*tf.newaxis'):
       tff.federated_computation(
           lambda rows: aggregators.stack_at_server(rows),
           testing.at_clients(_Dict(a=tensor_type)),

@@ -113,7 +113,7 @@ def _why_not(client, server):
   if server == 'line_search_step' and not _has_step_size(client):
     return "clients' step sizes.*has none"
   if server == 'fednova' and client not in ('sgd', 'sgdm'):
-    return 'FedNova divides'
+    return 'FedNova needs the number of plain steps'
   if server == 'fedhyper_server_local':
     optimizer = _CLIENTS[client]()
     hparams = optimizer.get_hparams(optimizer.initialize(tf.TensorSpec([])))

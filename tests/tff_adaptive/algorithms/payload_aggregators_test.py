@@ -204,7 +204,7 @@ class BuildErrorsTest(tf.test.TestCase, parameterized.TestCase):
   )
   @pytest.mark.slow
   def test_maximum_takes_no_aggregator(self, build):
-    with self.assertRaisesRegex(ValueError, "'last_step_size'.*no sum"):
+    with self.assertRaisesRegex(ValueError, "'last_step_size'.*not a sum"):
       algorithms.build_fedli_ls(
           testing.functional_model(),
           client_weighting=_UNIFORM,
@@ -231,7 +231,9 @@ class BuildErrorsTest(tf.test.TestCase, parameterized.TestCase):
       algorithms.build_fedli_ls(testing.functional_model(), 'armijo')
 
   def test_client_rule_at_the_server(self):
-    with self.assertRaisesRegex(ValueError, 'a rule of clients.*FedCAda'):
+    with self.assertRaisesRegex(
+        ValueError, 'must not be a client rule.*FedCAda'
+    ):
       algorithms.build_fed_opt(
           testing.functional_model(),
           optimizers.build_sgd(0.1),

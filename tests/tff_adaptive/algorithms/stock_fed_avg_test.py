@@ -68,7 +68,7 @@ class StockFedAvgTest(tf.test.TestCase, parameterized.TestCase):
   @pytest.mark.slow
   def test_server_rule_with_reports_says_what_to_do(self, build):
     with self.assertRaisesRegex(
-        ValueError, 'what clients report.*build_fed_opt'
+        ValueError, 'reports of clients.*build_fed_opt'
     ):
       tff.learning.algorithms.build_weighted_fed_avg(
           testing.functional_model(),
@@ -83,7 +83,7 @@ class StockFedAvgTest(tf.test.TestCase, parameterized.TestCase):
   )
   def test_client_rule_across_rounds_says_what_to_do(self, rule, name):
     with self.assertRaisesRegex(
-        ValueError, f'{name} begins each round .*tff_adaptive.algorithms'
+        ValueError, f'{name} keeps state .*tff_adaptive.algorithms'
     ):
       tff.learning.algorithms.build_weighted_fed_avg(
           testing.functional_model(), client_optimizer_fn=rule

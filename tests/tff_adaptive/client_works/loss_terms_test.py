@@ -374,7 +374,7 @@ class KerasRepresentationTest(tf.test.TestCase, parameterized.TestCase):
           'nothing_trained',
           lambda: _sequential(_LAYERS.Flatten(), _LAYERS.Dense(1, name='top')),
           None,
-          "no.*trained weight.*later `layer`.*'top'",
+          "no.*trainable weights.*later `layer`.*'top'",
       ),
       (
           'batch_normalization',

@@ -75,8 +75,8 @@ class ModelAdapterTest(tf.test.TestCase, parameterized.TestCase):
     )
 
   @parameterized.named_parameters(
-      ('keras_model', lambda: testing.keras_model(), 'exists already'),
-      ('variable_model', lambda: testing.variable_model_fn()(), 'exists'),
+      ('keras_model', lambda: testing.keras_model(), 'existing model'),
+      ('variable_model', lambda: testing.variable_model_fn()(), 'existing'),
       ('number', lambda: 3, 'FunctionalModel.*found.*int'),
       ('factory_of_keras', lambda: testing.keras_model, 'from_keras_model'),
   )
@@ -132,11 +132,10 @@ class MovedVariablesTest(parameterized.TestCase):
     self.assertEqual(
         _warnings_of(model_fn),
         [
-            'The model moves `norm/moving_mean` and 1 more as it trains, and a '
-            'process carries trained weights only, so that it is evaluated '
-            'with the values that these began with: take '
-            '`tf.keras.layers.GroupNormalization` in place of batch '
-            'normalization.'
+            'The model moves `norm/moving_mean` and 1 more in training, but a '
+            'process carries only trainable weights, so it is evaluated with '
+            'the initial values: use `tf.keras.layers.GroupNormalization` '
+            'instead of batch normalization.'
         ],
     )
 

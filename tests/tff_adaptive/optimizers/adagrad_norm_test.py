@@ -62,7 +62,7 @@ class AdagradNormTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_kept_state_needs_a_loop_with_rounds(self):
     rule = optimizers.build_adagrad_norm(carry_state=True)
-    with self.assertRaisesRegex(ValueError, 'AdaGrad-Norm begins each round'):
+    with self.assertRaisesRegex(ValueError, 'AdaGrad-Norm keeps state'):
       rule.next(rule.initialize(_SPEC), tf.zeros([2]), tf.zeros([2]))
 
   def test_bad_argument_raises_by_name(self):

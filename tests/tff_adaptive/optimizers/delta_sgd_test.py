@@ -145,7 +145,7 @@ class CarriedStateTest(tf.test.TestCase, parameterized.TestCase):
         previous_gradient='reuse', carry_state=True
     )
     state = rule.initialize(tf.TensorSpec([], tf.float32))
-    with self.assertRaisesRegex(ValueError, 'DeltaSGD begins each round from'):
+    with self.assertRaisesRegex(ValueError, 'DeltaSGD keeps state between'):
       rule.next(state, tf.constant(1.0), tf.constant(1.0))
 
   @pytest.mark.slow

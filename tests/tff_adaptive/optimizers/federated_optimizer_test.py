@@ -123,5 +123,7 @@ class CarriedOptimizerTest(tf.test.TestCase, parameterized.TestCase):
     self.assertEqual(rule.evaluates_again, expected)
 
   def test_state_that_is_no_mapping_raises(self):
-    with self.assertRaisesRegex(TypeError, 'must map names.*a int of _Counter'):
+    with self.assertRaisesRegex(
+        TypeError, 'mapping as state.*a int of _Counter'
+    ):
       federated_optimizer.CarriedOptimizer(_Counter())

@@ -66,7 +66,7 @@ class OptimizerTest(tf.test.TestCase, parameterized.TestCase):
           'keras_factory',
           lambda: tf.keras.optimizers.SGD(0.1),
           r'found function. Call a builder .* such as `build_sgd\(0.1\)`. '
-          "Keras' optimizers, and functions that make them, do not fit.$",
+          'Keras optimizers, and functions that return one, do not work.$',
       ),
       ('number', 0.1, r'found float. Call a builder .*`build_sgd\(0.1\)`.$'),
   )
@@ -75,7 +75,7 @@ class OptimizerTest(tf.test.TestCase, parameterized.TestCase):
       optimizer.check_optimizer(value, 'The rule')
 
   def test_a_keras_optimizer_raises(self):
-    with self.assertRaisesRegex(TypeError, "SGD. .* Keras' optimizers, and"):
+    with self.assertRaisesRegex(TypeError, 'SGD. .* Keras optimizers, and'):
       optimizer.check_optimizer(tf.keras.optimizers.SGD(0.1), '`optimizer`')
 
   def test_check_positive_refuses_zero(self):

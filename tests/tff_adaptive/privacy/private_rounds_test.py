@@ -296,7 +296,7 @@ class RefusalsTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_of_a_maximum(self):
     with self.assertRaisesRegex(
-        ValueError, "'last_step_size'.*no sum.*needs no maximum"
+        ValueError, "'last_step_size'.*not a sum.*needs no maximum"
     ):
       algorithms.build_fedli_ls(
           testing.functional_model(),
@@ -315,7 +315,7 @@ class RefusalsTest(tf.test.TestCase, parameterized.TestCase):
   @parameterized.parameters(True, False)
   def test_of_a_private_change_beside_what_is_not(self, zeroing):
     aggregator = tff.learning.dp_aggregator(0.1, 10.0, zeroing)
-    with self.assertRaisesRegex(ValueError, "private.*'control'.*past it"):
+    with self.assertRaisesRegex(ValueError, "private.*'control'.*in the clear"):
       _build(
           'scaffold', testing.functional_model(), model_aggregator=aggregator
       )

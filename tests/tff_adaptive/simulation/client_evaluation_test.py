@@ -395,7 +395,7 @@ class PersonalizedEvaluationTest(tf.test.TestCase, parameterized.TestCase):
     )
     with self.assertRaisesRegex(ValueError, 'both.*--heldout_fraction'):
       build(train, other, optimizers.build_sgd())
-    with self.assertRaisesRegex(ValueError, 'ScaffoldSGD needs what the'):
+    with self.assertRaisesRegex(ValueError, 'ScaffoldSGD needs parts that the'):
       build(train, train, optimizers.build_scaffold_sgd(num_clients=2))
     with self.assertRaisesRegex(TypeError, '`optimizer`.*found str'):
       build(train, train, 'sgd')
