@@ -50,7 +50,7 @@ def accumulate_signed(
   return v - (1.0 - beta_2) * square * tf.sign(v - square)
 
 
-# No attrs class, which TensorFlow would take apart where TFF hands it on.
+# Not an attrs class, which `tf.nest` would flatten when TFF passes it on.
 @dataclasses.dataclass(eq=False)
 class Adaptive(optimizer.HparamsInState, tff.learning.optimizers.Optimizer):
   """An optimizer of the family of Adagrad, Adam and Yogi.

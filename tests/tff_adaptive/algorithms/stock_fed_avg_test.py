@@ -17,7 +17,7 @@ from tff_adaptive import optimizers
 class StockFedAvgTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_takes_rules_with_moments(self):
-    # TensorFlow takes some kinds of objects apart where TFF hands them on.
+    # `tf.nest` flattens some kinds of objects, such as attrs classes.
     process = tff.learning.algorithms.build_weighted_fed_avg(
         testing.functional_model(),
         client_optimizer_fn=optimizers.build_adam(),
