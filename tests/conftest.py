@@ -43,13 +43,18 @@ _trimmed_at = 0
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_runtest_teardown():
-  """Gives back the memory of large models, which glibc would keep.
+def pytest_runtest_teardown(item, nextitem):
+  """Frees what the tests of a module cached, and memory that glibc would keep.
 
   Building the graph of a ResNet leaves gigabytes that are free, in pieces. To
   look for them takes seconds, and so waits until the process has grown.
   """
   global _trimmed_at
+  module = getattr(item, 'module', None)
+  if module is not getattr(nextitem, 'module', None):
+    for value in vars(module).values():
+      if hasattr(value, 'cache_clear'):
+        value.cache_clear()
   if _resident_bytes() > _trimmed_at + _TRIMMED_EVERY:
     gc.collect()
     trim = getattr(ctypes.CDLL(None), 'malloc_trim', None)

@@ -124,6 +124,21 @@ def _plain_resnet18(model, x, norm):
   return x.mean((1, 2)) @ logits.kernel.numpy() + logits.bias.numpy()
 
 
+class CnnDropoutTest(parameterized.TestCase):
+
+  def test_shapes(self):
+    model = _model('cnn_dropout', 10, 'none')
+    self.assertEqual(
+        _kernel_shapes(model),
+        {
+            'conv_1': (3, 3, 3, 32),
+            'conv_2': (3, 3, 32, 64),
+            'dense': (14 * 14 * 64, 128),
+            'logits': (128, 10),
+        },
+    )
+
+
 class SimpleCnnTest(parameterized.TestCase):
 
   @parameterized.parameters(
