@@ -5,6 +5,7 @@
 The environment has it as `.venv/bin/tff-adaptive`, which runs in any folder.
 """
 
+import os
 import runpy
 import sys
 
@@ -41,6 +42,8 @@ def main() -> None:
     what = f'no program is named {name!r}' if name else 'name a program'
     sys.exit(f'error: {what}; {_describe()}.')
   del sys.argv[1]
+  # As with `python -m`: tasks of the user's own are found from there.
+  sys.path.append(os.getcwd())
   runpy.run_module(PROGRAMS[name], run_name='__main__', alter_sys=True)
 
 

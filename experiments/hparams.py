@@ -239,8 +239,20 @@ def _choose(kind: str, name: str) -> registry.Row:
   return rows[name]
 
 
-def _choose_all(flag_values: flags.FlagValues) -> dict[str, registry.Row]:
-  """Returns the chosen row of every kind; an algorithm brings its parts."""
+def choose_rows(
+    flag_values: flags.FlagValues = flags.FLAGS,
+) -> dict[str, registry.Row]:
+  """Returns the chosen row of every kind; an algorithm brings its parts.
+
+  Args:
+    flag_values: The parsed flags.
+
+  Returns:
+    The rows by kind.
+
+  Raises:
+    HparamError: If a name is unknown, or an algorithm does not go with a row.
+  """
   algorithm = _choose(registry.ALGORITHM, flag_values[registry.ALGORITHM].value)
   names = {
       **DEFAULT_ROWS,
@@ -328,7 +340,7 @@ def read_choices(
     >>> read_choices(values)['client_optimizer'].row.name
     'delta_sgd'
   """
-  chosen = _choose_all(flag_values)
+  chosen = choose_rows(flag_values)
   given: dict[str, dict[str, Any]] = {kind: {} for kind in chosen}
   for flag, uses in flags_of_rows().items():
     value = flag_values[flag].value

@@ -13,6 +13,7 @@ from typing import Any, Literal, Optional
 from experiments import flag_table
 from experiments import registry
 from experiments.flag_table import field
+from tff_adaptive import _packages
 
 # What --evaluations and --final_evaluations can name.
 CENTRAL = 'central'
@@ -132,6 +133,10 @@ class Settings:
     data_dir: The folder of the data sets; digits needs none.
     use_synthetic_data: Train on made-up data in the format of the task, to try
       a command without a download; the metrics mean nothing.
+    wandb: Send metrics and hyperparameters to Weights & Biases, too. Its
+      package and its variables, such as WANDB_PROJECT, say where.
+    mlflow: Send metrics and hyperparameters to MLflow, too. Its package and its
+      variables, such as MLFLOW_TRACKING_URI, say where.
     output_dir: The folder of all runs.
     experiment_name: The folder of this run in --output_dir; a run that was
       interrupted goes on from there. Default: TASK.ALGORITHM.CLIENT.SERVER, and
@@ -180,6 +185,8 @@ class Settings:
   client_states_memory_mb: int = field(1024, lower_bound=0, is_hparam=False)
   data_dir: Optional[str] = field(is_hparam=False)
   use_synthetic_data: bool = field(False)
+  wandb: bool = field(False, is_hparam=False)
+  mlflow: bool = field(False, is_hparam=False)
   output_dir: str = field('runs', is_hparam=False)
   experiment_name: str = field(is_hparam=False)
 
@@ -219,6 +226,7 @@ def complete(values: dict[str, Any], choices: Mapping[str, Any]) -> Settings:
   _complete_faults(values, algorithm.row)
   _complete_evaluations(values)
   _complete_callbacks(values)
+  _check_trackers(values)
   return Settings(**values)
 
 
@@ -383,3 +391,13 @@ def _complete_callbacks(values: dict[str, Any]):
   if values['monitored_mode'] is None:
     is_loss = values['monitored_metric'].rpartition('/')[2] == 'loss'
     values['monitored_mode'] = 'min' if is_loss else 'max'
+
+
+def _check_trackers(values: Mapping[str, Any]):
+  """Raises if the package of a tracker that a flag asks for is missing."""
+  for package in ('wandb', 'mlflow'):
+    if values[package]:
+      try:
+        _packages.check_installed(package)
+      except ImportError as error:
+        raise flag_table.HparamError(f'--{package}: {error}') from error

@@ -43,7 +43,7 @@ _SECONDS_PER_HOUR = 3600.0
 _DATA_DIR = 'data'
 _PLACES = ('tasks', 'methods', 'data_dir', 'output_dir', 'results_dir')
 # They take the place of rules of the data file.
-_RULES = ('trials', 'total_rounds', 'num_seeds')
+_RULES = ('trials', 'total_rounds', 'num_seeds', 'target', 'margin')
 
 
 def _define_board(flag_values: flags.FlagValues):
@@ -51,7 +51,8 @@ def _define_board(flag_values: flags.FlagValues):
   flags.DEFINE_list(
       'tasks',
       None,
-      f'The tasks. Default: {",".join(_DEFAULT_TASKS)}; with --list all.',
+      f'The tasks. Default: {",".join(_DEFAULT_TASKS)}; with --list all. One '
+      "of your own is 'package.module:VALUE'.",
       flag_values=flag_values,
   )
   flags.DEFINE_list(
@@ -71,6 +72,18 @@ def _define_board(flag_values: flags.FlagValues):
         None,
         f'{text} Default: as the data file says.',
         lower_bound=1,
+        flag_values=flag_values,
+    )
+  for name, text in (
+      ('target', 'The accuracy to reach, in percent.'),
+      ('margin', 'The loss that a user would not notice, in points.'),
+  ):
+    flags.DEFINE_float(
+        name,
+        None,
+        f'{text} Default: as the data file says; of a task of your own '
+        f'{getattr(board.OWN_TASK, name):g}.',
+        lower_bound=0.0,
         flag_values=flag_values,
     )
 
@@ -131,6 +144,8 @@ def _build_plan(
       tasks=tasks,
       methods=methods,
       num_seeds=flag_values.num_seeds,
+      target=flag_values.target,
+      margin=flag_values.margin,
       num_trials=flag_values.trials,
       total_rounds=flag_values.total_rounds,
   )

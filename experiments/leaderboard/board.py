@@ -17,6 +17,7 @@ from experiments.published import files
 from experiments.sweep import scores
 from experiments.sweep import search_spaces
 from experiments.sweep import trials as trials_lib
+from tasks import definitions
 
 _PATH = published.ROOT / 'experiments' / 'presets' / 'leaderboard.yaml'
 # What --methods takes for every method.
@@ -85,6 +86,10 @@ class Task:
     return range(self.num_seeds)
 
 
+# The rules of a user's own task.
+OWN_TASK = Task('package.module:VALUE', num_seeds=3, target=80.0, margin=0.5)
+
+
 @dataclasses.dataclass(frozen=True)
 class Range:
   """The range in which a flag is searched.
@@ -145,24 +150,25 @@ class Leaderboard:
       *,
       tasks: Optional[Sequence[str]] = None,
       methods: Optional[Sequence[str]] = None,
-      num_seeds: Optional[int] = None,
-      **protocol: Optional[int],
+      **numbers: Any,
   ) -> 'Leaderboard':
-    """Returns a part of the leaderboard, or one with another protocol.
+    """Returns a part of the leaderboard, or one with other numbers.
 
     Args:
-      tasks: The names of the tasks; None for all.
+      tasks: The names of the tasks; None for all. Those of a user's own are
+        'package.module:VALUE', with the rules of `OWN_TASK`.
       methods: The names of the methods, or 'all'; None for the default ones.
-      num_seeds: The number of final seeds; None for that of each task.
-      **protocol: Other values of the protocol; None for those that hold.
+      **numbers: Other values of `Protocol`, and of `Task` for all tasks, by
+        their names; None for those that hold.
 
     Returns:
       The leaderboard.
 
     Raises:
       HparamError: If there is no such task or method, names the nearest ones;
-        if a task is excluded, the reason.
+        if a task is excluded, the reason; if a user's own has no accuracy.
     """
+    own = {n: _own_task(n) for n in tasks or () if registry.is_own_task(n)}
     for name in tasks or ():
       if name in self.excluded:
         raise hparams.HparamError(
@@ -171,19 +177,28 @@ class Leaderboard:
     names = self.default_methods if methods is None else methods
     if list(names) == [ALL]:
       names = tuple(self.methods)
-    chosen = _choose('tasks', self.tasks, tasks or tuple(self.tasks))
-    if num_seeds is not None:
-      chosen = {
-          name: dataclasses.replace(task, num_seeds=num_seeds)
-          for name, task in chosen.items()
-      }
-    given = {name: n for name, n in protocol.items() if n is not None}
+    given = {name: n for name, n in numbers.items() if n is not None}
+    of_tasks = {'num_seeds', 'target', 'margin'} & set(given)
+    of_task: dict[str, Any] = {name: given.pop(name) for name in of_tasks}
+    chosen = _choose('tasks', {**self.tasks, **own}, tasks or list(self.tasks))
     return dataclasses.replace(
         self,
         protocol=dataclasses.replace(self.protocol, **given),
-        tasks=chosen,
+        tasks={n: dataclasses.replace(t, **of_task) for n, t in chosen.items()},
         methods=_choose('methods', self.methods, names),
     )
+
+
+def _own_task(name: str) -> Task:
+  """Returns a user's own task, which the data file does not have."""
+  hparams.load_own_task(name)
+  task = registry.ROWS[registry.TASK][name].task
+  if not isinstance(task, definitions.ClassificationTask):
+    raise hparams.HparamError(
+        f'--tasks={name} must be a tasks.definitions.ClassificationTask, as '
+        f'accuracies are compared, found {type(task).__name__}'
+    )
+  return dataclasses.replace(OWN_TASK, name=name)
 
 
 def _choose(

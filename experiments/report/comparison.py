@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page that compares any runs: a table of numbers and curves by round."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 import math
 import os
 import pathlib
+from typing import Any, Optional
 
+from experiments import command_line
 from experiments import pages
 from experiments import published
 from experiments.report import figure_data
@@ -28,34 +30,44 @@ _Runs = Mapping[str, Sequence[run_folder.Run]]
 
 
 def write_comparison(
-    paths: Sequence[str], output_dir: pathlib.Path, command: str
+    paths: Sequence[str],
+    output_dir: pathlib.Path,
+    command: str,
+    *,
+    kind: str = 'run',
+    title: str = '',
+    seeds: Optional[Collection[int]] = None,
 ):
-  """Writes `<output_dir>/comparison` as .md, .html and .png.
+  """Writes `<output_dir>/comparison` as .md, .html, .csv and .png.
 
   Args:
     paths: Folders of runs, or of seeds of the same run: `seed_0`, `seed_1`, ...
     output_dir: The folder that gets the page; it is made.
     command: What makes the page.
+    kind: What the page calls a folder. Default 'run'.
+    title: What is compared there, such as a task. Default: nothing is said.
+    seeds: The seeds that count. Default: all that there are.
 
   Raises:
     RunError: If a folder is neither of both, a file in it is damaged, or the
       runs have no metric in common.
     OSError: If a file cannot be read or written.
   """
-  runs = _read_runs([pathlib.Path(path) for path in paths])
+  runs = _read_runs([pathlib.Path(path) for path in paths], seeds)
   metric = _choose_metric(runs)
   path = output_dir / 'comparison'
   picture = path.with_suffix('.png')
   unit = ' (%)' if _METRICS[metric][0] == 100.0 else ''
   label = f'test {metric.replace("_", " ")}{unit}'
-  _draw(runs, metric, label, picture)
-  columns = ['run', *_ESTIMATES.values(), 'rounds', 'time', 'seeds']
+  _draw(runs, metric, label, picture, title)
+  columns = [kind, *_ESTIMATES.values(), 'rounds', 'time', 'seeds']
+  rows = [_row(*item, metric) for item in runs.items()]
   blocks = [
       pages.paragraph(
           'Of several seeds, numbers are the mean ± the standard deviation. '
           f'`best` is for {published.REPLICATION_ONLY}.'
       ),
-      pages.table(columns, [_row(*item, metric) for item in runs.items()]),
+      pages.table(columns, rows),
       pages.figure(
           picture,
           f'{label} by round; the band is the range of the seeds.',
@@ -63,18 +75,52 @@ def write_comparison(
       ),
       *pages.origin([run for found in runs.values() for run in found], command),
   ]
-  pages.write_page(path, f'{label} of {len(runs)} runs', blocks)
-  print(f'{path}.html: {len(runs)} runs compared', flush=True)
+  heading = ': '.join(filter(None, [title, f'{label} of {len(runs)} {kind}s']))
+  pages.write_page(path, heading, blocks)
+  _write_csv(path.with_suffix('.csv'), kind, runs, metric)
+  print(f'{label}:')
+  print(command_line.align([columns, *rows], num_labels=1))
+  print(f'{path}.html: {len(runs)} {kind}s compared', flush=True)
 
 
-def _read_runs(paths: Sequence[pathlib.Path]) -> _Runs:
+def _write_csv(path: pathlib.Path, kind: str, runs: _Runs, metric: str):
+  """Writes the numbers of the table, a row a folder."""
+  rows = []
+  for name, found in runs.items():
+    row: dict[str, Any] = {kind: name, 'metric': metric}
+    for estimate in _ESTIMATES:
+      values = _summarize(found, metric, estimate)
+      row[f'{estimate}_mean'] = seed_statistics.mean(values)
+      row[f'{estimate}_std'] = seed_statistics.std(values)
+    row['rounds'] = min(run.rounds_done for run in found)
+    row['seconds'] = math.fsum(run.seconds for run in found)
+    row['seeds'] = len(found)
+    rows.append(row)
+  pages.write_csv(path, list(rows[0]), (row.values() for row in rows))
+
+
+def _summarize(
+    runs: Sequence[run_folder.Run], metric: str, estimate: str
+) -> list[float]:
+  """Returns the number that stands for each run, as the table has it."""
+  scale, _ = _METRICS[metric]
+  return [
+      scale * run.summarize(metric, estimate, higher_is_better=metric != 'loss')
+      for run in runs
+  ]
+
+
+def _read_runs(
+    paths: Sequence[pathlib.Path], seeds: Optional[Collection[int]]
+) -> _Runs:
   """Returns the runs of folders, by path from the last common folder on."""
   common = os.path.commonpath([path.absolute().parent for path in paths])
   runs = {}
   for path in paths:
-    seeds = list(run_folder.read_seeds(path).values())
+    by_seed = run_folder.read_seeds(path)
+    found = [by_seed[s] for s in by_seed if seeds is None or s in seeds]
     name = str(path.absolute().relative_to(common))
-    runs[name] = seeds or [run_folder.read_run(path)]
+    runs[name] = found or [run_folder.read_run(path)]
   return runs
 
 
@@ -93,7 +139,9 @@ def _choose_metric(runs: _Runs) -> str:
   )
 
 
-def _draw(runs: _Runs, metric: str, label: str, path_png: pathlib.Path):
+def _draw(
+    runs: _Runs, metric: str, label: str, path_png: pathlib.Path, title: str
+):
   """Draws the metric over the rounds, a line a folder."""
   scale, _ = _METRICS[metric]
   curves = {}
@@ -103,20 +151,16 @@ def _draw(runs: _Runs, metric: str, label: str, path_png: pathlib.Path):
     if curve is not None:
       curves[name] = curve
   analysis.plot_band_curves(
-      {'': curves}, path_png, y_label=label, names=list(runs)
+      {'': curves}, path_png, title=title, y_label=label, names=list(runs)
   )
 
 
 def _row(name: str, runs: Sequence[run_folder.Run], metric: str) -> list[str]:
   """Returns the texts of a folder's row."""
-  scale, decimals = _METRICS[metric]
+  _, decimals = _METRICS[metric]
   texts = []
   for estimate in _ESTIMATES:
-    values = [
-        scale
-        * run.summarize(metric, estimate, higher_is_better=metric != 'loss')
-        for run in runs
-    ]
+    values = _summarize(runs, metric, estimate)
     mean, std = seed_statistics.mean(values), seed_statistics.std(values)
     texts.append(views.format_value(mean, std, decimals))
   rounds = min(run.rounds_done for run in runs)

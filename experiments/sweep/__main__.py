@@ -150,19 +150,6 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
   )
 
 
-def _read_seeds(flag_values: flags.FlagValues) -> Optional[list[int]]:
-  """Returns the seeds that were given."""
-  texts = flag_values.seeds
-  if texts is None:
-    return None
-  if not texts or not all(text.isdecimal() for text in texts):
-    raise hparams.HparamError(
-        '--seeds takes whole numbers with commas between them, found '
-        f'{",".join(texts)!r}'
-    )
-  return list(dict.fromkeys(map(int, texts)))
-
-
 def _build_search(flag_values: flags.FlagValues) -> searches.Search:
   """Returns the search that the flags say."""
   for axis in published.AXES:
@@ -187,7 +174,7 @@ def _build_search(flag_values: flags.FlagValues) -> searches.Search:
   return searches.build_search(
       assignments,
       trials_lib.read_given_flags(flag_values),
-      seeds=_read_seeds(flag_values) or [0],
+      seeds=trials_lib.read_seeds(flag_values.seeds) or [0],
       output_dir=flag_values.output_dir,
       sweep_name=flag_values.sweep_name,
       selection=scores.SELECTIONS[flag_values.select_by],
@@ -213,7 +200,7 @@ def _build_tables(flag_values: flags.FlagValues) -> list[trials_lib.Trial]:
     for trial in trials_lib.build_table_trials(
         table,
         given,
-        seeds=_read_seeds(flag_values),
+        seeds=trials_lib.read_seeds(flag_values.seeds),
         output_dir=flag_values.output_dir,
     ):
       # A figure may show the runs of a table that is named, too.

@@ -68,27 +68,61 @@ class Trial:
     return tuple(self.labels.values())
 
 
-def read_given_flags(flag_values: flags.FlagValues) -> dict[str, str]:
+def collect_given_flags(flag_values: flags.FlagValues) -> dict[str, str]:
   """Returns the flags of `experiments.train` that a command line gave.
+
+  Args:
+    flag_values: The parsed flags.
+
+  Returns:
+    The texts by name; those of flagfiles are among them.
+  """
+  known = flags.FlagValues()
+  hparams.define(known)
+  return {
+      name: flag_values[name].serialize()
+      for name in known
+      if flag_values[name].present
+  }
+
+
+def read_given_flags(flag_values: flags.FlagValues) -> dict[str, str]:
+  """Returns the same, if none of them is the sweep's to give.
 
   Args:
     flag_values: The parsed flags of the sweep.
 
   Returns:
-    The texts by name; those of flagfiles are among them.
+    The texts by name.
 
   Raises:
     HparamError: If one of them is the sweep's to give.
   """
-  known = flags.FlagValues()
-  hparams.define(known)
-  given = {
-      name: flag_values[name].serialize()
-      for name in known
-      if flag_values[name].present
-  }
+  given = collect_given_flags(flag_values)
   check_are_free(given)
   return given
+
+
+def read_seeds(texts: Optional[Sequence[str]]) -> Optional[list[int]]:
+  """Returns the seeds that a command line gave, each once.
+
+  Args:
+    texts: The value of --seeds, or None.
+
+  Returns:
+    The seeds; None if none were given.
+
+  Raises:
+    HparamError: If they are no whole numbers.
+  """
+  if texts is None:
+    return None
+  if not texts or not all(text.isdecimal() for text in texts):
+    raise hparams.HparamError(
+        '--seeds takes whole numbers with commas between them, found '
+        f'{",".join(texts)!r}'
+    )
+  return list(dict.fromkeys(map(int, texts)))
 
 
 def check_are_free(names: Iterable[str]):

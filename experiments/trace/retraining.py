@@ -74,7 +74,8 @@ def _read_run(path: pathlib.Path, data_dir: Optional[str]) -> RecordedRun:
   if 'data_dir' in task.supplied and not data_dir:
     raise command_line.UserError(
         f'the run is of the task {task.name}, which needs --data_dir, the '
-        'folder of the data sets'
+        'folder of the data sets; made-up data are in OUTPUT_DIR/'
+        f'{run_parts.SYNTHETIC_DATA}'
     )
   if choices[registry.RUNTIME].row.name != _COMPILED:
     print(
@@ -88,6 +89,8 @@ def _read_run(path: pathlib.Path, data_dir: Optional[str]) -> RecordedRun:
       for field in dataclasses.fields(hparams.Settings)
   }
   values['data_dir'] = data_dir
+  # Made-up data are in that folder, too.
+  values['use_synthetic_data'] = False
   return RecordedRun(directory, recorded, choices, hparams.Settings(**values))
 
 

@@ -9,6 +9,11 @@ For example:
 The run is written to OUTPUT_DIR/EXPERIMENT_NAME: metrics.csv, a curve,
 checkpoints, TensorBoard events and hparams.json. The same command goes on with
 a run that was interrupted. --flagfile=FILE reads flags from a file.
+
+  python -m experiments.train --task=digits --compare=fedadam,delta_sgd,prodigy
+
+trains several methods with the same seeds, and writes comparison.html, .md,
+.csv and .png to OUTPUT_DIR/digits.compare.
 """
 
 import sys
@@ -19,14 +24,29 @@ from experiments import command_line
 from experiments import folders
 from experiments import hparams
 from experiments import registry
+from experiments.train import compare
 
-hparams.define()
-flags.adopt_module_key_flags(hparams)
+
+def define(flag_values: flags.FlagValues = flags.FLAGS):
+  """Defines the flags.
+
+  Args:
+    flag_values: Where to define them.
+  """
+  for module in (hparams, compare):
+    module.define(flag_values)
+    flags.adopt_module_key_flags(module, flag_values)
+
+
+define()
 flags.declare_key_flag('flagfile')
 
 
 def main():
   """Trains as the flags say."""
+  if compare.is_chosen():
+    compare.run()
+    return
   choices = hparams.read_choices()
   settings = hparams.read_settings(choices)
   folders.check_output_dir(settings.output_dir)

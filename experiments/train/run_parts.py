@@ -71,7 +71,8 @@ PROTOCOL = (
 
 # Of clients that are read from files one by one, so that a run starts at once.
 _MAX_CHECKED_CLIENTS = 100
-_SYNTHETIC_DATA = 'synthetic_data'
+# The folder of made-up data in --output_dir.
+SYNTHETIC_DATA = 'synthetic_data'
 
 _Choices = Mapping[str, hparams.Choice]
 
@@ -140,7 +141,7 @@ def _prepare_data_dir(
   """Returns the folder of the data sets; made-up ones are written now."""
   if not settings.use_synthetic_data:
     return settings.data_dir
-  data_dir = os.path.join(settings.output_dir, _SYNTHETIC_DATA)
+  data_dir = os.path.join(settings.output_dir, SYNTHETIC_DATA)
   assert choice.row.task is not None
   choice.row.task.write_synthetic_data(data_dir)
   print(

@@ -27,6 +27,7 @@ from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import metrics_writers
 from tff_adaptive.simulation import run_directory
 from tff_adaptive.simulation import task as task_lib
+from tff_adaptive.simulation import trackers
 from tff_adaptive.simulation import training_loop
 
 COMPILED = 'compiled'
@@ -233,6 +234,7 @@ def _train(
       callbacks.UnknownMetricError,
       checkpoints.CheckpointError,
       metrics_writers.MetricsFileError,
+      trackers.TrackerError,
   ):
     directory.open(run.hparams, run.uses_total_rounds)
     environments.record(directory.path)
@@ -287,6 +289,7 @@ def _build(
       *run_callbacks,
   ]
   evaluations = evaluations_lib.build_evaluations(choices, settings, task)
+  values = collect_hparams(choices, settings, protocol, start)
 
   def run_training():
     return training_loop.run_training(
@@ -299,13 +302,7 @@ def _build(
         checkpoints=checkpoints.CheckpointManager(
             directory.checkpoints, keep_total=settings.checkpoints_to_keep
         ),
-        writers=[
-            metrics_writers.CSVMetricsWriter(directory.metrics_csv),
-            metrics_writers.TensorBoardMetricsWriter(directory.tensorboard),
-            metrics_writers.RejectedClientsWriter(
-                directory.rejected_clients_csv
-            ),
-        ],
+        writers=_build_writers(settings, values, directory),
         callbacks=run_callbacks,
         initial_state_fn=initial_state_fn,
         client_store=client_store,
@@ -315,13 +312,32 @@ def _build(
 
   return _Run(
       choices=choices,
-      hparams=collect_hparams(choices, settings, protocol, start),
+      hparams=values,
       uses_total_rounds=uses_total_rounds,
       task=task,
       process=process,
       evaluations=evaluations,
       train=run_training,
   )
+
+
+def _build_writers(
+    settings: hparams.Settings,
+    values: Mapping[str, Any],
+    directory: run_directory.RunDirectory,
+) -> list[metrics_writers.MetricsWriter]:
+  """Builds what takes the rows of metrics; `values` is all hyperparameters."""
+  writers: list[metrics_writers.MetricsWriter] = [
+      metrics_writers.CSVMetricsWriter(directory.metrics_csv),
+      metrics_writers.TensorBoardMetricsWriter(directory.tensorboard),
+      metrics_writers.RejectedClientsWriter(directory.rejected_clients_csv),
+  ]
+  name = settings.experiment_name
+  if settings.wandb:
+    writers.append(trackers.WandbWriter(directory.path, values, name))
+  if settings.mlflow:
+    writers.append(trackers.MLflowWriter(directory.path, values, name))
+  return writers
 
 
 def _evaluate_at_end(

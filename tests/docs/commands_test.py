@@ -48,6 +48,7 @@ _RUN_ELSEWHERE = {
     f'{_PYTHON}experiments.scaling': 'tests/experiments/scaling_test.py',
     f'{_PYTHON}experiments.soak': 'tests/experiments/soak_test.py',
     f'{_PYTHON}experiments.sweep': 'tests/experiments/sweep',
+    f'{_PYTHON}experiments.train --compare': 'tests/experiments/train',
     'PYTHONPATH=. .venv/bin/python docs/examples/': (
         'tests/docs/examples_test.py'
     ),
@@ -78,13 +79,10 @@ def _test_of(command: str) -> str:
 def _define_flags(binary: str) -> flags.FlagValues:
   """Returns the flags of a package of `experiments`, unparsed."""
   values = flags.FlagValues()
-  if binary == 'train':  # Defines its flags where it is imported.
-    hparams.define(values)
-  else:
-    name = f'experiments.{binary}'
-    if hasattr(importlib.import_module(name), '__path__'):  # A package.
-      name = f'{name}.__main__'
-    importlib.import_module(name).define(values)
+  name = f'experiments.{binary}'
+  if hasattr(importlib.import_module(name), '__path__'):  # A package.
+    name = f'{name}.__main__'
+  importlib.import_module(name).define(values)
   return values
 
 
@@ -136,7 +134,7 @@ class FlagsTest(absltest.TestCase):
         with self.subTest(page=page, command=command.text):
           if '--help' in arguments:
             continue
-          if binary == 'train':
+          if binary == 'train' and '--compare' not in command.text:
             published.parse_flags(arguments)
           else:
             _define_flags(binary)([binary, *arguments])
@@ -145,7 +143,15 @@ class FlagsTest(absltest.TestCase):
     # Of absl, TensorBoard, pip, and of docs/examples/wine.py.
     known = {'help', 'helpfull', 'flagfile', 'logdir', 'list'}
     known |= {'wine_model', 'wine_alpha', 'wine_examples_per_client'}
-    for binary in ('benchmark', 'export', 'report', 'sweep', 'trace', 'train'):
+    for binary in (
+        'benchmark',
+        'export',
+        'leaderboard',
+        'report',
+        'sweep',
+        'trace',
+        'train',
+    ):
       known.update(_define_flags(binary))
     for page in page_testing.PAGES:
       if page.startswith('docs/guide/'):

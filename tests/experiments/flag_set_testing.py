@@ -34,6 +34,8 @@ _NOT_DRAWN = (
     'data_dir',
     'output_dir',
     'digits_model',
+    'wandb',
+    'mlflow',
 )
 # Flags whose large values only ask for much work.
 _MUCH_WORK = (

@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of a user's own task, `--task=package.module:VALUE`."""
 
+import dataclasses
 import json
 import pathlib
+import shlex
 import tempfile
 from unittest import mock
 
@@ -13,8 +15,15 @@ from absl.testing import parameterized
 from experiments import hparams
 from experiments import published
 from experiments import registry
+from experiments.leaderboard import __main__ as leaderboard
+from experiments.leaderboard import board
+from experiments.sweep import __main__ as sweep
+from experiments.train import __main__ as train
+from experiments.train import compare
+from tasks import definitions
 from tests import page_testing
 from tests import program_testing
+from tests.experiments import binary_testing
 
 _WINE = 'docs.examples.wine:WINE'
 
@@ -39,6 +48,65 @@ class OwnTaskTest(parameterized.TestCase):
     self.assertEqual(task.given, {'model_id': 'logistic', 'alpha': 2.0})
     self.assertStartsWith(settings.experiment_name, 'wine.fed_opt.')
     self.assertEqual(task.build_keras_model(seed=1).count_params(), 42)
+
+  def test_methods_are_compared_on_it(self):
+    values = flags.FlagValues()
+    arguments = [f'--task={_WINE}', '--wine_alpha=2', '--compare=sgd,scaffold']
+    train.define(values)
+    hparams.define_own_tasks(arguments, values)
+    values(['train', *arguments, '--use_synthetic_data'])
+    sgd, scaffold = compare.build_trials(values)
+    self.assertEqual(sgd.home.as_posix(), 'runs/wine.compare')
+    for trial in (sgd, scaffold):
+      self.assertEqual(trial.hparams['task'], _WINE)
+      self.assertEqual(trial.hparams['wine_alpha'], 2.0)
+
+  def test_it_is_swept_and_has_a_leaderboard(self):
+    shown = [
+        binary_testing.call(
+            sweep,
+            f'--task={_WINE}',
+            '--use_synthetic_data',
+            '--sweep_name=alphas',
+            '--grid=client_learning_rate=0.1,1',
+            '--dry_run',
+        ),
+        binary_testing.call(
+            leaderboard,
+            f'--tasks={_WINE}',
+            '--methods=FedAvg',
+            '--trials=2',
+            '--data_dir=data',
+            '--dry_run',
+        ),
+    ]
+    for text in shown:
+      commands = [shlex.split(line) for line in text.splitlines()]
+      self.assertLen(commands, 2)
+      for command in commands:
+        choices, _ = published.parse_flags(command[3:])
+        self.assertEqual(choices[registry.TASK].row.name, _WINE)
+
+  def test_rules_of_a_leaderboard_can_be_given_for_it(self):
+    rules = board.load().restrict(tasks=[_WINE], target=90.0, num_seeds=None)
+    (task,) = rules.tasks.values()
+    self.assertEqual((task.target, task.margin, task.num_seeds), (90.0, 0.5, 3))
+
+  def test_a_leaderboard_needs_accuracies(self):
+    wine = registry.load_own_task(_WINE)
+    other = definitions.TaskDefinition(
+        name='wine',
+        data=wine.task.data,
+        models=wine.task.models,
+        loss=lambda: None,
+        metrics=lambda: [],
+        protocol=wine.task.protocol,
+    )
+    registry.ROWS[registry.TASK][_WINE] = dataclasses.replace(wine, task=other)
+    with self.assertRaisesRegex(
+        hparams.HparamError, 'must be .*ClassificationTask, .*TaskDefinition$'
+    ):
+      board.load().restrict(tasks=[_WINE])
 
   def test_names_are_found_in_words_and_flagfiles(self):
     with tempfile.TemporaryDirectory() as folder:
@@ -94,14 +162,26 @@ class OwnTaskTest(parameterized.TestCase):
       self.assertEqual(result.returncode, 0, result.stderr)
       rows = (run / 'metrics.csv').read_text().splitlines()
       self.assertLen(rows, 3)
-      result = program_testing.run(
-          'experiments.export',
-          f'--run={run}',
-          f'--output={folder}/wine.keras',
-          '--format=keras',
-          cwd=page_testing.ROOT,
-      )
-      self.assertEqual(result.returncode, 0, result.stderr)
+      for program, *given in (
+          (
+              'export',
+              f'--run={run}',
+              f'--output={folder}/wine.keras',
+              '--format=keras',
+          ),
+          (
+              'trace',
+              f'--run={run}',
+              '--round=2',
+              f'--data_dir={folder}/synthetic_data',
+          ),
+          ('report', f'--runs={run}', f'--output_dir={folder}/page'),
+      ):
+        result = program_testing.run(
+            f'experiments.{program}', *given, cwd=page_testing.ROOT
+        )
+        self.assertEqual(result.returncode, 0, result.stderr)
+      self.assertTrue((run / 'plots' / 'trace_0002.csv').exists())
 
   def test_a_wrong_name_ends_the_binary_with_one_sentence(self):
     result = program_testing.run(

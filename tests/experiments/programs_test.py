@@ -126,6 +126,16 @@ class ProgramsTest(parameterized.TestCase):
     )
     self.assertIn('emnist', self._start('fetch', '--list').stdout)
 
+  def test_a_task_is_found_from_the_folder(self):
+    path = pathlib.Path(self.folder, 'my_tasks.py')
+    path.write_text('SEVEN = 7\n', encoding='utf-8')
+    ended = self._start('train', '--task=my_tasks:SEVEN')
+    self.assertEqual(
+        ended.stderr,
+        'error: --task=my_tasks:SEVEN must be a '
+        'tasks.definitions.TaskDefinition, found int.\n',
+    )
+
   @parameterized.parameters(
       ((), 'error: name a program; there are train, '),
       (('trian',), "error: no program is named 'trian'; there are train, "),

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the flags of a training run that belong to no row."""
 
+from importlib import util
+
 from absl import flags
 from absl.testing import parameterized
 
@@ -69,8 +71,21 @@ class SettingsTest(parameterized.TestCase):
             'rounds_per_checkpoint',
             'checkpoints_to_keep',
             'client_states_memory_mb',
+            'wandb',
+            'mlflow',
         ],
     )
+
+  @parameterized.parameters('wandb', 'mlflow')
+  def test_a_tracker_that_is_missing_is_named_with_what_to_install(self, name):
+    if util.find_spec(name) is not None:
+      self.skipTest(f'{name} is installed.')
+    with self.assertRaisesRegex(
+        hparams.HparamError,
+        f'^--{name}: the package {name} is not installed; install it with '
+        f'.* -m pip install {name}$',
+    ):
+      _read(f'--{name}')
 
   @parameterized.named_parameters(
       ('off', [], None, None),

@@ -39,6 +39,9 @@ from tff_adaptive.simulation.task import hold_out_examples
 from tff_adaptive.simulation.task import Protocol
 from tff_adaptive.simulation.task import take_clients
 from tff_adaptive.simulation.task import Task
+from tff_adaptive.simulation.trackers import MLflowWriter
+from tff_adaptive.simulation.trackers import TrackerError
+from tff_adaptive.simulation.trackers import WandbWriter
 from tff_adaptive.simulation.training_loop import CohortPrefetcher
 from tff_adaptive.simulation.training_loop import run_training
 from tff_adaptive.simulation.training_loop import TrainingInterrupted

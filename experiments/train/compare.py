@@ -1,0 +1,329 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""`--compare`: several methods on one task, in one table and one figure.
+
+The methods are the trials of a sweep, and the page is that of a report.
+"""
+
+from collections.abc import Iterable, Sequence
+import dataclasses
+import difflib
+import shlex
+from typing import Optional
+
+from absl import flags
+
+from experiments import command_line
+from experiments import flag_table
+from experiments import folders
+from experiments import hparams
+from experiments import registry
+from experiments.flag_table import field
+from experiments.leaderboard import board
+from experiments.run_results import agreement
+from experiments.run_results import run_folder
+from experiments.sweep import running
+from experiments.sweep import scores
+from experiments.sweep import trials as trials_lib
+
+_COMPARE = 'compare'
+# The kinds of rows whose names are methods, besides those of the leaderboard.
+_KINDS = (registry.ALGORITHM, registry.CLIENT_OPTIMIZER)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Flags:
+  """The flags of a comparison.
+
+  Attributes:
+    compare: Train these methods on the task, with the same seeds and flags, and
+      show them in one table and one figure. The names are those of the
+      leaderboard, of algorithms and of optimizers, such as
+      fedadam,delta_sgd,prodigy; the optimizers have their defaults.
+    seeds: Of --compare: the seeds of every method, such as 0,1,2. Default: that
+      of --seed.
+    jobs: Of --compare: how many runs work at once, each on its share of the
+      cores. Default: as many as there are cores; one with a GPU.
+  """
+
+  compare: Sequence[str] = field()
+  seeds: Sequence[str] = field()
+  jobs: Optional[int] = field(lower_bound=1)
+
+
+def define(flag_values: flags.FlagValues = flags.FLAGS):
+  """Defines the flags of a comparison.
+
+  Args:
+    flag_values: Where to define them.
+  """
+  flag_table.define(_Flags, flag_values)
+
+
+def is_chosen(flag_values: flags.FlagValues = flags.FLAGS) -> bool:
+  """Returns whether the flags ask for a comparison.
+
+  Args:
+    flag_values: The parsed flags of `experiments.train`.
+
+  Returns:
+    Whether --compare is given.
+
+  Raises:
+    HparamError: If it is not, and a flag is that needs it.
+  """
+  if flag_values[_COMPARE].present:
+    return True
+  for entry in dataclasses.fields(_Flags):
+    if flag_values[entry.name].present:
+      raise hparams.HparamError(f'--{entry.name} needs --{_COMPARE}')
+  return False
+
+
+def _list_methods() -> dict[str, board.Method]:
+  """Returns the methods that can be compared, by their names in flags."""
+  methods = list(board.load().methods.values())
+  algorithms = registry.ROWS[registry.ALGORITHM].values()
+  fixed = {p.name for row in algorithms for p in row.parts if p.is_fixed}
+  methods += [
+      board.Method(name, (f'--{kind}={name}',), ())
+      for kind in _KINDS
+      for name in registry.ROWS[kind]
+      if kind == registry.ALGORITHM or name not in fixed
+  ]
+  found: dict[str, board.Method] = {}
+  for method in methods:
+    found.setdefault(_to_key(method.name), method)
+  return found
+
+
+def _to_key(name: str) -> str:
+  """Returns 'delta_sgd' for 'Delta-SGD'."""
+  return name.strip().lower().replace('-', '_')
+
+
+def find_methods(names: Iterable[str]) -> list[board.Method]:
+  """Returns the methods of these names.
+
+  Args:
+    names: Names of the leaderboard, of algorithms or of optimizers; '-' and
+      capital letters may be written as '_' and small ones.
+
+  Returns:
+    The methods, each once.
+
+  Raises:
+    HparamError: If there is no such method; names those that there are.
+  """
+  known = _list_methods()
+  for name in names:
+    if _to_key(name) not in known:
+      near = difflib.get_close_matches(_to_key(name), known, cutoff=0.5)
+      advice = f'did you mean {" or ".join(near)}? ' if near else ''
+      raise hparams.HparamError(
+          f'--{_COMPARE}={name} names no method; {advice}there are '
+          f'{", ".join(known)}'
+      )
+  return [known[key] for key in dict.fromkeys(map(_to_key, names))]
+
+
+def build_trials(
+    flag_values: flags.FlagValues = flags.FLAGS,
+) -> list[trials_lib.Trial]:
+  """Returns the runs of a comparison, if all of their flags fit.
+
+  Args:
+    flag_values: The parsed flags of `experiments.train`.
+
+  Returns:
+    The runs, the seeds of a method together.
+
+  Raises:
+    HparamError: If a method is unknown, or a flag fits none of them, or not to
+      one of them.
+    UserError: If the folder of a run holds one with other flags.
+  """
+  methods = find_methods(flag_values[_COMPARE].value or [''])
+  for method in methods:
+    if flag_values.task in method.not_on:
+      raise hparams.HparamError(
+          f'--{_COMPARE}={method.name} does not go with '
+          f'--{registry.TASK}={flag_values.task}'
+      )
+  given = trials_lib.collect_given_flags(flag_values)
+  seeds = trials_lib.read_seeds(flag_values.seeds) or [flag_values.seed]
+  if 'seed' in given and flag_values.seeds is not None:
+    raise hparams.HparamError('--seed and --seeds exclude each other')
+  for name in ('seed', 'experiment_name', 'output_dir'):
+    given.pop(name, None)
+  _check_are_free(given, methods)
+  arguments = _share_flags(given, methods)
+  trials = [
+      trials_lib.build_trial(
+          {'method': method.name},
+          arguments[method.name],
+          seed=seed,
+          output_dir=flag_values.output_dir,
+          home=flag_values.experiment_name
+          or f'{_label(flag_values.task)}.{_COMPARE}',
+          name=folders.to_slug(method.name),
+      )
+      for method in methods
+      for seed in seeds
+  ]
+  _check_folders(trials)
+  return trials
+
+
+def _label(task: str) -> str:
+  """Returns the name of a task; 'wine' of 'docs.examples.wine:WINE'."""
+  # Building the trials says whether there is such a task.
+  row = registry.ROWS[registry.TASK].get(task)
+  return task if row is None else row.label
+
+
+def _check_are_free(
+    given: trials_lib.GivenFlags, methods: Iterable[board.Method]
+):
+  """Raises if a flag is given that a method sets itself."""
+  for method in methods:
+    for text in method.flags:
+      name = text[2:].partition('=')[0]
+      if name in given:
+        raise hparams.HparamError(
+            f'--{_COMPARE}={method.name} stands for {" ".join(method.flags)}, '
+            f'drop {given[name]}'
+        )
+
+
+def _share_flags(
+    given: trials_lib.GivenFlags, methods: Iterable[board.Method]
+) -> dict[str, list[str]]:
+  """Returns the flags of each method: those of rows that it has not are left.
+
+  Raises:
+    HparamError: If no method has the row that a flag belongs to.
+  """
+  of_rows = hparams.flags_of_rows()
+  unused = {name for name in given if name in of_rows}
+  shared = {}
+  for method in methods:
+    values = flags.FlagValues()
+    hparams.define(values)
+    values(['train', *given.values(), *method.flags])
+    chosen = hparams.choose_rows(values)
+    fitting = {
+        name
+        for name, uses in of_rows.items()
+        if any(row is chosen[kind] for kind, row, _ in uses)
+    }
+    shared[method.name] = [
+        text
+        for name, text in given.items()
+        if name not in of_rows or name in fitting
+    ] + list(method.flags)
+    unused -= fitting
+  for name in given:
+    if name in unused:
+      kind, row, _ = of_rows[name][0]
+      raise hparams.HparamError(
+          f'--{name} belongs to --{kind}={row.name}, which no method of '
+          f'--{_COMPARE} has'
+      )
+  return shared
+
+
+def _check_folders(trials: Sequence[trials_lib.Trial]):
+  """Raises if the folder of a run holds one that cannot go on so."""
+  record = trials_lib.Record(trials[0].home)
+  for trial in trials:
+    recorded = run_folder.read_hparams(trial.folder)
+    if recorded is None or record.is_finished(trial):
+      continue
+    wanted = agreement.of_arguments(trial.arguments)
+    for name, found, value in wanted.find_differences(recorded):
+      if name != 'total_rounds' or value < found:
+        raise command_line.UserError(
+            f'{trial.folder} holds a run with --{name}={found}, but --{name}='
+            f'{value} is asked for; choose another --experiment_name'
+        )
+
+
+def run(flag_values: flags.FlagValues = flags.FLAGS):
+  """Trains the methods, and writes and prints how they compare.
+
+  Args:
+    flag_values: The parsed flags of `experiments.train`.
+
+  Raises:
+    HparamError: If the flags do not fit.
+    EnvironmentalError: If runs failed, once the other methods are compared; if
+      a file cannot be written.
+    UserError: If a folder, or a file in it, is not what it should be.
+    KeyboardInterrupt: After a signal that ends; its text says how to go on.
+  """
+  folders.check_output_dir(flag_values.output_dir)
+  folders.check_data_dir(flag_values.data_dir)
+  trials = build_trials(flag_values)
+  num_methods = len({trial.configuration for trial in trials})
+  print(
+      f'{num_methods} methods, {len(trials)} runs: {trials[0].home}', flush=True
+  )
+  ended: list[scores.RunResult] = []
+
+  def keep(results: Sequence[scores.RunResult]):
+    ended[:] = results
+
+  try:
+    running.run_trials(
+        trials,
+        measure_fn=lambda trial: scores.RunResult(trial, scores.FINISHED),
+        write=keep,
+        command=running.TRAIN,
+        num_at_once=flag_values.jobs,
+    )
+  except command_line.EnvironmentalError:
+    # Where runs failed all others have ended.
+    _write(ended, flag_values)
+    raise
+  _write(ended, flag_values)
+
+
+def _command(flag_values: flags.FlagValues) -> str:
+  """Returns the command line with what was given."""
+  given = trials_lib.collect_given_flags(flag_values)
+  shown = [flag_values[_COMPARE].serialize(), *given.values()]
+  if flag_values['seeds'].present:
+    shown.append(flag_values['seeds'].serialize())
+  return shlex.join(['python', '-m', 'experiments.train', *shown])
+
+
+def _write(results: Sequence[scores.RunResult], flag_values: flags.FlagValues):
+  """Writes the page of the methods of which every run is finished, if any."""
+  finished = {result.trial.folder.parent: True for result in results}
+  for result in results:
+    if result.status != scores.FINISHED:
+      finished[result.trial.folder.parent] = False
+  paths = [str(path) for path, is_finished in finished.items() if is_finished]
+  if not paths:
+    return
+  command_line.prepare_libraries()
+  # TensorFlow takes seconds to import: not for --help and not for a typo.
+  from experiments.report import comparison  # pylint: disable=import-outside-toplevel
+
+  home = results[0].trial.home
+  # The folder may have those of another command, too.
+  seeds = {result.trial.seed for result in results}
+  with (
+      command_line.errors_as(command_line.EnvironmentalError, OSError),
+      command_line.errors_as(command_line.UserError, run_folder.RunError),
+      folders.locked(home),
+  ):
+    comparison.write_comparison(
+        paths,
+        home,
+        _command(flag_values),
+        kind='method',
+        title=_label(flag_values.task),
+        seeds=seeds,
+    )

@@ -1,0 +1,274 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of `experiments.train --compare`."""
+
+import contextlib
+import csv
+import io
+import json
+from unittest import mock
+
+from absl import flags
+from absl.testing import parameterized
+import pytest
+
+from experiments import command_line
+from experiments import hparams
+from experiments import published
+from experiments import registry
+from experiments.sweep import running
+from experiments.train import __main__ as train
+from experiments.train import compare
+from tests import program_testing
+from tests.experiments.sweep import sweep_testing
+
+_SMALL = (
+    '--digits_model=logistic',
+    '--digits_num_clients=20',
+    '--clients_per_round=3',
+    '--client_epochs=1',
+    '--total_rounds=3',
+    '--rounds_per_evaluation=1',
+)
+
+
+class MethodsTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      (
+          'fedadam',
+          'FedAdam',
+          '--client_optimizer=sgd --server_optimizer=fedadam',
+      ),
+      ('delta_sgd', 'Delta-SGD', '--client_optimizer=delta_sgd'),
+      ('Delta-SGD', 'Delta-SGD', '--client_optimizer=delta_sgd'),
+      ('scaffold', 'SCAFFOLD', '--algorithm=scaffold'),
+      ('prodigy', 'prodigy', '--client_optimizer=prodigy'),
+      ('sgd', 'sgd', '--client_optimizer=sgd'),
+      ('centralized', 'centralized', '--algorithm=centralized'),
+  )
+  def test_names_stand_for_flags(self, name, shown, of_method):
+    (method,) = compare.find_methods([name])
+    self.assertEqual(method.name, shown)
+    self.assertEqual(' '.join(method.flags), of_method)
+
+  def test_a_method_is_compared_once(self):
+    methods = compare.find_methods(['delta_sgd', 'FedAvg', 'Delta-SGD'])
+    self.assertEqual([m.name for m in methods], ['Delta-SGD', 'FedAvg'])
+
+  def test_an_unknown_name_lists_the_others(self):
+    with self.assertRaisesRegex(
+        hparams.HparamError,
+        '^--compare=fedadm names no method; did you mean fedadam.*[?] '
+        'there are fedavg, .*prodigy',
+    ):
+      compare.find_methods(['fedavg', 'fedadm'])
+
+  def test_every_algorithm_and_optimizer_has_a_name(self):
+    names = [
+        name
+        for kind in (
+            registry.ALGORITHM,
+            registry.CLIENT_OPTIMIZER,
+            registry.SERVER_OPTIMIZER,
+            registry.LOSS_TERM,
+        )
+        for name, row in registry.ROWS[kind].items()
+        # Rules of one algorithm go by its name.
+        if row.builder and name not in _FIXED
+    ]
+    for method in compare.find_methods(names):
+      published.parse_flags(method.flags)
+
+
+_FIXED = {
+    part.name
+    for row in registry.ROWS[registry.ALGORITHM].values()
+    for part in row.parts
+    if part.is_fixed
+}
+
+
+class CompareTest(sweep_testing.SweepTestCase):
+
+  def _parse(self, *arguments):
+    values = flags.FlagValues()
+    train.define(values)
+    values(['train', f'--output_dir={self.output_dir}', *arguments])
+    self.assertTrue(compare.is_chosen(values))
+    return values
+
+  def _build(self, *arguments):
+    return compare.build_trials(self._parse(*arguments))
+
+  def _run(self, *arguments):
+    """Compares runs that are made up; returns what is printed."""
+    out = io.StringIO()
+    with (
+        mock.patch.object(running, 'TRAIN', sweep_testing.FAKE_TRAIN),
+        contextlib.redirect_stdout(out),
+    ):
+      compare.run(self._parse(*arguments))
+    return out.getvalue()
+
+  def _read(self, name='digits.compare/comparison.csv'):
+    with open(self.output_dir / name, encoding='utf-8', newline='') as file:
+      return list(csv.DictReader(file))
+
+  def test_methods_share_seeds_and_flags(self):
+    trials = self._build(
+        '--compare=fedadam,delta_sgd', '--seeds=3,4', '--client_batch_size=7'
+    )
+    self.assertEqual(
+        [trial.name for trial in trials],
+        [f'{m}/seed_{s}' for m in ('FedAdam', 'Delta-SGD') for s in (3, 4)],
+    )
+    for trial in trials:
+      self.assertEqual(trial.home, self.output_dir / 'digits.compare')
+      self.assertEqual(trial.hparams['client_batch_size'], 7)
+      self.assertEqual(trial.hparams['seed'], trial.seed)
+
+  def test_a_seed_alone_is_that_of_all(self):
+    trials = self._build('--compare=sgd,adam', '--seed=5')
+    self.assertEqual([trial.seed for trial in trials], [5, 5])
+
+  def test_a_flag_goes_to_the_methods_that_have_it(self):
+    fedavg, delta_sgd, sps = self._build(
+        '--compare=fedavg,delta_sgd,sps',
+        '--client_learning_rate=0.3',
+        '--delta_sgd_gamma=3',
+        '--digits_alpha=1',
+    )
+    rate, gamma = 'client_learning_rate', 'delta_sgd_gamma'
+    self.assertEqual(fedavg.hparams[rate], 0.3)
+    self.assertNotIn(gamma, fedavg.hparams)
+    self.assertEqual(delta_sgd.hparams[rate], 0.3)
+    self.assertEqual(delta_sgd.hparams[gamma], 3.0)
+    self.assertNotIn(rate, sps.hparams)
+    for trial in (fedavg, delta_sgd, sps):
+      self.assertEqual(trial.hparams['digits_alpha'], 1.0)
+
+  def test_what_methods_leave_open_can_be_given(self):
+    trials = self._build(
+        '--compare=sgd,delta_sgd', '--server_optimizer=fedadam'
+    )
+    for trial in trials:
+      self.assertEqual(trial.hparams['server_optimizer'], 'fedadam')
+
+  @parameterized.named_parameters(
+      ('none', ['--compare='], '--compare= names no method; there are fedavg'),
+      (
+          'set',
+          ['--compare=fedadam', '--client_optimizer=adam'],
+          'FedAdam stands for .*, drop --client_optimizer=adam',
+      ),
+      (
+          'of_none',
+          ['--compare=fedadam,sgd', '--delta_sgd_gamma=2'],
+          '--delta_sgd_gamma belongs to --client_optimizer=delta_sgd, which no',
+      ),
+      (
+          'task',
+          ['--compare=moon', '--task=stackoverflow_lr', '--data_dir=data'],
+          'MOON does not go with --task=stackoverflow_lr',
+      ),
+      ('seeds', ['--compare=sgd', '--seeds=x'], "--seeds takes .* 'x'"),
+      ('both', ['--compare=sgd', '--seeds=1', '--seed=1'], 'exclude each'),
+      (
+          'general',
+          ['--compare=sgd', '--dp_clip_norm=1'],
+          'sgd/seed_0 does not fit: --dp_clip_norm needs',
+      ),
+  )
+  def test_flags_that_do_not_fit_are_refused(self, arguments, sentence):
+    with self.assertRaisesRegex(hparams.HparamError, sentence):
+      self._build(*arguments)
+
+  @parameterized.parameters('--seeds=0,1', '--jobs=2')
+  def test_flags_of_a_comparison_need_one(self, flag):
+    values = flags.FlagValues()
+    train.define(values)
+    values(['train', flag])
+    with self.assertRaisesRegex(hparams.HparamError, 'needs --compare$'):
+      compare.is_chosen(values)
+
+  def test_another_run_in_the_folder_is_named_before_anything_runs(self):
+    folder = self.output_dir / 'mine' / 'Delta-SGD' / 'seed_0'
+    folder.mkdir(parents=True)
+    recorded = {'total_rounds': 3, 'client_batch_size': 5}
+    (folder / 'hparams.json').write_text(json.dumps(recorded))
+    with self.assertRaisesRegex(
+        command_line.UserError,
+        'seed_0 holds a run with --client_batch_size=5, but '
+        '--client_batch_size=7 is asked for; choose another',
+    ):
+      self._run(
+          '--compare=sgd,delta_sgd',
+          '--client_batch_size=7',
+          '--total_rounds=3',
+          '--experiment_name=mine',
+      )
+    self.assertFalse((self.output_dir / 'mine' / 'sgd').exists())
+
+  def test_a_page_compares_them_and_the_next_call_trains_nothing(self):
+    arguments = ['--compare=fedavg,fedadam', '--client_learning_rate=0.2']
+    for _ in range(2):
+      out = self._run(*arguments, '--seeds=0,1', '--total_rounds=3')
+    # The loss of the stand-in is 0.1, its accuracy 0.8.
+    self.assertRegex(out, r'FedAvg +80\.00 ± 0\.00 .* 2\n')
+    rows = self._read()
+    self.assertEqual([row['method'] for row in rows], ['FedAvg', 'FedAdam'])
+    self.assertEqual({row['final_mean'] for row in rows}, {'80'})
+    self.assertEqual({row['seeds'] for row in rows}, {'2'})
+    home = self.output_dir / 'digits.compare'
+    page = (home / 'comparison.md').read_text(encoding='utf-8')
+    self.assertIn('# digits: test accuracy (%) of 2 methods\n', page)
+    self.assertIn('experiments.train --compare=fedavg,fedadam --', page)
+    for name in ('comparison.html', 'comparison.png'):
+      self.assertTrue((home / name).exists())
+    for method in ('FedAvg', 'FedAdam'):
+      starts = home / method / 'seed_0.starts'
+      self.assertEqual(starts.read_text(), 'started\n')
+
+  def test_seeds_of_another_call_do_not_count(self):
+    self._run('--compare=sgd', '--seeds=0,1', '--total_rounds=3')
+    self._run('--compare=sgd,adam', '--seeds=1', '--total_rounds=3')
+    self.assertEqual([row['seeds'] for row in self._read()], ['1', '1'])
+
+  def test_a_run_that_fails_leaves_the_others(self):
+    with self.assertRaisesRegex(
+        command_line.EnvironmentalError, '1 of 2 trials failed, .*FedAvg.seed_0'
+    ):
+      self._run(
+          '--compare=fedavg,sps',
+          '--client_learning_rate=13',
+          '--total_rounds=3',
+      )
+    self.assertEqual([row['method'] for row in self._read()], ['SPS'])
+
+  @pytest.mark.slow
+  def test_real_runs_begin_alike_and_are_run_once(self):
+    arguments = [
+        'experiments.train',
+        '--compare=fedadam,delta_sgd',
+        *_SMALL,
+        f'--output_dir={self.output_dir}',
+    ]
+    outputs = []
+    for _ in range(2):
+      result = program_testing.run(*arguments)
+      self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+      outputs.append(result.stdout.splitlines())
+    self.assertLen([x for x in outputs[0] if x.startswith('end')], 2)
+    self.assertEqual(outputs[1][1:], outputs[0][-len(outputs[1][1:]) :])
+    home = self.output_dir / 'digits.compare'
+    pictures = [p.read_bytes() for p in home.glob('*/*/plots/partition.png')]
+    self.assertLen(pictures, 2)
+    self.assertEqual(*pictures)
+    cohorts = []
+    for path in home.glob('*/*/metrics.csv'):
+      with open(path, encoding='utf-8', newline='') as file:
+        rows = list(csv.DictReader(file))
+      cohorts.append([row['clients/num_examples'] for row in rows])
+    self.assertLen(cohorts[0], 3)
+    self.assertEqual(*cohorts)

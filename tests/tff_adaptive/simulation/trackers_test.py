@@ -1,0 +1,232 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the writers for experiment trackers, on their own file stores.
+
+They run where the packages are installed, which the lock does not hold.
+"""
+
+import functools
+import json
+import os
+import struct
+from unittest import mock
+
+from absl.testing import absltest
+import numpy as np
+import pytest
+
+from tests.tff_adaptive.simulation import loop_testing
+from tff_adaptive import analysis
+from tff_adaptive.simulation import metrics_writers
+from tff_adaptive.simulation import trackers
+
+_HPARAMS = {'client_learning_rate': 0.1, 'seed': 0, 'loss_term': None}
+
+
+class MissingPackageTest(absltest.TestCase):
+
+  def test_a_missing_package_is_named_with_what_to_install(self):
+    class Writer(trackers.WandbWriter):
+      _package = 'no_such_tracker'
+
+    with self.assertRaisesRegex(
+        ImportError,
+        'the package no_such_tracker is not installed; install it with '
+        '.*python.* -m pip install no_such_tracker$',
+    ):
+      Writer('run', _HPARAMS)
+
+
+class _TrackerTestCase(loop_testing.LoopTestCase):
+  """Trains ten rounds, of which the first call fails in the sixth."""
+
+  def run_and_fail(self, make_writer):
+    def fail(state):
+      if state['rounds'] == 5:
+        raise RuntimeError('killed')
+
+    with self.assertRaisesRegex(RuntimeError, 'killed'):
+      self.run_loop(
+          process=loop_testing.Process(fail), writers=self._writers(make_writer)
+      )
+
+  def run_to_the_end(self, make_writer, **kwargs):
+    self.run_loop(writers=self._writers(make_writer), **kwargs)
+
+  def _writers(self, make_writer):
+    csv = metrics_writers.CSVMetricsWriter(self.folder / 'run' / 'metrics.csv')
+    return [csv, make_writer()]
+
+  def losses(self):
+    """Returns the losses of metrics.csv, by round."""
+    columns = analysis.read_columns(self.folder / 'run' / 'metrics.csv')
+    rounds, losses = columns['clients/loss']
+    return dict(zip(rounds, map(float, np.float32(losses))))
+
+
+class MLflowWriterTest(_TrackerTestCase):
+
+  def setUp(self):
+    super().setUp()
+    pytest.importorskip('mlflow', reason='MLflow is not installed.')
+    self.enter_context(
+        mock.patch.dict(
+            os.environ,
+            MLFLOW_TRACKING_URI=f'file:{self.folder / "mlruns"}',
+            MLFLOW_EXPERIMENT_NAME='digits',
+            # MLflow 3 would rather have a database.
+            MLFLOW_ALLOW_FILE_STORE='true',
+        )
+    )
+
+  def _make_writer(self, **hparams):
+    return trackers.MLflowWriter(
+        self.folder / 'run', {**_HPARAMS, **hparams}, name='mine'
+    )
+
+  def _find_runs(self):
+    """Returns all runs with their steps and losses."""
+    import mlflow
+
+    client = mlflow.MlflowClient()
+    experiment = client.get_experiment_by_name('digits')
+    return [
+        (
+            run,
+            [
+                (metric.step, metric.value)
+                for metric in client.get_metric_history(
+                    run.info.run_id, 'clients/loss'
+                )
+            ],
+        )
+        for run in client.search_runs([experiment.experiment_id])
+    ]
+
+  def test_a_resumed_run_is_one_run_with_every_round_once(self):
+    self.run_and_fail(self._make_writer)
+    ((run, losses),) = self._find_runs()
+    self.assertEqual(run.info.status, 'FAILED')
+    self.assertLen(losses, 5)
+    self.run_to_the_end(self._make_writer)
+    ((run, losses),) = self._find_runs()
+    self.assertEqual(run.info.status, 'FINISHED')
+    self.assertEqual(run.info.run_name, 'mine')
+    self.assertEqual(
+        run.data.params,
+        {'client_learning_rate': '0.1', 'seed': '0', 'loss_term': 'None'},
+    )
+    self.assertEqual(losses, sorted(self.losses().items()))
+    self.assertLen(losses, 10)
+    self.assertContainsSubset(
+        {'seconds', 'evaluation/accuracy'}, run.data.metrics
+    )
+
+  def test_more_rounds_are_a_tag(self):
+    make_writer = functools.partial(self._make_writer, total_rounds=4)
+    self.run_to_the_end(make_writer, total_rounds=4)
+    make_writer = functools.partial(self._make_writer, total_rounds=6)
+    self.run_to_the_end(make_writer, total_rounds=6)
+    ((run, losses),) = self._find_runs()
+    self.assertLen(losses, 6)
+    self.assertEqual(run.data.params['total_rounds'], '4')
+    self.assertEqual(run.data.tags['total_rounds'], '6')
+
+  def test_a_run_that_starts_afresh_is_another_run(self):
+    for _ in range(2):
+      self.run_to_the_end(self._make_writer, checkpoints=None)
+    self.assertEqual([len(losses) for _, losses in self._find_runs()], [10, 10])
+
+  def test_a_refusal_is_an_error_of_its_own(self):
+    self.enter_context(
+        mock.patch.dict(os.environ, MLFLOW_TRACKING_URI='no-such-scheme://x')
+    )
+    with self.assertRaisesRegex(trackers.TrackerError, '^mlflow: '):
+      self.run_to_the_end(self._make_writer)
+
+
+def _read_records(path):
+  """Yields the records of a file in the form of LevelDB's logs."""
+  data, place, record = path.read_bytes(), _HEADER_BYTES, b''
+  while place + 7 <= len(data):
+    left = _BLOCK_BYTES - place % _BLOCK_BYTES
+    if left < 7:  # Too few for a header.
+      place += left
+      continue
+    _, size, kind = struct.unpack('<IHB', data[place : place + 7])
+    record += data[place + 7 : place + 7 + size]
+    place += 7 + size
+    if kind in (1, 4):  # A whole record, or its last piece.
+      yield record
+      record = b''
+
+
+_HEADER_BYTES = 7
+_BLOCK_BYTES = 32768
+
+
+class WandbWriterTest(_TrackerTestCase):
+
+  def setUp(self):
+    super().setUp()
+    pytest.importorskip('wandb', reason='Weights & Biases is not installed.')
+    self.enter_context(
+        mock.patch.dict(
+            os.environ,
+            WANDB_MODE='offline',
+            WANDB_SILENT='true',
+            WANDB_PROJECT='digits',
+        )
+    )
+
+  def _make_writer(self):
+    return trackers.WandbWriter(self.folder / 'run', _HPARAMS, name='mine')
+
+  def _find_runs(self):
+    """Returns id, configuration, losses and exit code of each start."""
+    import wandb
+
+    wandb.teardown()  # Its process writes the last records.
+    paths = sorted((self.folder / 'run').glob('wandb/offline-run-*/*.wandb'))
+    return [self._read(path) for path in paths]
+
+  def _read(self, path):
+    from wandb.proto import wandb_internal_pb2
+
+    found = {'config': {}, 'losses': {}}
+    for data in _read_records(path):
+      record = wandb_internal_pb2.Record.FromString(data)
+      kind = record.WhichOneof('record_type')
+      if kind == 'run':
+        found['id'] = record.run.run_id
+        found['name'] = record.run.display_name
+        for item in record.run.config.update:
+          found['config'][item.key] = json.loads(item.value_json)
+      elif kind == 'history':
+        row = {
+            item.key or '/'.join(item.nested_key): json.loads(item.value_json)
+            for item in record.history.item
+        }
+        found['losses'][record.history.step.num] = row['clients/loss']
+      elif kind == 'exit':
+        found['exit_code'] = record.exit.exit_code
+    return found
+
+  def test_a_resumed_run_has_the_same_id(self):
+    self.run_and_fail(self._make_writer)
+    self.run_to_the_end(self._make_writer)
+    first, second = self._find_runs()
+    self.assertEqual(first['id'], second['id'])
+    self.assertEqual(second['name'], 'mine')
+    self.assertContainsSubset(_HPARAMS, second['config'])
+    self.assertEqual([first['exit_code'], second['exit_code']], [1, 0])
+    losses = self.losses()
+    self.assertEqual(first['losses'], {n: losses[n] for n in range(1, 6)})
+    # From the checkpoint of round 3 on.
+    self.assertEqual(second['losses'], {n: losses[n] for n in range(4, 11)})
+
+  def test_a_run_that_starts_afresh_is_another_run(self):
+    for _ in range(2):
+      self.run_to_the_end(self._make_writer, checkpoints=None)
+    first, second = self._find_runs()
+    self.assertNotEqual(first['id'], second['id'])

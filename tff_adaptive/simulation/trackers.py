@@ -1,0 +1,183 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Writers that send the metrics of rounds to an experiment tracker.
+
+Weights & Biases and MLflow are optional packages, imported when a run begins.
+Both are configured by their own environment variables, such as WANDB_PROJECT,
+WANDB_MODE, MLFLOW_TRACKING_URI and MLFLOW_EXPERIMENT_NAME.
+
+The id of the tracker's run is kept in the folder of ours, so that a run that is
+resumed continues its run of the tracker; one that starts afresh gets a new one.
+"""
+
+import abc
+from collections.abc import Mapping
+import importlib
+import os
+import pathlib
+import sys
+from typing import Any, Optional, Union
+
+from tff_adaptive import _files
+from tff_adaptive import _packages
+from tff_adaptive.simulation import metrics_writers
+
+
+class TrackerError(Exception):
+  """A tracker has refused to begin a run; the text says what it said."""
+
+
+class _Tracker(metrics_writers.MetricsWriter):
+  """A writer that sends rows to the run of a tracker."""
+
+  _package: str
+
+  def __init__(
+      self,
+      directory: Union[str, os.PathLike],
+      hparams: Mapping[str, Any],
+      name: Optional[str] = None,
+  ):
+    """Initializes the writer; nothing is sent yet.
+
+    Args:
+      directory: The folder of the run, which exists when the training begins.
+      hparams: The hyperparameters of the run.
+      name: What the tracker shows as the name of the run. None (the default)
+        for the name of the folder.
+
+    Raises:
+      ImportError: If the package is not installed; says how to install it.
+    """
+    _packages.check_installed(self._package)
+    self._directory = pathlib.Path(directory)
+    self._hparams = dict(hparams)
+    self._name = name or self._directory.name
+    self._id_file = self._directory / f'{self._package}_run_id'
+    self._run: Any = None
+
+  def resume(self, round_num: int):
+    """Starts a run of the tracker; continues the same one after round 0.
+
+    Args:
+      round_num: The number of finished rounds.
+
+    Raises:
+      TrackerError: If the tracker refuses, for example a login.
+      OSError: If the id cannot be kept; names its file.
+    """
+    run_id = None
+    if round_num > 0 and self._id_file.is_file():
+      run_id = self._id_file.read_text(encoding='utf-8').strip()
+    tracker = importlib.import_module(self._package)
+    try:
+      found = self._start(tracker, run_id)
+    except Exception as error:  # pylint: disable=broad-exception-caught
+      raise TrackerError(f'{self._package}: {error}') from error
+    with _files.replacing(self._id_file) as file:
+      file.write(f'{found}\n'.encode())
+
+  def write(self, round_num: int, row: Mapping[str, Any]):
+    """Sends the numbers of a row at step `round_num`.
+
+    Args:
+      round_num: The number of the round.
+      row: Its scalars by name; those that are no numbers are not sent.
+    """
+    numbers = {
+        name: float(value)
+        for name, value in row.items()
+        if not isinstance(value, (str, bytes))
+    }
+    self._log(round_num, numbers)
+
+  def close(self):
+    """Ends the run of the tracker; as failed, if an exception ends ours."""
+    if self._run is not None:
+      self._end(failed=sys.exc_info()[0] is not None)
+      self._run = None
+
+  @abc.abstractmethod
+  def _start(self, tracker: Any, run_id: Optional[str]) -> str:
+    """Starts a run, or continues that of an id; returns its id."""
+
+  @abc.abstractmethod
+  def _log(self, round_num: int, numbers: Mapping[str, float]):
+    """Sends the numbers of a round."""
+
+  @abc.abstractmethod
+  def _end(self, failed: bool):
+    """Ends the run."""
+
+
+class WandbWriter(_Tracker):
+  """Sends every row to Weights & Biases, the round as the step.
+
+  A resumed run may send rounds again that the server has; it ignores them.
+
+  Example:
+
+    >>> run_training(
+    ...     process, cohort_fn=cohort_fn, total_rounds=100,
+    ...     writers=[WandbWriter('runs/sgd', {'client_learning_rate': 0.1})])
+  """
+
+  _package = 'wandb'
+
+  def _start(self, tracker, run_id):
+    self._run = tracker.init(
+        id=run_id,
+        resume=None if run_id is None else 'allow',
+        name=self._name,
+        config=self._hparams,
+        # More rounds than at the start.
+        allow_val_change=True,
+        dir=self._directory,
+    )
+    return self._run.id
+
+  def _log(self, round_num, numbers):
+    self._run.log(numbers, step=round_num)
+
+  def _end(self, failed):
+    self._run.finish(exit_code=int(failed))
+
+
+class MLflowWriter(_Tracker):
+  """Sends every row to MLflow, the round as the step.
+
+  Hyperparameters are the parameters of the run; one that grows when it is
+  resumed, the number of rounds, is a tag then, as MLflow changes no parameter.
+
+  Example:
+
+    >>> run_training(
+    ...     process, cohort_fn=cohort_fn, total_rounds=100,
+    ...     writers=[MLflowWriter('runs/sgd', {'client_learning_rate': 0.1})])
+  """
+
+  _package = 'mlflow'
+
+  def _start(self, tracker, run_id):
+    self._tracker = tracker
+    self._run = tracker.start_run(
+        run_id=run_id, run_name=None if run_id else self._name
+    )
+    given = {name: str(value) for name, value in self._hparams.items()}
+    known = self._run.data.params
+    tracker.log_params({n: v for n, v in given.items() if n not in known})
+    tracker.set_tags({n: v for n, v in given.items() if known.get(n, v) != v})
+    found = self._run.info.run_id
+    history = tracker.MlflowClient().get_metric_history(
+        found, metrics_writers.SECONDS_KEY
+    )
+    self._last_round = max((metric.step for metric in history), default=0)
+    return found
+
+  def _log(self, round_num, numbers):
+    # Rounds after the checkpoint are trained again, and are there already.
+    if round_num > self._last_round:
+      self._tracker.log_metrics(numbers, step=round_num)
+
+  def _end(self, failed):
+    self._tracker.end_run('FAILED' if failed else 'FINISHED')
