@@ -33,7 +33,7 @@ CIFAR10 = definitions.ClassificationTask(
     summary='100, Dirichlet 0.1',
     data=cifar_data.Cifar10(),
     models=MODELS,
-    model_help='The model to train; v2 are those of the FedOpt experiments.',
+    model_help='The model to train; v2 models are those of FedOpt.',
     clients=clients.Partition(100, alpha=0.1),
     protocol=definitions.Protocol(
         client_batch_size=64,

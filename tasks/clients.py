@@ -42,45 +42,47 @@ class Partition:
         Argument(
             'num_clients',
             self.num_clients,
-            'How many clients there are.',
+            'The number of clients.',
             minimum=1,
         ),
         Argument(
             'alpha',
             self.alpha,
-            "How alike the clients' labels are: the concentration of the "
-            'Dirichlet partitions.',
+            'The concentration of the Dirichlet partitions; smaller values '
+            "make the clients' labels less alike.",
             minimum=0.0,
         ),
         Argument(
             'partition',
             'dirichlet_with_replacement',
-            f'How the training {noun} are split.',
+            f'The partition of the training {noun}.',
             choices=partition_lib.SCHEMES,
         ),
         Argument(
             'examples_per_client',
             None,
-            f'{noun.capitalize()} of a client: 500, or drawn from a range: '
-            '100-500; unset, 500, or all where the partition divides all.',
+            f'{noun.capitalize()} per client: a number such as 500, or a range '
+            'to sample from such as 100-500; unset: 500, or all if the '
+            'partition divides all.',
             type=str,
         ),
         Argument(
             'shards_per_client',
             2,
-            'Of shards: how many a client gets.',
+            'For shards: the number of shards per client.',
             minimum=1,
         ),
         Argument(
             'min_size',
             1,
-            f'Of dirichlet_per_class: {noun} that a client has at least.',
+            f'For dirichlet_per_class: the minimum number of {noun} per '
+            'client.',
             minimum=0,
         ),
         Argument(
             'cap',
             False,
-            'Of dirichlet_per_class: whether a client with its even part of '
+            'For dirichlet_per_class: whether a client with an even share of '
             f'the {noun} gets nothing of further classes.',
         ),
     )
@@ -164,29 +166,30 @@ class PachinkoPartition(Partition):
         'num_clients': Argument(
             'num_clients',
             None,
-            "How many clients there are; unset, all of TFF's, or 500.",
+            "The number of clients; unset: all of TFF's, or 500.",
             type=int,
             minimum=1,
         ),
         'fine_alpha': Argument(
             'fine_alpha',
             10.0,
-            'Of pachinko: the concentration of the classes in a coarse one.',
+            'For pachinko: the concentration of the classes within a coarse '
+            'class.',
             minimum=0.0,
         ),
         'partition': Argument(
             'partition',
             'tff',
-            "How the training images are split; tff: TFF's clients, or "
-            'pachinko where there is no file of them.',
+            "The partition of the training images; tff: TFF's clients, or "
+            'pachinko if their file is missing.',
             choices=('tff', *partition_lib.COARSE_SCHEMES),
         ),
         'examples_per_client': Argument(
             'examples_per_client',
             None,
-            'Images of a client: 500, or drawn from a range: 100-500; unset, '
-            '100 for pachinko, all where the partition divides all, and else '
-            '500.',
+            'Images per client: a number such as 500, or a range to sample '
+            'from such as 100-500; unset: 100 for pachinko, all if the '
+            'partition divides all, else 500.',
             type=str,
         ),
     }
@@ -225,14 +228,14 @@ class DirichletClients(Partition):
         Argument(
             'num_clients',
             self.num_clients,
-            f'How many clients share the training {self.noun}.',
+            f'The number of clients that share the training {self.noun}.',
             minimum=1,
         ),
         Argument(
             'alpha',
             self.alpha,
-            "How alike the clients' labels are: the concentration of a "
-            'Dirichlet distribution, inf for i.i.d.',
+            'The concentration of the Dirichlet distribution; smaller values '
+            "make the clients' labels less alike, inf is i.i.d.",
             minimum=0.0,
             may_be_infinite=True,
         ),

@@ -25,7 +25,7 @@ Prepare = Callable[[feature_arrays.Examples], feature_arrays.Examples]
 DOWNLOAD = Argument(
     'download',
     False,
-    'Whether the data are downloaded if --data_dir has none.',
+    'Whether to download the data if --data_dir does not have them.',
     is_hparam=False,
 )
 

@@ -15,8 +15,8 @@ DEFAULT_MAX_BYTES = 1 << 30
 MAX_BYTES_IN_MEMORY = Argument(
     'max_bytes_in_memory',
     DEFAULT_MAX_BYTES,
-    'Up to what size the clients of a split are held in memory, where rounds '
-    'are fastest; larger ones are read when they are sampled.',
+    'The maximum size of a split whose clients are held in memory, which makes '
+    'rounds fastest; clients of larger splits are read when they are sampled.',
     minimum=0,
     is_hparam=False,
 )
@@ -47,7 +47,7 @@ def find_data_file(
   path = pathlib.Path(data_dir) / place
   if not path.exists():
     raise FileNotFoundError(
-        f'{path.name} was not found: put it at {path}, or download it by '
+        f'{path.name} was not found: put it at {path}, or download it with '
         f'`python -m tasks.fetch {dataset} --data_dir={data_dir}`.'
     )
   return path

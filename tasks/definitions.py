@@ -216,9 +216,9 @@ class TaskDefinition:
     """
     if len(extra) > len(self.data.extra_arguments):
       raise TypeError(
-          f'The task {self.name!r} takes clients and a test set'
-          f'{"".join(f", {name}" for name in self.data.extra_arguments)} by '
-          'place, and all else by name.'
+          f'The task {self.name!r} takes the clients and the test set'
+          f'{"".join(f", {name}" for name in self.data.extra_arguments)} as '
+          'positional arguments, and all others by name.'
       )
     arguments.update(zip(self.data.extra_arguments, extra))
     args = self._complete(arguments)
@@ -330,7 +330,7 @@ class TaskDefinition:
     unknown = [name for name in arguments if name not in {*known, *extra}]
     if unknown:
       raise TypeError(
-          f'The task {self.name!r} takes no argument {unknown[0]!r}; it takes '
+          f'The task {self.name!r} has no argument {unknown[0]!r}; it has '
           f'{", ".join([*known, *extra])}.'
       )
     values = {name: argument.default for name, argument in known.items()}

@@ -31,8 +31,8 @@ PART_SUFFIX = '.part'
 
 _CHUNK_BYTES = 1 << 20
 _TIMEOUT_SECONDS = 60.0
-_AGAIN = 'run the same command again to go on'
-_ANEW = 'run the same command again to download it anew'
+_AGAIN = 'run the same command again to continue'
+_ANEW = 'run the same command again to restart the download'
 # The file has no bytes after the requested position.
 _RANGE_NOT_SATISFIABLE = 416
 
@@ -83,7 +83,7 @@ def download(
       os.replace(part, path)
   except KeyboardInterrupt as interrupt:
     raise KeyboardInterrupt(
-        f'Interrupted; what is downloaded is in {part}, {_AGAIN}.'
+        f'Interrupted; the partial download is {part}; {_AGAIN}.'
     ) from interrupt
 
 
@@ -189,7 +189,7 @@ def _connection_errors_of(url: str) -> Iterator[None]:
     yield
   except urllib.error.HTTPError as error:
     raise DownloadError(
-        f'{url} cannot be downloaded (the server says {error.code} '
+        f'{url} cannot be downloaded (HTTP status {error.code} '
         f'{error.reason})'
     ) from error
   except (OSError, http.client.HTTPException) as error:
@@ -218,12 +218,12 @@ def _check_digest(url: str, part: pathlib.Path, digest: Optional[str]) -> None:
   algorithm, _, expected = (digest or 'sha256:').partition(':')
   found = _digest_of(part, algorithm)
   if not expected:
-    print(f'no checksum of {url} is known; its {algorithm} is {found}')
+    print(f'{url} has no known checksum; its {algorithm} is {found}')
   elif found != expected:
     part.unlink()
     raise DownloadError(
-        f'{url} has the {algorithm} {found}, where {expected} is expected, and '
-        f'was deleted; {_ANEW}'
+        f'{url} has the {algorithm} {found}, expected {expected}, and was '
+        f'deleted; {_ANEW}'
     )
 
 
@@ -269,7 +269,7 @@ def _unpack_tar(archive: pathlib.Path, targets: Sequence[pathlib.Path]) -> None:
       names = {os.path.basename(name): name for name in members.getnames()}
     for target in targets:
       if target.name not in names:
-        raise _DamagedError(f'it has no {target.name}')
+        raise _DamagedError(f'it does not contain {target.name}')
       content = members.extractfile(names[target.name])
       if content is not None:
         _copy(content, target, lambda: None)

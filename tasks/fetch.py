@@ -27,7 +27,7 @@ _EXIT_ENVIRONMENT = 1
 _EXIT_USER = 2
 _EXIT_INTERRUPTED = 130
 
-_INTERRUPTED = 'Interrupted; run the same command again to go on.'
+_INTERRUPTED = 'Interrupted; run the same command again to continue.'
 # Exists in the folder of a version only when it has been written completely.
 _PREPARED = '[0-9]*/dataset_info.json'
 
@@ -50,13 +50,14 @@ def _build_parser() -> argparse.ArgumentParser:
   parser.add_argument(
       '--data_dir',
       default='data',
-      help='the folder of the data sets, which is made; default: %(default)s',
+      help='the folder of the data sets, created if missing; default: '
+      '%(default)s',
   )
   parser.add_argument(
       '--list',
       action='store_true',
-      help='only print a line for each data set: its name, its files, how '
-      'much is downloaded, its source and its licence',
+      help='only print a line for each data set: its name, its files, the '
+      'size of the download, its source and its licence',
   )
   return parser
 
@@ -130,7 +131,7 @@ def _fetch_file(file: sources.RemoteFile, data_dir: pathlib.Path) -> None:
   results = [data_dir / result for result in file.results]
   if all(result.exists() for result in results):
     for result in results:
-      print(f'{result} is there already')
+      print(f'{result} exists already')
     return
   if not path.exists():
     print(f'{file.url} ({_size_text(file.size)})', flush=True)
@@ -140,13 +141,13 @@ def _fetch_file(file: sources.RemoteFile, data_dir: pathlib.Path) -> None:
     if not file.is_kept:
       path.unlink()
   for result in results:
-    print(f'{result} is there')
+    print(f'{result} is complete')
 
 
 def _prepare(dataset: sources.Dataset, folder: pathlib.Path) -> None:
   """Downloads and prepares a data set with tensorflow-datasets."""
   if any(folder.glob(_PREPARED)):
-    print(f'{folder} is there already')
+    print(f'{folder} exists already')
     return
   # Without network, tensorflow-datasets retries for minutes.
   downloads.check_reachable(dataset.tfds_url)
@@ -164,11 +165,11 @@ def _prepare(dataset: sources.Dataset, folder: pathlib.Path) -> None:
         f'tensorflow-datasets could not prepare {folder} '
         f'({lines[0].strip().rstrip(".")}); run the same command again'
     ) from error
-  print(f'{folder} is there')
+  print(f'{folder} is complete')
 
 
 def _size_text(size: Optional[int]) -> str:
-  return 'size not known' if size is None else f'{size / 1e6:.1f} MB'
+  return 'unknown size' if size is None else f'{size / 1e6:.1f} MB'
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -59,7 +59,7 @@ STACKOVERFLOW_LR = definitions.TaskDefinition(
         'logistic': 'tasks.language.tag_models:build_of_frequencies',
     },
     model_help=(
-        'The form of the model: of lists of words, or of their frequencies.'
+        'The form of the inputs: lists of words, or frequencies of words.'
     ),
     loss='tasks.language.tag_models:build_loss',
     metrics='tasks.language.tag_models:build_metrics',

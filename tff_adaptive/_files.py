@@ -156,7 +156,7 @@ def _acquire(path: pathlib.Path) -> int:
         time.sleep(0.1)
         continue
       raise FolderInUseError(
-          f'{path.parent} is in use by {owner}; wait for its end, or end it'
+          f'{path.parent} is in use by {owner}; wait for it to end, or end it'
       ) from None
     except OSError:
       pass  # This file system has no locks.
@@ -174,12 +174,12 @@ def _describe_owner(text: bytes) -> tuple[str, bool]:
   """Names the process that wrote a lock file; returns whether it is gone."""
   process_id, _, command = text.decode(errors='replace').partition(' ')
   if not process_id.isdecimal():
-    return 'another process, which has just begun', False
+    return 'another process, which has just started', False
   name = f'process {process_id} ({command})'
   try:
     os.kill(int(process_id), 0)
   except ProcessLookupError:
-    return f'what {name} has left behind', True
+    return f'a leftover child of {name}', True
   except PermissionError:
     pass  # It belongs to another user.
   return name, False

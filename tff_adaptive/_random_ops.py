@@ -335,9 +335,9 @@ def call_with_seed(fn: Callable[..., Any], seed: tf.Tensor, *args: Any) -> Any:
   except UnsupportedRandomOpError as e:
     raise ValueError(
         f"The model's {e}, where they cannot be held fixed for a second "
-        'evaluation of the batch. Take an optimizer that evaluates each batch '
-        "once (Delta-SGD: `previous_gradient='reuse'`), or dropout in place of "
-        'that op.'
+        'evaluation of the batch. Use an optimizer that evaluates each batch '
+        "once (Delta-SGD: `previous_gradient='reuse'`), or replace that op by "
+        'dropout.'
     ) from e
 
 

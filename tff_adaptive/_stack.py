@@ -120,8 +120,8 @@ def require_packages() -> None:
   """
   if sys.argv[:1] == ['-m'] and util.find_spec('absl') is None:
     sys.exit(
-        f'error: {sys.executable} has not the packages of this project; run '
-        '`make venv`, which installs them, and take .venv/bin/python instead.'
+        f"error: {sys.executable} does not have this project's packages; run "
+        '`make venv`, which installs them, and use .venv/bin/python instead.'
     )
 
 
@@ -241,7 +241,7 @@ def _check_keras() -> None:
     found = f'{_KERAS_BACKEND}={backend} selects a backend of Keras 3'
     mend = f'Unset {_KERAS_BACKEND}, or set it to tensorflow'
   elif _has_keras_3():
-    found = 'this program has loaded Keras 3 already, as `tf.keras`'
+    found = 'this program has already loaded Keras 3, as `tf.keras`'
     mend = (
         'Import tff_adaptive or tensorflow_federated before `tf.keras` is used,'
         f' or set {_LEGACY_KERAS}=1 before TensorFlow is imported'
@@ -333,8 +333,8 @@ def _refuse_keras_3(models: types.ModuleType) -> None:
       kinds = [kind.__module__ for kind in type(keras_model).__mro__]
       if any(kind.startswith('keras.') for kind in kinds):
         raise TypeError(
-            f'`keras_model` must be a model of Keras 2, found {kinds[0]}.'
-            f'{type(keras_model).__name__}, which is of Keras 3: build it with'
+            f'`keras_model` must be a Keras 2 model, found {kinds[0]}.'
+            f'{type(keras_model).__name__} of Keras 3: build it with'
             ' `tf.keras`, or with `import tf_keras as keras`.'
         )
       return build(keras_model, *args, **kwargs)

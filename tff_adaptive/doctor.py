@@ -25,8 +25,8 @@ _NEEDED_DISK_GIB = 1.0
 
 _IN_ORDER = 'Everything is in order.'
 _DESCRIPTION = (
-    'Compares versions, looks for devices, memory and disk, imports TensorFlow '
-    'and TFF, and says what to do where something is missing.'
+    'Compares versions, checks devices, memory and disk, imports TensorFlow '
+    'and TFF, and says how to fix what is missing.'
 )
 
 # The lines to print, and a sentence for each problem.
@@ -80,7 +80,7 @@ def _check_packages(stack: _stack.Stack) -> _Report:
       continue
     state = f'version {found}' if found else 'not installed'
     problems.append(
-        f'{package} is {state}, but this release was made with {locked}:'
+        f'{package} is {state}, but this release needs {locked}:'
         f' {_how_to_install(package, locked)}.'
     )
   return lines, problems
@@ -99,7 +99,7 @@ def _check_import(name: str) -> _Report:
   except Exception as error:  # pylint: disable=broad-exception-caught
     cause = f'{type(error).__name__}: {error}'.splitlines()[0]
     return [_line(f'import {name}', 'fails')], [
-        f'Importing {name} fails with "{cause}": mend the versions above first'
+        f'Importing {name} fails with "{cause}": fix the versions above first'
         ' if any is wrong, otherwise run `make venv` in a fresh checkout of'
         ' tff_adaptive.'
     ]
@@ -125,10 +125,10 @@ def _check_devices(stack: _stack.Stack) -> _Report:
     devices = tf.config.list_physical_devices('GPU')
     gpus = ', '.join(device.name for device in devices)
     if not gpus:
-      note = f'(what they need: pip install {_cuda_packages(stack)})'
+      note = f'(to use GPUs: pip install {_cuda_packages(stack)})'
   except Exception:  # pylint: disable=broad-exception-caught
     # `_check_import` has reported the error.
-    gpus = 'unknown, TensorFlow does not import'
+    gpus = 'unknown, TensorFlow cannot be imported'
   return [_line('CPUs', str(cpus)), _line('GPUs', gpus or 'none', note)], []
 
 
@@ -160,7 +160,7 @@ def _check_space() -> _Report:
   if memory is not None and memory < _NEEDED_MEMORY_GIB:
     problems.append(
         f'Only {memory:.1f} GiB of memory are free, {_NEEDED_MEMORY_GIB:.0f}'
-        ' are needed: end other programs or use a larger machine.'
+        ' are needed: close other programs or use a larger machine.'
     )
   if disk < _NEEDED_DISK_GIB:
     problems.append(

@@ -90,8 +90,8 @@ class BagOfWordsDense(tf.keras.layers.Layer):
   def call(self, words: tf.Tensor) -> tf.Tensor:
     if not words.dtype.is_integer:
       raise TypeError(
-          '`BagOfWordsDense` takes the numbers of words, an integer dtype, '
-          f'found {words.dtype.name}; frequencies are for '
+          '`BagOfWordsDense` takes word ids of an integer dtype, found '
+          f'{words.dtype.name}; for frequencies use '
           '`tf.keras.layers.Dense`.'
       )
     shares = _shares(words, self.vocabulary_size, self.compute_dtype)

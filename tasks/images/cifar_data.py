@@ -143,15 +143,16 @@ class _Cifar(data.Data):
         Argument(
             'norm',
             'group',
-            'What resnet18 and resnet50 normalize by: groups of channels, or '
-            'the statistics of each batch.',
+            'The normalization of resnet18 and resnet50: by groups of '
+            'channels, or by the statistics of each batch.',
             choices=('group', 'batch'),
             models=('resnet18', 'resnet50'),
         ),
         Argument(
             'augmentation',
             self.default_augmentation,
-            'Whose way to crop, flip and scale images; none scales alone.',
+            'The experiments whose cropping, flipping and scaling are used; '
+            'none only scales.',
             choices=cifar_augmentation.AUGMENTATIONS,
         ),
         data.DOWNLOAD,

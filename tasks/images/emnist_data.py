@@ -30,9 +30,7 @@ class Characters(data.Data):
   """The characters, with a client for each writer."""
 
   arguments = (
-      Argument(
-          'only_digits', False, 'Whether there are digits alone, no letters.'
-      ),
+      Argument('only_digits', False, 'Whether to use only digits, no letters.'),
       data_files.MAX_BYTES_IN_MEMORY,
   )
   # Preparation is fast.

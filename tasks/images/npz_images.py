@@ -96,7 +96,7 @@ class ImageDataset:
     else:
       raise FileNotFoundError(
           f'{self.title} was not found: put {self._file_name} (arrays '
-          f'{", ".join(_KEYS)}) at {npz}, or download it by '
+          f'{", ".join(_KEYS)}) at {npz}, or download it with '
           f'`{self._download_command(folder)}`.'
       )
     train, test = (
@@ -142,7 +142,7 @@ class ImageDataset:
       raise ValueError(
           f'{version} could not be read as a prepared data set '
           f'({checks.first_line(error)}); delete it and download it again '
-          f'by `{self._download_command(folder.parents[1])}`.'
+          f'with `{self._download_command(folder.parents[1])}`.'
       ) from error
 
   def _download(self, prepared: pathlib.Path) -> _RawArrays:
@@ -202,8 +202,8 @@ def check_examples(
     )
   if labels.shape != images.shape[:1]:
     raise ValueError(
-        f'{source}: {y} must have shape [{len(images)}], one class for each '
-        f'image of {x}, found {list(labels.shape)}.'
+        f'{source}: {y} must have shape [{len(images)}], one class per image '
+        f'of {x}, found {list(labels.shape)}.'
     )
   if labels.min() < 0 or labels.max() >= num_classes:
     raise ValueError(
@@ -345,8 +345,8 @@ def _read_npz(path: pathlib.Path) -> _RawArrays:
       return npz_files.read(path, _KEYS)
   except npz_files.DamagedNpzError as error:
     raise ValueError(
-        f'{path} is damaged ({checks.first_line(error)}); replace it by a '
-        'good copy.'
+        f'{path} is damaged ({checks.first_line(error)}); replace it by an '
+        'intact copy.'
     ) from error
   raise ValueError(
       f'{path} must hold the arrays {", ".join(_KEYS)}, but '

@@ -101,7 +101,7 @@ def _read(
       or labels.dtype != np.int64
   ):
     raise ValueError(
-        f'{path} must hold an image of {num_pixels} bytes for each of its '
+        f'{path} must have an image of {num_pixels} bytes for each of its '
         f'{labels.size} integer labels; unpack the archive again.'
     )
   return pixels, labels

@@ -48,7 +48,7 @@ class Shakespeare(data.Data):
       Argument(
           'sequence_length',
           DEFAULT_SEQUENCE_LENGTH,
-          'How many characters a sequence has.',
+          'The number of characters in a sequence.',
           minimum=1,
       ),
   )

@@ -12,21 +12,21 @@ from tasks.language import word_sequences
 _VOCAB_SIZE = Argument(
     'vocab_size',
     stackoverflow_files.DEFAULT_VOCAB_SIZE,
-    'How many words count, the most frequent ones.',
+    'The number of words in the vocabulary, the most frequent ones.',
     minimum=1,
 )
 _TEST_ARGUMENTS = (
     Argument(
         'test_split',
         stackoverflow_files.TEST,
-        'What is tested on: later posts of the training users, or those of '
-        'other users.',
+        'The split to test on: later posts of the training users (test), or '
+        'posts of other users (heldout).',
         choices=(stackoverflow_files.TEST, stackoverflow_files.HELDOUT),
     ),
     Argument(
         'num_test_examples',
         stackoverflow_files.DEFAULT_NUM_TEST_EXAMPLES,
-        'How many examples are drawn to test on, and to validate.',
+        'The number of examples sampled for testing, and for validation.',
         minimum=1,
     ),
 )
@@ -89,7 +89,7 @@ def _words(args, data_dir):
 
 def _given(vocabulary, name):
   if vocabulary is None:
-    raise TypeError(f'`{name}` is missing: give it with data of your own.')
+    raise TypeError(f'`{name}` is missing: it is required with your own data.')
   return vocabulary
 
 
@@ -103,7 +103,7 @@ class NextWords(_Posts):
       Argument(
           'sequence_length',
           stackoverflow_files.DEFAULT_SEQUENCE_LENGTH,
-          'How many words a sequence has.',
+          'The number of words in a sequence.',
           minimum=1,
       ),
       *_TEST_ARGUMENTS,
@@ -132,13 +132,13 @@ class Tags(_Posts):
       Argument(
           'tag_vocab_size',
           stackoverflow_files.DEFAULT_TAG_VOCAB_SIZE,
-          'How many tags count, the most frequent ones.',
+          'The number of tags to predict, the most frequent ones.',
           minimum=5,
       ),
       Argument(
           'max_words',
           bags_of_words.DEFAULT_MAX_WORDS,
-          'Of words: how many words of an example count.',
+          'For words: the maximum number of words of an example.',
           minimum=1,
       ),
       *_TEST_ARGUMENTS,

@@ -115,7 +115,7 @@ def load_word_vocabulary(
     except ValueError as error:
       raise ValueError(
           f'{path} must have a word and a number in each line, found '
-          f'{line.strip()!r} in line {number}; replace it by a good copy.'
+          f'{line.strip()!r} in line {number}; replace it by an intact copy.'
       ) from error
   return _most_frequent(path, list(counts), vocab_size, 'vocab_size', 'words')
 
@@ -155,7 +155,7 @@ def load_tag_vocabulary(
   except (TypeError, ValueError) as error:
     raise ValueError(
         f'{path} must be a JSON object from tags to numbers ({error}); replace '
-        'it by a good copy.'
+        'it by an intact copy.'
     ) from error
   return _most_frequent(path, tags, tag_vocab_size, 'tag_vocab_size', 'tags')
 
@@ -165,7 +165,7 @@ def _read(path: pathlib.Path) -> str:
     return path.read_text(encoding='utf-8')
   except UnicodeDecodeError as error:
     raise ValueError(
-        f'{path} must be text in UTF-8 ({error.reason}); replace it by a good '
+        f'{path} must be UTF-8 text ({error.reason}); replace it by an intact '
         'copy.'
     ) from error
 
@@ -175,10 +175,10 @@ def _most_frequent(
 ) -> list[str]:
   """Returns the first entries, after checking that there are enough."""
   if not entries:
-    raise ValueError(f'{path} has no {kind}; replace it by a good copy.')
+    raise ValueError(f'{path} has no {kind}; replace it by an intact copy.')
   if not 1 <= size <= len(entries):
     raise ValueError(
-        f'`{argument}` must lie between 1 and {len(entries)}, the number of '
+        f'`{argument}` must be between 1 and {len(entries)}, the number of '
         f'{kind} in {path}, found {size}.'
     )
   return entries[:size]
@@ -204,9 +204,9 @@ def check_vocabulary(vocabulary: Sequence[str], name: str) -> tuple[str, ...]:
     found = wrong[0] if wrong else vocabulary
     raise TypeError(f'`{name}` must be a sequence of strings, found {found!r}.')
   if not entries:
-    raise ValueError(f'`{name}` must have an entry or more, found none.')
+    raise ValueError(f'`{name}` must have at least one entry, found none.')
   if len(set(entries)) < len(entries):
-    raise ValueError(f'`{name}` must have each entry once, found one twice.')
+    raise ValueError(f'`{name}` must have unique entries, found one twice.')
   return entries
 
 

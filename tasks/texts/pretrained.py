@@ -122,9 +122,9 @@ def load_word_pieces(pretrained_dir: _PathLike) -> WordPieces:
   pad = config.get('pad_token_id', 0)
   if len(tokenizer) > vocab_size or tokenizer.pad_token_id != pad:
     raise ValueError(
-        f'{path} must hold at most {vocab_size} tokens, of which {pad} pads, '
-        f'to fit {_CONFIG}, found {len(tokenizer)}, of which '
-        f'{tokenizer.pad_token_id} pads.'
+        f'{path} must hold at most {vocab_size} tokens with padding token '
+        f'{pad}, to match {_CONFIG}; found {len(tokenizer)} with padding token '
+        f'{tokenizer.pad_token_id}.'
     )
   return WordPieces(tokenizer)
 
@@ -152,7 +152,7 @@ def load_encoder_weights(pretrained_dir: _PathLike) -> list[np.ndarray]:
     found = tensors.get(name, np.zeros([0])).shape
     if found != shape:
       raise ValueError(
-          f'{path} must hold {name} of shape {list(shape)} to fit {_CONFIG}, '
+          f'{path} must hold {name} of shape {list(shape)} to match {_CONFIG}, '
           f'found {list(found) if name in tensors else "none"}.'
       )
     weights.append(tensors[name].astype(np.float32, copy=False))
@@ -260,5 +260,5 @@ def _named_errors(path: pathlib.Path) -> Iterator[None]:
     lines = str(error).strip().splitlines() or [type(error).__name__]
     reason = lines[0].strip().rstrip('.')
     raise ValueError(
-        f'{path} could not be read ({reason}); replace it by a good copy.'
+        f'{path} could not be read ({reason}); replace it by an intact copy.'
     ) from error

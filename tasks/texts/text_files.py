@@ -60,20 +60,20 @@ class Texts(data.Data):
       Argument(
           'vocab_size',
           DEFAULT_VOCAB_SIZE,
-          'How many tokens there are, the most frequent words.',
+          'The number of tokens, the most frequent words.',
           minimum=4,
       ),
       Argument(
           'max_length',
           DEFAULT_MAX_LENGTH,
-          'How many tokens of a text count.',
+          'The maximum number of tokens of a text.',
           minimum=1,
       ),
       Argument(
           'pretrained_dir',
           None,
-          'Of distilbert: a folder with its tokens and weights, in Hugging '
-          "Face's layout; unset, random weights.",
+          'For distilbert: a folder with its tokens and weights, in Hugging '
+          "Face's layout; unset: random weights.",
           type=str,
           models=('distilbert',),
       ),
@@ -158,7 +158,7 @@ class Texts(data.Data):
     else:
       raise FileNotFoundError(
           f'{self.title} was not found: put {jsonl.name} (rows with split, '
-          f'text and label) at {jsonl}, or download it by `python -m '
+          f'text and label) at {jsonl}, or download it with `python -m '
           f'tasks.fetch {self.name} --data_dir={folder}`.'
       )
     for part in _PARTS:
@@ -258,15 +258,15 @@ def _csv_rows(path: pathlib.Path) -> Iterator[tuple[bytes, int]]:
       for row in reader:
         if len(row) != 3 or not row[0].isdecimal():
           raise ValueError(
-              f'{path}, line {reader.line_num} must have the number of a '
-              f'class, a title and a body, found {len(row)} cells, the first '
+              f'{path}, line {reader.line_num} must have a class number, a '
+              f'title and a body, found {len(row)} cells, the first '
               f'{row[:1]}.'
           )
         yield _join(cell.encode() for cell in row[1:]), int(row[0]) - 1
   except (csv.Error, UnicodeDecodeError) as error:
     raise ValueError(
         f'{path} could not be read ({checks.first_line(error)}); replace it '
-        'by a good copy.'
+        'by an intact copy.'
     ) from error
 
 

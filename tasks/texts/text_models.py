@@ -170,8 +170,8 @@ def _build_transformer(
   maximum = config.get('max_position_embeddings', _MAX_POSITIONS)
   if max_length > maximum:
     raise ValueError(
-        f'`max_length` must be at least 1 and at most {maximum} for this '
-        f'model, found {max_length}.'
+        f'`max_length` must be between 1 and {maximum} for this model, found '
+        f'{max_length}.'
     )
   tokens = tf.keras.Input([max_length], dtype=tf.int32)
   features = _transformer_features(tokens, config, weights, seed)

@@ -120,8 +120,8 @@ def build_word_vocabulary(
   """
   if vocab_size <= NUM_SPECIAL_TOKENS:
     raise ValueError(
-        f'`vocab_size` must be more than {NUM_SPECIAL_TOKENS}, the tokens that '
-        f'are no words, found {vocab_size}.'
+        f'`vocab_size` must be more than {NUM_SPECIAL_TOKENS}, the number of '
+        f'special tokens, found {vocab_size}.'
     )
   counts: collections.Counter[str] = collections.Counter()
   for text in texts:

@@ -144,7 +144,7 @@ class CatalogueTest(parameterized.TestCase):
       if argument.choices:
         with self.assertRaisesRegex(ValueError, f'`{argument.name}` must be'):
           definition.create(self.folder, **{argument.name: 'none of these'})
-    with self.assertRaisesRegex(TypeError, "takes no argument 'color'"):
+    with self.assertRaisesRegex(TypeError, "has no argument 'color'"):
       definition.create(self.folder, color='red')
 
   @parameterized.named_parameters(*_TASKS)

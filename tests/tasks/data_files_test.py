@@ -34,6 +34,6 @@ class FindDataFileTest(absltest.TestCase):
     self.assertEqual(
         str(caught.exception),
         f'emnist.sqlite was not found: put it at {self.folder}/tff/'
-        'emnist.sqlite, or download it by `python -m tasks.fetch emnist '
+        'emnist.sqlite, or download it with `python -m tasks.fetch emnist '
         f'--data_dir={self.folder}`.',
     )

@@ -96,9 +96,8 @@ class DownloadTest(_TestCase):
       downloads.download(server.url, self.path, expected)
     self.assertEqual(
         str(caught.exception),
-        f'{server.url} has the sha256 {found}, where {expected[7:]} is '
-        'expected, and was deleted; run the same command again to download it '
-        'anew',
+        f'{server.url} has the sha256 {found}, expected {expected[7:]}, '
+        'and was deleted; run the same command again to restart the download',
     )
     self.assertEqual(file_testing.read_files(self.folder), {})
 
@@ -121,7 +120,7 @@ class DownloadTest(_TestCase):
     downloads.download(server.url, self.path)
     self.assertEqual(
         self.stdout.getvalue(),
-        f'no checksum of {server.url} is known; its sha256 is {_SHA256[7:]}\n',
+        f'{server.url} has no known checksum; its sha256 is {_SHA256[7:]}\n',
     )
 
   @parameterized.parameters(404, 503)
@@ -129,7 +128,7 @@ class DownloadTest(_TestCase):
     server = self.serve(status=status)
     with self.assertRaisesRegex(
         downloads.DownloadError,
-        rf'{server.url} cannot be downloaded \(the server says {status} ',
+        rf'{server.url} cannot be downloaded \(HTTP status {status} ',
     ):
       downloads.download(server.url, self.path)
     self.assertEqual(file_testing.read_files(self.folder), {})
@@ -175,8 +174,8 @@ class DownloadTest(_TestCase):
         downloads.download(server.url, self.path, _SHA256)
     self.assertEqual(
         str(caught.exception),
-        f'Interrupted; what is downloaded is in {self.part}, run the same '
-        'command again to go on.',
+        f'Interrupted; the partial download is {self.part}; run the same '
+        'command again to continue.',
     )
     self.assertEqual(self.part.read_bytes(), _CONTENT[: 1 << 20])
     downloads.download(server.url, self.path, _SHA256)
@@ -246,7 +245,7 @@ class UnpackTest(_TestCase):
     self.assertRegex(
         str(caught.exception),
         rf'^{archive} is damaged \(.+\) and was deleted; run the same command '
-        'again to download it anew$',
+        'again to restart the download$',
     )
     self.assertFalse(archive.exists())
     self.assertFalse(self.path.exists())

@@ -101,13 +101,13 @@ class FetchTest(_TestCase):
         out.splitlines(),
         [
             'A press (licence: none)',
-            f'{server.url} (size not known)',
-            f'{self.data_dir}/tff/plays.sqlite is there',
+            f'{server.url} (unknown size)',
+            f'{self.data_dir}/tff/plays.sqlite is complete',
         ],
     )
     code, out, err = self.fetch(dataset)
     self.assertEqual((code, err, len(server.ranges)), (0, '', 1))
-    self.assertIn('plays.sqlite is there already', out)
+    self.assertIn('plays.sqlite exists already', out)
 
   def test_an_archive_that_is_complete_is_only_unpacked(self):
     server, dataset = self._packed()
@@ -147,8 +147,8 @@ class FetchTest(_TestCase):
     self.assertEqual(code, 1)
     self.assertRegex(
         err.splitlines()[-1],
-        rf'^error: {server.url} has the sha256 \w+, where \w+ is expected, and '
-        'was deleted; run the same command again to download it anew, or put '
+        rf'^error: {server.url} has the sha256 \w+, expected \w+, and was '
+        'deleted; run the same command again to restart the download, or put '
         f'tff/plays.sqlite into {self.data_dir} by hand.$',
     )
     self.assertEqual(file_testing.read_files(self.data_dir), {})
@@ -172,9 +172,9 @@ class FetchTest(_TestCase):
     self.assertEqual(code, 130)
     self.assertEqual(
         err,
-        'Interrupted; what is downloaded is in '
-        f'{self.data_dir}/tff/plays.sqlite.lzma.part, run the same command '
-        'again to go on.\n',
+        'Interrupted; the partial download is '
+        f'{self.data_dir}/tff/plays.sqlite.lzma.part; run the same command '
+        'again to continue.\n',
     )
 
 
@@ -208,7 +208,7 @@ class PreparedTest(_TestCase):
     )
     (code, out, _), tfds = self._fetch(prepare)
     self.assertEqual(code, 0)
-    self.assertIn('tfds/mnist is there already', out)
+    self.assertIn('tfds/mnist exists already', out)
     tfds.builder.assert_not_called()
 
   def test_a_failure_is_one_sentence(self):

@@ -97,7 +97,7 @@ class MnistTasksTest(parameterized.TestCase):
       (
           'size_of_shards',
           dict(partition='shards', examples_per_client='5'),
-          '`examples_per_client` cannot be given',
+          '`examples_per_client` does not apply',
       ),
       (
           'min_size',

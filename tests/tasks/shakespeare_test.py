@@ -65,7 +65,12 @@ class ShakespeareTasksTest(parameterized.TestCase):
           ValueError,
           'add or rename.*snippets',
       ),
-      ('type', {'a': {'snippets': [1.5]}}, ValueError, 'give strings'),
+      (
+          'type',
+          {'a': {'snippets': [1.5]}},
+          ValueError,
+          'convert it to a string',
+      ),
       ('shape', {'a': {'snippets': [['x']]}}, ValueError, 'of shape'),
       ('none', {}, ValueError, 'at least one client'),
       ('number', 7, TypeError, 'must be a path, a mapping'),

@@ -116,8 +116,13 @@ class StackOverflowTasksTest(parameterized.TestCase):
     _assert_equal(dense.train_data.examples('ann'), expected)
 
   @parameterized.named_parameters(
-      ('words', 'nwp', dict(vocab_size=10), '`vocab_size` must lie between'),
-      ('tags', 'lr', dict(tag_vocab_size=6), '`tag_vocab_size` must lie'),
+      ('words', 'nwp', dict(vocab_size=10), '`vocab_size` must be between'),
+      (
+          'tags',
+          'lr',
+          dict(tag_vocab_size=6),
+          '`tag_vocab_size` must be between',
+      ),
       (
           'few_tags',
           'lr',
@@ -170,7 +175,7 @@ class StackOverflowTasksTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ('feature', {'a': {'text': ['x']}}, ValueError, 'add or rename'),
-      ('type', {'a': {'tokens': [3]}}, ValueError, 'give strings'),
+      ('type', {'a': {'tokens': [3]}}, ValueError, 'convert it to a string'),
       ('none', {}, ValueError, 'at least one client'),
       ('number', 7, TypeError, 'must be a path, a mapping'),
   )
@@ -189,7 +194,7 @@ class StackOverflowTasksTest(parameterized.TestCase):
       create({'me': texts}, texts, _WORDS, _TAGS[:4])
     with self.assertRaisesRegex(TypeError, '`tag_vocabulary` is missing'):
       create({'me': texts}, texts, _WORDS)
-    with self.assertRaisesRegex(TypeError, 'tag_vocabulary by place'):
+    with self.assertRaisesRegex(TypeError, 'tag_vocabulary as positional'):
       create({'me': texts}, texts, _WORDS, _TAGS, 8)
 
   @pytest.mark.slow

@@ -191,7 +191,7 @@ class FolderLocksTest(absltest.TestCase):
     )
     with mock.patch.object(_files, '_SECONDS_FOR_LEFTOVERS', 0):
       with self.assertRaisesRegex(
-          _files.FolderInUseError, 'what process .* has left behind'
+          _files.FolderInUseError, 'a leftover child of process'
       ):
         with _files.locked(self.folder):
           self.fail('Both were let in.')

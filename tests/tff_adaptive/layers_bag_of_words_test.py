@@ -100,7 +100,7 @@ class BagOfWordsDenseTest(tf.test.TestCase, parameterized.TestCase):
 
   def test_frequencies_are_refused(self):
     with self.assertRaisesRegex(
-        TypeError, 'found float32; frequencies are for .*Dense'
+        TypeError, 'found float32; for frequencies use .*Dense'
     ):
       _layers()[0](_FREQUENCIES)
 

@@ -140,7 +140,7 @@ def plot_client_labels(
   """
   if not has_class_labels(source):
     raise ValueError(
-        "The clients must have a feature 'y' with one integer an example, "
+        "The clients must have a feature 'y' with one integer per example, "
         f'found {dict(source.element_spec)}.'
     )
   labels = [
@@ -166,7 +166,7 @@ def _labels_of(source: client_data.ClientArrays, client_id: str) -> np.ndarray:
 def _count(labels: Sequence[np.ndarray], num_classes: int) -> np.ndarray:
   """Returns the class counts of each client."""
   if not labels:
-    raise ValueError('There must be a client or more, found none.')
+    raise ValueError('There must be at least one client, found none.')
   for client_labels in labels:
     is_bad = (client_labels < 0) | (client_labels >= num_classes)
     if np.any(is_bad):

@@ -91,7 +91,7 @@ def plot_band_curves(
   """
   found = dict.fromkeys(name for curves in panels.values() for name in curves)
   if not found:
-    raise ValueError('There is no curve to draw.')
+    raise ValueError('There are no curves to plot.')
   looks = _style.looks(list(dict.fromkeys([*names, *found])))
   places = {name: place for place, name in enumerate(looks)}
   drawing, axes_by_title = _style.new_panels(

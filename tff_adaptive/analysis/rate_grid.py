@@ -94,7 +94,7 @@ def plot_rate_grids(
     https://arxiv.org/abs/2003.00295, Figure 2.
   """
   if all(grid.is_empty() for grid in panels.values()):
-    raise ValueError('There is no value to draw.')
+    raise ValueError('There are no values to plot.')
   num_rows, num_columns = np.max(
       [grid.values.shape for grid in panels.values()], axis=0
   )
@@ -257,7 +257,7 @@ def plot_best_server_rates(
     https://arxiv.org/abs/2003.00295, Figure 4.
   """
   if all(grid.best() is None for grid in panels.values()):
-    raise ValueError('There is no value to draw.')
+    raise ValueError('There are no values to plot.')
   drawing, axes_by_title = _style.new_panels(
       list(panels), width=_PANEL_WIDTH, height=_PANEL_HEIGHT
   )

@@ -83,7 +83,7 @@ def _check_process(process: tff.learning.templates.LearningProcess) -> None:
     raise ValueError(
         'The process does not record its local steps: build it with '
         '`tff_adaptive.algorithms.build_fed_opt(..., trace_steps=True)`, or '
-        'another builder of that package, which all take `trace_steps`.'
+        'with `trace_steps` in another builder of that package.'
     )
 
 
@@ -136,8 +136,8 @@ def trace_round(
   _check_process(process)
   if not isinstance(cohort, cohort_lib.Cohort):
     raise TypeError(
-        '`cohort` must be a `tff_adaptive.simulation.Cohort`, which knows the '
-        f'ids of its clients, found {type(cohort).__name__}.'
+        '`cohort` must be a `tff_adaptive.simulation.Cohort`, which has client '
+        f'ids, found {type(cohort).__name__}.'
     )
   if not isinstance(cohort, cohort_lib.StatefulCohort):
     states = client_states_lib.bind(process, client_store, None)
@@ -187,9 +187,9 @@ _MANY_COLORS = 'viridis'
 
 _LABELS = {
     'step_size': 'step size',
-    'smoothness_limit': 'limit from\nthe smoothness',
-    'growth_limit': 'limit of\nthe growth',
-    'loss': 'loss of the batch',
+    'smoothness_limit': 'smoothness\nlimit',
+    'growth_limit': 'growth\nlimit',
+    'loss': 'batch loss',
 }
 # Panels that share a vertical axis, for comparison.
 _STEP_SIZES = ('step_size', 'smoothness_limit', 'growth_limit')
@@ -283,7 +283,7 @@ def plot_trace(trace: RoundTrace, path_png: _style.PathLike, title: str = ''):
     Auto-Tuned Clients, ICLR 2024, https://arxiv.org/abs/2306.11201, Figure 7.
   """
   if not len(trace.step):
-    raise ValueError('The trace has no step: no client has an example.')
+    raise ValueError('The trace has no steps: no client has examples.')
   names = _panels(trace)
   drawing, grid = _style.new_stack(
       len(names), width=_WIDTH, height=_PANEL_HEIGHT, x_label='local step'

@@ -91,8 +91,8 @@ def _read_rows(metrics_csv: _PathLike) -> Iterator[tuple[int, dict[str, str]]]:
 
 def _damage(metrics_csv: _PathLike, line_num: int, what: str) -> ValueError:
   return ValueError(
-      f'{metrics_csv}, line {line_num} is damaged ({what}); bring the file '
-      'back, or train again'
+      f'{metrics_csv}, line {line_num} is damaged ({what}); restore the file, '
+      'or train again'
   )
 
 
@@ -121,7 +121,7 @@ def summarize(
   """
   rounds, values = series
   if not values:
-    raise ValueError('nothing was measured, so there is no number for the run')
+    raise ValueError('nothing was measured, so the run has no result')
   if estimate == LAST_10_EVALUATIONS:
     return statistics.fmean(values[-_NUM_LAST_EVALUATIONS:])
   if estimate == LAST_100_ROUNDS:
@@ -132,7 +132,7 @@ def summarize(
   if estimate == FINAL:
     return values[-1]
   raise ValueError(
-      f'estimate is one of {", ".join(ESTIMATES)}, found {estimate!r}'
+      f'`estimate` must be one of {", ".join(ESTIMATES)}, found {estimate!r}'
   )
 
 

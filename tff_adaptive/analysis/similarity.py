@@ -64,7 +64,8 @@ def linear_cka(x: np.ndarray, y: np.ndarray) -> float:
   x, y = _to_matrix(x, '`x`'), _to_matrix(y, '`y`')
   if len(x) != len(y):
     raise ValueError(
-        f'`x` and `y` must have as many rows, found {len(x)} and {len(y)}.'
+        f'`x` and `y` must have the same number of rows, found {len(x)} and'
+        f' {len(y)}.'
     )
   return _alignment(_standardize(x), _standardize(y))
 
@@ -123,13 +124,13 @@ def pairwise_moments_cka(moments: Sequence[Any]) -> np.ndarray:
     [[1.0, 1.0], [1.0, 1.0]]
   """
   if not moments:
-    raise ValueError('There must be the moments of a client, found none.')
+    raise ValueError('`moments` must be of at least one client, found none.')
   kernels = [_kernels(client, i) for i, client in enumerate(moments)]
   shapes = [[kernel.shape for kernel in client] for client in kernels]
   for i, found in enumerate(shapes):
     if found != shapes[0]:
       raise ValueError(
-          f'The kernels of all clients must have the same shapes, found '
+          'The kernels of all clients must have the same shapes, found '
           f'{shapes[0]} at client 0 and {found} at client {i}.'
       )
   standardized = [[_standardize(k) for k in client] for client in kernels]
@@ -246,8 +247,8 @@ def _kernels(moments: Any, client: int) -> list[np.ndarray]:
   ]
   if not kernels:
     raise ValueError(
-        f'The moments of client {client} must have a kernel, an array of two '
-        'axes or more, found none.'
+        f'The moments of client {client} must have a kernel, an array with at '
+        'least two axes, found none.'
     )
   return kernels
 
@@ -256,7 +257,7 @@ def _check_similarities(matrix: np.ndarray, labels: Sequence[str]) -> None:
   """Raises unless there is a square matrix in [0, 1] with a label per row."""
   if not matrix.size or matrix.shape != (len(labels), len(labels)):
     raise ValueError(
-        '`matrix` must have a row and a column for each label, found shape '
+        '`matrix` must have one row and one column per label, found shape '
         f'{matrix.shape} and {len(labels)} `labels`.'
     )
   if matrix.min() < 0.0 or matrix.max() > 1.0:

@@ -304,8 +304,8 @@ class Augmentation:
     """
     if self.evaluation_fn is None:
       raise ValueError(
-          'The augmentation has no `evaluation_fn`, so the examples that it '
-          'changes at random cannot be evaluated on.'
+          'The augmentation has no `evaluation_fn`, so its randomly changed '
+          'examples cannot be evaluated; add one.'
       )
     return self._check(examples, self.evaluation_fn(examples), 'evaluation')
 
@@ -323,7 +323,7 @@ class Augmentation:
     after = len(next(iter(changed.values())))
     if before != after:
       raise ValueError(
-          f'An augmentation must return as many examples as it was given, '
+          'An augmentation must return as many examples as it was given: '
           f'{before} of client {client_id!r}, found {after}.'
       )
     return feature_arrays.check_match(changed, self.element_spec, client_id)

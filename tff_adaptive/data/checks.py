@@ -106,7 +106,7 @@ def check_clients(
       if problem:
         raise ValueError(
             f'Client {client_id!r} {problem} (--bad_clients=reject does not '
-            'help with labels).'
+            'apply to labels).'
         )
     problem = find_bad_features(examples)
     if problem:
@@ -216,7 +216,7 @@ def _report(
   others = f' (the first of {len(found)})' if len(found) > 1 else ''
   if policy == ERROR:
     raise ValueError(
-        f'Client {client_id!r}{others} {problem}; mend the data, or go on '
+        f'Client {client_id!r}{others} {problem}; fix the data, or train '
         'without such clients with --bad_clients=reject.'
     )
   logging.warning(

@@ -49,15 +49,17 @@ class ClientArrays(abc.ABC):
     self._positions = {name: i for i, name in enumerate(self._client_ids)}
     self._element_spec = collections.OrderedDict(element_spec)
     if not self._client_ids:
-      raise ValueError('`client_ids` must name a client or more, found none.')
+      raise ValueError(
+          '`client_ids` must name at least one client, found none.'
+      )
     for client_id in self._client_ids:
       if not isinstance(client_id, str):
         raise TypeError(f'A client id must be a string, found {client_id!r}.')
     if len(self._positions) != len(self._client_ids):
       counts = collections.Counter(self._client_ids)
       raise ValueError(
-          'A client id must occur once, found '
-          f'{counts.most_common(1)[0][0]!r} twice.'
+          'Client ids must be unique, found '
+          f'{counts.most_common(1)[0][0]!r} more than once.'
       )
 
   @property
@@ -132,7 +134,7 @@ class ClientArrays(abc.ABC):
     if client_id in self._positions:
       return self._positions[client_id]
     near = difflib.get_close_matches(str(client_id), self._client_ids, n=3)
-    hint = f'the nearest ids are {near}' if near else 'no id is like it'
+    hint = f'the most similar ids are {near}' if near else 'no id is similar'
     raise KeyError(
         f'There is no client {client_id!r} among {len(self._client_ids)}; '
         f'{hint}.'
@@ -190,7 +192,7 @@ class PackedClientArrays(ClientArrays):
       num_entries = len(used)
       if used.size and not (0 <= used.min() and used.max() < num_rows):
         raise ValueError(
-            f'`indices` must lie in [0, {num_rows}), found {used.min()} to '
+            f'`indices` must be in [0, {num_rows}), found {used.min()} to '
             f'{used.max()}.'
         )
     _check_offsets(self._offsets, len(self._client_ids), num_entries)
@@ -500,6 +502,6 @@ def _check_offsets(
       or np.any(np.diff(offsets) < 0)
   ):
     raise ValueError(
-        f'`offsets` must be {num_clients + 1} numbers from 0 to {num_entries} '
-        f'that never decrease, found {offsets}.'
+        f'`offsets` must be {num_clients + 1} non-decreasing numbers from 0 to '
+        f'{num_entries}, found {offsets}.'
     )

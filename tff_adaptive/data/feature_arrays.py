@@ -62,8 +62,8 @@ def as_examples(features: Mapping[str, np.ndarray], owner: str) -> Examples:
   sizes = {name: len(array) for name, array in examples.items()}
   if len(set(sizes.values())) > 1:
     raise ValueError(
-        f'{owner} must have equally many examples in every feature, found '
-        f'{sizes}.'
+        f'{owner} must have the same number of examples in every feature, '
+        f'found {sizes}.'
     )
   return examples
 
@@ -345,7 +345,7 @@ def _as_bytes(array: np.ndarray, name: str, where: Where) -> np.ndarray:
       example = place * len(array) // array.size
       raise ValueError(
           f'{where(example)}: feature {name!r} must hold strings, found '
-          f'{item!r}; give strings.'
+          f'{item!r}; convert it to a string.'
       )
     converted[place] = item
   return converted.reshape(array.shape)

@@ -130,7 +130,7 @@ def _checked_ids(
   """Returns the client ids after checking them and the cohort's size."""
   ids = tuple(client_ids)
   if not ids:
-    raise ValueError('`client_ids` must name a client or more, found none.')
+    raise ValueError('`client_ids` must name at least one client, found none.')
   if len(set(ids)) != len(ids):
     raise ValueError('`client_ids` must not name a client twice.')
   specs.check_positive('clients_per_round', clients_per_round)

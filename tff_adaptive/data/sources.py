@@ -196,9 +196,9 @@ def _checked_path(
     )
   if not path.exists():
     raise FileNotFoundError(
-        f'{name} must be in a file, but there is none at {path}; correct the '
-        'path, which is relative to the folder you are in unless it begins '
-        'with /.'
+        f'{name} must be in a file, but {path} does not exist; correct the '
+        'path, which is relative to the current folder unless it begins with '
+        '/.'
     )
   for feature, spec in features.items():
     if not spec.shape.is_fully_defined():
@@ -223,7 +223,7 @@ def _checked_spec(
     difference = f'the order {list(found)}; make it {list(features)}'
   if difference is not None:
     raise ValueError(
-        f'{name} must have the features that the task asks for, found '
+        f'{name} must have the features that the task expects, found '
         f'{difference}, with data.transforms.map_clients.'
     )
   return source

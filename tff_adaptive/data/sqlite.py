@@ -97,7 +97,7 @@ def load_sqlite_clients(
       raise ValueError(
           f'{path} has {len(rows)} examples of client {client_id!r} in split '
           f'{split_name!r}, but its table client_metadata says '
-          f'{sizes[client_id]}; replace it by a good copy.'
+          f'{sizes[client_id]}; replace it by an intact copy.'
       )
     try:
       return _parse(rows, features, stored)
@@ -126,14 +126,14 @@ def _check_file(path: pathlib.Path) -> None:
   if not path.exists():
     raise FileNotFoundError(f'There is no file {path}.')
   if not path.stat().st_size:
-    raise ValueError(f'{path} is empty; replace it by a good copy.')
+    raise ValueError(f'{path} is empty; replace it by an intact copy.')
   for table, columns in _TABLES.items():
     found = [row[1] for row in _fetch(path, f'PRAGMA table_info({table})')]
     missing = [column for column in columns if column not in found]
     if missing:
       raise ValueError(
           f'{path} must have a table {table} with the columns '
-          f'{", ".join(columns)}, as the files of TFF have, but '
+          f'{", ".join(columns)}, as in TFF\'s files, but '
           f'{", ".join(missing) if found else "the table"} is missing.'
       )
 
@@ -150,8 +150,8 @@ def _fetch(
       return connection.execute(query, values).fetchall()
   except sqlite3.DatabaseError as error:
     raise ValueError(
-        f'{path} is damaged, or not a SQLite file ({error}); replace it by a '
-        'good copy.'
+        f'{path} is damaged, or not a SQLite file ({error}); replace it by an '
+        'intact copy.'
     ) from error
 
 
@@ -169,8 +169,8 @@ def _read_sizes(path: pathlib.Path, split_name: str) -> dict[str, int]:
   known = ', '.join(repr(name) for (name,) in sorted(names))
   if not known:
     raise ValueError(
-        f'{path} has no client in its table client_metadata; replace it by a '
-        'good copy.'
+        f'{path} has no clients in its table client_metadata; replace it by an '
+        'intact copy.'
     )
   raise ValueError(f'{path} has no split {split_name!r}; it has {known}.')
 
@@ -187,9 +187,9 @@ def _build_query(
         example for (example,) in _fetch(path, query, client_id, split_name)
     ]
   logging.warning(
-      '%s has no index on its clients, so that all of it is looked through '
-      'once now; `CREATE INDEX clients ON examples (client_id, split_name)` '
-      'in sqlite3 spares that.',
+      '%s has no index on its clients, so the whole file is scanned once now; '
+      '`CREATE INDEX clients ON examples (client_id, split_name)` in sqlite3 '
+      'avoids that.',
       path,
   )
   places = collections.defaultdict(list)
@@ -266,7 +266,7 @@ def write_sqlite_clients(
   """
   path = pathlib.Path(path)
   if path.exists():
-    raise FileExistsError(f'There is a file {path} already; delete it first.')
+    raise FileExistsError(f'{path} exists already; delete it first.')
   part = path.with_name(f'{path.name}.part')
   part.unlink(missing_ok=True)
   try:

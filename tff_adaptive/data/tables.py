@@ -75,7 +75,7 @@ def read_table(
       a value has a wrong type; names the file, the row and the column.
   """
   if not path.stat().st_size:
-    raise ValueError(f'{path} is empty; replace it by a good copy.')
+    raise ValueError(f'{path} is empty; replace it by an intact copy.')
   if path.name.endswith('.npz'):
     return _read_npz(path, features, split_name, client_key)
   kind = CSVFile if path.name.endswith('.csv') else JSONLinesFile
@@ -177,7 +177,7 @@ def _load_arrays(
     if missing:
       raise ValueError(
           f'{path} lacks the arrays {shown(missing)}, found '
-          f'{shown(found)}; add them, with a row an example.'
+          f'{shown(found)}; add them, with one row per example.'
       )
     names = [*wanted, *([SPLIT_KEY] if SPLIT_KEY in found else [])]
     arrays = npz_files.read(path, names)
@@ -186,8 +186,8 @@ def _load_arrays(
       raise _damaged(path, error) from error
     raise ValueError(
         f'{path}: array {error.array!r} could not be read ({error}); save '
-        'strings as np.asarray(..., str), and replace a damaged file by a good '
-        'copy.'
+        'strings as np.asarray(..., str), and replace a damaged file by an '
+        'intact copy.'
     ) from error
   except _DAMAGES as error:
     raise _damaged(path, error) from error
@@ -200,7 +200,8 @@ def _load_arrays(
   lengths = {name: len(array) for name, array in arrays.items()}
   if len(set(lengths.values())) > 1:
     raise ValueError(
-        f'{path} must have equally many rows in every array, found {lengths}.'
+        f'{path} must have the same number of rows in every array, found '
+        f'{lengths}.'
     )
   return arrays
 
@@ -221,8 +222,8 @@ def _client_id(row: Mapping[str, Any], key: str, where: str) -> str:
   """Returns a row's client id, a string or an integer."""
   if key not in row:
     raise ValueError(
-        f'{where} lacks {key!r}, which says whose row it is, found '
-        f'{shown(row)}; add it to every row.'
+        f'{where} lacks the client id {key!r}, found {shown(row)}; add it to '
+        'every row.'
     )
   value = row[key]
   if (
@@ -231,8 +232,7 @@ def _client_id(row: Mapping[str, Any], key: str, where: str) -> str:
       or value == ''
   ):
     raise ValueError(
-        f'{where}: {key!r} must be a string that says whose row it is, found '
-        f'{value!r}.'
+        f'{where}: the client id {key!r} must be a string, found {value!r}.'
     )
   return str(value)
 
@@ -240,7 +240,7 @@ def _client_id(row: Mapping[str, Any], key: str, where: str) -> str:
 def _damaged(path: pathlib.Path, error: BaseException) -> ValueError:
   reason = str(error) or type(error).__name__
   return ValueError(
-      f'{path} could not be read ({reason}); replace it by a good copy.'
+      f'{path} could not be read ({reason}); replace it by an intact copy.'
   )
 
 
@@ -375,7 +375,8 @@ class JSONLinesFile(RowFile):
       row = json.loads(text)
     except ValueError as error:
       raise ValueError(
-          f'{self.where(line)} is not JSON ({error}); write one object a line.'
+          f'{self.where(line)} is not JSON ({error}); write one object per'
+          ' line.'
       ) from error
     if not isinstance(row, Mapping):
       raise ValueError(

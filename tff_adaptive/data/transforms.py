@@ -153,7 +153,7 @@ def sample_client_ids(
   ids = tuple(client_ids)
   if not 1 <= num_clients <= len(ids):
     raise ValueError(
-        f'`num_clients` must lie between 1 and {len(ids)}, the number of '
+        f'`num_clients` must be between 1 and {len(ids)}, the number of '
         f'clients, found {num_clients}.'
     )
   stream = random_streams.stream(seed, random_streams.CLIENT_SUBSET)
@@ -231,15 +231,15 @@ def split_examples(
   """
   if not 0.0 < test_fraction < 1.0:
     raise ValueError(
-        f'`test_fraction` must lie between 0 and 1, found {test_fraction}.'
+        f'`test_fraction` must be between 0 and 1, found {test_fraction}.'
     )
 
   sizes = {name: source.num_examples(name) for name in source.client_ids}
   test_sizes = {name: int(sizes[name] * test_fraction) for name in sizes}
   if not any(test_sizes.values()):
     raise ValueError(
-        f'No client has enough examples to keep a part of {test_fraction} for '
-        f'testing; the largest has {max(sizes.values())}.'
+        f'No client has enough examples to hold out a fraction of '
+        f'{test_fraction}; the largest has {max(sizes.values())}.'
     )
 
   def order(name):

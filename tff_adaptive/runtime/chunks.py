@@ -139,7 +139,7 @@ class ClientWork:
     self.pipelines = client_tensors.why_no_rows(clients_type)
     if self._work.dataset_op is not None:
       self.pipelines = (
-          "clients' work does more than read its dataset, it calls "
+          "the clients' work does more than read its dataset: it calls "
           f'{self._work.dataset_op}'
       )
 
@@ -173,11 +173,11 @@ def errors_of_data() -> Iterator[None]:
     said = checks.graph_error_line(e)
     if said.startswith(_ASSERTION):
       raise ValueError(
-          'An assertion of the computation does not hold:'
+          'An assertion of the computation failed:'
           f'{said.removeprefix(_ASSERTION)}.'
       ) from e
     raise ValueError(
-        "An op of the round does not take the clients' data: "
+        "TensorFlow rejected the clients' data: "
         f'{said}; `data.check_clients` finds the client.'
     ) from e
 

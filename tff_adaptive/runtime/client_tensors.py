@@ -162,8 +162,8 @@ def _stack(leaf_values: list[Any], leaf_type: tff.TensorType) -> tf.Tensor:
   shapes = sorted({tuple(tensor.shape) for tensor in tensors})
   if len(shapes) > 1:
     raise computations.UnsupportedComputationError(
-        f"the clients' values of type {leaf_type} differ in shape, {shapes[0]} "
-        f'and {shapes[1]}; pad them'
+        f"the clients' values of type {leaf_type} differ in shape: {shapes[0]} "
+        f'and {shapes[1]}; pad them to one shape'
     )
   return tf.stack(tensors)
 

@@ -63,7 +63,7 @@ def _hand_over(
   try:
     handed_over = native.with_seeds(computation)
   except _random_ops.UnsupportedRandomOpError as e:
-    message += f'; clients draw numbers anew in each run, because {e}'
+    message += f'; clients draw new random numbers in each run, because {e}'
     # A copy, so that the table of programs does not keep the computation alive.
     handed_over = tff.framework.ConcreteComputation.with_type(
         computation, computation.type_signature
@@ -77,7 +77,7 @@ def _note_pipelines(is_strict: bool, reason: str) -> None:
   if is_strict:
     raise computations.UnsupportedComputationError(
         "Each client's `tf.data` pipeline would have to run in each round, "
-        f'because {reason}; change that, or let it run without `strict=True`.'
+        f'because {reason}; change that, or do not pass `strict=True`.'
     )
   _warn(
       "Each client's `tf.data` pipeline runs in each round, which takes 10 to "
@@ -258,8 +258,8 @@ class CompiledContext(tff.framework.SyncContext):
     if computations.takes_clients(computation.type_signature):
       if computations.uses_secure_sums(computation):
         self._warn_once(
-            'Secure sums are computed in the clear: nothing is secure in a '
-            'simulation.'
+            'Secure sums are computed in the clear: a simulation provides no '
+            'secure aggregation.'
         )
       program = self._compile_round(computation)
       self._log_once(
@@ -274,7 +274,7 @@ class CompiledContext(tff.framework.SyncContext):
           computation.type_signature,
       )
     raise computations.UnsupportedComputationError(
-        'it is not TensorFlow alone and takes nothing at the clients'
+        'it is not pure TensorFlow and has no argument at the clients'
     )
 
   def _compile_round(
@@ -306,8 +306,8 @@ class CompiledContext(tff.framework.SyncContext):
       self._num_rounds += 1
     elif key.client_ids is not None and len(key.client_ids) != len(clients):
       raise ValueError(
-          f'`begin_round` was told of {len(key.client_ids)} clients, found '
-          f'{len(clients)}.'
+          f'`begin_round` was given {len(key.client_ids)} client ids, but the '
+          f'argument has {len(clients)} clients.'
       )
     return key
 

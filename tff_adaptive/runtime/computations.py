@@ -57,7 +57,7 @@ def binding_names(binding: Any) -> list[str]:
   name = binding.sequence.variant_tensor_name
   if not name:
     raise UnsupportedComputationError(
-        'a sequence is kept as a graph instead of a variant tensor'
+        'a sequence is stored as a graph instead of a variant tensor'
     )
   return [name]
 
@@ -87,7 +87,7 @@ def read(computation: tff.framework.ConcreteComputation) -> Serialized:
   tensorflow = _tensorflow_of(computation)
   if tensorflow is None:
     raise UnsupportedComputationError(
-        f'{computation.type_signature} is not TensorFlow alone'
+        f'{computation.type_signature} is not pure TensorFlow'
     )
   graph_def = tf.compat.v1.GraphDef()
   tensorflow.graph_def.Unpack(graph_def)
@@ -204,7 +204,7 @@ def _as_state_and_clients(
   for federated in _federated_types(signature.result):
     if federated.placement is tff.CLIENTS:
       raise UnsupportedComputationError(
-          f'it returns a value at the clients: {federated}'
+          f'it returns a value placed at the clients: {federated}'
       )
   federated = _federated_types(signature.parameter)
   at_clients = [t for t in federated if _differs_by_client(t)]
@@ -226,7 +226,7 @@ def _as_state_and_clients(
         )
       if not isinstance(type_spec, tff.FederatedType):
         raise UnsupportedComputationError(
-            f'it takes a value without a place: {type_spec}'
+            f'it takes a value without a placement: {type_spec}'
         )
       if _differs_by_client(type_spec):
         return next(values_at_clients)
@@ -255,14 +255,14 @@ def _build_split(
     for value in at_clients:
       if not isinstance(value, Sequence):
         raise TypeError(
-            'The value at the clients must be a list with an entry for each '
-            f'client, or a `Cohort`, found {type(value).__name__}.'
+            'The value at the clients must be a list with one entry per client '
+            f'or a `Cohort`, found {type(value).__name__}.'
         )
     sizes = sorted(set(map(len, at_clients)))
     if len(sizes) > 1:
       raise TypeError(
-          'The values at the clients must be of as many clients, found '
-          f'{sizes[0]} and {sizes[-1]}.'
+          'The values at the clients must have the same number of clients, '
+          f'found {sizes[0]} and {sizes[-1]}.'
       )
     state = at_server[0] if len(at_server) == 1 else tuple(at_server)
     if not at_clients:
@@ -286,7 +286,7 @@ def get_round_form(
   Raises:
     UnsupportedComputationError: If the computation is not a MapReduce round.
   """
-  with _errors_as_unsupported('it has not the shape of a MapReduce round'):
+  with _errors_as_unsupported('it is not a MapReduce round'):
     whole = _as_state_and_clients(computation)
     # Read before secure sums are replaced, which loses Python's containers.
     state_type, clients_type = whole.type_signature.parameter

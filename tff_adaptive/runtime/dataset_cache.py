@@ -149,7 +149,7 @@ def join_rows(columns: Iterable[list[np.ndarray]]) -> tuple[np.ndarray, ...]:
     column = [array for array in column if len(array)] or column[:1]
     shapes = sorted({array.shape[1:] for array in column})
     if len(shapes) != 1:
-      raise NotRowsError(f'rows differ in shape, {shapes[0]} and {shapes[1]}')
+      raise NotRowsError(f'rows differ in shape: {shapes[0]} and {shapes[1]}')
     joined.append(column[0] if len(column) == 1 else np.concatenate(column))
   return tuple(joined)
 
@@ -211,7 +211,7 @@ class DatasetCache:
   ) -> _Held:
     elements_lib.check_dataset(dataset, leaf_type)
     if dataset.cardinality() == tf.data.INFINITE_CARDINALITY:
-      return _Held('a dataset is endless', 0)
+      return _Held('a dataset is infinite', 0)
     elements = map(tf.nest.flatten, dataset.as_numpy_iterator())
     try:
       rows = _read_rows(elements, leaf_type)

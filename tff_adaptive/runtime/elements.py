@@ -40,7 +40,7 @@ def iterate(value: Any, leaf_type: tff.SequenceType) -> Iterator[list[Any]]:
       leaves = flatten(element)
     except TypeError:
       if isinstance(value, Mapping):
-        cure = '; put it into a list, if it is one of them'
+        cure = '; if it is a single element, put it into a list'
         raise _no_sequence_error(value, leaf_type, cure) from None
       raise
     yield tf.nest.flatten(pack(iter(leaves)))
@@ -50,8 +50,8 @@ def _no_sequence_error(
     value: Any, leaf_type: tff.SequenceType, cure: str = ''
 ) -> TypeError:
   return TypeError(
-      'Expected a `tf.data.Dataset`, or a list of elements of type '
-      f'{leaf_type.element}, for each client, found {type(value).__name__}'
+      'Expected a `tf.data.Dataset` or a list of elements of type '
+      f'{leaf_type.element} for each client, found {type(value).__name__}'
       f'{cure}.'
   )
 
@@ -129,7 +129,7 @@ def _to_array(component: Any, dtype: tf.DType) -> np.ndarray:
     raise ValueError(
         f'Expected elements of type {dtype.name}, found the number '
         f'{array[lost].flat[0]} of type {array.dtype.name}, which is out of '
-        'its range.'
+        'range.'
     )
   return cast
 

@@ -253,7 +253,7 @@ def _make_resources_anonymous(serialized: computations.Serialized) -> None:
       handles.add(node.name)
     elif node.op not in library and _keeps_state(node, registry):
       raise computations.UnsupportedComputationError(
-          f'{node.name!r} ({node.op}) would keep its state from run to run'
+          f'{node.name!r} ({node.op}) would keep its state between runs'
       )
   if not serialized.initialize_op:
     return

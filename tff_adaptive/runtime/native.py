@@ -198,8 +198,8 @@ def _worker_binary() -> str:
   path = os.path.join(package, 'data', 'worker_binary')
   if not os.path.isfile(path):
     raise RuntimeError(
-        f"TFF's worker was expected at {path} and is not there: "
-        'reinstall tensorflow-federated==0.87.0 (Linux on x86-64).'
+        f"TFF's worker binary is missing: expected {path}. Reinstall "
+        'tensorflow-federated==0.87.0 (Linux on x86-64).'
     )
   return path
 
@@ -310,7 +310,7 @@ class _NoContext(tff.framework.SyncContext):
   """The default context while the interpreter shuts down."""
 
   def invoke(self, comp, arg):
-    raise RuntimeError(f'the program is at its end, nothing can run {comp}')
+    raise RuntimeError(f'cannot run {comp}: the interpreter is shutting down')
 
 
 def free_default_context() -> None:

@@ -106,7 +106,7 @@ def choose_device(devices: Devices) -> str:
   short = [_short_name(name) for name in chosen]
   if len(short) != 1 or short[0] not in names:
     raise ValueError(
-        f'`devices` must name one of {names}, or be {AUTO!r}, found '
+        f'`devices` must name one of {names}, or be {AUTO!r}; found '
         f'{devices!r}.'
     )
   return short[0]

@@ -101,7 +101,7 @@ def build_flatten(
     if len(fields) != len(names):
       raise TypeError(
           f'Expected a value of type {type_spec}, found {type(value).__name__} '
-          f'with other fields: {_describe_fields(value, fields)}.'
+          f'with different fields: {_describe_fields(value, fields)}.'
       )
     leaves = []
     for flatten_field, field in zip(flatten_fields, fields):

@@ -208,7 +208,7 @@ class Monitor:
 
   def _unknown(self, names: Iterable[str]) -> UnknownMetricError:
     return UnknownMetricError(
-        f'there is no metric {self.metric!r} to watch; there are '
+        f'there is no metric {self.metric!r} to monitor; there are '
         f'{", ".join(names) or "none"}'
     )
 
@@ -252,8 +252,8 @@ class Monitor:
       return float(value)
     except (TypeError, ValueError):
       raise UnknownMetricError(
-          f'the metric {self.metric!r} cannot be watched, as it is no number; '
-          f'found {value!r}'
+          f'the metric {self.metric!r} cannot be monitored: it must be a '
+          f'number, found {value!r}'
       ) from None
 
   def is_better(self, value: float, best: float) -> bool:

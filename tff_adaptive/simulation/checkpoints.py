@@ -56,7 +56,7 @@ def _encode(name: str, leaf: Any) -> tuple[np.ndarray, str]:
   array = np.asarray(leaf)
   if array.dtype.kind == 'O':
     raise TypeError(
-        f'The leaf `{name}` of type {type(leaf).__name__} is no array and '
+        f'The leaf `{name}` of type {type(leaf).__name__} is not an array and '
         'cannot be saved without pickling.'
     )
   if array.dtype.kind in _PLAIN_KINDS:
@@ -129,7 +129,7 @@ def _read(path: pathlib.Path) -> dict[str, np.ndarray]:
     raise CorruptFileError(f'{type(error).__name__}: {error}') from error
   if found_format != _FORMAT:
     raise CheckpointError(
-        f'{path} has the format {found_format!r}, this version of '
+        f'{path} has the format {found_format!r}, but this version of '
         f'tff_adaptive reads {_FORMAT!r}'
     )
   if _digest(arrays) != digest:
@@ -184,7 +184,7 @@ def write_structure(path: pathlib.Path, round_num: int, state: Any):
       npz_files.write(file, members)
   except _files.WriteError as error:
     raise CheckpointWriteError(
-        f'{error}; the checkpoints before it are kept'
+        f'{error}; earlier checkpoints are kept'
     ) from error
 
 
@@ -229,7 +229,7 @@ def read_leaves(path: pathlib.Path) -> dict[str, np.ndarray]:
     CheckpointError: If the file is damaged.
   """
   if not path.exists():
-    raise FileNotFoundError(f'there is no {path}')
+    raise FileNotFoundError(f'{path} does not exist')
   try:
     return _read(path)
   except CorruptFileError as error:
@@ -360,6 +360,6 @@ class CheckpointManager:
     if round_nums:
       raise CheckpointError(
           f'every checkpoint in {self._directory} is damaged; remove the '
-          'folder to start the run again'
+          'folder to restart the run from the first round'
       )
     return None

@@ -436,8 +436,8 @@ def _in_both(
   ids = [name for name in train_clients.client_ids if name in tested]
   if not ids:
     raise ValueError(
-        'No client has both examples to train on and examples to test on; keep '
-        "a part of every client's examples for testing, as "
+        'No client has both training examples and test examples; hold out a '
+        "part of every client's examples for testing, as "
         '`task_transforms.hold_out_examples` does (--heldout_fraction).'
     )
   return ids

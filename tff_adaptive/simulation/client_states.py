@@ -227,7 +227,7 @@ class ClientStateStore:
           raise ClientStoreMemoryError(
               f'The states of {len(self._versions)} clients take more than '
               f'{self._max_bytes} bytes: give the `ClientStateStore` a '
-              '`directory` where it can put them, or a larger `max_bytes`.'
+              '`directory` for its files, or a larger `max_bytes`.'
           )
         self._write(client_id)
       del self._resident[client_id]
@@ -251,13 +251,13 @@ class ClientStateStore:
       )
       if contents['client_id'] != client_id:
         raise checkpoints_lib.CheckpointError(
-            f'{path} is of the client {contents["client_id"]!r}'
+            f'{path} belongs to the client {contents["client_id"]!r}'
         )
     except (FileNotFoundError, checkpoints_lib.CheckpointError) as error:
       raise checkpoints_lib.CheckpointError(
-          f'{error}, and the run needs it for the state of the client '
-          f'{client_id!r} after round {self._versions[client_id]}; bring the '
-          'file back, or start the run again in another folder'
+          f'{error}, but the run needs it for the state of the client '
+          f'{client_id!r} after round {self._versions[client_id]}; restore the '
+          'file, or restart the run in another folder'
       ) from error
     return structures.map_with_path(
         lambda _, array: _read_only(array), contents['state']
@@ -357,7 +357,7 @@ def get_state_spec(process: tff.learning.templates.LearningProcess) -> Any:
   if found is None or not expected.is_equivalent_to(found):
     raise TypeError(
         f'The metrics of a process that takes `{cohort_lib.STATE_KEY}` must '
-        f'hold as `{CLIENT_WORK_KEY}/{CLIENT_STATES_KEY}` {expected}, found '
+        f'hold {expected} as `{CLIENT_WORK_KEY}/{CLIENT_STATES_KEY}`, found '
         f'{found}.'
     )
   return spec
@@ -388,7 +388,7 @@ class ClientStates:
     if not isinstance(cohort, cohort_lib.Cohort):
       raise TypeError(
           'With a `client_store`, `cohort_fn` must return a `Cohort`, which '
-          f'knows the ids of its clients, found {type(cohort).__name__}.'
+          f'has client ids, found {type(cohort).__name__}.'
       )
     states = {}
     for client_id in cohort.client_ids:
@@ -472,17 +472,17 @@ def bind(
   if store is None:
     raise ValueError(
         f'The process takes `{cohort_lib.STATE_KEY}`, the state of its clients '
-        'across rounds, and there is no `client_store` to keep it: give a '
+        'across rounds, but there is no `client_store` to keep it: pass a '
         '`ClientStateStore`.'
     )
   if spec is None:
     raise ValueError(
-        f'The process takes no `{cohort_lib.STATE_KEY}`, found a '
-        '`client_store` that would stay empty: leave it out.'
+        f'The process does not take `{cohort_lib.STATE_KEY}`, but a '
+        '`client_store` was passed: leave it out.'
     )
   if checkpoints is not None and store.directory is None:
     raise ValueError(
-        'The `client_store` has no `directory`, so that a checkpoint could not '
-        'bring the states of the clients back: give it one.'
+        'The `client_store` has no `directory`, so a checkpoint could not '
+        'restore the states of the clients: give it one.'
     )
   return ClientStates(store, spec, checkpoints)

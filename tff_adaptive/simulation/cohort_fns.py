@@ -121,7 +121,7 @@ def _build_pool(task: task_lib.Task, seed: int, shuffle_buffer: int) -> _Pool:
     sizes = np.minimum(sizes, task.protocol.max_examples)
   if not sizes.any():
     raise ValueError(
-        f'The clients of task {task.name!r} have no example to train on.'
+        f'The clients of task {task.name!r} have no training examples.'
     )
   pool = _Pool(clients, sizes, seed, shuffle_buffer)
   if isinstance(clients, client_data.PackedClientArrays):
@@ -183,9 +183,9 @@ def build_pooled_cohort_fn(
   batch_size = task.protocol.client_batch_size
   if batch_size > pool.num_examples:
     raise ValueError(
-        f'Expected a client_batch_size of at most {pool.num_examples}, which '
-        f'is how many training examples the clients of task {task.name!r} '
-        f'have together, found {batch_size}.'
+        f'`client_batch_size` must be at most {pool.num_examples}, the total '
+        f'number of training examples of task {task.name!r}, found '
+        f'{batch_size}.'
     )
   plan = batching.BatchPlan(batch_size, shuffle=False)
   num_examples = _steps_per_round(pool, task.protocol) * plan.batch_size
@@ -317,7 +317,7 @@ def inject_faults(
       ('straggler_fraction', straggler_fraction),
   ):
     if not 0.0 <= probability <= 1.0:
-      raise ValueError(f'`{name}` must be from 0 to 1, found {probability}.')
+      raise ValueError(f'`{name}` must be in [0, 1], found {probability}.')
 
   def faulty_cohort_fn(round_index: int) -> cohort_lib.Cohort:
     cohort = cohort_fn(round_index)

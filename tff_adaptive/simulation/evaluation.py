@@ -41,13 +41,13 @@ def _split_arrays(arrays, adapter: model_adapter.ModelAdapter):
   )
   if difference is not None:
     raise ValueError(
-        'The arrays of an evaluation must be as the model takes them, found '
+        'The arrays of an evaluation must match the model, found '
         f'{difference}.'
     )
   lengths = {len(leaf) for leaf in tf.nest.flatten((x, y))}
   if len(lengths) != 1 or 0 in lengths:
     raise ValueError(
-        'The arrays of an evaluation must all hold the same number of '
+        'The arrays of an evaluation must all have the same number of '
         f'examples, at least one; found lengths {sorted(lengths)}.'
     )
   return x, y, lengths.pop()
@@ -123,9 +123,9 @@ def build_central_evaluation(
         if not isinstance(error.__cause__, tf.errors.InvalidArgumentError):
           raise
         raise ValueError(
-            'An op of the evaluation does not take the examples: '
+            'TensorFlow rejected the examples of the evaluation: '
             f'{checks.graph_error_line(error.__cause__)}; '
-            '`data.check_central_examples` names the example.'
+            '`data.check_central_examples` finds the example.'
         ) from error
     return collections.OrderedDict(
         (name, float(value[0])) for name, value in rows['metrics'].items()

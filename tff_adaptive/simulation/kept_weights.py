@@ -119,8 +119,9 @@ class BestCheckpoint(callbacks.Callback):
         checkpoints.read_leaves(self.path)
       except (FileNotFoundError, checkpoints.CheckpointError) as error:
         raise checkpoints.CheckpointError(
-            f'{error}, which held the weights of round {state["round_num"]}, '
-            'the best one; bring the file back or remove the folder of the run'
+            f'{error}, which held the weights of the best round, '
+            f'{state["round_num"]}; restore the file or remove the folder of '
+            'the run'
         ) from error
     self._best = state['best']
     self._round_num = state['round_num']
@@ -179,7 +180,7 @@ class _WeightsAverage(callbacks.Callback, abc.ABC):
   def __init__(self, name: str):
     if not name or '/' in name:
       raise ValueError(
-          f'`name` must be text without a slash, not empty, found {name!r}.'
+          f'`name` must be a non-empty text without slashes, found {name!r}.'
       )
     self._prefix = f'{metrics_writers.EVALUATION_PREFIX}_{name}'
 
@@ -236,7 +237,7 @@ class WeightsMovingAverage(_WeightsAverage):
     """
     super().__init__(name)
     if not 0.0 <= decay <= 1.0:
-      raise ValueError(f'`decay` must be from 0 to 1, found {decay}.')
+      raise ValueError(f'`decay` must be in [0, 1], found {decay}.')
     self._decay = np.float64(decay)
     self._sum = np.float64(0)
     self._average: Any = None

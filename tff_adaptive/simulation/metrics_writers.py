@@ -38,8 +38,8 @@ class MetricsFileError(Exception):
 
 def _damaged(path: pathlib.Path, reason: object) -> MetricsFileError:
   return MetricsFileError(
-      f'{path} is damaged ({reason}); bring the file back or remove the folder '
-      'of the run'
+      f'{path} is damaged ({reason}); restore the file or remove the folder of '
+      'the run'
   )
 
 
@@ -257,9 +257,9 @@ class CSVMetricsWriter(_FileWriter):
     rows = rows[:round_num]
     if [row[0] for row in rows] != [str(i + 1) for i in range(round_num)]:
       raise MetricsFileError(
-          f'{self._path} does not hold every round up to {round_num}, the '
-          'round of the newest checkpoint; bring the file back or remove the '
-          'folder of the run'
+          f'{self._path} does not have a row for every round up to '
+          f'{round_num}, the round of the newest checkpoint; restore the file '
+          'or remove the folder of the run'
       )
     self._columns = header
     _replace_rows(self._path, header, rows)
@@ -412,7 +412,7 @@ class RejectedClientsWriter(_FileWriter):
     _, rows = _read_rows(self._path)
     for row in rows:
       if not row[0].isdecimal():
-        raise _damaged(self._path, f'{row[0]!r} is no round')
+        raise _damaged(self._path, f'{row[0]!r} is not a round number')
     rows = [row for row in rows if int(row[0]) <= round_num]
     if not rows:
       self._path.unlink(missing_ok=True)
@@ -439,6 +439,6 @@ class RejectedClientsWriter(_FileWriter):
     others = f' (the first of {len(rejected)})' if len(rejected) > 1 else ''
     logging.warning(
         f'Round {round_num} has rejected client {client_id!r}{others}: '
-        f'{reason}. It counts for nothing; {self._path} names the rejected '
-        'clients of all rounds.'
+        f'{reason}. It has no effect on the model; {self._path} lists the '
+        'rejected clients of all rounds.'
     )

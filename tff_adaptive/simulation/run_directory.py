@@ -40,13 +40,13 @@ def _check_same(
     if grows:
       user = uses_total_rounds[0]
       reason = (
-          f', and with --{user}={_show(given.get(user))} the rounds that are '
-          'finished would have been others'
+          f', and with --{user}={_show(given.get(user))} the finished rounds '
+          'would have been different'
       )
     raise RunDirectoryError(
         f'{path} holds a run with --{name}={_show(old)}, but --{name}='
         f'{_show(new)} was given{reason}; choose another --experiment_name, or '
-        'give the value that was found'
+        'use the value of the run'
     )
 
 
@@ -119,7 +119,7 @@ class RunDirectory:
       return None
     except ValueError as error:
       raise RunDirectoryError(
-          f'{self.hparams_json} is damaged ({error}); bring it back or choose '
+          f'{self.hparams_json} is damaged ({error}); restore it or choose '
           'another --experiment_name'
       ) from error
 

@@ -234,7 +234,7 @@ def check_input_spec(
     difference = f'the order {list(element_spec)}; make it {list(input_spec)}'
   if difference is not None:
     raise ValueError(
-        f"{owner} must fit the model's `input_spec`, found {difference}."
+        f"{owner} must match the model's `input_spec`, found {difference}."
     )
 
 
@@ -303,8 +303,8 @@ def hold_out_clients(task: Task, num_clients: int, seed: int) -> Task:
   total = len(clients.client_ids)
   if num_clients >= total:
     raise ValueError(
-        f'At most {total - 1} of {total} clients can be held out, so that one '
-        f'remains to train on; found {num_clients}.'
+        f'`num_clients` must be at most {total - 1} of the {total} clients, so '
+        f'that one remains to train on; found {num_clients}.'
     )
   held_out = transforms.sample_client_ids(clients.client_ids, num_clients, seed)
   dropped = set(held_out)
@@ -397,9 +397,9 @@ def _with_held_out(
   if task.augmentation is not None:
     if task.augmentation.evaluation_fn is None:
       raise ValueError(
-          'What is held out becomes test data, but task '
-          f'{task.name!r} augments its training data at random; build the task '
-          'without augmentation, or give this an `evaluation_fn`.'
+          f'Held-out examples become test data, but task {task.name!r} '
+          'augments its training data at random; build the task without '
+          'augmentation, or give its augmentation an `evaluation_fn`.'
       )
     examples = task.augmentation.for_evaluation(examples)
   return attrs.evolve(

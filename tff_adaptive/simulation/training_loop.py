@@ -346,8 +346,8 @@ def _measure(callback, round_end):
   for name, value in callback.measure(round_end).items():
     if name in round_end.metrics:
       raise ValueError(
-          f'{type(callback).__name__} measures {name!r}, a name that the round '
-          'already has; give it another name.'
+          f'{type(callback).__name__} measures {name!r}, but the round already '
+          'has a metric of that name; give it another name.'
       )
     round_end.metrics[name] = value
 
@@ -369,7 +369,7 @@ def _train(run: _Run):
       with guard.shielded(raise_at_end=False):
         progress.close()
         run.save()
-      rest = 'run the same command again to go on from there.'
+      rest = 'run the same command again to continue.'
       if run.checkpoints is None:
         rest = 'no checkpoints are kept.'
       raise TrainingInterrupted(

@@ -75,12 +75,10 @@ class StoredWeights:
     lacking = [name for name, found in by_name.items() if found is None]
     extra = [name for name in self.arrays if name not in by_name.values()]
     if lacking or extra:
-      detail = (
-          f'no `{lacking[0]}`' if lacking else f'`{extra[0]}` is one too many'
-      )
+      detail = f'no `{lacking[0]}`' if lacking else f'an extra `{extra[0]}`'
       raise WeightsFileError(
-          f'{self.path} does not fit the model: found were {len(self.arrays)} '
-          f'weights, expected are {len(by_name)}, and {detail}'
+          f'{self.path} does not match the model: expected {len(by_name)} '
+          f'weights, found {len(self.arrays)}, and {detail}'
       )
 
     def check(leaf_path, leaf):
@@ -89,8 +87,8 @@ class StoredWeights:
       found, expected = _show(array), _show(leaf)
       if found != expected:
         raise WeightsFileError(
-            f'{self.path} does not fit the model: `{name}` is {found}, but '
-            f'{expected} is expected'
+            f'{self.path} does not match the model: `{name}` is {found}, '
+            f'expected {expected}'
         )
       return array
 
@@ -168,13 +166,15 @@ def read_weights(path: _PathLike) -> StoredWeights:
     directory = run_directory.RunDirectory(path.parent, path.name)
     return _of_checkpoint(*read_newest_checkpoint(directory))
   if not path.exists():
-    raise FileNotFoundError(f'there is no {path}')
+    raise FileNotFoundError(f'{path} does not exist')
   if checkpoints.is_checkpoint(path):
     return _of_checkpoint(path, checkpoints.read_leaves(path))
   try:
     return StoredWeights(path, npz_files.read(path))
   except npz_files.DamagedNpzError as error:
-    raise WeightsFileError(f'{path} is no whole npz file ({error})') from error
+    raise WeightsFileError(
+        f'{path} is not an intact npz file ({error})'
+    ) from error
 
 
 def read_newest_checkpoint(

@@ -169,7 +169,7 @@ class ExportTest(trainer_testing.FolderTestCase):
     ):
       (checkpoints / name).write_bytes(b'damaged')
       self._assert_refused(
-          f'{name} is no whole npz file',
+          f'{name} is not an intact npz file',
           f'--checkpoint={checkpoint}',
           run=run,
       )
@@ -194,7 +194,7 @@ class ExportTest(trainer_testing.FolderTestCase):
         (
             {'digits_model': 'cnn'},
             [],
-            'does not fit the model: found were 2 weights, expected are 8',
+            'does not match the model: expected 8 weights, found 2',
         ),
         (
             {'weights_average_decay': None},

@@ -283,8 +283,8 @@ class TrainTest(absltest.TestCase):
     self.assertEqual(code, 130, err)
     self.assertRegex(
         err,
-        r'Interrupted after round \d+ of 12; run the same command again to go '
-        r'on from there\.\n$',
+        r'Interrupted after round \d+ of 12; run the same command again to '
+        r'continue\.\n$',
     )
     self.assertNotIn('Traceback', err)
     self.assertEmpty(children)

@@ -240,8 +240,8 @@ class ResumeTest(parameterized.TestCase):
     self.assertIn(f'Skipping the damaged checkpoint {cut}', stderr)
     self.assertEndsWith(
         stderr,
-        f'\nerror: could not write {cut}: File too large; the checkpoints '
-        'before it are kept.\n',
+        f'\nerror: could not write {cut}: File too large; earlier '
+        'checkpoints are kept.\n',
     )
     self.assertNotIn('Traceback', stderr)
     self.assertNotIn('ignored', stderr)

@@ -119,7 +119,7 @@ class TrainerTest(trainer_testing.FolderTestCase):
   def test_an_unknown_metric_is_one_sentence_before_the_first_round(self):
     with self.assertRaisesRegex(
         command_line.UserError,
-        "^there is no metric 'evaluation/acc' to watch; there are "
+        "^there is no metric 'evaluation/acc' to monitor; there are "
         'evaluation/loss, evaluation/accuracy$',
     ):
       self.train('--keep_best', '--monitored_metric=evaluation/acc')

@@ -205,8 +205,8 @@ class WarmStartTest(parameterized.TestCase):
       self.train(self.npz, '--digits_model=cnn')
     self.assertEqual(
         str(caught.exception),
-        f'--initial_weights: {self.npz} does not fit the model: found were 2 '
-        'weights, expected are 8, and no `trainable/2`',
+        f'--initial_weights: {self.npz} does not match the model: expected '
+        '8 weights, found 2, and no `trainable/2`',
     )
     # No folder that a better command would then be refused for.
     self.assertFalse((self.output_dir / 'run').exists())

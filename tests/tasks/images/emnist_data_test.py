@@ -146,8 +146,8 @@ class EmnistDataTest(parameterized.TestCase):
     self.assertEqual(
         str(caught.exception),
         'emnist_all.sqlite was not found: put it at '
-        f'{self.data_dir}/tff/emnist_all.sqlite, or download it by `python -m '
-        f'tasks.fetch emnist --data_dir={self.data_dir}`.',
+        f'{self.data_dir}/tff/emnist_all.sqlite, or download it with `python '
+        f'-m tasks.fetch emnist --data_dir={self.data_dir}`.',
     )
 
   @parameterized.named_parameters(

@@ -155,7 +155,7 @@ class NpzImagesTest(parameterized.TestCase):
       (
           'number_of_labels',
           dict(y_train=np.zeros([19], np.uint8)),
-          'y_train must have shape [20], one class for each image of x_train, '
+          'y_train must have shape [20], one class per image of x_train, '
           'found [19]',
       ),
       (

@@ -87,4 +87,4 @@ class PythonFilesTest(parameterized.TestCase):
   )
   def test_other_contents(self, contents):
     self._write('a', contents)
-    self._assert_refused('must hold an image of 3072 bytes for each of its')
+    self._assert_refused('must have an image of 3072 bytes for each of its')

@@ -117,7 +117,7 @@ class ShakespearePreprocessingTest(parameterized.TestCase):
     self.assertEqual(
         str(caught.exception),
         f'shakespeare.sqlite was not found: put it at {folder}/tff/'
-        'shakespeare.sqlite, or download it by `python -m tasks.fetch '
+        'shakespeare.sqlite, or download it with `python -m tasks.fetch '
         f'shakespeare --data_dir={folder}`.',
     )
 
@@ -141,7 +141,7 @@ class ShakespearePreprocessingTest(parameterized.TestCase):
         {'train': clients, 'test': clients},
     )
     train, _ = shakespeare_data.load_shakespeare(folder)
-    with self.assertRaisesRegex(KeyError, "nearest ids are .*'HAMLET_OPHELIA'"):
+    with self.assertRaisesRegex(KeyError, "similar ids are .*'HAMLET_OPHELIA'"):
       train.examples('HAMLET_OFELIA')
 
   def test_real_data_equal_the_preprocessing_of_tff(self):

@@ -59,14 +59,14 @@ class CountsTest(parameterized.TestCase):
   def test_vocabulary_larger_than_the_data_raises(self, vocab_size):
     with self.assertRaisesRegex(
         ValueError,
-        '`vocab_size` must lie between 1 and 9, the number of words in .*'
+        '`vocab_size` must be between 1 and 9, the number of words in .*'
         f'stackoverflow.word_count, found {vocab_size}',
     ):
       stackoverflow_files.load_word_vocabulary(self.data_dir, vocab_size)
 
   def test_more_tags_than_there_are_raise(self):
     with self.assertRaisesRegex(
-        ValueError, '`tag_vocab_size` must lie between 1 and 5, .*tags.*found 6'
+        ValueError, '`tag_vocab_size` must be between 1 and 5, .*tags.*found 6'
     ):
       stackoverflow_files.load_tag_vocabulary(self.data_dir, 6)
 
@@ -74,7 +74,7 @@ class CountsTest(parameterized.TestCase):
       ('words_empty', 'word', b'', 'has no words'),
       ('words_no_count', 'word', b'a 3\nb\n', "found 'b' in line 2"),
       ('words_no_number', 'word', b'a three\n', "found 'a three' in line 1"),
-      ('words_binary', 'word', b'\xff\xfe 3\n', 'must be text in UTF-8'),
+      ('words_binary', 'word', b'\xff\xfe 3\n', 'must be UTF-8 text'),
       ('tags_empty', 'tag', b'', 'has no tags'),
       ('tags_truncated', 'tag', b'{"a": 3, "b', 'must be a JSON object'),
       ('tags_a_list', 'tag', b'["a"]', 'must be a JSON object'),
@@ -183,8 +183,8 @@ class VocabularyTest(parameterized.TestCase):
   @parameterized.parameters(
       ('abc', TypeError, "sequence of strings, found 'abc'"),
       ([b'a'], TypeError, "found b'a'"),
-      ([], ValueError, 'an entry or more'),
-      (['a', 'b', 'a'], ValueError, 'each entry once'),
+      ([], ValueError, 'at least one entry'),
+      (['a', 'b', 'a'], ValueError, 'unique entries'),
   )
   def test_bad_vocabulary_raises(self, vocabulary, error, sentence):
     with self.assertRaisesRegex(error, f'`words` must .*{sentence}'):

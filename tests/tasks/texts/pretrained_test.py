@@ -153,7 +153,7 @@ class PretrainedTest(parameterized.TestCase):
     path.write_bytes(content[: int(part * len(content))])
     self._assert_refused(
         getattr(pretrained, load),
-        f'{path} could not be read .*; replace it by a good copy',
+        f'{path} could not be read .*; replace it by an intact copy',
     )
 
   def test_truncated_safetensors_are_named(self):
@@ -170,7 +170,7 @@ class PretrainedTest(parameterized.TestCase):
     self._assert_refused(
         pretrained.load_encoder_weights,
         r'must hold transformer\.layer\.2\.attention\.q_lin\.weight of shape '
-        r'\[16, 16\] to fit config.json, found none',
+        r'\[16, 16\] to match config.json, found none',
     )
 
   def test_weights_of_another_shape_are_named(self):
@@ -190,7 +190,7 @@ class PretrainedTest(parameterized.TestCase):
   def test_tokens_that_do_not_fit_the_model_raise(self, **changes):
     self._change_config(**changes)
     self._assert_refused(
-        pretrained.load_word_pieces, 'vocab.txt must hold at most .* to fit'
+        pretrained.load_word_pieces, 'vocab.txt must hold at most .* to match'
     )
 
   def test_empty_vocabulary_raises(self):

@@ -178,7 +178,7 @@ class TextFilesTest(parameterized.TestCase):
       (
           'header',
           'class,title,body\n',
-          'train.csv, line 1 must have the number of a class',
+          'train.csv, line 1 must have a class number',
           ValueError,
       ),
       (

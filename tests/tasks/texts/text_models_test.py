@@ -158,7 +158,7 @@ class TextModelsTest(parameterized.TestCase):
       (
           'long_for_a_transformer',
           dict(model_id='transformer', max_length=513),
-          '`max_length` must be at least 1 and at most 512 for .* found 513',
+          '`max_length` must be between 1 and 512 for .* found 513',
       ),
   )
   def test_bad_argument_raises(self, arguments, message):

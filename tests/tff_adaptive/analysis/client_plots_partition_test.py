@@ -45,7 +45,7 @@ class CountLabelsTest(parameterized.TestCase):
       client_plots.count_labels(labels, {'a': [0, 1]}, num_classes)
 
   def test_no_client_raises(self):
-    with self.assertRaisesRegex(ValueError, 'a client or more'):
+    with self.assertRaisesRegex(ValueError, 'at least one client'):
       client_plots.count_labels([0], {})
 
 

@@ -235,6 +235,6 @@ class BandCurvesTest(figure_testing.FigureTestCase):
     )
 
   def test_nothing_to_draw_is_an_error(self):
-    with self.assertRaisesRegex(ValueError, '^There is no curve to draw.$'):
+    with self.assertRaisesRegex(ValueError, '^There are no curves to plot.$'):
       curves.plot_band_curves({'a': {}}, self.png)
     self.assertFalse(self.png.exists())

@@ -113,5 +113,5 @@ class RateGridTest(figure_testing.FigureTestCase):
       rate_grid.plot_rate_grids, rate_grid.plot_best_server_rates
   )
   def test_nothing_to_draw_is_an_error(self, plot):
-    with self.assertRaisesRegex(ValueError, '^There is no value to draw.$'):
+    with self.assertRaisesRegex(ValueError, '^There are no values to plot.$'):
       plot({'': _grid(np.full([3, 3], np.nan))}, self.png)

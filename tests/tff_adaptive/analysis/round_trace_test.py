@@ -252,12 +252,12 @@ class TracePlotTest(figure_testing.FigureTestCase):
           _DELTA_SGD,
           [
               'step size',
-              'limit from\nthe smoothness',
-              'limit of\nthe growth',
+              'smoothness\nlimit',
+              'growth\nlimit',
           ],
       ),
-      ('sgd', ('loss', 'step_size'), ['step size', 'loss of the batch']),
-      ('adagrad', ('loss',), ['loss of the batch']),
+      ('sgd', ('loss', 'step_size'), ['step size', 'batch loss']),
+      ('adagrad', ('loss',), ['batch loss']),
   )
   def test_panels(self, names, labels):
     drawing = self._draw(_made_up_trace(names))

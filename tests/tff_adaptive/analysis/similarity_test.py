@@ -82,7 +82,12 @@ class LinearCKATest(parameterized.TestCase):
     self.assertEqual(similarity.linear_cka(constant, constant), 0.0)
 
   @parameterized.named_parameters(
-      ('rows', _random(3, 2), _random(4, 2), 'as many rows, found 3 and 4'),
+      (
+          'rows',
+          _random(3, 2),
+          _random(4, 2),
+          'same number of rows, found 3 and 4',
+      ),
       ('vector', _random(3), _random(3, 2), r'`x` must be a matrix.*\(3,\)'),
       ('nan', _random(3, 2), _random(3, 2) * np.nan, '`y` must be finite.*nan'),
       ('infinity', [[np.inf]], [[1.0]], '`x` must be finite, found inf'),
@@ -148,7 +153,7 @@ class MomentsCKATest(parameterized.TestCase):
     )
 
   @parameterized.named_parameters(
-      ('no_client', [], 'moments of a client, found none'),
+      ('no_client', [], 'at least one client, found none'),
       ('no_kernel', [[np.ones([3])]], 'client 0 must have a kernel'),
       (
           'shapes',
@@ -218,7 +223,7 @@ class PlotSimilarityTest(figure_testing.FigureTestCase):
           r'found shape \(2, 3\) and 2 `labels`',
       ),
       ('empty', np.ones([0, 0]), '', r'found shape \(0, 0\)'),
-      ('labels', np.eye(2), 'abc', 'for each label, found .* 3 `labels`'),
+      ('labels', np.eye(2), 'abc', 'per label, found .* 3 `labels`'),
       ('range', 2 * np.eye(2), 'ab', 'from 0 to 1, found 0 to 2'),
       ('nan', np.nan * np.eye(2), 'ab', '`matrix` must be finite, found nan'),
   )

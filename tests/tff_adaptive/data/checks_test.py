@@ -85,7 +85,7 @@ class CheckClientsTest(parameterized.TestCase):
     with self.assertRaisesRegex(
         ValueError,
         f"^Client 'bad' has the label {label} at example 1, where labels must "
-        r'be integers from 0 to 9 \(--bad_clients=reject does not help',
+        r'be integers from 0 to 9 \(--bad_clients=reject does not apply',
     ):
       checks.check_clients(source, num_classes=10, bad_clients=policy)
 

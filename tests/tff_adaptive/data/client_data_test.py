@@ -92,12 +92,12 @@ class ClientArraysTest(parameterized.TestCase):
     for method in (source.examples, source.num_examples, source.position):
       with self.assertRaisesRegex(KeyError, r"no client 'anne'.*\['ann'\]"):
         method('anne')
-    with self.assertRaisesRegex(KeyError, 'no id is like it'):
+    with self.assertRaisesRegex(KeyError, 'no id is similar'):
       source.examples('7')
 
   @parameterized.named_parameters(
-      ('none', [], ValueError, 'name a client or more'),
-      ('twice', ['a', 'b', 'b'], ValueError, "'b' twice"),
+      ('none', [], ValueError, 'name at least one client'),
+      ('twice', ['a', 'b', 'b'], ValueError, "'b' more than once"),
       ('integer', ['a', 1], TypeError, 'string, found 1'),
   )
   def test_bad_client_ids_raise(self, ids, error, message):
@@ -202,7 +202,7 @@ class PackedClientArraysTest(parameterized.TestCase):
       )
     with self.assertRaisesRegex(ValueError, r'\[0, 4\)'):
       client_data.PackedClientArrays.from_partition(values, {'a': [4]})
-    with self.assertRaisesRegex(ValueError, 'a client or more'):
+    with self.assertRaisesRegex(ValueError, 'at least one client'):
       client_data.PackedClientArrays.from_partition(values, {})
 
 

@@ -40,7 +40,7 @@ class FeatureArraysTest(parameterized.TestCase):
           'lengths',
           {'x': [1, 2], 'y': [1]},
           ValueError,
-          r"Data must have equally many.*\{'x': 2, 'y': 1\}",
+          r"Data must have the same number.*\{'x': 2, 'y': 1\}",
       ),
   )
   def test_as_examples_bad_features_raise(self, features, error, message):

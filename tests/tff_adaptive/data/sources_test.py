@@ -189,7 +189,7 @@ class FilesTest(data_source_testing.DataSourceTestCase):
     path = self.text_file(name, '')
     self.assert_error(
         ValueError,
-        f'{path} is empty; replace it by a good copy.',
+        f'{path} is empty; replace it by an intact copy.',
         sources.read_clients,
         path,
         _FEATURES,
@@ -204,7 +204,7 @@ class FilesTest(data_source_testing.DataSourceTestCase):
     with self.assertRaises(ValueError) as caught:
       sources.read_examples(path, _FEATURES, split_name='train')
     self.assertStartsWith(str(caught.exception), str(path))
-    self.assertEndsWith(str(caught.exception), 'replace it by a good copy.')
+    self.assertEndsWith(str(caught.exception), 'replace it by an intact copy.')
 
   @parameterized.parameters('data.jsonl.gz', 'data.npz')
   def test_a_file_that_ends_early(self, name):
@@ -225,7 +225,7 @@ class FilesTest(data_source_testing.DataSourceTestCase):
     path = self.path(name)
     self.assert_error(
         FileNotFoundError,
-        f'The training data must be in a file, but there is none at {path}; ',
+        f'The training data must be in a file, but {path} does not exist; ',
         sources.read_clients,
         path,
         _FEATURES,
@@ -370,8 +370,8 @@ class ObjectsTest(data_source_testing.DataSourceTestCase):
   def test_features_of_different_length(self):
     self.assert_error(
         ValueError,
-        'The test data must have equally many examples in every feature, found '
-        "{'x': 1, 'y': 2}.",
+        'The test data must have the same number of examples in every feature, '
+        "found {'x': 1, 'y': 2}.",
         sources.read_examples,
         {'x': [[1, 2]], 'y': [1, 2]},
         _XY,

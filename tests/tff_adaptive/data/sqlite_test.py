@@ -109,7 +109,7 @@ class SqliteDataTest(parameterized.TestCase):
     self._write()
     data = self.path.read_bytes()
     self.path.write_bytes(data[: int(len(data) * kept)])
-    with self.assertRaisesRegex(ValueError, 'replace it by a good copy'):
+    with self.assertRaisesRegex(ValueError, 'replace it by an intact copy'):
       clients = self._load()
       for client_id in clients.client_ids:
         clients.examples(client_id)

@@ -24,7 +24,7 @@ class NpzTest(data_source_testing.DataSourceTestCase):
       (
           'lengths',
           {'x': np.zeros([2, 2]), 'y': np.zeros([3], int)},
-          "equally many rows in every array, found {'x': 2, 'y': 3}.",
+          "the same number of rows in every array, found {'x': 2, 'y': 3}.",
       ),
       (
           'scalar',
@@ -204,7 +204,7 @@ class RowFilesTest(data_source_testing.DataSourceTestCase):
     path = self.text_file(name, text)
     self.assert_error(
         ValueError,
-        "lacks 'writer', which says whose row it is, found 'y'; add it to ",
+        "lacks the client id 'writer', found 'y'; add it to ",
         sources.read_clients,
         path,
         {'y': tf.TensorSpec([], tf.int32)},
@@ -216,7 +216,7 @@ class RowFilesTest(data_source_testing.DataSourceTestCase):
     path = self.text_file('data.jsonl', f'{{"y": 1, "client_id": {value}}}')
     self.assert_error(
         ValueError,
-        "line 1: 'client_id' must be a string that says whose row it is",
+        "line 1: the client id 'client_id' must be a string",
         sources.read_clients,
         path,
         {'y': tf.TensorSpec([], tf.int32)},

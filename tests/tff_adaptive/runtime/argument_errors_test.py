@@ -135,7 +135,7 @@ class ArgumentsTest(compiled_testing.TestCase):
     self._assert_refused(
         [[_Dict(x=np.zeros([2, 5], np.float32))]],
         'x=float32[?,5],y=int32[?]',
-        "found OrderedDict with other fields: ['x'].",
+        "found OrderedDict with different fields: ['x'].",
     )
 
   def test_batches_with_a_feature_more(self):
@@ -147,7 +147,7 @@ class ArgumentsTest(compiled_testing.TestCase):
     self._assert_refused(
         [[batch]],
         'x=float32[?,5],y=int32[?]',
-        "found OrderedDict with other fields: ['x', 'y', 'z'].",
+        "found OrderedDict with different fields: ['x', 'y', 'z'].",
     )
 
   def test_batch_in_place_of_a_list_of_them(self):
@@ -155,7 +155,7 @@ class ArgumentsTest(compiled_testing.TestCase):
     self._assert_refused(
         [batch],
         'a list of elements of type <x=float32[?,5],y=int32[?]>',
-        'found OrderedDict; put it into a list, if it is one of them.',
+        'found OrderedDict; if it is a single element, put it into a list.',
     )
 
   def test_batches_without_names_or_arrays(self):
@@ -213,7 +213,7 @@ class ArgumentsTest(compiled_testing.TestCase):
     with compiled_testing.installed():
       with self.assertRaisesRegex(
           ValueError,
-          "^An op of the round does not take the clients' data: Received a "
+          "^TensorFlow rejected the clients' data: Received a "
           r'label value of 3 which is outside the valid range of \[0, 3\); '
           r'`data\.check_clients` finds the client\.$',
       ):

@@ -120,7 +120,9 @@ class ComputationsTest(equality_testing.TestCase):
     vectors = np.float32([[1.0, 2.0], [3.0, 4.0]])
     self.assert_equals(take_all, _Dict(b=[1.0, 2.0], a=(3.0, 4), c=[*vectors]))
     with equality_testing.compiled():
-      with self.assertRaisesRegex(TypeError, 'as many clients, found 1 and 2'):
+      with self.assertRaisesRegex(
+          TypeError, 'number of clients, found 1 and 2'
+      ):
         take_all(_Dict(b=[1.0, 2.0], a=(3.0, 4), c=[vectors[0]]))
 
   def test_values_that_are_equal_at_all_clients(self):

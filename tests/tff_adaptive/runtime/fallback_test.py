@@ -100,14 +100,14 @@ _NOT_COMPILED = (
         _add_everywhere,
         (1.0, [2.0, 3.0]),
         5.0,
-        'it takes a value without a place: float32',
+        'it takes a value without a placement: float32',
     ),
     (
         'queue',
         _enqueue,
         (np.int32(3),),
         1,
-        "'fifo_queue' (FIFOQueueV2) would keep its state from run to run",
+        "'fifo_queue' (FIFOQueueV2) would keep its state between runs",
     ),
     (
         'clients_that_differ_in_shape',
@@ -184,7 +184,7 @@ class FallbackTest(tf.test.TestCase, parameterized.TestCase):
   def test_says_what_is_drawn_anew(self):
     first, again, text = self._draw_twice(lambda: tf.random.gamma([], 1.0))
     self.assertNotAllEqual(first, again)
-    self.assertIn('anew in each run, because random numbers are drawn', text)
+    self.assertIn('in each run, because random numbers are drawn', text)
 
   def test_close_ends_the_worker_and_may_be_repeated(self):
     before = worker_testing.workers()

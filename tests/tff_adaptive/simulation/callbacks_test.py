@@ -168,14 +168,14 @@ class MonitorTest(parameterized.TestCase):
       monitor.read(_round_end(loss=1, num=2, **kwargs))
     self.assertEqual(
         str(caught.exception),
-        "there is no metric 'los' to watch; there are loss, num",
+        "there is no metric 'los' to monitor; there are loss, num",
     )
 
   def test_a_metric_that_is_no_number_is_one_sentence(self):
     monitor = callbacks.Monitor('device', 'max')
     with self.assertRaisesRegex(
         callbacks.UnknownMetricError,
-        "^the metric 'device' cannot be watched, .* found 'CPU:0'$",
+        "^the metric 'device' cannot be monitored: .* found 'CPU:0'$",
     ):
       monitor.read(_round_end(device='CPU:0'))
 
@@ -185,7 +185,7 @@ class MonitorTest(parameterized.TestCase):
     wrong = callbacks.Monitor('evaluation/acc', 'max')
     with self.assertRaisesRegex(
         callbacks.UnknownMetricError,
-        "no metric 'evaluation/acc' to watch; there are evaluation/loss, "
+        "no metric 'evaluation/acc' to monitor; there are evaluation/loss, "
         'evaluation/accuracy$',
     ):
       wrong.check(_start(evaluation))

@@ -260,8 +260,8 @@ class CheckpointsTest(parameterized.TestCase):
       with file_testing.max_file_size(max_size):
         with self.assertRaisesRegex(
             checkpoints.CheckpointWriteError,
-            f'^could not write {self._path(2)}: File too large; the '
-            'checkpoints before it are kept$',
+            f'^could not write {self._path(2)}: File too large; earlier '
+            'checkpoints are kept$',
         ):
           self.manager.save(2, state)
       gc.collect()

@@ -259,9 +259,9 @@ class ClientStatesTest(_LoopTestCase):
     self.assertEqual(self.rows(), self.rows('again'))
 
   def test_process_and_store_must_belong_together(self):
-    with self.assertRaisesRegex(ValueError, 'give a `ClientStateStore`'):
+    with self.assertRaisesRegex(ValueError, 'pass a `ClientStateStore`'):
       self.run_loop(client_store=None)
-    with self.assertRaisesRegex(ValueError, 'takes no `client_state`'):
+    with self.assertRaisesRegex(ValueError, 'does not take `client_state`'):
       self.run_loop(process=loop_testing.Process())
     with self.assertRaisesRegex(ValueError, 'has no `directory`'):
       self.run_loop(client_store=simulation.ClientStateStore())

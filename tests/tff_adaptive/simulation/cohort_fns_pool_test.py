@@ -180,12 +180,12 @@ class PooledDataTest(parameterized.TestCase):
         ['a', 'b'],
     )
     task = attrs.evolve(_task(), train_data=empty)
-    with self.assertRaisesRegex(ValueError, "task 'toy' have no example"):
+    with self.assertRaisesRegex(ValueError, "task 'toy' have no training"):
       cohort_fns.build_pooled_cohort_fn(task, 0)
 
   def test_batch_larger_than_the_pool_raises(self):
     with self.assertRaisesRegex(
-        ValueError, "at most 9, .* of task 'toy' have together, found 10"
+        ValueError, "at most 9, .* of task 'toy', found 10"
     ):
       self._build(client_batch_size=10)
 

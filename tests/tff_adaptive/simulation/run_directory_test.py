@@ -69,8 +69,8 @@ class RunDirectoryTest(parameterized.TestCase):
       with self.assertRaisesRegex(
           run_directory.RunDirectoryError,
           '--total_rounds=10, but --total_rounds=20 was given, and with '
-          '--client_schedule="step_decay" the rounds that are finished would '
-          'have been others; choose another --experiment_name',
+          '--client_schedule="step_decay" the finished rounds would have '
+          'been different; choose another --experiment_name',
       ):
         method({**hparams, 'total_rounds': 20}, ['client_schedule'])
     # Fewer rounds, and a run that has no such number, are refused as ever.

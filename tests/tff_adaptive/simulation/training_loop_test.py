@@ -144,8 +144,8 @@ class TrainingLoopTest(loop_testing.LoopTestCase):
       self.run_loop(process=loop_testing.Process(interrupt))
     self.assertEqual(
         str(caught.exception),
-        'Interrupted after round 4 of 10; run the same command again to go on '
-        'from there.',
+        'Interrupted after round 4 of 10; run the same command again to '
+        'continue.',
     )
     with self.assertRaisesRegex(
         KeyboardInterrupt, 'after round 4 of 10; no checkpoints are kept'

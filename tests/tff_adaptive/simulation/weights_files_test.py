@@ -169,13 +169,12 @@ class WeightsFilesTest(parameterized.TestCase):
       (
           'too_few',
           {'trainable/1': None},
-          'found were 2 weights, expected are 3, and no `trainable/1`',
+          'expected 3 weights, found 2, and no `trainable/1`',
       ),
       (
           'too_many',
           {'trainable/2/x': np.ones([1], np.float32)},
-          'found were 4 weights, expected are 3, and `trainable/2/x` is one '
-          'too many',
+          'expected 3 weights, found 4, and an extra ' '`trainable/2/x`',
       ),
       (
           'not_trained',
@@ -183,7 +182,7 @@ class WeightsFilesTest(parameterized.TestCase):
               'trainable/1': None,
               'non_trainable/1': np.zeros([3], np.float32),
           },
-          'found were 3 weights, expected are 3, and no `trainable/1`',
+          'expected 3 weights, found 3, and no `trainable/1`',
       ),
   )
   def test_weights_of_another_model_are_named(self, changes, sentence):
@@ -208,7 +207,7 @@ class WeightsFilesTest(parameterized.TestCase):
   def test_other_files_are_named(self, data):
     self.path.write_bytes(data)
     with self.assertRaisesRegex(
-        weights_files.WeightsFileError, 'weights.npz is no whole npz file'
+        weights_files.WeightsFileError, 'weights.npz is not an intact npz file'
     ):
       weights_files.read_weights(self.path)
 
@@ -220,7 +219,7 @@ class WeightsFilesTest(parameterized.TestCase):
     data[data.index(b'NUMPY') + 130] ^= 1
     self.path.write_bytes(data)
     with self.assertRaisesRegex(
-        weights_files.WeightsFileError, 'weights.npz is no whole npz file'
+        weights_files.WeightsFileError, 'weights.npz is not an intact npz file'
     ):
       weights_files.read_weights(self.path)
 

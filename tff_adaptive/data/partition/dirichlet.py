@@ -33,7 +33,7 @@ def client_sizes(
   sizes = [given] * num_clients if np.ndim(given) == 0 else list(given)
   if len(sizes) != num_clients:
     raise ValueError(
-        '`examples_per_client` must have an entry for each of the '
+        '`examples_per_client` must have one entry for each of the '
         f'{num_clients} clients, found {len(sizes)}.'
     )
   for size in sizes:
@@ -457,7 +457,7 @@ def _families(
   coarse_labels = check_labels(coarse_labels, 'coarse_labels')
   if coarse_labels.shape != labels.shape:
     raise ValueError(
-        f'`coarse_labels` must have an entry for each of the {len(labels)} '
+        f'`coarse_labels` must have one entry for each of the {len(labels)} '
         f'labels, found {len(coarse_labels)}.'
     )
   pools: dict[int, list[np.ndarray]] = {c: [] for c in np.unique(coarse_labels)}

@@ -344,8 +344,8 @@ def by_scheme(
   if scheme in ('dirichlet_per_class', 'shards'):
     if examples_per_client is not None:
       raise ValueError(
-          f'`examples_per_client` cannot be given for `partition`={scheme!r}, '
-          f'which divides all rows, found {examples_per_client!r}.'
+          f'`examples_per_client` does not apply to `partition`={scheme!r}, '
+          f'which divides all rows; found {examples_per_client!r}.'
       )
     if scheme == 'shards':
       return shards(labels, num_clients, shards_per_client, seed)

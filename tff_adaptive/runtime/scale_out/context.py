@@ -53,7 +53,7 @@ def connect(address: Optional[str], num_cpus: Optional[int]) -> bool:
     ray.init(**options, configure_logging=False, log_to_driver=False)
   except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
     raise ClusterError(
-        f'There is no cluster of Ray at {address or "this machine"!r}; start '
+        f'There is no Ray cluster at {address or "this machine"!r}; start '
         f'one with `ray start --head`, or correct the address ({error}).'
     ) from error
   logging.info('Ray: %s', ray.cluster_resources())
@@ -202,7 +202,7 @@ class RayContext(compiled.CompiledContext):
   def _check_open(self) -> None:
     if self.pool is None:
       raise ClusterError(
-          'This context is closed, and its workers have ended; make a new one '
+          'This context is closed and its workers have ended; create a new one '
           'with `create_ray_context`.'
       )
 

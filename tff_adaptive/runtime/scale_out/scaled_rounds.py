@@ -155,8 +155,8 @@ class ScaledRound(rounds.Round):
     collected = self._collect(members)
     if collected.pipelines is not None:
       raise TypeError(
-          "The clients' data cannot be sent to workers as rows of arrays, "
-          f'because {collected.pipelines}; give them as a `Cohort`, or use the '
+          "The clients' data cannot be sent to workers as arrays of rows, "
+          f'because {collected.pipelines}; provide a `Cohort`, or use the '
           'compiled context.'
       )
     return messages.from_leaves(collected.leaves)
@@ -168,8 +168,8 @@ class ScaledRound(rounds.Round):
     except TypeError as error:
       raise TypeError(
           "The clients' data cannot be sent to the workers: "
-          f'{type(source).__name__} holds what cannot be pickled; use arrays '
-          f'in memory or a file ({str(error).splitlines()[0]}).'
+          f'{type(source).__name__} cannot be pickled; use arrays in memory or '
+          f'a file ({str(error).splitlines()[0]}).'
       ) from error
 
   @functools.cached_property

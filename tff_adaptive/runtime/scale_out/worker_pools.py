@@ -105,7 +105,7 @@ class WorkerPool:
     num_lost = self.num_lost
     self._process_ids.add(process_id)
     if self.num_lost > num_lost:
-      logging.warning('A worker has died; another one takes its place.')
+      logging.warning('A worker has died and is replaced.')
 
   def sum_chunks(
       self,
@@ -152,8 +152,8 @@ class WorkerPool:
         yield chunk_sum
     except _DEATHS as error:
       raise context.ClusterError(
-          'Workers of Ray die again and again; look into its logs, they may '
-          f'need more memory ({str(error).splitlines()[0]}).'
+          "Ray's workers die repeatedly; look into Ray's logs, they may need "
+          f'more memory ({str(error).splitlines()[0]}).'
       ) from error
     except ray.exceptions.RayTaskError as error:
       raise (error.cause or error) from error

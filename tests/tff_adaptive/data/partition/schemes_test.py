@@ -98,12 +98,12 @@ class SchemesTest(parameterized.TestCase):
       (
           'sizes_of_shards',
           dict(scheme='shards', examples_per_client='5'),
-          "`examples_per_client` cannot .*'shards', which divides all rows",
+          "does not apply to `partition`='shards', which divides all rows",
       ),
       (
           'sizes_of_classes',
           dict(scheme='dirichlet_per_class', examples_per_client='5'),
-          "cannot be given for `partition`='dirichlet_per_class'",
+          "does not apply to `partition`='dirichlet_per_class'",
       ),
   )
   def test_bad_argument_raises(self, change, message):
