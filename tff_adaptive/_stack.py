@@ -107,7 +107,7 @@ _DP_QUERIES = (
 )
 _NO_JAX = (
     'TFF 0.87 supports JAX up to release 0.4 only, which cannot be loaded'
-    ' beside TensorFlow 2.21: use tff.tensorflow.computation, or the'
+    ' together with TensorFlow 2.21: use tff.tensorflow.computation, or the'
     f' environment of {TF214.lock}.'
 )
 

@@ -242,15 +242,15 @@ class _Worker:
       has_ended = self._process.poll() is not None
       if has_ended or time.monotonic() > deadline:
         what = (
-            'ended at its start'
+            'exited at startup'
             if has_ended
-            else f'did not come up within {_START_TIMEOUT_SECONDS:.0f} s'
+            else f'did not start within {_START_TIMEOUT_SECONDS:.0f} s'
         )
         self._log.seek(0)
         last_words = self._log.read()[-2000:].decode(errors='replace')
         self.close()
         raise RuntimeError(
-            f"TFF's worker {what}; its last words:\n{last_words}"
+            f"TFF's worker {what}; its last output:\n{last_words}"
         )
       time.sleep(_POLL_SECONDS)
 

@@ -41,7 +41,7 @@ class NativeTest(tf.test.TestCase, parameterized.TestCase):
   def test_worker_that_ends_at_its_start_is_not_waited_for(self):
     with mock.patch.object(native, '_worker_binary', lambda: sys.executable):
       with self.assertRaisesRegex(
-          RuntimeError, r'ended at its start(.|\n)*unknown option --port'
+          RuntimeError, r'exited at startup(.|\n)*unknown option --port'
       ):
         runtime.create_native_context()
 
