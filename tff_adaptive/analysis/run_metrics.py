@@ -54,7 +54,7 @@ def read_columns(metrics_csv: _PathLike) -> dict[str, Series]:
   for line_num, row in _read_rows(metrics_csv):
     text = row.get(_ROUND_NUM, '')
     if not text.isdecimal():
-      what = f'{_ROUND_NUM} is a whole number, found {text!r}'
+      what = f'{_ROUND_NUM} must be an integer, found {text!r}'
       raise _damage(metrics_csv, line_num, what)
     round_num = int(text)
     for name, text in row.items():

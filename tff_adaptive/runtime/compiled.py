@@ -81,7 +81,7 @@ def _note_pipelines(is_strict: bool, reason: str) -> None:
     )
   _warn(
       "Each client's `tf.data` pipeline runs in each round, which takes 10 to "
-      f'30 ms a client, because {reason}.'
+      f'30 ms per client, because {reason}.'
   )
 
 

@@ -119,7 +119,7 @@ class BestCheckpoint(callbacks.Callback):
         checkpoints.read_leaves(self.path)
       except (FileNotFoundError, checkpoints.CheckpointError) as error:
         raise checkpoints.CheckpointError(
-            f'{error}, which held the weights of the best round, '
+            f'{error}; it held the weights of the best round, '
             f'{state["round_num"]}; restore the file or remove the folder of '
             'the run'
         ) from error
