@@ -202,7 +202,7 @@ class PreparedTest(_TestCase):
 
     (code, out, err), tfds = self._fetch(prepare)
     self.assertEqual((code, err), (0, ''))
-    self.assertIn(f'{self.data_dir}/tfds/mnist is there\n', out)
+    self.assertIn(f'{self.data_dir}/tfds/mnist is complete\n', out)
     tfds.builder.assert_called_once_with(
         'mnist', data_dir=self.data_dir / 'tfds'
     )

@@ -212,7 +212,9 @@ class WeightsFilesTest(parameterized.TestCase):
       weights_files.read_weights(self.path)
 
   def test_damaged_and_missing_files_are_named(self):
-    with self.assertRaisesRegex(FileNotFoundError, 'there is no .*weights.npz'):
+    with self.assertRaisesRegex(
+        FileNotFoundError, 'weights.npz does not exist'
+    ):
       weights_files.read_weights(self.path)
     self._write(_weights())
     data = bytearray(self.path.read_bytes())
