@@ -45,7 +45,7 @@ class ClientsTest(parameterized.TestCase):
     self.assertEqual(found['num_clients'].default, 7)
     self.assertEqual(found['alpha'].default, 0.5)
     self.assertEqual(found['partition'].choices, partition.SCHEMES)
-    self.assertStartsWith(found['examples_per_client'].help, 'Texts of a')
+    self.assertStartsWith(found['examples_per_client'].help, 'Texts per client')
 
   @parameterized.parameters(0.1, np.inf)
   def test_dirichlet_clients_hold_every_example_once(self, alpha):

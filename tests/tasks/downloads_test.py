@@ -110,7 +110,7 @@ class DownloadTest(_TestCase):
     self.path.unlink()
     self.part.write_bytes(b'x' * 10)
     with self.assertRaisesRegex(
-        downloads.DownloadError, f'where {_MD5.hexdigest()} is expected'
+        downloads.DownloadError, f'expected {_MD5.hexdigest()}'
     ):
       downloads.download(server.url, self.path)
     self.assertFalse(self.part.exists())
@@ -141,7 +141,7 @@ class DownloadTest(_TestCase):
     self.assertEqual(
         str(caught.exception),
         f'{url} cannot be reached (Connection refused); check the network and '
-        'run the same command again to go on',
+        'run the same command again to continue',
     )
     with self.assertRaisesRegex(downloads.DownloadError, 'cannot be reached'):
       downloads.check_reachable(url)
@@ -157,7 +157,7 @@ class DownloadTest(_TestCase):
     self.assertEqual(
         str(caught.exception),
         f'{server.url} ended after 1,500,000 of 3,200,000 bytes; run the same '
-        'command again to go on',
+        'command again to continue',
     )
     self.assertEqual(self.part.read_bytes(), _CONTENT[:1_500_000])
     server.max_sent = None
@@ -229,7 +229,8 @@ class UnpackTest(_TestCase):
   def test_a_missing_member(self):
     archive = self.write_tar(['a.csv'])
     with self.assertRaisesRegex(
-        downloads.DownloadError, r'is damaged \(it has no data.bin\) and was '
+        downloads.DownloadError,
+        r'is damaged \(it does not contain data.bin\) and was ',
     ):
       downloads.unpack(archive, [self.path])
 
@@ -260,7 +261,7 @@ class UnpackTest(_TestCase):
     self.assertEqual(
         str(caught.exception),
         f'Interrupted while unpacking {self.archive}; run the same command '
-        'again to go on.',
+        'again to continue.',
     )
     self.assertEqual(
         list(file_testing.read_files(self.folder)), ['data.bin.lzma']

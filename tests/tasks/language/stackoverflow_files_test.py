@@ -167,7 +167,7 @@ class PostsTest(parameterized.TestCase):
     clients = stackoverflow_files.load_stackoverflow(
         self.data_dir, 'train', _SPEC
     )
-    with self.assertRaisesRegex(KeyError, "'anne'.*nearest ids are .'ann'"):
+    with self.assertRaisesRegex(KeyError, "'anne'.*similar ids are .'ann'"):
       clients.examples('anne')
 
 

@@ -158,16 +158,22 @@ class PackedClientArraysTest(parameterized.TestCase):
     self.assertEqual(source.examples('b')['x'].tolist(), [2.0])
 
   @parameterized.named_parameters(
-      ('length', [0, 2], None, ValueError, r'be 3 numbers.*found \[0 2\]'),
+      (
+          'length',
+          [0, 2],
+          None,
+          ValueError,
+          r'be 3 non-decreasing numbers.*found \[0 2\]',
+      ),
       ('begin', [1, 2, 4], None, ValueError, r'0 to 4.*found \[1 2 4\]'),
       ('end', [0, 2, 3], None, ValueError, r'from 0 to 4.*found \[0 2 3\]'),
-      ('order', [0, 5, 4], None, ValueError, r'never decrease.*\[0 5 4\]'),
+      ('order', [0, 5, 4], None, ValueError, r'non-decreasing.*\[0 5 4\]'),
       ('matrix', [[0, 2, 4]], None, ValueError, r'`offsets`.*shape \(1, 3\)'),
       ('float', [0.0, 2.0, 4.0], None, TypeError, '`offsets`.*float64'),
       ('index', [0, 1, 2], [0, 4], ValueError, r'\[0, 4\), found 0 to 4'),
       ('negative', [0, 1, 2], [0, -1], ValueError, 'found -1 to 0'),
       ('indices', [0, 1, 2], [0.0, 1.0], TypeError, '`indices`.*float64'),
-      ('few_indices', [0, 1, 2], [0], ValueError, 'from 0 to 1 that'),
+      ('few_indices', [0, 1, 2], [0], ValueError, 'from 0 to 1, found'),
   )
   def test_bad_layout_raises(self, offsets, indices, error, message):
     with self.assertRaisesRegex(error, message):
@@ -177,7 +183,11 @@ class PackedClientArraysTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ('no_client', {}, 'at least one client'),
-      ('lengths', {'a': {'x': [1], 'y': [1, 2]}}, "Client 'a'.*equally many"),
+      (
+          'lengths',
+          {'a': {'x': [1], 'y': [1, 2]}},
+          "Client 'a'.*the same number",
+      ),
       (
           'type',
           {'a': {'x': [1]}, 'b': {'x': [1.0]}},

@@ -172,7 +172,7 @@ class RowFilesTest(data_source_testing.DataSourceTestCase):
     path = self.text_file('data.jsonl', '{"text": "a"}\n{"text": 7}\n')
     self.assert_error(
         ValueError,
-        f"{path}, line 2: feature 'text' must hold strings, found 7; give ",
+        f"{path}, line 2: feature 'text' must hold strings, found 7; convert ",
         sources.read_examples,
         path,
         {'text': tf.TensorSpec([], tf.string)},

@@ -57,7 +57,7 @@ class ArgumentsTest(compiled_testing.TestCase):
       self.assertEqual(count(arrays[::2]), 12.0)
       with self.assertRaisesRegex(
           runtime.UnsupportedComputationError,
-          r'float32\[\?,2\] differ in shape, \(1, 2\) and \(3, 2\)',
+          r'float32\[\?,2\] differ in shape: \(1, 2\) and \(3, 2\)',
       ):
         count(arrays)
 

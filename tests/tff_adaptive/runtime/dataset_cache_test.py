@@ -207,7 +207,7 @@ class DatasetsTest(tf.test.TestCase, parameterized.TestCase):
             (first_five, 'it calls TakeDataset'),
             (
                 _over_clients(until_five),
-                'a dataset is endless|holds more than 10000 bytes',
+                'a dataset is infinite|holds more than 10000 bytes',
             ),
         ):
           with self.assertWarnsRegex(RuntimeWarning, reason):

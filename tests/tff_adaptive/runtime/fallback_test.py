@@ -93,7 +93,7 @@ _NOT_COMPILED = (
         _double_at_clients,
         ([1.0, 2.5],),
         [2.0, 5.0],
-        'it returns a value at the clients: {float32}@CLIENTS',
+        'it returns a value placed at the clients: {float32}@CLIENTS',
     ),
     (
         'value_without_a_place',
@@ -114,7 +114,7 @@ _NOT_COMPILED = (
         _sum_of_all,
         ([np.ones([2], np.float32), np.ones([5], np.float32)],),
         7.0,
-        "the clients' values of type float32[?] differ in shape, (2,) and (5,)",
+        "the clients' values of type float32[?] differ in shape: (2,) and (5,)",
     ),
 )
 
@@ -263,7 +263,7 @@ _PIPELINES = (
         lambda: _build_sum_of(np.float32, lambda d: _reduce(d.take(2))),
         [[1.0, 2.0, 3.0], [4.0]],
         7.0,
-        "clients' work does more than read its dataset, it calls TakeDataset",
+        "clients' work does more than read its dataset: it calls TakeDataset",
     ),
     (
         'elements_of_no_kind',
@@ -277,7 +277,7 @@ _PIPELINES = (
         lambda: _build_sum_of(_ROWS_TYPE, _reduce),
         [[np.ones([1, 2], np.float32)], [np.ones([1, 3], np.float32)]],
         5.0,
-        'rows differ in shape, (2,) and (3,)',
+        'rows differ in shape: (2,) and (3,)',
     ),
 )
 

@@ -220,7 +220,7 @@ class ClientStatesTest(_LoopTestCase):
     self.assert_same_run('run', 'whole')
 
   @parameterized.parameters(
-      (lambda path: path.unlink(), 'there is no'),
+      (lambda path: path.unlink(), 'does not exist'),
       (lambda path: path.write_bytes(path.read_bytes()[:-9]), 'is damaged'),
   )
   def test_a_bad_file_is_an_error_before_the_first_round(self, damage, message):
@@ -535,14 +535,14 @@ class ClientStateStoreTest(parameterized.TestCase):
     whole = ann.read_bytes()
     damages = {
         'is damaged': [whole[:-9], whole[:200] + b'\xff' + whole[201:], b''],
-        'is of the client': [bob.read_bytes()],
+        'belongs to the client': [bob.read_bytes()],
     }
     for message, contents in damages.items():
       for content in contents:
         ann.write_bytes(content)
         with self.assertRaisesRegex(
             checkpoints.CheckpointError,
-            f"{ann} {message}.*client 'ann' after round 1; bring",
+            f"{ann} {message}.*client 'ann' after round 1; restore",
         ):
           store.load(store.index(), _TEMPLATE)
     ann.unlink()

@@ -113,7 +113,7 @@ class BestCheckpointTest(loop_testing.LoopTestCase):
     path.write_bytes(data[:-100])
     with self.assertRaisesRegex(
         checkpoints.CheckpointError,
-        'best.npz is damaged .* of round 4, the',
+        'best.npz is damaged .* the best round, 4; restore',
     ):
       self.run_loop(callbacks=_make(self.folder / 'run'), **_KWARGS)
     path.unlink()

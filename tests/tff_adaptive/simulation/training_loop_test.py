@@ -216,7 +216,7 @@ class TrainingLoopTest(loop_testing.LoopTestCase):
     size = len(whole['checkpoints/checkpoint_00000009.npz'])
     with file_testing.max_file_size(size - 1):
       with self.assertRaisesRegex(
-          OSError, 'checkpoint_00000003.npz: File too large; the checkpoints'
+          OSError, 'checkpoint_00000003.npz: File too large; earlier'
       ):
         self.run_loop()
     for round_num in range(3, 10):

@@ -152,19 +152,19 @@ class WeightsFilesTest(parameterized.TestCase):
       (
           'shape',
           {'trainable/0/a': np.ones([2, 4], np.float32)},
-          'does not fit the model: `trainable/0/a` is float32[2, 4], but '
-          'float32[2, 3] is expected',
+          'does not match the model: `trainable/0/a` is float32[2, 4], '
+          'expected float32[2, 3]',
       ),
       (
           'dtype',
           {'trainable/0/a': np.ones([2, 3])},
-          'does not fit the model: `trainable/0/a` is float64[2, 3], but '
-          'float32[2, 3] is expected',
+          'does not match the model: `trainable/0/a` is float64[2, 3], '
+          'expected float32[2, 3]',
       ),
       (
           'bytes_of_another_size',
           {'trainable/0/a': np.zeros([2, 3], 'V2')},
-          '`trainable/0/a` is void16[2, 3], but float32[2, 3] is expected',
+          '`trainable/0/a` is void16[2, 3], expected float32[2, 3]',
       ),
       (
           'too_few',
