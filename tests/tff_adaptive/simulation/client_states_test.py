@@ -547,7 +547,7 @@ class ClientStateStoreTest(parameterized.TestCase):
           store.load(store.index(), _TEMPLATE)
     ann.unlink()
     with self.assertRaisesRegex(
-        checkpoints.CheckpointError, f"no {ann}.*'ann' after round 1"
+        checkpoints.CheckpointError, f"{ann} does.*'ann' after round 1"
     ):
       store.load(store.index(), _TEMPLATE)
 
