@@ -272,8 +272,7 @@ class FilesTest(parameterized.TestCase):
       (_without(_TABLE, 'metric'), "paper/table_1 needs 'metric'"),
       (
           dict(_TABLE, estimate='mean'),
-          '`estimate` must be one of last_10_evaluations, .*, final, found '
-          "'mean'",
+          "estimate is one of last_10_evaluations, .*, final, found 'mean'",
       ),
       (dict(_TABLE, rows=[{'title': 'SGD'}]), "rows takes name.*'title'"),
       (dict(_TABLE, rows=[{'lost': ['SGD']}]), "rows needs 'name'"),
@@ -325,7 +324,7 @@ class FilesTest(parameterized.TestCase):
       ({'metric': 'loss'}, "figure_1 needs 'estimate'"),
       (
           {'metric': 'loss', 'estimate': 'mean'},
-          "figure_1: `estimate` must be one of .*, found 'mean'",
+          "figure_1: estimate is one of .*, found 'mean'",
       ),
       (
           {'metric': 'loss', 'estimate': 'best', 'published': {'SGD': [1, 2]}},
