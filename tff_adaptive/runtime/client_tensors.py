@@ -43,7 +43,7 @@ class Clients(NamedTuple):
   pipelines: Optional[str]
 
   def layouts(self) -> Layouts:
-    """The dtypes and row shapes of the leaves."""
+    """Returns the dtypes and row shapes of the leaves."""
     return tf.nest.map_structure(
         lambda tensor: tf.TensorSpec([None, *tensor.shape[1:]], tensor.dtype),
         self.leaves,

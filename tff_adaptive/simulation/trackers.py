@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writers that send the metrics of rounds to an experiment tracker.
 
-Weights & Biases and MLflow are optional packages, imported when a run begins.
-Both are configured by their own environment variables, such as WANDB_PROJECT,
-WANDB_MODE, MLFLOW_TRACKING_URI and MLFLOW_EXPERIMENT_NAME.
+Weights & Biases and MLflow are optional packages, imported when a run starts.
+Both read their own environment variables, such as WANDB_PROJECT, WANDB_MODE,
+MLFLOW_TRACKING_URI and MLFLOW_EXPERIMENT_NAME.
 
-The id of the tracker's run is kept in the folder of ours, so that a run that is
-resumed continues its run of the tracker; one that starts afresh gets a new one.
+The id of the tracker's run is stored in the folder of ours, so that a resumed
+run continues the tracker's run; a run that starts again gets a new id.
 """
 
 import abc
@@ -24,11 +24,11 @@ from tff_adaptive.simulation import metrics_writers
 
 
 class TrackerError(Exception):
-  """A tracker has refused to begin a run; the text says what it said."""
+  """A tracker refused to start a run; the text has its message."""
 
 
 class _Tracker(metrics_writers.MetricsWriter):
-  """A writer that sends rows to the run of a tracker."""
+  """A writer that sends rows to a tracker's run."""
 
   _package: str
 
@@ -41,10 +41,10 @@ class _Tracker(metrics_writers.MetricsWriter):
     """Initializes the writer; nothing is sent yet.
 
     Args:
-      directory: The folder of the run, which exists when the training begins.
+      directory: The folder of the run, which exists when training starts.
       hparams: The hyperparameters of the run.
-      name: What the tracker shows as the name of the run. None (the default)
-        for the name of the folder.
+      name: The name of the run in the tracker. None (the default) for the name
+        of the folder.
 
     Raises:
       ImportError: If the package is not installed; says how to install it.
@@ -57,14 +57,14 @@ class _Tracker(metrics_writers.MetricsWriter):
     self._run: Any = None
 
   def resume(self, round_num: int):
-    """Starts a run of the tracker; continues the same one after round 0.
+    """Starts a run of the tracker at round 0; continues it in later rounds.
 
     Args:
       round_num: The number of finished rounds.
 
     Raises:
-      TrackerError: If the tracker refuses, for example a login.
-      OSError: If the id cannot be kept; names its file.
+      TrackerError: If the tracker refuses, for example because of a login.
+      OSError: If the id cannot be stored; names its file.
     """
     run_id = None
     if round_num > 0 and self._id_file.is_file():
@@ -78,11 +78,11 @@ class _Tracker(metrics_writers.MetricsWriter):
       file.write(f'{found}\n'.encode())
 
   def write(self, round_num: int, row: Mapping[str, Any]):
-    """Sends the numbers of a row at step `round_num`.
+    """Sends the numbers of a row, with `round_num` as the step.
 
     Args:
-      round_num: The number of the round.
-      row: Its scalars by name; those that are no numbers are not sent.
+      round_num: The round number.
+      row: The scalars by name; values that are not numbers are not sent.
     """
     numbers = {
         name: float(value)
@@ -92,14 +92,14 @@ class _Tracker(metrics_writers.MetricsWriter):
     self._log(round_num, numbers)
 
   def close(self):
-    """Ends the run of the tracker; as failed, if an exception ends ours."""
+    """Ends the tracker's run; marks it as failed if an exception ends ours."""
     if self._run is not None:
       self._end(failed=sys.exc_info()[0] is not None)
       self._run = None
 
   @abc.abstractmethod
   def _start(self, tracker: Any, run_id: Optional[str]) -> str:
-    """Starts a run, or continues that of an id; returns its id."""
+    """Starts a run, or continues the one with an id; returns its id."""
 
   @abc.abstractmethod
   def _log(self, round_num: int, numbers: Mapping[str, float]):
@@ -111,9 +111,9 @@ class _Tracker(metrics_writers.MetricsWriter):
 
 
 class WandbWriter(_Tracker):
-  """Sends every row to Weights & Biases, the round as the step.
+  """Sends every row to Weights & Biases, with the round as the step.
 
-  A resumed run may send rounds again that the server has; it ignores them.
+  A resumed run may resend rounds, which the server ignores.
 
   Example:
 
@@ -130,7 +130,7 @@ class WandbWriter(_Tracker):
         resume=None if run_id is None else 'allow',
         name=self._name,
         config=self._hparams,
-        # More rounds than at the start.
+        # A resumed run may have more rounds.
         allow_val_change=True,
         dir=self._directory,
     )
@@ -144,10 +144,10 @@ class WandbWriter(_Tracker):
 
 
 class MLflowWriter(_Tracker):
-  """Sends every row to MLflow, the round as the step.
+  """Sends every row to MLflow, with the round as the step.
 
-  Hyperparameters are the parameters of the run; one that grows when it is
-  resumed, the number of rounds, is a tag then, as MLflow changes no parameter.
+  Hyperparameters become the parameters of the run. MLflow cannot change
+  parameters, so a larger number of rounds in a resumed run becomes a tag.
 
   Example:
 
@@ -175,7 +175,7 @@ class MLflowWriter(_Tracker):
     return found
 
   def _log(self, round_num, numbers):
-    # Rounds after the checkpoint are trained again, and are there already.
+    # Rounds after the checkpoint are trained again, and were logged already.
     if round_num > self._last_round:
       self._tracker.log_metrics(numbers, step=round_num)
 
