@@ -47,7 +47,3 @@ class GoldenProblemsTest(tf.test.TestCase, parameterized.TestCase):
   def test_unknown_name_raises(self):
     with self.assertRaisesRegex(ValueError, "'cubic'.*mlp"):
       golden_problems.create_functional_model(_problem('cubic', 4))
-
-
-if __name__ == '__main__':
-  tf.test.main()

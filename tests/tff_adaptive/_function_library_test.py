@@ -72,7 +72,3 @@ class SelectCalledTest(tf.test.TestCase):
     selected = _function_library.select_called([node], library)
     self.assertEqual([f.signature.name for f in selected.function], ['a', 'b'])
     self.assertEqual([g.function_name for g in selected.gradient], ['b'])
-
-
-if __name__ == '__main__':
-  tf.test.main()

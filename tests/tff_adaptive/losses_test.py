@@ -59,7 +59,3 @@ class MulticlassHingeTest(tf.test.TestCase, parameterized.TestCase):
     again = losses.MulticlassHinge.from_config(loss.get_config())
     self.assertEqual(again.name, 'other')
     self.assertEqual(again(_LABELS, _SCORES), loss(_LABELS, _SCORES))
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -97,7 +97,3 @@ class StockBuildersTest(tf.test.TestCase, parameterized.TestCase):
     for w, v in zip(found, start):
       self.assertAllEqual(tf.math.is_finite(w), tf.ones_like(w, tf.bool))
       self.assertNotAllClose(w, v)
-
-
-if __name__ == '__main__':
-  tf.test.main()

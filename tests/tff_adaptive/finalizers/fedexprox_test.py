@@ -91,7 +91,3 @@ class FedExProxTest(tf.test.TestCase, parameterized.TestCase):
     expected = gamma * (loss + squared / (2 * gamma)) / squared
     found = output.metrics['finalizer']['server_step_size']
     self.assertAllClose(found, expected, rtol=1e-4)
-
-
-if __name__ == '__main__':
-  tf.test.main()

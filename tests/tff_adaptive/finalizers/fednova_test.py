@@ -69,7 +69,3 @@ class FedNovaTest(tf.test.TestCase, parameterized.TestCase):
   def test_bad_argument_raises_by_name(self, name, value):
     with self.assertRaisesRegex(ValueError, f'FedNova `{name}`.*{value}'):
       finalizers.build_fednova(**{name: value})
-
-
-if __name__ == '__main__':
-  tf.test.main()

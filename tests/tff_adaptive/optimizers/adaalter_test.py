@@ -109,7 +109,3 @@ class AdaAlterTest(tf.test.TestCase, parameterized.TestCase):
       self.assertAllClose(one.state, other.state, atol=1e-6)
     for moment in compiled[-1].state.client_work['shared']['second_moment']:
       self.assertAllGreater(moment, 1.0)
-
-
-if __name__ == '__main__':
-  tf.test.main()

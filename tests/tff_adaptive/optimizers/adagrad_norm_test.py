@@ -68,7 +68,3 @@ class AdagradNormTest(tf.test.TestCase, parameterized.TestCase):
   def test_bad_argument_raises_by_name(self):
     with self.assertRaisesRegex(ValueError, 'AdaGrad-Norm `initial_norm`.*-1'):
       optimizers.build_adagrad_norm(initial_norm=-1.0)
-
-
-if __name__ == '__main__':
-  tf.test.main()

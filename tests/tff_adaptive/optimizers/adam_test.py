@@ -215,7 +215,3 @@ class StockFedAMSTest(tf.test.TestCase):
       state = process.next(state, [client, client]).state
       points.append(process.get_model_weights(state).trainable[0])
     self.assertAllClose(points, [1.0, 1.9])
-
-
-if __name__ == '__main__':
-  tf.test.main()

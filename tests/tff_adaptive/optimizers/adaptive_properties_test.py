@@ -233,7 +233,3 @@ class FedAMSPropertiesTest(tf.test.TestCase, parameterized.TestCase):
         np.abs(np.diff(path.points, axis=0)) for path in (fedams, fedadam)
     )
     self.assertAllLessEqual(shorter - longer, 1e-12)
-
-
-if __name__ == '__main__':
-  tf.test.main()

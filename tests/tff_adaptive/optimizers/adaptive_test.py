@@ -189,7 +189,3 @@ class AdaptiveTest(tf.test.TestCase, parameterized.TestCase):
   def test_bad_argument_raises_by_name(self, arguments, message):
     with self.assertRaisesRegex(ValueError, f'FedAdam `{message}'):
       optimizers.build_fedadam(**arguments)
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -117,7 +117,3 @@ class ArmijoPropertiesTest(tf.test.TestCase, parameterized.TestCase):
     path = _run(first, start, max_step_size=largest, reset=reset)
     expected = largest * np.float32(0.9) ** path.reports['backtracks']
     self.assertAllClose(path.step_sizes, expected, rtol=1e-5)
-
-
-if __name__ == '__main__':
-  tf.test.main()

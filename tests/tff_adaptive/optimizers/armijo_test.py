@@ -345,7 +345,3 @@ class ArmijoTest(tf.test.TestCase, parameterized.TestCase):
     metrics = output['client_work']['clients']
     self.assertEqual(metrics['num_steps'], 10)
     self.assertEqual(metrics['backtracks_max'], 0.0)
-
-
-if __name__ == '__main__':
-  tf.test.main()

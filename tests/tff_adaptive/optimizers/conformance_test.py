@@ -238,7 +238,3 @@ class OptimizerConformanceTest(tf.test.TestCase, parameterized.TestCase):
     found = float(report['step_size'])
     rates = [arguments.get('learning_rate', step_size), step_size]
     self.assertLess(min(abs(found - rate) for rate in rates), 1e-6)
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -191,7 +191,3 @@ class ScaleTest(tf.test.TestCase, parameterized.TestCase):
     self.assertAllClose(kept['initial_weights'], [1.0, 2.0])
     started = rule.start_round(rule.initialize(_SPEC), {}, kept, tf.constant(1))
     tf.nest.map_structure(self.assertAllClose, dict(started), dict(state))
-
-
-if __name__ == '__main__':
-  tf.test.main()

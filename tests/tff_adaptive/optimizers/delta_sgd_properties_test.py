@@ -242,7 +242,3 @@ class DeltaSgdEdgeCasesTest(tf.test.TestCase, parameterized.TestCase):
     self.assertFalse(np.any(np.isfinite(path.points[when + 1 :, 0])))
     if when:
       self.assertTrue(np.all(np.isnan(path.step_sizes[when:])))
-
-
-if __name__ == '__main__':
-  tf.test.main()

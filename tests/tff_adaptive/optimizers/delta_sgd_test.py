@@ -379,7 +379,3 @@ class DeltaSgdTest(tf.test.TestCase, parameterized.TestCase):
   def test_bad_argument_raises_by_name(self, arguments, name):
     with self.assertRaisesRegex(ValueError, name):
       delta_sgd.build_delta_sgd(**arguments)
-
-
-if __name__ == '__main__':
-  tf.test.main()

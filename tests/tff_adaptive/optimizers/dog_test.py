@@ -104,7 +104,3 @@ class DoWGTest(tf.test.TestCase):
   def test_bad_argument_raises_by_name(self):
     with self.assertRaisesRegex(ValueError, 'DoWG `epsilon`.*-1'):
       optimizers.build_dowg(epsilon=-1.0)
-
-
-if __name__ == '__main__':
-  tf.test.main()

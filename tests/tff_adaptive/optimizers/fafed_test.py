@@ -177,7 +177,3 @@ class FafedTest(tf.test.TestCase, parameterized.TestCase):
       measured = one.metrics['client_work']['clients']
       self.assertEqual(measured['num_steps'], num_steps)
       self.assertEqual(measured['num_gradient_evaluations'], num_gradients)
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -75,7 +75,3 @@ class FedAdamWTest(tf.test.TestCase, parameterized.TestCase):
   def test_bad_argument_raises_by_name(self):
     with self.assertRaisesRegex(ValueError, 'FedAdamW `second_moment`.*none'):
       optimizers.build_fedadamw(second_moment='none')
-
-
-if __name__ == '__main__':
-  tf.test.main()

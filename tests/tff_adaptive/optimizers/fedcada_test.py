@@ -237,7 +237,3 @@ class FedCAdaProcessTest(tf.test.TestCase):
     )
     self.assertEqual(metrics['client_work']['clients']['num_clients'], 2)
     self.assertEqual(store.state.client_work['round_num'], 2)
-
-
-if __name__ == '__main__':
-  tf.test.main()

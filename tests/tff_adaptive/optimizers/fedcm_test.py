@@ -49,7 +49,3 @@ class ClientMomentumTest(tf.test.TestCase, parameterized.TestCase):
       optimizers.build_fedcm(alpha=1.5)
     with self.assertRaisesRegex(ValueError, 'MoFedSAM `rho`.*-1'):
       optimizers.build_mofedsam(rho=-1.0)
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -182,7 +182,3 @@ class FedSpeedTest(tf.test.TestCase, parameterized.TestCase):
   def test_bad_argument_raises_by_name(self, name, value):
     with self.assertRaisesRegex(ValueError, f'FedSpeed `{name}`.*{value}'):
       optimizers.build_fedspeed(3, **{name: value})
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -103,7 +103,3 @@ class FedHyperClientTest(tf.test.TestCase):
     self.assertAllClose(
         rounds.shared['mean_change'], mean_change / 2, atol=1e-6
     )
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -104,7 +104,3 @@ class FedMuonTest(tf.test.TestCase, parameterized.TestCase):
   def test_bad_argument_raises_by_name(self, name, value):
     with self.assertRaisesRegex(ValueError, f'FedMuon `{name}`.*{value}'):
       optimizers.build_fedmuon(**{name: value})
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -48,7 +48,3 @@ class FedSAMTest(tf.test.TestCase, parameterized.TestCase):
   def test_bad_argument_raises_by_name(self, name, value):
     with self.assertRaisesRegex(ValueError, f'FedSAM `{name}`.*{value}'):
       optimizers.build_fedsam(**{name: value})
-
-
-if __name__ == '__main__':
-  tf.test.main()

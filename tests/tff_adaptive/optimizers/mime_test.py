@@ -78,7 +78,3 @@ class MimeTest(tf.test.TestCase):
   def test_bad_argument_raises_by_name(self):
     with self.assertRaisesRegex(ValueError, 'MimeLite `momentum`.*1.0'):
       optimizers.build_mimelite(momentum=1.0)
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -297,7 +297,3 @@ class AdaAlterPropertiesTest(tf.test.TestCase):
         optimizers.build_sgd, batches, learning_rate=0.5 * rate
     )
     self.assertAllClose(ours.points, descent.points, rtol=1e-9, atol=1e-9)
-
-
-if __name__ == '__main__':
-  tf.test.main()

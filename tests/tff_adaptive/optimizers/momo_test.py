@@ -123,7 +123,3 @@ class _WithoutLoss:
   def next(self, state, weights, gradients, value):
     del value  # Unused.
     return self._optimizer.next(state, weights, gradients)
-
-
-if __name__ == '__main__':
-  tf.test.main()

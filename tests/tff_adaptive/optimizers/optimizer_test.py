@@ -136,7 +136,3 @@ class OptimizerTest(tf.test.TestCase, parameterized.TestCase):
     optimizer.check_moments(weights, {'m': (tf.ones([2]),)}, ['m'])
     with self.assertRaisesRegex(ValueError, '`m`'):
       optimizer.check_moments(weights, {'m': weights}, ['m'])
-
-
-if __name__ == '__main__':
-  tf.test.main()

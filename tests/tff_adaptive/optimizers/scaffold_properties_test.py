@@ -107,7 +107,3 @@ class ScaffoldPropertiesTest(tf.test.TestCase):
       x, own, control = np.mean(ends, 0), new, updated['control'].numpy()
       expected = np.mean(own, axis=0)
       self.assertAllClose(control, expected, rtol=1e-6, atol=1e-6)
-
-
-if __name__ == '__main__':
-  tf.test.main()

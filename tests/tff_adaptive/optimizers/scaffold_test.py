@@ -200,7 +200,3 @@ class ScaffoldProcessTest(tf.test.TestCase):
       stores[1].next(cohort)
     self.assertAllClose(stores[0].state, stores[1].state, atol=1e-6)
     self.assertAllClose(stores[0].kept, stores[1].kept, atol=1e-6)
-
-
-if __name__ == '__main__':
-  tf.test.main()

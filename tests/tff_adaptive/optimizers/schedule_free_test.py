@@ -92,7 +92,3 @@ class ScheduleFreeTest(tf.test.TestCase, parameterized.TestCase):
   def test_bad_argument_raises_by_name(self, name, value):
     with self.assertRaisesRegex(ValueError, f'Schedule-Free SGD `{name}`'):
       optimizers.build_schedule_free_sgd(**{name: value})
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -89,7 +89,3 @@ class SchedulesTest(tf.test.TestCase, parameterized.TestCase):
   def test_bad_arguments_raise_by_name(self, build, message):
     with self.assertRaisesRegex((TypeError, ValueError), message):
       build()
-
-
-if __name__ == '__main__':
-  tf.test.main()

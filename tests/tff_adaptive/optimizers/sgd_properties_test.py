@@ -94,7 +94,3 @@ class FedAvgPropertiesTest(tf.test.TestCase):
     expected = x - rate * np.mean(gradients, axis=0)
     found = _average(np.array(changes), weights, x)
     self.assertAllClose(found, expected, rtol=1e-9, atol=1e-9)
-
-
-if __name__ == '__main__':
-  tf.test.main()

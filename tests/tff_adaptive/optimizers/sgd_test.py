@@ -125,7 +125,3 @@ class FedAvgMTest(tf.test.TestCase):
         state, weights = optimizer.next(state, weights, 0.5 * weights)
       results.append(weights)
     self.assertAllEqual(*results)
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -73,7 +73,3 @@ class SM3Test(tf.test.TestCase, parameterized.TestCase):
   def test_bad_argument_raises_by_name(self, name, value):
     with self.assertRaisesRegex(ValueError, f'SM3 `{name}`.*{value}'):
       optimizers.build_sm3(**{name: value})
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -119,7 +119,3 @@ class SpsPropertiesTest(tf.test.TestCase, parameterized.TestCase):
     path = _run(name, property_testing.linear(gradients, -depth))
     self.assertAllEqual(path.points, np.zeros_like(path.points))
     self.assertAllEqual(path.step_sizes, np.zeros(len(gradients)))
-
-
-if __name__ == '__main__':
-  tf.test.main()

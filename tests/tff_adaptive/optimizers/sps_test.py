@@ -245,7 +245,3 @@ class SpsTest(tf.test.TestCase, parameterized.TestCase):
         metrics['loss'] / (0.5 * gradient_norm**2),
         rtol=1e-5,
     )
-
-
-if __name__ == '__main__':
-  tf.test.main()

@@ -202,7 +202,3 @@ class RuntimesTest(tf.test.TestCase, parameterized.TestCase):
     self.assertGreater(np.abs(native).max(), 0.0)
     with runtime.compiled_context(plan=plan, strict=True):
       self.assertAllClose(_train(), native, rtol=1e-5, atol=1e-6)
-
-
-if __name__ == '__main__':
-  tf.test.main()
