@@ -382,7 +382,8 @@ def recorded_choice(kind: str, recorded: Mapping[str, Any]) -> Choice:
     if flag not in recorded:
       continue
     given[argument.name] = recorded[flag]
-    if argument.choices and recorded[flag] not in argument.choices:
+    known = (*argument.choices, argument.default)
+    if argument.choices and recorded[flag] not in known:
       raise HparamError(
           f'--{flag} takes {", ".join(argument.choices)}, found '
           f'{recorded[flag]!r}'

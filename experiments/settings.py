@@ -22,6 +22,7 @@ PERSONALIZED = 'personalized'
 EVALUATIONS = (CENTRAL, PER_CLIENT, PERSONALIZED)
 # What --evaluation_data can name.
 TEST = 'test'
+TEST_CLIENTS = 'test_clients'
 VALIDATION = 'validation'
 TRAIN = 'train'
 # What --sampling can name.
@@ -93,11 +94,12 @@ class Settings:
       fine-tuning. Default: central.
     final_evaluations: The same after the training, and of a run that is
       finished, into evaluation.json and pictures. Default: none.
-    evaluation_data: The examples of --evaluations=central; train is a sample of
-      those that are trained on. Default: test.
+    evaluation_data: The examples of --evaluations=central; test_clients is
+      another sample of the test clients' examples in each evaluation, by --seed
+      and round, and train a sample of those that are trained on. Default: test.
     evaluation_examples: Of --evaluations=central: how many examples, drawn by
       --seed; after the last round all test examples count. Default: all of up
-      to 100,000, else 10,000; of train 10,000.
+      to 100,000, else 10,000; of test_clients and train 10,000.
     evaluation_clients: Of per_client and personalized: how many clients at
       most, drawn by --seed. Default: all.
     personalization_epochs: Of personalized: passes of a client over its
@@ -163,7 +165,9 @@ class Settings:
   dp_delta: Optional[float] = field()
   evaluations: Sequence[str] = field()
   final_evaluations: Sequence[str] = field((), is_hparam=False)
-  evaluation_data: Optional[Literal['test', 'validation', 'train']] = field()
+  evaluation_data: Optional[
+      Literal['test', 'test_clients', 'validation', 'train']
+  ] = field()
   evaluation_examples: Optional[int] = field(lower_bound=1)
   evaluation_clients: Optional[int] = field(lower_bound=1)
   personalization_epochs: Optional[int] = field(lower_bound=1)

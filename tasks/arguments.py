@@ -40,7 +40,7 @@ class Argument:
 
   def check(self, value: Any, model_id: Optional[str]) -> None:
     """Raises a ValueError unless a value is valid for the chosen model."""
-    if self.choices and value not in self.choices:
+    if self.choices and value not in (*self.choices, self.default):
       raise ValueError(
           f'`{self.name}` must be one of {list(self.choices)}, found {value!r}.'
       )

@@ -43,6 +43,11 @@ Protocol = protocol_lib.Protocol
 Reference = Union[str, Callable[..., Any]]
 
 _MODEL = 'model_id'
+_LOSS = 'loss'
+# Losses of class scores, besides softmax cross entropy.
+SCORE_LOSSES: Mapping[str, Reference] = {
+    'multiclass_hinge': 'tff_adaptive.losses:MulticlassHinge'
+}
 
 
 def resolve(reference: Reference) -> Callable[..., Any]:
@@ -75,6 +80,8 @@ class TaskDefinition:
       task, by name. The same seed must give the same initial weights.
     loss: Builds the Keras loss of a batch.
     metrics: Builds the Keras metrics. Both may take the arguments of models.
+    other_losses: Functions that build another loss, by the name that
+      `--<name>_loss` chooses. Defaults to none.
     protocol: The training protocol.
     clients: The partition of training examples among clients. None (the
       default) if the data come with clients.
@@ -92,6 +99,7 @@ class TaskDefinition:
   loss: Reference
   metrics: Reference
   protocol: Protocol
+  other_losses: Mapping[str, Reference] = attrs.field(factory=dict)
   clients: Optional[Partition] = None
   source: Optional[sources.Dataset] = None
   summary: str = ''
@@ -116,8 +124,19 @@ class TaskDefinition:
               choices=self.model_ids,
           ),
       )
+    loss: tuple[Argument, ...] = ()
+    if self.other_losses:
+      loss = (
+          Argument(
+              _LOSS,
+              None,
+              "What is minimized in place of the task's own loss.",
+              type=str,
+              choices=tuple(self.other_losses),
+          ),
+      )
     split = () if self.clients is None else self.clients.arguments
-    return (*split, *model, *self.data.arguments)
+    return (*split, *model, *loss, *self.data.arguments)
 
   def create(
       self,
@@ -357,10 +376,11 @@ class TaskDefinition:
     # TensorFlow takes seconds to import.
     from tasks import keras_forms  # pylint: disable=import-outside-toplevel
 
+    chosen = getattr(args, _LOSS, None)
     return keras_forms.KerasForms(
         self._model_builder(args, seed),
         self.data.element_spec(args),
-        _call(self.loss, **vars(args)),
+        _call(self.other_losses.get(chosen, self.loss), **vars(args)),
         _call(self.metrics, **vars(args)),
     )
 
@@ -432,6 +452,7 @@ class ClassificationTask(TaskDefinition):
   """A classification task with softmax cross entropy.
 
   Models return logits of shape [batch, num_classes]; the metric is 'accuracy'.
+  The multi-class hinge loss is the other loss.
   The attributes are those of `TaskDefinition`.
 
   Example:
@@ -454,3 +475,4 @@ class ClassificationTask(TaskDefinition):
 
   loss: Reference = 'tasks.keras_forms:build_softmax_loss'
   metrics: Reference = 'tasks.keras_forms:build_accuracy'
+  other_losses: Mapping[str, Reference] = SCORE_LOSSES

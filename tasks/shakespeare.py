@@ -21,6 +21,7 @@ SHAKESPEARE = definitions.TaskDefinition(
         'small_lstm': 'tasks.language.models:build_shakespeare_small_lstm',
     },
     loss='tasks.keras_forms:build_softmax_loss',
+    other_losses=definitions.SCORE_LOSSES,
     metrics='tasks.language.models:build_shakespeare_metrics',
     protocol=definitions.Protocol(
         client_batch_size=4,

@@ -42,14 +42,14 @@ class MulticlassHinge(tf.keras.losses.Loss):
     """Returns the loss of each example.
 
     Args:
-      y_true: Labels, integers of shape [batch] or [batch, 1].
-      y_pred: Class scores, [batch, classes].
+      y_true: Labels, integers of shape [batch, ...] or [batch, ..., 1].
+      y_pred: Class scores, [batch, ..., classes].
 
     Returns:
-      A tensor of shape [batch].
+      A tensor of shape [batch, ...].
     """
     y_pred = tf.convert_to_tensor(y_pred)
-    labels = tf.reshape(tf.cast(y_true, tf.int32), [-1])
+    labels = tf.reshape(tf.cast(y_true, tf.int32), tf.shape(y_pred)[:-1])
     is_label = tf.one_hot(labels, tf.shape(y_pred)[-1], dtype=y_pred.dtype)
     margins = y_pred + 1.0 - is_label
     score = tf.reduce_sum(y_pred * is_label, axis=-1)

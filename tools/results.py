@@ -3,9 +3,10 @@
 """Keeps the runs behind docs/results, and makes its pages from them.
 
 `python -m tools.results pack` adds the finished runs of `runs` to
-docs/results/runs.tar.xz: hyperparameters, metrics, versions and machine, but no
-checkpoints. `unpack` puts them back into `runs`, where the commands that train
-skip what is finished, and `pages` writes docs/results from there.
+docs/results/runs.tar.xz: hyperparameters, metrics, versions and machine, and
+the similarity of moments where it was drawn, but no checkpoints. `unpack` puts
+them back into `runs`, where the commands that train skip what is finished, and
+`pages` writes docs/results from there.
 `--runs_dir` names another folder than `runs`.
 """
 
@@ -28,7 +29,7 @@ _OUTPUT_DIR = pathlib.Path('docs/results')
 # The folder of its runs.
 _LEADERBOARD = 'leaderboard'
 # What pages are made from; the rest of a run is large.
-_KEPT = ('hparams.json', 'environment.json', 'metrics.csv')
+_KEPT = ('hparams.json', 'environment.json', 'metrics.csv', 'plots/cka.png')
 # The tables of pages, and with which flags a report makes them.
 _REPORTS = (
     (
@@ -42,10 +43,13 @@ _REPORTS = (
         ),
         ('--columns=MNIST',),
     ),
+    (('delta_sgd/figure_4',), ('--rows=MNIST',)),
     (
         (
             'fedcada/figure_3',
             'fedcada/ablation_mnist',
+            'fedcada/comparison_mnist',
+            'fedcada/similarity_mnist',
             'fedli/comparison_mnist',
             'fedli/logistic_mnist',
         ),

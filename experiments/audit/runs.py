@@ -262,6 +262,7 @@ def agree(
     table_name: str,
     axis: str,
     *,
+    rows: Sequence[str] = (),
     needs_gpu: bool = False,
 ) -> claim.Verdict:
   """Returns whether a setting has little influence on a table's numbers.
@@ -270,13 +271,14 @@ def agree(
     lab: The laboratory.
     table_name: The table, as 'delta_sgd/figure_4'.
     axis: 'row' or 'column': where the values of the setting stand.
+    rows: The rows that count; all, the default, if there are none.
     needs_gpu: Whether the runs take a GPU.
 
   Returns:
     'holds' if with each value a number is within the margin of every other
     one, 'fails' if one is not, 'open' if the seeds decide nothing.
   """
-  table = lab.find_table(table_name)
+  table = lab.find_table(table_name).restrict(rows=rows)
   results = lab.collect(table)
   missing = [r for r in results if cell_results.missing_seeds(table, r)]
   if missing:

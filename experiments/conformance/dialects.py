@@ -101,7 +101,7 @@ class Method(NamedTuple):
   hparams: Hparams
 
 
-# Section 5 of the paper; FedAdagrad has no momentum there.
+# Section 4 of the paper; FedAdagrad has no momentum there.
 METHODS = {
     'FedAdam': Method(_average, Hparams()),
     'FedYogi': Method(_move_by_sign, Hparams()),

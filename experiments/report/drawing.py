@@ -39,7 +39,7 @@ _BANDS = {
 # The kinds whose pictures runs have drawn of themselves.
 _PICTURES = {
     figures.PARTITION: 'The partition',
-    figures.CKA: 'How alike the moments are that clients keep, linear CKA',
+    figures.CKA: "How alike the clients' moments are, linear CKA",
 }
 _CAPTIONS = {
     figures.CURVES: (
@@ -126,6 +126,8 @@ def _copy_pictures(
   """Copies pictures of runs; of runs with the same picture, one."""
   copied: dict[pathlib.Path, str] = {}
   seen = set()
+  # A partition does not depend on the row.
+  several = kind == figures.CKA and len({r.cell.row for r in results}) > 1
   for result in results:
     for run in result.runs.values():
       picture = run.path / 'plots' / f'{kind}.png'
@@ -136,7 +138,9 @@ def _copy_pictures(
       path = path_png.with_name(f'{path_png.stem}_{len(copied) + 1}.png')
       with _files.replacing(path) as file:
         file.write(data)
-      place = ', '.join(filter(None, [result.cell.column, result.cell.group]))
+      cell = result.cell
+      names = [cell.row if several else '', cell.column, cell.group]
+      place = ', '.join(filter(None, names))
       copied[path] = f'{_PICTURES[kind]}: {place}.'
   return copied
 

@@ -9,8 +9,9 @@ For example:
 starts from the newest checkpoint before the round, trains the rounds between,
 if there are any, and writes `runs/demo/plots/trace_0040.csv`, a row for every
 local step, and `trace_0040.png`. With `--cka` it draws instead how alike the
-moments are that clients keep after the round, to `runs/demo/plots/cka.png`,
-where experiments.report finds it. The run itself stays as it is.
+moments are that clients keep after the round, or that they send in it if they
+keep none, to `runs/demo/plots/cka.png`, where experiments.report finds it. The
+run itself stays as it is.
 """
 
 import dataclasses
@@ -36,7 +37,8 @@ class _Flags:
     from_start: Whether to train from the first round on where no checkpoint is
       early enough.
     cka: Whether to draw how alike the moments are that clients keep after the
-      round, their linear CKA, to plots/cka.png, in place of the local steps.
+      round, or send in it if they keep none, their linear CKA, to
+      plots/cka.png, in place of the local steps.
     cka_part: Of --cka: the part of the states that is compared, such as
       first_moment; by default all parts are.
     cka_clients: Of --cka: how many clients are drawn at most, the first ones.

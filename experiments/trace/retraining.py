@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rebuilds a run from its files, and trains some of its rounds again."""
 
+import collections
 from collections.abc import Iterator
 import contextlib
+import copy
 import dataclasses
 import pathlib
 import shutil
@@ -25,6 +27,7 @@ from experiments.train import training_run
 from experiments.train import warm_start
 from tff_adaptive import analysis
 from tff_adaptive.analysis import run_metrics
+from tff_adaptive.optimizers import federated_optimizer
 from tff_adaptive.simulation import checkpoints
 from tff_adaptive.simulation import client_states
 from tff_adaptive.simulation import run_directory
@@ -94,11 +97,49 @@ def _read_run(path: pathlib.Path, data_dir: Optional[str]) -> RecordedRun:
   return RecordedRun(directory, recorded, choices, hparams.Settings(**values))
 
 
+def _keeping_sent(optimizer: Any) -> Any:
+  """Returns a rule whose clients also keep what they send.
+
+  Args:
+    optimizer: A client optimizer.
+
+  Returns:
+    A rule with the same steps; None if clients keep something anyway, or send
+    nothing besides the change of the model.
+  """
+  if not isinstance(optimizer, federated_optimizer.FederatedOptimizer):
+    return None
+  spec = tf.TensorSpec([], tf.float32)
+  if optimizer.initialize_kept(spec) or not optimizer.initialize_shared(spec):
+    return None
+
+  class KeepsSent(type(optimizer)):  # type: ignore[misc]
+    """Keeps what it sends."""
+
+    def initialize_kept(self, specs):
+      return self.initialize_shared(specs)
+
+    def start_round(self, state, shared, kept, round_num):
+      del kept  # It is only looked at.
+      nothing: Any = collections.OrderedDict()
+      return super().start_round(state, shared, nothing, round_num)
+
+    def finish_round(self, state):
+      sent, _ = super().finish_round(state)
+      return sent, sent
+
+  changed = copy.copy(optimizer)
+  changed.__class__ = KeepsSent
+  return changed
+
+
 class Replay:
   """The training of a run again, between two rounds.
 
   Attributes:
     begun_at: The round of the checkpoint that it began with.
+    keeps_sent: Whether clients keep what they sent in their newest round, which
+      the clients of the run do not.
   """
 
   def __init__(
@@ -107,12 +148,19 @@ class Replay:
       process: tff.learning.templates.LearningProcess,
       task: task_lib.Task,
       store: Optional[client_states.ClientStateStore],
+      keeps_sent: bool,
   ):
     self._run = run
+    self.keeps_sent = keeps_sent
     self._rounds = rounds_lib.Rounds(process, store)
     self._cohort_fn = run_parts.build_cohort_fn(run.choices, run.settings, task)
     self._task = task
     self.begun_at = 0
+
+  @property
+  def state(self) -> Any:
+    """The state of the process after the last round."""
+    return self._rounds.state
 
   @property
   def keeps_states(self) -> bool:
@@ -121,6 +169,8 @@ class Replay:
 
   def train_until(self, round_num: int, from_start: bool):
     """Goes to the end of a round, with as little training as there can be.
+
+    If clients keep what they send, that round is trained in any case.
 
     Args:
       round_num: The number of finished rounds.
@@ -131,7 +181,7 @@ class Replay:
       UserError: If there is no such checkpoint, and it is not to.
       CheckpointError: If a file that is needed is missing or damaged.
     """
-    self._start(round_num, from_start)
+    self._start(round_num - int(self.keeps_sent), from_start)
     self.begun_at = self._rounds.round_num
     while self._rounds.round_num < round_num:
       self._rounds.train(self._cohort_fn(self._rounds.round_num))
@@ -167,7 +217,7 @@ class Replay:
     }
     template[_PROCESS_KEY] = self._rounds.process.initialize()
     snapshot = checkpoints.read_structure(path, template)
-    if self._rounds.client_states is not None:
+    if self._rounds.client_states is not None and not self.keeps_sent:
       index = snapshot[client_states.SNAPSHOT_KEY].item()
       self._rounds.client_states.load(index)
     self._rounds.state = snapshot[_PROCESS_KEY]
@@ -183,11 +233,18 @@ class Replay:
     )
 
   def kept_states(self) -> Iterator[tuple[str, Any]]:
-    """Yields id and state of every client that has kept something."""
+    """Yields id and state of every client that has kept something.
+
+    Of what clients send, only the newest round counts.
+    """
     store = self._rounds.store
     if store is None:
       return
-    for client_id in self._task.train_data.client_ids:
+    client_ids = self._task.train_data.client_ids
+    if self.keeps_sent:
+      newest = self._cohort_fn(self._rounds.round_num - 1)
+      client_ids = [i for i in client_ids if i in set(newest.client_ids)]
+    for client_id in client_ids:
       state = store.get(client_id)
       if state is not None:
         yield client_id, state
@@ -215,6 +272,7 @@ def open_run(
     round_num: int,
     data_dir: Optional[str],
     *,
+    keep_sent: bool = False,
     trace_steps: bool = False,
 ) -> Iterator[tuple[RecordedRun, Replay]]:
   """Opens a run to train some of its rounds again; its files stay as they are.
@@ -223,6 +281,8 @@ def open_run(
     path: The folder of the run.
     round_num: The last round that is of interest, counted from 1.
     data_dir: The folder of the data sets, for a task that reads one.
+    keep_sent: Whether clients that keep nothing across rounds keep what they
+      send in a round, to look at it. Default False.
     trace_steps: Whether rounds can be traced. Default False.
 
   Yields:
@@ -254,8 +314,17 @@ def open_run(
     training_run.set_threads(run.choices)
     tf.keras.utils.set_random_seed(run.settings.seed)
     task = run_parts.build_task(run.choices, run.settings)
+    changed = None
+    if keep_sent:
+      changed = _keeping_sent(
+          run_parts.build_client_optimizer(run.choices, task)
+      )
     process = run_parts.build_process(
-        run.choices, run.settings, task, trace_steps=trace_steps
+        run.choices,
+        run.settings,
+        task,
+        client_optimizer=changed,
+        trace_steps=trace_steps,
     )
     # Only now: random operations of a model may not even be built after this.
     tf.config.experimental.enable_op_determinism()
@@ -263,4 +332,4 @@ def open_run(
         run.choices[registry.RUNTIME].build(),
         _copied_store(process, run.directory) as store,
     ):
-      yield run, Replay(run, process, task, store)
+      yield run, Replay(run, process, task, store, changed is not None)

@@ -120,7 +120,8 @@ def draw_kept_states(
 ):
   """Draws the linear CKA of what every two clients keep after a round.
 
-  All kernels of a state count by their entries.
+  Of clients that keep nothing it is what they send in the round, besides the
+  change of the model. All kernels of a state count by their entries.
 
   Args:
     path: The folder of the run; the picture is `plots/cka.png` in it.
@@ -133,26 +134,30 @@ def draw_kept_states(
     num_clients: How many clients are drawn at most, the first ones.
 
   Raises:
-    UserError: If the folder is not that of a run, its clients keep nothing or
-      no such part, the run has no such round or no checkpoint before it, or the
-      data cannot be trained on.
+    UserError: If the folder is not that of a run, its clients neither keep nor
+      send anything or no such part, the run has no such round or no checkpoint
+      before it, or the data cannot be trained on.
     EnvironmentalError: If a file could not be read or written.
 
   References:
     Zhou et al., FedCAda: Adaptive Client-Side Optimization for Accelerated and
     Stable Federated Learning, 2024, https://arxiv.org/abs/2405.11811, Figure 2.
   """
-  with retraining.open_run(path, round_num, data_dir) as (run, replay):
+  with retraining.open_run(path, round_num, data_dir, keep_sent=True) as (
+      run,
+      replay,
+  ):
     if not replay.keeps_states:
       raise command_line.UserError(
           f'the clients of {path} keep nothing across rounds that --cka could '
-          'compare; train with --algorithm=fedcada and '
-          '--fedcada_adam_carry_state, for example'
+          'compare, and send nothing but the change of the model; train with '
+          '--algorithm=fedcada, for example'
       )
     replay.train_until(round_num, from_start)
     states = dict(itertools.islice(replay.kept_states(), num_clients))
     if part is not None:
       states = {name: _find_part(s, part) for name, s in states.items()}
+    verb = 'send' if replay.keeps_sent else 'keep'
     similarities = analysis.pairwise_moments_cka(list(states.values()))
     picture = run.directory.plots / 'cka.png'
     task = run.choices[registry.TASK].row.name
@@ -160,7 +165,7 @@ def draw_kept_states(
         similarities,
         list(states),
         picture,
-        f'{task}: CKA of {part or "what clients keep"}, round {round_num}',
+        f'{task}: CKA of {part or f"what clients {verb}"}, round {round_num}',
     )
   pairs = similarities[np.triu_indices(len(states), k=1)]
   if len(pairs):

@@ -158,7 +158,8 @@ class Evaluations:
   """What a run evaluates; all are functions of the global weights.
 
   Attributes:
-    during_training: Returns named numbers.
+    during_training: Returns named numbers; its second argument, `round_num`, is
+      the number of finished rounds, on which samples may depend.
     test: Returns the metrics on all test examples together.
     includes_test: Whether `during_training` returns the same, and more.
     final: What is to be done after the training, by name: `central` returns
@@ -166,7 +167,7 @@ class Evaluations:
       `personalized` a `PersonalizedMetrics`.
   """
 
-  during_training: Callable[[Any], Mapping[str, float]]
+  during_training: Callable[..., Mapping[str, float]]
   test: Callable[[Any], Mapping[str, float]]
   includes_test: bool
   final: Mapping[str, _Evaluate]
@@ -197,19 +198,34 @@ def build_evaluations(
   by_clients = _build_by_clients(choices, settings, task)
 
   in_training, final = dict(by_clients), dict(by_clients)
-  examples = None
+  # A flag that needs the central evaluation.
+  samples_anew = settings.evaluation_data == settings_lib.TEST_CLIENTS
   if _CENTRAL in settings.evaluations:
-    examples = _examples_during_training(task, settings)
-    is_test = examples is task.central_test
-    in_training[_CENTRAL] = test if is_test else build_central(examples)
+    if samples_anew:
+      in_training[_CENTRAL] = evaluation.build_sampled_evaluation(
+          model,
+          _build_test_sampling(task, settings),
+          devices=_device(choices),
+      )
+    else:
+      examples = _examples_during_training(task, settings)
+      is_test = examples is task.central_test
+      in_training[_CENTRAL] = test if is_test else build_central(examples)
   if _CENTRAL in settings.final_evaluations:
     final[_CENTRAL] = _build_final_central(test, build_central, task)
+
+  def during_training(weights, round_num=0):
+    functions = {name: in_training[name] for name in settings.evaluations}
+    if samples_anew:
+      functions[_CENTRAL] = functools.partial(
+          functions[_CENTRAL], round_num=round_num
+      )
+    return _evaluate_all(functions, weights)
+
   return Evaluations(
-      during_training=lambda weights: _evaluate_all(
-          {name: in_training[name] for name in settings.evaluations}, weights
-      ),
+      during_training=during_training,
       test=test,
-      includes_test=examples is task.central_test,
+      includes_test=in_training.get(_CENTRAL) is test,
       final={name: final[name] for name in settings.final_evaluations},
   )
 
@@ -229,6 +245,23 @@ def _evaluate_all(
       found.update(value.before.summarize('personalized/before/'))
       found.update(value.after.summarize('personalized/after/'))
   return found
+
+
+def _build_test_sampling(
+    task: task_lib.Task, settings: hparams.Settings
+) -> Callable[[int], feature_arrays.Examples]:
+  """Builds the function from a round to the examples of its evaluation."""
+  name, test_clients = settings.evaluation_data, task.test_data
+  if test_clients is None:
+    raise ValueError(
+        f'--evaluation_data={name} needs clients with test examples of their '
+        f'own, and --task={task.name} has none; evaluate on '
+        f'{settings_lib.TEST} or {settings_lib.TRAIN}'
+    )
+  size = settings.evaluation_examples or _SAMPLED_EXAMPLES
+  return lambda round_num: sampling.sample_examples_evenly(
+      test_clients, size, settings.seed, name, round_num
+  )
 
 
 def _examples_during_training(

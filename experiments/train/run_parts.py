@@ -218,11 +218,24 @@ def _build_privacy(
   )
 
 
+def build_client_optimizer(choices: _Choices, task: task_lib.Task) -> Any:
+  """Builds the chosen client optimizer.
+
+  Args:
+    choices: The chosen rows.
+    task: What to train on.
+  """
+  return choices[registry.CLIENT_OPTIMIZER].build(
+      num_clients=len(task.train_data.client_ids)
+  )
+
+
 def build_process(
     choices: _Choices,
     settings: hparams.Settings,
     task: task_lib.Task,
     *,
+    client_optimizer: Any = None,
     trace_steps: bool = False,
 ) -> tff.learning.templates.LearningProcess:
   """Builds the learning process of a run.
@@ -231,6 +244,7 @@ def build_process(
     choices: The chosen rows.
     settings: The other flags, of which those of privacy matter.
     task: What to train on.
+    client_optimizer: Takes the place of the chosen one. Default: that one.
     trace_steps: Whether its metrics hold every local step. Default False.
 
   Returns:
@@ -242,8 +256,8 @@ def build_process(
   """
   return choices[registry.ALGORITHM].build(
       model=task.functional_model or task.variable_model_fn,
-      client_optimizer=choices[registry.CLIENT_OPTIMIZER].build(
-          num_clients=len(task.train_data.client_ids)
+      client_optimizer=(
+          client_optimizer or build_client_optimizer(choices, task)
       ),
       server_optimizer=choices[registry.SERVER_OPTIMIZER].build(),
       loss_term=_build_loss_term(choices[registry.LOSS_TERM], task),

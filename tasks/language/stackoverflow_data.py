@@ -8,6 +8,7 @@ from tasks.arguments import Argument
 from tasks.language import bags_of_words
 from tasks.language import stackoverflow_files
 from tasks.language import word_sequences
+from tff_adaptive.data import sampling
 
 _VOCAB_SIZE = Argument(
     'vocab_size',
@@ -48,7 +49,7 @@ class _Posts(data.Data):
       )
 
     def sample(clients, name):
-      return stackoverflow_files.sample_examples(
+      return sampling.sample_examples_evenly(
           clients, args.num_test_examples, seed, name
       )
 

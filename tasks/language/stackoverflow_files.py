@@ -14,13 +14,8 @@ import os
 import pathlib
 from typing import TYPE_CHECKING, Union
 
-import numpy as np
-
 from tasks import data_files
 from tff_adaptive.data import client_data
-from tff_adaptive.data import feature_arrays
-from tff_adaptive.data import random_streams
-from tff_adaptive.data import transforms
 
 if TYPE_CHECKING:
   import tensorflow as tf
@@ -37,8 +32,6 @@ _DATASET = 'stackoverflow'
 POSTS = 'tff/stackoverflow.sqlite'
 WORD_COUNTS = 'tff/datasets/stackoverflow.word_count'
 TAG_COUNTS = 'tff/datasets/stackoverflow.tag_count'
-# Clients with this many times as many examples are sampled from.
-_POOL_FACTOR = 10
 
 _DataDir = Union[str, os.PathLike]
 
@@ -236,59 +229,3 @@ class Lookup(dict):
 
   def __missing__(self, word: bytes) -> int:
     return self._unknown
-
-
-def sample_examples(
-    source: client_data.ClientArrays, num_examples: int, seed: int, name: str
-) -> feature_arrays.Examples:
-  """Samples examples from many clients without reading all of them.
-
-  Clients are sampled until they have ten times as many examples as wanted, and
-  examples are sampled from these, all without replacement: each example has the
-  same probability. If there are fewer examples, all clients are used.
-
-  Args:
-    source: The clients; only sampled clients are read.
-    num_examples: The number of examples, a positive integer; all of them if
-      there are fewer.
-    seed: The seed of the sample, a non-negative integer.
-    name: A name that distinguishes samples with the same seed.
-
-  Returns:
-    Feature names and arrays of shape [num_examples, ...], client by client.
-
-  Raises:
-    ValueError: If `num_examples` is not positive.
-
-  Example:
-
-    >>> spec = {'tokens': tf.TensorSpec([], tf.string)}
-    >>> heldout = load_stackoverflow('data', 'heldout', spec)
-    >>> sample = sample_examples(heldout, 100, seed=1, name='validation')
-    >>> sample['tokens'].shape
-    (100,)
-  """
-  if num_examples < 1:
-    raise ValueError(
-        f'`num_test_examples` must be positive, found {num_examples}.'
-    )
-  stream = random_streams.stream(seed, random_streams.DATA_SPLIT, name)
-  pool, ends = [], [0]
-  for place in stream.permutation(len(source.client_ids)):
-    pool.append(source.client_ids[place])
-    ends.append(ends[-1] + source.num_examples(pool[-1]))
-    if ends[-1] >= _POOL_FACTOR * num_examples:
-      break
-  size = min(num_examples, ends[-1])
-  drawn = np.sort(stream.choice(ends[-1], size, replace=False, shuffle=False))
-  bounds = np.searchsorted(drawn, ends)
-  parts = {
-      client_id: source.take(client_id, drawn[first:last] - start)
-      for client_id, start, first, last in zip(
-          pool, ends, bounds[:-1], bounds[1:]
-      )
-      if last > first
-  }
-  return transforms.concatenate(
-      client_data.PackedClientArrays.from_clients(parts)
-  )

@@ -142,7 +142,8 @@ class FlagsTest(absltest.TestCase):
   def test_flags_of_the_guide_exist(self):
     # Of absl, TensorBoard, pip, and of docs/examples/wine.py.
     known = {'help', 'helpfull', 'flagfile', 'logdir', 'list'}
-    known |= {'wine_model', 'wine_alpha', 'wine_examples_per_client'}
+    known |= {'wine_model', 'wine_loss', 'wine_alpha'}
+    known.add('wine_examples_per_client')
     for binary in (
         'benchmark',
         'export',

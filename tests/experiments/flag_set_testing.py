@@ -109,6 +109,7 @@ _BUNDLES: tuple[dict[str, str], ...] = (
     {'evaluations': 'personalized', 'evaluation_clients': '2'},
     {'evaluation_data': 'validation', 'evaluation_examples': '10'},
     {'evaluation_data': 'train', 'evaluation_examples': '10'},
+    {'evaluation_data': 'test_clients', 'heldout_fraction': '0.2'},
     {'keep_best': 'true', 'early_stopping_patience': '1', 'total_rounds': '2'},
     {'weights_average_rounds': '2', 'total_rounds': '2'},
     {'weights_average_decay': '0.5', 'keep_best': 'true'},

@@ -70,7 +70,8 @@ class RegistryTest(parameterized.TestCase):
         for choice in argument.choices:
           self.assertIsNotNone(argument.to_builder_value(choice))
       if argument.choices:
-        self.assertIn(argument.default, argument.choices)
+        # None stands for what the task has.
+        self.assertIn(argument.default, (None, *argument.choices))
     self.assertEqual(kind == registry.TASK, row.task is not None)
 
   @parameterized.parameters(

@@ -79,11 +79,25 @@ class DefinitionsTest(parameterized.TestCase):
     np.savez(self.folder / 'leaves.npz', **self.arrays)
     return task.create(self.folder, examples_per_client='4', **arguments)
 
+  def _losses(self, task):
+    """The loss of the test set by both forms of the model."""
+    batch = {name: tf.constant(task.central_test[name]) for name in 'xy'}
+    model = task.variable_model_fn()
+    of_variables = float(model.forward_pass(batch).loss)
+    functional = task.functional_model
+    with tf.Graph().as_default() as graph:
+      output = functional.predict_on_batch(
+          functional.initial_weights, task.central_test['x'], training=True
+      )
+      loss = functional.loss(output, task.central_test['y'])
+      with tf.compat.v1.Session(graph=graph) as session:
+        return float(session.run(loss)), of_variables
+
   def test_arguments_are_those_of_clients_and_models(self):
     names = [argument.name for argument in LEAVES.arguments]
     self.assertEqual(names[0], 'num_clients')
     self.assertIn('partition', names)
-    self.assertEqual(names[-1], 'model_id')
+    self.assertEqual(names[-2:], ['model_id', 'loss'])
 
   def test_task_has_the_data_of_the_file(self):
     task = self._create()
@@ -110,21 +124,25 @@ class DefinitionsTest(parameterized.TestCase):
 
   def test_both_forms_have_the_penalties_of_the_weights(self):
     task = self._create()
-    batch = {
-        'x': tf.constant(task.central_test['x']),
-        'y': tf.constant(task.central_test['y']),
-    }
-    model = task.variable_model_fn()
-    of_variables = float(model.forward_pass(batch).loss)
-    functional = task.functional_model
-    with tf.Graph().as_default() as graph:
-      output = functional.predict_on_batch(
-          functional.initial_weights, task.central_test['x'], training=True
-      )
-      loss = functional.loss(output, task.central_test['y'])
-      with tf.compat.v1.Session(graph=graph) as session:
-        self.assertAlmostEqual(session.run(loss), of_variables, places=6)
+    of_functional, of_variables = self._losses(task)
+    self.assertAlmostEqual(of_functional, of_variables, places=6)
     self.assertGreater(of_variables, np.log(3) + 1e-3)
+
+  @parameterized.named_parameters(
+      ('of_the_task', {}, np.log(3)),
+      ('another', {'loss': 'multiclass_hinge'}, 1.0),
+  )
+  def test_both_forms_have_the_chosen_loss(self, chosen, expected):
+    # All scores are 0.
+    task = self._create(model_id='logistic', **chosen)
+    for found in self._losses(task):
+      self.assertAlmostEqual(found, expected, places=6)
+
+  def test_an_unknown_loss_is_refused(self):
+    with self.assertRaisesRegex(ValueError, r"`loss` must .*'multiclass_hinge"):
+      self._create(loss='hinge')
+    alone = attrs.evolve(LEAVES, other_losses={})
+    self.assertNotIn('loss', [a.name for a in alone.arguments])
 
   def test_from_data_takes_the_callers_clients(self):
     examples = {'x': np.ones([3, 6], np.float32), 'y': np.arange(3)}

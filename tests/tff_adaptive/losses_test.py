@@ -44,6 +44,14 @@ class MulticlassHingeTest(tf.test.TestCase, parameterized.TestCase):
     for labels in (_LABELS[:, np.newaxis], _LABELS.astype(np.float32)):
       self.assertEqual(loss(labels, _SCORES), expected)
 
+  def test_sequences_have_a_loss_for_each_place(self):
+    scores = np.stack([_SCORES, 2.0 * _SCORES])
+    labels = np.stack([_LABELS, _LABELS])
+    loss = losses.MulticlassHinge(reduction=tf.keras.losses.Reduction.NONE)
+    expected = [[0.5, 0.0, 4.0, 1.0], [0.0, 0.0, 7.0, 1.0]]
+    self.assertAllClose(loss(labels, scores), expected)
+    self.assertAllClose(loss(labels[..., np.newaxis], scores), expected)
+
   def test_gradient_pushes_the_worst_rival_down_and_the_label_up(self):
     scores = tf.constant(_SCORES)
     with tf.GradientTape() as tape:

@@ -310,7 +310,8 @@ def build_fedli_lu(
   Args:
     model: As in `build_fed_opt`. The paper derives the step for the multi-class
       hinge loss, `tff_adaptive.losses.MulticlassHinge`, and trains with
-      cross-entropy.
+      cross-entropy; `experiments.train` takes the former by
+      `--<task>_loss=multiclass_hinge`.
     client_optimizer: Any; the paper uses SGD.
     server_optimizer: Default `finalizers.build_frank_wolfe()`.
     **options: Further arguments of `build_fed_opt`.

@@ -28,6 +28,7 @@ from tff_adaptive.data.sampling import build_client_sampling
 from tff_adaptive.data.sampling import build_poisson_client_sampling
 from tff_adaptive.data.sampling import sample_client_examples
 from tff_adaptive.data.sampling import sample_examples
+from tff_adaptive.data.sampling import sample_examples_evenly
 from tff_adaptive.data.sources import read_clients
 from tff_adaptive.data.sources import read_examples
 

@@ -10,6 +10,10 @@ from tff_adaptive.data import client_data
 from tff_adaptive.data import feature_arrays
 from tff_adaptive.data import random_streams
 from tff_adaptive.data import specs
+from tff_adaptive.data import transforms
+
+# A sample is drawn from clients with so many times as many examples.
+_POOL_FACTOR = 10
 
 
 def build_client_sampling(
@@ -216,3 +220,59 @@ def sample_client_examples(
     if not missing:
       break
   return feature_arrays.concatenate(parts, source.element_spec)
+
+
+def sample_examples_evenly(
+    source: client_data.ClientArrays,
+    num_examples: int,
+    seed: int,
+    *keys: random_streams.Key,
+) -> feature_arrays.Examples:
+  """Samples examples of many clients without reading all of them.
+
+  Clients are sampled until they have ten times as many examples as wanted, and
+  examples from these, all without replacement: each example has the same
+  chance. With fewer examples in all, they are sampled from all clients.
+
+  Args:
+    source: The clients; those of sampled examples are read.
+    num_examples: How many examples, a positive integer; all of them, if there
+      are not as many.
+    seed: The seed of the sample, a non-negative integer.
+    *keys: Integers and strings that tell samples with one seed apart, such as a
+      round number.
+
+  Returns:
+    Feature names and arrays of shape [num_examples, ...], client by client.
+
+  Raises:
+    TypeError: If the seed is not an integer.
+    ValueError: If `num_examples` is not positive, or the seed negative.
+
+  Example:
+
+    >>> seen = sample_examples_evenly(digits.train_data, 100, 0, 'test')
+    >>> seen['y'].shape
+    (100,)
+  """
+  specs.check_positive('num_examples', num_examples)
+  stream = random_streams.stream(seed, random_streams.DATA_SPLIT, *keys)
+  pool, ends = [], [0]
+  for place in stream.permutation(len(source.client_ids)):
+    pool.append(source.client_ids[place])
+    ends.append(ends[-1] + source.num_examples(pool[-1]))
+    if ends[-1] >= _POOL_FACTOR * num_examples:
+      break
+  size = min(num_examples, ends[-1])
+  drawn = np.sort(stream.choice(ends[-1], size, replace=False, shuffle=False))
+  bounds = np.searchsorted(drawn, ends)
+  parts = {
+      client_id: source.take(client_id, drawn[first:last] - start)
+      for client_id, start, first, last in zip(
+          pool, ends, bounds[:-1], bounds[1:]
+      )
+      if last > first
+  }
+  return transforms.concatenate(
+      client_data.PackedClientArrays.from_clients(parts)
+  )

@@ -63,9 +63,9 @@ def build_step_decay(total_rounds: int, decay_rate: float = 0.1) -> Schedule:
 
   References:
     Kim et al., Adaptive Federated Learning with Auto-Tuned Clients, ICLR 2024,
-    https://arxiv.org/abs/2306.11201, section 4 ("after 50%, and then again
-    after 75% of the total rounds"). Deviation: the published code decays one
-    round later.
+    https://arxiv.org/abs/2306.11201, section 4 ("after 50%, and again by 10
+    after 75% of the total training rounds"). Deviation: the published code
+    decays one round later.
   """
   optimizer.check_count('total_rounds', total_rounds, 'A schedule')
   optimizer.check_rate('decay_rate', decay_rate, 'A schedule')

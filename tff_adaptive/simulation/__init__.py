@@ -23,6 +23,7 @@ from tff_adaptive.simulation.cohort_fns import build_pooled_cohort_fn
 from tff_adaptive.simulation.cohort_fns import FaultCounts
 from tff_adaptive.simulation.cohort_fns import inject_faults
 from tff_adaptive.simulation.evaluation import build_central_evaluation
+from tff_adaptive.simulation.evaluation import build_sampled_evaluation
 from tff_adaptive.simulation.kept_weights import BestCheckpoint
 from tff_adaptive.simulation.kept_weights import BestWeights
 from tff_adaptive.simulation.kept_weights import LastWeightsAverage

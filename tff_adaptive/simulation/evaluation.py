@@ -7,6 +7,7 @@ The test set is a single client of the compiled runtime.
 
 import collections
 from collections.abc import Callable, Mapping
+import functools
 from typing import Any
 
 import tensorflow as tf
@@ -96,29 +97,99 @@ def build_central_evaluation(
     >>> list(evaluate(process.get_model_weights(state)))
     ['loss', 'accuracy']
   """
-  specs.check_positive('batch_size', batch_size)
-  adapter = model_adapter.build_model_adapter(model)
-  x, y, num_examples = _split_arrays(arrays, adapter)
-  is_pair = adapter.element_type.python_container is tuple
+  evaluator = _Evaluator(model, batch_size, devices)
+  return functools.partial(evaluator.run, evaluator.to_batches(arrays))
 
-  def take(start):
-    cut = slice(start, start + batch_size)
-    x_and_y = tf.nest.map_structure(lambda leaf: leaf[cut], (x, y))
-    return x_and_y if is_pair else collections.OrderedDict(zip('xy', x_and_y))
 
-  batches = list(map(take, range(0, num_examples, batch_size)))
-  computation = evaluation.build_evaluation_computation(
-      model, with_integers=True
-  )
-  context = compiled.create_compiled_context(devices=devices)
+def build_sampled_evaluation(
+    model: model_adapter.Model,
+    sample_fn: Callable[[int], Any],
+    batch_size: int = _DEFAULT_BATCH_SIZE,
+    *,
+    devices: plans.Devices = plans.AUTO,
+) -> Callable[
+    [tff.learning.models.ModelWeights, int],
+    'collections.OrderedDict[str, float]',
+]:
+  """Builds a function that evaluates weights on other examples in each round.
 
-  def evaluate(weights):
-    received = tf.nest.pack_sequence_as(
-        adapter.weights_spec, tf.nest.flatten(tuple(weights))
+  It evaluates as `build_central_evaluation` does.
+
+  Args:
+    model: As for `build_central_evaluation`.
+    sample_fn: From the number of finished rounds to arrays as
+      `build_central_evaluation` takes them. It must be a pure function, or a
+      resumed run will differ.
+    batch_size: As for `build_central_evaluation`.
+    devices: As for `build_central_evaluation`.
+
+  Returns:
+    A function from `tff.learning.models.ModelWeights` (of arrays) and
+    `round_num`, the number of finished rounds, to an ordered dictionary of
+    floats, for `run_training`. It raises what `build_central_evaluation` does
+    about arrays.
+
+  Raises:
+    TypeError: If `model` is not a model, or `batch_size` no integer.
+    ValueError: If `batch_size` is not positive.
+
+  Example:
+    >>> evaluate = build_sampled_evaluation(
+    ...     model,
+    ...     lambda round_num: data.sample_examples_evenly(
+    ...         digits.train_data, 100, 0, round_num))
+    >>> list(evaluate(process.get_model_weights(state), round_num=1))
+    ['loss', 'accuracy']
+  """
+  evaluator = _Evaluator(model, batch_size, devices)
+
+  def evaluate(weights, round_num):
+    return evaluator.run(evaluator.to_batches(sample_fn(round_num)), weights)
+
+  return evaluate
+
+
+class _Evaluator:
+  """Evaluates weights on arrays; see `build_central_evaluation`."""
+
+  def __init__(
+      self,
+      model: model_adapter.Model,
+      batch_size: int,
+      devices: plans.Devices,
+  ):
+    specs.check_positive('batch_size', batch_size)
+    self._batch_size = batch_size
+    self._adapter = model_adapter.build_model_adapter(model)
+    self._computation = evaluation.build_evaluation_computation(
+        model, with_integers=True
     )
-    with tff.framework.get_context_stack().install(context):
+    self._context = compiled.create_compiled_context(devices=devices)
+
+  def to_batches(self, arrays: Any) -> list[Any]:
+    """Returns the batches of arrays, in their order."""
+    x, y, num_examples = _split_arrays(arrays, self._adapter)
+    is_pair = self._adapter.element_type.python_container is tuple
+
+    def take(start):
+      cut = slice(start, start + self._batch_size)
+      x_and_y = tf.nest.map_structure(lambda leaf: leaf[cut], (x, y))
+      if is_pair:
+        return x_and_y
+      return collections.OrderedDict(zip('xy', x_and_y))
+
+    return list(map(take, range(0, num_examples, self._batch_size)))
+
+  def run(
+      self, batches: list[Any], weights: tff.learning.models.ModelWeights
+  ) -> 'collections.OrderedDict[str, float]':
+    """Returns loss and metrics of weights on batches."""
+    received = tf.nest.pack_sequence_as(
+        self._adapter.weights_spec, tf.nest.flatten(tuple(weights))
+    )
+    with tff.framework.get_context_stack().install(self._context):
       try:
-        rows = computation(received, [batches])
+        rows = self._computation(received, [batches])
       except ValueError as error:
         if not isinstance(error.__cause__, tf.errors.InvalidArgumentError):
           raise
@@ -130,5 +201,3 @@ def build_central_evaluation(
     return collections.OrderedDict(
         (name, float(value[0])) for name, value in rows['metrics'].items()
     )
-
-  return evaluate

@@ -3,10 +3,11 @@
 """The training loop: rounds, evaluation, metrics, checkpoints, resume."""
 
 import collections
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent import futures
 import contextlib
 import functools
+import inspect
 import signal
 import threading
 import time
@@ -183,6 +184,14 @@ class TrainingResult:
   stopped: bool = False
 
 
+def _parameters(function: Callable[..., Any]) -> Collection[str]:
+  """Returns the names of a function's parameters; none if it has no list."""
+  try:
+    return inspect.signature(function).parameters
+  except ValueError:  # Of a function in C.
+    return ()
+
+
 @attrs.define(kw_only=True)
 class _Run:
   """A run between two rounds: its state, and how to advance and record it.
@@ -193,7 +202,7 @@ class _Run:
   process: tff.learning.templates.LearningProcess
   cohort_fn: Callable[[int], Any]
   total_rounds: int = attrs.field(validator=specs.positive_integer)
-  evaluate_fn: Optional[Callable[[Any], Mapping[str, float]]]
+  evaluate_fn: Optional[Callable[..., Mapping[str, float]]]
   rounds_per_evaluation: int = attrs.field(validator=specs.positive_integer)
   rounds_per_checkpoint: int = attrs.field(validator=specs.positive_integer)
   checkpoints: Optional[checkpoints_lib.CheckpointManager]
@@ -213,7 +222,9 @@ class _Run:
     start = callbacks_lib.TrainingStart(
         state=state,
         get_weights=functools.partial(self.get_weights, state),
-        get_evaluation=functools.cache(functools.partial(self.evaluate, state)),
+        get_evaluation=functools.cache(
+            functools.partial(self.evaluate, state, self.round_num)
+        ),
     )
     for callback in self.callbacks:
       callback.on_training_start(start)
@@ -255,11 +266,18 @@ class _Run:
   def finished(self) -> bool:
     return self.stopped or self.round_num >= self.total_rounds
 
-  def evaluate(self, state):
+  def evaluate(self, state, round_num):
     """Returns the central evaluation of a state, or None."""
     if self.evaluate_fn is None:
       return None
-    return self.evaluate_fn(self.get_weights(state))
+    return self._evaluate_of_round(round_num)(self.get_weights(state))
+
+  def _evaluate_of_round(self, round_num):
+    """Returns the function that evaluates weights after a round, or None."""
+    function = self.evaluate_fn
+    if function is None or 'round_num' not in _parameters(function):
+      return function
+    return functools.partial(function, round_num=round_num)
 
   def train_one_round(self):
     """Runs the next round; returns cohort, output, evaluation and seconds.
@@ -277,7 +295,7 @@ class _Run:
     is_due = round_num % self.rounds_per_evaluation == 0
     evaluation = None
     if is_due or round_num == self.total_rounds:
-      evaluation = self.evaluate(output.state)
+      evaluation = self.evaluate(output.state, round_num)
     return cohort, output, evaluation, seconds
 
   def record(self, cohort, output, evaluation, seconds):
@@ -309,7 +327,7 @@ class _Run:
       _measure(callback, round_end)
     self.stopped = any(stops)
     if self.stopped and self.evaluation is None:
-      self.evaluation = self.evaluate(self.state)
+      self.evaluation = self.evaluate(self.state, self.round_num)
       round_end = self._new_round_end(cohort, metrics)
       for callback in self.callbacks:
         _measure(callback, round_end)
@@ -323,7 +341,7 @@ class _Run:
         get_weights=functools.partial(self.get_weights, self.state),
         metrics=metrics_writers.flatten_metrics(metrics, self.evaluation),
         evaluation=self.evaluation,
-        evaluate=self.evaluate_fn,
+        evaluate=self._evaluate_of_round(self.round_num),
         cohort=cohort,
     )
 
@@ -385,7 +403,7 @@ def run_training(
     *,
     cohort_fn: Callable[[int], Any],
     total_rounds: int,
-    evaluate_fn: Optional[Callable[[Any], Mapping[str, float]]] = None,
+    evaluate_fn: Optional[Callable[..., Mapping[str, float]]] = None,
     rounds_per_evaluation: int = 1,
     rounds_per_checkpoint: int = 10,
     checkpoints: Optional[checkpoints_lib.CheckpointManager] = None,
@@ -413,8 +431,9 @@ def run_training(
       client data of the next one, for `process.next`. It must be a pure
       function, or a resumed run will differ.
     total_rounds: The rounds of the whole run, at least 1.
-    evaluate_fn: Maps the global model weights to named metrics. None (the
-      default) for no evaluation.
+    evaluate_fn: Maps the global model weights to named metrics. If it has a
+      parameter `round_num`, it is also given the number of finished rounds, see
+      `build_sampled_evaluation`. None (the default) for no evaluation.
     rounds_per_evaluation: The number of rounds between evaluations; the last
       round is always evaluated. Defaults to 1.
     rounds_per_checkpoint: The number of rounds between checkpoints; the last
@@ -480,7 +499,7 @@ def run_training(
     for writer in writers:
       stack.callback(writer.close)
     if run.finished:
-      run.evaluation = run.evaluate(run.state)
+      run.evaluation = run.evaluate(run.state, run.round_num)
     else:
       if read_ahead:
         prefetcher = CohortPrefetcher(cohort_fn, total_rounds)

@@ -64,6 +64,9 @@ class DrawingTest(page_testing.PageTestCase):
         [p.name for p in found], ['table_1_1.png', 'table_1_2.png']
     )
     self.assertEqual([p.read_bytes() for p in found], [b'one', b'two'])
+    # Methods do not differ in their clients, but in the moments of these.
+    for row in ('a', 'c'):
+      self.assertEqual(f'CKA: {row}' in self.read('.md'), kind == 'cka', row)
 
   def test_words_as_settings(self):
     table = made_up_runs.build_table(

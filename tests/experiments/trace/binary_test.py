@@ -8,11 +8,13 @@ import shutil
 import tempfile
 from unittest import mock
 
+from absl.testing import parameterized
 import numpy as np
 import pytest
 
 from experiments import command_line
 from experiments.trace import __main__ as trace
+from experiments.trace import retraining
 from tests.experiments import binary_testing
 from tests.experiments.train import trainer_testing
 from tests.tff_adaptive import file_testing
@@ -116,16 +118,17 @@ class TraceTest(trainer_testing.FolderTestCase):
     out = _call(f'--run={self.run_dir}', '--round=3')
     self.assertIn('trained again from round 2 on', out)
 
+  @parameterized.parameters('--algorithm=scaffold', '--delta_sgd_carry_state')
   @pytest.mark.slow
-  def test_states_of_clients_are_brought_back_and_stay(self):
+  def test_states_of_clients_are_brought_back_and_stay(self, choice):
     trainer_testing.train(
         self.run_dir.parent,
-        '--experiment_name=scaffold',
-        '--algorithm=scaffold',
+        '--experiment_name=stateful',
+        choice,
         '--digits_num_clients=4',
         '--total_rounds=4',
     )
-    self.run_dir = self.run_dir.with_name('scaffold')
+    self.run_dir = self.run_dir.with_name('stateful')
     # Trained again, round 3 replaces states that round 4 of the run needs.
     self._drop_checkpoints(3)
     states = file_testing.read_files(self.run_dir / 'client_states')
@@ -138,7 +141,11 @@ class TraceTest(trainer_testing.FolderTestCase):
     )
 
   def test_clients_that_keep_nothing_cannot_be_compared(self):
-    self._assert_refused('/run keep nothing across rounds that --cka', '--cka')
+    self._assert_refused(
+        '/run keep nothing across rounds that --cka could compare, and send '
+        'nothing but the change of the model; train with',
+        '--cka',
+    )
     self.assertFalse((self.run_dir / 'plots' / 'cka.png').exists())
 
   @pytest.mark.slow
@@ -176,6 +183,49 @@ class TraceTest(trainer_testing.FolderTestCase):
     self._drop_checkpoints(3)
     again = _call(f'--run={self.run_dir}', '--round=3', '--cka')
     self.assertEqual(again, out)
+
+  @pytest.mark.slow
+  def test_moments_that_clients_send_are_drawn(self):
+    trainer_testing.train(
+        self.run_dir.parent,
+        '--experiment_name=fedcada',
+        '--algorithm=fedcada',
+        '--digits_num_clients=5',
+        '--total_rounds=3',
+    )
+    self.run_dir = self.run_dir.with_name('fedcada')
+    before = file_testing.read_files(self.run_dir)
+    chosen = ('--cka', '--cka_part=first_moment')
+    out = _call(f'--run={self.run_dir}', '--round=3', *chosen)
+    # Of the clients of this round, three of five.
+    self.assertStartsWith(out, 'round 3: linear CKA of 3 clients, mean of ')
+    after = file_testing.read_files(self.run_dir)
+    self.assertCountEqual(set(after) - set(before), ['plots/cka.png'])
+    # The round is trained again, from whatever checkpoint there is.
+    self._drop_checkpoints(2, 3)
+    self.assertEqual(_call(f'--run={self.run_dir}', '--round=3', *chosen), out)
+
+  def test_what_is_sent_is_what_the_server_averages(self):
+    path = self.run_dir.with_name('fedcada')
+    trainer_testing.train(
+        path.parent, '--experiment_name=fedcada', '--algorithm=fedcada'
+    )
+    # It would stay for other tests.
+    self.enter_context(
+        mock.patch('tensorflow.config.experimental.enable_op_determinism')
+    )
+    with retraining.open_run(path, 2, None, keep_sent=True) as (_, replay):
+      self.assertTrue(replay.keeps_sent)
+      replay.train_until(2, from_start=False)
+      states = dict(replay.kept_states())
+      shared = replay.state.client_work['shared']
+    self.assertLen(states, 3)
+    for name, averaged in shared.items():
+      sent = [state['optimizer'][name] for state in states.values()]
+      for leaves in zip(averaged, *sent):
+        np.testing.assert_allclose(
+            leaves[0], np.mean(leaves[1:], axis=0), rtol=1e-5, atol=1e-8
+        )
 
   def test_rounds_that_are_not_there(self):
     self._assert_refused(

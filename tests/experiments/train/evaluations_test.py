@@ -130,6 +130,12 @@ class BuildTest(parameterized.TestCase):
         validation=None,
     )
     self._refuse(
+        '--evaluation_data=test_clients needs clients with test examples of '
+        'their own, and --task=digits has none; evaluate on test or train',
+        '--evaluation_data=test_clients',
+        test_data=None,
+    )
+    self._refuse(
         '--evaluations=per_client or personalized needs clients with test '
         'examples of their own, and --task=digits has none; '
         "--heldout_fraction=0.2 keeps a fifth of every client's examples",
@@ -200,6 +206,40 @@ class BuildTest(parameterized.TestCase):
     elif source is not None:
       self.assertLen(getattr(task, source)['y'], size)
     self.assertEqual(found.during_training(None), {'accuracy': size})
+
+  def test_test_clients_give_other_examples_in_each_round(self):
+    choices, settings = _read(
+        '--evaluation_data=test_clients',
+        '--evaluation_examples=50',
+        '--heldout_fraction=0.5',
+    )
+    task = run_parts.build_task(choices, settings)
+    samples = {}
+
+    def build(model, sample_fn, devices):
+      del model  # Unused.
+      self.assertEqual(devices, 'auto')
+
+      def evaluate(weights, round_num):
+        del weights  # Unused.
+        samples.setdefault(round_num, []).append(sample_fn(round_num))
+        return {'accuracy': round_num}
+
+      return evaluate
+
+    with mock.patch.object(evaluation, 'build_sampled_evaluation', build):
+      found = evaluations.build_evaluations(choices, settings, task)
+    self.assertFalse(found.includes_test)
+    for round_num in (1, 2, 1):
+      self.assertEqual(
+          found.during_training(None, round_num=round_num),
+          {'accuracy': round_num},
+      )
+    first, again = samples[1]
+    (other,) = samples[2]
+    self.assertLen(first['y'], 50)
+    np.testing.assert_array_equal(first['x'], again['x'])
+    self.assertTrue(np.any(first['x'] != other['x']))
 
   def test_of_a_large_test_set_a_sample_is_evaluated(self):
     choices, settings = _read()
@@ -321,6 +361,25 @@ class RunTest(trainer_testing.FolderTestCase):
         content['personalized']['before']['summary']['accuracy_mean'],
     )
     self.assertTrue((run / 'plots' / 'clients_accuracy.png').exists())
+
+  @pytest.mark.slow
+  def test_samples_of_test_clients_are_drawn_again_by_a_resumed_run(self):
+    arguments = (
+        '--heldout_fraction=0.5',
+        '--evaluation_data=test_clients',
+        '--evaluation_examples=40',
+    )
+    trainer_testing.train(self.folder, *arguments, '--experiment_name=whole')
+    trainer_testing.train(self.folder, *arguments, '--total_rounds=1')
+    trainer_testing.train(self.folder, *arguments)
+    whole, resumed = (
+        trainer_testing.read_rows(self.folder / name / 'metrics.csv')
+        for name in ('whole', 'run')
+    )
+    for column in ('evaluation/loss', 'evaluation/accuracy'):
+      self.assertEqual(
+          [row[column] for row in whole], [row[column] for row in resumed]
+      )
 
   @pytest.mark.slow
   def test_data_that_the_task_has_not_are_one_sentence(self):

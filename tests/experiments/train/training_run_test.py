@@ -164,3 +164,27 @@ class TrainerTest(trainer_testing.FolderTestCase):
     (row,) = trainer_testing.read_rows(path)
     for column in columns:
       self.assertGreaterEqual(float(row[column]), 0.0, column)
+
+  @pytest.mark.slow
+  def test_fedli_lu_trains_with_the_hinge_loss(self):
+    flags = (
+        '--total_rounds=1',
+        '--algorithm=fedli_lu',
+        '--client_optimizer=sgd',
+        '--client_learning_rate=1e-9',
+        '--digits_loss=multiclass_hinge',
+    )
+    self.train(*flags)
+    path = self.folder / 'run' / 'metrics.csv'
+    (row,) = trainer_testing.read_rows(path)
+    # With this rate the model is still the one that it began with.
+    choices, settings = _read(*flags)
+    test = run_parts.build_task(choices, settings).central_test
+    model = choices['task'].build_keras_model(settings.seed)
+    scores = model.predict(test['x'], verbose=0)
+    label = np.arange(len(scores)), test['y']
+    rivals = scores + 1.0
+    rivals[label] -= 1.0
+    expected = np.mean(rivals.max(axis=1) - scores[label])
+    self.assertAlmostEqual(float(row['evaluation/loss']), expected, places=4)
+    self.assertGreater(float(row['objective']), 0.0)

@@ -6,7 +6,6 @@ import json
 from unittest import mock
 
 from absl.testing import parameterized
-import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -14,27 +13,8 @@ from tasks.language import stackoverflow_files
 from tests.tasks import data_testing
 from tests.tasks import sqlite_testing
 from tests.tasks.language import stackoverflow_testing
-from tff_adaptive.data import client_data
 
 _SPEC = {'tokens': tf.TensorSpec([], tf.string)}
-
-
-def _numbered_clients(sizes):
-  """Lazy clients whose examples are numbered, and whom they were read of."""
-  starts = dict(zip(sizes, np.cumsum([0, *sizes.values()])))
-  was_read = []
-
-  def load(client_id):
-    was_read.append(client_id)
-    return {'x': starts[client_id] + np.arange(sizes[client_id])}
-
-  source = client_data.LazyClientArrays(
-      sizes,
-      load,
-      {'x': tf.TensorSpec([], tf.int64)},
-      client_sizes=sizes,
-  )
-  return source, was_read
 
 
 class CountsTest(parameterized.TestCase):
@@ -189,55 +169,3 @@ class VocabularyTest(parameterized.TestCase):
   def test_bad_vocabulary_raises(self, vocabulary, error, sentence):
     with self.assertRaisesRegex(error, f'`words` must .*{sentence}'):
       stackoverflow_files.check_vocabulary(vocabulary, 'words')
-
-
-class SampleExamplesTest(parameterized.TestCase):
-
-  def _sample(self, source, num_examples, seed=1, name='test'):
-    return stackoverflow_files.sample_examples(
-        source, num_examples, seed, name
-    )['x']
-
-  def test_few_clients_are_read_and_examples_come_from_many(self):
-    source, was_read = _numbered_clients({str(i): 20 for i in range(5000)})
-    sample = self._sample(source, 100)
-    self.assertLen(set(sample), 100)
-    # Fifty clients have ten times as many examples.
-    self.assertBetween(len(was_read), 35, 50)
-    self.assertLen(set(was_read), len(was_read))
-    self.assertEqual({str(i) for i in sample // 20}, set(was_read))
-
-  def test_all_examples_where_there_are_no_more(self):
-    sizes = {'a': 3, 'none': 0, 'b': 4}
-    for num_examples in (7, 8, 1000):
-      source, _ = _numbered_clients(sizes)
-      sample = self._sample(source, num_examples)
-      np.testing.assert_array_equal(np.sort(sample), np.arange(7))
-
-  def test_every_example_has_the_same_chance(self):
-    sizes = {str(i): 1 + 9 * (i % 2) for i in range(30)}
-    source, _ = _numbered_clients(sizes)
-    num_draws, num_examples = 400, 4
-    counts = np.zeros(source.total_examples)
-    for seed in range(num_draws):
-      counts[self._sample(source, num_examples, seed)] += 1
-    expected = num_draws * num_examples / source.total_examples
-    large = np.repeat([size > 1 for size in sizes.values()], [*sizes.values()])
-    # Within three deviations of the mean of 15 small clients' examples.
-    self.assertAlmostEqual(counts[large].mean(), expected, delta=0.6)
-    self.assertAlmostEqual(counts[~large].mean(), expected, delta=2.5)
-
-  def test_seed_and_name_decide(self):
-    source, _ = _numbered_clients({str(i): 5 for i in range(200)})
-    first = self._sample(source, 50)
-    np.testing.assert_array_equal(first, self._sample(source, 50))
-    for other in (
-        self._sample(source, 50, seed=2),
-        self._sample(source, 50, name='validation'),
-    ):
-      self.assertLess(len(set(first) & set(other)), 25)
-
-  def test_no_example_raises(self):
-    source, _ = _numbered_clients({'a': 3})
-    with self.assertRaisesRegex(ValueError, '`num_test_examples`.*found 0'):
-      self._sample(source, 0)

@@ -145,6 +145,35 @@ class EvaluationTest(tf.test.TestCase, parameterized.TestCase):
     self.assertGreater(traced, 0)
     self.assertEqual(count[0], traced)
 
+  def test_other_examples_in_each_round(self):
+    arrays = _arrays(30)
+    asked = []
+
+    def sample(round_num):
+      asked.append(round_num)
+      rows = slice(5 * round_num, 5 * round_num + 10)
+      return collections.OrderedDict((k, v[rows]) for k, v in arrays.items())
+
+    evaluate = evaluation.build_sampled_evaluation(
+        _functional_model(), sample, 4
+    )
+    weights = _weights(1)
+    for round_num in (0, 3, 0):
+      found = evaluate(weights, round_num=round_num)
+      loss, accuracy = _expected(weights, sample(round_num))
+      self.assertAllClose(found['loss'], loss, rtol=1e-6)
+      self.assertAllClose(found['accuracy'], accuracy, rtol=1e-6)
+    self.assertEqual(asked, [0, 0, 3, 3, 0, 0])
+
+  def test_samples_are_checked(self):
+    with self.assertRaisesRegex(ValueError, '`batch_size`.*found 0'):
+      evaluation.build_sampled_evaluation(_functional_model(), None, 0)
+    evaluate = evaluation.build_sampled_evaluation(
+        _functional_model(), lambda round_num: _arrays(round_num)
+    )
+    with self.assertRaisesRegex(ValueError, 'at least one'):
+      evaluate(_weights(1), round_num=0)
+
   def test_takes_a_model_of_nested_weights_and_pairs(self):
     @tf.function
     def predict(weights, x, training):

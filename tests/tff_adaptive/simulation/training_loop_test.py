@@ -20,6 +20,7 @@ from tff_adaptive.data import client_data
 from tff_adaptive.data import cohort as cohort_lib
 from tff_adaptive.simulation import callbacks
 from tff_adaptive.simulation import checkpoints
+from tff_adaptive.simulation import kept_weights
 from tff_adaptive.simulation import metrics_writers
 from tff_adaptive.simulation import training_loop
 
@@ -134,6 +135,28 @@ class TrainingLoopTest(loop_testing.LoopTestCase):
     self.assertEqual(result.num_new_rounds, 10 - saved)
     self.assertEqual(average.seen[0][0], saved + 1)
     self.assertEqual(average.initial['rounds'], 0)
+
+  def test_an_evaluation_knows_its_round(self):
+    asked = []
+
+    def evaluate(weights, round_num):
+      asked.append(round_num)
+      return {'accuracy': float(weights) + round_num}
+
+    average = kept_weights.WeightsMovingAverage(0.5)
+    result = self.run_loop(
+        evaluate_fn=evaluate, callbacks=[average], rounds_per_checkpoint=5
+    )
+    # Once for the average of the weights.
+    self.assertEqual(asked, [4, 4, 8, 8, 10, 10])
+    self.assertAlmostEqual(result.evaluation['accuracy'], 15.5, places=5)
+    # A run that is finished evaluates the same.
+    again = self.run_loop(
+        evaluate_fn=evaluate,
+        callbacks=[kept_weights.WeightsMovingAverage(0.5)],
+    )
+    self.assertEqual(asked[-1], 10)
+    self.assertEqual(again.evaluation, result.evaluation)
 
   def test_an_interruption_says_how_to_go_on(self):
     def interrupt(state):
