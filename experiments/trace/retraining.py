@@ -98,14 +98,14 @@ def _read_run(path: pathlib.Path, data_dir: Optional[str]) -> RecordedRun:
 
 
 def _keeping_sent(optimizer: Any) -> Any:
-  """Returns a rule whose clients also keep what they send.
+  """Returns a client optimizer whose clients also keep what they send.
 
   Args:
-    optimizer: A client optimizer.
+    optimizer: The client optimizer of the run.
 
   Returns:
-    A rule with the same steps; None if clients keep something anyway, or send
-    nothing besides the change of the model.
+    A client optimizer with the same steps; None if clients keep a state anyway,
+    or send nothing besides the change of the model.
   """
   if not isinstance(optimizer, federated_optimizer.FederatedOptimizer):
     return None
@@ -170,7 +170,7 @@ class Replay:
   def train_until(self, round_num: int, from_start: bool):
     """Goes to the end of a round, with as little training as there can be.
 
-    If clients keep what they send, that round is trained in any case.
+    If clients keep what they send, the last round is always trained.
 
     Args:
       round_num: The number of finished rounds.

@@ -12,7 +12,7 @@ from tff_adaptive.data import random_streams
 from tff_adaptive.data import specs
 from tff_adaptive.data import transforms
 
-# A sample is drawn from clients with so many times as many examples.
+# Clients with this many times as many examples are sampled from.
 _POOL_FACTOR = 10
 
 
@@ -228,19 +228,19 @@ def sample_examples_evenly(
     seed: int,
     *keys: random_streams.Key,
 ) -> feature_arrays.Examples:
-  """Samples examples of many clients without reading all of them.
+  """Samples examples from many clients without reading all of them.
 
   Clients are sampled until they have ten times as many examples as wanted, and
-  examples from these, all without replacement: each example has the same
-  chance. With fewer examples in all, they are sampled from all clients.
+  examples are sampled from these, all without replacement: each example has the
+  same probability. If there are fewer examples, all clients are used.
 
   Args:
-    source: The clients; those of sampled examples are read.
-    num_examples: How many examples, a positive integer; all of them, if there
-      are not as many.
+    source: The clients; only clients with a sampled example are read.
+    num_examples: The number of examples, a positive integer; all of them if
+      there are fewer.
     seed: The seed of the sample, a non-negative integer.
-    *keys: Integers and strings that tell samples with one seed apart, such as a
-      round number.
+    *keys: Integers and strings that distinguish samples with the same seed,
+      such as a round number.
 
   Returns:
     Feature names and arrays of shape [num_examples, ...], client by client.
