@@ -376,7 +376,7 @@ class TaskDefinition:
     # TensorFlow takes seconds to import.
     from tasks import keras_forms  # pylint: disable=import-outside-toplevel
 
-    chosen = getattr(args, _LOSS, None)
+    chosen: Any = getattr(args, _LOSS, None)
     return keras_forms.KerasForms(
         self._model_builder(args, seed),
         self.data.element_spec(args),

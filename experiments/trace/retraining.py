@@ -243,7 +243,7 @@ class Replay:
     client_ids = self._task.train_data.client_ids
     if self.keeps_sent:
       newest = self._cohort_fn(self._rounds.round_num - 1)
-      client_ids = [i for i in client_ids if i in set(newest.client_ids)]
+      client_ids = tuple(i for i in client_ids if i in set(newest.client_ids))
     for client_id in client_ids:
       state = store.get(client_id)
       if state is not None:

@@ -197,7 +197,8 @@ def build_evaluations(
   test = build_central(task.central_test)
   by_clients = _build_by_clients(choices, settings, task)
 
-  in_training, final = dict(by_clients), dict(by_clients)
+  in_training: dict[str, Callable[..., Any]] = dict(by_clients)
+  final = dict(by_clients)
   # A flag that needs the central evaluation.
   samples_anew = settings.evaluation_data == settings_lib.TEST_CLIENTS
   if _CENTRAL in settings.evaluations:
@@ -251,7 +252,7 @@ def _build_test_sampling(
     task: task_lib.Task, settings: hparams.Settings
 ) -> Callable[[int], feature_arrays.Examples]:
   """Builds the function from a round to the examples of its evaluation."""
-  name, test_clients = settings.evaluation_data, task.test_data
+  name, test_clients = settings_lib.TEST_CLIENTS, task.test_data
   if test_clients is None:
     raise ValueError(
         f'--evaluation_data={name} needs clients with test examples of their '
