@@ -96,11 +96,8 @@ def adjustment_fades(lab: claim.Laboratory) -> claim.Verdict:
 def shorter_than_adam(lab: claim.Laboratory) -> claim.Verdict:
   """Addition in place of Adam's subtraction shortens the step of a client.
 
-  "This alteration leads to a decrease in the magnitude of the values of m and
-  v. [...] As a result, the magnitude of the model's update step on the client
-  side is reduced". Constant gradients and beta_1 0.9: the length of the first
-  ten steps with Adam's 1 - beta^t, t the step, and with 1 + beta^t, t the
-  round, in round 1.
+  Constant gradients and beta_1 0.9: the length of the first ten steps with
+  Adam's 1 - beta^t, t the step, and with 1 + beta^t, t the round, in round 1.
   """
   batches = quadratics.linear(np.ones([10, 1]))
   lengths = {}
