@@ -117,9 +117,18 @@ class WandbWriter(_Tracker):
 
   Example:
 
-    >>> run_training(
-    ...     process, cohort_fn=cohort_fn, total_rounds=100,
-    ...     writers=[WandbWriter('runs/sgd', {'client_learning_rate': 0.1})])
+    ```python
+    from tff_adaptive import simulation
+
+    simulation.run_training(
+        process,
+        cohort_fn=cohort_fn,
+        total_rounds=100,
+        writers=[
+            simulation.WandbWriter('runs/sgd', {'client_learning_rate': 0.1})
+        ],
+    )
+    ```
   """
 
   _package = 'wandb'
@@ -151,9 +160,18 @@ class MLflowWriter(_Tracker):
 
   Example:
 
-    >>> run_training(
-    ...     process, cohort_fn=cohort_fn, total_rounds=100,
-    ...     writers=[MLflowWriter('runs/sgd', {'client_learning_rate': 0.1})])
+    ```python
+    from tff_adaptive import simulation
+
+    simulation.run_training(
+        process,
+        cohort_fn=cohort_fn,
+        total_rounds=100,
+        writers=[
+            simulation.MLflowWriter('runs/sgd', {'client_learning_rate': 0.1})
+        ],
+    )
+    ```
   """
 
   _package = 'mlflow'
