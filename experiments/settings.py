@@ -45,6 +45,11 @@ _INITIAL_CLIP_NORM = 0.1
 _DEFAULT_CLIP_LEARNING_RATE = 0.2
 
 
+# The runtime that --tune_rates needs, and the defaults of its flags.
+_COMPILED = 'compiled'
+_RATE_TUNING = {'tune_rates_step': 0.1, 'tune_rates_rounds': 1}
+
+
 @dataclasses.dataclass(frozen=True)
 class Settings:
   """The flags, each with its help; None is the task's default, or none.
@@ -88,6 +93,14 @@ class Settings:
       --clients_per_round / 20.
     dp_delta: The delta of privacy/epsilon. Default: 1 / (number of
       clients)^1.1.
+    tune_rates: Tune the learning rates of clients and server while training, by
+      the derivatives of the loss after the coming rounds. Needs
+      --runtime=compiled and a functional model. Default: rates stay as given,
+      or follow their schedules.
+    tune_rates_step: The step of the logarithms of the rates with --tune_rates.
+      Default 0.1, which is 10 percent.
+    tune_rates_rounds: The rounds that --tune_rates differentiates at once, and
+      between two steps of the rates. Default 1.
     evaluations: What is evaluated during the training, of central: all examples
       together; per_client: each client's own test examples, with mean, median
       and worst tenth of the clients; personalized: the same before and after
@@ -163,6 +176,9 @@ class Settings:
   dp_adaptive_clip_learning_rate: Optional[float] = field()
   dp_adaptive_clip_count_stddev: Optional[float] = field()
   dp_delta: Optional[float] = field()
+  tune_rates: Optional[Literal['hypergradient']] = field()
+  tune_rates_step: Optional[float] = field()
+  tune_rates_rounds: Optional[int] = field(lower_bound=1)
   evaluations: Sequence[str] = field()
   final_evaluations: Sequence[str] = field((), is_hparam=False)
   evaluation_data: Optional[
@@ -227,6 +243,7 @@ def complete(values: dict[str, Any], choices: Mapping[str, Any]) -> Settings:
   """
   algorithm = choices[registry.ALGORITHM]
   _complete_privacy(values, algorithm)
+  _complete_rate_tuning(values, choices)
   _complete_faults(values, algorithm.row)
   _complete_evaluations(values)
   _complete_callbacks(values)
@@ -242,9 +259,11 @@ _RANGES: dict[str, tuple[Callable[[float], bool], str]] = {
     'dp_adaptive_clip_learning_rate': (lambda value: value >= 0, 'at least 0'),
     'dp_adaptive_clip_count_stddev': (lambda value: value > 0, 'above 0'),
     'dp_delta': (lambda value: 0 < value < 1, 'between 0 and 1'),
+    'tune_rates_step': (lambda value: value > 0, 'above 0'),
 }
 # Flags that mean nothing without another one.
 _NEEDS = {
+    'tune_rates': tuple(_RATE_TUNING),
     'dp_noise_multiplier': (
         'dp_clip_norm',
         'dp_adaptive_clip_quantile',
@@ -287,6 +306,25 @@ def _complete_privacy(values: dict[str, Any], algorithm: Any):
     ):
       if values[flag] is None:
         values[flag] = default
+
+
+def _complete_rate_tuning(values: dict[str, Any], choices: Mapping[str, Any]):
+  if values['tune_rates'] is None:
+    return
+  runtime = choices[registry.RUNTIME].row.name
+  if runtime != _COMPILED:
+    raise flag_table.HparamError(
+        '--tune_rates differentiates compiled rounds, take '
+        f'--runtime={_COMPILED} in the place of --runtime={runtime}'
+    )
+  if values['dp_noise_multiplier'] is not None:
+    raise flag_table.HparamError(
+        '--tune_rates looks at the data of clients past differential privacy, '
+        'drop it or --dp_noise_multiplier'
+    )
+  for flag, default in _RATE_TUNING.items():
+    if values[flag] is None:
+      values[flag] = default
 
 
 def _check_weighting(values: Mapping[str, Any], algorithm: Any):

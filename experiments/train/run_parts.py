@@ -13,6 +13,8 @@ from experiments import hparams
 from experiments import registry
 from experiments import settings as settings_lib
 from tff_adaptive import privacy as privacy_lib
+from tff_adaptive import runtime
+from tff_adaptive.algorithms import rate_tuning
 from tff_adaptive.data import checks
 from tff_adaptive.data import client_data
 from tff_adaptive.data import cohort
@@ -376,3 +378,50 @@ def build_client_store(
       directory.client_states,
       max_bytes=settings.client_states_memory_mb * 2**20,
   )
+
+
+class LearningRates(callbacks.Callback):
+  """Puts the learning rates of a process into the metrics."""
+
+  def __init__(self, process: tff.learning.templates.LearningProcess):
+    self._process = process
+
+  def measure(self, round_end):
+    return rate_tuning.read_rates(self._process, round_end.state)
+
+
+def build_rate_tuner(
+    process: tff.learning.templates.LearningProcess,
+    settings: hparams.Settings,
+    task: task_lib.Task,
+    cohort_fn: Callable[[int], Any],
+) -> Optional[Callable[[Any, int], Any]]:
+  """Builds what moves the learning rates between rounds.
+
+  Args:
+    process: The learning process of the run.
+    settings: The flags that belong to no row.
+    task: What to train on.
+    cohort_fn: From a round to its client data.
+
+  Returns:
+    A function of a state and the number of finished rounds to a state; None
+    without --tune_rates.
+
+  Raises:
+    ValueError: If the rounds of the process cannot be differentiated.
+  """
+  if settings.tune_rates is None:
+    return None
+  step_size: Any = settings.tune_rates_step
+  num_rounds: Any = settings.tune_rates_rounds
+  try:
+    return rate_tuning.build_rate_tuner(
+        process,
+        task.functional_model or task.variable_model_fn,
+        cohort_fn,
+        step_size=step_size,
+        num_rounds=num_rounds,
+    )
+  except (runtime.UnsupportedComputationError, ValueError) as error:
+    raise ValueError(f'--tune_rates={settings.tune_rates}: {error}') from error

@@ -235,6 +235,7 @@ def _train(
       checkpoints.CheckpointError,
       metrics_writers.MetricsFileError,
       trackers.TrackerError,
+      runtime.UnsupportedComputationError,
   ):
     directory.open(run.hparams, run.uses_total_rounds)
     environments.record(directory.path)
@@ -283,6 +284,9 @@ def _build(
   choices = choose_plan(choices)
   cohort_fn = run_parts.build_cohort_fn(choices, settings, task)
   client_store = run_parts.build_client_store(process, settings, directory)
+  rate_tuner = run_parts.build_rate_tuner(process, settings, task, cohort_fn)
+  if rate_tuner is not None:
+    run_callbacks.insert(0, run_parts.LearningRates(process))
   run_callbacks = [
       _Device(choices),
       *run_parts.build_privacy_callbacks(settings, task),
@@ -306,6 +310,7 @@ def _build(
         callbacks=run_callbacks,
         initial_state_fn=initial_state_fn,
         client_store=client_store,
+        adjust_state_fn=rate_tuner,
         # Workers on Ray read the data of their clients themselves.
         read_ahead=choices[registry.RUNTIME].row.name != RAY,
     )

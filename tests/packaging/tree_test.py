@@ -28,9 +28,11 @@ _LIBRARY = {
     'algorithms': (
         'aggregators',
         'client_works',
+        'data',
         'finalizers',
         'optimizers',
         'privacy',
+        'runtime',
     ),
     'simulation': ('client_works', 'data', 'privacy', 'runtime'),
     'analysis': ('data', 'runtime', 'simulation'),

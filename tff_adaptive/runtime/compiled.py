@@ -98,6 +98,13 @@ class RoundKey(NamedTuple):
   round_num: int
   client_ids: Optional[Sequence[str]] = None
 
+  @classmethod
+  def of(cls, clients: Sequence[Any]) -> Optional['RoundKey']:
+    """Returns the key that a `Cohort` brings; None of other clients."""
+    if not isinstance(clients, cohort_lib.Cohort):
+      return None
+    return cls(clients.seed, clients.round_num, clients.client_ids)
+
   def server_seed(self) -> np.ndarray:
     """Returns the seed of the server's computations, int32 of shape [2]."""
     return random_streams.stateless_seed(
@@ -299,8 +306,9 @@ class CompiledContext(tff.framework.SyncContext):
     A `Cohort` brings its key. Without one it is the key of `begin_round`, or
     else the seed of the context and the number of rounds it has run.
     """
-    if isinstance(clients, cohort_lib.Cohort):
-      return RoundKey(clients.seed, clients.round_num, clients.client_ids)
+    brought = RoundKey.of(clients)
+    if brought is not None:
+      return brought
     key = self._current_key()
     if self._told is None:
       self._num_rounds += 1

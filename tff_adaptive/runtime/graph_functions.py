@@ -322,6 +322,10 @@ class GraphFunction:
     to_import = GraphImport(graph_def, arguments, self.reads_tensors)
     return to_import.run(self._serialized.results)
 
+  def nodes(self) -> Iterator[Any]:
+    """Returns the nodes of the graph and its functions, to read or change."""
+    return _function_library.all_nodes(self._serialized.graph_def)
+
   def appending(self) -> 'GraphFunction':
     """Returns this function for sums whose row lists are kept elsewhere.
 

@@ -210,6 +210,7 @@ class _Run:
   callbacks: Sequence[callbacks_lib.Callback]
   get_weights: Callable[[Any], Any]
   client_states: Optional[client_states_lib.ClientStates]
+  adjust_state_fn: Optional[Callable[[Any, int], Any]]
   state: Any = None
   round_num: int = 0
   saved_round: int = 0
@@ -289,7 +290,10 @@ class _Run:
     clients = cohort
     if self.client_states:
       clients = self.client_states.add_to(cohort)
-    output = self.process.next(self.state, clients)
+    state = self.state
+    if self.adjust_state_fn is not None:
+      state = self.adjust_state_fn(state, self.round_num)
+    output = self.process.next(state, clients)
     seconds = time.perf_counter() - start
     round_num = self.round_num + 1
     is_due = round_num % self.rounds_per_evaluation == 0
@@ -412,6 +416,7 @@ def run_training(
     get_weights: Optional[Callable[[Any], Any]] = None,
     initial_state_fn: Optional[Callable[[], Any]] = None,
     client_store: Optional[client_states_lib.ClientStateStore] = None,
+    adjust_state_fn: Optional[Callable[[Any, int], Any]] = None,
     read_ahead: bool = False,
 ) -> TrainingResult:
   """Trains a learning process, starting from its newest checkpoint.
@@ -448,6 +453,10 @@ def run_training(
     client_store: The store of client states, for a process that has them, see
       `client_states`; checkpoints include it. It must be empty, and `cohort_fn`
       must return a `Cohort`.
+    adjust_state_fn: Maps the state of the process and the number of finished
+      rounds to the state that the next round starts from, such as one with
+      other learning rates. It must be a pure function. Defaults to the state
+      itself.
     read_ahead: Whether to prepare the next round's cohort in another thread,
       see `CohortPrefetcher`. It does not affect the results. Defaults to False.
 
@@ -491,6 +500,7 @@ def run_training(
       callbacks=callbacks,
       get_weights=get_weights or process.get_model_weights,
       client_states=client_states_lib.bind(process, client_store, checkpoints),
+      adjust_state_fn=adjust_state_fn,
   )
   run.start((initial_state_fn or process.initialize)())
   run.restore()

@@ -1,0 +1,92 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of runs that tune their learning rates."""
+
+from absl.testing import parameterized
+import pytest
+
+from experiments import command_line
+from experiments import flag_table
+from tests.experiments import hparams_testing
+from tests.experiments.train import trainer_testing
+
+_FEDADAM = (
+    '--client_optimizer=sgd',
+    '--client_learning_rate=0.01',
+    '--server_optimizer=fedadam',
+    '--server_learning_rate=0.01',
+    '--tune_rates=hypergradient',
+)
+
+
+class TuneRatesTest(trainer_testing.FolderTestCase):
+
+  def _rows(self, name):
+    rows = trainer_testing.read_rows(self.folder / name / 'run/metrics.csv')
+    for row in rows:
+      del row['seconds']
+    return rows
+
+  @pytest.mark.slow
+  def test_a_resumed_run_has_the_same_rates_as_a_whole_one(self):
+    arguments = (*_FEDADAM, '--tune_rates_rounds=2', '--tune_rates_step=0.5')
+    trainer_testing.train(self.folder / 'whole', *arguments, '--total_rounds=4')
+    for total_rounds in (3, 4):
+      trainer_testing.train(
+          self.folder / 'parts', *arguments, f'--total_rounds={total_rounds}'
+      )
+    rows = self._rows('whole')
+    self.assertEqual(self._rows('parts'), rows)
+    rates = [float(row['server_learning_rate']) for row in rows]
+    self.assertEqual(rates[0], rates[1])
+    self.assertEqual(rates[2], rates[3])
+    self.assertLess(0.01, rates[0])
+    self.assertLess(rates[0], rates[2])
+    self.assertIn('client_learning_rate', rows[0])
+
+  def test_a_run_that_cannot_be_differentiated_is_one_sentence(self):
+    with self.assertRaisesRegex(
+        command_line.UserError, '^--tune_rates=hypergradient: .*keep state'
+    ):
+      trainer_testing.train(
+          self.folder,
+          '--algorithm=scaffold',
+          '--client_learning_rate=0.1',
+          '--tune_rates=hypergradient',
+      )
+    self.assertFalse((self.folder / 'run').exists())
+
+
+class TuneRatesFlagsTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      (('--tune_rates_step=0.1',), '--tune_rates_step needs --tune_rates'),
+      (('--tune_rates_rounds=2',), '--tune_rates_rounds needs --tune_rates'),
+      (
+          ('--tune_rates=hypergradient', '--tune_rates_step=0'),
+          '--tune_rates_step must be above 0',
+      ),
+      (
+          ('--tune_rates=hypergradient', '--runtime=native'),
+          'take --runtime=compiled',
+      ),
+      (
+          (
+              '--tune_rates=hypergradient',
+              '--client_weighting=uniform',
+              '--dp_noise_multiplier=1',
+              '--dp_clip_norm=1',
+          ),
+          'past differential privacy',
+      ),
+  )
+  def test_flags_that_do_not_fit_are_refused(self, arguments, message):
+    with self.assertRaisesRegex(flag_table.HparamError, message):
+      hparams_testing.read(*arguments)
+
+  def test_defaults(self):
+    _, settings = hparams_testing.read('--tune_rates=hypergradient')
+    self.assertEqual(settings.tune_rates_step, 0.1)
+    self.assertEqual(settings.tune_rates_rounds, 1)
+    _, settings = hparams_testing.read()
+    self.assertIsNone(settings.hparams()['tune_rates_step'])

@@ -1,0 +1,227 @@
+# Copyright 2026 The tff_adaptive Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of hypergradients, against finite differences of the compiled round."""
+
+from absl.testing import parameterized
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tests.tff_adaptive import testing
+from tff_adaptive import algorithms
+from tff_adaptive import data
+from tff_adaptive import finalizers
+from tff_adaptive import optimizers
+from tff_adaptive import runtime
+from tff_adaptive.client_works import loss_terms
+from tff_adaptive.optimizers import schedules
+
+_UNIFORM = tff.learning.ClientWeighting.UNIFORM
+_PARTS = {
+    'client_learning_rate': 'client_work',
+    'server_learning_rate': 'finalizer',
+}
+# Relative to the rate; the error of a difference goes with its square.
+_STEP = 1e-3
+
+
+def _cohorts(num_rounds):
+  """Three clients of different sizes in each round, one of them empty."""
+  return [
+      [
+          testing.least_squares_dataset(size, np.float64, 2, seed=10 * t + size)
+          for size in (9, 0, 6)
+      ]
+      for t in range(num_rounds)
+  ]
+
+
+def _batch():
+  return next(iter(testing.least_squares_dataset(4, np.float64, 2, seed=99)))
+
+
+def _loss(process, state, rates, cohorts, loss_fn, batch):
+  """The loss after rounds of the compiled runtime."""
+  hparams = process.get_hparams(state)
+  for part, rate in rates.items():
+    hparams[part]['learning_rate'] = rate
+  state = process.set_hparams(state, hparams)
+  for cohort in cohorts:
+    state = process.next(state, cohort).state
+  return float(loss_fn(process.get_model_weights(state), batch))
+
+
+def _difference(process, state, part, *arguments):
+  """The finite difference of the loss by the rate of a part."""
+  rate = float(process.get_hparams(state)[part]['learning_rate'])
+  ends = [np.float32(rate * (1.0 + sign * _STEP)) for sign in (-1, 1)]
+  low, high = (_loss(process, state, {part: end}, *arguments) for end in ends)
+  return (high - low) / (float(ends[1]) - float(ends[0]))
+
+
+class HypergradientsTest(parameterized.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    self.enter_context(runtime.compiled_context(strict=True))
+
+  def _check(self, model, process, rates=tuple(_PARTS), num_rounds=3):
+    loss_fn = algorithms.build_model_loss(model)
+    state, cohorts = process.initialize(), _cohorts(num_rounds)
+    found = algorithms.hypergradient(process, loss_fn)(state, cohorts, _batch())
+    arguments = (cohorts, loss_fn, _batch())
+    self.assertAlmostEqual(
+        found.loss, _loss(process, state, {}, *arguments), places=12
+    )
+    for name in rates:
+      expected = _difference(process, state, _PARTS[name], *arguments)
+      self.assertNotEqual(expected, 0.0)
+      np.testing.assert_allclose(
+          getattr(found, name), expected, rtol=1e-4, err_msg=name
+      )
+    return found
+
+  @parameterized.named_parameters(
+      ('fedavg', lambda: optimizers.build_sgd(0.05), optimizers.build_fedavg),
+      (
+          'fedadam',
+          lambda: optimizers.build_sgd(0.05, momentum=0.9),
+          lambda: optimizers.build_fedadam(0.1),
+      ),
+      (
+          'delta_sgd',
+          lambda: optimizers.build_delta_sgd(0.05),
+          lambda: optimizers.build_fedavg(0.9),
+      ),
+  )
+  def test_equals_finite_differences(self, client_optimizer, server_optimizer):
+    model = testing.least_squares_model(np.float64, 2)
+    process = algorithms.build_fed_opt(
+        model, client_optimizer(), server_optimizer()
+    )
+    self._check(model, process)
+
+  @pytest.mark.slow
+  def test_roots_of_moments_that_are_zero_at_first(self):
+    model = testing.least_squares_model(np.float64, 2)
+    process = algorithms.build_fed_opt(
+        model, optimizers.build_adam(0.05), optimizers.build_fedyogi(0.1)
+    )
+    self._check(model, process)
+
+  @pytest.mark.slow
+  def test_goes_through_schedules_loss_terms_and_clipping(self):
+    model = testing.least_squares_model(np.float64, 2)
+    process = algorithms.build_fed_opt(
+        model,
+        optimizers.build_sgd(0.05),
+        optimizers.build_fedadam(0.1),
+        client_weighting=_UNIFORM,
+        loss_term=loss_terms.build_fedprox(0.5),
+        client_schedule=schedules.build_table({0: 1.0, 1: 0.5}),
+        clip_norm=0.5,
+    )
+    self._check(model, process)
+
+  @pytest.mark.slow
+  def test_of_a_stock_process(self):
+    model = testing.least_squares_model(np.float64, 2)
+    process = tff.learning.algorithms.build_weighted_fed_avg(
+        model,
+        client_optimizer_fn=tff.learning.optimizers.build_sgdm(0.05),
+        server_optimizer_fn=tff.learning.optimizers.build_sgdm(0.8),
+    )
+    found = self._check(model, process, ['server_learning_rate'])
+    # For functional models TFF keeps that of the clients out of the state.
+    self.assertIsNone(found.client_learning_rate)
+
+  @pytest.mark.slow
+  def test_a_rule_without_a_rate_has_none(self):
+    model = testing.least_squares_model(np.float64, 2)
+    process = algorithms.build_fed_opt(
+        model, optimizers.build_sgd(0.05), finalizers.build_fedexp()
+    )
+    found = self._check(model, process, ['client_learning_rate'])
+    self.assertIsNone(found.server_learning_rate)
+
+  @pytest.mark.slow
+  def test_same_dropout_as_in_the_round(self):
+    model = testing.functional_model(dropout=0.5)
+    process = algorithms.build_fed_opt(model, optimizers.build_sgd(0.5))
+    examples = {
+        'x': np.random.default_rng(1).normal(size=[8, 5]).astype(np.float32),
+        'y': np.arange(8, dtype=np.int32) % 3,
+    }
+    source = data.PackedClientArrays.from_clients({'a': examples})
+    cohort = data.Cohort(
+        source, ['a'], round_num=7, seed=3, plan=data.BatchPlan(batch_size=4)
+    )
+    loss_fn, state = algorithms.build_model_loss(model), process.initialize()
+    find = algorithms.hypergradient(process, loss_fn)
+    found = find(state, [cohort], examples)
+    self.assertAlmostEqual(
+        found.loss,
+        _loss(process, state, {}, [cohort], loss_fn, examples),
+        places=5,
+    )
+    self.assertNotEqual(found.client_learning_rate, 0.0)
+
+  def test_a_variable_model_is_refused(self):
+    with self.assertRaisesRegex(
+        runtime.UnsupportedComputationError, 'FunctionalModel'
+    ):
+      algorithms.build_model_loss(testing.variable_model_fn())
+    process = algorithms.build_fed_opt(
+        testing.variable_model_fn(), optimizers.build_sgd(0.1)
+    )
+    with self.assertRaisesRegex(
+        runtime.UnsupportedComputationError, 'FunctionalModel'
+    ):
+      algorithms.hypergradient(process, lambda weights: 0.0)
+
+  def test_a_process_without_rates_is_refused(self):
+    process = algorithms.build_fed_opt(
+        testing.functional_model(),
+        optimizers.build_sps(),
+        finalizers.build_fedexp(),
+    )
+    with self.assertRaisesRegex(ValueError, 'no learning rate in its state'):
+      algorithms.hypergradient(process, lambda weights: 0.0)
+
+  def test_clients_that_keep_state_are_refused(self):
+    process = algorithms.build_scaffold(
+        testing.functional_model(), optimizers.build_scaffold_sgd(4, 0.1)
+    )
+    with self.assertRaisesRegex(
+        runtime.UnsupportedComputationError, 'clients keep state'
+    ):
+      algorithms.hypergradient(process, lambda weights: 0.0)
+
+  @parameterized.named_parameters(
+      ('custom_gradient', tf.nn.silu, 'tf.custom_gradient'),
+      (
+          'no_second_derivative',
+          lambda x: tf.nn.lrn(x[:, tf.newaxis, tf.newaxis])[:, 0, 0],
+          'LRNGrad',
+      ),
+  )
+  def test_an_op_without_a_derivative_is_refused(self, op, message):
+    keras_model = tf.keras.Sequential(
+        [
+            tf.keras.layers.InputLayer((testing.NUM_FEATURES,)),
+            tf.keras.layers.Dense(testing.NUM_CLASSES),
+            tf.keras.layers.Lambda(op),
+        ]
+    )
+    model = tff.learning.models.functional_model_from_keras(
+        keras_model,
+        tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        testing.INPUT_SPEC,
+    )
+    process = algorithms.build_fed_opt(model, optimizers.build_sgd(0.1))
+    with self.assertRaisesRegex(runtime.UnsupportedComputationError, message):
+      find = algorithms.hypergradient(
+          process, lambda weights: tf.reduce_sum(weights.trainable[0])
+      )
+      find(process.initialize(), [testing.clients([4])])
