@@ -143,6 +143,11 @@ if command -v flock > /dev/null 2>&1; then
 fi
 
 if ! is_up_to_date; then
+  # Making it anew would take it from the checkout whose it is.
+  if [ -L "$VENV" ]; then
+    fail "$VENV is a link to an environment that $LOCK did not make: remove the\
+ link, or run make venv in the checkout that it belongs to."
+  fi
   make_environment
 fi
 # One that is linked to is that of another checkout.

@@ -125,6 +125,12 @@ class MakeVenvTest(parameterized.TestCase):
     self.assertEqual(self._run().returncode, 0)
     self.assertIn('venv', self._calls())
 
+  def test_environment_of_another_checkout_is_left_alone(self):
+    self._add_python('python3', '3.11')
+    (self.folder / 'theirs').mkdir()
+    (self.folder / 'env').symlink_to('theirs')
+    self._assert_one_sentence(self._run(), 'env is a link to an environment')
+
   def test_failed_installation_is_done_again(self):
     self._add_python('python3', '3.11')
     failure = pathlib.Path(f'{self.log}.fail')
