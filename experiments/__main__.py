@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a program by its name: `tff-adaptive train --task=digits`.
 
-The environment has it as `.venv/bin/tff-adaptive`, which runs in any folder.
+It is installed as `.venv/bin/tff-adaptive`, and runs in any folder.
 """
 
 import os
 import runpy
 import sys
 
-# The modules of the programs, by their names.
+# Program names to modules.
 PROGRAMS = {
     **{
         name: f'experiments.{name}'
@@ -33,14 +33,14 @@ PROGRAMS = {
 
 
 def main() -> None:
-  """Runs the program that the first argument names with the others."""
+  """Runs the program named by the first argument with the other arguments."""
   name = sys.argv[1] if len(sys.argv) > 1 else ''
   if name in ('-h', '--help', 'help'):
     print(f'usage: tff-adaptive PROGRAM [--flags]; {_describe()}')
     sys.exit(0)
   if name not in PROGRAMS:
-    what = f'no program is named {name!r}' if name else 'name a program'
-    sys.exit(f'error: {what}; {_describe()}.')
+    problem = f'unknown program {name!r}' if name else 'no program was named'
+    sys.exit(f'error: {problem}; {_describe()}.')
   del sys.argv[1]
   # As with `python -m`: tasks of the user's own are found from there.
   sys.path.append(os.getcwd())
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def _describe() -> str:
-  return f'there are {", ".join(PROGRAMS)}'
+  return f'the programs are {", ".join(PROGRAMS)}'
 
 
 if __name__ == '__main__':

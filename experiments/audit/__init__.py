@@ -1,10 +1,10 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The central claims of the papers as checks, one file a paper.
+"""Checks of the papers' central claims, one file per paper.
 
-A check measures with the library's own rules and processes, or reads finished
-runs of published cells, and returns a `Verdict`. TensorFlow is imported with
-the `laboratory`, not before.
+A check either takes measurements with the library's rules and processes, or
+reads finished runs of published cells, and returns a `Verdict`. Only the
+`laboratory` imports TensorFlow.
 """
 
 from experiments.audit import baselines

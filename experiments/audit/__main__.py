@@ -1,17 +1,17 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-r"""Checks the central claims of the papers and prints a verdict of each.
+r"""Checks the papers' central claims and prints a verdict on each.
 
 For example:
 
   python -m experiments.audit
   python -m experiments.audit --claims=fedli.free_descent,delta_sgd.theorem
 
-prints a line a claim, `name: verdict: evidence`, and writes `claims.md`,
+prints one line per claim, `name: verdict: evidence`, and writes `claims.md`,
 `claims.html`, `claims.csv` and `claims.json` to `--output_dir`. Some claims are
-checked on small problems, in seconds; others on the finished runs of published
-cells in `--runs_dir`, and these lines have the command that makes the runs if
-there are none, or say what is wrong with them.
+checked on small problems, in seconds; others on finished runs of published
+cells in `--runs_dir`. If such runs are missing or damaged, the line gives the
+command that makes them, or the problem.
 """
 
 import collections
@@ -35,8 +35,8 @@ from experiments.audit import runs
 from experiments.run_results import environments
 from experiments.run_results import run_folder
 
-# Raised by reading tables and runs. Another error is a bug in a check or in the
-# library, and must not look like missing data.
+# Errors of reading tables and runs. Any other error is a bug in a check or in
+# the library, and must not look like missing data.
 _READ_ERRORS = (
     OSError,
     flags.Error,
@@ -56,43 +56,42 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
   flags.DEFINE_list(
       'claims',
       [],
-      'The names of the claims to check, or of papers; by default all: '
-      + ', '.join(audit.CLAIMS),
+      'Claims to check, or papers, which stand for all their claims; all by '
+      'default. The claims are ' + ', '.join(audit.CLAIMS),
       flag_values=flag_values,
   )
   flags.DEFINE_string(
       'runs_dir',
       'runs',
-      'The folder of all runs, the --output_dir of experiments.train.',
+      'Folder of the runs: the --output_dir of experiments.train.',
       flag_values=flag_values,
   )
   flags.DEFINE_string(
       'output_dir',
       'results',
-      'Where the verdicts are written, in the place of those of an audit '
-      'before.',
+      'Folder for the verdicts; those of an earlier audit are overwritten.',
       flag_values=flag_values,
   )
 
 
 def select(names: Sequence[str]) -> list[claim_lib.Claim]:
-  """Returns the claims of some names, or all.
+  """Returns the claims with the given names.
 
   Args:
-    names: Names of claims or of papers; none for all claims.
+    names: Names of claims or of papers; all claims if empty.
 
   Returns:
-    The claims in the order in which they are written.
+    The claims, in the order of `CLAIMS`.
 
   Raises:
-    UserError: If there is no claim or paper of a name.
+    UserError: If a name is neither a claim nor a paper.
   """
   papers = {name.partition('.')[0] for name in audit.CLAIMS}
   for name in names:
     if name not in audit.CLAIMS and name not in papers:
       raise command_line.UserError(
-          f'--claims has no claim or paper {name!r}; the papers are '
-          f'{", ".join(sorted(papers))}, and --help lists the claims'
+          f'--claims names {name!r}, which is neither a claim nor a paper; the '
+          f'papers are {", ".join(sorted(papers))}, and --help lists the claims'
       )
   return [
       claim
@@ -111,19 +110,19 @@ def check(
     lab: The laboratory.
 
   Returns:
-    The verdict; 'not run' with the reason if a table or a run is damaged, which
-    leaves the other claims alone.
+    The verdict; 'not run' with the reason if a table or a run is damaged, so
+    that the other claims are still checked.
   """
   try:
     return claim.check(lab)
   except _READ_ERRORS as error:
     return claim_lib.Verdict(
-        claim_lib.Status.NOT_RUN, f'What it needs cannot be read: {error}.'
+        claim_lib.Status.NOT_RUN, f'Cannot read its data: {error}.'
     )
 
 
 def _to_row(claim: claim_lib.Claim, verdict: claim_lib.Verdict) -> list[str]:
-  """Returns the texts of a claim, in the order of `_COLUMNS`."""
+  """Returns the cells of a claim's row, in the order of `_COLUMNS`."""
   return [
       claim.name,
       verdict.status.value,
@@ -137,7 +136,7 @@ def _to_row(claim: claim_lib.Claim, verdict: claim_lib.Verdict) -> list[str]:
 def _build_blocks(
     rows: Sequence[Sequence[str]], found_runs: Sequence[run_folder.Run]
 ) -> Iterator[str]:
-  """Yields a table of verdicts, a section a claim, and how they were made."""
+  """Yields a table of verdicts, one section per claim, and their origin."""
   counts = collections.Counter(row[1] for row in rows)
   summary = ', '.join(f'{name} {count}' for name, count in counts.items())
   yield pages.paragraph(f'{len(rows)} claims: {summary}.')
@@ -146,19 +145,19 @@ def _build_blocks(
   for name, verdict, statement, evidence, source, method in rows:
     yield pages.heading(name)
     yield pages.paragraph(f'{statement} ({source})')
-    yield pages.paragraph(f'How it is checked: {method}')
+    yield pages.paragraph(f'Check: {method}')
     yield pages.paragraph(f'**{verdict}**: {evidence}')
   command = shlex.join(['python', '-m', 'experiments.audit', *sys.argv[1:]])
   yield from pages.origin(found_runs, command)
   versions = (f'{name} {v}' for name, v in environments.collect().items())
   yield pages.paragraph(
-      'What is checked without runs was checked by the process that wrote this '
+      'Claims that need no runs were checked by the process that wrote this '
       f'page: {", ".join(versions)}.'
   )
 
 
 def _to_plain(value: Any) -> Any:
-  """Returns a value that JSON has: words for what is no finite number."""
+  """Returns a JSON value; non-finite numbers become strings."""
   if isinstance(value, Mapping):
     return {name: _to_plain(part) for name, part in value.items()}
   if isinstance(value, (list, tuple)):
@@ -204,7 +203,7 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
   with command_line.errors_as(command_line.EnvironmentalError, OSError):
     output_dir.mkdir(parents=True, exist_ok=True)
   command_line.prepare_libraries()
-  # TensorFlow takes seconds to import: not for --help and not for a typo.
+  # TensorFlow takes seconds to import, so --help and typos do without it.
   from experiments.audit import laboratory  # pylint: disable=import-outside-toplevel
 
   lab = laboratory.Laboratory(pathlib.Path(flag_values.runs_dir))

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Claims that the papers take over from the methods they compare with."""
+"""Claims of the methods with which the papers compare."""
 
 import numpy as np
 
@@ -18,9 +18,9 @@ _ROUNDING = 1e-5
 
 @_FEDEXP.claim('equation of the server step')
 def step_at_least_one(lab: claim.Laboratory) -> claim.Verdict:
-  """The server step of FedExP is never below that of FedAvg.
+  """The server step of FedExP is never shorter than that of FedAvg.
 
-  200 random rounds with changes of all sizes and similarities.
+  200 random rounds with client updates of all sizes and similarities.
   """
   rng = np.random.default_rng(0)
   taken = []
@@ -38,10 +38,10 @@ def step_at_least_one(lab: claim.Laboratory) -> claim.Verdict:
 
 @_SPS.claim('the step size of Polyak')
 def exact_on_isotropic_quadratics(lab: claim.Laboratory) -> claim.Verdict:
-  """With c = 1/2 one step solves an isotropic quadratic.
+  """With c = 1/2, one step solves an isotropic quadratic.
 
-  Curvatures from 0.01 to 100 in five dimensions: the share of the distance that
-  is left is below 1e-3; epsilon, 1e-8, leaves some where gradients are small.
+  Curvatures from 0.01 to 100 in five dimensions: less than 1e-3 of the distance
+  to the minimizer may remain; epsilon, 1e-8, leaves some for small gradients.
   """
   left = {}
   for curvature in (0.01, 1.0, 100.0):
@@ -49,21 +49,22 @@ def exact_on_isotropic_quadratics(lab: claim.Laboratory) -> claim.Verdict:
     path = lab.steps('sps', batch, np.ones(5), c=0.5)
     norm = np.linalg.norm(path.points[-1])
     left[f'{curvature:g}'] = float(norm / np.sqrt(5))
-  # Not `max`, which passes over what is not a number.
+  # `max` would ignore NaN.
   most = float(np.max(list(left.values())))
   return claim.decide_for_all(
       most < 1e-3,
-      f'At most {most:.2g} of the distance is left.',
+      f'At most {most:.2g} of the distance remains.',
       left,
   )
 
 
 @_SCAFFOLD.claim('Section 1: client drift')
 def corrects_drift(lab: claim.Laboratory) -> claim.Verdict:
-  """SCAFFOLD reaches the optimum with several local steps, FedAvg does not.
+  """With several local steps SCAFFOLD reaches the optimum; FedAvg does not.
 
   Two clients with curvatures 10 and 1 and minimizers 1 and -1, five local
-  steps of rate 0.05, 60 rounds: the distance to the minimizer of the mean.
+  steps with learning rate 0.05, 60 rounds: the final distance to the minimizer
+  of the mean loss.
   """
   left = {}
   for name in ('scaffold', 'sgd'):
@@ -77,7 +78,7 @@ def corrects_drift(lab: claim.Laboratory) -> claim.Verdict:
   agrees = left['scaffold'] <= 1e-4 < left['sgd']
   return claim.decide(
       agrees,
-      f'Distance left: SCAFFOLD {left["scaffold"]:.2g}, FedAvg '
+      f'Final distance: SCAFFOLD {left["scaffold"]:.2g}, FedAvg '
       f'{left["sgd"]:.3f}.',
       left,
   )
@@ -85,10 +86,10 @@ def corrects_drift(lab: claim.Laboratory) -> claim.Verdict:
 
 @_FEDPROX.claim('equation (2)')
 def limits_drift(lab: claim.Laboratory) -> claim.Verdict:
-  """The proximal term keeps clients nearer to the model they received.
+  """The proximal term keeps clients closer to the model they received.
 
-  One client of curvature 10, five local steps of rate 0.05, mu 0 and 5: how far
-  it moves.
+  One client of curvature 10, five local steps with learning rate 0.05: the
+  distance it moves with mu 0 and with mu 5.
   """
   client, num_steps = quadratics.CLIENTS[0], quadratics.NUM_LOCAL_STEPS
   with_term = lab.train(
@@ -108,6 +109,7 @@ def limits_drift(lab: claim.Laboratory) -> claim.Verdict:
   }
   return claim.decide(
       moved['mu 5'] < moved['mu 0'],
-      f'It moves by {moved["mu 0"]:.3f}, and by {moved["mu 5"]:.3f} with mu 5.',
+      f'It moves by {moved["mu 0"]:.3f} with mu 0 and by {moved["mu 5"]:.3f} '
+      'with mu 5.',
       moved,
   )

@@ -8,7 +8,7 @@ import enum
 import inspect
 from typing import Any, TYPE_CHECKING
 
-if TYPE_CHECKING:  # It imports TensorFlow, which --help does without.
+if TYPE_CHECKING:  # It imports TensorFlow, which would slow down --help.
   from experiments.audit.laboratory import Laboratory
 else:
   Laboratory = Any
@@ -18,12 +18,12 @@ class Status(str, enum.Enum):
   """The outcome of a check.
 
   Attributes:
-    HOLDS: The claim is true wherever it was checked.
-    FAILS: It is not.
-    COUNTEREXAMPLE: It is meant for all cases, and there is one against it.
-    NOT_TESTABLE: It needs runs that take a GPU, and there are none.
-    NOT_RUN: Runs or a table that it needs are missing or damaged.
-    OPEN: The runs are there, and their seeds decide nothing.
+    HOLDS: The claim is true in every case checked.
+    FAILS: The claim is false.
+    COUNTEREXAMPLE: The claim is about all cases, and one case contradicts it.
+    NOT_TESTABLE: The check needs GPU runs, which are missing.
+    NOT_RUN: Runs or a table that the check needs are missing or damaged.
+    OPEN: The runs are complete, but their seeds are inconclusive.
   """
 
   HOLDS = 'holds'
@@ -36,14 +36,13 @@ class Status(str, enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-  """The outcome of a check, and why.
+  """The outcome of a check and its evidence.
 
   Attributes:
     status: The outcome.
-    evidence: Why, in a sentence or two with numbers; the command that makes the
-      runs where they are missing.
-    numbers: The measurements, by name; plain numbers, strings and mappings of
-      these.
+    evidence: One or two sentences with numbers, and the command that makes any
+      missing runs.
+    numbers: The measurements by name: numbers, strings, and mappings of these.
   """
 
   status: Status
@@ -52,14 +51,14 @@ class Verdict:
 
 
 def decide(agrees: bool, evidence: str, numbers: Mapping[str, Any]) -> Verdict:
-  """Returns 'holds' if the measurements agree with a claim, else 'fails'."""
+  """Returns 'holds' if the measurements agree with the claim, else 'fails'."""
   return Verdict(Status.HOLDS if agrees else Status.FAILS, evidence, numbers)
 
 
 def decide_for_all(
     agrees: bool, evidence: str, numbers: Mapping[str, Any]
 ) -> Verdict:
-  """Returns the verdict of a claim about all cases, which one case refutes."""
+  """Returns the verdict on a claim that a single counterexample refutes."""
   status = Status.HOLDS if agrees else Status.COUNTEREXAMPLE
   return Verdict(status, evidence, numbers)
 
@@ -72,11 +71,11 @@ class Claim:
   """A claim of a paper.
 
   Attributes:
-    name: The paper's short name and its own: 'delta_sgd.theorem'.
-    statement: The claim, in a sentence.
-    source: Where it is made.
-    method: How it is checked.
-    check: Checks it.
+    name: The paper's short name and the claim's: 'delta_sgd.theorem'.
+    statement: The claim, in one sentence.
+    source: The paper and the place in it.
+    method: The description of the check.
+    check: The function that checks the claim.
   """
 
   name: str
@@ -90,7 +89,7 @@ class Paper:
   """The claims of a paper, collected from the functions that check them.
 
   Attributes:
-    claims: The claims by name, in the order in which they are written.
+    claims: The claims by name, in the order of their definition.
 
   Example:
 
@@ -112,16 +111,16 @@ class Paper:
     self.claims: dict[str, Claim] = {}
 
   def claim(self, place: str) -> Callable[[Check], Check]:
-    """Returns a decorator of the function that checks a claim.
+    """Returns a decorator for a function that checks a claim.
 
-    The first paragraph of its docstring is the claim, the rest says how it is
-    checked.
+    The first paragraph of its docstring states the claim; the rest describes
+    the check.
 
     Args:
-      place: Where in the paper it is made.
+      place: The place of the claim in the paper.
 
     Returns:
-      The decorator, which returns the function as it is.
+      The decorator, which returns the function unchanged.
     """
 
     def collect(check: Check) -> Check:

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Claims of Delta-SGD, workshop and conference version."""
+"""Claims of Delta-SGD, from its workshop and conference versions."""
 
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ PAPER = claim.Paper('delta_sgd', 'Kim et al., ICLR 2024')
 _NUM_QUADRATICS = 200
 _SIZE = 5
 _NUM_STEPS = 15
-# The relative error that rounding may cause.
+# Tolerance for rounding errors, relative.
 _ROUNDING = 1e-6
 _NUM_STOCHASTIC = 100
 _NUM_BATCHES = 20
@@ -23,19 +23,19 @@ _NUM_ROUNDS_OF_FIGURE_7 = 300
 
 
 def _follow(lab: claim.Laboratory, **arguments):
-  """Yields random quadratics, and the paths of Delta-SGD on them."""
+  """Yields random quadratics and the paths of Delta-SGD on them."""
   for hessian in quadratics.draw_hessians(_NUM_QUADRATICS, _SIZE):
     batches = quadratics.repeat(hessian, _NUM_STEPS)
     yield hessian, lab.steps('delta_sgd', batches, np.ones(_SIZE), **arguments)
 
 
 class _Rounds(NamedTuple):
-  """Rounds of equation (4): all clients, one step on the whole loss each.
+  """Rounds of equation (4): every client takes one step on its whole loss.
 
   Attributes:
-    points: The models before the rounds and after the last, [rounds + 1, size].
-    step_sizes: Those of the clients, [rounds, clients].
-    gradients: Those of the clients, [rounds, clients, size].
+    points: The models before each round and after the last, [rounds + 1, size].
+    step_sizes: The clients' step sizes, [rounds, clients].
+    gradients: The clients' gradients, [rounds, clients, size].
   """
 
   points: np.ndarray
@@ -46,12 +46,12 @@ class _Rounds(NamedTuple):
 def _train_rounds(
     hessians: np.ndarray, centers: np.ndarray, delta: float
 ) -> _Rounds:
-  """Returns rounds of clients with losses 1/2 (x - c)'A(x - c).
+  """Runs rounds of clients with losses 1/2 (x - c)'A(x - c) and gamma 1.
 
   Args:
     hessians: A of each client, [clients, size, size].
     centers: c of each client, [clients, size].
-    delta: The hyperparameter; gamma is 1.
+    delta: The hyperparameter delta.
   """
   x = np.ones(hessians.shape[-1])
   eta, theta = np.full(len(hessians), 0.2), np.ones(len(hessians))
@@ -75,14 +75,14 @@ def _train_rounds(
 def _rises(
     rounds: _Rounds, hessians: np.ndarray, centers: np.ndarray, reading: str
 ) -> list[bool]:
-  """Returns in which rounds the function of the proof rises.
+  """Returns, for each round, whether the Lyapunov function of the proof rises.
 
   Args:
     rounds: The rounds.
     hessians: See `_train_rounds`.
     centers: See `_train_rounds`.
-    reading: How far x_t^i moves in a round: 'local', by the client's own step,
-      or 'server', by that of the model.
+    reading: The move of x_t^i in a round: 'local', the client's own step, or
+      'server', the step of the model.
   """
   x, eta = rounds.points, rounds.step_sizes
   minimizer = np.linalg.solve(
@@ -112,14 +112,14 @@ def _rises(
 def theorem(lab: claim.Laboratory) -> claim.Verdict:
   """With gamma = 1 the Lyapunov function of Theorem 5 falls in every round.
 
-  Equation (4) on random convex quadratics: 1, 2 and 5 clients, one local step a
-  round on the whole loss, steps carried over rounds, minimizers of their own or
-  one for all, delta 0.1 and 1, that of (4). x_t^i is x_t in the proof; that it
-  moves by the client's own step, as in (34), or by that of the model, as the
-  step size has it, are two readings; another one may be meant. A plain loop,
-  without the library.
+  Equation (4) on random convex quadratics: 1, 2 and 5 clients, one local step
+  per round on the whole loss, step sizes carried over rounds, one common
+  minimizer or one per client, delta 0.1 and 1 (that of equation (4)). In the
+  proof x_t^i is x_t. Two readings are checked: it moves by the client's own
+  step, as in (34), or by the step of the model, as in the step size; the
+  authors may mean another. The check is a plain loop without the library.
   """
-  del lab  # What is checked is the mathematics.
+  del lab  # Only the mathematics is checked.
   violations: dict[str, int] = {}
   for num_clients in (1, 2, 5):
     drawn = quadratics.draw_hessians(_NUM_QUADRATICS * num_clients, _SIZE)
@@ -146,8 +146,8 @@ def theorem(lab: claim.Laboratory) -> claim.Verdict:
   told = ', '.join(f'{name}: {n}' for name, n in violations.items() if n)
   return claim.decide_for_all(
       not any(violations.values()),
-      f'Of {num_rounds} rounds each it rises with {told or "none"}; in none of '
-      f'{sum(not n for n in violations.values())} other settings.',
+      f'Rounds of {num_rounds} in which it rises: {told or "none"}. It never '
+      f'rises in the other {sum(not n for n in violations.values())} settings.',
       violations,
   )
 
@@ -156,8 +156,9 @@ def theorem(lab: claim.Laboratory) -> claim.Verdict:
 def step_bounds(lab: claim.Laboratory) -> claim.Verdict:
   """The step follows the local smoothness, between gamma/2L and gamma/2mu.
 
-  On the same quadratics at the defaults, with L and mu their extreme
-  curvatures: min(gamma/(2L), growth limit) <= step <= gamma/(2 mu).
+  The same quadratics and the default hyperparameters, with L and mu the
+  largest and smallest curvature: min(gamma/(2L), growth limit) <= step <=
+  gamma/(2 mu).
   """
   gamma, delta = 2.0, 0.1
   inside = []
@@ -179,7 +180,7 @@ def step_bounds(lab: claim.Laboratory) -> claim.Verdict:
 
 
 def _measure_round(lab: claim.Laboratory) -> dict[str, dict[str, int]]:
-  """Returns the costs of a round with SGD and with Delta-SGD on clients."""
+  """Returns the costs of a round with SGD and with Delta-SGD on the clients."""
   configs = {
       'SGD': quadratics.fedavg(),
       'Delta-SGD': quadratics.fedavg(client={'name': 'delta_sgd'}),
@@ -224,9 +225,9 @@ def one_gradient_a_step(lab: claim.Laboratory) -> claim.Verdict:
 
 @PAPER.claim('Algorithm 1')
 def no_additional_communication(lab: claim.Laboratory) -> claim.Verdict:
-  """A client sends nothing but the model, as in FedAvg.
+  """A client sends only its model, as in FedAvg.
 
-  Compares the bytes that the clients of a round send with those of FedAvg.
+  Compares the bytes sent by the clients of a round with those of FedAvg.
   """
   costs = _measure_round(lab)
   sent = {name: cost['bytes_up'] for name, cost in costs.items()}
@@ -234,17 +235,17 @@ def no_additional_communication(lab: claim.Laboratory) -> claim.Verdict:
   # Hyperparameters travel with the model; Delta-SGD has three more of them.
   return claim.decide(
       sent['Delta-SGD'] == sent['SGD'],
-      f'Bytes up {sent}, down {received}, of which four a hyperparameter.',
+      f'Bytes up {sent}, down {received}, including four per hyperparameter.',
       {'up': sent, 'down': received},
   )
 
 
 def _compare_batches(lab: claim.Laboratory, noise: float) -> runs.Difference:
-  """Returns the decimal digits of the distance that the same batch gains.
+  """Returns the decimal digits of accuracy gained by using the same batch.
 
   Args:
     lab: The laboratory.
-    noise: The spread of the minimizers of the batches; with 0 all are 0.
+    noise: The standard deviation of the batches' minimizers around 0.
   """
   digits: dict[str, dict[int, float]] = {'recompute': {}, 'reuse': {}}
   for seed in range(_NUM_STOCHASTIC):
@@ -265,11 +266,11 @@ def _compare_batches(lab: claim.Laboratory, noise: float) -> runs.Difference:
 
 @PAPER.claim('workshop version: the same batch at both points')
 def same_batch_is_better(lab: claim.Laboratory) -> claim.Verdict:
-  """Both gradients on the same batch serve better than on two batches.
+  """Computing both gradients on the same batch beats using two batches.
 
   Least squares with 20 batches on 100 random problems, with one minimizer for
-  all batches and with one for each; compares the logarithm of the distance to
-  the minimizer of the mean after an epoch, paired by problem.
+  all batches and with one per batch; compares the logarithm of the distance to
+  the minimizer of the mean after one epoch, paired by problem.
   """
   found = {
       name: _compare_batches(lab, noise)
@@ -278,7 +279,7 @@ def same_batch_is_better(lab: claim.Laboratory) -> claim.Verdict:
   told = ', '.join(f'{name} {d}' for name, d in found.items())
   return claim.Verdict(
       runs.unite([runs.ahead(d) for d in found.values()]),
-      f'Decimal digits of the distance that the same batch gains: {told}.',
+      f'Decimal digits of accuracy gained by using the same batch: {told}.',
       {name: difference.to_numbers() for name, difference in found.items()},
   )
 
@@ -287,7 +288,7 @@ def same_batch_is_better(lab: claim.Laboratory) -> claim.Verdict:
 def published_places(lab: claim.Laboratory) -> claim.Verdict:
   """Delta-SGD is first in 73% and first or second in all settings of Table 1.
 
-  Counts places in the numbers that the table prints; ties share the better one.
+  Counts places in the printed numbers; ties share the better place.
   """
   table = lab.find_table('delta_sgd/table_1')
   places = list(runs.find_places(table, ('Delta-SGD',)).values())
@@ -309,8 +310,8 @@ def _as_good(lab: claim.Laboratory, table: str, **columns) -> claim.Verdict:
 def as_good_without_tuning(lab: claim.Laboratory) -> claim.Verdict:
   """Without tuning it is as good as the best tuned method, for every alpha.
 
-  Finished runs of the column: for each alpha it is as good as each of the seven
-  others, within a margin of 0.5 points.
+  Finished runs of the column: for each alpha it is as good as each of the other
+  seven methods, within a margin of 0.5 points.
   """
   return _as_good(lab, 'delta_sgd/table_1', column='MNIST')
 
@@ -319,8 +320,8 @@ def as_good_without_tuning(lab: claim.Laboratory) -> claim.Verdict:
 def leads_without_tuning(lab: claim.Laboratory) -> claim.Verdict:
   """Without tuning it leads all tuned methods, for every alpha.
 
-  Finished runs of the column: for each alpha it is ahead of each of the seven
-  others.
+  Finished runs of the column: for each alpha it is ahead of each of the other
+  seven methods.
   """
   return runs.answer(
       lab, 'delta_sgd/table_1', 'Delta-SGD', runs.ahead, column='MNIST'
@@ -329,7 +330,7 @@ def leads_without_tuning(lab: claim.Laboratory) -> claim.Verdict:
 
 @PAPER.claim('Appendix B.4, Table 4, MNIST')
 def with_fedadam(lab: claim.Laboratory) -> claim.Verdict:
-  """With FedAdam on the server, too, it is as good as the best tuned method.
+  """With FedAdam on the server it is also as good as the best tuned method.
 
   Finished runs of the column, as for Table 1.
   """
@@ -338,7 +339,7 @@ def with_fedadam(lab: claim.Laboratory) -> claim.Verdict:
 
 @PAPER.claim('Appendix B.6, Table 6, MNIST')
 def with_fedprox(lab: claim.Laboratory) -> claim.Verdict:
-  """With the loss term of FedProx, too, it is as good as the best tuned method.
+  """With the FedProx loss term it is also as good as the best tuned method.
 
   Finished runs of the column, as for Table 1.
   """
@@ -347,28 +348,28 @@ def with_fedprox(lab: claim.Laboratory) -> claim.Verdict:
 
 @PAPER.claim('Appendix B.5, Table 5')
 def with_moon(lab: claim.Laboratory) -> claim.Verdict:
-  """With the loss term of MOON, too, it is as good as the best tuned method.
+  """With the MOON loss term it is also as good as the best tuned method.
 
-  Finished runs of the whole table, as for Table 1; ResNet-18 takes a GPU.
+  Finished runs of the whole table, as for Table 1; ResNet-18 needs a GPU.
   """
   return _as_good(lab, 'delta_sgd/table_5', needs_gpu=True)
 
 
 @PAPER.claim('Section 4.1, Table 2a')
 def on_text(lab: claim.Laboratory) -> claim.Verdict:
-  """On texts, too, it is as good as the best tuned method.
+  """On text it is also as good as the best tuned method.
 
-  Finished runs of the text tasks, as for Table 1; DistilBERT takes a GPU.
+  Finished runs of the text tasks, as for Table 1; DistilBERT needs a GPU.
   """
   return _as_good(lab, 'delta_sgd/table_2', needs_gpu=True)
 
 
 @PAPER.claim('Appendix B.7, Table 7')
 def published_spread(lab: claim.Laboratory) -> claim.Verdict:
-  """Its average is the best, and its standard deviation very small.
+  """Its average is the best and its standard deviation very small.
 
-  The numbers that the table prints: the average must be first on all three
-  tasks, and the standard deviation first or second.
+  The printed numbers: the average must be first on all three tasks, and the
+  standard deviation first or second.
   """
   table = lab.find_table('delta_sgd/table_7')
   places = list(runs.find_places(table, ('Delta-SGD',)).values())
@@ -398,7 +399,7 @@ def little_influence_of_delta(lab: claim.Laboratory) -> claim.Verdict:
   """The parameter delta has very little impact on the final accuracy.
 
   Finished runs of the figure on MNIST: accuracies with delta 0.01, 0.1 and 1
-  differ by no more than the margin.
+  differ by at most the margin.
   """
   return runs.agree(lab, 'delta_sgd/figure_4', 'column', rows=['MNIST'])
 
@@ -407,8 +408,8 @@ def little_influence_of_delta(lab: claim.Laboratory) -> claim.Verdict:
 def little_influence_of_epochs(lab: claim.Laboratory) -> claim.Verdict:
   """More local epochs gain little: one is enough.
 
-  Finished runs of the figure: accuracies with 1, 2 and 3 epochs differ by no
-  more than the margin; ResNet-50 takes a GPU.
+  Finished runs of the figure: accuracies with 1, 2 and 3 epochs differ by at
+  most the margin; ResNet-50 needs a GPU.
   """
   return runs.agree(lab, 'delta_sgd/figure_5', 'row', needs_gpu=True)
 
@@ -418,8 +419,8 @@ def both_conditions_are_needed(lab: claim.Laboratory) -> claim.Verdict:
   """Both conditions of the step size are necessary.
 
   Finished runs of Table 1 on MNIST, alpha 0.1, first 300 rounds: the mean step
-  of a round is below the mean of each condition where the other one is the
-  smaller in some local step.
+  of a round is below the mean of a condition if the other condition is smaller
+  in some local step. Each must be so in more than half of the rounds.
   """
   table = lab.find_table('delta_sgd/figure_7').restrict(columns=['MNIST'])
   (result,) = lab.collect(table)
@@ -437,7 +438,7 @@ def both_conditions_are_needed(lab: claim.Laboratory) -> claim.Verdict:
   return claim.decide(
       min(shares.values()) > 0.5,
       f'The step is below the first condition in '
-      f'{shares["smoothness_limit"]:.1%} of the rounds, below the second in '
+      f'{shares["smoothness_limit"]:.1%} of the rounds and below the second in '
       f'{shares["growth_limit"]:.1%}.',
       shares,
   )

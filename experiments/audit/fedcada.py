@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Claims of FedCAda: adjusted correction and shared moments on clients."""
+"""Claims of FedCAda: adjusted correction and moments shared among clients."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from experiments.audit import runs
 
 PAPER = claim.Paper('fedcada', 'Zhou et al., arXiv 2405.11811')
 
-# Of its experiments; t is the round.
+# The settings of its experiments; t is the round.
 _NUM_ROUNDS = 200
 _BETAS_1 = (0.9, 0.1)
 _TABLE = 'fedcada/ablation_mnist'
@@ -18,10 +18,10 @@ _OPTION_1 = 'option1'
 
 
 def _ratios(lab: claim.Laboratory, beta_1: float) -> np.ndarray:
-  """Returns lengths of a step by round, relative to one without correction.
+  """Returns the step length per round, relative to a step without correction.
 
-  The first step of a client whose moments are zero: m and v scale alike later,
-  so that the ratio is that of every step of the round.
+  It is measured on the first step of a client with zero moments. The correction
+  scales m and v alike later, so the ratio holds for every step of the round.
   """
 
   def length(round_num, option):
@@ -38,8 +38,8 @@ def _ratios(lab: claim.Laboratory, beta_1: float) -> np.ndarray:
 def smaller_steps(lab: claim.Laboratory) -> claim.Verdict:
   """The adjusted correction keeps the steps small.
 
-  Length of a step with 1 + beta^t, for t = 1 to 200, relative to one without
-  any correction, with beta_1 0.9 and 0.1 as in the experiments.
+  Length of a step with 1 + beta^t, for t = 1 to 200, relative to a step without
+  correction, with beta_1 0.9 and 0.1 as in the experiments.
   """
   told, numbers = [], {}
   for beta_1 in _BETAS_1:
@@ -66,8 +66,8 @@ def smaller_steps(lab: claim.Laboratory) -> claim.Verdict:
 def adjustment_fades(lab: claim.Laboratory) -> claim.Verdict:
   """The effect of the adjustment fades as federated learning progresses.
 
-  The same ratio in round 200, the last one of the experiments: within 0.1 of 1,
-  and nearer to it than at its extreme.
+  The same ratio in round 200, the last round of the experiments: it must be
+  within 0.1 of 1, and at most half as far from 1 as at its extreme.
   """
   numbers = {}
   for beta_1 in _BETAS_1:
@@ -96,8 +96,8 @@ def adjustment_fades(lab: claim.Laboratory) -> claim.Verdict:
 def shorter_than_adam(lab: claim.Laboratory) -> claim.Verdict:
   """Addition in place of Adam's subtraction shortens the step of a client.
 
-  Constant gradients and beta_1 0.9: the length of the first ten steps with
-  Adam's 1 - beta^t, t the step, and with 1 + beta^t, t the round, in round 1.
+  Constant gradients and beta_1 0.9: the length of the first ten steps of round
+  1 with Adam's 1 - beta^t, t the step, and with 1 + beta^t, t the round.
   """
   batches = quadratics.linear(np.ones([10, 1]))
   lengths = {}
@@ -114,18 +114,18 @@ def shorter_than_adam(lab: claim.Laboratory) -> claim.Verdict:
   )
   return claim.decide_for_all(
       not longer,
-      f'Steps over the learning rate with Adam and with 1 + beta^t, {told}; '
-      f'the adjusted ones are longer at {longer} of 10 steps.',
+      f'Steps over the learning rate with Adam and with 1 + beta^t: {told}. '
+      f'The adjusted ones are longer at {longer} of 10 steps.',
       {name: values.tolist() for name, values in lengths.items()},
   )
 
 
 @PAPER.claim('Section 3.1, equation (2)')
 def cka_as_printed(lab: claim.Laboratory) -> claim.Verdict:
-  """The similarity of moments is 1 where they are equal.
+  """The similarity of equal moments is 1.
 
-  The formula as it is printed, with squared norms in the denominator, and the
-  standard linear CKA, of a random matrix with itself.
+  Evaluates the printed formula, with squared norms in the denominator, and the
+  standard linear CKA on a random matrix and itself.
   """
   x = np.random.default_rng(0).normal(size=[20, 3])
   x -= x.mean(axis=0)
@@ -146,7 +146,7 @@ def cka_as_printed(lab: claim.Laboratory) -> claim.Verdict:
 def published_lead(lab: claim.Laboratory) -> claim.Verdict:
   """FedCAda outperforms the state of the art.
 
-  Counts the columns of the table in which it is first, as printed.
+  Counts the columns in which it is first, in the printed numbers.
   """
   return runs.lead(lab, 'fedcada/table_1', ('FedCAda',))
 
@@ -173,7 +173,7 @@ def beats_fedavg(lab: claim.Laboratory) -> claim.Verdict:
 def beats_others_on_cifar(lab: claim.Laboratory) -> claim.Verdict:
   """FedCAda is ahead of all others on CIFAR-10 across devices.
 
-  Finished runs of the table; ResNet-18 takes a GPU.
+  Finished runs of the table; ResNet-18 needs a GPU.
   """
   return runs.answer(
       lab, 'fedcada/table_2', 'FedCAda', runs.ahead, needs_gpu=True

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Claims of FedLi: line search on clients, linearization on the server."""
+"""Claims of FedLi: line search on clients and linearization on the server."""
 
 import numpy as np
 
@@ -16,9 +16,9 @@ _TABLE = 'fedli/comparison_mnist'
 
 @PAPER.claim('Section 5, Remark 1')
 def free_descent(lab: claim.Laboratory) -> claim.Verdict:
-  """With line search on clients the descent of the global loss comes for free.
+  """With line search on clients, descent of the global loss comes for free.
 
-  FedLi-LS with unit server step, one local step from the minimizer of the mean
+  FedLi-LS with unit server step: one local step from the minimizer of the mean
   of 5 (x - 1)^2 and (x + 1)^2 / 2.
   """
   config = quadratics.fedavg(
@@ -31,18 +31,19 @@ def free_descent(lab: claim.Laboratory) -> claim.Verdict:
   )
   limit = before * (1 + _ROUNDING)
   why = (
-      ': the bound of the mean model is by the mean of f(x_i), not of f_i(x_i)'
+      ': the mean of f(x_i), not that of f_i(x_i), bounds the loss of the mean '
+      'model'
   )
   return claim.decide_for_all(
       after <= limit,
       f'The mean of two convex losses goes from {before:.3f} to {after:.3f} in '
-      f'a round in which each line search succeeds{why * (after > limit)}.',
+      f'a round in which every line search succeeds{why * (after > limit)}.',
       {'before': before, 'after': after},
   )
 
 
 def _search(lab: claim.Laboratory):
-  """Yields losses and line searches on random quadratics."""
+  """Yields random quadratics and line searches on them."""
   for hessian in quadratics.draw_hessians(100, 5):
     batches = quadratics.repeat(hessian, 15)
     yield hessian, batches, lab.steps('armijo', batches, np.ones(5))
@@ -74,8 +75,8 @@ def local_descent(lab: claim.Laboratory) -> claim.Verdict:
 def step_bounds(lab: claim.Laboratory) -> claim.Verdict:
   """Steps stay in (0, eta_max], and above a bound from the smoothness.
 
-  On the same quadratics, with L their largest curvature, beta = 0.9 and
-  eta_max = 1: min(eta_{k-1}, 2 beta (1 - c) / L) <= eta_k <= 1.
+  The same quadratics, with L their largest curvature, beta = 0.9 and eta_max =
+  1: min(eta_{k-1}, 2 beta (1 - c) / L) <= eta_k <= 1.
   """
   outside = steps = 0
   for hessian, _, path in _search(lab):
@@ -96,9 +97,9 @@ def step_bounds(lab: claim.Laboratory) -> claim.Verdict:
 def published_code_moves(lab: claim.Laboratory) -> claim.Verdict:
   """The published code of FedLi-LU trains the model.
 
-  The trainer of the code returns no loss, so that 0 reaches the formula: the
-  length of the server step with that loss and the code's settings but for
-  weight decay, and with a loss of 1.
+  The trainer in the code returns no loss, so the formula sees 0. Measures the
+  server step with the code's settings, except weight decay, with that loss and
+  with a loss of 1.
   """
   changes = np.random.default_rng(0).normal(size=[4, 10])
   taken = {
@@ -109,7 +110,7 @@ def published_code_moves(lab: claim.Laboratory) -> claim.Verdict:
   }
   return claim.decide(
       taken['loss 0'] > 0,
-      f'Step along the mean change: {taken["loss 0"]:g} with the loss of the '
+      f'Step along the mean update: {taken["loss 0"]:g} with the loss of the '
       f'code, {taken["loss 1"]:.3g} with a loss of 1.',
       taken,
   )
@@ -119,7 +120,7 @@ def published_code_moves(lab: claim.Laboratory) -> claim.Verdict:
 def published_lead(lab: claim.Laboratory) -> claim.Verdict:
   """FedLi-LU or FedLi-LS has the best accuracy on every task.
 
-  Counts in the numbers that the table prints.
+  Counts the columns in which one of them is first, in the printed numbers.
   """
   return runs.lead(lab, 'fedli/table_1', ('LU', 'LS'))
 

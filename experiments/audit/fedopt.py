@@ -16,14 +16,14 @@ _NUM_ROUNDS = 50
 
 
 def _draw_changes(num_rounds: int = _NUM_ROUNDS, size: int = 20) -> np.ndarray:
-  """Draws changes whose coordinates differ in scale by four decades."""
+  """Samples updates whose coordinates differ in scale by four decades."""
   rng = np.random.default_rng(0)
   scales = np.logspace(-3, 1, size)
   return scales * (0.5 + rng.normal(size=[num_rounds, size]))
 
 
 def _follow(lab: claim.Laboratory, rule: str, changes, **arguments):
-  """Returns the path of a server rule; TFF hands it the negative changes."""
+  """Returns the path of a server rule, which TFF calls with negated updates."""
   start = np.zeros(changes.shape[1])
   return lab.steps(rule, quadratics.linear(-changes), start, **arguments)
 
@@ -32,8 +32,8 @@ def _follow(lab: claim.Laboratory, rule: str, changes, **arguments):
 def no_client_state(lab: claim.Laboratory) -> claim.Verdict:
   """FedAdam keeps no state on clients and sends what FedAvg sends.
 
-  Compares the bytes of a round with those of FedAvg, and asks the process
-  whether clients keep state.
+  Compares the bytes of a round with those of FedAvg, and checks whether the
+  process keeps client state.
   """
   fedadam = quadratics.fedavg(server={'name': 'fedadam', 'lr': 0.1})
   trainings = {
@@ -59,7 +59,7 @@ def no_client_state(lab: claim.Laboratory) -> claim.Verdict:
 def tau_is_adaptivity(lab: claim.Laboratory) -> claim.Verdict:
   """The larger tau is, the less FedAdam differs from FedAvg with momentum.
 
-  The cosine of the last of 50 steps and the momentum, for changes whose
+  The cosine between the last of 50 steps and the momentum, for updates whose
   coordinates differ in scale by four decades; it must rise with tau, to 1.
   """
   changes = _draw_changes()
@@ -83,10 +83,10 @@ def tau_is_adaptivity(lab: claim.Laboratory) -> claim.Verdict:
 
 @PAPER.claim('Section 3, after Algorithm 2')
 def scale_invariance(lab: claim.Laboratory) -> claim.Verdict:
-  """A factor on the client rate changes no server step, if tau has it, too.
+  """Scaling the client learning rate and tau alike changes no server step.
 
-  50 rounds of random changes, and of the same times 10 with 10 tau: the largest
-  difference of the models, relative to the largest weight.
+  50 rounds of random updates, and of the same updates times 10 with 10 tau: the
+  largest difference of the models, relative to the largest weight.
   """
   changes = _draw_changes()
   differences = {}
@@ -109,8 +109,8 @@ def scale_invariance(lab: claim.Laboratory) -> claim.Verdict:
 def lookahead(lab: claim.Laboratory) -> claim.Verdict:
   """Lookahead is the case of one client and SGD on the server.
 
-  A round of five local steps of one client with server rate 0.5: the server
-  must move half as far as SGD, its fast weights, alone.
+  One round of one client with five local steps and server learning rate 0.5:
+  the server must move half as far as the fast weights, those of plain SGD.
   """
   client, num_steps = quadratics.CLIENTS[0], quadratics.NUM_LOCAL_STEPS
   path = lab.steps(
@@ -134,10 +134,10 @@ def lookahead(lab: claim.Laboratory) -> claim.Verdict:
 
 @PAPER.claim('Section 3, Algorithm 2')
 def yogi_changes_slowly(lab: claim.Laboratory) -> claim.Verdict:
-  """FedYogi's v changes by at most (1 - beta_2) D^2 in a round, FedAdam's not.
+  """FedYogi's v, unlike FedAdam's, changes by at most (1 - beta_2) D^2.
 
-  50 rounds of random changes, of which the first are large; the largest change
-  of v relative to the bound.
+  50 rounds of random updates, the first five of them large: the largest change
+  of v in a round, relative to the bound.
   """
   rng = np.random.default_rng(0)
   sizes = np.where(np.arange(_NUM_ROUNDS) < 5, 100.0, 1.0)
@@ -160,9 +160,10 @@ def yogi_changes_slowly(lab: claim.Laboratory) -> claim.Verdict:
 def published_code(lab: claim.Laboratory) -> claim.Verdict:
   """The Adam that the published experiments call is FedAdam of Algorithm 2.
 
-  Six rounds of changes of size one with server rate 0.1 and tau 0.001: the
-  largest difference of the models of `tff.learning.optimizers.build_adam` with
-  its default beta_2 = 0.999, as the code's documentation says, and of FedAdam.
+  Six rounds of updates of size one with server learning rate 0.1 and tau 0.001:
+  the largest difference between the models of FedAdam and of
+  `tff.learning.optimizers.build_adam` with its default beta_2 = 0.999, which
+  the code's documentation names.
   """
   signs = np.sign(np.random.default_rng(0).normal(size=[6, 8]))
   adam = 'tensorflow_federated:learning.optimizers.build_adam'
@@ -171,8 +172,8 @@ def published_code(lab: claim.Laboratory) -> claim.Verdict:
   gap = float(np.max(np.abs(stock.points - paper.points)))
   return claim.decide_for_all(
       gap <= 1e-3,
-      f'After six rounds the models differ by up to {gap:.3f}; they have moved '
-      f'by up to {np.max(np.abs(paper.points)):.3f}.',
+      f'After six rounds the models differ by up to {gap:.3f}, having moved by '
+      f'up to {np.max(np.abs(paper.points)):.3f}.',
       {'largest difference': gap},
   )
 
@@ -181,7 +182,7 @@ def published_code(lab: claim.Laboratory) -> claim.Verdict:
 def published_lead(lab: claim.Laboratory) -> claim.Verdict:
   """The best adaptive server is ahead of FedAvg and FedAvgM on every task.
 
-  Counts in the numbers that the table prints.
+  Counts the columns in which one of them is first, in the printed numbers.
   """
   return runs.lead(lab, 'fedopt/table_1', _ADAPTIVE)
 
@@ -190,7 +191,7 @@ def published_lead(lab: claim.Laboratory) -> claim.Verdict:
 def adaptive_servers_help(lab: claim.Laboratory) -> claim.Verdict:
   """FedAdam is ahead of FedAvg.
 
-  Finished runs of the column, both at their published rates.
+  Finished runs of the column, both at their published learning rates.
   """
   return runs.answer(
       lab,

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The laboratory of the checks: rules, processes, published tables and runs."""
+"""Measurements for the checks: rules, processes, published tables and runs."""
 
 from collections.abc import Mapping, Sequence
 import functools
@@ -29,9 +29,9 @@ class Path(NamedTuple):
   """The result of a few local steps.
 
   Attributes:
-    points: The weights before each step, and the last ones, [steps + 1, size].
-    states: The states after the steps, as one with a leading axis.
-    reports: The reports of the rule, [steps] each.
+    points: The weights before each step and after the last, [steps + 1, size].
+    states: The states after each step, stacked along a leading axis.
+    reports: The reports of the rule, each [steps].
   """
 
   points: np.ndarray
@@ -47,9 +47,9 @@ class Training(NamedTuple):
   """The result of a few rounds.
 
   Attributes:
-    points: The first weight before each round, and the last one.
+    points: The first weight before each round and after the last.
     clients: The costs of the clients in the last round, by name.
-    keeps_state: Whether clients keep state from one round to the next.
+    keeps_state: Whether clients keep state between rounds.
   """
 
   points: list[float]
@@ -58,7 +58,7 @@ class Training(NamedTuple):
 
 
 class Laboratory:
-  """Everything that a check may measure with or read.
+  """The measurements and files that checks may use.
 
   Attributes:
     runs_dir: The folder of all runs.
@@ -77,10 +77,10 @@ class Laboratory:
     self._results: dict[tuple[str, ...], list[cell_results.CellResult]] = {}
 
   def collect(self, table: published.Table) -> list[cell_results.CellResult]:
-    """Returns the results of the cells of a table, read once.
+    """Returns the results of the cells of a table, and caches them.
 
     Args:
-      table: The table, or a part of it: runs of other cells are not read.
+      table: The table, or a part of it; runs of other cells are not read.
 
     Raises:
       RunError: If a file of a run is damaged.
@@ -93,7 +93,7 @@ class Laboratory:
 
   @property
   def runs(self) -> list[Any]:
-    """The runs that count among those read so far, each once."""
+    """The distinct valid runs that were read so far."""
     found = {
         run.path: run
         for results in self._results.values()
@@ -117,11 +117,11 @@ class Laboratory:
       rule: See `_build_rule`.
       batches: The batches.
       start: The weights, [size].
-      round_num: The number of rounds before.
-      **arguments: Of the rule's builder.
+      round_num: The number of earlier rounds.
+      **arguments: Arguments of the rule's builder.
 
     Returns:
-      The steps, in numpy.
+      The steps, as NumPy arrays.
     """
     steps = _compile(rule, len(start), tuple(sorted(arguments.items())))
     arrays = [np.asarray(a, np.float64) for a in (*batches, start)]
@@ -131,16 +131,16 @@ class Laboratory:
   def server_step(
       self, rule: str, changes: np.ndarray, loss: float = 0.0, **arguments: Any
   ) -> float:
-    """Takes one step of a server rule that sees reports of clients.
+    """Takes one step of a server rule that receives client reports.
 
     Args:
       rule: See `_build_rule`.
-      changes: The changes of the clients, [clients, size], of equal weight.
+      changes: The updates of the clients, [clients, size], weighted equally.
       loss: The mean of the clients' losses.
-      **arguments: Of the rule's builder.
+      **arguments: Arguments of the rule's builder.
 
     Returns:
-      The distance moved along the mean change; 1 is FedAvg.
+      The distance moved along the mean update, in units of FedAvg's step.
     """
     optimizer = _build_rule(rule, **arguments)
     mean = changes.mean(axis=0)
@@ -167,14 +167,15 @@ class Laboratory:
     """Trains with all clients in every round.
 
     Args:
-      config: The process, see `quadratics.fedavg`.
-      start: The first weight; the others stay 0.
-      clients: The clients, of equal weight.
+      config: The configuration of the process; see `quadratics.fedavg`.
+      start: The first weight; the other weights stay 0.
+      clients: The clients, weighted equally.
       num_rounds: The number of rounds.
-      num_local_steps: The steps of a client in a round, on its whole loss.
+      num_local_steps: The steps per client and round, on the client's whole
+        loss.
 
     Returns:
-      The rounds.
+      The result of the training.
     """
     data = golden_problems.create_client_batches(
         _problem(clients, start), 1, num_local_steps
@@ -193,7 +194,7 @@ class Laboratory:
 
 
 def _build_rule(name: str, **arguments: Any) -> Any:
-  """Builds a rule by the name of its flag, or by 'module:function'."""
+  """Builds a rule from its name in the registry, or from 'module:function'."""
   builders = {
       row.name: row.builder
       for kind in (registry.CLIENT_OPTIMIZER, registry.SERVER_OPTIMIZER)
@@ -214,7 +215,7 @@ def _compile(rule: str, size: int, arguments: tuple[tuple[str, Any], ...]):
       tf.TensorSpec([], tf.int32),
   )
 
-  # Rules are written in graph operations: AutoGraph would only cost time.
+  # Rules use graph operations alone, so AutoGraph would only cost time.
   @functools.partial(tf.function, input_signature=signature, autograph=False)
   def steps(hessians, slopes, start, round_num):
     optimizer = _build_rule(rule, **dict(arguments))
@@ -254,13 +255,13 @@ def _compile(rule: str, size: int, arguments: tuple[tuple[str, Any], ...]):
 
 @functools.cache
 def _context() -> Any:
-  """Returns one runtime for all checks, which keeps its compiled graphs."""
+  """Returns the runtime of all checks, so that they share compiled graphs."""
   return runtime.create_compiled_context(plan='loop')
 
 
 @functools.cache
 def _build_process(config: str, start: float, num_clients: int) -> Any:
-  """Returns the process of a configuration; it takes longer than its rounds."""
+  """Returns the process of a configuration; building takes the most time."""
   return replay.build_process(
       {'weighting': 'uniform', **json.loads(config)},
       golden_problems.create_functional_model(_problem([], start)),
@@ -269,14 +270,14 @@ def _build_process(config: str, start: float, num_clients: int) -> Any:
   )
 
 
-# The model of the small problem of least squares has four weights.
+# The small least-squares model has four weights.
 _SIZE = 4
 
 
 def _problem(
     clients: Sequence[quadratics.Client], start: float
 ) -> dict[str, Any]:
-  """Returns the clients as a problem of a file of reference numbers."""
+  """Returns the clients in the form of a problem of the reference files."""
   rest = [0.0] * (_SIZE - 1)
   roots = [np.sqrt(client.curvature) for client in clients]
   return {

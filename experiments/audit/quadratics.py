@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Quadratic losses on which the rules are checked, a batch a local step."""
+"""Quadratic losses for the checks, with one batch per local step."""
 
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ class Client(NamedTuple):
 
 
 CLIENTS = (Client(10.0, 1.0), Client(1.0, -1.0))
-# Of the mean of the losses.
+# The minimizer of the mean loss.
 MINIMIZER = 9 / 11
 NUM_LOCAL_STEPS = 5
 LEARNING_RATE = 0.05
@@ -34,11 +34,11 @@ _MEAN = {'name': 'sgd', 'lr': 1.0}
 
 
 def fedavg(**changed: Any) -> dict[str, Any]:
-  """Returns the configuration of FedAvg with SGD, with parts changed.
+  """Returns the configuration of FedAvg with SGD, with some parts replaced.
 
   Args:
-    **changed: 'client', 'server' or 'loss', each with its 'name' and keys, as
-      in a file of reference numbers.
+    **changed: 'client', 'server' or 'loss': the part's 'name' and arguments, as
+      in a file of reference trajectories.
 
   Returns:
     The configuration of a process.
@@ -47,7 +47,7 @@ def fedavg(**changed: Any) -> dict[str, Any]:
 
 
 class Batches(NamedTuple):
-  """The losses 1/2 x'Ax + b'x of local steps, one batch each.
+  """The losses 1/2 x'Ax + b'x of local steps, one per step.
 
   Attributes:
     hessians: A, [steps, size, size].
@@ -63,7 +63,7 @@ class Batches(NamedTuple):
 
 
 def repeat(hessian: np.ndarray, num_steps: int) -> Batches:
-  """Returns the loss 1/2 x'Ax, with its minimum 0 at 0, at every step."""
+  """Returns the loss 1/2 x'Ax, whose minimum is 0 at 0, for every step."""
   size = len(hessian)
   return Batches(
       np.tile(hessian, [num_steps, 1, 1]), np.zeros([num_steps, size])
@@ -71,14 +71,14 @@ def repeat(hessian: np.ndarray, num_steps: int) -> Batches:
 
 
 def of_client(client: Client, num_steps: int) -> Batches:
-  """Returns the loss of a client, less a constant, the same at every step."""
+  """Returns the loss of a client, up to a constant, for every step."""
   batches = repeat(np.array([[client.curvature]]), num_steps)
   slope = -client.curvature * client.center
   return batches._replace(slopes=np.full([num_steps, 1], slope))
 
 
 def linear(slopes: Any) -> Batches:
-  """Returns losses with these gradients, [steps, size], wherever x is."""
+  """Returns losses whose gradients are `slopes`, [steps, size], at every x."""
   slopes = np.asarray(slopes, np.float64)
   return Batches(np.zeros([*slopes.shape, slopes.shape[1]]), slopes)
 
@@ -90,14 +90,14 @@ def draw_hessians(
     largest: float = 100.0,
     seed: int = 0,
 ) -> np.ndarray:
-  """Draws symmetric matrices with random axes and log-uniform curvatures.
+  """Samples symmetric matrices with random axes and log-uniform curvatures.
 
   Args:
-    num_problems: How many.
-    size: Their size.
-    smallest: The lower end of the curvatures.
-    largest: The upper end of the curvatures.
-    seed: Of the draw.
+    num_problems: The number of matrices.
+    size: The size of a matrix.
+    smallest: The lower bound of the curvatures.
+    largest: The upper bound of the curvatures.
+    seed: The random seed.
 
   Returns:
     The matrices, [num_problems, size, size].

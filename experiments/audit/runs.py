@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Verdicts from the numbers of published tables and from finished runs."""
+"""Verdicts from the numbers of published tables and of finished runs."""
 
 from collections.abc import Callable, Mapping, Sequence
 import dataclasses
@@ -17,21 +17,21 @@ from experiments.run_results import seed_statistics
 
 MARGIN = 0.5
 
-# Explains the verdicts of this module on the page.
+# The page's explanation of the verdicts of this module.
 RULE = (
-    'Where a claim is about runs, a method is compared with every rival by the '
-    '95 % t interval of the differences, paired by seed, over the seeds that '
-    'it and all rivals have. It is as good if the whole interval is at or '
-    f'above minus the margin, {MARGIN:g} points, and worse if all of it is '
-    'below; it is ahead if the whole interval is above 0, and not ahead if '
-    'none of it is. Everything else is **open**: the seeds decide nothing. '
-    'One seed has no interval and so decides nothing, unless a run diverged; '
-    'its numbers are given all the same. The rival that is shown is the one '
-    'against which the method does worst. It is not chosen beforehand by its '
-    'mean, which would take its luck on these seeds for skill: a claim holds '
-    'if it is shown against every rival, and that needs no correction for '
-    'their number. It fails if one rival speaks against it, and that is not '
-    'corrected.'
+    'Claims about runs compare a method with every rival by the 95 % t '
+    'interval of the differences, paired by seed, over the seeds that the '
+    'method and all rivals have. The method is as good if the whole interval '
+    f'is at or above minus the margin, {MARGIN:g} points, and worse if all of '
+    'it is below; it is ahead if the whole interval is above 0, and not ahead '
+    'if none of it is. In all other cases the claim is **open**: the seeds are '
+    'inconclusive. A single seed has no interval and is inconclusive, unless a '
+    'run diverged; its numbers are shown all the same. The rival shown is the '
+    'one against which the method does worst. A claim holds if it holds '
+    'against every rival, which needs no correction for their number; choosing '
+    'the rival with the best mean beforehand would mistake luck on these seeds '
+    'for skill. A claim fails if it fails against one rival, without '
+    'correction.'
 )
 
 Scores = Mapping[int, float]
@@ -42,7 +42,7 @@ class Difference(NamedTuple):
 
   Attributes:
     interval: The mean over the seeds that both have, and its t interval.
-    num_seeds: The number of these seeds.
+    num_seeds: The number of those seeds.
   """
 
   interval: seed_statistics.Interval
@@ -52,22 +52,22 @@ class Difference(NamedTuple):
     mean, low, high = self.interval
     if not math.isfinite(mean):
       return {math.inf: 'the other one', -math.inf: 'it'}.get(
-          mean, 'each of them, in a seed of its own,'
+          mean, 'each of them, on different seeds,'
       ) + ' diverged'
     if self.num_seeds == 1:
-      return f'{mean:+.2f} (one seed, which decides nothing)'
+      return f'{mean:+.2f} (one seed, inconclusive)'
     return (
         f'{mean:+.2f} [{low:+.2f}, {high:+.2f}] ({self.num_seeds} paired seeds)'
     )
 
   def to_numbers(self) -> dict[str, Any]:
-    """Returns the numbers for a file; they may be infinite, or NaN."""
+    """Returns the numbers for a file; they may be infinite or NaN."""
     names = ('difference', 'low', 'high')
     return {**dict(zip(names, self.interval)), 'seeds': self.num_seeds}
 
 
 def compare(scores: Scores, others: Scores) -> Difference:
-  """Returns the lead of some scores by seed, the larger the better."""
+  """Returns the lead of `scores` over `others`; larger scores are better."""
   differences = seed_statistics.subtract(scores, others)
   return Difference(seed_statistics.t_interval(differences), len(differences))
 
@@ -89,24 +89,25 @@ def ahead(difference: Difference) -> claim.Status:
   return claim.Status.FAILS if high <= 0 else claim.Status.OPEN
 
 
-# One comparison against a claim decides.
+# A single comparison against a claim refutes it.
 _FROM_WORST = (claim.Status.FAILS, claim.Status.OPEN, claim.Status.HOLDS)
 
 
 def unite(statuses: Sequence[claim.Status]) -> claim.Status:
-  """Returns the outcome of several comparisons: the worst of them."""
+  """Returns the worst outcome of several comparisons."""
   return min(statuses, key=_FROM_WORST.index)
 
 
 def find_places(table: published.Table, rows: Sequence[str]) -> dict[str, int]:
-  """Returns the place of the best of some rows, by group and column.
+  """Returns the best place of some rows in each group and column.
 
   Args:
-    table: The table, whose printed numbers count.
-    rows: The rows; where none of them has a number there is no place.
+    table: The table; its printed numbers are ranked.
+    rows: The rows.
 
   Returns:
-    The places, 1 for the best; ties share the better one.
+    The places where a row has a number, 1 for the best; ties share the better
+    place.
   """
   standings = views.rank(table, {c.key: c.published for c in table.cells})
   places: dict[str, int] = {}
@@ -124,7 +125,7 @@ def _place_name(group: str, column: str) -> str:
 def lead(
     lab: claim.Laboratory, table_name: str, rows: Sequence[str]
 ) -> claim.Verdict:
-  """Returns whether the best of some rows is first wherever a table prints it.
+  """Returns whether one of some rows is first in every column of a table.
 
   Args:
     lab: The laboratory.
@@ -158,8 +159,7 @@ class _Comparison:
     rival: The name of the rival's row.
     difference: To the rival.
     status: The outcome for the claim.
-    means: The measured means of all rows that are compared, over the seeds that
-      all of them have.
+    means: The measured means of all compared rows, over their common seeds.
   """
 
   rival: str
@@ -168,7 +168,7 @@ class _Comparison:
   means: Mapping[str, Any]
 
   def describe(self, row: str) -> str:
-    """Returns the numbers in words."""
+    """Returns the comparison as text."""
     ours, theirs = (
         f'{name} {mean:.2f}' if math.isfinite(mean) else f'{name} diverged'
         for name, mean in ((r, self.means[r]) for r in (row, self.rival))
@@ -195,21 +195,21 @@ def answer(
     column: str = '',
     needs_gpu: bool = False,
 ) -> claim.Verdict:
-  """Returns the verdict of the finished runs on a row of a published table.
+  """Returns the verdict on a row of a published table from finished runs.
 
   Args:
     lab: The laboratory.
     table_name: The table, as 'delta_sgd/table_1'.
     row: The row that the claim is about.
-    judge: Maps a difference to another row to what it says of the claim.
-    others: The rows that it is compared with; all others, if empty.
-    column: The column; all of them, if empty.
-    needs_gpu: Whether the runs take a GPU.
+    judge: Maps the difference to another row to the status of the claim.
+    others: The rows to compare with; all others if empty.
+    column: The column; all columns if empty.
+    needs_gpu: Whether the runs need a GPU.
 
   Returns:
-    'fails' if any group and column of the table speaks against it, 'open' if
-    the seeds of one decide nothing, 'holds' if all speak for it; until all runs
-    of a group and column are there it has no say.
+    'fails' if the claim fails in any group and column with complete runs,
+    otherwise 'not run' or 'not testable' if runs are missing, 'open' if one is
+    inconclusive, and 'holds' if it holds in all.
 
   Raises:
     RunError: If a file of a run is damaged.
@@ -230,8 +230,8 @@ def answer(
   if not places:
     return claim.Verdict(
         claim.Status.NOT_RUN,
-        f'{table_name} has no row {row!r} with column {column!r} and others '
-        'to compare with.',
+        f'{table_name} has no row {row!r} with other rows to compare with in '
+        f'column {column!r}.',
     )
   asked = tuple(cell for cells in places.values() for cell in cells)
   results = iter(lab.collect(dataclasses.replace(table, cells=asked)))
@@ -270,13 +270,13 @@ def agree(
   Args:
     lab: The laboratory.
     table_name: The table, as 'delta_sgd/figure_4'.
-    axis: 'row' or 'column': where the values of the setting stand.
-    rows: The rows that count; all, the default, if there are none.
-    needs_gpu: Whether the runs take a GPU.
+    axis: 'row' or 'column', along which the setting varies.
+    rows: The rows to compare. Default: all.
+    needs_gpu: Whether the runs need a GPU.
 
   Returns:
-    'holds' if with each value a number is within the margin of every other
-    one, 'fails' if one is not, 'open' if the seeds decide nothing.
+    'holds' if the numbers of every two values are within the margin, 'fails' if
+    two are not, 'open' if the seeds are inconclusive.
   """
   table = lab.find_table(table_name).restrict(rows=rows)
   results = lab.collect(table)
@@ -302,7 +302,7 @@ def agree(
 
 
 def _without(cell: published.Cell, axis: str) -> str:
-  """Returns the name of a cell without that of an axis."""
+  """Returns the name of a cell without the part of an axis."""
   names = {'group': cell.group, 'row': cell.row, 'column': cell.column}
   return ', '.join(n for key, n in names.items() if n and key != axis)
 
@@ -314,7 +314,7 @@ def lacking(
     *,
     needs_gpu: bool = False,
 ) -> claim.Verdict:
-  """Returns the verdict of a claim about cells without runs."""
+  """Returns the verdict on a claim about cells without runs."""
   status = claim.Status.NOT_TESTABLE if needs_gpu else claim.Status.NOT_RUN
   return claim.Verdict(status, f'{_describe_lacking(lab, table, missing)}.')
 
@@ -325,7 +325,7 @@ def _find_worst(
     judge: Callable[[Difference], claim.Status],
     results: Sequence[cell_results.CellResult],
 ) -> _Comparison:
-  """Returns the comparison against which the claim does worst."""
+  """Returns the comparison in which the claim does worst."""
   seeds = sorted(set.intersection(*(set(r.numbers) for r in results)))
   results = [
       dataclasses.replace(r, numbers={s: r.numbers[s] for s in seeds})
@@ -350,7 +350,7 @@ def _find_worst(
 def _read_scores(
     table: published.Table, result: cell_results.CellResult
 ) -> Scores:
-  """Returns the scores of a cell, the larger the better; diverged is worst."""
+  """Returns the scores of a cell; larger is better, divergence is worst."""
   measure = table.measure(result.cell.column, result.cell.group)
   sign = 1.0 if measure.higher_is_better else -1.0
   return {
@@ -364,7 +364,7 @@ def _describe_lacking(
     table: published.Table,
     lacking: Sequence[cell_results.CellResult],
 ) -> str:
-  """Returns how many cells lack runs, a command, and what is wrong."""
+  """Returns the number of cells without runs, a command, and the problem."""
   first = lacking[0]
   command = published.build_command(
       first.cell,
@@ -372,8 +372,8 @@ def _describe_lacking(
       output_dir=str(lab.runs_dir),
   )
   problems = [problem for result in lacking for problem in result.problems]
-  wrong = f'; a run that does not count: {problems[0]}' if problems else ''
+  wrong = f'; an invalid run: {problems[0]}' if problems else ''
   return (
-      f'cells without all finished runs: {len(lacking)}; the first is '
+      f'cells that lack finished runs: {len(lacking)}; the first command is '
       f'`{command}`{wrong}'
   )

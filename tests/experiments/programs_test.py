@@ -137,8 +137,8 @@ class ProgramsTest(parameterized.TestCase):
     )
 
   @parameterized.parameters(
-      ((), 'error: name a program; there are train, '),
-      (('trian',), "error: no program is named 'trian'; there are train, "),
+      ((), 'error: no program was named; the programs are train, '),
+      (('trian',), "error: unknown program 'trian'; the programs are train, "),
   )
   def test_names_the_programs(self, arguments, begin):
     ended = self._start(*arguments)

@@ -132,7 +132,7 @@ class AuditTest(parameterized.TestCase):
   def test_what_cannot_be_read_is_a_verdict(self, action):
     verdict = _check(action)
     self.assertEqual(verdict.status, Status.NOT_RUN)
-    self.assertStartsWith(verdict.evidence, 'What it needs cannot be read: ')
+    self.assertStartsWith(verdict.evidence, 'Cannot read its data: ')
     self.assertNotEndsWith(verdict.evidence, '..')
 
   def test_name_of_a_paper_selects_its_claims(self):

@@ -54,10 +54,10 @@ class DifferencesTest(parameterized.TestCase):
     self.assertEqual(runs.ahead(difference), ahead)
 
   @parameterized.parameters(
-      ([-0.3], '-0.30 (one seed, which decides nothing)'),
+      ([-0.3], '-0.30 (one seed, inconclusive)'),
       ([-_INF, 0.0], 'it diverged'),
       ([_INF], 'the other one diverged'),
-      ([_INF, -_INF], 'each of them, in a seed of its own, diverged'),
+      ([_INF, -_INF], 'each of them, on different seeds, diverged'),
   )
   def test_text(self, found, expected):
     difference = runs.compare(
@@ -222,7 +222,7 @@ class AnswerTest(parameterized.TestCase):
     accuracies = {'SGD': [0.9], 'Delta-SGD': [0.9]}
     verdict = self._answer(accuracies)
     self.assertEqual(verdict.status, Status.NOT_RUN)
-    self.assertIn('cells without all finished runs: 1;', verdict.evidence)
+    self.assertIn('cells that lack finished runs: 1;', verdict.evidence)
     self.assertIn(f'--output_dir={self.lab.runs_dir}', verdict.evidence)
 
   def test_some_seeds_are_not_all(self):
@@ -240,7 +240,7 @@ class AnswerTest(parameterized.TestCase):
     }
     verdict = self._answer(accuracies, seeds=2)
     self.assertEqual(verdict.status, Status.NOT_RUN)
-    self.assertIn('cells without all finished runs: 1;', verdict.evidence)
+    self.assertIn('cells that lack finished runs: 1;', verdict.evidence)
     self.assertIn('/adam.digits/seed_0`', verdict.evidence)
 
   def test_missing_runs_that_take_a_gpu(self):
