@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The binary `experiments.report`: the page, pictures and CSV file of a table.
+"""The binary `experiments.report`: pages, figures and CSV files of tables.
 
-No TensorFlow is imported before the metrics of a run are read.
+TensorFlow is imported only when the metrics of a run are read.
 """

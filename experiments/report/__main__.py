@@ -1,19 +1,19 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-r"""Lists the cells of the published tables, and shows what was measured.
+r"""Lists the cells of the published tables, and reports measured results.
 
 For example:
 
   python -m experiments.report --list --paper=delta_sgd
 
-prints a line for every cell: its published number, its command, and whether the
-paper specifies a hyperparameter, we assume it, or it is lost;
+prints one line per cell: its published number, its command, and for each
+hyperparameter whether the paper specifies it, we assume it, or it is unknown;
 
   python -m experiments.report --table=delta_sgd/table_1 --runs_dir=runs \
     --output_dir=results
 
-writes `results/delta_sgd/table_1.md`, `.html`, `.csv` and its figure from
-the runs that there are; and
+writes `results/delta_sgd/table_1.md`, `.html`, `.csv` and its figure from the
+runs in `--runs_dir`; and
 
   python -m experiments.report --runs=runs/a,runs/b --output_dir=comparison
 
@@ -36,7 +36,7 @@ from experiments import table_flags
 from experiments.report import figures
 from experiments.run_results import run_folder
 
-# What the command of a page repeats, besides its table.
+# The flags that the command on a page repeats, besides its table.
 _SHOWN_FLAGS = (*published.AXES, 'runs', 'runs_dir', 'data_dir', 'output_dir')
 _COLUMNS = (
     'paper',
@@ -58,15 +58,12 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
   flags.DEFINE_boolean(
       'list',
       False,
-      'Print a line for every cell, tab separated, and do nothing else.',
+      'Print one tab-separated line per cell and exit.',
       flag_values=flag_values,
   )
   for name, text in (
-      ('paper', 'A paper, all of its tables; may be given more than once.'),
-      (
-          'table',
-          'A table, such as delta_sgd/table_1; may be given more than once.',
-      ),
+      ('paper', 'A paper, for all its tables; may be repeated.'),
+      ('table', 'A table, such as delta_sgd/table_1; may be repeated.'),
   ):
     flags.DEFINE_multi_string(name, [], text, flag_values=flag_values)
   table_flags.define(flag_values)
@@ -74,25 +71,25 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
   flags.DEFINE_list(
       'runs',
       [],
-      'Compare these folders of runs, or of the seeds of a run, separated by '
-      'commas.',
+      'Compare these comma-separated folders, each of a run or of the seeds of '
+      'a run.',
       flag_values=flag_values,
   )
   for name, default, text in (
       ('runs_dir', 'runs', "The --output_dir of the tables' runs."),
-      ('output_dir', 'results', 'The folder that gets the pages.'),
+      ('output_dir', 'results', 'Folder for the pages.'),
   ):
     flags.DEFINE_string(name, default, text, flag_values=flag_values)
   flags.DEFINE_string(
       'data_dir',
       None,
-      'The folder of the data sets: draws partitions from it, without runs.',
+      'Folder of the data sets, to plot partitions without runs.',
       flag_values=flag_values,
   )
 
 
 def _check(flag_values: flags.FlagValues):
-  """Raises unless the flags say one thing to do."""
+  """Raises unless the flags ask for exactly one thing."""
   of_tables = [
       name
       for name in ('list', 'paper', 'table', *published.AXES)
@@ -100,23 +97,23 @@ def _check(flag_values: flags.FlagValues):
   ]
   if flag_values.runs and of_tables:
     raise command_line.UserError(
-        f'--runs compares any runs, drop it or --{of_tables[0]}'
+        f'--runs cannot be combined with --{of_tables[0]}: drop one of them'
     )
   if flag_values.runs or flag_values.list:
     return
   if not (flag_values.paper or flag_values.table):
     raise command_line.UserError(
-        'there is nothing to report: give --list, --table, --paper or --runs'
+        'nothing to report: give --list, --table, --paper or --runs'
     )
   if not pathlib.Path(flag_values.runs_dir).is_dir():
     raise command_line.UserError(
-        f'--runs_dir={flag_values.runs_dir} is no folder; it is the '
+        f'--runs_dir={flag_values.runs_dir} is not a folder; give the '
         '--output_dir of the runs'
     )
 
 
 def _find_tables(flag_values: flags.FlagValues) -> list[published.Table]:
-  """Returns the tables, restricted, with figures that can be drawn."""
+  """Returns the restricted tables, whose figure options are valid."""
   tables = []
   for paper in flag_values.paper:
     tables += published.load_tables(paper)
@@ -129,19 +126,19 @@ def _find_tables(flag_values: flags.FlagValues) -> list[published.Table]:
 
 
 def format_cells(tables: Sequence[published.Table]) -> Iterator[str]:
-  r"""Yields the list of cells, tab separated, after a line of headings.
+  r"""Yields a header and one tab-separated line per cell.
 
   Args:
-    tables: Those to list. A figure that shows the runs of a table has lines of
-      its own.
+    tables: The tables to list. A figure that shows the runs of a table has its
+      own lines.
 
   Yields:
-    A line: paper, table, group and row, column, published number or '-', the
-    command of the first seed, and the hyperparameters by origin.
+    Paper, table, group and row, column, published number or '-', the command of
+    the first seed, and the hyperparameters by origin.
 
   Raises:
-    HparamError: If two flags of a cell do not fit.
-    absl.flags.Error: If there is no such flag.
+    HparamError: If two flags of a cell conflict.
+    absl.flags.Error: If a flag does not exist.
     OSError: If a flagfile cannot be read.
 
   Example:
@@ -169,7 +166,7 @@ def format_cells(tables: Sequence[published.Table]) -> Iterator[str]:
 
 @functools.lru_cache(maxsize=None)  # Figures share the cells of tables.
 def _format_hyperparameters(cell: published.Cell) -> str:
-  """Returns those that are set: 'specified: a=1 b=2; assumed: c=3'."""
+  """Returns the set ones by origin: 'specified: a=1 b=2; assumed: c=3'."""
   texts: dict[published.Origin, list[str]] = {o: [] for o in published.Origin}
   for found in published.hyperparameters(cell):
     if found.value is not None:
@@ -184,7 +181,7 @@ def _format_hyperparameters(cell: published.Cell) -> str:
 def _command(
     flag_values: flags.FlagValues, table: Optional[published.Table] = None
 ) -> str:
-  """Returns the command line with what was given, for one table if any."""
+  """Returns the command line with the given flags, for one table if any."""
   parts = ['python', '-m', 'experiments.report']
   if table is not None:
     parts.append(f'--table={table.place}')
@@ -195,7 +192,7 @@ def _command(
 
 
 def main(flag_values: flags.FlagValues = flags.FLAGS):
-  """Lists, compares or reports, as the flags say.
+  """Lists cells, compares runs or reports tables, according to the flags.
 
   Args:
     flag_values: The parsed flags.
@@ -210,7 +207,7 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
         print(line)
       return
   command_line.prepare_libraries()
-  # TensorFlow takes seconds to import: not for --help, --list and a typo.
+  # TensorFlow takes seconds to import, so --help, --list and typos do without.
   from experiments.report import comparison  # pylint: disable=import-outside-toplevel
   from experiments.report import page  # pylint: disable=import-outside-toplevel
 

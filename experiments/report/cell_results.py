@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The runs of the cells of a table, and the time that missing ones may take."""
+"""The runs of a table's cells, and time estimates for missing runs."""
 
 from collections.abc import Mapping, Sequence
 import dataclasses
@@ -15,7 +15,7 @@ from experiments.run_results import agreement
 from experiments.run_results import run_folder
 from experiments.run_results import seed_statistics
 
-# What the work of a round depends on, besides the model.
+# The hyperparameters, besides the model, that determine the work of a round.
 _WORK = (
     'task',
     'use_synthetic_data',
@@ -36,10 +36,9 @@ class CellResult:
 
   Attributes:
     cell: The cell.
-    runs: Those that count, by seed: finished, with the cell's hyperparameters.
-    numbers: The number of each, in the unit of the table; NaN for one that
-      diverged.
-    problems: Why other runs do not count, a sentence each.
+    runs: The valid runs by seed: finished, with the cell's hyperparameters.
+    numbers: Their results by seed, in the table's unit; NaN if a run diverged.
+    problems: The reasons why other runs do not count, one sentence each.
   """
 
   cell: published.Cell
@@ -69,14 +68,14 @@ def collect(table: published.Table, runs_dir: pathlib.Path) -> list[CellResult]:
   """Returns the measurements of the cells of a table.
 
   A run counts if it is finished and has the hyperparameters of its cell, so
-  that neither half a training nor a trial of two rounds becomes a result.
+  that neither an interrupted run nor a trial of two rounds becomes a result.
 
   Args:
     table: The table.
     runs_dir: The folder of all runs.
 
   Returns:
-    A result for every cell, in their order.
+    One result per cell, in the order of the cells.
 
   Raises:
     RunError: If a file of a run is damaged.
@@ -112,7 +111,7 @@ def _collect_cell(
 
 
 def _find_problem(cell: published.Cell, seed: int, run: run_folder.Run) -> str:
-  """Returns why a run does not count for a cell; empty if it does."""
+  """Returns the reason why a run does not count for a cell, or nothing."""
   if not run.is_finished:
     return f'unfinished, {run.rounds_done} of {run.total_rounds} rounds'
   differences = agreement.of_cell(cell, seed).find_differences(run.hparams)
@@ -124,7 +123,7 @@ def _find_problem(cell: published.Cell, seed: int, run: run_folder.Run) -> str:
 
 
 def missing_seeds(table: published.Table, result: CellResult) -> list[int]:
-  """Returns the seeds of a table of which a cell has no run that counts."""
+  """Returns the seeds of a table for which a cell has no valid run."""
   return [seed for seed in range(table.seeds) if seed not in result.runs]
 
 
@@ -139,15 +138,15 @@ class ExpectedTimes:
   """
 
   def __init__(self, runs_dir: pathlib.Path):
-    """Reads all runs of a folder.
+    """Reads all runs in a folder.
 
     Args:
-      runs_dir: The folder; runs may lie at any depth, damaged ones are skipped.
+      runs_dir: The folder, searched at any depth; damaged runs are skipped.
 
     Raises:
       OSError: If a file cannot be read.
     """
-    # Hyperparameters, and the seconds of a round.
+    # Hyperparameters and seconds per round.
     self._paces = [
         (run.hparams, run.seconds_per_round)
         for run in run_folder.find_runs(runs_dir)
@@ -155,17 +154,14 @@ class ExpectedTimes:
     ]
 
   def describe(self, cell: published.Cell, seeds: int) -> str:
-    """Returns the time of a cell.
+    """Returns the expected time of a cell's runs, or 'unknown'.
+
+    The seconds per round are the median over the runs with the same task,
+    model, cohort and local work, and with the same method if there are any.
 
     Args:
       cell: The cell.
-      seeds: How many runs it has.
-
-    Returns:
-      The product of the seconds of a round, the rounds of the cell and the
-      seeds. The seconds are the median over the runs with the same task, model,
-      cohort and local work; of those with the same method, if there are any.
-      'unknown' without such runs.
+      seeds: The number of runs.
     """
     wanted = agreement.of_cell(cell, seed=0)
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The page that compares any runs: a table of numbers and curves by round."""
+"""The page that compares any runs: a table of results and curves by round."""
 
 from collections.abc import Collection, Mapping, Sequence
 import math
@@ -18,7 +18,7 @@ from experiments.run_results import run_folder
 from experiments.run_results import seed_statistics
 from tff_adaptive import analysis
 
-# The first one that all runs have measured is compared; its scale and decimals.
+# Scale and decimals of the metrics; the first that all runs have is compared.
 _METRICS = {'accuracy': (100.0, 2), 'recall_at_5': (100.0, 2), 'loss': (1.0, 4)}
 _ESTIMATES = {
     'final': 'final',
@@ -41,16 +41,16 @@ def write_comparison(
   """Writes `<output_dir>/comparison` as .md, .html, .csv and .png.
 
   Args:
-    paths: Folders of runs, or of seeds of the same run: `seed_0`, `seed_1`, ...
-    output_dir: The folder that gets the page; it is made.
-    command: What makes the page.
-    kind: What the page calls a folder. Default 'run'.
-    title: What is compared there, such as a task. Default: nothing is said.
-    seeds: The seeds that count. Default: all that there are.
+    paths: Folders of runs, or of the seeds of a run: `seed_0`, `seed_1`, ...
+    output_dir: The folder for the page, created if missing.
+    command: The command that makes the page, to be shown on it.
+    kind: The name of a folder on the page. Default 'run'.
+    title: The subject of the page, such as a task. Default: none.
+    seeds: The seeds to compare. Default: all.
 
   Raises:
-    RunError: If a folder is neither of both, a file in it is damaged, or the
-      runs have no metric in common.
+    RunError: If a folder is neither, a file in it is damaged, or the runs have
+      no metric in common.
     OSError: If a file cannot be read or written.
   """
   runs = _read_runs([pathlib.Path(path) for path in paths], seeds)
@@ -64,7 +64,7 @@ def write_comparison(
   rows = [_row(*item, metric) for item in runs.items()]
   blocks = [
       pages.paragraph(
-          'Of several seeds, numbers are the mean ± the standard deviation. '
+          'Over several seeds, numbers are the mean ± the standard deviation. '
           f'`best` is for {published.REPLICATION_ONLY}.'
       ),
       pages.table(columns, rows),
@@ -84,7 +84,7 @@ def write_comparison(
 
 
 def _write_csv(path: pathlib.Path, kind: str, runs: _Runs, metric: str):
-  """Writes the numbers of the table, a row a folder."""
+  """Writes the numbers of the table, one row per folder."""
   rows = []
   for name, found in runs.items():
     row: dict[str, Any] = {kind: name, 'metric': metric}
@@ -102,7 +102,7 @@ def _write_csv(path: pathlib.Path, kind: str, runs: _Runs, metric: str):
 def _summarize(
     runs: Sequence[run_folder.Run], metric: str, estimate: str
 ) -> list[float]:
-  """Returns the number that stands for each run, as the table has it."""
+  """Returns the estimate of each run, in the unit of the table."""
   scale, _ = _METRICS[metric]
   return [
       scale * run.summarize(metric, estimate, higher_is_better=metric != 'loss')
@@ -113,7 +113,7 @@ def _summarize(
 def _read_runs(
     paths: Sequence[pathlib.Path], seeds: Optional[Collection[int]]
 ) -> _Runs:
-  """Returns the runs of folders, by path from the last common folder on."""
+  """Returns the runs of folders, by path relative to their common parent."""
   common = os.path.commonpath([path.absolute().parent for path in paths])
   runs = {}
   for path in paths:
@@ -125,7 +125,7 @@ def _read_runs(
 
 
 def _choose_metric(runs: _Runs) -> str:
-  """Returns the first of the metrics that all runs have measured."""
+  """Returns the first metric that all runs have measured."""
   for metric in _METRICS:
     if all(
         run.series(run_folder.column_of(metric))[0]
@@ -134,15 +134,15 @@ def _choose_metric(runs: _Runs) -> str:
     ):
       return metric
   raise run_folder.RunError(
-      '--runs have no metric of the evaluation in common, of '
-      f'{", ".join(_METRICS)}; a run must have evaluated once'
+      f'--runs have none of the metrics {", ".join(_METRICS)} in common; every '
+      'run must have evaluated once'
   )
 
 
 def _draw(
     runs: _Runs, metric: str, label: str, path_png: pathlib.Path, title: str
 ):
-  """Draws the metric over the rounds, a line a folder."""
+  """Plots the metric by round, one line per folder."""
   scale, _ = _METRICS[metric]
   curves = {}
   for name, found in runs.items():
@@ -156,7 +156,7 @@ def _draw(
 
 
 def _row(name: str, runs: Sequence[run_folder.Run], metric: str) -> list[str]:
-  """Returns the texts of a folder's row."""
+  """Returns the cells of a folder's row."""
   _, decimals = _METRICS[metric]
   texts = []
   for estimate in _ESTIMATES:

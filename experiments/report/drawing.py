@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of published tables, drawn from the runs of their cells."""
+"""Plots of published figures from the runs of their cells."""
 
 from collections.abc import Mapping, Sequence
 import dataclasses
@@ -22,7 +22,7 @@ from tff_adaptive.optimizers import fedcada
 
 _Panels = dict[str, dict[str, analysis.BandCurve]]
 
-# In the order of their colours: blue, red and green, as in Delta-SGD's paper.
+# In the order of the colours blue, red and green, as in the Delta-SGD paper.
 _STEP_SIZES = {
     'second condition': 'growth_limit',
     'step size': 'step_size',
@@ -34,36 +34,36 @@ _LABELS = {
 }
 _BANDS = {
     figures.RANGE: 'from the lowest to the highest seed',
-    figures.STD: 'one standard deviation of the seeds to both sides',
+    figures.STD: 'one standard deviation over the seeds to either side',
 }
-# The kinds whose pictures runs have drawn of themselves.
+# The kinds whose pictures the runs themselves have plotted.
 _PICTURES = {
     figures.PARTITION: 'The partition',
-    figures.CKA: "How alike the clients' moments are, linear CKA",
+    figures.CKA: "Similarity of the clients' moments, linear CKA",
 }
 _CAPTIONS = {
     figures.CURVES: (
         'by round, the mean over the seeds; the band reaches {band}.'
     ),
     figures.STEP_SIZES: (
-        'means over the local steps of the clients of a round, and over the '
+        'means over the local steps of all clients in a round, and over the '
         'seeds.'
     ),
-    figures.ADJUSTMENTS: 'what the first moment is divided by, by round.',
+    figures.ADJUSTMENTS: 'the divisor of the first moment by round.',
     figures.FINAL_OVER: 'the mean over the seeds; the band reaches {band}.',
     figures.HEAT_MAP: (
-        'the best value of a panel has a frame; a cross stands where a run '
-        'diverged, a dash where none was measured.'
+        'the best value of each panel is framed; a cross marks a diverged run, '
+        'a dash a missing one.'
     ),
     figures.BEST_SERVER_RATE: (
-        'the best server rate of those searched, which fill the axis, for '
-        'each client rate{gain}.'
+        'the best server learning rate for each client learning rate; the axis '
+        'spans the searched rates{gain}.'
     ),
 }
 
 
 def needs_runs(table: published.Table, data_dir: Optional[str] = None) -> bool:
-  """Returns whether the figure of a table is drawn from runs."""
+  """Returns whether the figure of a table needs runs."""
   kind = figures.read_options(table).kind
   return kind != figures.ADJUSTMENTS and not (
       kind == figures.PARTITION and data_dir is not None
@@ -76,22 +76,21 @@ def draw(
     path_png: pathlib.Path,
     data_dir: Optional[str] = None,
 ) -> dict[pathlib.Path, str]:
-  """Draws the figure of a table.
+  """Plots the figure of a table.
 
   Args:
     table: The table.
     results: The measurements of its cells.
-    path_png: The picture to write; pictures of single cells lie beside it, a
-      number in their names.
-    data_dir: The folder of the data sets, for a partition; None, the default,
-      takes the pictures that runs have drawn.
+    path_png: The picture to write. Pictures of single cells are written next to
+      it, with a number in their names.
+    data_dir: The folder of the data sets, to plot a partition; None copies the
+      pictures of the runs.
 
   Returns:
-    The captions of the pictures, by their files; none if nothing was measured
-    that could be drawn.
+    The captions of the pictures by file; empty if there is nothing to plot.
 
   Raises:
-    OSError: If a picture cannot be written; names it.
+    OSError: If a picture cannot be written; names the file.
   """
   options = figures.read_options(table)
   if options.kind == figures.PARTITION and data_dir is not None:
@@ -107,8 +106,8 @@ def draw(
   )
   stamp = f' ({table.stamp})' if table.stamp and not chooses_nothing else ''
   gain = (
-      f'; rates that lower the worst loss by less than {options.min_gain:.0%} '
-      'are left out'
+      '; client rates that lower the worst loss by less than '
+      f'{options.min_gain:.0%} are omitted'
       if options.min_gain
       else ''
   )
@@ -123,7 +122,7 @@ def _title(table: published.Table) -> str:
 def _copy_pictures(
     results: figure_data.Results, kind: str, path_png: pathlib.Path
 ) -> dict[pathlib.Path, str]:
-  """Copies pictures of runs; of runs with the same picture, one."""
+  """Copies the pictures of runs, skipping duplicates."""
   copied: dict[pathlib.Path, str] = {}
   seen = set()
   # A partition does not depend on the row.
@@ -148,7 +147,7 @@ def _copy_pictures(
 def _draw_partitions(
     table: published.Table, path_png: pathlib.Path, data_dir: str
 ) -> dict[pathlib.Path, str]:
-  """Draws the clients of each cell's task by their classes."""
+  """Plots the class counts of the clients of each cell's task."""
   # The trainer's parts take seconds to import.
   from experiments.train import run_parts  # pylint: disable=import-outside-toplevel
 
@@ -168,11 +167,11 @@ def _draw_partitions(
 
 @dataclasses.dataclass(frozen=True)
 class _Drawing:
-  """The figure of a table; each kind returns whether it had something.
+  """The figure of a table; its methods return False if nothing was plotted.
 
   Attributes:
     table: The table.
-    options: How it is drawn.
+    options: The options of the figure.
     results: The measurements of its cells.
     path_png: The picture to write.
   """
@@ -183,7 +182,7 @@ class _Drawing:
   path_png: pathlib.Path
 
   def draw(self) -> bool:
-    """Draws the kind that the options ask for."""
+    """Plots the kind of figure that the options name."""
     return {
         figures.CURVES: self._draw_curves,
         figures.STEP_SIZES: self._draw_step_sizes,
@@ -194,7 +193,7 @@ class _Drawing:
     }[self.options.kind]()
 
   def _draw_curves(self) -> bool:
-    """Draws one metric or several over the rounds."""
+    """Plots one or several metrics by round."""
     metrics = self.options.metrics
     labels = [self._label(metric) for metric in metrics]
     panels: _Panels = {}
@@ -222,13 +221,13 @@ class _Drawing:
     return figure_data.band_over_seeds(runs, scale, self.options.band)
 
   def _label(self, metric: str) -> str:
-    """Returns the name of a metric that curves show."""
+    """Returns the label of a metric that curves show."""
     if metric in ('', self.table.metric):
       return self._metric_label()
     return _LABELS.get(metric, metric)
 
   def _draw_step_sizes(self) -> bool:
-    """Draws both conditions of the step size and their minimum."""
+    """Plots both conditions of the step size and their minimum."""
     panels: _Panels = {}
     for result in self.results:
       runs = list(result.runs.values())
@@ -248,7 +247,7 @@ class _Drawing:
     )
 
   def _draw_adjustments(self) -> bool:
-    """Draws what FedCAda divides a moment by, for the options of the rows."""
+    """Plots FedCAda's divisor of a moment for the option of each row."""
     options = self.options
     rounds = np.arange(1, int(options.last_round) + 1)
     curves = {}
@@ -264,7 +263,7 @@ class _Drawing:
     return self._draw_panels({'': curves}, 'round', 'denominator')
 
   def _draw_final_over(self) -> bool:
-    """Draws the final metric over the columns."""
+    """Plots the final metric over the columns."""
     all_names = [entry.name for entry in self.table.columns]
     chosen = self.options.panels or {
         group.name: {'group': group.name, 'columns': all_names}
@@ -308,13 +307,13 @@ class _Drawing:
       names: Sequence[str] = (),
       per_row: Optional[int] = None,
   ) -> bool:
-    """Draws curves with bands."""
+    """Plots curves with bands."""
     options = self.options
     panels = {title: curves for title, curves in panels.items() if curves}
     if not panels:
       return False
     if per_row is None:
-      # A row of panels for every group, if all of them fit.
+      # One row of panels per group, if they fit.
       per_group = len(panels) // len(self.table.groups)
       per_row = per_group if per_group in (2, 4) else 3
     analysis.plot_band_curves(
@@ -334,7 +333,7 @@ class _Drawing:
     return True
 
   def _draw_heat_map(self) -> bool:
-    """Draws the metric over client rate and server rate, a panel a group."""
+    """Plots the metric over client and server rates, one panel per group."""
     table, options = self.table, self.options
     grids = figure_data.rate_grids(table, self.results)
     if not grids:
@@ -351,7 +350,7 @@ class _Drawing:
     return True
 
   def _draw_best_server_rate(self) -> bool:
-    """Draws the best server rate over the client rate, a panel a task."""
+    """Plots the best server rate over the client rate, one panel per task."""
     panels: _Panels = {}
     options = dataclasses.replace(self.options, log_x=True, log_y=True)
     for group, grid in figure_data.rate_grids(self.table, self.results).items():
@@ -362,7 +361,7 @@ class _Drawing:
         task, _, method = group.rpartition(' ')
         curve = analysis.BandCurve(rates, best, best, best)
         panels.setdefault(task, {})[method] = curve
-        # The whole grid that was searched: a best rate at its edge shows.
+        # The axis spans the searched grid, to show a best rate at its edge.
         ends = {
             'y_min': grid.server_rates[0] / 2,
             'y_max': grid.server_rates[-1] * 2,
@@ -377,7 +376,7 @@ class _Drawing:
     )
 
   def _metric_label(self) -> str:
-    """Returns the name of what the table compares, with its unit."""
+    """Returns the label of the table's metric, with its unit."""
     table = self.table
     measures = {
         table.measure(column.name, group.name)

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The numbers that the figures of published tables show."""
+"""The data of the figures of published tables."""
 
 from collections.abc import Sequence
 import dataclasses
@@ -29,7 +29,7 @@ def align(series: Sequence[_Series]) -> tuple[np.ndarray, np.ndarray]:
 def band_over_seeds(
     series: Sequence[_Series], scale: float, band: str
 ) -> Optional[analysis.BandCurve]:
-  """Returns the mean over the seeds; None if nothing was measured."""
+  """Returns the mean and band over the seeds; None if nothing was measured."""
   rounds, values = align(series)
   return to_band(rounds, scale * values.T, band) if len(rounds) else None
 
@@ -37,11 +37,11 @@ def band_over_seeds(
 def to_band(
     xs: Sequence[float], samples: Sequence[Sequence[float]], band: str
 ) -> analysis.BandCurve:
-  """Returns the band of the values of the seeds at every place."""
+  """Returns the mean and band over the seeds at every x."""
   found = [np.asarray(values, np.float64) for values in samples]
   mean = np.array([values.mean() for values in found])
   if band == figures.STD:
-    # Of one seed there is no deviation.
+    # One seed has no deviation.
     std = [v.std(ddof=1) if len(v) > 1 else 0.0 * v[0] for v in found]
     low, high = mean - std, mean + std
   else:
@@ -56,7 +56,7 @@ def losses(
     group: str,
     grid: analysis.RateGrid,
 ) -> np.ndarray:
-  """Returns the validation losses of a grid, NaN where there is none."""
+  """Returns the validation losses of a grid, NaN where none was measured."""
   found = np.full(grid.values.shape, np.nan)
   for result in results:
     if result.cell.group == group and result.runs:
@@ -78,9 +78,9 @@ def without_useless_rates(
 
   Args:
     grid: The grid.
-    losses: Its validation losses; not a number where a run diverged.
-    min_gain: The part of the worst loss by which the best of a client rate must
-      be lower.
+    losses: Its validation losses; NaN where a run diverged.
+    min_gain: The fraction of the worst loss by which the best loss of a client
+      rate must be lower.
   """
   finite = losses[np.isfinite(losses)]
   if not min_gain or not finite.size:
@@ -94,14 +94,14 @@ def without_useless_rates(
 def rate_grids(
     table: published.Table, results: Results
 ) -> dict[str, analysis.RateGrid]:
-  """Returns the measured means of every group over both rates.
+  """Returns the measured means of each group over client and server rates.
 
   Args:
     table: The table; its rows are client rates, its columns server rates.
     results: The measurements of its cells.
 
   Returns:
-    The grids by group; without groups of which nothing was measured.
+    The grids by group, without groups that were not measured.
   """
   client_rates, server_rates = (
       sorted(figures.to_rates([entry.name for entry in axis], table.place))

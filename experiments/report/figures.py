@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The kinds of figures that a data file of a paper can ask for."""
+"""The kinds of figures that a paper's data file can request."""
 
 from collections.abc import Mapping, Sequence
 import dataclasses
@@ -18,7 +18,7 @@ ADJUSTMENTS = 'adjustments'
 PARTITION = 'partition'
 CKA = 'cka'
 
-# What a band shows: all runs, or their standard deviation around the mean.
+# The band of a curve: the range of all runs, or their standard deviation.
 RANGE = 'range'
 STD = 'std'
 _BANDS = (RANGE, STD)
@@ -29,23 +29,23 @@ _LIMITS = ('y_min', 'y_max')
 _NUMBERS = (*_LIMITS, 'last_round', 'min_gain', 'beta', 'clients')
 _COMMON = (*_LABELS, *_SCALES, *_LIMITS)
 
-# The options of every kind, besides those of `_COMMON`.
+# The options of each kind, besides those of `_COMMON`.
 KINDS: Mapping[str, Sequence[str]] = {
-    # A line a row, a panel for every group and column, and for every metric.
+    # One line per row, one panel per group, column and metric.
     CURVES: ('metric', 'band'),
-    # Rows are client rates, columns server rates, a panel a group.
+    # Rows are client rates, columns server rates; one panel per group.
     HEAT_MAP: (),
-    # A line a method, a panel a task; groups are named 'TASK METHOD'.
+    # One line per method, one panel per task; groups are named 'TASK METHOD'.
     BEST_SERVER_RATE: ('min_gain',),
-    # Both conditions of Delta-SGD's step and their minimum, a panel a cell.
+    # Both conditions of Delta-SGD's step and their minimum, one panel per cell.
     STEP_SIZES: ('last_round',),
-    # A line a row, over the columns, a panel a group, or what `panels` says.
+    # One line per row over the columns; one panel per group, or as in `panels`.
     FINAL_OVER: ('band', 'panels'),
-    # FedCAda's denominators, a line a row; needs no runs.
+    # FedCAda's divisors, one line per row; needs no runs.
     ADJUSTMENTS: ('beta', 'last_round'),
-    # A picture a cell, of the task's clients; needs no runs, but data.
+    # One picture per cell, of the task's clients; needs data or runs.
     PARTITION: (),
-    # Pictures that runs have drawn of themselves.
+    # Pictures that the runs themselves have plotted.
     CKA: ('part', 'clients'),
 }
 
@@ -55,25 +55,24 @@ class FigureOptions:
   """The options of a figure.
 
   Attributes:
-    kind: A name of `KINDS`.
-    x_label: Below the panels; by default what the kind says.
-    y_label: Beside the panels; by default the metric.
-    log_x: Whether the horizontal axis is logarithmic.
-    log_y: Whether the vertical axis is logarithmic.
-    y_min: The lower end of the vertical axis.
-    y_max: The upper end of the vertical axis.
+    kind: A key of `KINDS`.
+    x_label: The label of the x axis; by default that of the kind.
+    y_label: The label of the y axis; by default the metric.
+    log_x: Whether the x axis is logarithmic.
+    log_y: Whether the y axis is logarithmic.
+    y_min: The lower limit of the y axis.
+    y_max: The upper limit of the y axis.
     metric: The column of metrics.csv that curves show, such as 'clients/loss',
-      or a list of them, side by side; by default the table's metric.
-    band: 'range', from the lowest to the highest of the seeds, or 'std'.
-    last_round: The last round that is shown; by default all are.
-    min_gain: The part of the worst loss of a method on a task by which a client
+      or a list of columns, side by side; by default the table's metric.
+    band: 'range', from the lowest to the highest seed, or 'std'.
+    last_round: The last round shown; by default all rounds are.
+    min_gain: The fraction of a method's worst loss on a task by which a client
       rate must lower the loss to be shown; by default all rates are.
-    beta: The share of a moment that is kept.
-    part: The part of the clients' states that is compared; by default all.
-    clients: How many clients are compared at most.
-    panels: The cells of each panel by its title: a group and some columns, such
-      as {group: alpha = 1, columns: [MNIST, FMNIST]}. The table then has no
-      others.
+    beta: The decay rate of the moment.
+    part: The part of the clients' states to compare; by default all of it.
+    clients: The maximal number of clients to compare.
+    panels: The cells of each panel by title: a group and some columns, such as
+      {group: alpha = 1, columns: [MNIST, FMNIST]}. All other cells are omitted.
   """
 
   kind: str
@@ -94,27 +93,27 @@ class FigureOptions:
 
   @property
   def metrics(self) -> Sequence[str]:
-    """The metrics that curves show; an empty one is the table's."""
+    """The metrics that curves show; an empty name is the table's metric."""
     return [self.metric] if isinstance(self.metric, str) else self.metric
 
 
-# Of a table, which asks for no figure.
+# The options for a table that requests no figure.
 DEFAULT = FigureOptions(CURVES)
 
 
 def read_options(table: published.Table) -> FigureOptions:
-  """Returns how the figure of a table is drawn, checked.
+  """Reads and checks the options of a table's figure.
 
   Args:
-    table: The table; its `figure` is a mapping with the key 'kind' and options
-      of that kind, all of which may be left out.
+    table: The table; its `figure` is a mapping with the key 'kind' and any
+      options of that kind.
 
   Returns:
-    The options; those of `DEFAULT` if the table asks for no figure.
+    The options; `DEFAULT` if the table requests no figure.
 
   Raises:
-    PublishedError: If there is no such kind, it has no such option or not of
-      this value, or the rows or columns must be numbers and are not.
+    PublishedError: If the kind or an option is unknown, an option has a wrong
+      value, or rows or columns that must be numbers are not.
 
   Example:
 
@@ -129,7 +128,7 @@ def read_options(table: published.Table) -> FigureOptions:
   kind = options.get('kind')
   if not isinstance(kind, str) or kind not in KINDS:
     raise published.PublishedError(
-        f'{place}: kind is one of {", ".join(KINDS)}, found {kind!r}'
+        f'{place}: kind must be one of {", ".join(KINDS)}, found {kind!r}'
     )
   for name, value in options.items():
     if name != 'kind':
@@ -145,10 +144,10 @@ def read_options(table: published.Table) -> FigureOptions:
 
 
 def _check_option(name: str, value: Any, known: Sequence[str], place: str):
-  """Raises unless an option is one of a kind and has a value that fits."""
+  """Raises unless an option is known and its value has the right type."""
   if name not in known:
     raise published.PublishedError(
-        f'{place} takes {", ".join(known)}, found {name!r}'
+        f'{place} takes the options {", ".join(known)}, found {name!r}'
     )
   if name in _SCALES:
     fits, wanted = isinstance(value, bool), 'true or false'
@@ -162,14 +161,15 @@ def _check_option(name: str, value: Any, known: Sequence[str], place: str):
         isinstance(panel, dict) and set(panel) <= {'group', 'columns'}
         for panel in value.values()
     )
-    wanted = 'titles with a group and columns'
+    wanted = 'a mapping from titles to a group and columns'
   elif name == 'metric' and isinstance(value, list):
-    fits, wanted = all(isinstance(v, str) for v in value), 'a text or texts'
+    fits = all(isinstance(v, str) for v in value)
+    wanted = 'a string or a list of strings'
   else:
-    fits, wanted = isinstance(value, str), 'a text'
+    fits, wanted = isinstance(value, str), 'a string'
   if not fits:
     raise published.PublishedError(
-        f'{place}: {name} is {wanted}, found {value!r}'
+        f'{place}: {name} must be {wanted}, found {value!r}'
     )
 
 
@@ -185,8 +185,8 @@ def to_rates(names: Sequence[str], place: str) -> list[float]:
   """Returns names as learning rates.
 
   Args:
-    names: As '0.01' or '1e-2'.
-    place: What to name in an error.
+    names: The rates as text, such as '0.01' or '1e-2'.
+    place: The place that an error names.
 
   Returns:
     The rates, in the same order.

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The page and the CSV file of a published table: measured beside published."""
+"""Pages and CSV files that compare measured with published numbers."""
 
 from collections.abc import Callable, Mapping, Sequence
 import functools
@@ -22,7 +22,9 @@ _Results = Sequence[cell_results.CellResult]
 _ESTIMATES = {
     'last_10_evaluations': 'the mean of the last ten evaluations of a run',
     'last_100_rounds': 'the mean of the last hundred rounds of a run',
-    'best': 'the best evaluation of a run, which looks at the test data often',
+    'best': (
+        'the best evaluation of a run, which selects a round on the test data'
+    ),
     'final': 'the last evaluation of a run',
 }
 _TRACE = (
@@ -40,14 +42,14 @@ def write_tables(
 ):
   """Writes `<output_dir>/<paper>/<table>` as .md, .html, .csv and .png.
 
-  The page of a figure that needs no runs has the figure alone.
+  The page of a figure that needs no runs shows only the figure.
 
   Args:
     tables: The tables.
     runs_dir: The folder of all runs.
-    output_dir: The folder that gets the pages; it is made.
-    command_of: From a table to the command that makes its page.
-    data_dir: The folder of the data sets, for pictures of partitions.
+    output_dir: The folder for the pages, created if missing.
+    command_of: Maps a table to the command that makes its page.
+    data_dir: The folder of the data sets, to plot partitions.
 
   Raises:
     RunError: If a file of a run is damaged.
@@ -95,7 +97,7 @@ def _csv_row(
     result: cell_results.CellResult,
     runs_dir: pathlib.Path,
 ) -> dict[str, Any]:
-  """Returns the row of a cell; totals are means over the seeds that count."""
+  """Returns the row of a cell; totals are means over its valid runs."""
   cell, runs = result.cell, result.runs.values()
   mean = seed_statistics.mean
   return {
@@ -120,7 +122,7 @@ def _csv_row(
 
 
 def _introduce(table: published.Table, results: _Results) -> list[str]:
-  """Returns the source of the numbers, their meaning and the notes."""
+  """Returns the introduction: source and meaning of the numbers, and notes."""
   num_measured = sum(bool(result.numbers) for result in results)
   num_complete = sum(
       not cell_results.missing_seeds(table, result) for result in results
@@ -133,39 +135,39 @@ def _introduce(table: published.Table, results: _Results) -> list[str]:
   text = (
       f'Source: {table.source}. {num_measured} of {len(results)} cells were '
       f'measured{seeds}. {_describe_metrics(table)} A number is '
-      f'{_ESTIMATES[table.estimate]}; of several seeds it is the mean ± the '
-      f'standard deviation. {_describe_seeds(results)}How the published '
-      'numbers were made may differ; the notes say so.'
+      f'{_ESTIMATES[table.estimate]}; over several seeds it is the mean ± the '
+      f'standard deviation. {_describe_seeds(results)}The notes say where the '
+      'published numbers were obtained in another way.'
   )
   stamp = [f'This page is for **{table.stamp}**.'] if table.stamp else []
   return list(map(pages.paragraph, [*stamp, text, *table.notes]))
 
 
 def _find_seeds(results: _Results) -> set[frozenset[int]]:
-  """Returns the seeds of the measured cells; one set if all have the same."""
+  """Returns the distinct sets of seeds of the measured cells."""
   return {frozenset(result.numbers) for result in results if result.numbers}
 
 
 def _describe_seeds(results: _Results) -> str:
-  """Returns of how many seeds the numbers are, or that these differ."""
+  """Returns a sentence on the number of seeds per cell."""
   found = _find_seeds(results)
   if not found:
     return ''
   if len(found) > 1:
     return (
-        'The cells differ in their seeds: n is how many a cell has, and gaps '
-        'and places compare means over different seeds. '
+        'The cells differ in their seeds: n is the number of seeds of a cell, '
+        'and gaps and places compare means over different seeds. '
     )
   (seeds,) = found
   plural = 's' if len(seeds) > 1 else ''
-  return f'Each measured number is of {len(seeds)} seed{plural}. '
+  return f'Each measured number is over {len(seeds)} seed{plural}. '
 
 
 def _describe_metrics(table: published.Table) -> str:
-  """Returns what is compared, and where if that is not the same everywhere."""
+  """Returns a sentence on each metric, with its place if there are several."""
   places: dict[published.Measure, list[str]] = {}
   for group, column in itertools.product(table.groups, table.columns):
-    # A group or a column has a measure of its own, rarely both.
+    # Either a group or a column may have its own measure; rarely do both.
     entry = group if group.measure and not column.measure else column
     measure = table.measure(column.name, group.name)
     places.setdefault(measure, []).append(entry.name)
@@ -187,7 +189,7 @@ def _side_by_side(table: published.Table, results: _Results) -> list[str]:
 
   def format_cell(key: tuple[str, str, str]) -> str:
     result = by_key.get(key)
-    if result is None:  # Tables that were joined have gaps.
+    if result is None:  # Joined tables have gaps.
       return ''
     decimals = views.count_decimals(table, key[2], key[0])
     if result.numbers or not result.problems:
@@ -207,7 +209,7 @@ def _side_by_side(table: published.Table, results: _Results) -> list[str]:
 def _format_measured(
     result: cell_results.CellResult, decimals: int, *, shows_count: bool
 ) -> str:
-  """Returns mean and spread, and of how many seeds, or how many diverged."""
+  """Returns mean, spread and number of seeds, or how many seeds diverged."""
   num_found = len(result.numbers)
   num_diverged = sum(
       not views.is_number(number) for number in result.numbers.values()
@@ -219,9 +221,9 @@ def _format_measured(
 
 
 def _gaps_and_places(table: published.Table, results: _Results) -> list[str]:
-  """Returns the gaps to the best, and how often rows are first.
+  """Returns the gaps to the best, and how often each row is first.
 
-  The rows of a figure may be no rivals, and have no places.
+  Figures have no places, since their rows need not be rivals.
   """
   measured = {result.cell.key: result.mean for result in results}
   sources = {
@@ -248,10 +250,9 @@ def _gaps_and_places(table: published.Table, results: _Results) -> list[str]:
       *blocks,
       pages.heading('First and second places'),
       pages.paragraph(
-          'In which part of the columns of all groups a row is the best, or '
-          'one of the best two; a tie counts for all in it. Measured columns '
-          'count as soon as two rows were run; a row that diverged is behind '
-          'all.'
+          'The share of all columns in which a row is the best, or one of the '
+          'best two. Tied rows share the better place. A measured column '
+          'counts once two of its rows were run; a diverged row comes last.'
       ),
       views.build_places_table(table, sources),
   ]
@@ -263,19 +264,19 @@ def _figures(
     pictures: Mapping[pathlib.Path, str],
     command: str,
 ) -> list[str]:
-  """Returns the pictures, or that there is none yet."""
+  """Returns the pictures, or a note that there are none yet."""
   if not pictures and table.figure is None:
     return []
   blocks = [
       pages.figure(path, caption, command) for path, caption in pictures.items()
-  ] or [pages.paragraph('None yet: no run that counts has what it shows.')]
+  ] or [pages.paragraph('None yet: no valid run has its data.')]
   if figures.read_options(table).kind == figures.CKA:
     blocks += _cka_commands(table, results)
   return [pages.heading('Figure'), *blocks]
 
 
 def _cka_commands(table: published.Table, results: _Results) -> list[str]:
-  """Returns the commands that draw the states of clients, where none has."""
+  """Returns the commands that plot the clients' states, for runs without."""
   found = figures.read_options(table)
   options = f' --cka_part={found.part}' if found.part else ''
   options += f' --cka_clients={found.clients}' if found.clients else ''
@@ -290,15 +291,15 @@ def _cka_commands(table: published.Table, results: _Results) -> list[str]:
     return []
   return [
       pages.paragraph(
-          'Of a run that is finished the picture is drawn by a command of its '
-          'own, from the checkpoint of the round; then make this page again.'
+          'For a finished run, a separate command plots the picture from the '
+          'checkpoint of the round; then make this page again.'
       ),
       pages.code('\n'.join(commands) or trace(run='RUN', round='ROUND')),
   ]
 
 
 def _not_counted(results: _Results) -> list[str]:
-  """Returns the runs that do not count, and why."""
+  """Returns the runs that do not count, with the reasons."""
   rows = [
       [_name(result.cell), problem]
       for result in results
@@ -308,10 +309,10 @@ def _not_counted(results: _Results) -> list[str]:
     return []
   return [
       pages.heading('Runs that do not count'),
-      pages.table(['cell', 'why'], rows, num_labels=2),
+      pages.table(['cell', 'reason'], rows, num_labels=2),
       pages.paragraph(
-          'An unfinished run goes on with its command below. One with other '
-          'hyperparameters is in the place of a run of the cell: move it away.'
+          'The command below resumes an unfinished run. A run with other '
+          "hyperparameters occupies the folder of the cell's run: move it away."
       ),
   ]
 
@@ -339,9 +340,9 @@ def _missing(
   return [
       pages.heading('Not run'),
       pages.paragraph(
-          'The time is what runs with the same task, model, cohort and local '
-          'work took a round, here or on another machine, times the rounds and '
-          'seeds.'
+          'The expected time is the time per round of runs with the same task, '
+          'model, cohort and local work, here or on another machine, times the '
+          'rounds and seeds.'
       ),
       pages.table(header, rows, num_labels=4),
   ]

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The numbers of a table as its readers see them: ranks, gaps, bold print."""
+"""The presentation of a table's numbers: ranks, gaps and bold print."""
 
 import collections
 from collections.abc import Callable, Collection, Mapping
@@ -13,19 +13,19 @@ from experiments import pages
 from experiments import published
 
 _Key = tuple[str, str, str]
-# By group, row and column; None where nothing was measured or printed, NaN
-# where a run diverged.
+# By group, row and column; None where there is no number, NaN where a run
+# diverged.
 Numbers = Mapping[_Key, Optional[float]]
 
 GAP_LEGEND = (
-    'In parentheses stands the gap to the best of the column. Bold is the '
-    'best, of numbers in percent also what is within 0.5 points of it; † marks '
-    'what is more than 2 points behind.'
+    'Parentheses show the gap to the best of the column. Bold marks the best, '
+    'and for percentages all numbers within 0.5 points of it; † marks numbers '
+    'more than 2 points behind.'
 )
-# In points of percent, as the Delta-SGD paper marks its tables.
+# In percentage points, as in the tables of the Delta-SGD paper.
 _CLOSE = 0.5
 _FAR_BEHIND = 2.0
-_DIGITS = 9  # What decimal fractions lose in binary is beyond them.
+_DIGITS = 9  # Rounds off the binary error of decimal fractions.
 _PERCENT = 100.0
 _NONE = '-'
 _FAR_MARK = ' †'
@@ -37,7 +37,7 @@ class Standing:
 
   Attributes:
     gap: The distance to the best, 0 or more.
-    place: 1 for the best; one more than the numbers that are better.
+    place: One plus the number of better numbers.
   """
 
   gap: float
@@ -60,13 +60,13 @@ def is_number(value: Optional[float]) -> bool:
 
 
 def rank(table: published.Table, numbers: Numbers) -> dict[_Key, Standing]:
-  """Compares every number with those of its column within its group.
+  """Ranks every number within its group and column.
 
-  Equal numbers share a place, the better one: of 3, 3 and 1 two are first and
-  one is third.
+  Equal numbers share the better place: among 3, 3 and 1, two are first and one
+  is third.
 
   Args:
-    table: The table, which says where the smallest number is the best.
+    table: The table, which defines whether higher or lower is better.
     numbers: The numbers.
 
   Returns:
@@ -79,7 +79,7 @@ def rank(table: published.Table, numbers: Numbers) -> dict[_Key, Standing]:
     >>> rank(table, numbers)['', 'SPS', 'MNIST']
     Standing(gap=88.2, place=2)
   """
-  # The numbers as losses: the smallest of every column is the best.
+  # As losses, the smallest of every column is the best.
   losses = {}
   columns: dict[tuple[str, str], list[float]] = {}
   for (group, row, column), value in numbers.items():
@@ -98,21 +98,19 @@ def rank(table: published.Table, numbers: Numbers) -> dict[_Key, Standing]:
 def share_of_places(
     table: published.Table, numbers: Numbers, row: str, max_place: int
 ) -> Optional[float]:
-  """Returns in which part of the columns a row has one of the first places.
+  """Returns the share of columns in which a row has one of the first places.
 
-  A column counts once in every group, and only where the row was run and
-  another row was, too; where the row diverged, it has none of the places. A tie
-  counts for the row: in Delta-SGD's Table 1, 98.1 of Delta-SGD and of SGD are
-  both first, and 98.4 of Delta-SGD is second behind 98.5, though SGDM(down) has
-  it, too. Only so the numbers of that table give the 73 % and 100 % that its
-  authors state.
+  A column counts once per group, if the row and another row were run; a
+  diverged row has no place. Tied rows share the better place: in Delta-SGD's
+  Table 1, Delta-SGD and SGD are both first with 98.1, and Delta-SGD's 98.4 is
+  second behind 98.5, although SGDM(down) also has 98.4. Only this rule yields
+  the 73 % and 100 % that the authors state.
 
   Args:
     table: The table.
     numbers: The numbers.
     row: The name of the row.
-    max_place: The last place that counts: 1 for 'first', 2 for 'first or
-      second'.
+    max_place: 1 for 'first', 2 for 'first or second'.
 
   Returns:
     The share, from 0 to 1; None if there is nothing to compare.
@@ -138,7 +136,7 @@ def share_of_places(
 
 
 def count_decimals(table: published.Table, column: str, group: str) -> int:
-  """Returns the decimals that most of a column's published numbers have.
+  """Returns the most common number of decimals among a column's numbers.
 
   Args:
     table: The table.
@@ -146,7 +144,8 @@ def count_decimals(table: published.Table, column: str, group: str) -> int:
     group: The name of the group.
 
   Returns:
-    The decimals; without published numbers, 1 of percents and 3 of others.
+    The decimals of the published numbers; without any, 1 for percentages and 3
+    otherwise.
   """
   counts = collections.Counter(
       _count_decimals_of(cell.published)
@@ -160,13 +159,13 @@ def count_decimals(table: published.Table, column: str, group: str) -> int:
 
 
 def _count_decimals_of(number: float) -> int:
-  """Returns the decimals that a number has as it was typed."""
-  # Not of str(): that of a small number is 1e-05.
+  """Returns the number of decimals of a number as it was typed."""
+  # Not from str(), which gives 1e-05 for a small number.
   return len(f'{decimal.Decimal(str(number)):f}'.partition('.')[2])
 
 
 def round_numbers(table: published.Table, numbers: Numbers) -> Numbers:
-  """Rounds measured numbers as they are shown, so that what looks equal is."""
+  """Rounds measured numbers as displayed, so that equal digits mean a tie."""
   return {
       (group, row, column): (
           None
@@ -178,7 +177,7 @@ def round_numbers(table: published.Table, numbers: Numbers) -> Numbers:
 
 
 def is_percent(table: published.Table, column: str, group: str) -> bool:
-  """Returns whether the thresholds of points of percent apply."""
+  """Returns whether the thresholds in percentage points apply."""
   return table.measure(column, group).scale == _PERCENT
 
 
@@ -187,20 +186,20 @@ def build_tables(
     format_cell: Callable[[_Key], str],
     groups: Optional[Collection[str]] = None,
 ) -> list[str]:
-  """Returns a table for every group.
+  """Returns one table per group.
 
   Args:
     table: The published table.
-    format_cell: From group, row and column to the text of the cell.
-    groups: The names of the groups to show; None, the default, for all.
+    format_cell: Maps group, row and column to the text of the cell.
+    groups: The names of the groups to show; None for all.
 
   Returns:
-    The tables; the name of the group stands above the rows' names.
+    The tables; the header of the row names is the name of the group.
   """
   tables = []
   for group in (entry.name for entry in table.groups):
     if groups is None or group in groups:
-      # A column without a name is the only one: that of its metric.
+      # A single column may have no name and is then named by its metric.
       columns = [entry.name for entry in table.columns]
       titles = [name or table.measure(name, group).metric for name in columns]
       rows = [
@@ -219,10 +218,10 @@ def build_gap_tables(table: published.Table, numbers: Numbers) -> list[str]:
 
   Args:
     table: The published table.
-    numbers: Its published numbers, or what was measured, rounded.
+    numbers: Its published numbers, or the measured ones, rounded.
 
   Returns:
-    A table for every group that has a number, as `GAP_LEGEND` says.
+    One table per group that has a number, as described in `GAP_LEGEND`.
   """
   standings = rank(table, numbers)
 
@@ -244,11 +243,11 @@ def build_gap_tables(table: published.Table, numbers: Numbers) -> list[str]:
 def build_places_table(
     table: published.Table, numbers_by_source: Mapping[str, Numbers]
 ) -> str:
-  """Returns how often every row is first, and first or second.
+  """Returns a table of how often each row is first, and first or second.
 
   Args:
     table: The published table.
-    numbers_by_source: Numbers by their source: 'published', 'measured'.
+    numbers_by_source: The numbers by source: 'published', 'measured'.
 
   Returns:
     The table.
@@ -278,7 +277,7 @@ def build_places_table(
 
 
 def _format_number(number: float, decimals: int) -> str:
-  """Returns a number with all of its decimals, and no fewer than others."""
+  """Returns a number with all its decimals, and at least `decimals`."""
   return f'{number:.{max(decimals, _count_decimals_of(number))}f}'
 
 
@@ -287,10 +286,10 @@ def format_published(cell: published.Cell, decimals: int) -> str:
 
   Args:
     cell: The cell.
-    decimals: Those of its column; its own number may have more.
+    decimals: The decimals of its column; its own number may have more.
 
   Returns:
-    As '98.4 ± 0.1' or '98.41'; empty if there is none.
+    A text such as '98.4 ± 0.1' or '98.41'; empty if there is no number.
   """
   found = (cell.published, cell.published_std)
   return ' ± '.join(
@@ -305,11 +304,11 @@ def format_value(
 
   Args:
     mean: The mean; None without runs, NaN if a run diverged.
-    std: The standard deviation, if there is one.
-    decimals: The decimals of both.
+    std: The standard deviation, if any.
+    decimals: The number of decimals.
 
   Returns:
-    As '98.4 ± 0.1', '98.4', 'diverged' or '-'.
+    A text such as '98.4 ± 0.1', '98.4', 'diverged' or '-'.
   """
   if mean is None:
     return _NONE

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The folders of finished runs, and the numbers that are made of them.
+"""Folders of runs, and statistics over their results.
 
-No TensorFlow is imported before the metrics of a run are read.
+TensorFlow is imported only when the metrics of a run are read.
 """

@@ -1,9 +1,8 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The hyperparameters that flags ask for, compared with those of a run.
+"""Comparison of the hyperparameters of a run with those that flags request.
 
-The cells of published tables, the trials of sweeps and the expected times of
-runs all find their runs by this check.
+Published cells, sweep trials and time estimates find their runs by this check.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -18,9 +17,9 @@ from experiments import registry
 from experiments import settings as settings_lib
 
 _EVALUATIONS = 'evaluations'
-# What adds to the files of a run and leaves its numbers as they are: it must be
-# there if it was asked for, and may be there if not. A run that ended early is
-# told by its rounds.
+# Flags that add files or columns to a run without changing its numbers: a run
+# needs them only if they were requested. A run that stopped early has fewer
+# rounds.
 _ADDITIONS = (
     'early_stopping_patience',
     'evaluation_clients',
@@ -36,12 +35,12 @@ _Values = Mapping[str, Any]
 
 
 class Difference(NamedTuple):
-  """A hyperparameter in which a run is not what was asked for.
+  """A hyperparameter in which a run differs from the request.
 
   Attributes:
-    name: The name of its flag.
-    found: The value of the run.
-    wanted: The value that was asked for.
+    name: The name of the flag.
+    found: The value in the run.
+    wanted: The requested value.
   """
 
   name: str
@@ -51,14 +50,13 @@ class Difference(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class WantedHparams:
-  """The values that `hparams.json` of a run with some flags must have.
+  """The values that flags imply for the `hparams.json` of a run.
 
-  Runtime, device and plan, the place where a run is computed, do not count.
+  Runtime, device and plan, which say where a run is computed, do not count.
 
   Attributes:
-    values: The values in force by flag, defaults filled in.
-    defaults: Those of the same rows with no flag given: what a run has that was
-      made before there was a flag.
+    values: The effective values by flag, including defaults.
+    defaults: The values if no flag is given, for runs older than a flag.
   """
 
   values: _Values
@@ -67,14 +65,11 @@ class WantedHparams:
   def find_differences(
       self, recorded: _Values, names: Optional[Collection[str]] = None
   ) -> list[Difference]:
-    """Returns in what a run is not what was asked for.
+    """Returns the differences between a run and the request.
 
     Args:
       recorded: The hyperparameters of the run.
-      names: Those that matter. Default: all.
-
-    Returns:
-      The differences; none if the run is one that was asked for.
+      names: The hyperparameters to compare; None for all.
     """
     differences = []
     for name, wanted in self.values.items():
@@ -89,7 +84,7 @@ class WantedHparams:
 
 
 def _fits(name: str, found: Any, wanted: Any) -> bool:
-  """Returns whether the value of a run is what was asked for."""
+  """Returns whether the value of a run satisfies the request."""
   if name == _EVALUATIONS:
     default = (settings_lib.CENTRAL,)
     return set(wanted or default) <= set(found or default)
@@ -97,18 +92,17 @@ def _fits(name: str, found: Any, wanted: Any) -> bool:
 
 
 def of_arguments(arguments: Sequence[str]) -> WantedHparams:
-  """Returns the hyperparameters that a command line asks for.
+  """Returns the hyperparameters that a command line requests.
 
   Args:
     arguments: The flags of `experiments.train`.
 
   Returns:
-    The hyperparameters. Those of the task's protocol are looked up in the task,
-    which imports TensorFlow.
+    The hyperparameters. Reading the task's protocol imports TensorFlow.
 
   Raises:
-    HparamError: If two of the flags do not fit.
-    absl.flags.Error: If there is no such flag, or not of this value.
+    HparamError: If two flags conflict.
+    absl.flags.Error: If a flag does not exist or has an invalid value.
   """
   choices, settings = published.parse_flags(arguments)
   task = choices[registry.TASK].row.task
@@ -140,7 +134,7 @@ def of_arguments(arguments: Sequence[str]) -> WantedHparams:
         )
         for name in values
     }
-    # As they look when they come back from a file.
+    # As read back from a file.
     return json.loads(json.dumps(in_force))
 
   return WantedHparams(complete(values), complete(defaults))
@@ -148,13 +142,13 @@ def of_arguments(arguments: Sequence[str]) -> WantedHparams:
 
 @functools.lru_cache(maxsize=None)
 def _default_settings() -> _Values:
-  """Returns what a run says of the flags of no row if none is given."""
+  """Returns the default values of the flags that belong to no row."""
   _, settings = published.parse_flags([])
   return settings.hparams()
 
 
 def of_cell(cell: published.Cell, seed: int) -> WantedHparams:
-  """Returns the hyperparameters that the runs of a cell have.
+  """Returns the hyperparameters of the runs of a cell.
 
   Args:
     cell: The cell of a published table.
@@ -164,8 +158,8 @@ def of_cell(cell: published.Cell, seed: int) -> WantedHparams:
     The hyperparameters.
 
   Raises:
-    HparamError: If two flags of the cell do not fit.
-    absl.flags.Error: If there is no such flag, or not of this value.
+    HparamError: If two flags of the cell conflict.
+    absl.flags.Error: If a flag does not exist or has an invalid value.
     OSError: If a flagfile cannot be read.
   """
   given = published.expand(cell.flags)

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The versions and the machine that train a run, recorded in its folder."""
+"""Records of the versions and the machine that train a run, in its folder."""
 
 from importlib import metadata
 import json
@@ -22,9 +22,8 @@ def collect() -> dict[str, Any]:
   """Returns the versions and the machine of this process.
 
   Returns:
-    Plain values by name. The version of tff_adaptive has the commit of its
-    checkout, if that is where it is imported from, and 'dirty' if files were
-    changed after that.
+    Plain values by name. The version of tff_adaptive includes the commit if it
+    is imported from a checkout, with 'dirty' if files have changed since.
   """
   return {
       'tff_adaptive': _own_version(),
@@ -57,7 +56,7 @@ def _own_version() -> str:
         text=True,
         check=True,
     ).stdout.strip()
-  except (OSError, subprocess.CalledProcessError):  # Without git, or not ours.
+  except (OSError, subprocess.CalledProcessError):  # No git, or no access.
     return tff_adaptive.__version__
   return f'{tff_adaptive.__version__} ({commit})'
 
@@ -70,7 +69,7 @@ def _version(package: str) -> str:
 
 
 def _processor() -> str:
-  """Returns the name of the processor, where the system tells it."""
+  """Returns the name of the processor, if the system reports it."""
   try:
     lines = _CPU_INFO.read_text(encoding='utf-8').splitlines()
   except OSError:
@@ -80,14 +79,13 @@ def _processor() -> str:
 
 
 def read(folder: pathlib.Path) -> list[dict[str, Any]]:
-  """Returns what a run was trained with.
+  """Returns the environments in which a run was started and resumed.
 
   Args:
     folder: The folder of the run.
 
   Returns:
-    The environments in which it was begun and resumed, each once; none for a
-    run without such a record, or a damaged one.
+    The distinct environments; none if the record is missing or damaged.
   """
   try:
     return json.loads((folder / _FILE).read_text(encoding='utf-8'))
@@ -96,10 +94,10 @@ def read(folder: pathlib.Path) -> list[dict[str, Any]]:
 
 
 def record(folder: pathlib.Path):
-  """Writes the environment of this process to those of a run.
+  """Adds the environment of this process to the record of a run.
 
   Args:
-    folder: The folder of the run, which exists.
+    folder: The folder of the run, which must exist.
 
   Raises:
     WriteError: If the file cannot be written.

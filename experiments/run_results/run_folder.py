@@ -1,8 +1,8 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The folder of a run of `experiments.train`, read.
+"""Readers of the run folders of `experiments.train`.
 
-TensorFlow is imported once the metrics of a run are read, not with this module.
+TensorFlow is imported only when the metrics of a run are read.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ import statistics
 from types import ModuleType
 from typing import Any, Optional
 
-# How a run's number is made of a column, see `tff_adaptive.analysis.summarize`.
+# The ways to summarize a column, see `tff_adaptive.analysis.summarize`.
 LAST_10_EVALUATIONS = 'last_10_evaluations'
 LAST_100_ROUNDS = 'last_100_rounds'
 BEST = 'best'
@@ -33,7 +33,7 @@ GRADIENT_EVALUATIONS = 'clients/num_gradient_evaluations'
 BYTES_UP = 'clients/bytes_up'
 BYTES_DOWN = 'clients/bytes_down'
 
-# Those whose sum over the rounds is told of a run, by what it is called.
+# Reported sums over the rounds: their names and columns.
 TOTALS = {
     'seconds': SECONDS,
     'gradient_evaluations': GRADIENT_EVALUATIONS,
@@ -48,21 +48,21 @@ def column_of(metric: str) -> str:
   """Returns the column of metrics.csv that holds a metric.
 
   Args:
-    metric: The name of a metric of the evaluation, or that of a column.
+    metric: The name of an evaluation metric, or of a column.
 
   Returns:
-    As 'evaluation/accuracy' for 'accuracy'; 'clients/loss' stays.
+    'evaluation/accuracy' for 'accuracy'; 'clients/loss' is unchanged.
   """
   return metric if '/' in metric else f'{EVALUATION}{metric}'
 
 
 _EMPTY = ((), ())
-# Of a metrics.csv: more than a hundred rows, and quick to read.
+# The tail of a metrics.csv: over a hundred rows, and quick to read.
 _TAIL_BYTES = 1 << 16
 
 
 class RunError(ValueError):
-  """A folder is not that of a run; its text is one sentence."""
+  """An error about a folder that is not a valid run, in one sentence."""
 
 
 def _analysis() -> ModuleType:
@@ -78,8 +78,8 @@ class Run:
 
   Attributes:
     path: Its folder.
-    hparams: What `hparams.json` says.
-    columns: Rounds and values of every column of metrics.csv.
+    hparams: The contents of `hparams.json`.
+    columns: The rounds and values of each column of `metrics.csv`.
   """
 
   path: pathlib.Path
@@ -94,7 +94,7 @@ class Run:
 
   @property
   def total_rounds(self) -> int:
-    """The rounds that it is to have."""
+    """The number of rounds that it is configured to train."""
     return self.hparams['total_rounds']
 
   @property
@@ -104,7 +104,7 @@ class Run:
 
   @property
   def seconds(self) -> float:
-    """The time of all rounds."""
+    """The total time of its rounds."""
     return self.total(SECONDS)
 
   @property
@@ -115,47 +115,46 @@ class Run:
 
   @property
   def gradient_evaluations(self) -> float:
-    """The gradients of a batch that all clients computed."""
+    """The number of batch gradients that all clients computed."""
     return self.total(GRADIENT_EVALUATIONS)
 
   @property
   def num_bytes(self) -> float:
-    """The bytes that went over the network, down and up."""
+    """The bytes sent over the network, down and up."""
     return self.total(BYTES_DOWN) + self.total(BYTES_UP)
 
   @property
   def started(self) -> datetime.datetime:
-    """When it was begun, or was last given more rounds, by the file system."""
+    """The time of its start, or of its last extension by more rounds."""
     return _modified(self.path / 'hparams.json')
 
   @property
   def ended(self) -> datetime.datetime:
-    """When the last round was written, as the file system knows it."""
+    """The time when its last round was written."""
     return _modified(self.path / 'metrics.csv')
 
   def series(self, column: str) -> tuple[Sequence[int], Sequence[float]]:
-    """Returns the rounds and values of a column; none if it is not there."""
+    """Returns the rounds and values of a column; empty if it is missing."""
     return self.columns.get(column, _EMPTY)
 
   def total(self, column: str) -> float:
-    """Returns the sum of a column over the rounds; NaN if it is not there."""
+    """Returns the sum of a column over the rounds; NaN if it is missing."""
     _, values = self.series(column)
     return math.fsum(values) if values else math.nan
 
   def summarize(
       self, metric: str, estimate: str, *, higher_is_better: bool = True
   ) -> float:
-    """Returns the number that stands for the run.
+    """Returns the result of the run.
 
     Args:
-      metric: Of `column_of`.
-      estimate: Of `ESTIMATES`.
-      higher_is_better: What 'best' is.
+      metric: See `column_of`.
+      estimate: One of `ESTIMATES`.
+      higher_is_better: Whether the best value is the highest.
 
     Returns:
-      The number; not a number if none was measured, or the metric was not
-      finite in the last round: a run that diverged has no result, whatever it
-      had reached before.
+      The result; NaN if there is none, or if the metric was not finite in the
+      last round: a diverged run has no result, whatever it reached before.
     """
     rounds, values = self.series(column_of(metric))
     if not rounds or rounds[-1] < self._last_evaluation():
@@ -168,17 +167,17 @@ class Run:
     """Returns the first round in which a metric was at least a target.
 
     Args:
-      metric: Of `column_of`.
+      metric: See `column_of`.
       target: The value to reach.
 
     Returns:
-      The number of the round; infinity if it was never reached.
+      The round; infinity if the target was never reached.
     """
     series = self.series(column_of(metric))
     return _analysis().find_round(series, target)
 
   def _last_evaluation(self) -> int:
-    """The last round that was evaluated; a finished run ends with one."""
+    """Returns the last evaluated round; a finished run ends with one."""
     if self.is_finished:
       return self.rounds_done
     every = self.hparams.get('rounds_per_evaluation') or 1
@@ -191,21 +190,21 @@ def _modified(path: pathlib.Path) -> datetime.datetime:
 
 
 def is_run(path: pathlib.Path) -> bool:
-  """Returns whether a folder is that of a run."""
+  """Returns whether a folder contains a run."""
   return (path / 'hparams.json').is_file()
 
 
 def read_run(path: pathlib.Path) -> Run:
-  """Returns the run of a folder.
+  """Reads the run in a folder.
 
   Args:
     path: The folder.
 
   Returns:
-    The run, as far as it has come; one that has just begun has no columns.
+    The run so far; a run that has just started has no columns.
 
   Raises:
-    RunError: If it is no folder of a run, or a file in it is damaged.
+    RunError: If the folder contains no run, or a file in it is damaged.
     OSError: If a file cannot be read.
   """
   if not is_run(path):
@@ -225,13 +224,13 @@ def read_run(path: pathlib.Path) -> Run:
 
 
 def read_seeds(path: pathlib.Path) -> dict[int, Run]:
-  """Returns the runs `seed_0`, `seed_1`, ... of a folder by their seed.
+  """Reads the runs `seed_0`, `seed_1`, ... in a folder.
 
   Args:
     path: The folder of an experiment; it may be missing.
 
   Returns:
-    The runs, by ascending seed.
+    The runs by seed, in ascending order.
 
   Raises:
     RunError: If a file in one of them is damaged.
@@ -251,13 +250,13 @@ def _seed_of(folder: pathlib.Path) -> Optional[int]:
 
 
 def find_runs(path: pathlib.Path) -> Iterator[Run]:
-  """Yields the runs at any depth of a folder; those that are damaged are not.
+  """Yields the runs at any depth of a folder, skipping damaged ones.
 
   Args:
     path: The folder; it may be missing.
 
   Yields:
-    The runs, in the order of their folders.
+    The runs, sorted by path.
 
   Raises:
     OSError: If a file cannot be read.
@@ -268,14 +267,13 @@ def find_runs(path: pathlib.Path) -> Iterator[Run]:
 
 
 def read_hparams(path: pathlib.Path) -> Optional[dict[str, Any]]:
-  """Returns the hyperparameters of a run, for a glance at it.
+  """Returns the hyperparameters of a run, without raising on a damaged file.
 
   Args:
     path: The folder of the run.
 
   Returns:
-    Those of `hparams.json`; None if that is not there or damaged, about which
-    the run itself has a sentence.
+    The contents of `hparams.json`; None if it is missing or damaged.
   """
   try:
     found = json.loads((path / 'hparams.json').read_text(encoding='utf-8'))
@@ -285,14 +283,14 @@ def read_hparams(path: pathlib.Path) -> Optional[dict[str, Any]]:
 
 
 def read_last_row(path: pathlib.Path) -> dict[str, float]:
-  """Returns the newest numbers of a run's metrics, for a glance at it.
+  """Returns the latest metrics of a run, which may still be training.
 
   Args:
-    path: The folder of the run, which may be at work.
+    path: The folder of the run.
 
   Returns:
-    The last number of every column that is in the end of `metrics.csv`; empty
-    if there is no row yet. Rows that are damaged do not count.
+    The last number of each column in the tail of `metrics.csv`; empty if there
+    is no row yet. Damaged rows are skipped.
   """
   try:
     with open(path / 'metrics.csv', 'rb') as file:
@@ -302,8 +300,8 @@ def read_last_row(path: pathlib.Path) -> dict[str, float]:
       tail = file.read()
   except OSError:
     return {}
-  # Of the first line only the end may have been read, and the last one may
-  # not be whole yet.
+  # The first line may have been read in part, and the last line may be
+  # incomplete.
   whole = tail[: tail.rfind(b'\n') + 1].decode(errors='replace')
   lines = whole.splitlines()
   if size - len(header) > _TAIL_BYTES:

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The comparison of methods over seeds: means, intervals, non-inferiority."""
+"""Comparisons of methods over seeds: means, intervals and non-inferiority."""
 
 from collections.abc import Collection, Mapping, Sequence
 import enum
@@ -17,13 +17,13 @@ def mean(values: Collection[float]) -> Optional[float]:
 
 
 def std(values: Collection[float]) -> Optional[float]:
-  """Returns the standard deviation, divided by n - 1.
+  """Returns the sample standard deviation, with n - 1.
 
   Args:
-    values: A number a seed.
+    values: One number per seed.
 
   Returns:
-    The deviation; None of less than two numbers, or if a run diverged.
+    The deviation; None for fewer than two numbers, or if a run diverged.
   """
   if len(values) < 2 or not all(map(math.isfinite, values)):
     return None
@@ -35,8 +35,8 @@ class Interval(NamedTuple):
 
   Attributes:
     mean: The mean.
-    low: The lower end; -infinity of one value.
-    high: The upper end; infinity of one value.
+    low: The lower end; -infinity for a single value.
+    high: The upper end; infinity for a single value.
   """
 
   mean: float
@@ -47,11 +47,11 @@ class Interval(NamedTuple):
 def subtract(
     scores: Mapping[int, float], others: Mapping[int, float]
 ) -> list[float]:
-  """Returns the differences in the seeds that both have.
+  """Returns the differences over the common seeds of two methods.
 
   Args:
-    scores: The scores of one method by seed; -infinity of a run that diverged.
-    others: Those of the other one.
+    scores: The scores of one method by seed; -infinity for a diverged run.
+    others: The scores of the other method.
 
   Returns:
     The differences, by ascending seed; 0 where both diverged.
@@ -67,12 +67,12 @@ def t_interval(differences: Sequence[float]) -> Interval:
   """Returns the mean of differences and its 95 % t interval.
 
   Args:
-    differences: What `subtract` returned; at least one.
+    differences: The result of `subtract`, with at least one difference.
 
   Returns:
-    The interval. A run that diverged is not chance: all three are infinite.
-    Where each of the methods diverged in a seed of its own, the mean is NaN and
-    the interval is everything.
+    The interval. A diverged run decides: all three numbers are infinite. If
+    both methods diverged, on different seeds, the mean is NaN and the interval
+    is unbounded.
 
   Example:
 
@@ -83,7 +83,7 @@ def t_interval(differences: Sequence[float]) -> Interval:
 
   diverged = {found for found in differences if math.isinf(found)}
   if len(diverged) > 1:
-    # Each method diverged where the other one did not: nothing is known.
+    # Each method diverged where the other did not: nothing is known.
     return Interval(math.nan, -math.inf, math.inf)
   if diverged:
     (mean,) = diverged
@@ -97,15 +97,15 @@ def t_interval(differences: Sequence[float]) -> Interval:
 
 
 class Answer(str, enum.Enum):
-  """The answer of the seeds: a method against another, or against the best.
+  """The outcome of comparing a method with another one, or with the best.
 
   Attributes:
-    BEST: It is the best of those that are compared.
+    BEST: The method is the best of those compared.
     AS_GOOD: The whole interval of its difference is at or above minus the
       margin.
-    OPEN: Neither; the seeds decide nothing, and nothing is proven equal.
+    OPEN: Neither; the seeds are inconclusive, which does not prove equality.
     WORSE: The whole interval is below minus the margin.
-    DIVERGED: One of its runs did.
+    DIVERGED: One of its runs diverged.
   """
 
   BEST = 'best'
@@ -119,11 +119,10 @@ def judge(difference: Interval, margin: float) -> Answer:
   """Returns whether the first of two methods is as good as the second.
 
   Args:
-    difference: The difference of their scores, the larger the better, paired by
-      seed. One seed has no interval and leaves the answer open; a run that
-      diverged decides.
-    margin: The loss that counts for nothing, in the unit of the scores; 0 or
-      more.
+    difference: The difference of their scores, paired by seed; larger is
+      better. One seed has no interval and leaves the answer open, unless a run
+      diverged.
+    margin: The tolerated loss, in the unit of the scores; 0 or more.
 
   Returns:
     `AS_GOOD`, `OPEN` or `WORSE`.

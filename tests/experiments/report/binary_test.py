@@ -96,7 +96,7 @@ class ReportTest(page_testing.PageTestCase):
 
   @parameterized.named_parameters(
       ('nothing', [], 'give --list, --table, --paper or --runs$'),
-      ('two_things', ['--runs=a', '--list'], 'drop it or --list$'),
+      ('two_things', ['--runs=a', '--list'], 'with --list: drop one of them$'),
       (
           'table',
           ['--table=x/y'],
@@ -110,7 +110,7 @@ class ReportTest(page_testing.PageTestCase):
       (
           'runs_dir',
           ['--table=delta_sgd/table_1', '--runs_dir=/nowhere'],
-          '--runs_dir=/nowhere is no folder',
+          '--runs_dir=/nowhere is not a folder',
       ),
       ('runs', ['--runs=/nowhere'], '/nowhere is not the folder of a run'),
   )

@@ -39,7 +39,7 @@ class ComparisonTest(page_testing.PageTestCase):
     made_up_runs.write_run(self.runs_dir / 'a', [0.2])
     made_up_runs.write_run(self.runs_dir / 'b', [0.2], metric='perplexity')
     for paths, sentence in (
-        (['a', 'b'], '^--runs have no metric of the evaluation in common'),
+        (['a', 'b'], '^--runs have none of the metrics '),
         (['c'], 'c is not the folder of a run: it has no hparams.json$'),
     ):
       with self.assertRaisesRegex(run_folder.RunError, sentence):

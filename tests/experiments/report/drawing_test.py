@@ -170,7 +170,7 @@ class DrawingTest(page_testing.PageTestCase):
     )
     made_up_runs.write_cell(self.runs_dir, table.cells[0], [[0.5] * 3 + [_NAN]])
     self.write(table)
-    self.assertIn('a cross stands where a run diverged', self.read('.md'))
+    self.assertIn('a cross marks a diverged run', self.read('.md'))
     table = made_up_runs.build_table(
         rows=['0.1'], columns=['1', '10'], figure={'kind': 'best_server_rate'}
     )

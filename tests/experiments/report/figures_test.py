@@ -25,14 +25,14 @@ class FiguresTest(parameterized.TestCase):
     )
 
   @parameterized.parameters(
-      ({}, 'kind is one of curves, heat_map, .*, found None$'),
-      ({'kind': 'pie'}, "kind is one of .*, found 'pie'$"),
-      ({'kind': 'curves', 'log': 1}, "takes x_label, .*, band, found 'log'$"),
+      ({}, 'kind must be one of curves, heat_map, .*, found None$'),
+      ({'kind': 'pie'}, "kind must be one of .*, found 'pie'$"),
+      ({'kind': 'curves', 'log': 1}, "takes the options x_label, .*, band, found 'log'$"),
       ({'kind': 'heat_map', 'band': 'std'}, "takes .*, found 'band'$"),
       ({'kind': 'curves', 'log_y': 'yes'}, "true or false, found 'yes'$"),
-      ({'kind': 'curves', 'y_max': True}, 'y_max is a number, found True$'),
-      ({'kind': 'curves', 'x_label': 1}, 'x_label is a text, found 1$'),
-      ({'kind': 'curves', 'band': 'all'}, "is range or std, found 'all'$"),
+      ({'kind': 'curves', 'y_max': True}, 'y_max must be a number, found True$'),
+      ({'kind': 'curves', 'x_label': 1}, 'x_label must be a string, found 1$'),
+      ({'kind': 'curves', 'band': 'all'}, "must be range or std, found 'all'$"),
       ({'kind': 'heat_map'}, 'rows must be numbers above 0, found SGD, .*$'),
       ({'kind': 'final_over', 'log_x': True}, 'columns must be .* digits$'),
   )

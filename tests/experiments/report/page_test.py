@@ -120,7 +120,7 @@ class PageTest(page_testing.PageTestCase):
     table = made_up_runs.build_table(figure={'kind': 'curves'})
     self.assertIn('0 of 2 cells measured', self.write(table))
     text = self.read('.md')
-    self.assertIn('None yet: no run that counts has what it shows.', text)
+    self.assertIn('None yet: no valid run has its data.', text)
     self.assertIn(
         '| SGD / digits | 0 | unknown | `python -m experiments.train ', text
     )
@@ -227,8 +227,8 @@ class SeedsTest(page_testing.PageTestCase):
     text = self.read('.md')
     self.assertIn('8 of 9 cells were measured, 4 with all 3 seeds. ', text)
     self.assertIn(
-        ' The cells differ in their seeds: n is how many a cell has, and gaps '
-        'and places compare means over different seeds. ',
+        ' The cells differ in their seeds: n is the number of seeds of a cell, '
+        'and gaps and places compare means over different seeds. ',
         text,
     )
     for cell in table.cells:
@@ -254,9 +254,9 @@ class SeedsTest(page_testing.PageTestCase):
     self.assertEqual(text.count('/ digits |'), 5)
 
   @parameterized.parameters(
-      ([0.9, 0.9], [0.8, 0.8], 'Each measured number is of 2 seeds. '),
-      ([0.9], [0.8], 'Each measured number is of 1 seed. '),
-      ([], [0.8], 'Each measured number is of 1 seed. '),
+      ([0.9, 0.9], [0.8, 0.8], 'Each measured number is over 2 seeds. '),
+      ([0.9], [0.8], 'Each measured number is over 1 seed. '),
+      ([], [0.8], 'Each measured number is over 1 seed. '),
       ([], [], ''),
   )
   def test_a_page_says_how_many_seeds_all_cells_have(self, sgd, delta, text):
@@ -297,7 +297,7 @@ class SeedsTest(page_testing.PageTestCase):
     text = self.read('.md')
     self.assertIn('| SGD / digits | seed 1: unfinished, 1 of 4 rounds |', text)
     self.assertIn('| SGD / digits | 1 | ', text)
-    self.assertIn('An unfinished run goes on with its command', text)
+    self.assertIn('The command below resumes an unfinished run', text)
 
   def test_the_command_of_several_seeds_runs_just_these(self):
     cell = published.find_table('delta_sgd/table_3').cells[0]
