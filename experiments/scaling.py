@@ -1,16 +1,16 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-r"""Measures rounds on Ray workers, and says what many workers would take.
+r"""Measures rounds on Ray workers, and predicts rounds on many workers.
 
 For example:
 
   python -m experiments.scaling --workload=emnist_cnn --rounds=10 \
     --output_dir=docs/results/scaling
 
-trains on the compiled runtime and with 1 and 2 workers of this machine, in
-turns, and takes each round apart: the clients' work, what is sent, what the
-driver does. From the parts of a round with one worker it predicts rounds of a
-large cohort on up to 100 machines: `emnist_cnn.csv` and `.png`.
+trains on the compiled runtime and with 1 and 2 workers on this machine, in
+turns, and splits each round into the clients' work, the network traffic and the
+driver's work. From a round with one worker it predicts rounds of a large cohort
+on up to 100 machines, in `emnist_cnn.csv` and `.png`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,14 +37,14 @@ class _Flags:
   """The flags.
 
   Attributes:
-    workload: What to train.
-    workers: The numbers of workers to measure, of {workers}; with 1.
+    workload: The workload to train.
+    workers: The numbers of workers to measure, of {workers}; 1 is always added.
     predict: The numbers of workers to predict.
-    rounds: Rounds whose time counts.
-    clients: Clients a round to predict.
-    gigabits_per_second: What the driver's network carries, to predict.
-    plan: How clients work.
-    output_dir: The folder that gets the table and the picture.
+    rounds: The number of timed rounds.
+    clients: The number of clients per round to predict.
+    gigabits_per_second: The bandwidth of the driver's network, to predict.
+    plan: The plan for running clients.
+    output_dir: The folder for the table and the picture.
   """
 
   workload: str = field('emnist_cnn', enum_values=workloads.OF_RUNTIMES)
@@ -63,7 +63,7 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
 
 
 def main(flag_values: flags.FlagValues = flags.FLAGS):
-  """Measures and predicts as the flags say.
+  """Measures and predicts rounds according to the flags.
 
   Args:
     flag_values: The parsed flags.
@@ -95,7 +95,7 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
   )
   print(command_line.align(_compare(model, measured.costs)), end='\n\n')
   predictions = speedup.predict(measured, model, predicted, flag_values.clients)
-  print(f'{flag_values.clients} clients a round, predicted')
+  print(f'{flag_values.clients} clients per round, predicted')
   print(command_line.align(_format(predictions)))
   with command_line.errors_as(command_line.EnvironmentalError, OSError):
     path = folder / f'{workload.name}.csv'
@@ -103,13 +103,13 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
     speedup.draw(
         predictions,
         path.with_suffix('.png'),
-        f'{workload.name}: {flag_values.clients} clients a round',
+        f'{workload.name}: {flag_values.clients} clients per round',
     )
   print(f'\ntable: {path}\npicture: {path.with_suffix(".png")}')
 
 
 def _runtimes(names: list[str]) -> list[workloads.Runtime]:
-  """Returns the runtimes with these numbers of workers, and that with one."""
+  """Returns the runtimes with the given numbers of workers, and with one."""
   for name in names:
     if name not in _RAY:
       raise command_line.UserError(
@@ -128,7 +128,7 @@ def _positive_integers(texts: list[str]) -> Iterator[int]:
 
 
 def _compare(model, costs) -> Iterator[list[str]]:
-  """Yields the parts of the measured rounds, beside their predictions."""
+  """Yields the parts of the measured rounds and their predictions."""
   yield (
       'workers,seconds,predicted,work,merge,server,bytes down,bytes up'
   ).split(',')
@@ -149,7 +149,7 @@ def _compare(model, costs) -> Iterator[list[str]]:
 
 
 def _format(predictions) -> Iterator[list[str]]:
-  """Yields the predictions."""
+  """Yields the rows of the predictions."""
   yield 'workers,seconds,work,network,driver,faster'.split(',')
   for p in predictions:
     seconds = p.seconds, p.work_seconds, p.network_seconds, p.driver_seconds

@@ -1,15 +1,15 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-r"""Trains for a long time, and sees whether memory, files or threads grow.
+r"""Trains for a long time, and checks that memory, files and threads stay flat.
 
 For example:
 
   python -m experiments.soak --workload=tiny_many --rounds=2000 \
     --output_dir=docs/results/soak
 
-trains with another cohort in every round, and writes `tiny_many.compiled.csv`
-and `.png`: what the process, and those that it has started, hold over the
-rounds. It ends with 1 if there is more at the end than at the beginning.
+trains with a new cohort in every round, and writes `tiny_many.compiled.csv` and
+`.png`: the memory, files and threads of the process and its children by round.
+Exits with 1 if any of them grows.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ from experiments import flag_table
 from experiments.benchmark import workloads
 from experiments.flag_table import field
 
-# Allocators and Python's own caches go up and down by some megabytes.
+# Allocators and Python's caches fluctuate by some megabytes.
 _MAX_MEGABYTES_PER_1000_ROUNDS = 5.0
 
 
@@ -31,11 +31,11 @@ class _Flags:
   """The flags.
 
   Attributes:
-    workload: What to train.
-    runtime: What executes it.
-    rounds: How many rounds.
-    rounds_per_sample: Look at the process after so many rounds.
-    output_dir: The folder that gets the table and the picture.
+    workload: The workload to train.
+    runtime: The runtime.
+    rounds: The number of rounds.
+    rounds_per_sample: The number of rounds between samples of the resources.
+    output_dir: The folder for the table and the picture.
   """
 
   workload: str = field('tiny_many', enum_values=workloads.OF_RUNTIMES)
@@ -51,20 +51,20 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
 
 
 def main(flag_values: flags.FlagValues = flags.FLAGS):
-  """Trains as the flags say.
+  """Trains according to the flags.
 
   Args:
     flag_values: The parsed flags.
 
   Raises:
-    EnvironmentalError: If something grows, or a file cannot be written.
-    UserError: If there are too few samples to say.
+    EnvironmentalError: If a resource grows, or a file cannot be written.
+    UserError: If there are too few samples to decide.
   """
   rounds, every = flag_values.rounds, flag_values.rounds_per_sample
   if rounds < 4 * every:
     raise command_line.UserError(
-        f'--rounds={rounds} gives too few samples with '
-        f'--rounds_per_sample={every}; give {4 * every} rounds or more'
+        f'--rounds={rounds} yields too few samples with '
+        f'--rounds_per_sample={every}; set --rounds={4 * every} or more'
     )
   folder = pathlib.Path(flag_values.output_dir)
   with command_line.errors_as(command_line.EnvironmentalError, OSError):
@@ -101,7 +101,7 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
         f'{flag_values.workload} on {flag_values.runtime}',
     )
   text = (
-      f'{growth.megabytes_per_1000_rounds:+.2f} MB in 1,000 rounds, '
+      f'{growth.megabytes_per_1000_rounds:+.2f} MB per 1,000 rounds, '
       f'{growth.num_files:+d} files, {growth.num_threads:+d} threads'
   )
   print(f'table: {folder / name}.csv\npicture: {folder / name}.png\n{text}')
@@ -110,7 +110,7 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
       or growth.num_files > 0
       or growth.num_threads > 0
   ):
-    raise command_line.EnvironmentalError(f'something grows: {text}')
+    raise command_line.EnvironmentalError(f'resources grow: {text}')
 
 
 if __name__ == '__main__':

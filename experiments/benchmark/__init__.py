@@ -1,3 +1,3 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The binary `experiments.benchmark`: what rounds take, on every runtime."""
+"""The binary `experiments.benchmark`: the time per round on every runtime."""

@@ -1,26 +1,26 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-r"""Measures the seconds that a round takes on several runtimes, side by side.
+r"""Measures the seconds per round on several runtimes, side by side.
 
 For example:
 
   python -m experiments.benchmark --workload=tiny_many,emnist_cnn \
     --runtimes=native,compiled --json=times.jsonl
 
-prints a table a workload and appends a line a runtime to the file. Runtimes
-take turns of two rounds, of which the second counts; the medians are those
-after three turns of warming up. Likewise
+prints one table per workload and appends one line per runtime to the file.
+Runtimes alternate every two rounds, and only the second round is timed; medians
+exclude three warm-up turns.
 
   python -m experiments.benchmark --workload=algorithms --rounds=3
 
-compares algorithms, after one turn of warming up: beside the ratio of an
-algorithm's time to that of the first stands the ratio that its evaluations of
-gradients and losses explain.
+compares algorithms, after one warm-up turn. For each algorithm the table shows
+the ratio of its time to that of the first algorithm, and the ratio explained by
+its evaluations of gradients and losses.
 
   python -m experiments.benchmark --workload=tasks --data_dir=data --rounds=3
 
-trains every task, on made-up data where the folder has none; the share of a
-round in which it waits for the clients that are read ahead stands in a column.
+trains every task, on synthetic data if the folder lacks the data set. One
+column shows the share of a round spent waiting for prefetched clients.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,20 +47,20 @@ class _Flags:
   """The flags.
 
   Attributes:
-    workload: What to train, or all: {workloads}.
-    runtimes: What executes the rounds: {runtimes}. The first is what the others
-      are compared with. ray_2 is Ray with 2 workers on this machine.
-    algorithms: What the workload algorithms compares, on the compiled runtime:
-      {algorithms}. The first is what the others are compared with.
-    tasks: What the workload tasks trains: {tasks}.
-    peers: Files of JSON lines of others, for the tables.
-    json: The file that a JSON line a runtime is appended to.
+    workload: The workloads to train, or all: {workloads}.
+    runtimes: The runtimes, of {runtimes}. The first is the baseline. ray_2 is
+      Ray with 2 workers on this machine.
+    algorithms: The algorithms that the workload algorithms compares on the
+      compiled runtime, of {algorithms}. The first is the baseline.
+    tasks: The tasks that the workload tasks trains, of {tasks}.
+    peers: JSON-lines files of other libraries, to show in the tables.
+    json: The file to which one JSON line per runtime is appended.
     data_dir: The folder of the data sets, for the workload tasks. Default:
-      made-up data.
-    plan: How the compiled runtime runs clients. Default: its choice.
-    rounds: Rounds whose time counts.
-    inter_op_threads: Threads for ops side by side; 0 is what suits the plan.
-    intra_op_threads: Threads within an op; 0 is what suits the plan.
+      synthetic data.
+    plan: The compiled runtime's plan for running clients. Default: its choice.
+    rounds: The number of timed rounds.
+    inter_op_threads: Threads for independent ops; 0 to suit the plan.
+    intra_op_threads: Threads within an op; 0 to suit the plan.
   """
 
   workload: Sequence[str] = ('tiny_many',)
@@ -92,7 +92,7 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
 
 
 def _choose(flag: str, known: Mapping[str, Any]) -> list[Any]:
-  """Returns the rows that a flag names, each once, in its order."""
+  """Returns the distinct rows that a flag names, in its order."""
   names = list(dict.fromkeys(flags.FLAGS[flag].value))
   unknown = [name for name in names if name not in known]
   if unknown or not names:
@@ -110,7 +110,7 @@ def _choose_workloads() -> list[workloads.Workload]:
 
 
 def _read_peers() -> list[reports.Line]:
-  """Reads the peers' files, and sees that ours can be written."""
+  """Reads the peers' files, and checks that ours can be written."""
   with command_line.errors_as(command_line.UserError, OSError, ValueError):
     if flags.FLAGS.json is not None:
       reports.append(flags.FLAGS.json, [])
@@ -118,9 +118,9 @@ def _read_peers() -> list[reports.Line]:
 
 
 def main():
-  """Measures what the flags say."""
+  """Runs the workloads that the flags name."""
   chosen = _choose_workloads()
-  # Before TensorFlow is imported, which takes seconds that a typo must not.
+  # Fails on a typo before the seconds that importing TensorFlow takes.
   _choose('runtimes', workloads.RUNTIMES)
   _choose('algorithms', algorithms.ALGORITHMS)
   _choose('tasks', _TASKS)
@@ -143,7 +143,7 @@ def main():
 
 
 def _measure(workload: workloads.Workload, settings) -> Iterator[list[Any]]:
-  """Yields the lines of a table, of which a workload may have several."""
+  """Yields the lines of each table of a workload."""
   # pylint: disable=import-outside-toplevel
   from experiments.benchmark import comparisons
   from experiments.benchmark import measurement

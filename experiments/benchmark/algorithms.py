@@ -1,9 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The algorithms whose rounds are measured side by side: one row an algorithm.
-
-No TensorFlow is imported here.
-"""
+"""The algorithms to compare, one row each; imports no TensorFlow."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -13,29 +10,29 @@ import attrs
 from experiments import hparams
 from experiments import registry
 
-# What an algorithm has where neither it nor the registry says something else.
+# The rows that an algorithm uses by default.
 _ROWS = {
     registry.CLIENT_OPTIMIZER: 'sgd',
     registry.SERVER_OPTIMIZER: 'fedavg',
     registry.LOSS_TERM: 'none',
 }
-# Of what a gradient takes: a loss is the pass forward, and the pass backward
-# has twice the arithmetic of it.
+# In units of a gradient: a loss is a forward pass, and the backward pass has
+# twice its arithmetic.
 _COST_OF_LOSS = 1 / 3
 
 
 @attrs.frozen(kw_only=True)
 class Algorithm:
-  """Rows of the registry that make an algorithm, with their defaults.
+  """An algorithm made of rows of the registry with their defaults.
 
   Attributes:
     name: The name on the command line and in the files.
     algorithm: The row that builds the process.
-    rows: The names of other rows by their kind.
+    rows: The names of other rows by kind.
     client_arguments: Arguments of the client optimizer.
-    extra_gradients: Gradients a step that no metric counts, since they are of a
-      term of the loss.
-    extra_losses: Likewise, passes forward.
+    extra_gradients: Gradients per step that no metric counts, since they belong
+      to a term of the loss.
+    extra_losses: Likewise, forward passes per step.
   """
 
   name: str
@@ -54,10 +51,10 @@ class Algorithm:
     """Builds the learning process.
 
     Args:
-      model: What TFF takes as a model.
-      num_clients: How many clients there are.
-      build_representation_fn: Makes the representation of the model, for an
-        algorithm that needs it.
+      model: The model, in any form that TFF accepts.
+      num_clients: The number of clients.
+      build_representation_fn: Builds the representation of the model, called
+        only for algorithms that need it.
 
     Returns:
       The process.
@@ -89,11 +86,11 @@ class Algorithm:
   def explained_cost(
       self, gradients_per_step: float, trials_per_step: float
   ) -> float:
-    """Returns what a step costs by what it evaluates; 1 is one gradient.
+    """Returns the cost of a step's evaluations, in units of a gradient.
 
     Args:
-      gradients_per_step: As the metrics count them.
-      trials_per_step: Losses of step sizes that were tried.
+      gradients_per_step: The gradients counted by the metrics.
+      trials_per_step: The losses evaluated at trial step sizes.
 
     Example:
 
@@ -104,14 +101,14 @@ class Algorithm:
     return gradients_per_step + self.extra_gradients + _COST_OF_LOSS * losses
 
 
-# Of the representation a step makes, and of those of the two other models.
+# The representation of a step, and those of the two other models.
 _EXTRA: Mapping[str, Mapping[str, Any]] = {
     'moon': {'extra_gradients': 1, 'extra_losses': 2}
 }
 
 
 def _rules() -> Iterator[tuple[str, str]]:
-  """Yields kind and name of the rules that go with any others, as they are."""
+  """Yields kind and name of the rules that combine with any others."""
   of_algorithms = {
       (part.kind, part.name)
       for row in registry.ROWS[registry.ALGORITHM].values()
@@ -129,7 +126,7 @@ def _rules() -> Iterator[tuple[str, str]]:
 ALGORITHMS: Mapping[str, Algorithm] = {
     algorithm.name: algorithm
     for algorithm in (
-        # The first is what the others are compared with.
+        # The first is the baseline of the comparison.
         Algorithm(name='fedavg'),
         *(
             Algorithm(name=name, rows={kind: name}, **_EXTRA.get(name, {}))

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Takes the time of algorithms in turns, and that of tasks on runtimes."""
+"""Times algorithms against each other, and tasks on several runtimes."""
 
 from collections.abc import Mapping, Sequence
 import contextlib
@@ -27,7 +27,7 @@ from tff_adaptive.simulation import training_loop
 class _AlgorithmTrainer(measurement.Trainer):
   """The training of a workload with one algorithm."""
 
-  # There are many of them, and the runtime is warm after the first.
+  # There are many algorithms, and the runtime is warm after the first.
   num_warm_up_turns = 1
 
   def __init__(
@@ -47,12 +47,12 @@ class _AlgorithmTrainer(measurement.Trainer):
     self._measured: list[Mapping[str, Any]] = []
 
   def _train(self, round_num: int, cohort_fn: measurement.CohortFn) -> None:
-    """Trains a round; the states of clients are a part of its time."""
+    """Trains a round; its time includes that of the client states."""
     metrics = self._rounds.train(cohort_fn(round_num))
     self._measured.append(metrics['client_work']['clients'])
 
   def costs(self) -> dict[str, float]:
-    """Returns what a step has evaluated, in the rounds whose time counts."""
+    """Returns the mean evaluations per step in the timed rounds."""
     counted = self._measured[2 * self.num_warm_up_turns + 1 :: 2]
 
     def mean(name):
@@ -75,23 +75,23 @@ def measure_algorithms(
     algorithms: Sequence[algorithms_lib.Algorithm],
     settings: measurement.Settings,
 ) -> list[reports.Line]:
-  """Trains a workload with all algorithms, two rounds of each in turn.
+  """Trains a workload with all algorithms, two rounds each in turn.
 
   Args:
     workload: The workload.
-    clients_per_round: How many clients take part in a round.
-    algorithms: The algorithms; the first is what the others are compared with.
-    settings: How it is measured.
+    clients_per_round: The number of clients in a round.
+    algorithms: The algorithms; the first is the baseline.
+    settings: The settings of the measurement.
 
   Returns:
-    A line for every algorithm, its name as `variant`, with `gradients_per_step`
-    and `trials_per_step` (step sizes that a line search tried) from the
-    metrics, `ratio`, that of the medians to the first, and `explained_ratio`,
-    what it would be if all time went into evaluations, of which one without its
-    gradient takes a third. What is above that is the algorithm's own.
+    One line per algorithm, with its name as `variant`, `gradients_per_step` and
+    `trials_per_step` (step sizes tried by a line search) from the metrics,
+    `ratio`, of its median to that of the first algorithm, and
+    `explained_ratio`, the ratio if all time went into evaluations, where a loss
+    costs a third of a gradient. The rest is the algorithm's own overhead.
 
   Raises:
-    UserError: If the plan is not known.
+    UserError: If the plan is unknown.
     RuntimeError: If an algorithm did not train.
   """
   source, cohort_fn = measurement.build_cohort_fn(workload, clients_per_round)
@@ -123,8 +123,8 @@ def _compare(
   return lines
 
 
-# Tasks whose models take minutes a round on a few cores, and how much of their
-# protocol is measured: clients of a round and steps of a client.
+# Tasks whose models take minutes per round on a few cores, with the clients per
+# round and steps per client that are measured instead of their protocol.
 CAPS = {
     'cifar10': (2, 2),
     'cifar100': (2, 2),
@@ -132,9 +132,9 @@ CAPS = {
 
 
 class _TaskTrainer(measurement.Trainer):
-  """The training of a task on one runtime, its cohorts read ahead."""
+  """The training of a task on one runtime with prefetched cohorts."""
 
-  # The tasks are many.
+  # There are many tasks.
   num_warm_up_turns = 1
 
   def __init__(
@@ -152,7 +152,7 @@ class _TaskTrainer(measurement.Trainer):
     self._waits: list[float] = []
 
   def _train(self, round_num: int, cohort_fn: measurement.CohortFn) -> None:
-    """Trains a round; what it waits for its clients is a part of its time."""
+    """Trains a round; its time includes waiting for its clients."""
     del cohort_fn  # Unused.
     waited = self._prefetcher.seconds_waited
     clients = self._prefetcher.get(round_num)
@@ -160,7 +160,7 @@ class _TaskTrainer(measurement.Trainer):
     super()._train(round_num, lambda _: clients)
 
   def wait_share(self) -> float:
-    """Returns the share of a round's time in which it waits for its clients."""
+    """Returns the median share of a round spent waiting for its clients."""
     first = 2 * self.num_warm_up_turns + 1
     return statistics.median(
         wait / seconds
@@ -179,7 +179,7 @@ def _build_process(
 
 
 def _build_task(row: registry.Row, data_dir: Optional[str]) -> task_lib.Task:
-  """Returns a task with its defaults, but for what would take too long."""
+  """Returns a task with its defaults, capped by `CAPS`."""
   assert row.task is not None
   protocol = row.task.protocol
   if row.name in CAPS:
@@ -198,7 +198,7 @@ def _build_task(row: registry.Row, data_dir: Optional[str]) -> task_lib.Task:
 
 
 def _describe(task: task_lib.Task) -> workloads.Workload:
-  """Returns a task in the numbers of a workload."""
+  """Returns the workload that describes a task."""
   sizes = [
       task.train_data.num_examples(name) for name in task.train_data.client_ids
   ]
@@ -226,22 +226,22 @@ def measure_task(
     data_dir: Optional[str],
     synthetic_dir: str,
 ) -> list[reports.Line]:
-  """Trains a task by FedAvg on all runtimes, two rounds of each in turn.
+  """Trains a task with FedAvg on all runtimes, two rounds each in turn.
 
   Args:
     row: The row of the task.
     runtimes: The runtimes, in order.
-    settings: How it is measured.
-    data_dir: The folder of the data sets; None for made-up data.
-    synthetic_dir: Where made-up data are written for a task that has none in
-      `data_dir`; what is measured on them is marked as such.
+    settings: The settings of the measurement.
+    data_dir: The folder of the data sets; None for synthetic data.
+    synthetic_dir: The folder for synthetic data, used if `data_dir` lacks the
+      data set; the lines say so.
 
   Returns:
-    A line for every runtime; `wait_share` is the share of a round in which it
-    waits for the clients that are read ahead.
+    One line per runtime; `wait_share` is the share of a round spent waiting for
+    prefetched clients.
 
   Raises:
-    UserError: If the plan is not known.
+    UserError: If the plan is unknown.
     RuntimeError: If a runtime did not train.
   """
   variant, task = 'real data', None

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What a process holds while it trains for a long time."""
+"""Memory, files and threads of a process that trains for a long time."""
 
 from collections.abc import Iterator, Sequence
 import pathlib
@@ -16,19 +16,19 @@ from experiments.benchmark import models
 from experiments.benchmark import workloads
 from tff_adaptive import analysis
 
-# Caches, allocators and compiled graphs are full by then.
+# By then, caches and allocators are full and graphs are compiled.
 _WARM_UP_SHARE = 0.25
 
 
 class Sample(NamedTuple):
-  """What this process and its children hold after a round.
+  """The resources of this process and its children after a round.
 
   Attributes:
     round_num: The number of finished rounds.
-    seconds: The time since the first round began.
-    megabytes: Their resident memory.
-    num_files: Their open files and sockets.
-    num_threads: Their threads.
+    seconds: The time since the start of the first round.
+    megabytes: The resident memory.
+    num_files: The number of open files and sockets.
+    num_threads: The number of threads.
   """
 
   round_num: int
@@ -39,12 +39,12 @@ class Sample(NamedTuple):
 
 
 class Growth(NamedTuple):
-  """How what is held has grown over the rounds after the first quarter.
+  """The growth of the resources after the first quarter of the rounds.
 
   Attributes:
-    megabytes_per_1000_rounds: The slope of a line through the memory.
-    num_files: How many files more there are at the end than at the beginning.
-    num_threads: Likewise, threads.
+    megabytes_per_1000_rounds: The slope of a line fitted to the memory.
+    num_files: The change in the number of open files.
+    num_threads: The change in the number of threads.
   """
 
   megabytes_per_1000_rounds: float
@@ -53,7 +53,7 @@ class Growth(NamedTuple):
 
 
 def _take_sample(round_num: int, start: float) -> Sample:
-  """Returns what is held now."""
+  """Returns a sample of the current resources."""
   this = psutil.Process()
   processes = [this, *this.children(recursive=True)]
   held = [
@@ -73,19 +73,19 @@ def train(
     *,
     rounds_per_sample: int,
 ) -> Iterator[Sample]:
-  """Trains, with another cohort in every round.
+  """Trains with a new cohort in every round.
 
   Args:
     workload: The workload.
-    runtime: What executes the rounds.
-    settings: How many rounds, and how.
-    rounds_per_sample: How often to look.
+    runtime: The runtime.
+    settings: The number of rounds and the settings of the measurement.
+    rounds_per_sample: The number of rounds between samples.
 
   Yields:
-    What is held before the first round, and after every so many.
+    Samples before the first round and after every `rounds_per_sample` rounds.
 
   Raises:
-    ValueError: If the plan is not known.
+    ValueError: If the plan is unknown.
   """
   source, cohort_fn = measurement.build_cohort_fn(
       workload, workload.clients_per_round[0]
@@ -107,24 +107,24 @@ def train(
 
 
 def compute_growth(samples: Sequence[Sample]) -> Growth:
-  """Returns how what is held has grown.
+  """Returns the growth of the resources.
 
   Args:
-    samples: What `train` has yielded; those of the first quarter of the rounds
-      do not count.
+    samples: The samples that `train` yielded; those of the first quarter of the
+      rounds are ignored.
 
   Returns:
     The growth.
 
   Raises:
-    ValueError: If less than two samples are left.
+    ValueError: If fewer than two samples remain.
   """
   last = samples[-1].round_num if samples else 0
   kept = [s for s in samples if s.round_num >= _WARM_UP_SHARE * last]
   if len(kept) < 2:
     raise ValueError(
-        'Growth needs two samples or more after the first quarter of the '
-        f'rounds, found {len(kept)}: look more often.'
+        'Growth needs at least two samples after the first quarter of the '
+        f'rounds, found {len(kept)}: take samples more often.'
     )
   slope, _ = np.polyfit(
       [s.round_num for s in kept], [s.megabytes for s in kept], 1
@@ -137,14 +137,14 @@ def compute_growth(samples: Sequence[Sample]) -> Growth:
 
 
 def write_csv(samples: Sequence[Sample], path: pathlib.Path):
-  """Writes a row a sample.
+  """Writes one row per sample.
 
   Args:
     samples: The samples.
     path: The file.
 
   Raises:
-    OSError: If it cannot be written; names it.
+    OSError: If the file cannot be written; names it.
   """
   pages.write_csv(
       path,
@@ -157,15 +157,15 @@ def write_csv(samples: Sequence[Sample], path: pathlib.Path):
 
 
 def draw(samples: Sequence[Sample], path: pathlib.Path, title: str):
-  """Draws memory, files and threads over the rounds.
+  """Plots memory, files and threads by round.
 
   Args:
     samples: The samples.
-    path: The picture.
-    title: What was trained.
+    path: The picture to write.
+    title: The title of the picture.
 
   Raises:
-    OSError: If it cannot be written; names it.
+    OSError: If the picture cannot be written; names the file.
   """
   rounds = [sample.round_num for sample in samples]
 

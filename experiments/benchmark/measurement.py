@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a workload on several runtimes, in turns, and takes the time."""
+"""Times a workload on several runtimes, which take turns."""
 
 from collections.abc import Callable, Iterator, Sequence
 import contextlib
@@ -33,7 +33,7 @@ from tff_adaptive.data import cohort
 from tff_adaptive.data import sampling
 from tff_adaptive.runtime.scale_out import context as context_lib
 
-# Tracing, compilation and the growth of memory are over by then.
+# By then, tracing, compilation and the growth of memory are over.
 _NUM_WARM_UP_TURNS = 3
 SEED = 0
 _SECONDS_PER_SAMPLE = 0.1
@@ -43,14 +43,14 @@ CohortFn = Callable[[int], cohort.Cohort]
 
 @attrs.frozen
 class Settings:
-  """How it is measured.
+  """The settings of a measurement.
 
   Attributes:
-    num_rounds: Rounds whose time counts.
+    num_rounds: The number of timed rounds.
     plan: The plan of runtimes in this process; None for their own choice.
-    inter_op_threads: Threads for ops of this process that do not wait for each
-      other; 0 for what suits the plan.
-    intra_op_threads: Threads within an op of this process, likewise.
+    inter_op_threads: Threads of this process for independent ops; 0 to suit the
+      plan.
+    intra_op_threads: Threads of this process within an op; 0 to suit the plan.
   """
 
   num_rounds: int
@@ -59,10 +59,10 @@ class Settings:
   intra_op_threads: int = 0
 
   def apply(self) -> None:
-    """Sets the threads, for which nothing must have run before.
+    """Sets the numbers of threads, before any TensorFlow op runs.
 
     Raises:
-      UserError: If the plan is not known.
+      UserError: If the plan is unknown.
     """
     with command_line.errors_as(command_line.UserError, ValueError):
       runtime_lib.set_threads(plan=self.plan or runtime_lib.AUTO)
@@ -77,7 +77,7 @@ class Settings:
 
 
 class _PeakMemory:
-  """The largest resident memory of this process, or with its children."""
+  """The peak resident memory of this process, optionally with its children."""
 
   def __init__(self, with_children: bool):
     self._with_children = with_children
@@ -85,7 +85,7 @@ class _PeakMemory:
 
   @contextlib.contextmanager
   def watch(self) -> Iterator[None]:
-    """Looks at the memory from time to time, and at the end of the block."""
+    """Samples the memory periodically, and at the end of the block."""
     processes = [psutil.Process()]
     if self._with_children:
       processes += processes[0].children(recursive=True)
@@ -113,7 +113,7 @@ class _PeakMemory:
 
 
 def _distance(first: Any, second: Any) -> float:
-  """The Euclidean distance of two models' weights."""
+  """Returns the Euclidean distance between the weights of two models."""
   squares = [
       np.sum(np.square(np.subtract(a, b, dtype=np.float64)))
       for a, b in zip(tf.nest.flatten(first), tf.nest.flatten(second))
@@ -126,11 +126,11 @@ class Trainer:
 
   Attributes:
     runtime: The runtime.
-    context: Its context.
+    context: The runtime's context.
     workload: The workload.
-    seconds: Those of all rounds so far.
-    memory: The largest memory so far.
-    num_warm_up_turns: How many turns do not count.
+    seconds: The seconds of each round so far.
+    memory: The peak memory so far.
+    num_warm_up_turns: The number of turns that are not timed.
   """
 
   num_warm_up_turns = _NUM_WARM_UP_TURNS
@@ -147,13 +147,13 @@ class Trainer:
     self.workload = workload
     self.seconds: list[float] = []
     self.memory = _PeakMemory(with_children=not runtime.in_process)
-    # Every runtime begins with the same weights.
+    # Every runtime starts from the same weights.
     tf.keras.utils.set_random_seed(SEED)
     self._rounds = rounds_lib.Rounds(build_process())
     with self._installed():
       self._rounds.state = self._rounds.process.initialize()
     self._first_weights = self._weights()
-    # Of all that was imported, 0.2 s, or it falls into some round by chance.
+    # Collecting the imports takes 0.2 s, which must not fall into a round.
     gc.collect()
 
   def _installed(self):
@@ -168,20 +168,20 @@ class Trainer:
     self._rounds.train(clients if self.runtime.in_process else list(clients))
 
   def train_round(self, round_num: int, cohort_fn: CohortFn) -> None:
-    """Trains a round, whose time does not count.
+    """Trains a round without timing it.
 
     Args:
-      round_num: Its number.
-      cohort_fn: From that to its clients.
+      round_num: The number of the round.
+      cohort_fn: Maps a round number to its clients.
     """
     with self._installed():
       self._train(round_num, cohort_fn)
 
   def take_turn(self, cohort_fn: CohortFn, turn: int) -> None:
-    """Trains two rounds, of other clients each, and takes their times.
+    """Trains and times two rounds with different clients.
 
-    Only the second counts: before the first, the caches and the clock of the
-    processor are those of another runtime.
+    Only the second counts: in the first, the processor's caches and clock are
+    still in the state that another runtime left.
     """
     with self._installed(), self.memory.watch():
       for round_num in (2 * turn, 2 * turn + 1):
@@ -191,26 +191,27 @@ class Trainer:
 
   @property
   def plan(self) -> Any:
-    """How the clients work, of a runtime that has plans."""
+    """The plan for running clients, if the runtime has plans."""
     return self.context.plan_of(self._rounds.process.next)
 
   def distance(self) -> float:
-    """Returns how far the weights have come.
+    """Returns the distance of the weights from their initial values.
 
     Raises:
-      RuntimeError: If they have not moved, or are not finite: the time of that
-        tells nothing.
+      RuntimeError: If the weights did not move or are not finite, which makes
+        the measured times meaningless.
     """
     distance = _distance(self._first_weights, self._weights())
     if not 0 < distance < float('inf'):
       raise RuntimeError(
-          f'The weights moved by {distance} on {self.runtime.name!r}.'
+          f'The runtime {self.runtime.name!r} did not train: the weights moved '
+          f'by {distance}.'
       )
     return distance
 
 
 def curve(x: Sequence[float], y: Sequence[float]) -> analysis.BandCurve:
-  """Returns a line for a figure."""
+  """Returns a curve without a band."""
   line = np.asarray(y, float)
   return analysis.BandCurve(np.asarray(x), line, line, line)
 
@@ -222,10 +223,10 @@ def build_cohort_fn(
 
   Args:
     workload: The workload.
-    clients_per_round: How many clients take part in a round.
+    clients_per_round: The number of clients in a round.
 
   Returns:
-    The data of all clients, and the function from a round to its cohort.
+    The data of all clients, and a function that maps a round to its cohort.
   """
   source = models.build_clients(workload, SEED)
   sample = sampling.build_client_sampling(
@@ -246,10 +247,10 @@ def open_context(runtime: workloads.Runtime, settings: Settings) -> Any:
 
   Args:
     runtime: The runtime.
-    settings: How it is measured.
+    settings: The settings of the measurement.
 
   Raises:
-    ValueError: If the plan is not known.
+    ValueError: If the plan is unknown.
   """
   arguments = dict(runtime.arguments)
   if runtime.in_process and settings.plan is not None:
@@ -264,16 +265,16 @@ def open_contexts(
   """Opens the contexts of several runtimes at once.
 
   Args:
-    runtimes: The runtimes. Those with workers share a cluster that has a core
-      for each worker, even if this machine has not, so that they can take
+    runtimes: The runtimes. Those with workers share a cluster that claims one
+      core per worker, even if this machine has fewer, so that they can take
       turns.
-    settings: How they are measured.
+    settings: The settings of the measurement.
 
   Yields:
     The contexts, in order.
 
   Raises:
-    UserError: If the plan is not known.
+    UserError: If the plan is unknown.
   """
   num_workers = sum(r.arguments.get('num_workers', 0) for r in runtimes)
   with contextlib.ExitStack() as stack:
@@ -288,9 +289,9 @@ def open_contexts(
 
 
 def _environment(trainer: Trainer) -> dict[str, Any]:
-  """Returns where and how a runtime worked."""
+  """Returns the device, plan, threads and load of a measurement."""
   if not trainer.runtime.in_process:
-    # Its worker is another process, which has TensorFlow's own choice.
+    # Its worker is another process, with TensorFlow's default threads.
     threads, plan, device = (0, 0), None, 'CPU:0'
   else:
     threads = (
@@ -307,14 +308,11 @@ def _environment(trainer: Trainer) -> dict[str, Any]:
 
 
 def report(clients_per_round: int, trainer: Trainer) -> reports.Line:
-  """Returns the line of what was measured.
+  """Returns the line of a finished measurement.
 
   Args:
-    clients_per_round: How many clients took part in a round.
-    trainer: What has trained.
-
-  Returns:
-    The line.
+    clients_per_round: The number of clients in a round.
+    trainer: The trainer.
   """
   workload = trainer.workload
   seconds = trainer.seconds[2 * trainer.num_warm_up_turns + 1 :: 2]
@@ -344,14 +342,14 @@ def report(clients_per_round: int, trainer: Trainer) -> reports.Line:
 def take_turns(
     trainers: Sequence[Trainer], cohort_fn: CohortFn, settings: Settings
 ) -> None:
-  """Trains two rounds with each in turn.
+  """Trains two rounds with each trainer in turn.
 
-  In turns, because whatever else the machine does then falls on all of them.
+  Taking turns spreads the other load of the machine over all trainers.
 
   Args:
-    trainers: What trains, all with as many turns of warming up.
-    cohort_fn: The cohorts of the rounds.
-    settings: How it is measured.
+    trainers: The trainers, all with the same number of warm-up turns.
+    cohort_fn: Maps a round number to its cohort.
+    settings: The settings of the measurement.
   """
   for turn in range(trainers[0].num_warm_up_turns + settings.num_rounds):
     for trainer in trainers:
@@ -364,23 +362,23 @@ def measure(
     runtimes: Sequence[workloads.Runtime],
     settings: Settings,
 ) -> list[reports.Line]:
-  """Trains a workload on all runtimes, two rounds of each in turn.
+  """Trains a workload on all runtimes, two rounds each in turn.
 
-  A runtime's memory holds what this process keeps for the others: to compare
-  memory, measure one at a time.
+  The memory of a runtime includes what this process keeps for the others: to
+  compare memory, measure one runtime at a time.
 
   Args:
     workload: The workload.
-    clients_per_round: How many clients take part in a round.
+    clients_per_round: The number of clients in a round.
     runtimes: The runtimes, in order.
-    settings: How it is measured.
+    settings: The settings of the measurement.
 
   Returns:
-    A line for every runtime; `delta` is how far all rounds together have moved
+    One line per runtime; `delta` is the distance that all rounds together moved
     the weights.
 
   Raises:
-    UserError: If the plan is not known.
+    UserError: If the plan is unknown.
     RuntimeError: If a runtime did not train.
   """
   with open_contexts(runtimes, settings) as contexts:

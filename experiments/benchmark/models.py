@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The models and the clients of the workloads."""
+"""Models and client data of the workloads."""
 
 from collections.abc import Callable, Mapping
 import functools
@@ -35,7 +35,7 @@ _Features = dict[str, np.ndarray]
 
 
 def _make_vectors(rng: np.random.Generator, num_rows: int) -> _Features:
-  """Makes flat images of digits."""
+  """Makes flattened images of digits."""
   return {
       'x': rng.random((num_rows, NUM_PIXELS), dtype=np.float32),
       'y': rng.integers(NUM_DIGITS, size=num_rows, dtype=np.int32),
@@ -48,7 +48,7 @@ def _make_images(
     shape: tuple[int, ...] = _GREY,
     num_classes: int = NUM_CHARACTERS,
 ) -> _Features:
-  """Makes images, by default of handwritten characters."""
+  """Makes images, by default grayscale ones of handwritten characters."""
   bytes_ = rng.integers(256, size=(num_rows, *shape), dtype=np.uint8)
   return {
       'x': bytes_.astype(np.float32) / 255,
@@ -57,8 +57,8 @@ def _make_images(
 
 
 def _make_sequences(rng: np.random.Generator, num_rows: int) -> _Features:
-  """Makes texts; each token's label is the token after it."""
-  # Token 0 is for padding, and there is none.
+  """Makes texts; the label of each token is the next token."""
+  # Token 0 is padding, which does not occur.
   tokens = rng.integers(
       1, VOCABULARY_SIZE, size=(num_rows, SEQUENCE_LENGTH + 1), dtype=np.int32
   )
@@ -66,14 +66,14 @@ def _make_sequences(rng: np.random.Generator, num_rows: int) -> _Features:
 
 
 def _make_bags(rng: np.random.Generator, num_rows: int) -> _Features:
-  """Makes questions as frequencies of words, and their tags."""
+  """Makes questions as word frequencies, and their tags."""
   examples = _make_words(rng, num_rows)
   words = _mark(examples['x'], NUM_WORDS)
   return {**examples, 'x': words / np.float32(WORDS_PER_EXAMPLE)}
 
 
 def _make_words(rng: np.random.Generator, num_rows: int) -> _Features:
-  """Makes the same questions as the numbers of their words."""
+  """Makes the same questions as word ids, and their tags."""
   tags = _choose(rng, num_rows, NUM_TAGS, _TAGS_PER_EXAMPLE)
   return {
       'x': _choose(rng, num_rows, NUM_WORDS, WORDS_PER_EXAMPLE),
@@ -84,7 +84,7 @@ def _make_words(rng: np.random.Generator, num_rows: int) -> _Features:
 def _choose(
     rng: np.random.Generator, num_rows: int, num_columns: int, num_chosen: int
 ) -> np.ndarray:
-  """Returns rows of different numbers of columns."""
+  """Returns rows of distinct column indices."""
   rows = [
       rng.choice(num_columns, num_chosen, replace=False)
       for _ in range(num_rows)
@@ -93,13 +93,13 @@ def _choose(
 
 
 def _mark(chosen: np.ndarray, num_columns: int) -> np.ndarray:
-  """Returns rows of zeros with ones in the columns that were chosen."""
+  """Returns rows of zeros with ones in the chosen columns."""
   rows = np.zeros((len(chosen), num_columns), np.float32)
   np.put_along_axis(rows, chosen, 1, axis=1)
   return rows
 
 
-# By the model that learns from them.
+# Data makers by the model they are for.
 MAKERS: Mapping[str, Callable[[np.random.Generator, int], _Features]] = {
     'logistic': _make_vectors,
     'cnn': _make_images,
@@ -148,11 +148,11 @@ _EMBEDDING_SIZE = 8
 
 
 class Model(NamedTuple):
-  """A model and what it minimizes.
+  """A model and its loss.
 
   Attributes:
-    build: Makes the model anew, from a batch to logits.
-    build_loss: Makes the loss of a batch.
+    build: Builds a new model that maps a batch to logits.
+    build_loss: Builds the loss of a batch.
   """
 
   build: Callable[[], tf.keras.Model]
@@ -162,13 +162,13 @@ class Model(NamedTuple):
 def _stack(
     layer_input: tf.keras.Input, *layers: tf.keras.layers.Layer
 ) -> tf.keras.Model:
-  """Returns the model of one layer after the other."""
+  """Returns the sequential model of some layers."""
   outputs = layer_input
   with warnings.catch_warnings():
-    # Deprecated, since TensorFlow 2 has no need of it outside of graphs.
+    # Deprecated, since TensorFlow 2 needs it only in graphs.
     warnings.simplefilter('ignore')
-    # TFF makes the model anew within the graph of the clients' work. Dropout
-    # of what is only a placeholder there would make the native runtime fail.
+    # TFF rebuilds the model in the graph of the clients' work, where dropout
+    # applied to a placeholder would make the native runtime fail.
     with tf.keras.backend.learning_phase_scope(0):
       for layer in layers:
         outputs = layer(outputs)
@@ -232,7 +232,7 @@ MODELS: Mapping[str, Model] = {
     'colour_cnn': Model(
         functools.partial(_build_cnn, _COLOUR, NUM_DIGITS), _SOFTMAX
     ),
-    # The mean over tokens as well as over examples.
+    # The loss is the mean over tokens and examples.
     'lstm': Model(_build_lstm, _SOFTMAX),
     'keras_lstm': Model(
         functools.partial(_build_lstm, tf.keras.layers.LSTM), _SOFTMAX
@@ -274,12 +274,12 @@ def _input_spec(
 def _build_model(
     workload: workloads.Workload, element_spec: Mapping[str, tf.TensorSpec]
 ):
-  """Returns what TFF takes as a model."""
+  """Returns the model in the form that the workload asks for."""
   model = MODELS[workload.model]
   loss = model.build_loss(from_logits=True)
   input_spec = _input_spec(element_spec)
   if workload.form == workloads.FUNCTIONAL:
-    # Without metrics, which the libraries to compare with have not either.
+    # Without metrics, since the peer libraries have none either.
     return tff.learning.models.functional_model_from_keras(
         model.build, loss, input_spec
     )
@@ -291,14 +291,14 @@ def _build_model(
 def build_process(
     workload: workloads.Workload, element_spec: Mapping[str, tf.TensorSpec]
 ) -> tff.learning.templates.LearningProcess:
-  """Builds the training of a workload: federated averaging.
+  """Builds the FedAvg process of a workload.
 
   Args:
     workload: The workload.
     element_spec: Feature names and the `tf.TensorSpec` of one example.
 
   Returns:
-    The process; SGD on the clients, which count by their examples, and the
+    The process, with SGD on the clients, weighted by their examples, and the
     workload's optimizer on the server.
   """
   return tff.learning.algorithms.build_weighted_fed_avg(
@@ -317,15 +317,12 @@ def build_algorithm(
     workload: workloads.Workload,
     element_spec: Mapping[str, tf.TensorSpec],
 ) -> tff.learning.templates.LearningProcess:
-  """Builds the training of a workload by another algorithm.
+  """Builds the process of a workload with another algorithm.
 
   Args:
-    algorithm: The algorithm, which brings its optimizers.
+    algorithm: The algorithm, which defines its optimizers.
     workload: The workload.
     element_spec: Feature names and the `tf.TensorSpec` of one example.
-
-  Returns:
-    The process.
   """
 
   def build_representation_fn():

@@ -1,9 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What was measured, as lines of JSON and as tables.
-
-No TensorFlow is imported here.
-"""
+"""Measurements as JSON lines and as tables; imports no TensorFlow."""
 
 from collections.abc import Iterable, Mapping, Sequence
 import json
@@ -11,13 +8,13 @@ from typing import Any
 
 from experiments import command_line
 
-# What was measured of one runtime, or of one peer: a line of a file.
+# The measurement of one runtime or one peer: a line of a file.
 Line = dict[str, Any]
 
 _TIMES = ('sec_per_round_median', 'min', 'max', 'first_round')
 _REQUIRED = ('peer', 'workload', *_TIMES, 'peak_rss_mb')
 _HEADER = ['median', 'min', 'max', 'first', 'ratio', 's/client', 'RSS MB']
-# What a comparison of algorithms or of tasks has besides, and its headings.
+# Additional keys of comparisons of algorithms or tasks, and their headings.
 _COSTS = {
     'explained_ratio': 'explained',
     'gradients_per_step': 'gradients',
@@ -27,12 +24,12 @@ _COSTS = {
 
 
 def append(path: str, lines: Iterable[Line]) -> None:
-  """Appends lines to a file of JSON lines, which is made if need be.
+  """Appends lines to a JSON-lines file, creating it if missing.
 
   Args:
     path: The file.
-    lines: What to append; with none, the file can be written or an error is
-      raised, and nothing else happens.
+    lines: The lines; if there are none, only checks that the file can be
+      written.
 
   Raises:
     OSError: If the file cannot be written.
@@ -42,23 +39,23 @@ def append(path: str, lines: Iterable[Line]) -> None:
 
 
 def _parse(text: str, place: str) -> Line:
-  """Returns a peer's line."""
+  """Parses a line of a peer."""
   try:
     line = json.loads(text)
   except json.JSONDecodeError as error:
     raise ValueError(f'{place} is not JSON: {error}') from error
   missing = [key for key in _REQUIRED if key not in line]
   if missing:
-    raise ValueError(f'{place} has no {missing[0]!r}')
+    raise ValueError(f'{place} lacks the key {missing[0]!r}')
   return line
 
 
 def read(paths: Iterable[str]) -> list[Line]:
-  """Reads what peers have printed.
+  """Reads the measurements of peers.
 
   Args:
-    paths: Files of JSON lines, one a measurement. Lines that do not begin with
-      a brace are something else that a peer had to say, and left out.
+    paths: JSON-lines files, one measurement per line. Lines that do not begin
+      with a brace are skipped as other output of the peer.
 
   Returns:
     The measurements, in order.
@@ -79,7 +76,7 @@ def read(paths: Iterable[str]) -> list[Line]:
 
 
 def _is_comparable(line: Mapping[str, Any], peer: Mapping[str, Any]) -> bool:
-  """Returns whether a peer has done the same work."""
+  """Returns whether a peer did the same work."""
   clients = line['clients_per_round']
   return (
       peer['workload'] in (line['workload'], line.get('peer_name'))
@@ -88,7 +85,7 @@ def _is_comparable(line: Mapping[str, Any], peer: Mapping[str, Any]) -> bool:
 
 
 def _name(line: Mapping[str, Any]) -> str:
-  """Returns what tells a line of a peer from the others."""
+  """Returns the label of a peer's line."""
   parts = (line.get(key) for key in ('peer', 'runtime', 'variant'))
   return ' '.join(part for part in parts if part)
 
@@ -104,16 +101,16 @@ def _cells(line: Line, first: Line) -> list[str]:
 
 
 def format_table(lines: Sequence[Line], peers: Iterable[Line] = ()) -> str:
-  """Puts the runtimes of a workload, or algorithms, and peers side by side.
+  """Formats a table of runtimes or algorithms, with comparable peers.
 
   Args:
-    lines: A line for each, all of the same workload and cohort.
-    peers: Lines of any workloads; those that fit are shown.
+    lines: One line each, all with the same workload and cohort size.
+    peers: Lines of any workloads; only comparable ones are shown.
 
   Returns:
-    The table. Times are in seconds; the ratio is that of the medians, to the
-    first line. Of algorithms it also has the ratio that their evaluations
-    explain, and the gradients and the tried step sizes of a step.
+    The table. Times are in seconds; the ratio compares the median to that of
+    the first line. For algorithms, it also has the ratio explained by their
+    evaluations, and the gradients and trial step sizes per step.
 
   Example:
 
@@ -138,7 +135,7 @@ def format_table(lines: Sequence[Line], peers: Iterable[Line] = ()) -> str:
       if _is_comparable(first, peer)
   ]
   title = (
-      f'{first["workload"]}: {first["clients_per_round"]} clients a round, '
-      f'rounds measured: {first["rounds"]}'
+      f'{first["workload"]}: {first["clients_per_round"]} clients per round, '
+      f'{first["rounds"]} timed rounds'
   )
   return f'{title}\n{command_line.align(rows, num_labels=1)}'

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Takes the parts of rounds on workers, and says what many would take."""
+"""Measures the parts of rounds on workers, and predicts rounds on many."""
 
 from collections.abc import Mapping, Sequence
 import functools
@@ -22,16 +22,16 @@ from tff_adaptive.runtime import scale_out
 
 @attrs.frozen
 class Prediction:
-  """What a round would take.
+  """The predicted time of a round.
 
   Attributes:
-    num_workers: How many workers share it, each on a machine of its own.
-    num_clients: How many clients take part.
-    work_seconds: Until the last worker is done with its chunks.
-    network_seconds: For what goes through the driver's network.
-    driver_seconds: For what the driver does: prepare, hand out, merge, report
-      and update.
-    num_bytes: What goes through the driver's network.
+    num_workers: The number of workers, each on its own machine.
+    num_clients: The number of clients.
+    work_seconds: The time until the last worker has finished its chunks.
+    network_seconds: The time of the driver's network traffic.
+    driver_seconds: The time of the driver's own work: prepare, distribute,
+      merge, report and update.
+    num_bytes: The driver's network traffic.
   """
 
   num_workers: int
@@ -43,18 +43,18 @@ class Prediction:
 
   @property
   def seconds(self) -> float:
-    """The whole round, as if nothing of it overlapped."""
+    """The time of the round, assuming that no parts overlap."""
     return self.work_seconds + self.network_seconds + self.driver_seconds
 
 
 @attrs.frozen
 class ScalingModel:
-  """A round on one worker, taken apart.
+  """A model of the time of a round, from the parts of one on one worker.
 
   Attributes:
-    costs: What the measured round has taken, or medians of several.
-    num_clients: How many clients took part in it.
-    bytes_per_second: What the driver's network carries.
+    costs: The costs of a measured round, or medians over several rounds.
+    num_clients: The number of clients in the measured round.
+    bytes_per_second: The bandwidth of the driver's network.
   """
 
   costs: scale_out.RoundCosts
@@ -66,20 +66,17 @@ class ScalingModel:
   ) -> Prediction:
     """Predicts a round of clients like the measured ones.
 
-    Everything that is sent goes through the one network interface of the
-    driver, to and from every machine; a worker has one core; and nothing
-    overlaps, neither work with what is sent nor that with what is merged. What
-    is left of the measured round is the packing and unpacking of messages, and
-    grows with their bytes. So the prediction is rather too slow than too fast,
-    as long as workers are as fast as the measured one.
+    The model assumes that all traffic passes through the driver's single
+    network interface, that a worker has one core, and that work, network and
+    merging do not overlap. The remaining time of the measured round is the
+    packing and unpacking of messages, which grows with their bytes. The
+    prediction therefore errs on the slow side, provided that all workers are as
+    fast as the measured one.
 
     Args:
-      num_workers: How many workers share it.
-      num_clients: How many clients take part.
-      num_chunks: How many chunks they are cut into.
-
-    Returns:
-      The prediction.
+      num_workers: The number of workers.
+      num_clients: The number of clients.
+      num_chunks: The number of chunks of the cohort.
     """
     costs = self.costs
     clients_ratio = num_clients / self.num_clients
@@ -107,7 +104,7 @@ class ScalingModel:
   def _bytes(
       self, num_workers: int, clients_ratio: float, chunks_ratio: float
   ) -> int:
-    """Returns what goes through the driver's network."""
+    """Returns the bytes that pass through the driver's network."""
     return round(
         self.costs.broadcast_bytes * num_workers
         + self.costs.chunk_bytes * clients_ratio
@@ -116,12 +113,12 @@ class ScalingModel:
 
 
 class Measured(NamedTuple):
-  """What was measured.
+  """The measurements of several runtimes.
 
   Attributes:
-    lines: A line for every runtime, see `measurement.report`.
-    costs: The medians of the parts of a round, by the number of workers.
-    plan: How the clients worked.
+    lines: One line per runtime; see `measurement.report`.
+    costs: The median costs of a round, by the number of workers.
+    plan: The plan for running clients.
   """
 
   lines: list[reports.Line]
@@ -130,7 +127,7 @@ class Measured(NamedTuple):
 
 
 class _Trainer(measurement.Trainer):
-  """The training of a workload that keeps the parts of its rounds."""
+  """The training of a workload that records the costs of its rounds."""
 
   def __init__(self, *args: Any):
     super().__init__(*args)
@@ -142,7 +139,7 @@ class _Trainer(measurement.Trainer):
     self._costs.append(costs)
 
   def median_costs(self) -> scale_out.RoundCosts:
-    """Returns the medians of the parts, of the rounds whose time counts."""
+    """Returns the median costs of the timed rounds."""
     counted = self._costs[2 * self.num_warm_up_turns + 1 :: 2]
     return scale_out.RoundCosts(*map(statistics.median, zip(*counted)))
 
@@ -155,12 +152,12 @@ def measure(
   """Trains a workload with several numbers of workers, in turns.
 
   Args:
-    workload: The workload; its first size of cohort counts.
-    runtimes: The compiled runtime, to compare with, and those on Ray.
-    settings: How it is measured.
+    workload: The workload, with the first of its cohort sizes.
+    runtimes: The compiled runtime, as the baseline, and those on Ray.
+    settings: The settings of the measurement.
 
   Returns:
-    The times, and their parts.
+    The times and their parts.
 
   Raises:
     RuntimeError: If a runtime did not train.
@@ -202,16 +199,16 @@ def predict(
     num_workers: Sequence[int],
     num_clients: int,
 ) -> list[Prediction]:
-  """Predicts rounds of a large cohort.
+  """Predicts the rounds of a large cohort.
 
   Args:
-    measured: What was measured; its plan cuts the cohort.
-    model: What it was with one worker.
+    measured: The measurements; their plan cuts the cohort into chunks.
+    model: The model, from the measurement with one worker.
     num_workers: The numbers of workers.
-    num_clients: How many clients take part.
+    num_clients: The number of clients.
 
   Returns:
-    A prediction for each number of workers.
+    One prediction for each number of workers.
   """
   size = measured.plan.chunk_size_of(num_clients)
   num_chunks = -(-num_clients // size)
@@ -221,14 +218,14 @@ def predict(
 
 
 def write_csv(predictions: Sequence[Prediction], path: pathlib.Path):
-  """Writes a row a prediction.
+  """Writes one row per prediction.
 
   Args:
     predictions: The predictions.
     path: The file.
 
   Raises:
-    OSError: If it cannot be written; names it.
+    OSError: If the file cannot be written; names it.
   """
   parts = ('seconds', 'work_seconds', 'network_seconds', 'driver_seconds')
   pages.write_csv(
@@ -251,15 +248,15 @@ def draw(
     path: pathlib.Path,
     title: str,
 ):
-  """Draws how many times faster a round is than with the first of them.
+  """Plots the speed-up of a round over the first prediction.
 
   Args:
-    predictions: The predictions, of one cohort.
-    path: The picture.
-    title: What was measured.
+    predictions: The predictions for one cohort.
+    path: The picture to write.
+    title: The title of the picture.
 
   Raises:
-    OSError: If it cannot be written; names it.
+    OSError: If the picture cannot be written; names the file.
   """
   first = predictions[0]
   numbers = [p.num_workers for p in predictions]

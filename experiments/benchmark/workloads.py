@@ -1,9 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What is measured: one row a workload, one row a runtime.
-
-No TensorFlow is imported here.
-"""
+"""The workloads and runtimes to measure; imports no TensorFlow."""
 
 from collections.abc import Mapping
 from typing import Any, Optional
@@ -20,34 +17,32 @@ TASKS = 'tasks'
 
 @attrs.frozen
 class Workload:
-  """A federated training, in numbers.
+  """The settings of a federated training.
 
   Attributes:
     name: The name on the command line and in the files.
-    summary: What it is, for `--help`.
-    model: The model and its kind of data, a name of `models.MODELS` and of
-      `inputs.MAKERS`.
-    num_clients: How many clients there are.
-    clients_per_round: The sizes of cohort to measure, one after the other.
-    examples_per_client: The sizes of the smallest and of the largest client;
-      the others lie evenly between them.
-    batch_size: Examples in a batch.
-    client_learning_rate: Step size of SGD on the clients.
-    server_optimizer: A name of `models.SERVER_OPTIMIZERS`.
-    server_learning_rate: Its step size.
-    form: `FUNCTIONAL` or `VARIABLE`, how TFF gets the model.
-    client_optimizer: A name of `models.CLIENT_OPTIMIZERS`.
-    native_model: What TFF's native runtime trains instead, as a variable model,
-      where its users have another with the same weights and numbers: a name of
-      `models.MODELS`; None for the same.
-    peer_name: The name of the workload in the files of others; by default that
-      of this one.
-    num_rows: How many distinct examples the clients share, where each holding
-      its own would not fit into memory; None for no sharing.
-    kind: `RUNTIMES_OF_A_MODEL`; `ALGORITHMS`, where the algorithms are compared
-      on the compiled runtime, each with its own optimizers; or `TASKS`, where
-      the runtimes train every task as its protocol says, and no number of the
-      workload counts.
+    summary: The description in `--help`.
+    model: The model and its data: a key of `models.MODELS` and of
+      `models.MAKERS`.
+    num_clients: The number of clients.
+    clients_per_round: The cohort sizes, measured one after the other.
+    examples_per_client: The sizes of the smallest and the largest client; the
+      others are evenly spaced.
+    batch_size: The number of examples in a batch.
+    client_learning_rate: The learning rate of SGD on the clients.
+    server_optimizer: A key of `models.SERVER_OPTIMIZERS`.
+    server_learning_rate: The learning rate of the server optimizer.
+    form: The form of the model, `FUNCTIONAL` or `VARIABLE`.
+    client_optimizer: A key of `models.CLIENT_OPTIMIZERS`.
+    native_model: A key of `models.MODELS`, for an equivalent variable model
+      that users of TFF's native runtime would train; None for the same model.
+    peer_name: The name of the workload in the files of peers; by default the
+      same name.
+    num_rows: The number of distinct examples that the clients share, if their
+      own would not fit into memory; None for no sharing.
+    kind: `RUNTIMES_OF_A_MODEL`; `ALGORITHMS`, to compare algorithms on the
+      compiled runtime, each with its own optimizers; or `TASKS`, to train every
+      task with its own protocol, ignoring the settings of the workload.
   """
 
   name: str
@@ -70,7 +65,7 @@ class Workload:
   kind: str = RUNTIMES_OF_A_MODEL
 
   def on_native(self) -> 'Workload':
-    """Returns the workload as the native runtime has it."""
+    """Returns the workload for the native runtime."""
     if self.native_model is None:
       return self
     return attrs.evolve(self, model=self.native_model, form=VARIABLE)
@@ -130,7 +125,7 @@ WORKLOADS: Mapping[str, Workload] = {
             client_learning_rate=1.0,
             server_optimizer='adam',
             server_learning_rate=1e-3,
-            # Keras' layer, which in a functional model it cannot run.
+            # The Keras layer, which it cannot run in a functional model.
             native_model='keras_lstm',
         ),
         _SO_LOGREG,
@@ -139,7 +134,7 @@ WORKLOADS: Mapping[str, Workload] = {
             name='so_logreg_words',
             summary='so_logreg from the words, by gathered rows',
             model='word_tags',
-            # Of TFF's and ours, the one that keeps gradients sparse.
+            # Ours, unlike TFF's, keeps gradients sparse.
             client_optimizer='sgd',
         ),
         Workload(
@@ -176,28 +171,28 @@ WORKLOADS: Mapping[str, Workload] = {
         attrs.evolve(
             _TINY_MANY,
             name='variable_model',
-            summary='tiny_many with a model that has variables',
+            summary='tiny_many with a VariableModel',
             form=VARIABLE,
         ),
         attrs.evolve(
             _EMNIST_CNN,
             name='algorithms',
             peer_name='algorithms',
-            summary='emnist_cnn by every algorithm',
+            summary='emnist_cnn with every algorithm',
             kind=ALGORITHMS,
         ),
         attrs.evolve(
             _TINY_MANY,
             name='tasks',
             peer_name='tasks',
-            summary='every task of experiments.train, by FedAvg',
+            summary='every task of experiments.train, with FedAvg',
             kind=TASKS,
         ),
     )
 }
 
 
-# Those of which one training is measured on several runtimes.
+# The workloads that compare runtimes on one model.
 OF_RUNTIMES = tuple(
     name
     for name, workload in WORKLOADS.items()
@@ -207,16 +202,16 @@ OF_RUNTIMES = tuple(
 
 @attrs.frozen
 class Runtime:
-  """What executes the rounds.
+  """A runtime to measure.
 
   Attributes:
     name: The name on the command line and in the files.
-    in_process: Whether it works in this process, or with workers that it sets
-      up. Then it takes a cohort as it is, and the flags of plan and threads are
-      about it.
-    arguments: What it is built with, besides the plan.
-    row: Its name in the registry; by default that of the command line.
-    max_clients_per_round: The largest cohort that is measured; beyond it a
+    in_process: Whether it runs in this process or with its own workers. Such a
+      runtime accepts a cohort directly, and the flags of plan and threads apply
+      to it.
+    arguments: The arguments of its builder, besides the plan.
+    row: Its name in the registry; by default the same name.
+    max_clients_per_round: The largest cohort to measure; with more clients a
       round takes minutes.
   """
 
@@ -247,7 +242,7 @@ RUNTIMES: Mapping[str, Runtime] = {
         Runtime(
             name='compiled',
             in_process=True,
-            # Time that the native runtime took over would be no time of ours.
+            # Falling back to the native runtime would measure the wrong one.
             arguments={'strict': True},
         ),
         *(

@@ -7,7 +7,7 @@ For example:
   python -m experiments.report --list --paper=delta_sgd
 
 prints one line per cell: its published number, its command, and for each
-hyperparameter whether the paper specifies it, we assume it, or it is unknown;
+hyperparameter whether the paper specifies it, we assume it, or it is lost;
 
   python -m experiments.report --table=delta_sgd/table_1 --runs_dir=runs \
     --output_dir=results

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Sweeps: what is tried, how it is run, what is best.
+"""Sweeps: search spaces, trials, their execution and the choice of the best.
 
-No TensorFlow is imported before the flags of every trial are checked.
+TensorFlow is imported only after the flags of every trial are checked.
 """

@@ -1,17 +1,17 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-r"""Runs many trainings: a search for the best flags, or published tables.
+r"""Runs a search for the best flags, or the cells of published tables.
 
 For example:
 
   python -m experiments.sweep --sweep_name=rates --task=digits \
       --client_optimizer=sgd --grid=client_learning_rate=0.01,0.1 --seeds=0,1
 
-runs experiments.train for every combination and seed, several at once, and
+runs experiments.train for every combination and seed, several in parallel, and
 writes results.csv, configurations.csv, best.csv and best.flags to
-OUTPUT_DIR/rates. With --table=delta_sgd/table_1 it runs the cells of a table of
-a paper. The flags of experiments.train are those of every trial. The same
-command continues a sweep that was interrupted.
+OUTPUT_DIR/rates. With --table=delta_sgd/table_1 it runs the cells of a paper's
+table. Flags of experiments.train apply to every trial. The same command
+continues an interrupted sweep.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ from experiments.sweep import searches
 from experiments.sweep import trials as trials_lib
 
 _SPACES = ('grid', 'log_grid', 'random')
-# Flags of searches; a table is run as it is.
+# Flags of searches, which do not apply to tables.
 _OF_SEARCHES = (
     *_SPACES,
     'sweep_name',
@@ -46,40 +46,41 @@ _OF_SEARCHES = (
 
 
 def _define_trials(flag_values: flags.FlagValues):
-  """Defines the flags of the trials and of how many run at once."""
+  """Defines the flags of the search space and of parallelism."""
   for name, text in (
       (
           'grid',
-          'Values of a flag, as client_learning_rate=0.01,0.1. Every '
-          'combination of all grids is tried.',
+          'Values of a flag, such as client_learning_rate=0.01,0.1. All '
+          'combinations of all grids are tried.',
       ),
       (
           'log_grid',
-          'Powers of ten of a flag, by their exponents from:to:step, as '
+          'Powers of ten of a flag, given as exponents from:to:step, such as '
           'server_learning_rate=-3:1:0.5.',
       ),
       (
           'random',
           'A distribution of a flag: client_learning_rate=log_uniform(1e-3,1), '
-          'uniform(a,b) or choice(x,y,z). --num_trials values are drawn.',
+          'uniform(a,b) or choice(x,y,z). --num_trials values are sampled.',
       ),
       (
           'table',
-          'A published table in place of a search, as delta_sgd/table_1.',
+          'A published table to run instead of a search, such as '
+          'delta_sgd/table_1.',
       ),
   ):
     flags.DEFINE_multi_string(
         name, [], f'{text} May be repeated.', flag_values=flag_values
     )
   for name, default, lower_bound, text in (
-      ('num_trials', 10, 1, 'How many values of --random are drawn.'),
-      ('search_seed', 0, 0, 'Fixes what --random draws.'),
+      ('num_trials', 10, 1, 'The number of values to sample for --random.'),
+      ('search_seed', 0, 0, 'The seed for sampling --random.'),
       (
           'jobs',
           None,
           1,
-          'How many trials run at once, each on its share of the cores. '
-          'Default: as many as there are cores; one with a GPU.',
+          'The number of parallel trials, each on its share of the cores. '
+          'Default: the number of cores, or 1 with a GPU.',
       ),
   ):
     flags.DEFINE_integer(
@@ -88,15 +89,15 @@ def _define_trials(flag_values: flags.FlagValues):
 
 
 def _define_choice(flag_values: flags.FlagValues):
-  """Defines the flags of the choice, and of the use of the best."""
+  """Defines the flags that choose and present the best."""
   flags.DEFINE_enum(
       'select_by',
       scores.TRAIN_LOSS.name,
       list(scores.SELECTIONS),
-      'How the best is chosen: by the mean training loss of the last 100 '
-      'rounds, by the mean training accuracy of the ten rounds up to round '
-      '100, by the last ten evaluations on --evaluation_data=validation, or, '
-      'to repeat papers only, by those on the test data.',
+      'The criterion for the best: the mean training loss of the last 100 '
+      'rounds, the mean training accuracy of the ten rounds up to round 100, '
+      'the last ten evaluations on --evaluation_data=validation, or, only to '
+      'replicate papers, the last ten on the test data.',
       flag_values=flag_values,
   )
   for name, default, text in (
@@ -104,13 +105,13 @@ def _define_choice(flag_values: flags.FlagValues):
       (
           'metric',
           scores.DEFAULT_METRIC,
-          'The metric of the evaluations, as in the column evaluation/METRIC '
-          'of metrics.csv; with a slash in it, a column itself.',
+          'The evaluation metric, as in the column evaluation/METRIC of '
+          'metrics.csv; a name with a slash is a column itself.',
       ),
       (
           'best_per',
           None,
-          'A flag that is swept: show the best with each of its values.',
+          'A swept flag: choose the best for each of its values.',
       ),
   ):
     flags.DEFINE_string(name, default, text, flag_values=flag_values)
@@ -131,38 +132,36 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
       (
           'transfer_to',
           [],
-          'Flagfiles of other tasks: the best is run with the flags of each of '
-          'them, too.',
+          'Flagfiles of other tasks, with each of which the best is also run.',
       ),
       (
           'seeds',
           None,
-          "The seeds of every trial. Default: 0; of a table the paper's "
-          'number.',
+          'The seeds of every trial. Default: 0; for a table, as many as in '
+          'the paper.',
       ),
   ):
     flags.DEFINE_list(name, default, text, flag_values=flag_values)
   flags.DEFINE_boolean(
       'dry_run',
       False,
-      'Print the commands, and run nothing.',
+      'Print the commands without running them.',
       flag_values=flag_values,
   )
 
 
 def _build_search(flag_values: flags.FlagValues) -> searches.Search:
-  """Returns the search that the flags say."""
+  """Returns the search that the flags describe."""
   for axis in published.AXES:
     if flag_values[axis].value:
       raise hparams.HparamError(f'--{axis} needs --table')
   if not any(flag_values[name].value for name in _SPACES):
     raise hparams.HparamError(
-        'a sweep needs --grid, --log_grid, --random or --table, which say what '
-        'is run'
+        'nothing to sweep: give --grid, --log_grid, --random or --table'
     )
   if not flag_values.sweep_name:
     raise hparams.HparamError(
-        'a search needs --sweep_name, its folder in --output_dir'
+        'a search needs --sweep_name, the name of its folder in --output_dir'
     )
   assignments = search_spaces.build_assignments(
       grids=flag_values.grid,
@@ -189,7 +188,8 @@ def _build_tables(flag_values: flags.FlagValues) -> list[trials_lib.Trial]:
   for name in _OF_SEARCHES:
     if flag_values[name].present:
       raise hparams.HparamError(
-          f'--{name} belongs to a search, and --table excludes one'
+          f'--{name} is for searches and cannot be combined with --table: drop '
+          'one of them'
       )
   given = trials_lib.read_given_flags(flag_values)
   with command_line.errors_as(command_line.UserError, published.PublishedError):
@@ -203,7 +203,7 @@ def _build_tables(flag_values: flags.FlagValues) -> list[trials_lib.Trial]:
         seeds=trials_lib.read_seeds(flag_values.seeds),
         output_dir=flag_values.output_dir,
     ):
-      # A figure may show the runs of a table that is named, too.
+      # A figure may show the runs of a table that is also named.
       found[trial.folder] = trial
   return list(found.values())
 
@@ -211,14 +211,14 @@ def _build_tables(flag_values: flags.FlagValues) -> list[trials_lib.Trial]:
 def _run_tables(
     trials: Sequence[trials_lib.Trial], *, num_at_once: Optional[int]
 ):
-  """Runs the cells of tables; each table that owns runs has its results.csv.
+  """Runs the cells of tables and writes a results.csv for each.
 
-  Another table that shows these runs has no part in that file: its metric may
-  differ.
+  Runs that a table shows but another one owns are in the owner's file only,
+  since the metrics may differ.
 
   Args:
     trials: The trials, each in the folder of the table that owns it.
-    num_at_once: How many run at once.
+    num_at_once: The number of parallel trials.
   """
   tables = {
       home: published.find_table(f'{home.parent.name}/{home.name}')
@@ -255,7 +255,7 @@ def _run_tables(
 
 
 def main(flag_values: flags.FlagValues = flags.FLAGS):
-  """Runs the search or the tables that the flags say.
+  """Runs the search or the tables that the flags describe.
 
   Args:
     flag_values: The parsed flags.

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the trials of a sweep, shows their progress and keeps its files."""
+"""Runs the trials of a sweep, shows progress and updates its files."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent import futures
@@ -28,13 +28,13 @@ from tff_adaptive import _files
 TRAIN = (sys.executable, '-m', 'experiments.train')
 _GPUS = pathlib.Path('/proc/driver/nvidia/gpus')
 _POLL_SECONDS = 0.1
-# How long a process may take to save its state before it is killed.
+# The time for a process to save its state before it is killed.
 _GRACE_SECONDS = 60.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupted(Exception):
-  """Ctrl-C or another signal has ended the processes."""
+  """A signal such as Ctrl-C ended the processes."""
 
 
 class Job(NamedTuple):
@@ -42,8 +42,8 @@ class Job(NamedTuple):
 
   Attributes:
     command: The program and its arguments.
-    log: Its output is appended to this file.
-    inherited: Descriptors that it shares.
+    log: The file to which its output is appended.
+    inherited: The file descriptors that it inherits.
   """
 
   command: Sequence[str]
@@ -52,7 +52,7 @@ class Job(NamedTuple):
 
 
 def available_cores() -> list[int]:
-  """Returns the cores that this process may use, by their numbers."""
+  """Returns the numbers of the cores that this process may use."""
   try:
     return sorted(os.sched_getaffinity(0))
   except AttributeError:  # No such call on this platform.
@@ -60,15 +60,15 @@ def available_cores() -> list[int]:
 
 
 def split_cores(cores: Sequence[int], num_slots: int) -> list[list[int]]:
-  """Returns the share of each of several processes.
+  """Splits cores among parallel processes.
 
   Args:
-    cores: The cores there are.
-    num_slots: How many processes work at once.
+    cores: The available cores.
+    num_slots: The number of parallel processes.
 
   Returns:
-    Parts of about the same size; processes that are more than the cores share
-    them, one each.
+    Parts of about equal size. If there are more processes than cores, each
+    process gets one core, and processes share cores.
 
   Example:
 
@@ -82,7 +82,7 @@ def split_cores(cores: Sequence[int], num_slots: int) -> list[list[int]]:
 
 
 def _start(job: Job, cores: Sequence[int]) -> subprocess.Popen:
-  """Starts a job in a session of its own, which a terminal does not reach."""
+  """Starts a job in its own session, out of reach of the terminal's signals."""
   with _files.write_errors_of(job.log):
     job.log.parent.mkdir(parents=True, exist_ok=True)
     log = open(job.log, 'ab')
@@ -96,11 +96,10 @@ def _start(job: Job, cores: Sequence[int]) -> subprocess.Popen:
         pass_fds=job.inherited,
         env=command_line.ending_with_this(),
     )
-  # From here and not in the child before it begins: code between fork and exec
-  # can hang where this process has threads. Its own threads come later, and
-  # inherit the cores.
+  # Pinned from here, since code between fork and exec can hang if this process
+  # has threads. Threads that the child starts later inherit the cores.
   if hasattr(os, 'sched_setaffinity'):
-    # It may have ended, or may not be pinned in this container.
+    # It may have ended, or the container may forbid pinning.
     with contextlib.suppress(OSError):
       os.sched_setaffinity(process.pid, cores)
   return process
@@ -108,7 +107,7 @@ def _start(job: Job, cores: Sequence[int]) -> subprocess.Popen:
 
 @contextlib.contextmanager
 def _signals_noted() -> Iterator[list[int]]:
-  """Notes signals in place of ending at any point; yields the notes."""
+  """Records signals instead of ending at any point; yields the record."""
   noted: list[int] = []
   numbers = list(_SIGNALS)
   if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
@@ -133,7 +132,7 @@ class _Running(NamedTuple):
 def _interrupt(
     running: Mapping[futures.Future, _Running], noted: Sequence[int]
 ):
-  """Lets processes save their state; a second signal ends the wait."""
+  """Interrupts processes and waits for them, until a second signal."""
   num_noted = len(noted)
   for item in running.values():
     item.process.send_signal(signal.SIGINT)
@@ -150,24 +149,24 @@ def run_jobs(
     observer: Any,
     may_start: Callable[[], bool] = lambda: True,
 ):
-  """Runs processes, several at once, in their order.
+  """Runs processes in order, several in parallel.
 
-  Each is pinned to its share of the cores, where the platform can do that. One
-  that fails does not stop the others. To be called in the main thread: signals
-  arrive there, and a process ends with the thread that started it. The threads
-  of the executor only wait.
+  Each process is pinned to its share of the cores, if the platform supports it.
+  A failed process does not stop the others. Must be called in the main thread,
+  which receives the signals, and since a process ends with the thread that
+  started it. The threads of the executor only wait.
 
   Args:
     jobs: The processes by trial.
-    num_at_once: How many run at once.
-    observer: A `Keeper`, which is told of starts and ends, and to tick many
-      times a second; if it raises, the processes are killed.
-    may_start: Whether another process may begin; once it says no, those at work
-      end and no other one begins. By default all begin.
+    num_at_once: The number of parallel processes.
+    observer: A `Keeper`, notified of starts, ends and, many times a second,
+      ticks; if it raises, the processes are killed.
+    may_start: Returns whether another process may start. Once it returns False,
+      running processes finish and no others start.
 
   Raises:
-    Interrupted: After SIGINT, SIGTERM or SIGHUP: the processes have got SIGINT
-      and ended, or were killed after a minute or at the second signal.
+    Interrupted: After SIGINT, SIGTERM or SIGHUP. The processes got SIGINT and
+      ended, or were killed after a minute or at the second signal.
     WriteError: If a log cannot be written.
   """
   free = split_cores(available_cores(), num_at_once)
@@ -208,18 +207,18 @@ _ACCURACIES = ('evaluation/accuracy', 'train/accuracy')
 
 
 def glance(trial: trials_lib.Trial) -> tuple[float, str]:
-  """Returns how far a run has come, from its files.
+  """Returns the progress of a run, read from its files.
 
   Args:
-    trial: The trial, which may be at work.
+    trial: The trial, which may be running.
 
   Returns:
-    The part of its rounds that is trained, and a text such as 'round 3 of 10,
-    evaluation/accuracy 0.8100'.
+    The fraction of its rounds that are trained, and a text such as 'round 3 of
+    10, evaluation/accuracy 0.8100'.
   """
   row = run_folder.read_last_row(trial.folder)
   recorded = run_folder.read_hparams(trial.folder) or {}
-  # A run that continues to more rounds still has the old number recorded.
+  # A run that is being extended still has the old number recorded.
   total = trial.hparams['total_rounds'] or recorded.get('total_rounds')
   if not total or 'round_num' not in row:
     return 0.0, 'starting'
@@ -233,11 +232,11 @@ _Write = Callable[[Sequence[scores.RunResult]], None]
 
 
 class Keeper:
-  """Keeps records and results of trials up to date, and shows how they do.
+  """Updates the records and results of trials, and shows their progress.
 
   Attributes:
-    results: The results of all trials, in their order.
-    waiting: The trials that are to run.
+    results: The results of all trials, in order.
+    waiting: The trials to run.
   """
 
   def __init__(
@@ -251,9 +250,9 @@ class Keeper:
 
     Args:
       trials: The trials.
-      measure_fn: Makes numbers of a finished trial.
-      write: Takes the results of all trials when one of them has changed.
-      stream: Where to show progress: bars on a terminal, else lines.
+      measure_fn: Measures a finished trial.
+      write: Writes the results of all trials, called when one has changed.
+      stream: The stream for progress: bars on a terminal, otherwise lines.
     """
     self._measure_fn = measure_fn
     self._write_fn = write
@@ -270,7 +269,7 @@ class Keeper:
     self.waiting = self.with_status(scores.WAITING)
     self._stream = stream
     self._on_terminal = stream.isatty()
-    # The rounds of an earlier call took none of this one's time.
+    # Rounds trained by an earlier call do not count towards progress.
     self._to_do = {trial: 1.0 - glance(trial)[0] for trial in self.waiting}
     self._bars: dict[trials_lib.Trial, tqdm.tqdm] = {}
     self._bar = self._build_bar(_OVERALL, sum(self._to_do.values()))
@@ -278,7 +277,7 @@ class Keeper:
     self._write()
 
   def started(self, trial: trials_lib.Trial):
-    """Notes that a trial is at work."""
+    """Marks a trial as running."""
     self._set(trial, scores.RUNNING)
     name = f'{trial.home.name}/{trial.name}'
     if not self._on_terminal:
@@ -286,7 +285,7 @@ class Keeper:
     self._bars[trial] = self._build_bar(_OF_TRIAL, 1.0, desc=name)
 
   def ended(self, trial: trials_lib.Trial, code: int):
-    """Records how a trial ended, and writes the tables again."""
+    """Records the end of a trial, and updates the tables."""
     bar = self._bars.pop(trial)
     took = pages.format_seconds(_elapsed(bar))
     bar.close()
@@ -301,7 +300,7 @@ class Keeper:
     self._write()
 
   def tick(self):
-    """Shows the state: every second on a terminal, elsewhere every minute."""
+    """Shows progress every second on a terminal, otherwise every minute."""
     elapsed = _elapsed(self._bar)
     if elapsed - self._last_shown < (1.0 if self._on_terminal else 60.0):
       return
@@ -324,22 +323,22 @@ class Keeper:
       self._print(str(self._bar))
 
   def interrupted(self):
-    """Notes that the trials that were at work are to continue later."""
+    """Marks the running trials as waiting, to be continued later."""
     for trial in self.with_status(scores.RUNNING):
       self._set(trial, scores.WAITING)
     self._write()
 
   def close(self):
-    """Leaves the terminal to others."""
+    """Removes the progress bars from the terminal."""
     for bar in (*self._bars.values(), self._bar):
       bar.close()
 
   def with_status(self, status: str) -> list[trials_lib.Trial]:
-    """Returns the trials that are in a state."""
+    """Returns the trials with a status."""
     return [t for t, result in self.results.items() if result.status == status]
 
   def _finish(self, trial: trials_lib.Trial):
-    # A run whose files are damaged is not recorded.
+    # Raises before recording a run with damaged files.
     self.results[trial] = self._measure_fn(trial)
     self._records[trial.home].add(trial)
 
@@ -350,7 +349,7 @@ class Keeper:
     self._write_fn(list(self.results.values()))
 
   def _build_bar(self, bar_format: str, total: float, **options) -> tqdm.tqdm:
-    """Returns a bar; where there is no terminal, it only knows the time."""
+    """Returns a progress bar; without a terminal it only keeps the time."""
     return tqdm.tqdm(
         total=total,
         file=self._stream if self._on_terminal else io.StringIO(),
@@ -370,7 +369,7 @@ def _elapsed(bar: tqdm.tqdm) -> float:
 
 
 def _read_last_line(log: pathlib.Path) -> str:
-  """Returns the last line of a log that is not empty."""
+  """Returns the last non-empty line of a log."""
   try:
     text = log.read_text(encoding='utf-8', errors='replace')
   except OSError:
@@ -379,14 +378,14 @@ def _read_last_line(log: pathlib.Path) -> str:
 
 
 def default_jobs(trials: Sequence[trials_lib.Trial]) -> int:
-  """Returns how many trials run at once by default.
+  """Returns the default number of parallel trials.
 
   Args:
-    trials: Those that are to run.
+    trials: The trials to run.
 
   Returns:
-    One a core, and no more than there are trials; one at all on a machine with
-    a GPU, unless the trials are to leave that alone.
+    One per core, at most the number of trials; only one on a machine with a
+    GPU, unless all trials run on the CPU.
   """
   devices = {str(trial.hparams.get('devices')) for trial in trials}
   if _GPUS.is_dir() and not all(name.startswith('CPU') for name in devices):
@@ -406,23 +405,22 @@ def run_trials(
   """Runs the trials that are not finished.
 
   Args:
-    trials: The trials, checked.
-    measure_fn: Makes numbers of a finished trial.
-    write: Takes the results of all trials, in their order, whenever one of them
-      has changed.
+    trials: The trials, already checked.
+    measure_fn: Measures a finished trial.
+    write: Writes the results of all trials, in order, called when one changed.
     command: The program that takes the flags of a trial.
-    num_at_once: How many run at once. Default: `default_jobs` of those that are
-      not finished.
-    may_start: Whether another trial may begin. By default all begin.
+    num_at_once: The number of parallel trials. Default: `default_jobs` of the
+      unfinished ones.
+    may_start: Returns whether another trial may start. Default: always.
 
   Returns:
-    The results: all of them finished, unless some were not to begin any more.
+    The results; all are finished, unless `may_start` kept some from starting.
 
   Raises:
     EnvironmentalError: If trials failed, after the others have ended; or if
-      another sweep is at work in the same folder.
-    UserError: If a record, or a run that is finished, is damaged.
-    KeyboardInterrupt: After a signal that ends; its text says how to go on.
+      another sweep runs in the same folder.
+    UserError: If a record or a finished run is damaged.
+    KeyboardInterrupt: After a signal; the text says how to continue.
   """
   with contextlib.ExitStack() as stack:
     homes = dict.fromkeys(trial.home for trial in trials)
@@ -445,7 +443,7 @@ def run_trials(
       num_finished = len(keeper.with_status(scores.FINISHED))
       raise KeyboardInterrupt(
           f'Interrupted: {num_finished} of {len(trials)} trials are finished; '
-          'run the same command again to go on.'
+          'run the same command again to continue.'
       ) from None
   failed = keeper.with_status(scores.FAILED)
   if failed:

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The results of runs, the scores by which a sweep chooses, and the choice."""
+"""Results of runs, selection criteria, and the choice of the best."""
 
 from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
@@ -20,19 +20,19 @@ from experiments.sweep import trials as trials_lib
 DEFAULT_METRIC = 'accuracy'
 _TRAINING_LOSS = 'clients/loss'
 _TRAINING = 'train/'
-# They are on the test examples of clients, whatever --evaluation_data says.
+# These use the clients' test examples, whatever --evaluation_data says.
 _OF_CLIENTS = (
     f'{run_folder.EVALUATION}clients/',
     f'{run_folder.EVALUATION}personalized/',
 )
 _SMALLER_IS_BETTER = ('loss', 'error')
-# The round up to which the training accuracy is compared, and the mean of how
-# many rounds it is: a single cohort says little.
+# The training accuracy is averaged over the rounds up to this one, because that
+# of a single cohort says little.
 _COMPARED_ROUND = 100
 _NUM_COMPARED_ROUNDS = 10
 _NUM_LAST_ROUNDS = 100
 _ESTIMATES = (run_folder.LAST_10_EVALUATIONS, run_folder.BEST)
-# Reported of every run.
+# Reported for every run.
 MEASURED = (*_ESTIMATES, *run_folder.TOTALS)
 
 
@@ -42,11 +42,12 @@ class Selection:
 
   Attributes:
     name: The value.
-    column: The column of metrics.csv that it reads; with a slash at the end
-      the value of --metric follows.
+    column: The column of metrics.csv that it reads; if it ends with a slash,
+      the value of --metric is appended.
     evaluation_data: The data of the evaluations, if it reads them.
-    warning: Shown wherever the outcome is.
-    num_rounds: Of a column of every round: how many rounds it is the mean of.
+    warning: A warning shown with every outcome.
+    num_rounds: The number of rounds averaged, for columns with a value in every
+      round.
   """
 
   name: str
@@ -57,41 +58,41 @@ class Selection:
 
   @property
   def label(self) -> str:
-    """The description of the choice in files."""
+    """The description of the criterion in files."""
     return f'{self.name} ({self.warning})' if self.warning else self.name
 
   def column_of(self, metric: str) -> str:
-    """Returns the column for a metric; one with a slash is a column itself."""
+    """Returns the column of a metric; a name with a slash is a column."""
     if not self.column.endswith('/'):
       return self.column
     return metric if '/' in metric else f'{self.column}{metric}'
 
   def is_higher_better(self, metric: str) -> bool:
-    """Returns whether the largest score is the best."""
+    """Returns whether higher scores are better."""
     return is_higher_better(self.column_of(metric))
 
   def check_metric(self, metric: str):
-    """Raises if a metric would be chosen by on other data than it says.
+    """Raises if a metric does not belong to this criterion.
 
     Args:
       metric: The value of --metric.
 
     Raises:
-      HparamError: If it is a column that this is not about.
+      HparamError: If the column of the metric is on other data.
     """
     column = self.column_of(metric)
     if not column.startswith(self.column):
       raise hparams.HparamError(
-          f'--select_by={self.name} chooses by a column of {self.column}, '
-          f'found --metric={metric}; give one of those, or another --select_by'
+          f'--select_by={self.name} needs a column {self.column}..., found '
+          f'--metric={metric}; change --metric or --select_by'
       )
     if self.evaluation_data == settings_lib.VALIDATION and (
         column.startswith(_OF_CLIENTS)
     ):
       raise hparams.HparamError(
-          f'--metric={metric} is measured on the test examples of clients, and '
-          f'--select_by={self.name} chooses without test data; give a metric '
-          f'of --evaluations={settings_lib.CENTRAL}'
+          f'--select_by={self.name} uses no test data, but --metric={metric} '
+          "is measured on the clients' test examples; give a metric of "
+          f'--evaluations={settings_lib.CENTRAL}'
       )
 
 
@@ -117,10 +118,10 @@ SELECTIONS = {
 
 
 def is_higher_better(metric: str) -> bool:
-  """Returns whether the largest value of a metric is the best.
+  """Returns whether higher values of a metric are better.
 
   Args:
-    metric: Its name, or that of its column.
+    metric: The name of the metric, or of its column.
 
   Returns:
     False for losses and errors.
@@ -129,14 +130,14 @@ def is_higher_better(metric: str) -> bool:
 
 
 def check(selection: Selection, trials: Sequence[trials_lib.Trial]):
-  """Raises unless the trials will measure what is compared.
+  """Raises unless the trials will measure the criterion.
 
   Args:
-    selection: How the best is chosen.
+    selection: The criterion.
     trials: The trials.
 
   Raises:
-    HparamError: If one evaluates other data, or ends too soon.
+    HparamError: If a trial evaluates on other data or trains too few rounds.
   """
   for trial in trials:
     wanted, found = selection.evaluation_data, evaluation_data(trial)
@@ -154,22 +155,22 @@ def check(selection: Selection, trials: Sequence[trials_lib.Trial]):
 
 
 def evaluation_data(trial: trials_lib.Trial) -> str:
-  """Returns the data that the evaluations of a trial are on."""
+  """Returns the data on which a trial is evaluated."""
   return trial.hparams['evaluation_data'] or settings_lib.TEST
 
 
 def compute_score(
     selection: Selection, run: run_folder.Run, metric: str
 ) -> float:
-  """Returns the number by which a run is compared.
+  """Returns the score of a run.
 
   Args:
-    selection: How the best is chosen.
+    selection: The criterion.
     run: The run.
     metric: The value of --metric.
 
   Returns:
-    The number; NaN if it was not measured or is not finite.
+    The score; NaN if it was not measured or is not finite.
   """
   column = selection.column_of(metric)
   if selection.evaluation_data:
@@ -180,7 +181,7 @@ def compute_score(
   rounds, _ = run.series(run_folder.ROUND_NUM)
   window = [r for r in rounds if last - count < r <= last]
   values = [v for r, v in zip(*run.series(column)) if last - count < r <= last]
-  # A round that is missing here had no finite value.
+  # A missing round had no finite value.
   if window[-1:] != [last] or len(values) < len(window):
     return math.nan
   return math.fsum(values) / len(values)
@@ -201,9 +202,9 @@ class RunResult:
   Attributes:
     trial: The trial.
     status: One of the constants of this module.
-    metric: The metric of the evaluations; empty before the end.
-    score: The number by which it is compared; NaN if there is none.
-    measured: Its estimates and totals, the names of `MEASURED`.
+    metric: The evaluation metric; empty until the run is finished.
+    score: The score by the sweep's criterion; NaN if there is none.
+    measured: The estimates and totals named in `MEASURED`.
   """
 
   trial: trials_lib.Trial
@@ -215,12 +216,12 @@ class RunResult:
 
 @dataclasses.dataclass(frozen=True)
 class Configuration:
-  """The results of an assignment, over the seeds.
+  """The results of an assignment over the seeds.
 
   Attributes:
     labels: The assignment.
     runs: Its runs.
-    rank: 1 for the best.
+    rank: The rank, 1 for the best.
   """
 
   labels: Mapping[str, str]
@@ -238,7 +239,7 @@ class Configuration:
     return self.mean('score')
 
   def mean(self, name: str) -> float:
-    """Returns the mean over the seeds of something measured."""
+    """Returns the mean of a measurement over the seeds."""
     return statistics.fmean(self._values(name))
 
   def std(self, name: str) -> Optional[float]:
@@ -257,11 +258,11 @@ def rank(
   """Returns the configurations, the best first.
 
   Args:
-    results: The runs.
-    higher_is_better: Whether the largest score is the best.
+    results: The results of the runs.
+    higher_is_better: Whether higher scores are better.
 
   Returns:
-    The configurations; those without a finite score come last, in their order.
+    The ranked configurations; those without a finite score come last.
   """
   runs: dict[tuple[str, ...], list[RunResult]] = {}
   for result in results:
@@ -285,14 +286,14 @@ def rank(
 def choose_best(
     ranked: Sequence[Configuration], best_per: Optional[str] = None
 ) -> list[Configuration]:
-  """Returns the best configuration, or the best ones.
+  """Returns the best configuration, or the best for each value of a flag.
 
   Args:
-    ranked: The configurations as `rank` returns them.
-    best_per: A flag that is swept; then there is one for each of its values.
+    ranked: The configurations as returned by `rank`.
+    best_per: A swept flag, to choose the best for each of its values.
 
   Returns:
-    The best with a finite score, the very best first; may be empty.
+    The best configurations with a finite score, best first; may be empty.
   """
   best: dict[Optional[str], Configuration] = {}
   for configuration in ranked:
@@ -313,18 +314,18 @@ def measure(
 
   Args:
     trial: The trial.
-    metric: The metric that is reported: an evaluation's, or a column of
+    metric: The reported metric: an evaluation metric or a column of
       metrics.csv.
-    higher_is_better: Whether the largest value of the metric is the best.
-    selection: How the best is chosen; None without a choice.
+    higher_is_better: Whether higher values of the metric are better.
+    selection: The criterion for the best; None for no score.
 
   Returns:
     The result, with the mean of the last ten evaluations, the best one, and
-    totals over the rounds; NaN if not measured, or of a run that diverged.
+    totals over the rounds; NaN if not measured or if the run diverged.
 
   Raises:
     UserError: If a file of the run is damaged.
-    EnvironmentalError: If a file of it cannot be read.
+    EnvironmentalError: If a file of the run cannot be read.
   """
   with (
       command_line.errors_as(command_line.EnvironmentalError, OSError),

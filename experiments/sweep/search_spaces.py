@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The values that a sweep tries: grids, powers of ten and random ones."""
+"""Search spaces of sweeps: grids, powers of ten and distributions."""
 
 from collections.abc import Callable, Sequence
 import itertools
@@ -12,16 +12,16 @@ import numpy as np
 
 from experiments import hparams
 
-# The values of flags, as they stand on a command line.
+# The values of flags, as on a command line.
 Assignment = tuple[tuple[str, str], ...]
 
 _DISTRIBUTION = re.compile(r'(\w+)\((.*)\)')
-# Rounding may add this to the number of steps of a grid.
+# Tolerance for rounding in the number of steps of a grid.
 _STEP_TOLERANCE = 1e-9
 
 
 def _show(value: float) -> str:
-  """Returns a number as a flag and a folder have it: six digits."""
+  """Formats a number for flags and folders, with six digits."""
   return f'{value:.6g}'
 
 
@@ -30,8 +30,8 @@ def _split(option: str, text: str) -> tuple[str, str]:
   flag, _, values = text.partition('=')
   if not flag or not values:
     raise hparams.HparamError(
-        f'--{option} takes FLAG=VALUES, as client_learning_rate=0.1,1, found '
-        f'{text!r}'
+        f'--{option} takes FLAG=VALUES, such as client_learning_rate=0.1,1, '
+        f'found {text!r}'
     )
   return flag.lstrip('-'), values
 
@@ -40,8 +40,8 @@ def _split_values(option: str, flag: str, text: str) -> list[str]:
   values = [value.strip() for value in text.split(',')]
   if not all(values) or len(set(values)) < len(values):
     raise hparams.HparamError(
-        f'--{option}={flag} takes different values with commas between them, '
-        f'found {text!r}'
+        f'--{option}={flag} takes distinct comma-separated values, found '
+        f'{text!r}'
     )
   return values
 
@@ -64,33 +64,34 @@ def _to_numbers(
 
 
 def read_grid(text: str) -> tuple[str, list[str]]:
-  """Returns a flag and its values.
+  """Parses a grid.
 
   Args:
-    text: As 'client_learning_rate=0.01,0.1', or 'client_optimizer=sgd,adam'.
+    text: A text such as 'client_learning_rate=0.01,0.1' or
+      'client_optimizer=sgd,adam'.
 
   Returns:
     The flag, and the values as given.
 
   Raises:
-    HparamError: If the text is not of this form, or a value stands twice.
+    HparamError: If the text does not have this form, or a value is repeated.
   """
   flag, values = _split('grid', text)
   return flag, _split_values('grid', flag, values)
 
 
 def read_log_grid(text: str) -> tuple[str, list[str]]:
-  """Returns a flag and powers of ten.
+  """Parses a grid of powers of ten.
 
   Args:
-    text: As 'server_learning_rate=-3:1:0.5': the first exponent, the last and
-      the step.
+    text: A text such as 'server_learning_rate=-3:1:0.5', with the first
+      exponent, the last one and the step.
 
   Returns:
     The flag, and the powers with six digits.
 
   Raises:
-    HparamError: If the text is not of this form, or holds no value.
+    HparamError: If the text does not have this form, or contains no value.
 
   Example:
 
@@ -102,14 +103,15 @@ def read_log_grid(text: str) -> tuple[str, list[str]]:
   first, last, step = _to_numbers('log_grid', flag, values.split(':'), expected)
   if step <= 0 or last < first:
     raise hparams.HparamError(
-        f'--log_grid={flag} goes up in steps above 0, found {values!r}'
+        f'--log_grid={flag} takes exponents from:to:step with from <= to and '
+        f'step > 0, found {values!r}'
     )
   count = math.floor((last - first) / step + _STEP_TOLERANCE) + 1
   return flag, [_show(10 ** (first + i * step)) for i in range(count)]
 
 
 def _read_distribution(flag: str, text: str) -> Callable[[float], str]:
-  """Returns a function from uniform numbers in [0, 1) to values."""
+  """Returns a function that maps uniform numbers in [0, 1) to values."""
   match = _DISTRIBUTION.fullmatch(text.strip())
   name, arguments = match.groups() if match else ('', '')
   if name == 'choice':
@@ -126,8 +128,8 @@ def _read_distribution(flag: str, text: str) -> Callable[[float], str]:
   if low >= high or (name == 'log_uniform' and low <= 0):
     above = ' above 0' if name == 'log_uniform' else ''
     raise hparams.HparamError(
-        f'--random={flag} takes a low end{above} and a larger high end, found '
-        f'{text!r}'
+        f'--random={flag} takes a lower bound{above} and a larger upper bound, '
+        f'found {text!r}'
     )
   if name == 'uniform':
     return lambda u: _show(low + u * (high - low))
@@ -138,22 +140,22 @@ def _read_distribution(flag: str, text: str) -> Callable[[float], str]:
 def draw(
     text: str, *, num_trials: int, search_seed: int
 ) -> tuple[str, list[str]]:
-  """Returns a flag and random values of it.
+  """Samples values of a flag.
 
-  They depend on the seed and the name of the flag only: the first ones stay the
-  same with more trials or another flag in the search.
+  They depend only on the seed and the name of the flag: more trials or another
+  flag in the search do not change the first values.
 
   Args:
-    text: As 'client_learning_rate=log_uniform(1e-3,1)', 'uniform(0,1)' or
-      'choice(adam,sgd)'.
-    num_trials: How many values.
+    text: A text such as 'client_learning_rate=log_uniform(1e-3,1)', also with
+      'uniform(0,1)' or 'choice(adam,sgd)'.
+    num_trials: The number of values.
     search_seed: The seed.
 
   Returns:
     The flag, and the values; numbers have six digits.
 
   Raises:
-    HparamError: If the text is not of this form, or the interval is empty.
+    HparamError: If the text does not have this form, or the interval is empty.
   """
   flag, distribution = _split('random', text)
   to_value = _read_distribution(flag, distribution)
@@ -172,18 +174,17 @@ def build_assignments(
   """Returns the assignments of a sweep.
 
   Args:
-    grids: As for `read_grid`.
-    log_grids: As for `read_log_grid`.
-    randoms: As for `draw`.
-    num_trials: How often everything random is drawn.
-    search_seed: The seed of the draws.
+    grids: See `read_grid`.
+    log_grids: See `read_log_grid`.
+    randoms: See `draw`.
+    num_trials: The number of random samples.
+    search_seed: The seed of the samples.
 
   Returns:
-    Every combination of the grids, each with every draw; without doubles, which
-    draws from few choices have.
+    Every combination of the grids with every sample, without duplicates.
 
   Raises:
-    HparamError: If one cannot be read, or two are of the same flag.
+    HparamError: If a text is invalid, or two are for the same flag.
 
   Example:
 
@@ -200,8 +201,8 @@ def build_assignments(
   for name in names:
     if names.count(name) > 1:
       raise hparams.HparamError(
-          f'--{name} is swept twice, give it in one of --grid, --log_grid and '
-          '--random'
+          f'--{name} is swept twice, give it in only one of --grid, '
+          '--log_grid and --random'
       )
   combinations = itertools.product(
       *([(flag, value) for value in values] for flag, values in spaces)

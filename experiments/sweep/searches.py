@@ -1,8 +1,8 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A search: tries assignments, chooses the best, carries it to other tasks.
+"""Searches: try assignments, choose the best, and transfer it to other tasks.
 
-Its files are `results.csv`, `configurations.csv`, `best.csv`, `transfer.csv`
+A search writes `results.csv`, `configurations.csv`, `best.csv`, `transfer.csv`
 and `best.flags`.
 """
 
@@ -33,13 +33,13 @@ def write_results(
     *,
     keep_others: bool = False,
 ):
-  """Writes a row a run.
+  """Writes one row per run.
 
   Args:
     path: The file.
-    results: The runs, with the same labels.
-    selection: How the best is chosen; None without a choice.
-    keep_others: Whether rows of other runs stay, if the file has such rows.
+    results: The results of the runs, which have the same kinds of labels.
+    selection: The criterion for the best; None to write no scores.
+    keep_others: Whether to keep the file's rows of other runs.
 
   Raises:
     WriteError: If the file cannot be written.
@@ -65,10 +65,10 @@ def write_results(
         }
     )
   if keep_others:
-    # Not by its folder: that may be given in other words from day to day.
+    # Not by the folder, which can be given in different ways.
     names = (*results[0].trial.labels, 'seed')
     runs = {tuple(str(row[name]) for name in names) for row in rows}
-    # Rows of a file with other columns would not be understood.
+    # Rows with other columns are dropped.
     others = [
         row
         for row in _read_rows(path)
@@ -80,14 +80,14 @@ def write_results(
 
 
 def _read_rows(path: pathlib.Path) -> Iterator[Mapping[str, str]]:
-  """Yields the rows of a file, if it is there."""
+  """Yields the rows of a file, if it exists."""
   try:
     lines = [fields for _, fields in _files.read_lines(path)]
   except FileNotFoundError:
     return
   except _files.DamagedCSVError as error:
     raise command_line.UserError(
-        f'{path} is damaged ({error}); remove it, and it is written anew'
+        f'{path} is damaged ({error}); remove it to have it written again'
     ) from error
   for fields in lines[1:]:
     yield dict(zip(lines[0], fields))
@@ -99,14 +99,14 @@ def _write_rows(path: pathlib.Path, rows: _Rows):
 
 @dataclasses.dataclass(frozen=True)
 class Search:
-  """The trials of a search and how it chooses; all of it is checked.
+  """The checked trials of a search and its criterion.
 
   Attributes:
     trials: The trials.
-    transfers: Those of every assignment with the flags of other tasks.
-    selection: How the best is chosen.
-    metric: The metric of the evaluations.
-    best_per: A flag that is swept: the best is chosen for each of its values.
+    transfers: The trials of every assignment on other tasks.
+    selection: The criterion for the best.
+    metric: The evaluation metric.
+    best_per: A swept flag, to choose the best for each of its values.
   """
 
   trials: Sequence[trials_lib.Trial]
@@ -121,7 +121,7 @@ class Search:
     return self.trials[0].home
 
   def rank(self, results: _Results) -> list[scores.Configuration]:
-    """Returns the configurations of results, the best first."""
+    """Returns the configurations, the best first."""
     return scores.rank(
         results, higher_is_better=self.selection.is_higher_better(self.metric)
     )
@@ -149,13 +149,13 @@ class Search:
       ]
       pages.write(best_flags, '\n'.join(lines) + '\n')
     else:
-      # Those of a call before would be taken for the outcome of this one.
+      # Files of an earlier call would be mistaken for the outcome of this one.
       for path in (best_csv, best_flags):
         with _files.write_errors_of(path):
           path.unlink(missing_ok=True)
 
   def _to_rows(self, ranked: Sequence[scores.Configuration]) -> _Rows:
-    """Returns a row a configuration: means and deviations over the seeds."""
+    """Returns one row per configuration, with statistics over the seeds."""
     rows = []
     for found in ranked:
       over_seeds: dict[str, Any] = {}
@@ -190,37 +190,37 @@ def build_search(
     transfer_to: Sequence[str] = (),
     **places: Any,
 ) -> Search:
-  """Returns a search, if every trial of it fits.
+  """Builds a search, after checking every trial.
 
   Args:
     assignments: The assignments to try.
     given: The flags of every trial.
-    selection: How the best is chosen.
-    metric: The metric of the evaluations.
-    best_per: A flag that is swept.
+    selection: The criterion for the best.
+    metric: The evaluation metric.
+    best_per: A swept flag, to choose the best for each of its values.
     transfer_to: Flagfiles of other tasks.
-    **places: Seeds and folders, see `trials.build_search_trials`.
+    **places: Seeds and folders; see `trials.build_search_trials`.
 
   Returns:
     The search.
 
   Raises:
-    HparamError: If a trial does not fit, also with the flags of another task;
-      names it. If the metric cannot be chosen by.
+    HparamError: If the flags of a trial are invalid, on this or another task,
+      or the metric does not belong to the criterion.
   """
   selection.check_metric(metric)
   names = [flag for flag, _ in assignments[0]]
   if best_per is not None and best_per not in names:
     raise hparams.HparamError(
-        f'--best_per takes a flag that is swept, of {", ".join(names)}, found '
+        f'--best_per takes one of the swept flags {", ".join(names)}, found '
         f'{best_per!r}'
     )
   trials_lib.check_are_free(names)
   stems = [pathlib.Path(path).stem for path in transfer_to]
   if len(set(stems)) < len(stems):
     raise hparams.HparamError(
-        '--transfer_to takes files of different names, which name the folders '
-        f'of their runs, found {", ".join(transfer_to)}'
+        '--transfer_to takes files with distinct names, since they name the '
+        f'folders of the runs, found {", ".join(transfer_to)}'
     )
   build = functools.partial(
       trials_lib.build_search_trials, assignments, given, **places
@@ -236,13 +236,13 @@ def run(search: Search, *, num_at_once: Optional[int] = None):
 
   Args:
     search: The search.
-    num_at_once: How many trials run at once. Default: see
+    num_at_once: The number of parallel trials. Default: see
       `running.default_jobs`.
 
   Raises:
-    EnvironmentalError: If trials failed; then nothing is carried over.
-    UserError: If a record, or a run that is finished, is damaged.
-    KeyboardInterrupt: After a signal that ends.
+    EnvironmentalError: If trials failed; then the best is not transferred.
+    UserError: If a record or a finished run is damaged.
+    KeyboardInterrupt: After a signal.
   """
   run_trials = functools.partial(
       running.run_trials,
@@ -269,7 +269,7 @@ def run(search: Search, *, num_at_once: Optional[int] = None):
         transfers,
         write=lambda found: write_results(path, found, search.selection),
     )
-    print(f'on the other tasks: {path}')
+    print(f'other tasks: {path}')
   if not best:
     print(
         'best: none, because no assignment has a finite '

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A trial: one run of `experiments.train`, with its flags checked."""
+"""Trials: runs of `experiments.train` with checked flags."""
 
 from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
@@ -21,28 +21,28 @@ from experiments.run_results import run_folder
 from experiments.sweep import search_spaces
 from tff_adaptive import _files
 
-# File systems end names at 255 bytes.
+# File names have at most 255 bytes.
 _MAX_SLUG = 200
-# Flags that only the sweep sets, and the flags of the sweep for them.
+# Flags that the sweep sets for each trial, and the sweep's own flags for them.
 _OF_SWEEP = {'seed': 'seeds', 'experiment_name': 'sweep_name'}
 
 # The values of flags as given, by name: 'seed' and '--seed=0'.
 GivenFlags = Mapping[str, str]
 
 
-# Compared by identity, so that it can be a key.
+# Compared by identity, to be usable as a key.
 @dataclasses.dataclass(frozen=True, eq=False)
 class Trial:
-  """One run.
+  """One run of a sweep.
 
   Attributes:
-    labels: The columns of the CSV files that tell its configuration from the
-      others: the flags that are swept, or group, row and column.
+    labels: The values that identify its configuration in the CSV files: of the
+      swept flags, or group, row and column.
     seed: The seed of the run.
-    home: The folder of its sweep, which has the CSV files.
+    home: The folder of the sweep, with the CSV files.
     folder: The folder of the run.
     arguments: The flags of `experiments.train`.
-    hparams: The values of the flags; None is the task's default.
+    hparams: The values of the flags; None for the task's default.
   """
 
   labels: Mapping[str, str]
@@ -54,28 +54,28 @@ class Trial:
 
   @property
   def name(self) -> str:
-    """Its folder as seen from that of its sweep."""
+    """Its folder, relative to that of the sweep."""
     return self.folder.relative_to(self.home).as_posix()
 
   @property
   def log(self) -> pathlib.Path:
-    """The file of its output; the folder of the run must be new."""
+    """The file of its output, outside the run's folder, which must be new."""
     return self.home / 'logs' / f'{self.name.replace("/", ".")}.log'
 
   @property
   def configuration(self) -> tuple[str, ...]:
-    """The values that it shares with the same trial of other seeds."""
+    """The values that it shares with its trials of other seeds."""
     return tuple(self.labels.values())
 
 
 def collect_given_flags(flag_values: flags.FlagValues) -> dict[str, str]:
-  """Returns the flags of `experiments.train` that a command line gave.
+  """Returns the flags of `experiments.train` given on the command line.
 
   Args:
     flag_values: The parsed flags.
 
   Returns:
-    The texts by name; those of flagfiles are among them.
+    The texts by name, including those from flagfiles.
   """
   known = flags.FlagValues()
   hparams.define(known)
@@ -87,7 +87,7 @@ def collect_given_flags(flag_values: flags.FlagValues) -> dict[str, str]:
 
 
 def read_given_flags(flag_values: flags.FlagValues) -> dict[str, str]:
-  """Returns the same, if none of them is the sweep's to give.
+  """Returns the same, after checking that the sweep lets them be set.
 
   Args:
     flag_values: The parsed flags of the sweep.
@@ -96,7 +96,7 @@ def read_given_flags(flag_values: flags.FlagValues) -> dict[str, str]:
     The texts by name.
 
   Raises:
-    HparamError: If one of them is the sweep's to give.
+    HparamError: If only the sweep may set one of them.
   """
   given = collect_given_flags(flag_values)
   check_are_free(given)
@@ -104,59 +104,58 @@ def read_given_flags(flag_values: flags.FlagValues) -> dict[str, str]:
 
 
 def read_seeds(texts: Optional[Sequence[str]]) -> Optional[list[int]]:
-  """Returns the seeds that a command line gave, each once.
+  """Returns the seeds given on the command line, without repetitions.
 
   Args:
     texts: The value of --seeds, or None.
 
   Returns:
-    The seeds; None if none were given.
+    The seeds, or None if the flag is not set.
 
   Raises:
-    HparamError: If they are no whole numbers.
+    HparamError: If one is not an integer.
   """
   if texts is None:
     return None
   if not texts or not all(text.isdecimal() for text in texts):
     raise hparams.HparamError(
-        '--seeds takes whole numbers with commas between them, found '
-        f'{",".join(texts)!r}'
+        f'--seeds takes comma-separated integers, found {",".join(texts)!r}'
     )
   return list(dict.fromkeys(map(int, texts)))
 
 
 def check_are_free(names: Iterable[str]):
-  """Raises if a flag is the sweep's to give.
+  """Raises if a flag is one that only the sweep may set.
 
   Args:
-    names: The flags that are given or swept.
+    names: The given or swept flags.
 
   Raises:
-    HparamError: If the sweep sets one of them for every trial.
+    HparamError: If only the sweep may set one of them.
   """
   for name in names:
     if name in _OF_SWEEP:
       raise hparams.HparamError(
-          f'--{name} is given to every trial by the sweep, give '
-          f'--{_OF_SWEEP[name]} in its place'
+          f'--{name} is set by the sweep for every trial, give '
+          f'--{_OF_SWEEP[name]} instead'
       )
 
 
 def to_slug(assignment: search_spaces.Assignment) -> str:
-  """Returns the name of the folder of an assignment.
+  """Returns the folder name of an assignment.
 
   Args:
     assignment: The values by flag.
 
   Returns:
-    As 'client_learning_rate=0.1,server_learning_rate=1'; one that is too long
-    for a folder ends in a hash of it.
+    A name such as 'client_learning_rate=0.1,server_learning_rate=1'; one that
+    was shortened or altered ends with a hash.
   """
   text = ','.join(f'{flag}={value}' for flag, value in assignment)
   slug = folders.to_slug(text, kept='=,')
   if slug == text and len(slug) <= _MAX_SLUG:
     return slug
-  # So that two that differ in other characters stay apart.
+  # The hash distinguishes names that differ in other characters.
   digest = hashlib.sha256(text.encode()).hexdigest()[:8]
   return f'{slug[:_MAX_SLUG]}-{digest}'
 
@@ -172,7 +171,7 @@ def _collect_hparams(
     for argument in choice.row.arguments:
       if argument.is_hparam and argument.name in choice.given:
         found[choice.row.flag_name(argument)] = choice.given[argument.name]
-  # Final evaluations are no hyperparameters, but must have been made.
+  # Final evaluations are not hyperparameters, but must have been made.
   found['final_evaluations'] = list(settings.final_evaluations) or None
   return {**settings.hparams(), **found}
 
@@ -186,22 +185,22 @@ def build_trial(
     home: str,
     name: str,
 ) -> Trial:
-  """Returns a trial, if its flags fit.
+  """Builds a trial, after checking its flags.
 
   Args:
-    labels: As in `Trial`.
-    arguments: The flags but for the seed and the folder; later ones win.
+    labels: See `Trial`.
+    arguments: The flags except the seed and the folder; later ones win.
     seed: The seed.
     output_dir: The folder of all runs.
-    home: The folder of the sweep in it.
-    name: The folder of the run in that, without the seed.
+    home: The folder of the sweep, relative to `output_dir`.
+    name: The folder of the run, relative to `home`, without the seed.
 
   Returns:
     The trial.
 
   Raises:
-    HparamError: If two flags do not fit, there is no such flag, or not of this
-      value; names the trial.
+    HparamError: If flags conflict, do not exist or have invalid values; names
+      the trial.
   """
   folder = f'{home}/{name}/seed_{seed}'
   arguments = (
@@ -214,7 +213,7 @@ def build_trial(
     choices, settings = published.parse_flags(arguments)
   except flags.Error as error:
     raise hparams.HparamError(
-        f'the trial {folder} does not fit: {error}'
+        f'the trial {folder} has invalid flags: {error}'
     ) from error
   root = pathlib.Path(output_dir)
   return Trial(
@@ -236,30 +235,30 @@ def build_search_trials(
     sweep_name: str,
     transfer_to: Optional[str] = None,
 ) -> list[Trial]:
-  """Returns the trials of a search, or of its assignments on another task.
+  """Builds the trials of a search, or of its assignments on another task.
 
   Args:
-    assignments: The assignments; they win over all other flags.
+    assignments: The assignments, which override all other flags.
     given: The flags of every trial.
     seeds: The seeds of every assignment.
     output_dir: The folder of all runs.
-    sweep_name: The folder of the sweep in it.
-    transfer_to: The flagfile of another task, which wins over the given flags;
-      those that only a task has belong to the first one and are left out.
+    sweep_name: The folder of the sweep, relative to `output_dir`.
+    transfer_to: The flagfile of another task, which overrides the given flags;
+      flags that belong only to tasks are then dropped from the given ones.
 
   Returns:
-    The trials, the seeds of an assignment together.
+    The trials, grouped by assignment.
 
   Raises:
-    HparamError: As `build_trial`; also if there is no such file.
+    HparamError: See `build_trial`; also if the flagfile does not exist.
   """
   labels, folder, arguments = {}, '', list(given.values())
   if transfer_to is not None:
     path = pathlib.Path(transfer_to)
     if not path.is_file():
       raise hparams.HparamError(
-          f'--transfer_to={transfer_to} is not there, give a file with one '
-          'flag a line'
+          f'--transfer_to={transfer_to} does not exist, give a file with one '
+          'flag per line'
       )
     of_tasks = {
         flag
@@ -290,11 +289,11 @@ def build_table_trials(
     seeds: Optional[Sequence[int]],
     output_dir: str,
 ) -> list[Trial]:
-  """Returns the trials of a published table, each in the place of its cell.
+  """Builds the trials of a published table, each in the folder of its cell.
 
   Args:
     table: The table.
-    given: Flags that win over those of the cells.
+    given: Flags that override those of the cells.
     seeds: The seeds of every cell; None for those of the table.
     output_dir: The folder of all runs.
 
@@ -302,7 +301,7 @@ def build_table_trials(
     The trials, column by column.
 
   Raises:
-    HparamError: As `build_trial`.
+    HparamError: See `build_trial`.
   """
   if seeds is None:
     seeds = range(table.seeds)
@@ -324,7 +323,7 @@ def build_table_trials(
 
 
 class Record:
-  """`sweep.json`: the trials that ended well, with their hyperparameters."""
+  """The record `sweep.json` of finished trials with their hyperparameters."""
 
   def __init__(self, home: pathlib.Path):
     """Reads the record, if there is one.
@@ -342,12 +341,12 @@ class Record:
       self._finished = {}
     except ValueError as error:
       raise command_line.UserError(
-          f'{self._path} is damaged ({error}); remove it, and what the runs '
-          'have written counts'
+          f'{self._path} is damaged ({error}); remove it, and the sweep reads '
+          'the files of the runs instead'
       ) from error
 
   def add(self, trial: Trial):
-    """Records that a trial has ended well.
+    """Records a finished trial.
 
     Args:
       trial: The trial.
@@ -363,18 +362,18 @@ class Record:
       file.write(text.encode())
 
   def is_finished(self, trial: Trial) -> bool:
-    """Returns whether a trial needs no start.
+    """Returns whether a trial need not be started.
 
-    It does where flags may have changed: then the run itself continues, or
-    refuses.
+    A trial whose flags may have changed is started: then the run itself
+    continues, or rejects the change.
 
     Args:
       trial: The trial.
 
     Returns:
-      Whether the record has it with the same flags and its folder is there,
-      and not on the way to more rounds; or, without a record of it, its files
-      say that all rounds were trained with these values, and drawn.
+      True if the record has the trial with the same flags, its folder exists
+      and it is not being extended; or, if it is not recorded, if its files show
+      that all rounds were trained with these values and plotted.
     """
     recorded = run_folder.read_hparams(trial.folder)
     if recorded is None:
@@ -395,17 +394,17 @@ class Record:
 
 
 def _was_killed_at_its_end(folder: pathlib.Path) -> bool:
-  """Returns whether a run has trained all rounds and not drawn them."""
+  """Returns whether a run trained all rounds but did not plot them."""
   is_drawn = (folder / 'plots' / 'training.png').exists()
-  # Of runs that are kept for their numbers there are no checkpoints.
+  # Runs that are kept for their numbers have no checkpoints.
   return ((folder / 'checkpoints').exists() and not is_drawn) or any(
       folder.rglob(f'*{_files.TEMPORARY_SUFFIX}')
   )
 
 
 def _total_rounds(trial: Trial) -> int:
-  """Returns the rounds that a trial is to have; not given, its task says."""
+  """Returns the total rounds of a trial; by default those of its task."""
   given = trial.hparams['total_rounds']
-  if given is not None:  # The task takes a while to look up.
+  if given is not None:  # Looking up the task takes a while.
     return given
   return agreement.of_arguments(trial.arguments).values['total_rounds']

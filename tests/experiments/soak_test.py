@@ -40,7 +40,7 @@ class GrowthTest(parameterized.TestCase):
     self.assertEqual((growth.num_files, growth.num_threads), (6, 2))
 
   def test_too_few_samples(self):
-    with self.assertRaisesRegex(ValueError, 'look more often'):
+    with self.assertRaisesRegex(ValueError, 'take samples more often'):
       endurance.compute_growth([])
 
 
@@ -49,7 +49,7 @@ class SoakTest(parameterized.TestCase):
   def test_too_few_rounds_are_an_error(self):
     result = binary_testing.run_quickly('soak', '--rounds=30')
     self.assertEqual(result.returncode, 2)
-    self.assertIn('give 80 rounds or more', result.stderr)
+    self.assertIn('set --rounds=80 or more', result.stderr)
 
   @pytest.mark.slow
   def test_four_hundred_rounds_hold_no_more(self):

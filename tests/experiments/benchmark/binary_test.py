@@ -228,7 +228,7 @@ class TableTest(absltest.TestCase):
   def test_ratios_are_to_the_first_runtime(self):
     second = {**_LINE, 'runtime': 'compiled', 'sec_per_round_median': 0.01}
     rows = reports.format_table([_LINE, second], [_PEER]).splitlines()
-    self.assertStartsWith(rows[0], 'tiny_many: 100 clients a round')
+    self.assertStartsWith(rows[0], 'tiny_many: 100 clients per round')
     self.assertEqual(
         [row.split() for row in rows[1:]],
         [

@@ -27,10 +27,16 @@ class FiguresTest(parameterized.TestCase):
   @parameterized.parameters(
       ({}, 'kind must be one of curves, heat_map, .*, found None$'),
       ({'kind': 'pie'}, "kind must be one of .*, found 'pie'$"),
-      ({'kind': 'curves', 'log': 1}, "takes the options x_label, .*, band, found 'log'$"),
+      (
+          {'kind': 'curves', 'log': 1},
+          "takes the options x_label, .*, band, found 'log'$",
+      ),
       ({'kind': 'heat_map', 'band': 'std'}, "takes .*, found 'band'$"),
       ({'kind': 'curves', 'log_y': 'yes'}, "true or false, found 'yes'$"),
-      ({'kind': 'curves', 'y_max': True}, 'y_max must be a number, found True$'),
+      (
+          {'kind': 'curves', 'y_max': True},
+          'y_max must be a number, found True$',
+      ),
       ({'kind': 'curves', 'x_label': 1}, 'x_label must be a string, found 1$'),
       ({'kind': 'curves', 'band': 'all'}, "must be range or std, found 'all'$"),
       ({'kind': 'heat_map'}, 'rows must be numbers above 0, found SGD, .*$'),

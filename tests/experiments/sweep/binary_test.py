@@ -46,7 +46,7 @@ class SweepTest(sweep_testing.SweepTestCase):
       (
           'trial',
           (*_SEARCH, '--client_optimizer=delta'),
-          'client_learning_rate=0.01/seed_0 does not fit: .*mean delta_sgd',
+          'client_learning_rate=0.01/seed_0 has invalid flags: .*mean delta_sgd',
       ),
   )
   def test_bad_input_is_one_sentence(self, arguments, sentence):
@@ -56,7 +56,7 @@ class SweepTest(sweep_testing.SweepTestCase):
     self.assertLen(result.stderr.splitlines(), 1)
 
   @parameterized.named_parameters(
-      ('nothing', (), 'needs --grid, --log_grid, --random or --table'),
+      ('nothing', (), 'give --grid, --log_grid, --random or --table'),
       ('no_name', (_RATES,), 'needs --sweep_name'),
       ('seeds', (*_SEARCH, '--seeds=0,x'), "--seeds takes .* '0,x'"),
       ('seed', (*_SEARCH, '--seed=1'), 'give --seeds'),
@@ -64,7 +64,7 @@ class SweepTest(sweep_testing.SweepTestCase):
       (
           'both',
           (*_SEARCH, '--table=delta_sgd/table_1'),
-          'belongs to a search, and --table excludes one',
+          'cannot be combined with --table: drop one of them',
       ),
   )
   def test_flags_that_do_not_fit_are_refused(self, arguments, sentence):

@@ -118,12 +118,12 @@ class ScoresTest(parameterized.TestCase):
       (
           scores.VALIDATION,
           'evaluation/clients/accuracy_mean',
-          'test examples of clients',
+          "clients' test examples",
       ),
       (
           scores.VALIDATION,
           'evaluation/personalized/after/accuracy_mean',
-          'test examples of clients',
+          "clients' test examples",
       ),
   )
   def test_a_choice_on_other_data_than_it_says_is_refused(

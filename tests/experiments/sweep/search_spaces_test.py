@@ -119,18 +119,22 @@ class ErrorsTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ('no_values', {'grids': ['rate']}, '--grid takes FLAG=VALUES'),
-      ('empty_value', {'grids': ['rate=1,,2']}, '--grid=rate takes different'),
+      ('empty_value', {'grids': ['rate=1,,2']}, '--grid=rate takes distinct'),
       ('double_value', {'grids': ['rate=1,1']}, "values .* found '1,1'"),
       ('two_exponents', {'log_grids': ['rate=-3:1']}, 'from:to:step, found'),
       ('no_exponent', {'log_grids': ['rate=a:1:1']}, 'from:to:step, found'),
-      ('no_step', {'log_grids': ['rate=0:1:0']}, 'steps above 0'),
-      ('downwards', {'log_grids': ['rate=1:0:1']}, 'goes up'),
+      ('no_step', {'log_grids': ['rate=0:1:0']}, 'step > 0'),
+      ('downwards', {'log_grids': ['rate=1:0:1']}, 'from <= to'),
       ('infinite', {'log_grids': ['rate=0:inf:1']}, 'from:to:step'),
       ('distribution', {'randoms': ['x=normal(0,1)']}, 'log_uniform.*found'),
       ('no_brackets', {'randoms': ['x=uniform']}, 'takes log_uniform'),
       ('one_end', {'randoms': ['x=uniform(1)']}, r'uniform\(NUMBER,NUMBER\)'),
-      ('log_of_zero', {'randoms': ['x=log_uniform(0,1)']}, 'low end above 0'),
-      ('empty_interval', {'randoms': ['x=uniform(2,2)']}, 'larger high end'),
+      (
+          'log_of_zero',
+          {'randoms': ['x=log_uniform(0,1)']},
+          'lower bound above 0',
+      ),
+      ('empty_interval', {'randoms': ['x=uniform(2,2)']}, 'larger upper bound'),
       ('twice', {'grids': ['x=1'], 'log_grids': ['x=0:1:1']}, '--x is swept'),
   )
   def test_is_refused(self, spaces, sentence):

@@ -150,7 +150,7 @@ class SearchesTest(sweep_testing.SweepTestCase):
     search = self._build('0.01', '0.1', transfer_to=files)
     self.assertLen(search.transfers, 8)
     lines = self._run(search)
-    self.assertEqual(lines[-2], f'on the other tasks: {self.home}/transfer.csv')
+    self.assertEqual(lines[-2], f'other tasks: {self.home}/transfer.csv')
     rows = sweep_testing.read_csv(self.home / 'transfer.csv')
     self.assertEqual(
         [(row['transfer_to'], row['seed'], row['status']) for row in rows],
@@ -312,9 +312,9 @@ class SearchesTest(sweep_testing.SweepTestCase):
       (
           'stems',
           {'transfer_to': ['a/x.flags', 'b/x.flags']},
-          'files of different names',
+          'files with distinct names',
       ),
-      ('transfer', {'transfer_to': ['/nowhere.flags']}, 'is not there'),
+      ('transfer', {'transfer_to': ['/nowhere.flags']}, 'does not exist'),
       ('metric', {'metric': 'x/y', 'selection': scores.VALIDATION}, 'x/y'),
       (
           'selection',

@@ -186,7 +186,7 @@ class SearchTrialsTest(parameterized.TestCase):
   def test_one_that_does_not_fit_is_named(self, pair, sentence):
     with self.assertRaisesRegex(
         hparams.HparamError,
-        f'rates/{pair[0]}={pair[1]}/seed_0 does not fit: .*{sentence}',
+        f'rates/{pair[0]}={pair[1]}/seed_0 has invalid flags: .*{sentence}',
     ):
       trials_lib.build_search_trials(
           [(pair,)],
