@@ -1,10 +1,10 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Reference trajectories for other frameworks, and whose FedAdam is which.
+"""Comparisons of frameworks with reference trajectories, and of their FedAdams.
 
-An adapter replays the runs of a file of reference numbers in its own framework;
-`check` compares. `dialects` are the formulas that go by one name. No TensorFlow
-is imported here.
+An adapter replays the runs of a file of reference trajectories in its own
+framework, and `check` compares them. `dialects` holds the formulas that share a
+name. TensorFlow is not imported here.
 """
 
 from experiments.conformance.adapters import Adapter

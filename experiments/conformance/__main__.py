@@ -6,19 +6,18 @@ For example:
 
   python -m experiments.conformance --goldens=goldens.json
 
-prints a line a run, `name problem max_error tolerance ok` or `FAIL`, and in the
-last line `N passed, M failed`. The exit code is 1 if any run failed, or asks
-for what is not known, and 2 if there was nothing to compare.
+prints one line per run, `name problem max_error tolerance ok` or `FAIL`, and
+finally `N passed, M failed`. The exit code is 1 if any run failed or has an
+unknown configuration, and 2 if there was nothing to compare.
 
   python -m experiments.conformance --goldens=goldens.json --adapter=stock_tff
 
-does so for another framework, of which the weights alone are compared; a line
-ends with `skipped` and the reason where the framework does not have the method,
-and the last line with `K skipped`.
+compares the weights of another framework. Runs of methods that the framework
+lacks are `skipped`, with the reason, and counted in the last line.
 
   python -m experiments.conformance --matrix
 
-says whose FedAdam, FedYogi and FedAdagrad is which formula. See
+prints which formulas frameworks use for FedAdam, FedYogi and FedAdagrad. See
 docs/conformance.md.
 """
 
@@ -44,13 +43,14 @@ class _Flags:
   """The flags.
 
   Attributes:
-    goldens: The file of reference numbers.
-    runtime: What executes the rounds.
+    goldens: The file of reference trajectories.
+    runtime: The runtime.
     adapter: {adapter_help}
-    adapter_timeout: How many seconds a run of a command of --adapter may take.
-    matrix: Whether to print whose FedAdam, FedYogi and FedAdagrad is which
-      formula instead; it needs no file of reference numbers.
-    markdown: A file for the matrix.
+    adapter_timeout: The time limit in seconds for a run of an --adapter
+      command.
+    matrix: Whether to print instead which formulas frameworks use for FedAdam,
+      FedYogi and FedAdagrad; needs no --goldens.
+    markdown: A file to which the matrix is written.
   """
 
   goldens: Optional[str] = None
@@ -67,8 +67,8 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
   flags.register_multi_flags_validator(
       ['goldens', 'adapter', 'matrix', 'markdown'],
       _belong_together,
-      'give either --goldens=FILE, and with it --adapter if you like, or '
-      '--matrix, and with it --markdown',
+      'give either --goldens=FILE, optionally with --adapter, or --matrix, '
+      'optionally with --markdown',
       flag_values=flag_values,
   )
 
@@ -80,10 +80,10 @@ def _belong_together(values: Mapping[str, Any]) -> bool:
 
 
 def _write_matrix(path: Any):
-  """Prints the matrix, and writes it to a file if there is a path."""
+  """Prints the matrix, and writes it to a file if a path is given."""
   if path is not None and not pathlib.Path(path).parent.is_dir():
     raise command_line.UserError(
-        f'--markdown={path} is in no folder that exists; make the folder first'
+        f'the folder of --markdown={path} does not exist; create it first'
     )
   command_line.prepare_libraries()
   from experiments.conformance import matrix  # pylint: disable=import-outside-toplevel
@@ -100,9 +100,9 @@ def _write_matrix(path: Any):
 
 
 def _create_check(values: flags.FlagValues) -> Callable[..., Any]:
-  """Returns the function from a run and the problems to a result."""
+  """Returns a function that maps a run and the problems to a result."""
   if values.adapter is None:
-    # TensorFlow takes seconds to import: not for --help and not for a typo.
+    # TensorFlow takes seconds to import, so --help and typos do without it.
     from experiments.conformance import replay  # pylint: disable=import-outside-toplevel
 
     return replay.replay
@@ -111,7 +111,7 @@ def _create_check(values: flags.FlagValues) -> Callable[..., Any]:
 
 
 def main(flag_values=flags.FLAGS):
-  """Replays every run of the file and exits with 1 if one failed.
+  """Replays every run of the file, and exits with 1 if any failed.
 
   Args:
     flag_values: The parsed flags.
@@ -138,9 +138,9 @@ def main(flag_values=flags.FLAGS):
   print(f'{num_passed} passed, {num_failed} failed{skipped}')
   if num_skipped == len(results):
     raise command_line.UserError(
-        f'--adapter={flag_values.adapter} has skipped all {num_skipped} runs '
-        f'of {flag_values.goldens}, so that nothing was compared; give a file '
-        'with a run that it supports'
+        f'nothing was compared: --adapter={flag_values.adapter} skipped all '
+        f'{num_skipped} runs of {flag_values.goldens}; give a file with a run '
+        'that it supports'
     )
   sys.exit(int(num_failed > 0))
 

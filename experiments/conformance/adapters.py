@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What computes the runs of a file: the interface, a program, their names."""
+"""Adapters, which replay runs in a framework: interface, commands, names."""
 
 from collections.abc import Mapping, Sequence
 import contextlib
@@ -14,10 +14,9 @@ from typing import Any, BinaryIO, NamedTuple, Optional, Protocol
 from experiments import command_line
 from experiments import registry
 
-# The keys of a configuration that every adapter replays, or that say nothing of
-# how a run is trained: its cohorts say who takes part, and for how many rounds.
-# Another key asks for something else; an adapter leaves the run out unless it
-# has that.
+# The keys of a configuration that every adapter replays, or that do not affect
+# training, since the cohorts define the participants and the rounds. An adapter
+# skips a run that has any other key, unless it supports the key.
 COMMON_KEYS = (
     'name',
     'problem',
@@ -32,23 +31,23 @@ COMMON_KEYS = (
 
 
 class AdapterError(Exception):
-  """An adapter did not do its part; the text is one sentence without a dot."""
+  """An adapter failed; the text is one sentence without a final period."""
 
 
 class UnsupportedError(Exception):
-  """A framework does not claim a run; the text says what it lacks."""
+  """A framework does not support a run; the text says what it lacks."""
 
 
 class GoldenRun(NamedTuple):
-  """What an adapter is told of a run: everything but how it ends.
+  """A run as given to an adapter, without its trajectory.
 
   Attributes:
     configuration: The entry `config` of the file: the names and
       hyperparameters of `client` and `server`, `weighting`, `batch_size`,
-      `epochs`, and where they apply `loss`, `schedule` and `decay_every`.
+      `epochs`, and if needed `loss`, `schedule` and `decay_every`.
     problem: The entry of `problems`: `name`, the flat initial weights `x0`, and
       `clients`, each with its examples `X` and labels `y`.
-    cohorts: For each round, the indices of its clients, in their order.
+    cohorts: The client indices of each round, in order.
   """
 
   configuration: Mapping[str, Any]
@@ -57,19 +56,19 @@ class GoldenRun(NamedTuple):
 
 
 class Adapter(Protocol):
-  """A framework, seen from a file of reference numbers.
+  """The interface to a framework.
 
   Attributes:
-    name: What the framework is called.
+    name: The name of the framework.
   """
 
   name: str
 
   def supports(self, configuration: Mapping[str, Any]) -> Optional[str]:
-    """Returns why a run is left out, or `None` if it is to be replayed.
+    """Returns the reason to skip a run, or `None` to replay it.
 
-    What a framework offers under the name of the method is to be replayed, also
-    where its formula is another: that is what the comparison is for.
+    A method that the framework offers by name must be replayed even if its
+    formula differs, which the comparison is meant to show.
 
     Args:
       configuration: See `GoldenRun`.
@@ -79,13 +78,13 @@ class Adapter(Protocol):
     """Trains a run.
 
     Args:
-      run: A run that is supported.
+      run: A supported run.
 
     Returns:
       The flat vector of the global model's weights after each round.
 
     Raises:
-      UnsupportedError: If it turns out only now that the run is to be left out.
+      UnsupportedError: If the run turns out to be unsupported.
       AdapterError: If there is no result, with the reason.
     """
 
@@ -98,7 +97,7 @@ _SHOWN = 60
 
 
 class _Ended(NamedTuple):
-  """What a command left: its exit code, and what it wrote."""
+  """The exit code and the output of a command."""
 
   code: int
   stdout: str
@@ -113,8 +112,8 @@ def _read_all(file: BinaryIO) -> str:
 def _run(arguments: Sequence[str], text: str, timeout: float) -> _Ended:
   """Runs a command with a text on stdin; raises TimeoutExpired if it is late.
 
-  Files take the place of pipes: what a command has started may keep its stdout
-  open after its end, and the end of a pipe would never come.
+  Uses files instead of pipes: a child of the command may keep its stdout open
+  after the command ended, and a pipe would then never end.
   """
   with contextlib.ExitStack() as stack:
     stdin, stdout, stderr = (
@@ -141,7 +140,7 @@ def _last_line(text: str) -> str:
 
 
 def _read_reply(text: str) -> Mapping[str, Any]:
-  """The object that a command wrote; raises unless it is one."""
+  """Parses the JSON object that a command wrote."""
   try:
     reply = json.loads(text)
   except ValueError as error:
@@ -158,11 +157,11 @@ def _read_reply(text: str) -> Mapping[str, Any]:
 
 
 class CommandAdapter:
-  """Replays runs by a command.
+  """An adapter that runs a command.
 
   Args:
-    command: The command, in a shell's words, but run without a shell.
-    timeout: How many seconds a run may take, above 0. Default 600.
+    command: The command, quoted as in a shell but run without one.
+    timeout: The time limit of a run in seconds, above 0. Default 600.
 
   Raises:
     ValueError: If the command cannot be found.
@@ -180,18 +179,18 @@ class CommandAdapter:
     except ValueError as error:
       raise ValueError(
           f'the command {command!r} cannot be split into words ({error}); '
-          'mend its quotes'
+          'fix its quotes'
       ) from error
     if not self._arguments or shutil.which(self._arguments[0]) is None:
       raise ValueError(
-          f'the command {command!r} begins with no program that can be run; '
-          'give its path, or one that is on PATH'
+          f'the command {command!r} does not begin with an executable program; '
+          'give its path, or the name of a program on PATH'
       )
     self.name = command
     self._timeout = timeout
 
   def supports(self, configuration: Mapping[str, Any]) -> Optional[str]:
-    del configuration  # The command's reply says it.
+    del configuration  # The command's reply tells.
     return None
 
   def replay(self, run: GoldenRun) -> Sequence[Sequence[float]]:
@@ -199,12 +198,12 @@ class CommandAdapter:
       ended = _run(self._arguments, json.dumps(run._asdict()), self._timeout)
     except subprocess.TimeoutExpired as error:
       raise AdapterError(
-          f'the command took more than {self._timeout:g} s; give it more with '
+          f'the command took more than {self._timeout:g} s; raise '
           '--adapter_timeout'
       ) from error
     if ended.code:
       raise AdapterError(
-          f'the command ended with {ended.code}: {_last_line(ended.stderr)}'
+          f'the command exited with {ended.code}: {_last_line(ended.stderr)}'
       )
     reply = _read_reply(ended.stdout)
     if 'unsupported' in reply:
@@ -219,53 +218,50 @@ class CommandAdapter:
 
 _COMMAND = 'command:'
 
-# Name to the builder, which is imported when it is asked for.
+# Builders by name, imported when needed.
 _BUILDERS = {
     'stock_tff': 'experiments.conformance.stock_tff:StockTff',
     'tff_adaptive': 'experiments.conformance.replay:Library',
 }
 
 HELP = (
-    'Replays the runs in another framework and compares the weights: '
-    f'{", ".join(sorted(_BUILDERS))}; {_COMMAND} and a command that reads a '
-    'run as JSON and writes the weights after each round; or module:attribute, '
-    'a function that returns an Adapter.'
+    'The framework in which to replay the runs and compare the weights: '
+    f'{", ".join(sorted(_BUILDERS))}; {_COMMAND} followed by a command that '
+    'reads a run as JSON and writes the weights after each round; or '
+    'module:attribute, a function that returns an Adapter.'
 )
 
 
 def is_command(value: Optional[str]) -> bool:
-  """Whether an adapter is a command, which needs no runtime of TFF.
+  """Returns whether an adapter is a command, which needs no runtime of TFF.
 
   Args:
-    value: See `create_adapter`; `None` is no adapter.
-
-  Returns:
-    Whether it begins with `command:`.
+    value: See `create_adapter`; may be `None`.
   """
   return value is not None and value.startswith(_COMMAND)
 
 
 def create_adapter(value: str, timeout: float = 600.0) -> Adapter:
-  """Creates the adapter that a flag asks for.
+  """Creates the adapter that a flag names.
 
   Args:
-    value: A name, `command:` and a command, or `module:attribute`, where what
-      returns an `Adapter` is found.
-    timeout: How many seconds a run of a command may take. Default 600.
+    value: A name, `command:` followed by a command, or `module:attribute` of a
+      function that returns an `Adapter`.
+    timeout: The time limit in seconds for a run of a command. Default 600.
 
   Returns:
     The adapter.
 
   Raises:
-    ValueError: If there is no such adapter.
+    ValueError: If the adapter is unknown or cannot be imported.
   """
   if is_command(value):
     command = value[len(_COMMAND) :]
     return CommandAdapter(command, timeout)
   if value not in _BUILDERS and ':' not in value:
     raise ValueError(
-        f'unknown adapter {value!r}; the known ones are {sorted(_BUILDERS)}, '
-        "'command:...' and 'module:attribute'"
+        f'unknown adapter {value!r}; give one of {sorted(_BUILDERS)}, '
+        "'command:...' or 'module:attribute'"
     )
   reference = _BUILDERS.get(value, value)
   try:
@@ -273,6 +269,6 @@ def create_adapter(value: str, timeout: float = 600.0) -> Adapter:
   except (AttributeError, ImportError) as error:
     raise ValueError(
         f'the adapter {value!r} cannot be imported ({error}); give '
-        'module:attribute, from a folder that is on PYTHONPATH'
+        'module:attribute, from a folder on PYTHONPATH'
     ) from error
   return build()

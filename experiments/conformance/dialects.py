@@ -1,9 +1,9 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The formulas that go by the names FedAdam, FedYogi and FedAdagrad.
+"""Formulas in use under the names FedAdam, FedYogi and FedAdagrad.
 
-With D_t the mean change of the clients' weights in round t = 0, 1, ..., and
-s = t + 1, all of them keep, coordinate by coordinate,
+Let D_t be the mean change of the clients' weights in round t = 0, 1, ..., and
+s = t + 1. All formulas keep, coordinate by coordinate,
 
 ```
 m_t = beta_1 m_{t-1} + (1 - beta_1) D_t                (FedAdagrad: m_t = D_t)
@@ -12,7 +12,7 @@ v_t = v_{t-1} - (1 - beta_2) D_t^2 sign(v_{t-1} - D_t^2)             (FedYogi)
 v_t = v_{t-1} + D_t^2                                             (FedAdagrad)
 ```
 
-and differ in where v starts and in the step that they make of m_t and v_t.
+and differ in the initial v and in the step computed from m_t and v_t.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,13 +22,13 @@ import numpy as np
 
 
 class Hparams(NamedTuple):
-  """The hyperparameters that every formula has.
+  """The hyperparameters of every formula.
 
   Attributes:
-    learning_rate: The server's step size.
-    beta_1: The share of m that is kept.
-    beta_2: The share of v that is kept.
-    epsilon: tau of Reddi et al., epsilon elsewhere.
+    learning_rate: The server learning rate.
+    beta_1: The decay rate of m.
+    beta_2: The decay rate of v.
+    epsilon: The constant called tau by Reddi et al. and epsilon elsewhere.
   """
 
   learning_rate: float = 0.05
@@ -76,8 +76,8 @@ class Dialect(NamedTuple):
   """One formula.
 
   Attributes:
-    name: What it is called in the matrix.
-    step: The step of a round, of m_t, v_t, s and the hyperparameters.
+    name: Its name in the matrix.
+    step: Maps m_t, v_t, s and the hyperparameters to the step of a round.
     starts_at_zero: Whether v_{-1} is 0; otherwise it is epsilon^2.
     first_moment_starts_with_second: Whether m_{-1} is v_{-1}; otherwise it
       is 0.
@@ -93,7 +93,7 @@ class Method(NamedTuple):
   """A server rule of Reddi et al.
 
   Attributes:
-    accumulate: v_t of v_{t-1}, D_t and the hyperparameters.
+    accumulate: Maps v_{t-1}, D_t and the hyperparameters to v_t.
     hparams: The hyperparameters of the comparison.
   """
 
@@ -101,7 +101,7 @@ class Method(NamedTuple):
   hparams: Hparams
 
 
-# Section 4 of the paper; FedAdagrad has no momentum there.
+# As in Section 4 of the paper, where FedAdagrad has no momentum.
 METHODS = {
     'FedAdam': Method(_average, Hparams()),
     'FedYogi': Method(_move_by_sign, Hparams()),
@@ -127,7 +127,7 @@ KINGMA_FROM_ACCUMULATORS = Dialect(
     'Kingma, m from v', _corrected_step, first_moment_starts_with_second=True
 )
 
-# The columns of the matrix: the paper's formula, and what else is in use.
+# The columns of the matrix: the paper's formula and the others in use.
 DIALECTS = {
     'FedAdam': (
         REDDI,
@@ -149,15 +149,15 @@ DIALECTS = {
 def iterate(
     dialect: Dialect, method: str, changes: Sequence[Sequence[float]]
 ) -> np.ndarray:
-  """The weights after each round, from 0.
+  """Returns the weights after each round, starting at 0.
 
   Args:
     dialect: The formula.
-    method: One of `METHODS`.
+    method: A key of `METHODS`.
     changes: D_t of each round.
 
   Returns:
-    An array of rounds by weights.
+    An array of shape [rounds, weights].
 
   Example:
 

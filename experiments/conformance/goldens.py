@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Files of reference numbers: their runs, and how a replay compares."""
+"""Files of reference trajectories, and the comparison of replays with them."""
 
 from collections.abc import Callable, Mapping, Sequence
 import json
@@ -11,23 +11,23 @@ import numpy as np
 
 from experiments.conformance import adapters
 
-# A float32 run may be off by this much, or by this many times what rounding the
-# reference itself to float32 has cost.
+# A float32 run may deviate by this much, or by this multiple of the error from
+# rounding the reference itself to float32.
 _TOLERANCE = 2e-5
 _ROUNDING_FACTOR = 50.0
 
 
 class Result(NamedTuple):
-  """How a run compares.
+  """The result of comparing a run.
 
   Attributes:
-    name: The run's name.
-    problem: The problem's name.
-    max_error: The largest absolute difference, `None` if it could not run;
-      relative where a step size or the like is above one.
+    name: The name of the run.
+    problem: The name of the problem.
+    max_error: The largest absolute difference, relative for scalars above one;
+      `None` if the run could not be replayed.
     tolerance: The largest difference that passes.
-    reason: Why it could not run or was left out, or an empty string.
-    skipped: Whether it was left out.
+    reason: The reason why the run failed or was skipped, or an empty string.
+    skipped: Whether the run was skipped.
   """
 
   name: str
@@ -55,18 +55,18 @@ def judge(
     problems: Mapping[str, Any],
     find_error: Callable[[adapters.GoldenRun, Sequence[Any]], float],
 ) -> Result:
-  """Replays a run and says how it compares.
+  """Replays a run and compares it.
 
   Args:
-    run: An entry of `runs`: `config`, `float32_error` and `trajectory`; it may
-      lack anything.
+    run: An entry of `runs`: `config`, `float32_error` and `trajectory`, any of
+      which may be missing.
     problems: The entries of `problems`, by name.
     find_error: Replays the run, and returns the largest difference from the
       trajectory.
 
   Returns:
-    A `Result`. What keeps a run from being replayed is the reason why it has
-    failed, or was skipped after an `UnsupportedError`.
+    A `Result`. An `UnsupportedError` skips the run, and any other error fails
+    it, with the error as the reason.
   """
   config = run.get('config', {})
   name, problem = (str(config.get(key, '?')) for key in ('name', 'problem'))
@@ -77,9 +77,9 @@ def judge(
     tolerance = max(_TOLERANCE, _ROUNDING_FACTOR * run['float32_error'])
     result = result._replace(tolerance=tolerance)
     trajectory = run['trajectory']
-    if not trajectory:  # Nothing to compare with would always pass.
+    if not trajectory:  # An empty comparison would always pass.
       raise ValueError(
-          'the trajectory of the file is empty, expected one round or more'
+          'the trajectory in the file is empty, expected at least one round'
       )
     cohorts = [[c['id'] for c in entry['clients']] for entry in trajectory]
     golden_run = adapters.GoldenRun(config, problems[problem], cohorts)
@@ -89,34 +89,34 @@ def judge(
   except adapters.AdapterError as error:
     return result._replace(reason=str(error))
   except Exception as error:  # pylint: disable=broad-exception-caught
-    # File and adapter are somebody else's: one odd run must not hide others.
+    # File and adapter are third-party: one broken run must not hide the others.
     first_line = (str(error).splitlines() or [''])[0]
     return result._replace(reason=f'{type(error).__name__}: {first_line}')
 
 
 def _compare(iterates: Any, trajectory: Sequence[Mapping[str, Any]]) -> float:
-  """Returns the largest difference of any weights, NaN if any is."""
+  """Returns the largest difference of the weights, NaN if any is NaN."""
   expected = np.asarray([entry['server']['x'] for entry in trajectory])
   if len(iterates) != len(expected):
     raise adapters.AdapterError(
-        f'found {len(iterates)} iterates, expected {len(expected)}: the '
-        'weights after each round'
+        f'found {len(iterates)} iterates, expected {len(expected)}, one per '
+        'round'
     )
   try:
     found = np.asarray(iterates, np.float64)
   except (TypeError, ValueError) as error:
     raise adapters.AdapterError(
-        'found iterates that are not flat lists of numbers, all of one '
-        f'length: {error}'
+        'the iterates must be flat lists of numbers of equal length: '
+        f'{error}'
     ) from error
   if found.shape != expected.shape:
     raise adapters.AdapterError(
-        f'found iterates of shape {found.shape}, expected {expected.shape}: '
-        'rounds by weights'
+        f'found iterates of shape {found.shape}, expected {expected.shape} '
+        '(rounds, weights)'
     )
   if not expected.size:
     raise adapters.AdapterError(
-        'the reference has no weights, so that nothing can be compared'
+        'the reference has no weights, so nothing can be compared'
     )
   return float(np.max(np.abs(found - expected)))
 
@@ -134,8 +134,8 @@ def check(
     problems: The entries of `problems`, by name.
 
   Returns:
-    A `Result`: skipped if the adapter leaves the run out, failed with a reason
-    if it has no weights to compare.
+    A `Result`: skipped if the adapter does not support the run, failed with a
+    reason if there are no weights to compare.
   """
 
   def find_error(golden_run, trajectory):
@@ -150,7 +150,7 @@ def check(
 def read_goldens(
     path: Union[str, os.PathLike],
 ) -> tuple[list[Any], dict[str, Any]]:
-  """Reads a file of reference numbers.
+  """Reads a file of reference trajectories.
 
   Args:
     path: A JSON file with `runs` and `problems`.
@@ -160,7 +160,7 @@ def read_goldens(
 
   Raises:
     OSError: If the file cannot be read.
-    ValueError: If it is no such file.
+    ValueError: If the file is invalid.
   """
   with open(path, encoding='utf-8') as file:
     try:
@@ -170,10 +170,10 @@ def read_goldens(
   for key in ('problems', 'runs'):
     if key not in goldens:
       raise ValueError(
-          f'{path} has no {key!r}; a file of reference numbers has both '
+          f'{path} has no {key!r}; a file of reference trajectories has both '
           "'problems' and 'runs'"
       )
   if not goldens['runs']:
-    raise ValueError(f"{path} has no run; list one or more under 'runs'")
+    raise ValueError(f"{path} has no runs; list at least one under 'runs'")
   problems = {problem['name']: problem for problem in goldens['problems']}
   return goldens['runs'], problems

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Whose FedAdam, FedYogi and FedAdagrad is which formula."""
+"""The matrix of frameworks and their formulas for the FedOpt rules."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Optional, Union
@@ -14,13 +14,13 @@ from tff_adaptive import optimizers
 
 
 class Implementation(NamedTuple):
-  """A server rule as somebody has it.
+  """A framework's implementation of a server rule.
 
   Attributes:
-    name: Whose it is.
-    source: Where it is found.
-    rule: The formula that was read there; or what builds the optimizer that is
-      run, of the hyperparameters.
+    name: The framework.
+    source: The place in its source code.
+    rule: The formula read there, or a function that builds the optimizer to run
+      from the hyperparameters.
   """
 
   name: str
@@ -36,7 +36,7 @@ def _iterate_tff(
     optimizer: tff.learning.optimizers.Optimizer,
     changes: Sequence[Sequence[float]],
 ) -> np.ndarray:
-  """The weights after each round, of an optimizer that descends along -D_t."""
+  """Returns the weights after each round; the gradients are -D_t."""
   x = tf.zeros([len(changes[0])], tf.float64)
   state = optimizer.initialize(tf.TensorSpec(x.shape, x.dtype))
   iterates = []
@@ -65,15 +65,15 @@ def iterate(
     method: str,
     changes: Sequence[Sequence[float]],
 ) -> np.ndarray:
-  """The weights after each round, from 0.
+  """Returns the weights after each round, starting at 0.
 
   Args:
-    implementation: Whose rule.
-    method: One of `dialects.METHODS`.
+    implementation: The implementation.
+    method: A key of `dialects.METHODS`.
     changes: D_t of each round.
 
   Returns:
-    An array of rounds by weights.
+    An array of shape [rounds, weights].
   """
   if isinstance(implementation.rule, dialects.Dialect):
     return dialects.iterate(implementation.rule, method, changes)
@@ -89,8 +89,8 @@ _KERAS = 'Keras 2'
 _FLOWER = 'flwr/server/strategy'
 _OPTAX = 'optax/_src/transform.py'
 
-# Every optimizer is as near to Algorithm 2 as its arguments let it be: v starts
-# at epsilon^2 wherever there is an argument for it.
+# Every optimizer is as close to Algorithm 2 as its arguments permit: v starts
+# at epsilon^2 if there is an argument for it.
 IMPLEMENTATIONS = {
     'FedAdam': (
         Implementation(
@@ -217,8 +217,8 @@ IMPLEMENTATIONS = {
 }
 
 
-# D_t of six rounds: a weight that grows steadily, a small one that changes its
-# sign, one that is quiet after a start, and one that no client changes.
+# D_t of six rounds, for a weight that grows steadily, a small one that changes
+# sign, one that changes only at first, and one that never changes.
 CHANGES = (
     (0.30, 0.010, 0.2, 0.0),
     (0.25, -0.020, 0.1, 0.0),
@@ -228,15 +228,15 @@ CHANGES = (
     (0.25, -0.010, 0.0, 0.0),
 )
 
-# TFF computes the corrected rate in float32, also for weights in float64.
+# TFF computes the corrected rate in float32, even for float64 weights.
 _TOLERANCE = 5e-6
 
 
 class Verdict(NamedTuple):
-  """How an implementation compares with a dialect.
+  """The comparison of an implementation with a dialect.
 
   Attributes:
-    first_round: The first round after which they differ, from 1, or `None`.
+    first_round: The first round, from 1, after which they differ, or `None`.
     difference: The largest absolute difference of a weight in any round.
   """
 
@@ -254,20 +254,17 @@ def compare(
     dialect: dialects.Dialect,
     method: str,
 ) -> Verdict:
-  """Runs both on the same changes.
+  """Compares an implementation with a dialect on `CHANGES`.
 
   Args:
-    implementation: Whose rule.
+    implementation: The implementation.
     dialect: The formula.
-    method: One of `dialects.METHODS`.
-
-  Returns:
-    A `Verdict`.
+    method: A key of `dialects.METHODS`.
   """
   found = iterate(implementation, method, CHANGES)
   expected = dialects.iterate(dialect, method, CHANGES)
   differences = np.max(np.abs(found - expected), axis=1)
-  differs = ~(differences <= _TOLERANCE)  # Also where one is no number.
+  differs = ~(differences <= _TOLERANCE)  # NaN differs.
   first_round = int(np.argmax(differs)) + 1 if differs.any() else None
   return Verdict(first_round, float(np.max(differences)))
 
@@ -289,11 +286,10 @@ def _table(method: str) -> Iterator[str]:
 
 
 def to_markdown() -> str:
-  """The matrix as Markdown: a table a method, a row an implementation.
+  """Returns the matrix as Markdown: one table per method.
 
-  Returns:
-    Text that ends with a line break. A cell says `equal`, or from which round
-    on the weights differ, and by how much at most.
+  Each row is an implementation. A cell says `equal`, or gives the first round
+  after which the weights differ and their largest difference.
   """
   tables = ['\n'.join(_table(method)) for method in dialects.METHODS]
   return '\n\n'.join(tables) + '\n'

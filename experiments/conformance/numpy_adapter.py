@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """FedAvg and FedAdam in NumPy, as a command that replays reference runs.
 
-It imports nothing of this project, so that it can be copied into another
-environment and changed into the adapter of a framework there:
+It imports nothing from this project, so that it can be copied to another
+environment and turned into an adapter of a framework there:
 
   python -m experiments.conformance --goldens=goldens.json \\
       --adapter='command:python experiments/conformance/numpy_adapter.py'
@@ -30,8 +30,7 @@ def _softmax_gradient(x, features, labels):
   return np.concatenate([(features.T @ errors).ravel(), errors.sum(axis=0)])
 
 
-# What it replays, or what says nothing of how a run is trained: `COMMON_KEYS`
-# of adapters.py.
+# The supported keys: `COMMON_KEYS` of adapters.py.
 _KEYS = (
     'name',
     'problem',
@@ -54,7 +53,7 @@ _GRADIENTS = {'quadratic': _quadratic_gradient, 'softmax': _softmax_gradient}
 
 
 def _find_gap(config, problem):
-  """What this adapter lacks for a run, or `None`."""
+  """Returns what this adapter lacks for a run, or `None`."""
   if problem['name'] not in _GRADIENTS:
     return f'no problem {problem["name"]!r}'
   for key in config:
@@ -73,7 +72,7 @@ def _find_gap(config, problem):
 
 
 def _train_client(x, client, config, gradient):
-  """One client's change of the weights, and the examples that it has seen."""
+  """Returns a client's change of the weights and its number of examples."""
   features, labels = np.array(client['X']), np.array(client['y'])
   size, start_weights = config['batch_size'], x
   for _ in range(config['epochs']):
@@ -85,7 +84,7 @@ def _train_client(x, client, config, gradient):
 
 
 def _replay(configuration, problem, cohorts):
-  """The weights after each round."""
+  """Returns the weights after each round."""
   gradient, server = _GRADIENTS[problem['name']], configuration['server']
   beta_1, beta_2 = server.get('beta1', 0.9), server.get('beta2', 0.99)
   tau = server.get('tau', 1e-3)

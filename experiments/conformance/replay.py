@@ -1,12 +1,12 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Replays reference trajectories through the real learning processes.
+"""Replays reference trajectories through the library's learning processes.
 
 Each run of a file is a small federated training whose step sizes, weights and
 server state are known to ten digits. It is trained again with the process that
-the library builds for its configuration, and compared round by round. A file
-configures a run by the names and keys of the published algorithms, which are
-here those of the library's builders; whatever else a file has is unknown.
+the library builds for its configuration, and compared round by round. The names
+and keys of a file follow the publications, and are translated here to those of
+the library's builders; any others are unknown.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,10 +26,10 @@ from tff_adaptive.optimizers import schedules
 
 
 class UnknownConfigurationError(adapters.AdapterError):
-  """A run asks for something that the library does not have."""
+  """A run uses a name or key that the library does not have."""
 
 
-# Names in files that are not those of the registry.
+# Names in files that differ from those of the registry.
 _NAMES = {
     registry.CLIENT_OPTIMIZER: {
         'fedcada': 'fedcada_adam',
@@ -41,7 +41,7 @@ _NAMES = {
     },
     registry.LOSS_TERM: {},
 }
-# Keys in files that are not the names of arguments.
+# Keys in files that differ from the names of arguments.
 _KEYS = {
     'b0': 'initial_norm',
     'b0sq': 'initial_second_moment',
@@ -75,18 +75,18 @@ _KEYS = {
 
 
 def _build(kind: str, config: dict[str, Any], **supplied: Any) -> Any:
-  """Calls the builder of a part of a configuration.
+  """Builds a part of a configuration.
 
   Args:
     kind: The kind of its row in the registry.
     config: The part, such as the client's: its `name` and other keys.
-    **supplied: Arguments that are in no file.
+    **supplied: Arguments that no file contains.
 
   Returns:
-    What the builder returns.
+    The result of the builder.
 
   Raises:
-    UnknownConfigurationError: If the name or a key is not known.
+    UnknownConfigurationError: If the name or a key is unknown.
   """
   what = kind.partition('_')[0]
   name = _NAMES[kind].get(config['name'], config['name'])
@@ -122,7 +122,7 @@ def _build_client_optimizer(
 
 
 def _name_sps(config: dict[str, Any]) -> dict[str, Any]:
-  """The configuration under the name of its variant."""
+  """Returns the configuration with the name of its variant."""
   if config.get('eta_max', 0) is None:
     del config['eta_max']
   variant = config.pop('variant', 'constant')
@@ -135,7 +135,7 @@ def _name_sps(config: dict[str, Any]) -> dict[str, Any]:
 
 def _build_server_optimizer(config: dict[str, Any]) -> Any:
   if config['name'] == 'fedadagrad':
-    # Adagrad forgets nothing.
+    # Adagrad does not decay its accumulator.
     config = {k: v for k, v in config.items() if k != 'beta2'}
   if config['name'] == 'sgd':
     if config.get('momentum'):
@@ -179,19 +179,19 @@ def build_process(
   """Builds the learning process of a run.
 
   Args:
-    config: The run's configuration, a mapping as it stands in the file.
-    model: The problem's model.
-    representation_fn: The model's representation of examples, for MOON; or
-      `None` if it has none.
-    num_clients: How many clients the problem has.
-    mean_num_examples: How many examples a client has in a round on average, for
+    config: The configuration of the run, as in the file.
+    model: The model of the problem.
+    representation_fn: The model's representation of examples, for MOON, or
+      `None`.
+    num_clients: The number of clients of the problem.
+    mean_num_examples: The mean number of examples per client and round, for
       FedDyn. Default `None`.
 
   Returns:
     A `tff.learning.templates.LearningProcess`.
 
   Raises:
-    UnknownConfigurationError: If a name or a key is not known.
+    UnknownConfigurationError: If a name or a key is unknown.
   """
   known = {*adapters.COMMON_KEYS, 'loss', 'schedule', 'decay_every'}
   unknown = sorted(set(config) - known)
@@ -260,12 +260,12 @@ def _process_of(run: adapters.GoldenRun, model: Any = None) -> Any:
 
 
 class Library:
-  """The processes that `tff_adaptive` builds, see `adapters.Adapter`."""
+  """The adapter of `tff_adaptive`; see `adapters.Adapter`."""
 
   name = 'tff_adaptive'
 
   def supports(self, configuration: Mapping[str, Any]) -> Optional[str]:
-    del configuration  # Whatever is not known is a failure.
+    del configuration  # Unknown configurations fail.
     return None
 
   def replay(self, run: adapters.GoldenRun) -> Sequence[Any]:
@@ -273,7 +273,7 @@ class Library:
 
 
 def _shared_fields(client_work: Any, weights: Any) -> dict[str, Any]:
-  """What the server shares with the clients, under the names of the file."""
+  """Returns the state shared with clients, by the file's names."""
   if not isinstance(client_work, Mapping) or 'shared' not in client_work:
     return {}
   shared = client_work['shared']
@@ -292,7 +292,7 @@ def _shared_fields(client_work: Any, weights: Any) -> dict[str, Any]:
   if 'num_steps' in shared:
     fields['t0'] = shared['num_steps']
   if 'mean_second_moment' in shared:
-    # One number a tensor, perhaps; the file has one a weight.
+    # There may be one number per tensor; the file has one per weight.
     fields['vbar'] = golden_problems.flatten_weights(
         [
             np.broadcast_to(mean, np.shape(w))
@@ -303,7 +303,7 @@ def _shared_fields(client_work: Any, weights: Any) -> dict[str, Any]:
 
 
 def _server_fields(state: Any) -> dict[str, Any]:
-  """The server's state under the file's names, flat vectors and scalars."""
+  """Returns the server state as vectors and scalars, by the file's names."""
   weights = state.global_model_weights.trainable
   fields = {
       'x': golden_problems.flatten_weights(weights),
@@ -311,8 +311,8 @@ def _server_fields(state: Any) -> dict[str, Any]:
   }
   held = state.finalizer
   if 'accumulator' in held:
-    # A server optimizer descends along minus the mean change. The file calls
-    # the momentum of gradient descent `buf` and that of adaptive rules `m`.
+    # The gradient of a server optimizer is minus the mean change. The file
+    # calls momentum `buf` for gradient descent and `m` for adaptive rules.
     momentum = -golden_problems.flatten_weights(held['accumulator'])
     fields['m'] = fields['buf'] = momentum
   for key, name in (
@@ -338,9 +338,9 @@ def _server_fields(state: Any) -> dict[str, Any]:
 
 
 def _scalar_difference(found: Any, expected: Any) -> float:
-  """The difference of two step sizes or the like, relative above one.
+  """Returns the difference of two scalars, relative if above one.
 
-  Some rules take steps of 50 and more, of which float32 keeps seven digits.
+  Some rules take steps of 50 or more, of which float32 keeps seven digits.
   """
   return abs(found - expected) / max(1.0, abs(expected))
 
@@ -348,7 +348,7 @@ def _scalar_difference(found: Any, expected: Any) -> float:
 def _compare_round(
     reference: Mapping[str, Any], state: Any, metrics: Any
 ) -> float:
-  """Returns the largest difference of a round: server fields and step sizes."""
+  """Returns the largest difference of server fields and step sizes."""
   differences = [0.0]
   held = _server_fields(state)
   for name in set(held) & set(reference['server']):
@@ -371,7 +371,7 @@ def _compare_round(
         expected = getattr(np, reduction)(values)
         found = reported[f'{name}_{reduction}']
         differences.append(_scalar_difference(found, expected))
-  # A NaN must not hide behind a smaller number.
+  # `max` could drop a NaN.
   return float('nan') if np.isnan(differences).any() else max(differences)
 
 
@@ -386,8 +386,7 @@ def replay(
     model: The model; by default the functional model of the problem.
 
   Returns:
-    A `Result`. Whatever keeps a run from being trained is a failure of that run
-    alone, and its reason.
+    A `Result`. An error fails only this run, and is its reason.
   """
 
   def find_error(golden_run, trajectory):
@@ -396,6 +395,6 @@ def replay(
         _compare_round(reference, state, metrics)
         for reference, (state, metrics) in zip(trajectory, outputs)
     ]
-    return float(np.max(errors))  # Unlike Python's `max`, it keeps a NaN.
+    return float(np.max(errors))  # Keeps a NaN, unlike `max`.
 
   return goldens.judge(run, problems, find_error)

@@ -1,10 +1,10 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Stock TFF as an adapter: `tff.learning` where it claims to have a method.
+"""An adapter of stock TFF, for the methods that `tff.learning` offers by name.
 
-Every argument that stands for a hyperparameter of the paper gets its value,
-also where the formula around it is another: this shows what comes out if TFF's
-optimizer is taken by its name.
+Every hyperparameter of the paper is passed to the argument that stands for it,
+even if TFF's formula differs: this shows the effect of choosing TFF's optimizer
+by its name.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,13 +18,13 @@ from tasks import golden_problems
 
 
 class _Rule(NamedTuple):
-  """What TFF has under a name of the file.
+  """TFF's counterpart to a name in the file.
 
   Attributes:
     build: Its builder.
-    arguments: Keys of the file to arguments of the builder.
-    defaults: The values of keys that a configuration leaves out.
-    always: What it does without having an argument for it.
+    arguments: The builder's arguments by the keys of the file.
+    defaults: The values of keys that a configuration omits.
+    always: Keys for which TFF has no argument, and the values it implements.
   """
 
   build: Callable[..., Any]
@@ -125,7 +125,7 @@ _KEYS = (*adapters.COMMON_KEYS, 'loss')
 def _find_gap(
     part: Mapping[str, Any], what: str, rules: Mapping[str, _Rule]
 ) -> Optional[str]:
-  """Why TFF cannot be told a part of a configuration, or `None` if it can."""
+  """Returns what TFF lacks for a part of a configuration, or `None`."""
   if part['name'] not in rules:
     return f'tff.learning has no {what} {part["name"]!r}'
   rule = rules[part['name']]
@@ -149,14 +149,14 @@ def _build(
 
 
 class StockTff:
-  """The processes of `tff.learning.algorithms`, see `adapters.Adapter`."""
+  """The adapter of `tff.learning.algorithms`; see `adapters.Adapter`."""
 
   name = 'stock_tff'
 
   def supports(self, configuration: Mapping[str, Any]) -> Optional[str]:
     for key, value in configuration.items():
       if key not in _KEYS:
-        return f'no {key} is replayed, found {value!r}'
+        return f'this adapter has no {key}, found {value!r}'
     if configuration['weighting'] not in _WEIGHTINGS:
       return f'tff.learning has no weighting {configuration["weighting"]!r}'
     if 'loss' in configuration:

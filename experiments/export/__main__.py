@@ -1,15 +1,15 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-r"""Writes the global model of a run to a file that others can load.
+r"""Writes the global model of a run to a file for other programs.
 
 For example:
 
   python -m experiments.export --run=runs/demo --checkpoint=best \
     --format=keras --output=digits.keras
 
-npz is a NumPy archive with an array a weight, which --initial_weights of
-experiments.train takes, keras a file of `tf.keras.Model.save`, saved_model the
-folder of a SavedModel. The data of the task are not needed.
+npz is a NumPy archive with one array per weight, which --initial_weights of
+experiments.train accepts; keras is a file of `tf.keras.Model.save`; saved_model
+is the folder of a SavedModel. The task's data is not needed.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ from experiments import command_line
 from experiments import flag_table
 from experiments.flag_table import field
 
-# The formats, and how the names of their files end.
+# The formats and their file suffixes.
 _SUFFIXES = {'npz': '.npz', 'keras': '.keras', 'saved_model': ''}
 _CHECKPOINTS = ('latest', 'best', 'average')
 
@@ -33,12 +33,12 @@ class _Flags:
 
   Attributes:
     run: The folder of a run of experiments.train.
-    checkpoint: Which weights: latest, those of the newest checkpoint; best,
-      those that --keep_best has kept; average, what --weights_average_decay or
-      --weights_average_rounds has made until the newest checkpoint; or the
-      number of a round that has a checkpoint.
-    output: The file or the folder to write, a new one.
-    format: What to write.
+    checkpoint: The weights to export: latest, of the newest checkpoint; best,
+      kept by --keep_best; average, of --weights_average_decay or
+      --weights_average_rounds at the newest checkpoint; or the number of a
+      round that has a checkpoint.
+    output: The file or folder to write, which must not exist.
+    format: The format to write.
   """
 
   run: str = field(required=True)
@@ -53,7 +53,7 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
 
 
 def _check(run: pathlib.Path, checkpoint: str, form: str, output: pathlib.Path):
-  """Raises if the flags cannot be; the files are looked into later."""
+  """Raises if the flags are invalid; the files are checked later."""
   command_line.check_run(run)
   if checkpoint not in _CHECKPOINTS and not checkpoint.isdecimal():
     raise command_line.UserError(
@@ -67,12 +67,12 @@ def _check(run: pathlib.Path, checkpoint: str, form: str, output: pathlib.Path):
     )
   if os.path.lexists(output):
     raise command_line.UserError(
-        f'--output={output} is already there; remove it, or choose another name'
+        f'--output={output} already exists; remove it, or choose another name'
     )
 
 
 def main(flag_values: flags.FlagValues = flags.FLAGS):
-  """Writes what the flags say.
+  """Exports the model that the flags name.
 
   Args:
     flag_values: The parsed flags.
@@ -80,7 +80,7 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
   run, output = pathlib.Path(flag_values.run), pathlib.Path(flag_values.output)
   _check(run, flag_values.checkpoint, flag_values.format, output)
   command_line.prepare_libraries()
-  # TensorFlow takes seconds to import: not for --help and not for a typo.
+  # TensorFlow takes seconds to import, so --help and typos do without it.
   from experiments.export import model_files  # pylint: disable=import-outside-toplevel
 
   model_files.export(run, flag_values.checkpoint, flag_values.format, output)

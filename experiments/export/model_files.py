@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Exports the global model of a run: weights from its files, into a new one."""
+"""Exports the global model of a run to a file."""
 
 from collections.abc import Iterator, Mapping
 import contextlib
@@ -31,13 +31,13 @@ _HOW_TO_LOAD = {
 
 
 def _read_hparams(directory: run_directory.RunDirectory) -> dict[str, Any]:
-  """Returns the hyperparameters of a run that is there."""
+  """Returns the hyperparameters of an existing run."""
   try:
     return directory.read_hparams() or {}
   except run_directory.RunDirectoryError as error:
     raise command_line.UserError(
-        f'{directory.hparams_json} is damaged, and without it the model of the '
-        'run is not known'
+        f'{directory.hparams_json} is damaged, so the model of the run is '
+        'unknown'
     ) from error
 
 
@@ -50,7 +50,7 @@ def _build_keras_model(
     return choice.build_keras_model(seed=recorded['seed'])
   except (hparams.HparamError, KeyError) as error:
     raise command_line.UserError(
-        f'{directory.hparams_json} describes no model that this version knows '
+        f'{directory.hparams_json} describes a model unknown to this version '
         f'({error})'
     ) from error
 
@@ -58,7 +58,7 @@ def _build_keras_model(
 def _new_average(
     directory: run_directory.RunDirectory, recorded: Mapping[str, Any]
 ) -> Any:
-  """Returns a callback like that which has averaged the weights of a run."""
+  """Returns a new callback of the kind that averaged the weights of a run."""
   decay = recorded.get('weights_average_decay')
   if decay is not None:
     return kept_weights.WeightsMovingAverage(decay)
@@ -67,7 +67,7 @@ def _new_average(
     return kept_weights.LastWeightsAverage(num_rounds)
   raise command_line.UserError(
       f'{directory.path} has no average of its weights: it was trained without '
-      '--weights_average_decay and --weights_average_rounds'
+      '--weights_average_decay or --weights_average_rounds'
   )
 
 
@@ -76,14 +76,14 @@ def _read_average(
     recorded: Mapping[str, Any],
     template: tff.learning.models.ModelWeights,
 ) -> weights_files.StoredWeights:
-  """Returns the average of the weights in the newest checkpoint of a run."""
+  """Returns the average weights from the newest checkpoint of a run."""
   average = _new_average(directory, recorded)
   start = callbacks.TrainingStart(
       state=None, get_weights=lambda: template, get_evaluation=lambda: None
   )
   average.on_training_start(start)
   path, leaves = weights_files.read_newest_checkpoint(directory)
-  # Where its state is depends on the callbacks before it.
+  # The path of its state depends on the callbacks before it.
   state = average.get_state()
   first_name = '/'.join(structures.flatten_with_path(state)[0][0])
   prefix = next(
@@ -108,7 +108,7 @@ def _read_weights(
     recorded: Mapping[str, Any],
     template: tff.learning.models.ModelWeights,
 ) -> weights_files.StoredWeights:
-  """Returns the weights that `checkpoint` names, from the files of a run."""
+  """Reads the weights that `checkpoint` names from the files of a run."""
   if checkpoint == 'latest':
     return weights_files.read_weights(directory.path)
   if checkpoint == 'average':
@@ -117,23 +117,23 @@ def _read_weights(
     path = kept_weights.BestCheckpoint(directory.checkpoints).path
     if not path.exists():
       raise command_line.UserError(
-          f'{directory.path} has no best checkpoint, which only --keep_best '
-          'keeps'
+          f'{directory.path} has no best checkpoint: it was trained without '
+          '--keep_best'
       )
     return weights_files.read_weights(path)
   manager = checkpoints.CheckpointManager(directory.checkpoints)
   round_nums = manager.round_nums()
   if int(checkpoint) not in round_nums:
     raise command_line.UserError(
-        f'{directory.path} has no checkpoint of round {checkpoint}; there are '
-        f'those of {", ".join(map(str, round_nums)) or "no round"}'
+        f'{directory.path} has no checkpoint of round {checkpoint}; it has '
+        f'checkpoints of rounds {", ".join(map(str, round_nums)) or "(none)"}'
     )
   return weights_files.read_weights(manager.path(int(checkpoint)))
 
 
 @contextlib.contextmanager
 def _making(output: pathlib.Path) -> Iterator[pathlib.Path]:
-  """Yields where to write what becomes `output` at the end, in one step."""
+  """Yields a temporary path, moved to `output` atomically at the end."""
   output.parent.mkdir(parents=True, exist_ok=True)
   with tempfile.TemporaryDirectory(
       prefix=f'.{output.name}.', dir=output.parent
@@ -149,7 +149,7 @@ def _making(output: pathlib.Path) -> Iterator[pathlib.Path]:
 
 @contextlib.contextmanager
 def _without_warnings() -> Iterator[None]:
-  """Keeps Keras from warning that a model was never compiled."""
+  """Suppresses the warning of Keras that a model was never compiled."""
   logger = tf.get_logger()
   level = logger.level
   logger.setLevel(logging.ERROR)
@@ -165,7 +165,7 @@ def _write(
     form: str,
     path: pathlib.Path,
 ):
-  """Writes a model, or weights of its, in one of the formats."""
+  """Writes a model, or only its weights, in one of the formats."""
   variables = tff.learning.models.ModelWeights.from_model(model)
   if form == 'npz':
     names = structures.map_with_path(
@@ -179,7 +179,7 @@ def _write(
 
 
 def _size(path: pathlib.Path) -> str:
-  """Returns how large a file is, or all files of a folder."""
+  """Returns the size of a file, or of all files in a folder, as text."""
   files = path.rglob('*') if path.is_dir() else [path]
   size = sum(file.stat().st_size for file in files if file.is_file())
   return f'{size / 1e6:.2f} MB' if size >= 1e6 else f'{size / 1e3:.1f} kB'
@@ -192,12 +192,12 @@ def export(run: pathlib.Path, checkpoint: str, form: str, output: pathlib.Path):
     run: The folder of the run.
     checkpoint: 'latest', 'best', 'average' or the number of a round.
     form: 'npz', 'keras' or 'saved_model'.
-    output: The file or folder to write, which is not there yet.
+    output: The file or folder to write, which must not exist.
 
   Raises:
-    UserError: If the folder is not that of a run, or has no such weights, or
-      they are damaged.
-    EnvironmentalError: If a file could not be read or written.
+    UserError: If the folder contains no run, or the weights are missing or
+      damaged.
+    EnvironmentalError: If a file cannot be read or written.
   """
   directory = run_directory.RunDirectory(run.parent, run.name)
   with (

@@ -1,3 +1,3 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The binary `experiments.trace`: a round of a run, client by client."""
+"""The binary `experiments.trace`: the local steps of a round, by client."""

@@ -1,17 +1,17 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-r"""Trains one round of a run again and shows what its clients do.
+r"""Retrains one round of a run and records every local step of its clients.
 
 For example:
 
   python -m experiments.trace --run=runs/demo --round=40
 
-starts from the newest checkpoint before the round, trains the rounds between,
-if there are any, and writes `runs/demo/plots/trace_0040.csv`, a row for every
-local step, and `trace_0040.png`. With `--cka` it draws instead how alike the
-moments are that clients keep after the round, or that they send in it if they
-keep none, to `runs/demo/plots/cka.png`, where experiments.report finds it. The
-run itself stays as it is.
+starts from the newest checkpoint before the round, trains any rounds between,
+and writes `runs/demo/plots/trace_0040.csv`, with one row per local step, and
+`trace_0040.png`. With `--cka` it plots instead the similarity of the moments
+that clients keep after the round, or send in it if they keep none, in
+`runs/demo/plots/cka.png`, where experiments.report finds it. The run itself is
+not changed.
 """
 
 import dataclasses
@@ -34,14 +34,15 @@ class _Flags:
   Attributes:
     run: The folder of a run of experiments.train.
     round: The number of the round, from 1, as in metrics.csv.
-    from_start: Whether to train from the first round on where no checkpoint is
-      early enough.
-    cka: Whether to draw how alike the moments are that clients keep after the
-      round, or send in it if they keep none, their linear CKA, to
-      plots/cka.png, in place of the local steps.
-    cka_part: Of --cka: the part of the states that is compared, such as
-      first_moment; by default all parts are.
-    cka_clients: Of --cka: how many clients are drawn at most, the first ones.
+    from_start: Whether to train from the first round if no checkpoint is early
+      enough.
+    cka: Whether to plot, instead of the local steps, the linear CKA of the
+      moments that clients keep after the round, or send in it if they keep
+      none, in plots/cka.png.
+    cka_part: The part of the states that --cka compares, such as first_moment;
+      all parts by default.
+    cka_clients: The maximal number of clients that --cka compares; the first
+      ones are taken.
     data_dir: The folder of the data sets; digits needs none.
   """
 
@@ -60,7 +61,7 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
 
 
 def main(flag_values: flags.FlagValues = flags.FLAGS):
-  """Traces or draws what the flags say.
+  """Traces the round or plots the kept states, according to the flags.
 
   Args:
     flag_values: The parsed flags.
@@ -70,11 +71,11 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
   command_line.check_run(run)
   folders.check_data_dir(flag_values.data_dir)
   if not flag_values.from_start:
-    # What clients keep is that after the round, the steps are those within it.
+    # Kept states are those after the round, steps are those within it.
     newest = round_num if flag_values.cka else round_num - 1
     folders.check_checkpoint(run, newest)
   command_line.prepare_libraries()
-  # TensorFlow takes seconds to import: not for --help and not for a typo.
+  # TensorFlow takes seconds to import, so --help and typos do without it.
   from experiments.trace import views  # pylint: disable=import-outside-toplevel
 
   show = views.trace

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Rebuilds a run from its files, and trains some of its rounds again."""
+"""Rebuilds a run from its files, and retrains some of its rounds."""
 
 import collections
 from collections.abc import Iterator
@@ -39,13 +39,13 @@ _PROCESS_KEY = 'process'
 
 @attrs.frozen
 class RecordedRun:
-  """A run, from its files.
+  """A run as recorded in its files.
 
   Attributes:
-    directory: Its folder.
-    recorded: Its hyperparameters.
-    choices: Its rows of the registry.
-    settings: Its other flags.
+    directory: The folder of the run.
+    recorded: The hyperparameters.
+    choices: The rows of the registry.
+    settings: The other flags.
   """
 
   directory: run_directory.RunDirectory
@@ -54,14 +54,14 @@ class RecordedRun:
   settings: hparams.Settings
 
   def num_rounds(self) -> int:
-    """Returns how many rounds are finished."""
+    """Returns the number of finished rounds."""
     with command_line.errors_as(command_line.UserError, ValueError):
       columns = run_metrics.read_columns(self.directory.metrics_csv)
     return max((rounds[-1] for rounds, _ in columns.values()), default=0)
 
 
 def _read_run(path: pathlib.Path, data_dir: Optional[str]) -> RecordedRun:
-  """Reads what a run was trained with."""
+  """Reads the hyperparameters of a run, for the compiled runtime."""
   directory = run_directory.RunDirectory(path.parent, path.name)
   recorded = directory.read_hparams() or {}
   try:
@@ -70,20 +70,20 @@ def _read_run(path: pathlib.Path, data_dir: Optional[str]) -> RecordedRun:
     }
   except hparams.HparamError as error:
     raise command_line.UserError(
-        f'{directory.hparams_json} describes no run that this version knows '
+        f'{directory.hparams_json} describes a run unknown to this version '
         f'({error})'
     ) from error
   task = choices[registry.TASK].row
   if 'data_dir' in task.supplied and not data_dir:
     raise command_line.UserError(
-        f'the run is of the task {task.name}, which needs --data_dir, the '
-        'folder of the data sets; made-up data are in OUTPUT_DIR/'
+        f'the task of the run, {task.name}, needs --data_dir, the folder of '
+        'the data sets; synthetic data are in OUTPUT_DIR/'
         f'{run_parts.SYNTHETIC_DATA}'
     )
   if choices[registry.RUNTIME].row.name != _COMPILED:
     print(
-        "The run was trained on TFF's native runtime; this is the compiled "
-        'one, which rounds differently and draws other dropout masks.'
+        "The run was trained on TFF's native runtime. The compiled runtime, "
+        'used here, rounds differently and samples other dropout masks.'
     )
     row = registry.ROWS[registry.RUNTIME][_COMPILED]
     choices[registry.RUNTIME] = hparams.Choice(row, {})
@@ -134,10 +134,10 @@ def _keeping_sent(optimizer: Any) -> Any:
 
 
 class Replay:
-  """The training of a run again, between two rounds.
+  """The retraining of some rounds of a run.
 
   Attributes:
-    begun_at: The round of the checkpoint that it began with.
+    begun_at: The round of the checkpoint from which it started.
     keeps_sent: Whether clients keep what they sent in their newest round, which
       the clients of the run do not.
   """
@@ -164,22 +164,22 @@ class Replay:
 
   @property
   def keeps_states(self) -> bool:
-    """Whether clients keep something across rounds."""
+    """Whether clients keep state across rounds."""
     return self._rounds.store is not None
 
   def train_until(self, round_num: int, from_start: bool):
-    """Goes to the end of a round, with as little training as there can be.
+    """Advances to the end of a round, from the newest usable checkpoint.
 
     If clients keep what they send, the last round is always trained.
 
     Args:
       round_num: The number of finished rounds.
-      from_start: Whether to train from the first round on where no checkpoint
-        is early enough.
+      from_start: Whether to train from the first round if no checkpoint is
+        early enough.
 
     Raises:
-      UserError: If there is no such checkpoint, and it is not to.
-      CheckpointError: If a file that is needed is missing or damaged.
+      UserError: If there is no such checkpoint and `from_start` is False.
+      CheckpointError: If a required file is missing or damaged.
     """
     self._start(round_num - int(self.keeps_sent), from_start)
     self.begun_at = self._rounds.round_num
@@ -187,7 +187,7 @@ class Replay:
       self._rounds.train(self._cohort_fn(self._rounds.round_num))
 
   def _start(self, newest: int, from_start: bool):
-    """Goes to the newest checkpoint at or before a round, or to the start."""
+    """Loads the newest checkpoint at or before a round, or the start."""
     manager = checkpoints.CheckpointManager(self._run.directory.checkpoints)
     round_nums = manager.round_nums()
     for round_num in reversed([n for n in round_nums if n <= newest]):
@@ -233,9 +233,9 @@ class Replay:
     )
 
   def kept_states(self) -> Iterator[tuple[str, Any]]:
-    """Yields id and state of every client that has kept something.
+    """Yields the id and state of every client that keeps state.
 
-    Of what clients send, only the newest round counts.
+    If clients keep what they send, only those of the newest round.
     """
     store = self._rounds.store
     if store is None:
@@ -255,7 +255,7 @@ def _copied_store(
     process: tff.learning.templates.LearningProcess,
     directory: run_directory.RunDirectory,
 ) -> Iterator[Optional[client_states.ClientStateStore]]:
-  """Yields a store of copies, since training again writes and removes files."""
+  """Yields a copy of the store, since retraining writes and removes files."""
   if client_states.get_state_spec(process) is None:
     yield None
     return
@@ -275,23 +275,23 @@ def open_run(
     keep_sent: bool = False,
     trace_steps: bool = False,
 ) -> Iterator[tuple[RecordedRun, Replay]]:
-  """Opens a run to train some of its rounds again; its files stay as they are.
+  """Opens a run to retrain some of its rounds, without changing its files.
 
   Args:
     path: The folder of the run.
-    round_num: The last round that is of interest, counted from 1.
+    round_num: The last round to retrain, counted from 1.
     data_dir: The folder of the data sets, for a task that reads one.
     keep_sent: Whether clients that keep nothing across rounds keep what they
       send in a round, to look at it. Default False.
     trace_steps: Whether rounds can be traced. Default False.
 
   Yields:
-    What is recorded of the run, and its training again, not begun yet.
+    The recorded run and its replay, which has not started.
 
   Raises:
-    UserError: If the folder is not that of a run, the run has no such round, or
-      the data cannot be trained on; also for what the block raises of this.
-    EnvironmentalError: If a file could not be read or written.
+    UserError: If the folder contains no run, the run has no such round, or the
+      data is unsuitable; also for such errors raised in the block.
+    EnvironmentalError: If a file cannot be read or written.
   """
   with (
       command_line.errors_as(command_line.EnvironmentalError, OSError),
@@ -308,8 +308,8 @@ def open_run(
     num_rounds = run.num_rounds()
     if round_num > num_rounds:
       raise command_line.UserError(
-          f'--round={round_num} is beyond the {num_rounds} rounds that '
-          f'{path} has finished'
+          f'--round={round_num} is beyond the {num_rounds} finished rounds of '
+          f'{path}'
       )
     training_run.set_threads(run.choices)
     tf.keras.utils.set_random_seed(run.settings.seed)
@@ -326,7 +326,7 @@ def open_run(
         client_optimizer=changed,
         trace_steps=trace_steps,
     )
-    # Only now: random operations of a model may not even be built after this.
+    # Only now, since afterwards a model's random ops cannot even be built.
     tf.config.experimental.enable_op_determinism()
     with (
         run.choices[registry.RUNTIME].build(),

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Shows what clients do in a round of a run, and what they keep after it."""
+"""Reports the local steps of a round, and the states kept after it."""
 
 from collections.abc import Mapping
 import itertools
@@ -22,7 +22,7 @@ _MAX_CLIENTS_SHOWN = 20
 
 
 def _show(trace: analysis.RoundTrace):
-  """Prints a line a client: how many steps, and the mean of each value."""
+  """Prints one line per client: the number of steps and mean values."""
   names = list(trace.values)
   header = ['client', 'steps', *(f'mean {name}' for name in names)]
   clients = list(trace.clients())
@@ -40,7 +40,7 @@ def _show(trace: analysis.RoundTrace):
 
 
 def _compare(trace: analysis.RoundTrace, round_num: int, path: pathlib.Path):
-  """Prints how far the weights are from those of the round's checkpoint."""
+  """Prints the distance of the weights from the round's checkpoint."""
   try:
     leaves = checkpoints.read_leaves(path)
   except (FileNotFoundError, checkpoints.CheckpointError):
@@ -65,19 +65,19 @@ def trace(
     from_start: bool,
     data_dir: Optional[str],
 ):
-  """Traces a round of a run, and prints where the table and the picture are.
+  """Traces a round of a run, and writes a table and a picture.
 
   Args:
     path: The folder of the run.
     round_num: The number of the round, counted from 1.
-    from_start: Whether to train from the first round on where no checkpoint is
-      early enough.
+    from_start: Whether to train from the first round if no checkpoint is early
+      enough.
     data_dir: The folder of the data sets, for a task that reads one.
 
   Raises:
-    UserError: If the folder is not that of a run, the run has no such round or
-      no checkpoint before it, or the data cannot be trained on.
-    EnvironmentalError: If a file could not be read or written.
+    UserError: If the folder contains no run, the run has no such round or no
+      checkpoint before it, or the data is unsuitable.
+    EnvironmentalError: If a file cannot be read or written.
   """
   with retraining.open_run(path, round_num, data_dir, trace_steps=True) as (
       run,
@@ -85,7 +85,7 @@ def trace(
   ):
     replay.train_until(round_num - 1, from_start)
     is_trained = replay.begun_at < round_num - 1
-    again = f', trained again from round {replay.begun_at + 1} on'
+    again = f', retrained from round {replay.begun_at + 1}'
     print(f'round {round_num}{again if is_trained else ""}')
     found = replay.trace_round()
     title = f'{training_run.describe(run.choices)}, round {round_num}'
@@ -100,11 +100,11 @@ def trace(
 
 
 def _find_part(state: Mapping[str, Any], part: str) -> Any:
-  """Returns a part of what a client keeps, by its name."""
+  """Returns a part of a client's state by its name."""
   parts = {name: p for own in state.values() for name, p in own.items()}
   if part not in parts:
     raise command_line.UserError(
-        f'--cka_part is one of {", ".join(parts)}, found {part!r}'
+        f'--cka_part must be one of {", ".join(parts)}, found {part!r}'
     )
   return parts[part]
 
@@ -118,26 +118,26 @@ def draw_kept_states(
     part: Optional[str] = None,
     num_clients: int = 100,
 ):
-  """Draws the linear CKA of what every two clients keep after a round.
+  """Plots the linear CKA of the states that pairs of clients keep.
 
-  Of clients that keep nothing it is what they send in the round, besides the
-  change of the model. All kernels of a state count by their entries.
+  If clients keep no state, compares what they send in the round besides the
+  model update. The kernels of a state are weighted by their numbers of entries.
 
   Args:
-    path: The folder of the run; the picture is `plots/cka.png` in it.
+    path: The folder of the run; the picture is its `plots/cka.png`.
     round_num: The number of the round, counted from 1.
-    from_start: Whether to train from the first round on where no checkpoint is
-      early enough.
+    from_start: Whether to train from the first round if no checkpoint is early
+      enough.
     data_dir: The folder of the data sets, for a task that reads one.
-    part: The name of the part that is compared, such as 'first_moment'; None,
-      the default, for all parts.
-    num_clients: How many clients are drawn at most, the first ones.
+    part: The name of the part to compare, such as 'first_moment'; None, the
+      default, for all parts.
+    num_clients: The maximal number of clients; the first ones are taken.
 
   Raises:
-    UserError: If the folder is not that of a run, its clients neither keep nor
-      send anything or no such part, the run has no such round or no checkpoint
-      before it, or the data cannot be trained on.
-    EnvironmentalError: If a file could not be read or written.
+    UserError: If the folder contains no run, its clients neither keep nor send
+      a state or not the given part, the run has no such round or no checkpoint
+      before it, or the data is unsuitable.
+    EnvironmentalError: If a file cannot be read or written.
 
   References:
     Zhou et al., FedCAda: Adaptive Client-Side Optimization for Accelerated and
@@ -149,9 +149,8 @@ def draw_kept_states(
   ):
     if not replay.keeps_states:
       raise command_line.UserError(
-          f'the clients of {path} keep nothing across rounds that --cka could '
-          'compare, and send nothing but the change of the model; train with '
-          '--algorithm=fedcada, for example'
+          f'the clients of {path} keep no state for --cka to compare, and send '
+          'only the model update; train with --algorithm=fedcada, for example'
       )
     replay.train_until(round_num, from_start)
     states = dict(itertools.islice(replay.kept_states(), num_clients))
@@ -165,12 +164,13 @@ def draw_kept_states(
         similarities,
         list(states),
         picture,
-        f'{task}: CKA of {part or f"what clients {verb}"}, round {round_num}',
+        f'{task}: CKA of {part or f"the states that clients {verb}"}, '
+        f'round {round_num}',
     )
   pairs = similarities[np.triu_indices(len(states), k=1)]
   if len(pairs):
     print(
-        f'round {round_num}: linear CKA of {len(states)} clients, mean of the '
+        f'round {round_num}: linear CKA of {len(states)} clients, mean over '
         f'pairs {np.mean(pairs):.4f}, from {np.min(pairs):.4f} to '
         f'{np.max(pairs):.4f}'
     )

@@ -44,12 +44,12 @@ class CommandAdapterTest(parameterized.TestCase):
       (
           'crash',
           'import sys; print("trace", file=sys.stderr); sys.exit("it rains")',
-          'the command ended with 1: it rains',
+          'the command exited with 1: it rains',
       ),
       (
           'silent_crash',
           'raise SystemExit(3)',
-          'the command ended with 3: nothing on stderr',
+          'the command exited with 3: nothing on stderr',
       ),
       (
           'no_json',
@@ -77,7 +77,7 @@ class CommandAdapterTest(parameterized.TestCase):
       (
           'too_few_iterates',
           'print(\'{"iterates": [[0.5, 0, 0, 0]]}\')',
-          'found 1 iterates, expected 2: the weights after each round',
+          'found 1 iterates, expected 2, one per round',
       ),
   )
   def test_broken_command_fails_its_run_with_a_sentence(self, code, reason):
@@ -93,7 +93,7 @@ class CommandAdapterTest(parameterized.TestCase):
     result = conformance.check(adapter, *golden_testing.create_tiny_run())
     self.assertEqual(
         result.reason,
-        'the command took more than 0.1 s; give it more with --adapter_timeout',
+        'the command took more than 0.1 s; raise --adapter_timeout',
     )
 
   def test_what_a_late_command_has_started_does_not_hold_the_run_up(self):
@@ -139,8 +139,8 @@ class CommandAdapterTest(parameterized.TestCase):
     self.assertEqual(result.reason, 'no quadratic')
 
   @parameterized.named_parameters(
-      ('none', '', 'begins with no program'),
-      ('unknown', 'no-such-program x', 'begins with no program'),
+      ('none', '', 'does not begin with an exec'),
+      ('unknown', 'no-such-program x', 'does not begin with an exec'),
       ('quotes', 'python "x', 'cannot be split into words'),
   )
   def test_no_command_raises_before_any_run(self, command, message):
@@ -203,12 +203,12 @@ class CreateAdapterTest(parameterized.TestCase):
       (
           'name',
           'stock_flower',
-          r"unknown adapter 'stock_flower'; the known ones are \['stock_tff', "
-          r"'tff_adaptive'\], 'command:...' and 'module:attribute'",
+          r"unknown adapter 'stock_flower'; give one of \['stock_tff', "
+          r"'tff_adaptive'\], 'command:...' or 'module:attribute'",
       ),
       ('module', 'no_such_module:Adapter', 'cannot be imported .*no_such_modu'),
       ('attribute', 'json:Adapter', "cannot be imported .*'Adapter'"),
-      ('command', 'command:no-such-program', 'begins with no program'),
+      ('command', 'command:no-such-program', 'does not begin with an exec'),
   )
   def test_unknown_adapter_raises(self, value, message):
     with self.assertRaisesRegex(ValueError, message):

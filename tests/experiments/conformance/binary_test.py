@@ -70,7 +70,7 @@ class ConformanceTest(parameterized.TestCase):
       (None, 'No such file'),
       ('{', 'is not a JSON file'),
       ('{"runs": []}', "no 'problems'"),
-      ('{"runs": [], "problems": []}', 'has no run; list'),
+      ('{"runs": [], "problems": []}', 'has no runs; list'),
   )
   def test_missing_and_broken_files_are_one_sentence(self, text, found):
     path = pathlib.Path(self._folder) / 'goldens.json'
@@ -124,12 +124,14 @@ class ConformanceTest(parameterized.TestCase):
       binary_testing.call(binary, *arguments)
 
   def test_folder_of_the_matrix_must_exist(self):
-    with self.assertRaisesRegex(command_line.UserError, 'no folder that exis'):
+    with self.assertRaisesRegex(
+        command_line.UserError, 'does not exist; create it'
+    ):
       binary_testing.call(binary, '--matrix', '--markdown=/no/x.md')
 
   @parameterized.named_parameters(
       ('name', 'stock_flower', "unknown adapter 'stock_flower'"),
-      ('program', 'command:no-such-program', 'begins with no program'),
+      ('program', 'command:no-such-program', 'does not begin with an exec'),
   )
   def test_unknown_adapter_raises(self, adapter, message):
     goldens = _write_goldens(self._folder, {})

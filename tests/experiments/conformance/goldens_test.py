@@ -72,8 +72,8 @@ class CheckTest(parameterized.TestCase):
           [[0.5], [0.75]],
           r'found iterates of shape \(2, 1\), expec',
       ),
-      ('ragged', [[0.5], [0.75, 0.0]], 'not flat lists of numbers, all of one'),
-      ('no_numbers', [['a'] * 4] * 2, 'not flat lists of numbers'),
+      ('ragged', [[0.5], [0.75, 0.0]], 'flat lists of numbers of equal length'),
+      ('no_numbers', [['a'] * 4] * 2, 'must be flat lists of numbers'),
       ('crash', KeyError('lr'), "KeyError: 'lr'"),
       ('own', conformance.AdapterError('it rains'), r'^it rains$'),
   )
@@ -105,7 +105,7 @@ class CheckTest(parameterized.TestCase):
     result = conformance.check(_Fake([]), run, problems)
     self.assertFalse(result.passed)
     self.assertFalse(result.skipped)
-    self.assertIn('the trajectory of the file is empty', result.reason)
+    self.assertIn('the trajectory in the file is empty', result.reason)
 
   def test_a_reference_without_weights_never_passes(self):
     run, problems = golden_testing.create_tiny_run()

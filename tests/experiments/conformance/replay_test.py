@@ -91,7 +91,7 @@ class ReplayerTest(tf.test.TestCase, parameterized.TestCase):
     run['trajectory'] = []
     result = replay.replay(run, problems)
     self.assertFalse(result.passed)
-    self.assertIn('the trajectory of the file is empty', result.reason)
+    self.assertIn('the trajectory in the file is empty', result.reason)
 
   def test_missing_keys_fail(self):
     run, problems = golden_testing.create_tiny_run()

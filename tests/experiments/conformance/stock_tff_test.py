@@ -60,12 +60,12 @@ class StockTffTest(tf.test.TestCase, parameterized.TestCase):
       (
           'schedule',
           {'schedule': 'step_decay'},
-          "no schedule is replayed, found 'step_decay'",
+          "this adapter has no schedule, found 'step_decay'",
       ),
       (
           'key',
           {'compression': 'top_k'},
-          "no compression is replayed, found 'top_k'",
+          "this adapter has no compression, found 'top_k'",
       ),
       (
           'key_of_the_loss',

@@ -150,7 +150,7 @@ class ExportTest(trainer_testing.FolderTestCase):
     for array, a, b in zip(average, second, third):
       np.testing.assert_allclose(array, (a + b) / 2, rtol=1e-5, atol=1e-7)
     self._assert_refused(
-        'has no best checkpoint, which only --keep_best keeps$',
+        'has no best checkpoint: it was trained without --keep_best$',
         '--checkpoint=best',
         run=run,
     )
@@ -159,7 +159,7 @@ class ExportTest(trainer_testing.FolderTestCase):
     run = self._copy_run()
     checkpoints = run / 'checkpoints'
     self._assert_refused(
-        'run has no checkpoint of round 7; there are those of 1, 2$',
+        'run has no checkpoint of round 7; it has checkpoints of rounds 1, 2$',
         '--checkpoint=7',
         run=run,
     )
@@ -189,7 +189,11 @@ class ExportTest(trainer_testing.FolderTestCase):
     run = self._copy_run()
     recorded = json.loads((run / 'hparams.json').read_text())
     for changes, arguments, sentence in (
-        ({'task': 'digit'}, [], r'hparams.json describes no model .*\(--task='),
+        (
+            {'task': 'digit'},
+            [],
+            r'hparams.json describes a model unknown .*\(--task=',
+        ),
         ({'digits_model': 'mlp'}, [], "digits_model takes cnn, .* found 'mlp'"),
         (
             {'digits_model': 'cnn'},
@@ -205,7 +209,7 @@ class ExportTest(trainer_testing.FolderTestCase):
       (run / 'hparams.json').write_text(json.dumps({**recorded, **changes}))
       self._assert_refused(sentence, *arguments, run=run)
     (run / 'hparams.json').write_text('{')
-    self._assert_refused('/run/hparams.json is damaged, and', run=run)
+    self._assert_refused('/run/hparams.json is damaged, so', run=run)
 
   @parameterized.named_parameters(
       ('checkpoint', ['--checkpoint=newest'], "or the .* found 'newest'$"),
@@ -221,7 +225,7 @@ class ExportTest(trainer_testing.FolderTestCase):
       if form == 'npz':
         output.symlink_to('nowhere')
       self._assert_refused(
-          f'^--output={output} is already there; remove it',
+          f'^--output={output} already exists; remove it',
           f'--output={output}',
           f'--format={form}',
       )

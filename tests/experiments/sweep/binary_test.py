@@ -46,7 +46,7 @@ class SweepTest(sweep_testing.SweepTestCase):
       (
           'trial',
           (*_SEARCH, '--client_optimizer=delta'),
-          'client_learning_rate=0.01/seed_0 has invalid flags: .*mean delta_sgd',
+          '=0.01/seed_0 has invalid flags: .*mean delta_sgd',
       ),
   )
   def test_bad_input_is_one_sentence(self, arguments, sentence):

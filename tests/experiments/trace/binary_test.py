@@ -95,7 +95,7 @@ class TraceTest(trainer_testing.FolderTestCase):
   def test_rounds_without_a_checkpoint_are_trained_again(self):
     self._drop_checkpoints(2)
     out = _call(f'--run={self.run_dir}', '--round=3')
-    self.assertStartsWith(out, 'round 3, trained again from round 2 on\n')
+    self.assertStartsWith(out, 'round 3, retrained from round 2\n')
     self.assertIn('equal those of', out)
 
   @pytest.mark.slow
@@ -109,14 +109,14 @@ class TraceTest(trainer_testing.FolderTestCase):
         'and --from_start trains from the first round on$'
     )
     out = _call(f'--run={self.run_dir}', '--round=3', '--from_start')
-    self.assertStartsWith(out, 'round 3, trained again from round 1 on\n')
+    self.assertStartsWith(out, 'round 3, retrained from round 1\n')
     self.assertIn('equal those of', out)
 
   @pytest.mark.slow
   def test_a_damaged_checkpoint_is_passed_over(self):
     self._checkpoint(2).write_bytes(b'damaged')
     out = _call(f'--run={self.run_dir}', '--round=3')
-    self.assertIn('trained again from round 2 on', out)
+    self.assertIn('retrained from round 2', out)
 
   @parameterized.parameters('--algorithm=scaffold', '--delta_sgd_carry_state')
   @pytest.mark.slow
@@ -134,7 +134,7 @@ class TraceTest(trainer_testing.FolderTestCase):
     states = file_testing.read_files(self.run_dir / 'client_states')
     self.assertNotEmpty(states)
     out = _call(f'--run={self.run_dir}', '--round=4')
-    self.assertIn('trained again from round 3 on', out)
+    self.assertIn('retrained from round 3', out)
     self.assertIn('equal those of', out)
     self.assertEqual(
         file_testing.read_files(self.run_dir / 'client_states'), states
@@ -142,8 +142,8 @@ class TraceTest(trainer_testing.FolderTestCase):
 
   def test_clients_that_keep_nothing_cannot_be_compared(self):
     self._assert_refused(
-        '/run keep nothing across rounds that --cka could compare, and send '
-        'nothing but the change of the model; train with',
+        '/run keep no state for --cka to compare, and send only the model '
+        'update; train with',
         '--cka',
     )
     self.assertFalse((self.run_dir / 'plots' / 'cka.png').exists())
@@ -164,7 +164,7 @@ class TraceTest(trainer_testing.FolderTestCase):
     out = _call(f'--run={self.run_dir}', '--round=3', '--cka')
     self.assertRegex(
         out,
-        r'^round 3: linear CKA of 4 clients, mean of the pairs 0\.\d{4}, from '
+        r'^round 3: linear CKA of 4 clients, mean over pairs 0\.\d{4}, from '
         rf'0\.\d{{4}} to 0\.\d{{4}}\npicture: {self.run_dir}/plots/cka.png\n$',
     )
     after = file_testing.read_files(self.run_dir)
@@ -174,7 +174,7 @@ class TraceTest(trainer_testing.FolderTestCase):
     found = _call(f'--run={self.run_dir}', '--round=3', *chosen)
     self.assertIn('linear CKA of 2 clients', found)
     self._assert_refused(
-        '^--cka_part is one of first_moment, second_moment, .*found .third.$',
+        '^--cka_part must be one of first_moment, .*found .third.$',
         '--cka',
         '--cka_part=third',
         round_num=3,
@@ -229,15 +229,18 @@ class TraceTest(trainer_testing.FolderTestCase):
 
   def test_rounds_that_are_not_there(self):
     self._assert_refused(
-        r'^--round=4 is beyond the 3 rounds that .*/run has finished$',
+        r'^--round=4 is beyond the 3 finished rounds of .*/run$',
         round_num=4,
     )
 
   def test_runs_that_are_not_known(self):
     recorded = json.loads((self.run_dir / 'hparams.json').read_text())
     for changes, sentence in (
-        ({'task': 'digit'}, r'describes no run that this version .*\(--task='),
-        ({'task': 'mnist'}, 'of the task mnist, which needs --data_dir'),
+        (
+            {'task': 'digit'},
+            r'describes a run unknown to this version .*\(--task=',
+        ),
+        ({'task': 'mnist'}, 'the task of the run, mnist, needs --data_dir'),
     ):
       (self.run_dir / 'hparams.json').write_text(
           json.dumps({**recorded, **changes})
