@@ -1,8 +1,8 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""How the binaries start and end: quiet libraries, one-sentence errors.
+"""Start and end of the binaries: quiet libraries and one-sentence errors.
 
-No TensorFlow is imported here.
+TensorFlow is not imported here.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,18 +29,18 @@ _PR_SET_PDEATHSIG = 1  # Of Linux's <sys/prctl.h>.
 
 
 def ending_with_this() -> Mapping[str, str]:
-  """Returns the environment of a process that is to end with this one.
+  """Returns the environment for a child process that ends with this one.
 
-  A process that is killed cannot end what it has started, so what is started
-  asks for it, with `end_with_parent`.
+  A killed process cannot end its children, so the child must call
+  `end_with_parent`.
   """
   return {**os.environ, _PARENT: str(os.getpid())}
 
 
 def end_with_parent():
-  """Makes this process end with the one that asked for it, if one did.
+  """Makes this process end with its parent, if the parent requested it.
 
-  It gets SIGTERM then. Linux alone can do this; elsewhere it goes on.
+  It then gets SIGTERM. On systems other than Linux, it continues instead.
   """
   parent = os.environ.pop(_PARENT, None)
   if parent is None or sys.platform != 'linux':
@@ -51,10 +51,10 @@ def end_with_parent():
 
 
 def kill_group(process: subprocess.Popen):
-  """Ends what a process has started, and itself if it is alive.
+  """Kills a process and its children.
 
   Args:
-    process: A process that was started with a session of its own.
+    process: A process that was started in its own session.
   """
   with contextlib.suppress(ProcessLookupError):
     os.killpg(process.pid, signal.SIGKILL)
@@ -62,7 +62,7 @@ def kill_group(process: subprocess.Popen):
 
 
 _MAX_SUGGESTIONS = 3
-# How other programs call what ends so here.
+# Names of flags in other programs, and the ends of the names here.
 _SHORT_NAMES = {
     'lr': 'learning_rate',
     'num_rounds': 'rounds',
@@ -89,19 +89,19 @@ _KINDS = (
 
 
 def describe(error: flags.Error, flag_values: flags.FlagValues) -> str:
-  """Returns what is wrong with the flags, and what would be right.
+  """Returns a sentence on an error in the flags, with advice.
 
   Args:
-    error: What absl has raised.
-    flag_values: The flags that it was to parse.
+    error: The error from absl.
+    flag_values: The flags.
 
   Returns:
-    A sentence; that of the error where there is no better one.
+    A sentence; the text of the error if there is no better one.
   """
   text = str(error)
   if isinstance(error, flags.UnrecognizedFlagError):
     suggestion = _suggestion(error, flag_values)
-    # What absl suggests begins like the name that was given.
+    # The suggestions of absl only share the beginning of the name.
     return f'{text.partition(". Did")[0]}{suggestion}' if suggestion else text
   missing = _IS_MISSING.findall(text)
   if missing:
@@ -119,7 +119,7 @@ def describe(error: flags.Error, flag_values: flags.FlagValues) -> str:
 def _suggestion(
     error: flags.UnrecognizedFlagError, flag_values: flags.FlagValues
 ) -> str:
-  """Returns the whole name of a flag of which only the end was given."""
+  """Returns a suggestion of the flags whose names end like the given one."""
   end = _SHORT_NAMES.get(error.flagname, error.flagname)
   names = [name for name in flag_values if name.endswith(f'_{end}')]
   nearest = sorted(names, key=lambda name: (len(name), name))
@@ -134,20 +134,20 @@ _OUR_PACKAGES = ('experiments', 'tasks', 'tff_adaptive')
 _EXIT_ENVIRONMENT = 1
 _EXIT_USER = 2
 _EXIT_INTERRUPTED = 130
-# As of a program that the signal SIGPIPE has ended.
+# As for a program that was ended by SIGPIPE.
 _EXIT_OUTPUT_CUT = 141
 
 
 class UserError(Exception):
-  """Something that the user can mend; its text is one sentence."""
+  """An error that the user can fix; the text is one sentence."""
 
 
 class EnvironmentalError(Exception):
-  """Something that the machine refused; its text is one sentence."""
+  """An error of the machine, such as of its disk; the text is one sentence."""
 
 
 def _raised_by_us(error: BaseException) -> bool:
-  """Returns whether our own code raised an error, and no library of it."""
+  """Returns whether our own code, not a library, raised an error."""
   frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
   module = frames[-1].f_globals.get('__name__', '')
   return module.partition('.')[0] in _OUR_PACKAGES
@@ -157,21 +157,21 @@ def _raised_by_us(error: BaseException) -> bool:
 def errors_as(
     kind: type[Exception], *caught: type[BaseException]
 ) -> Iterator[None]:
-  """Turns exceptions of a block into one of the two kinds of this module.
+  """Converts exceptions of a block to `UserError` or `EnvironmentalError`.
 
-  A ValueError or TypeError is turned only where our own code raised it: one
-  that comes out of a library tells of a bug, and keeps its traceback.
+  A ValueError or TypeError is converted only if our own code raised it; if a
+  library raised it, it is a bug and keeps its traceback.
 
   Args:
     kind: `UserError` or `EnvironmentalError`.
-    *caught: The exceptions to turn; others pass.
+    *caught: The exceptions to convert.
 
   Yields:
     Nothing.
 
   Raises:
-    UserError: If `kind` is that and one of `caught` was raised.
-    EnvironmentalError: If `kind` is that and one of `caught` was raised.
+    UserError: If `kind` is `UserError` and one of `caught` was raised.
+    EnvironmentalError: Likewise.
   """
   try:
     yield
@@ -182,7 +182,7 @@ def errors_as(
 
 
 def _sentence(error: BaseException) -> str:
-  """Returns the line that tells the user about an error."""
+  """Returns the line that reports an error to the user."""
   text = ' '.join(str(error).split())
   return f'error: {text}' if text.endswith(('.', '?')) else f'error: {text}.'
 
@@ -190,7 +190,7 @@ def _sentence(error: BaseException) -> str:
 def _parse_flags(
     argv: Sequence[str], define_more: Callable[[Sequence[str]], Any]
 ) -> list[str]:
-  """Parses flags; absl ends `--help` with 1, but help is no failure."""
+  """Parses flags; exits with 0 after `--help`, where absl exits with 1."""
   try:
     define_more(argv[1:])
     arguments = flags.FLAGS(list(argv))
@@ -198,8 +198,8 @@ def _parse_flags(
     reason = str(error).replace('ERROR:: Unable to open flagfile: ', '')
     _exit(
         _EXIT_USER,
-        f'error: the --flagfile cannot be read ({reason}); it is a text file '
-        'with one flag a line.',
+        f'error: the --flagfile cannot be read ({reason}); give a text file '
+        'with one flag per line.',
     )
   except flags.Error as error:
     sentence = describe(error, flags.FLAGS)
@@ -220,7 +220,7 @@ def _exit(code: int, sentence: str):
 
 
 def free_default_context():
-  """Frees TFF's default context, if TFF was imported, and keeps it silent.
+  """Frees TFF's default context quietly, if TFF was imported.
 
   No TFF computation can run afterwards.
   """
@@ -231,18 +231,18 @@ def free_default_context():
 
 
 def _is_output_cut() -> bool:
-  """Returns whether nobody reads what is printed any more."""
+  """Returns whether the reader of stdout has gone."""
   poll = select.poll()
   try:
     poll.register(sys.stdout.fileno(), 0)
-  except OSError:  # It is no file.
+  except OSError:  # It is not a file.
     return False
   return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 @contextlib.contextmanager
 def _quiet_if_output_is_cut() -> Iterator[None]:
-  """Ends without a word where nobody reads what is printed, as after `head`."""
+  """Exits silently if the reader of stdout has gone, as after `| head`."""
   try:
     try:
       yield
@@ -251,7 +251,7 @@ def _quiet_if_output_is_cut() -> Iterator[None]:
   except BrokenPipeError:
     if not _is_output_cut():
       raise
-    # Python flushes once more at its end.
+    # Python flushes once more at exit.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(_EXIT_OUTPUT_CUT)
 
@@ -263,21 +263,19 @@ def run(
 ):
   """Parses the flags and runs a binary.
 
-  Errors of the user end with one sentence and code 2, those of the machine with
-  one sentence and code 1, Ctrl-C with one sentence and code 130, output that
-  nobody reads any more with code 141. Everything else is a bug and keeps its
-  traceback.
+  A `UserError` exits with one sentence and code 2, an `EnvironmentalError` with
+  one sentence and code 1, Ctrl-C with one sentence and code 130, and a closed
+  stdout with code 141. Everything else is a bug and keeps its traceback.
 
   Args:
-    main: Takes nothing; flags are parsed when it is called.
-    define_more: Defines the flags that follow from others, which it takes as
-      they were given.
+    main: The main function without arguments, called after parsing the flags.
+    define_more: Defines further flags, given the command line's arguments.
   """
   end_with_parent()
   app.define_help_flags()
   _parse_flags(sys.argv, define_more)
-  # Not `app.run`: TensorFlow, imported after that has begun, takes eager mode
-  # for granted everywhere, and Keras' Flatten fails.
+  # Not `app.run`: if TensorFlow is imported within it, it assumes eager mode
+  # everywhere, and Flatten of Keras fails.
   try:
     main()
   except (UserError, flags.Error) as error:
@@ -289,7 +287,8 @@ def run(
   except KeyboardInterrupt as interrupt:
     _exit(
         _EXIT_INTERRUPTED,
-        str(interrupt) or 'Interrupted; run the same command again to go on.',
+        str(interrupt)
+        or 'Interrupted; run the same command again to continue.',
     )
   finally:
     free_default_context()
@@ -298,16 +297,13 @@ def run(
 def align(
     rows: Iterable[Sequence[str]], num_labels: int = 0, min_width: int = 8
 ) -> str:
-  """Returns a table of text, in columns.
+  """Formats a table as text with aligned columns.
 
   Args:
     rows: The cells of each row.
-    num_labels: How many columns from the left are words; the others, numbers,
-      stand to the right. Default 0.
-    min_width: The smallest width of a column of numbers. Default 8.
-
-  Returns:
-    A line a row.
+    num_labels: The number of columns from the left that are left-aligned; the
+      others are right-aligned. Default 0.
+    min_width: The minimal width of a right-aligned column. Default 8.
   """
   rows = list(rows)
   widths = [max(map(len, column)) for column in zip(*rows)]
@@ -323,13 +319,13 @@ def align(
 
 
 def check_run(run: pathlib.Path):
-  """Raises unless a folder is that of a run; its files are looked into later.
+  """Raises unless a folder contains a run, without reading its files.
 
   Args:
     run: The value of --run.
 
   Raises:
-    UserError: If it has no hparams.json.
+    UserError: If the folder has no hparams.json.
   """
   if not (run / 'hparams.json').is_file():
     raise UserError(
@@ -338,12 +334,12 @@ def check_run(run: pathlib.Path):
 
 
 def prepare_libraries():
-  """Makes TensorFlow silent and fast; call it before its import.
+  """Makes TensorFlow quiet and fast; must be called before its import.
 
-  What the environment says already stays.
+  Environment variables that are already set are kept.
   """
   _stack.install()
   os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
-  # Faster convolutions, also on the CPUs where it is not TensorFlow's default.
+  # Speeds up convolutions on CPUs where it is not TensorFlow's default.
   os.environ.setdefault('TF_ENABLE_ONEDNN_OPTS', '1')
   warnings.filterwarnings('ignore', message='pkg_resources is deprecated')

@@ -1,8 +1,8 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Flags as the fields of a class, and what is wrong with their values.
+"""Flags defined by the fields of a class, and checks of their values.
 
-No TensorFlow is imported here.
+TensorFlow is not imported here.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from typing import Any, Union
 from absl import flags
 import docstring_parser
 
-# Who calls `define` gets the flags as its own, for --help.
+# For --help, the flags belong to the caller of `define`.
 flags.disclaim_key_flags()
 
 _DEFINE: dict[Any, Any] = {
@@ -29,23 +29,20 @@ _DEFINE: dict[Any, Any] = {
 def field(
     default: Any = None, *, is_hparam: bool = True, **options: Any
 ) -> Any:
-  """Returns the field of a flag that needs more than a type and a default.
+  """Returns the dataclass field of a flag with options.
 
   Args:
-    default: The default. Default None.
-    is_hparam: Whether it makes another run of a run. Default True.
-    **options: What absl takes of a flag: `lower_bound`, `upper_bound`,
-      `required`; and `enum_values` of a choice that no `Literal` lists.
-
-  Returns:
-    The field of a dataclass.
+    default: The default value. Default None.
+    is_hparam: Whether another value makes a different run. Default True.
+    **options: Options of absl, `lower_bound`, `upper_bound` and `required`; and
+      `enum_values` for choices that are not listed by a `Literal`.
   """
   metadata = {'is_hparam': is_hparam, 'options': options}
   return dataclasses.field(default=default, metadata=metadata)
 
 
 def descriptions(docstring: Any) -> dict[str, str]:
-  """Returns the text about each argument or attribute, in one line.
+  """Returns the description of each argument or attribute, in one line.
 
   Args:
     docstring: A docstring with `Args` or `Attributes`, or None.
@@ -62,13 +59,13 @@ def descriptions(docstring: Any) -> dict[str, str]:
 def define(table: Any, flag_values: flags.FlagValues, **words: str):
   """Defines a flag for each field of a class.
 
-  A field annotated by `Literal` takes these values; one that is neither a
-  number, a boolean nor a string takes a list with commas.
+  A field annotated with `Literal` becomes an enum; a field that is neither a
+  number, a boolean nor a string becomes a comma-separated list.
 
   Args:
-    table: A dataclass, whose docstring has the help under `Attributes`.
-    flag_values: Where to define them.
-    **words: What stands in the help for `{name}`.
+    table: A dataclass whose docstring has the help under `Attributes`.
+    flag_values: Where to define the flags.
+    **words: The replacements for `{name}` in the help.
   """
   help_texts = descriptions(table.__doc__)
   types = typing.get_type_hints(table)
@@ -90,17 +87,17 @@ def define(table: Any, flag_values: flags.FlagValues, **words: str):
 
 
 def _kind(annotation: Any) -> Any:
-  """Returns the first type that an annotation allows, but for None."""
+  """Returns the first type of an annotation other than None."""
   is_union = typing.get_origin(annotation) is typing.Union
   allowed = typing.get_args(annotation) if is_union else (annotation,)
   return next(kind for kind in allowed if kind is not type(None))
 
 
 class HparamError(flags.Error):
-  """A flag has a value that cannot be; the text is one sentence."""
+  """A flag has an invalid value; the text is one sentence."""
 
 
-# Rounds compute in float32, also with squares of numbers, and in int32.
+# Rounds compute in float32, including squares, and in int32.
 _LARGEST = {float: 1e18, int: 2**31 - 1}
 
 
@@ -108,11 +105,11 @@ def check_size(flag: str, value: Union[int, float]):
   """Raises if a number is too large to compute with.
 
   Args:
-    flag: The flag that has it as its value, or as a part of that.
-    value: The number; NaN and infinity are others' matter.
+    flag: The flag whose value it is, or is a part of.
+    value: The number; NaN and infinity are not checked.
 
   Raises:
-    HparamError: If it is too large.
+    HparamError: If the number is too large.
   """
   largest = _LARGEST[type(value)]
   if largest < abs(value) < math.inf:
@@ -125,17 +122,17 @@ def check_name(
     names: Iterable[str],
     elsewhere: Iterable[str] = (),
 ):
-  """Raises unless there is a name.
+  """Raises unless a name is known.
 
   Args:
-    flag: The flag that has it as its value, or as one of its values.
+    flag: The flag whose value it is, or is one of.
     name: The name.
-    names: Those that there are.
-    elsewhere: Other flags that have this name among their values.
+    names: The known names.
+    elsewhere: Other flags that accept this name.
 
   Raises:
-    HparamError: If it is not among them; names the other flags, or those that
-      are most like it.
+    HparamError: If the name is unknown; suggests the other flags, or the most
+      similar names.
   """
   names = list(names)
   if name in names:
@@ -145,7 +142,7 @@ def check_name(
   advice = (
       f'did you mean {" or ".join(near)}?'
       if near
-      else f'there are {", ".join(names)}'
+      else f'choose one of {", ".join(names)}'
   )
   kind = flag.removesuffix('s').replace('_', ' ')
   raise HparamError(f'--{flag}={name} names no {kind}; {advice}')

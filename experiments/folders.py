@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Folders of runs: names for them, and whether they can be used."""
+"""Folders of runs: their names, and checks that they can be used."""
 
 from collections.abc import Iterator, Sequence
 import contextlib
@@ -15,14 +15,14 @@ from tff_adaptive import _files
 
 
 def to_slug(text: str, kept: str = '') -> str:
-  """Returns a text as the name of a folder.
+  """Converts a text to the name of a folder.
 
   Args:
     text: The text.
-    kept: Characters that stay, besides letters, digits, '_', '.', '+' and '-'.
+    kept: Characters to keep, besides letters, digits, '_', '.', '+' and '-'.
 
   Returns:
-    The text with a '_' in the place of all others that stand together.
+    The text with '_' in place of each sequence of other characters.
 
   Example:
 
@@ -36,14 +36,14 @@ _CHECKPOINT = 'checkpoint_'
 
 
 def check_output_dir(output_dir: str):
-  """Raises unless a folder can be written to, or be made.
+  """Raises unless a folder can be written to or created.
 
   Args:
     output_dir: The value of --output_dir.
 
   Raises:
-    UserError: If a file is in its place, or in that of a folder above it.
-    EnvironmentalError: If nothing can be written there.
+    UserError: If it or one of its parents is a file.
+    EnvironmentalError: If it is not writable.
   """
   folder = pathlib.Path(output_dir)
   while not folder.exists() and folder != folder.parent:
@@ -52,7 +52,7 @@ def check_output_dir(output_dir: str):
     place = 'is' if folder == pathlib.Path(output_dir) else f'is in {folder},'
     raise command_line.UserError(
         f'--output_dir={output_dir} {place} a file; give a folder, which is '
-        'made where there is none'
+        'created if missing'
     )
   try:
     with tempfile.TemporaryDirectory(prefix='.', dir=folder):
@@ -60,15 +60,15 @@ def check_output_dir(output_dir: str):
   except OSError as error:
     raise command_line.EnvironmentalError(
         f'--output_dir={output_dir} cannot be written to ({folder}: '
-        f'{error.strerror}); give a folder that can be'
+        f'{error.strerror}); give a writable folder'
     ) from error
 
 
 def check_data_dir(data_dir: Optional[str]):
-  """Raises if the folder of the data sets is given, and is none.
+  """Raises if --data_dir is given but is not a folder.
 
   Args:
-    data_dir: The value of --data_dir; None where it is not given.
+    data_dir: The value of --data_dir, or None.
 
   Raises:
     UserError: If it is not a folder.
@@ -83,7 +83,7 @@ def check_data_dir(data_dir: Optional[str]):
 
 
 def checkpoint_rounds(run: pathlib.Path) -> list[int]:
-  """Returns the rounds of which a run has a checkpoint, the oldest first.
+  """Returns the rounds for which a run has a checkpoint, in ascending order.
 
   Args:
     run: The folder of the run.
@@ -94,14 +94,15 @@ def checkpoint_rounds(run: pathlib.Path) -> list[int]:
 
 
 def check_checkpoint(run: pathlib.Path, newest: int):
-  """Raises unless there is a checkpoint to begin with.
+  """Raises unless a run has a checkpoint to start from.
 
   Args:
     run: The folder of the run.
-    newest: The last round that may be finished in it; 0 needs none.
+    newest: The last round that may be finished in the checkpoint; 0 needs no
+      checkpoint.
 
   Raises:
-    UserError: If all that there are are of later rounds.
+    UserError: If there is none, or all are of later rounds.
   """
   found = checkpoint_rounds(run)
   if newest and not any(number <= newest for number in found):
@@ -111,36 +112,36 @@ def check_checkpoint(run: pathlib.Path, newest: int):
 def no_checkpoint_error(
     run: pathlib.Path, newest: int, found: Sequence[int]
 ) -> command_line.UserError:
-  """Returns the error of a run without a checkpoint to begin with.
+  """Returns the error for a run without a checkpoint to start from.
 
   Args:
     run: The folder of the run.
-    newest: The last round that may be finished in it.
-    found: The rounds of which there are checkpoints.
+    newest: The last round that may be finished in the checkpoint.
+    found: The rounds for which there are checkpoints.
   """
-  rounds = ', '.join(map(str, found)) or 'no round'
+  rounds = ', '.join(map(str, found)) or '(none)'
   return command_line.UserError(
-      f'{run} has no checkpoint that fits before round {newest + 1}; there are '
-      f'those of {rounds}, and --from_start trains from the first round on'
+      f'{run} has no valid checkpoint before round {newest + 1}, only those of '
+      f'rounds {rounds}; --from_start trains from the first round'
   )
 
 
 @contextlib.contextmanager
 def locked(folder: pathlib.Path) -> Iterator[int]:
-  """Keeps other programs out of a folder that is written into.
+  """Locks a folder against other programs while it is written to.
 
-  What inherits the descriptor, such as the runs of a sweep, keeps the lock
-  until it ends, even if this process is killed.
+  Processes that inherit the descriptor, such as the runs of a sweep, hold the
+  lock until they end, even if this process is killed.
 
   Args:
-    folder: The folder; it is made.
+    folder: The folder, created if missing.
 
   Yields:
-    The descriptor of the lock.
+    The file descriptor of the lock.
 
   Raises:
-    EnvironmentalError: If another program, or what it left, is at work there.
-    WriteError: If the folder cannot be written.
+    EnvironmentalError: If another program or its children hold the lock.
+    WriteError: If the folder cannot be written to.
   """
   with (
       command_line.errors_as(

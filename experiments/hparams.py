@@ -1,8 +1,8 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The flags of a training run, and the hyperparameters that are read from them.
+"""The flags of a training run, and the hyperparameters read from them.
 
-No TensorFlow is imported here.
+TensorFlow is not imported here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from experiments import flag_table
 from experiments import registry
 from experiments import settings as settings_lib
 
-# What the default name of a run is made of.
+# The kinds of rows in the default name of a run.
 _NAMING_KINDS = (
     registry.TASK,
     registry.ALGORITHM,
@@ -29,7 +29,7 @@ HparamError = flag_table.HparamError
 Settings = settings_lib.Settings
 
 
-# The rows that are chosen where nothing is said; an algorithm may bring others.
+# The default rows; an algorithm may replace some by its own parts.
 DEFAULT_ROWS = {
     registry.TASK: 'digits',
     registry.ALGORITHM: 'fed_opt',
@@ -41,12 +41,12 @@ DEFAULT_ROWS = {
     registry.RUNTIME: 'compiled',
 }
 
-# A kind, one of its rows, and an argument of that.
+# A kind, one of its rows, and an argument of the row.
 _Use = tuple[str, registry.Row, registry.Argument]
 
 
 def flags_of_rows() -> dict[str, list[_Use]]:
-  """Returns the (kind, row, argument) of every row's arguments, by flag."""
+  """Returns the (kind, row, argument) tuples of each flag."""
   uses: dict[str, list[_Use]] = {}
   for kind, rows in registry.ROWS.items():
     for row in rows.values():
@@ -63,7 +63,7 @@ def _show(value: Any) -> str:
 
 def _define_argument(name, uses, flag_values):
   """Defines the flag of an argument, which several rows may share."""
-  # Of the rows that say the same, it is shown once.
+  # Rows with the same text share one entry of the help.
   owners: dict[str, list[str]] = {}
   for _, row, argument in uses:
     text = f'{argument.help} Default {_show(argument.default)}.'
@@ -85,21 +85,21 @@ def _define_argument(name, uses, flag_values):
 
 
 def _kinds_of_parts() -> set[str]:
-  """Returns the kinds of rows that an algorithm may bring."""
+  """Returns the kinds of rows that an algorithm may define."""
   algorithms = registry.ROWS[registry.ALGORITHM].values()
   return {part.kind for row in algorithms for part in row.parts}
 
 
 def _define_choices(flag_values):
-  """Defines the flags that choose rows, and those of their arguments."""
+  """Defines the flags that choose rows, and the flags of their arguments."""
   kinds_of_parts = _kinds_of_parts()
   for kind, rows in registry.ROWS.items():
     text = f'The {kind.replace("_", " ")}: {", ".join(rows)}.'
     if kind == registry.TASK:
-      text += " One of your own is 'package.module:VALUE'."
+      text += " Give your own task as 'package.module:VALUE'."
     default = DEFAULT_ROWS[kind]
     if kind in kinds_of_parts:
-      text += f" Default: the algorithm's; {default} where it has none."
+      text += f" Default: the algorithm's, or {default} if it has none."
       default = None
     flags.DEFINE_string(kind, default, text, flag_values=flag_values)
   for name, uses in flags_of_rows().items():
@@ -107,13 +107,13 @@ def _define_choices(flag_values):
 
 
 def load_own_task(name: str):
-  """Adds a user's own task to the registry, unless it is there.
+  """Adds a user's own task to the registry, unless it is already there.
 
   Args:
-    name: What --task says; a name without a colon is none of a user's own.
+    name: The value of --task; nothing is done if it has no colon.
 
   Raises:
-    HparamError: If it cannot be had.
+    HparamError: If the task cannot be loaded.
   """
   rows = registry.ROWS[registry.TASK]
   if not registry.is_own_task(name) or name in rows:
@@ -125,8 +125,8 @@ def load_own_task(name: str):
   taken = [other.name for other in rows.values() if other.label == row.label]
   if taken:
     raise HparamError(
-        f'--task={name} and --task={taken[0]} have one name, {row.label!r}, '
-        'with which their flags begin'
+        f'--task={name} and --task={taken[0]} have the same name, '
+        f'{row.label!r}, which would give their flags the same names'
     )
   rows[name] = row
 
@@ -134,14 +134,14 @@ def load_own_task(name: str):
 def define_own_tasks(
     arguments: Sequence[str], flag_values: flags.FlagValues = flags.FLAGS
 ):
-  """Defines the flags of the user's own tasks that a command line has.
+  """Defines the flags of the user's own tasks on a command line.
 
   Args:
-    arguments: The flags, not parsed yet.
-    flag_values: Where to define them.
+    arguments: The flags, not yet parsed.
+    flag_values: Where to define the flags.
 
   Raises:
-    HparamError: If a task cannot be had.
+    HparamError: If a task cannot be loaded.
   """
   for name in registry.find_own_tasks(arguments):
     load_own_task(name)
@@ -176,14 +176,14 @@ class Choice:
   given: Mapping[str, Any]
 
   def build(self, **supplied: Any) -> Any:
-    """Calls the builder, which is imported now.
+    """Imports and calls the builder.
 
     Args:
       **supplied: The arguments that have no flag; those that the row does not
-        take are left out.
+        take are ignored.
 
     Returns:
-      What the builder returns; None for a choice that stands for nothing.
+      The result of the builder; None for a row without a builder.
     """
     if self.row.builder is None:
       return None
@@ -195,7 +195,7 @@ class Choice:
     return registry.resolve(self.row.builder)(**supplied, **self._arguments())
 
   def build_keras_model(self, seed: int) -> Any:
-    """Builds the Keras model of a task, for which no data are read.
+    """Builds the Keras model of a task without reading its data.
 
     Args:
       seed: The seed of the initial weights.
@@ -207,7 +207,7 @@ class Choice:
     return self.row.task.build_keras_model(seed=seed, **self._arguments())
 
   def _arguments(self) -> dict[str, Any]:
-    """Returns the builder's values of what was given."""
+    """Returns the given values in the form that the builder takes."""
     return {
         argument.name: argument.to_builder_value(self.given[argument.name])
         for argument in self.row.arguments
@@ -215,11 +215,11 @@ class Choice:
     }
 
   def with_values(self, **values: Any) -> 'Choice':
-    """Returns the choice with other values of some arguments."""
+    """Returns a copy with some arguments replaced."""
     return dataclasses.replace(self, given={**self.given, **values})
 
   def hparams(self) -> dict[str, Any]:
-    """Returns the values in force by flag, the builder's defaults included."""
+    """Returns the effective values by flag, including defaults."""
     return {
         self.row.flag_name(argument): self.given.get(
             argument.name, argument.default
@@ -230,7 +230,7 @@ class Choice:
 
 
 def _choose(kind: str, name: str) -> registry.Row:
-  """Returns a row by name, or raises with the names nearest to it."""
+  """Returns a row by name, or raises an error with similar names."""
   if kind == registry.TASK:
     load_own_task(name)
   rows = registry.ROWS[kind]
@@ -242,7 +242,7 @@ def _choose(kind: str, name: str) -> registry.Row:
 def choose_rows(
     flag_values: flags.FlagValues = flags.FLAGS,
 ) -> dict[str, registry.Row]:
-  """Returns the chosen row of every kind; an algorithm brings its parts.
+  """Returns the chosen row of every kind, including an algorithm's parts.
 
   Args:
     flag_values: The parsed flags.
@@ -266,14 +266,14 @@ def choose_rows(
     found = chosen[part.kind].name
     if part.is_fixed and found != part.name:
       raise HparamError(
-          f'--{registry.ALGORITHM}={algorithm.name} comes with '
+          f'--{registry.ALGORITHM}={algorithm.name} requires '
           f'--{part.kind}={part.name}, found {found}'
       )
   return chosen
 
 
 def _check_belongs(flag, uses, chosen):
-  """Raises if a flag that was given belongs to no row that was chosen."""
+  """Raises if a given flag belongs to no chosen row."""
   kind = uses[0][0]
   owners = [row.name for _, row, _ in uses]
   if any(row is chosen[use_kind] for use_kind, row, _ in uses):
@@ -299,7 +299,7 @@ def _check_number(flag: str, argument: registry.Argument, value: Any):
 
 
 def _check_ingredients(choices: Mapping[str, Choice]):
-  """Raises if something is chosen that the algorithm does not take."""
+  """Raises if a row or flag was chosen that the algorithm does not take."""
   algorithm = choices[registry.ALGORITHM].row
   others = (registry.TASK, registry.ALGORITHM, registry.RUNTIME)
   for kind, choice in choices.items():
@@ -319,19 +319,19 @@ def _check_ingredients(choices: Mapping[str, Choice]):
 def read_choices(
     flag_values: flags.FlagValues = flags.FLAGS,
 ) -> dict[str, Choice]:
-  """Returns the chosen row of every kind with its arguments, checked.
+  """Returns the chosen row of every kind with its checked arguments.
 
   Args:
     flag_values: The parsed flags.
 
   Returns:
-    A `Choice` by kind: the task, the algorithm, both optimizers, the loss term
-    and both schedules.
+    A `Choice` for each kind: the task, the algorithm, both optimizers, the loss
+    term, both schedules and the runtime.
 
   Raises:
-    HparamError: If a name is unknown, the algorithm does not go with an
+    HparamError: If a name is unknown, the algorithm cannot be combined with an
       optimizer or a loss term, a flag belongs to a row that was not chosen, or
-      a number is impossible.
+      a number is out of range.
 
   Example:
     >>> values = flags.FlagValues()
@@ -363,17 +363,17 @@ def read_choices(
 
 
 def recorded_choice(kind: str, recorded: Mapping[str, Any]) -> Choice:
-  """Returns a choice that `hparams.json` has recorded.
+  """Returns a choice that is recorded in `hparams.json`.
 
   Args:
     kind: The kind of its row.
     recorded: The hyperparameters of the run.
 
   Returns:
-    The choice, with the values that were in force.
+    The choice with the effective values.
 
   Raises:
-    HparamError: If there is no such row, or it does not take a value.
+    HparamError: If the row is unknown, or it does not take a value.
   """
   row = _choose(kind, str(recorded.get(kind)))
   given = {}
@@ -392,22 +392,22 @@ def recorded_choice(kind: str, recorded: Mapping[str, Any]) -> Choice:
 
 
 def _check_data(task: registry.Row, values: Mapping[str, Any]):
-  """Raises unless the flags say where the data of a task come from."""
+  """Raises unless the flags define the source of a task's data."""
   reads_files = 'data_dir' in task.supplied
   if values['use_synthetic_data']:
     if not reads_files:
       raise HparamError(
-          f'--task={task.name} comes with its data, drop --use_synthetic_data'
+          f'--task={task.name} includes its data, drop --use_synthetic_data'
       )
     if values['data_dir']:
       raise HparamError(
-          '--use_synthetic_data and --data_dir exclude each other, give one of '
+          '--use_synthetic_data and --data_dir cannot be combined, drop one of '
           'them'
       )
   elif reads_files and not values['data_dir']:
     raise HparamError(
         f'--task={task.name} needs --data_dir, the folder of the data sets, or '
-        '--use_synthetic_data to try it on made-up data'
+        '--use_synthetic_data to try it on synthetic data'
     )
 
 
@@ -425,17 +425,16 @@ def read_settings(
   """Returns the flags that belong to no row.
 
   Args:
-    choices: What `read_choices` returned; the default name is made of it.
+    choices: The result of `read_choices`, used for the default name.
     flag_values: The parsed flags.
 
   Returns:
     The `Settings`.
 
   Raises:
-    HparamError: If the name of the experiment leaves the output folder, the
-      task reads files and no folder of data was given, an evaluation is
-      unknown, or two flags of privacy, or of what evaluates or watches the
-      run, do not fit.
+    HparamError: If the experiment's folder is outside --output_dir, the task
+      needs a folder of data and none was given, an evaluation is unknown, or
+      flags conflict.
   """
   values = {
       field.name: flag_values[field.name].value

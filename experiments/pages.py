@@ -1,9 +1,9 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Pages and files of results: Markdown, the same as HTML, and CSV.
+"""Pages of results as Markdown and HTML, and CSV files.
 
-A page is a title and blocks of Markdown, whose texts may have `code`, **bold**
-and [links](address).
+A page is a title and blocks of Markdown, whose texts may contain `code`,
+**bold** and [links](address).
 """
 
 import base64
@@ -22,7 +22,7 @@ from experiments.run_results import environments
 from experiments.run_results import run_folder
 from tff_adaptive import _files
 
-# A page needs nothing from elsewhere, and can be read on a phone.
+# A page is self-contained, and readable on a phone.
 _TEMPLATE = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -61,24 +61,24 @@ img { background: #fff; height: auto; max-width: 100%; }
 """
 _CODE = re.compile('(`[^`]*`)')
 _PICTURE = re.compile('(<img [^>]*src=)"([^":]+)"')
-# Up to this number a float holds every integer.
+# A float represents every integer up to this one.
 _MAX_INTEGER = 2**53
 _DATE = '%Y-%m-%d'
 UNKNOWN = 'unknown'
 
 
 def heading(text: str) -> str:
-  """Returns a heading below the title of the page."""
+  """Returns a second-level heading."""
   return f'## {_escape(text)}'
 
 
 def paragraph(text: str) -> str:
-  """Returns a paragraph of a few sentences."""
+  """Returns a paragraph."""
   return _escape(text)
 
 
 def code(text: str) -> str:
-  """Returns lines for a shell."""
+  """Returns a code block."""
   return f'```\n{text}\n```'
 
 
@@ -87,8 +87,8 @@ def figure(path: pathlib.Path, caption: str, command: str) -> str:
 
   Args:
     path: The PNG file, in the folder of the page.
-    caption: What it shows.
-    command: What made it.
+    caption: The caption.
+    command: The command that made the picture.
   """
   caption = _escape(caption)
   alt = caption.replace('[', '(').replace(']', ')')
@@ -103,8 +103,8 @@ def table(
   Args:
     header: The names of the columns.
     rows: The texts of the cells.
-    num_labels: How many columns from the left are words, which stand to the
-      left; numbers stand to the right.
+    num_labels: The number of columns from the left that are left-aligned; the
+      others are right-aligned.
   """
   marks = [':---'] * num_labels + ['---:'] * (len(header) - num_labels)
   return '\n'.join(map(_table_row, [header, marks, *rows]))
@@ -118,18 +118,18 @@ def _table_row(cells: Sequence[str]) -> str:
 
 
 def _escape(text: str) -> str:
-  """Escapes HTML outside of code, which is shown as it is."""
+  """Escapes HTML outside of code spans."""
   parts = _CODE.split(text)
   parts[::2] = [part.replace('<', '&lt;') for part in parts[::2]]
   return ''.join(parts)
 
 
 def origin(runs: Sequence[run_folder.Run], command: str) -> list[str]:
-  """Returns the blocks at the end of a page that say how it was made.
+  """Returns the blocks at the end of a page that document its origin.
 
   Args:
-    runs: The runs that count.
-    command: What made the page.
+    runs: The runs that the page shows.
+    command: The command that made the page.
 
   Returns:
     Versions, machine, seeds, dates, total time and the command.
@@ -153,26 +153,26 @@ def origin(runs: Sequence[run_folder.Run], command: str) -> list[str]:
     ]
   return [
       heading('How this page was made'),
-      table(['what', 'value'], rows, num_labels=2),
+      table(['item', 'value'], rows, num_labels=2),
       paragraph(
-          'Versions and machine are those that the runs have recorded; dates '
-          "are those of the runs' files."
+          'The runs recorded their versions and machine; the dates are those '
+          'of their files.'
       ),
       code(command),
   ]
 
 
 def to_markdown(title: str, blocks: Sequence[str]) -> str:
-  """Returns a page as Markdown of GitHub's flavour."""
+  """Returns a page as GitHub-flavored Markdown."""
   return '\n\n'.join([f'# {_escape(title)}', *blocks]) + '\n'
 
 
 def to_html(title: str, blocks: Sequence[str], folder: pathlib.Path) -> str:
-  """Returns a page as HTML, with its pictures in it.
+  """Returns a page as HTML with embedded pictures.
 
   Args:
     title: The title of the page.
-    blocks: What it says, from top to bottom.
+    blocks: The blocks of the page, in order.
     folder: The folder of its pictures.
 
   Returns:
@@ -188,7 +188,7 @@ def to_html(title: str, blocks: Sequence[str], folder: pathlib.Path) -> str:
   )
   body = body.replace('<table>', '<div class="wide"><table>')
   body = body.replace('</table>', '</table></div>')
-  # An address that runs code is no link.
+  # Removes links that could run code.
   body = re.sub(r'<a href="(?!https?://)[^"]*">', '<a>', body)
 
   def embed(match: re.Match) -> str:
@@ -203,9 +203,9 @@ def write_page(path: pathlib.Path, title: str, blocks: Sequence[str]):
   """Writes a page as Markdown and as HTML.
 
   Args:
-    path: The files without `.md` and `.html`; the pictures lie beside them.
+    path: The path without `.md` and `.html`, in the folder of the pictures.
     title: The title of the page.
-    blocks: What it says, from top to bottom.
+    blocks: The blocks of the page, in order.
 
   Raises:
     OSError: If a picture cannot be read, or a file cannot be written.
@@ -217,7 +217,7 @@ def write_page(path: pathlib.Path, title: str, blocks: Sequence[str]):
 def write_csv(
     path: pathlib.Path, header: Sequence[str], rows: Iterable[Iterable[Any]]
 ):
-  """Writes a CSV file of values, see `format_value`.
+  """Writes a CSV file; see `format_value`.
 
   Args:
     path: The file.
@@ -225,7 +225,7 @@ def write_csv(
     rows: The values of the rows.
 
   Raises:
-    OSError: If it cannot be written.
+    OSError: If the file cannot be written.
   """
   file = io.StringIO()
   writer = csv.writer(file, lineterminator='\n')
@@ -235,25 +235,25 @@ def write_csv(
 
 
 def write(path: pathlib.Path, text: str):
-  """Replaces the text of a file at once, or raises an `OSError`."""
+  """Replaces the text of a file atomically, or raises an `OSError`."""
   with _files.replacing(path) as file:
     file.write(text.encode())
 
 
 def with_suffix(path: pathlib.Path, suffix: str) -> pathlib.Path:
-  """Returns a path with a suffix; a dot in its name stays."""
+  """Returns a path with a suffix appended to its name."""
   return path.with_name(path.name + suffix)
 
 
 def format_value(value: Any) -> str:
-  """Returns a field of a CSV file.
+  """Formats a value for a CSV file.
 
   Args:
-    value: Anything; None and NaN were not measured.
+    value: The value; None and NaN stand for missing values.
 
   Returns:
-    Ten digits of a float, all digits of a whole number; empty for what was not
-    measured.
+    Ten digits for a float, all digits for a whole number; empty for a missing
+    value.
 
   Example:
 
@@ -271,13 +271,13 @@ def format_value(value: Any) -> str:
 
 
 def format_seconds(seconds: Optional[float]) -> str:
-  """Returns a time in its two largest units, rounded up.
+  """Formats a time in its two largest units, rounded up.
 
   Args:
-    seconds: The time; None or NaN if it is not known.
+    seconds: The time; None or NaN if unknown.
 
   Returns:
-    As '45 s', '3 min 20 s', '2 h 5 min' or 'unknown'.
+    A text such as '45 s', '3 min 20 s', '2 h 5 min' or 'unknown'.
 
   Example:
 

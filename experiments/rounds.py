@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Trains rounds one by one, with what clients keep from one to the next."""
+"""Trains rounds one by one, keeping the clients' states between rounds."""
 
 import collections
 from collections.abc import Sequence
@@ -18,10 +18,11 @@ class Rounds:
 
   Attributes:
     process: The process.
-    state: Its state before the next round; None is the initial one.
+    state: Its state before the next round; None for the initial one.
     round_num: The number of finished rounds.
-    store: Holds the states of clients; None if they keep nothing.
-    client_states: Passes them to a round and takes them back, likewise.
+    store: The store of client states; None if clients keep no state.
+    client_states: Adds client states to cohorts and stores the new ones; None
+      if clients keep no state.
 
   Example:
 
@@ -34,11 +35,11 @@ class Rounds:
       process: tff.learning.templates.LearningProcess,
       store: Optional[simulation.ClientStateStore] = None,
   ):
-    """Initializes the rounds; nothing is computed yet.
+    """Initializes the rounds without computing anything.
 
     Args:
       process: The process.
-      store: Where the states of clients are kept. Default: in memory.
+      store: The store of client states. Default: in memory.
     """
     if client_states.get_state_spec(process) is None:
       store = None
@@ -54,11 +55,12 @@ class Rounds:
     """Trains the next round.
 
     Args:
-      clients: A `Cohort`, or a list of the batches of each client.
-      client_ids: The ids of the clients of a list; unused if they keep nothing.
+      clients: A `Cohort`, or a list with the batches of each client.
+      client_ids: The client ids of such a list; unused if clients keep no
+        state.
 
     Returns:
-      The metrics of the round, without the states of clients.
+      The metrics of the round, without client states.
     """
     if self.state is None:
       self.state = self.process.initialize()
@@ -76,7 +78,7 @@ class Rounds:
     return self.client_states.keep(self.round_num, output.metrics)
 
   def _bring(self, client_id: str, batches: Sequence[Any]) -> Any:
-    """Returns the batches of a client with its id and its state."""
+    """Returns the batches of a client with its id and state."""
     assert self.store is not None
     state = self.store.get(client_id)
     return collections.OrderedDict(

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The flags of a training run that belong to no row of the registry.
 
-No TensorFlow is imported here.
+TensorFlow is not imported here.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,32 +15,32 @@ from experiments import registry
 from experiments.flag_table import field
 from tff_adaptive import _packages
 
-# What --evaluations and --final_evaluations can name.
+# The values of --evaluations and --final_evaluations.
 CENTRAL = 'central'
 PER_CLIENT = 'per_client'
 PERSONALIZED = 'personalized'
 EVALUATIONS = (CENTRAL, PER_CLIENT, PERSONALIZED)
-# What --evaluation_data can name.
+# The values of --evaluation_data.
 TEST = 'test'
 TEST_CLIENTS = 'test_clients'
 VALIDATION = 'validation'
 TRAIN = 'train'
-# What --sampling can name.
+# The values of --sampling.
 FIXED = 'fixed'
 POISSON = 'poisson'
 
-# What --early_stopping_patience and --keep_best watch, if nothing else is said.
+# The default metric of --early_stopping_patience and --keep_best.
 DEFAULT_METRIC = 'evaluation/accuracy'
 
 _DEFAULT_EVALUATIONS = (CENTRAL,)
-# Flags that say how to evaluate, and the evaluations that use them.
+# Flags of evaluations, and the evaluations that use them.
 _USERS = {
     'evaluation_data': (CENTRAL,),
     'evaluation_examples': (CENTRAL,),
     'evaluation_clients': (PER_CLIENT, PERSONALIZED),
     'personalization_epochs': (PERSONALIZED,),
 }
-# Where TFF's adaptive clipping starts, and the rate of its paper.
+# The initial bound of TFF's adaptive clipping, and the paper's learning rate.
 _INITIAL_CLIP_NORM = 0.1
 _DEFAULT_CLIP_LEARNING_RATE = 0.2
 
@@ -52,44 +52,43 @@ _RATE_TUNING = {'tune_rates_step': 0.1, 'tune_rates_rounds': 1}
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-  """The flags, each with its help; None is the task's default, or none.
+  """The flags with their help; None stands for a default, or for no value.
 
   Attributes:
-    total_rounds: Rounds of the run. Default: the task's.
-    clients_per_round: Clients in a cohort. Default: the task's.
-    client_batch_size: Examples in a batch. Default: the task's.
-    client_epochs: Passes of a client over its data in a round. Default: the
-      task's.
-    max_examples: How many examples of a client count, the first ones in stored
-      order. Default: the task's.
-    num_clients: Train on this many clients of the task, drawn by --seed.
+    total_rounds: The number of rounds. Default: the task's.
+    clients_per_round: The number of clients in a cohort. Default: the task's.
+    client_batch_size: The number of examples in a batch. Default: the task's.
+    client_epochs: The number of local epochs in a round. Default: the task's.
+    max_examples: Use at most this many examples of each client, the first ones
+      in stored order. Default: the task's.
+    num_clients: Train on this many of the task's clients, sampled by --seed.
       Default: all.
-    heldout_clients: Keep this many clients, drawn by --seed, for testing only:
-      their examples take the place of the task's test data. Default: none.
-    heldout_fraction: Keep this part of every client's examples for testing
-      only, in place of the task's test data. Default: none.
-    drop_clients: Let each sampled client drop out of its round with this
-      probability, drawn by --seed. Default: none does.
-    straggler_fraction: Let each client be a straggler with this probability,
-      drawn by --seed: it finishes only some of its steps of the round, and
-      these count. Default: none is.
-    sampling: How the cohort of a round is drawn: exactly --clients_per_round
-      clients, or every client with the same probability, so that it is as many
-      in the mean.
-    dp_noise_multiplier: Differential privacy of clients: all that they send for
-      the model is clipped and summed, with normal noise of this many times the
-      bound; privacy/epsilon is in the metrics. Default: no privacy.
-    dp_clip_norm: The bound of the norm of a client's change of the model;
-      adaptive clipping starts there, by default at 0.1.
-    dp_payload_clip_norms: The bounds of what clients send besides the change,
-      such as first_moment:0.5,second_moment:0.1. With adaptive clipping they
-      start there, or at --dp_clip_norm if they are not named.
-    dp_adaptive_clip_quantile: Adaptive clipping: bounds follow this quantile of
-      the clients' norms; the paper has 0.5. Default: bounds are fixed.
-    dp_adaptive_clip_learning_rate: Of adaptive clipping: how fast bounds move.
-      Default 0.2.
-    dp_adaptive_clip_count_stddev: Of adaptive clipping: the standard deviation
-      of the noise on how many clients are below a bound. Default:
+    heldout_clients: Hold out this many clients, sampled by --seed, and test on
+      their examples instead of the task's test data. Default: none.
+    heldout_fraction: Hold out this fraction of every client's examples, and
+      test on them instead of the task's test data. Default: none.
+    drop_clients: The probability, keyed by --seed, that a sampled client drops
+      out of its round. Default: 0.
+    straggler_fraction: The probability, keyed by --seed, that a client is a
+      straggler: it finishes only some of its local steps of the round, and
+      these count. Default: 0.
+    sampling: Sample exactly --clients_per_round clients (fixed), or each client
+      with the same probability (poisson), with --clients_per_round as the mean.
+    dp_noise_multiplier: Client-level differential privacy: everything that
+      clients send for the model is clipped and summed, with Gaussian noise of
+      this many times the bound; privacy/epsilon is in the metrics. Default: no
+      privacy.
+    dp_clip_norm: The bound on the norm of a client's update; with adaptive
+      clipping the initial bound, by default 0.1.
+    dp_payload_clip_norms: The bounds on what clients send besides the update,
+      such as first_moment:0.5,second_moment:0.1; with adaptive clipping the
+      initial bounds, by default --dp_clip_norm.
+    dp_adaptive_clip_quantile: Adaptive clipping: the bounds follow this
+      quantile of the clients' norms; 0.5 in the paper. Default: fixed bounds.
+    dp_adaptive_clip_learning_rate: The learning rate of the bounds in adaptive
+      clipping. Default 0.2.
+    dp_adaptive_clip_count_stddev: The standard deviation of the noise on the
+      number of clients below a bound in adaptive clipping. Default:
       --clients_per_round / 20.
     dp_delta: The delta of privacy/epsilon. Default: 1 / (number of
       clients)^1.1.
@@ -101,60 +100,60 @@ class Settings:
       Default 0.1, which is 10 percent.
     tune_rates_rounds: The rounds that --tune_rates differentiates at once, and
       between two steps of the rates. Default 1.
-    evaluations: What is evaluated during the training, of central: all examples
-      together; per_client: each client's own test examples, with mean, median
-      and worst tenth of the clients; personalized: the same before and after
-      fine-tuning. Default: central.
-    final_evaluations: The same after the training, and of a run that is
-      finished, into evaluation.json and pictures. Default: none.
-    evaluation_data: The examples of --evaluations=central; test_clients is
-      another sample of the test clients' examples in each evaluation, by --seed
-      and round, and train a sample of those that are trained on. Default: test.
-    evaluation_examples: Of --evaluations=central: how many examples, drawn by
-      --seed; after the last round all test examples count. Default: all of up
-      to 100,000, else 10,000; of test_clients and train 10,000.
-    evaluation_clients: Of per_client and personalized: how many clients at
-      most, drawn by --seed. Default: all.
-    personalization_epochs: Of personalized: passes of a client over its
-      training examples, with the run's client optimizer. Default: 1.
-    rounds_per_evaluation: Evaluate as --evaluations says after every this many
-      rounds, and after the last.
+    evaluations: The evaluations during training: central, on all examples
+      together; per_client, on each client's own test examples, with the mean,
+      the median and the worst tenth of the clients; personalized, the same
+      before and after fine-tuning. Default: central.
+    final_evaluations: The evaluations after training, also of a finished run;
+      they go to evaluation.json and pictures. Default: none.
+    evaluation_data: The examples of --evaluations=central; test_clients is a
+      new sample of the test clients' examples in each evaluation, by --seed and
+      round, and train a sample of the training examples. Default: test.
+    evaluation_examples: The number of examples of --evaluations=central,
+      sampled by --seed; after the last round all test examples are used.
+      Default: all if at most 100,000, otherwise 10,000; for test_clients and
+      train 10,000.
+    evaluation_clients: The maximal number of clients of per_client and
+      personalized evaluations, sampled by --seed. Default: all.
+    personalization_epochs: The number of fine-tuning epochs of personalized
+      evaluations, with the client optimizer of the run. Default: 1.
+    rounds_per_evaluation: Evaluate after every this many rounds, and after the
+      last.
     rounds_per_checkpoint: Save after every this many rounds, and after the
       last.
-    checkpoints_to_keep: How many of the newest checkpoints stay; they are of
+    checkpoints_to_keep: The number of newest checkpoints to keep; each has
       about the size of the model.
-    seed: Fixes initial weights, partition, sampling and shuffling.
-    initial_weights: Begin with the weights of this file: one of
-      experiments.export, a checkpoint or best.npz of a run; or with those of
-      the newest checkpoint in this folder of a run. Default: the task's own,
-      from --seed.
-    bad_clients: What to do about clients that are empty or hold NaN: stop
-      before training, or leave them out. Labels out of range always stop.
-    early_stopping_patience: End the training after this many evaluations in a
-      row without a better --monitored_metric. Default: train all rounds.
+    seed: The seed of initial weights, partition, sampling and shuffling.
+    initial_weights: Start from the weights in this file of experiments.export,
+      checkpoint or best.npz, or in the newest checkpoint of this run folder.
+      Default: the task's own, from --seed.
+    bad_clients: If clients are empty or contain NaN, stop before training
+      (error) or exclude them (reject). Labels out of range always stop.
+    early_stopping_patience: Stop training after this many evaluations in a row
+      without a better --monitored_metric. Default: train all rounds.
     keep_best: Keep the weights of the round with the best --monitored_metric in
       checkpoints/best.npz.
     monitored_metric: The column of metrics.csv that --early_stopping_patience
-      and --keep_best watch. Default: evaluation/accuracy.
+      and --keep_best monitor. Default: evaluation/accuracy.
     monitored_mode: Whether the largest or the smallest value is the best.
-      Default: min for a loss, max for others.
-    weights_average_decay: Evaluate also the moving average of the global
+      Default: min for a loss, otherwise max.
+    weights_average_decay: Also evaluate the moving average of the global
       weights over rounds, with this decay; 1 is the mean of all rounds.
       Default: no average.
-    weights_average_rounds: Evaluate also the mean of the global weights of this
+    weights_average_rounds: Also evaluate the mean of the global weights of this
       many last rounds, all of which are kept. Default: no average.
-    client_states_memory_mb: MiB of memory for what clients keep across rounds
-      (scaffold, moon); what does not fit is in files of the run.
+    client_states_memory_mb: The memory in MiB for client states (scaffold,
+      moon); the remaining states are stored in files of the run.
     data_dir: The folder of the data sets; digits needs none.
-    use_synthetic_data: Train on made-up data in the format of the task, to try
-      a command without a download; the metrics mean nothing.
-    wandb: Send metrics and hyperparameters to Weights & Biases, too. Its
-      package and its variables, such as WANDB_PROJECT, say where.
-    mlflow: Send metrics and hyperparameters to MLflow, too. Its package and its
-      variables, such as MLFLOW_TRACKING_URI, say where.
+    use_synthetic_data: Train on synthetic data in the format of the task, to
+      try a command without a download; the metrics are meaningless.
+    wandb: Also log metrics and hyperparameters to Weights & Biases, as
+      configured by its variables, such as WANDB_PROJECT.
+    mlflow: Also log metrics and hyperparameters to MLflow, as configured by its
+      variables, such as MLFLOW_TRACKING_URI.
     output_dir: The folder of all runs.
-    experiment_name: The folder of this run in --output_dir; a run that was
-      interrupted goes on from there. Default: TASK.ALGORITHM.CLIENT.SERVER, and
+    experiment_name: The folder of this run in --output_dir, where an
+      interrupted run continues. Default: TASK.ALGORITHM.CLIENT.SERVER, with
       .LOSS_TERM if there is one.
   """
 
@@ -190,7 +189,7 @@ class Settings:
   rounds_per_evaluation: int = field(5, lower_bound=1)
   rounds_per_checkpoint: int = field(10, lower_bound=1, is_hparam=False)
   checkpoints_to_keep: int = field(3, lower_bound=1, is_hparam=False)
-  # NumPy's own generator takes no larger one.
+  # The largest seed of NumPy's global generator.
   seed: int = field(0, lower_bound=0, upper_bound=2**32 - 1)
   initial_weights: Optional[str] = field()
   bad_clients: Literal['error', 'reject'] = field('error')
@@ -211,10 +210,10 @@ class Settings:
   experiment_name: str = field(is_hparam=False)
 
   def hparams(self) -> dict[str, Any]:
-    """Returns what a resumed run must have in common with the first one.
+    """Returns the hyperparameters that a resumed run must not change.
 
-    None stands for the default of flags that are younger than the first runs,
-    and for what only the final evaluations use.
+    None stands for the default of flags that older runs do not have, and for
+    flags that only the final evaluations use.
     """
     values = {
         entry.name: getattr(self, entry.name)
@@ -231,15 +230,15 @@ class Settings:
 
 
 def complete(values: dict[str, Any], choices: Mapping[str, Any]) -> Settings:
-  """Returns the settings of a run, with defaults that depend on others.
+  """Returns the settings of a run, with defaults that depend on other flags.
 
   Args:
     values: The values of the flags.
-    choices: The chosen rows, see `hparams.read_choices`.
+    choices: The chosen rows; see `hparams.read_choices`.
 
   Raises:
-    HparamError: If a value is out of its range or names nothing, a flag lacks
-      another one, or two flags or a flag and the algorithm do not fit.
+    HparamError: If a value is out of range or unknown, a flag needs another
+      one, or flags conflict with each other or with the algorithm.
   """
   algorithm = choices[registry.ALGORITHM]
   _complete_privacy(values, algorithm)
@@ -251,7 +250,7 @@ def complete(values: dict[str, Any], choices: Mapping[str, Any]) -> Settings:
   return Settings(**values)
 
 
-# The ranges of numbers, which absl could not name so.
+# The ranges of numbers that absl cannot express.
 _RANGES: dict[str, tuple[Callable[[float], bool], str]] = {
     'dp_noise_multiplier': (lambda value: value >= 0, 'at least 0'),
     'dp_clip_norm': (lambda value: value > 0, 'above 0'),
@@ -261,7 +260,7 @@ _RANGES: dict[str, tuple[Callable[[float], bool], str]] = {
     'dp_delta': (lambda value: 0 < value < 1, 'between 0 and 1'),
     'tune_rates_step': (lambda value: value > 0, 'above 0'),
 }
-# Flags that mean nothing without another one.
+# Flags that are needed by others.
 _NEEDS = {
     'tune_rates': tuple(_RATE_TUNING),
     'dp_noise_multiplier': (
@@ -328,7 +327,7 @@ def _complete_rate_tuning(values: dict[str, Any], choices: Mapping[str, Any]):
 
 
 def _check_weighting(values: Mapping[str, Any], algorithm: Any):
-  """Raises if an algorithm has no cohorts, or weighs clients by examples."""
+  """Raises if the algorithm has no cohorts, or weights clients by examples."""
   if algorithm.row.pools_clients:
     for flag, off in (('sampling', FIXED), ('dp_noise_multiplier', None)):
       if values[flag] != off:
@@ -340,7 +339,7 @@ def _check_weighting(values: Mapping[str, Any], algorithm: Any):
     if algorithm.hparams()['client_weighting'] != 'uniform':
       raise flag_table.HparamError(
           '--dp_noise_multiplier needs --client_weighting=uniform: weights by '
-          'examples do not bound what a client adds'
+          'examples do not bound the contribution of a client'
       )
 
 
@@ -364,14 +363,14 @@ def _parse_bounds(items: list[str]) -> dict[str, float]:
       bounds[name.strip()] = float(text)
     except ValueError:
       raise flag_table.HparamError(
-          f'--{flag} takes name:bound, separated by commas, found {item!r}'
+          f'--{flag} takes comma-separated name:bound pairs, found {item!r}'
       ) from None
     _check_range(flag, 'dp_clip_norm', float(text))
   return bounds
 
 
 def _complete_faults(values: dict[str, Any], algorithm: registry.Row):
-  """Makes None of 0, which is the same, as in runs of before these flags."""
+  """Replaces 0 by None, as recorded by runs older than these flags."""
   for flag in ('drop_clients', 'straggler_fraction'):
     probability = values[flag]
     if probability is None:
@@ -383,8 +382,8 @@ def _complete_faults(values: dict[str, Any], algorithm: registry.Row):
       )
     if probability and algorithm.pools_clients:
       raise flag_table.HparamError(
-          f'--{registry.ALGORITHM}={algorithm.name} pools the examples of all '
-          f'clients, so that no client can fail, drop --{flag}'
+          f'--{registry.ALGORITHM}={algorithm.name} trains on the pooled '
+          f'examples of all clients, so no client can fail, drop --{flag}'
       )
     values[flag] = probability or None
 
@@ -395,15 +394,15 @@ def _complete_evaluations(values: dict[str, Any]):
   for flag in ('evaluations', 'final_evaluations'):
     for name in values[flag]:
       flag_table.check_name(flag, name, EVALUATIONS)
-    # In one order, however they were named.
+    # In a fixed order.
     values[flag] = tuple(name for name in EVALUATIONS if name in values[flag])
   if not values['evaluations']:
     raise flag_table.HparamError(
-        '--evaluations must name one or more of '
-        f'{", ".join(EVALUATIONS)}, found none'
+        f'--evaluations takes one or more of {", ".join(EVALUATIONS)}, found '
+        'none'
     )
   chosen = set(values['evaluations'])
-  # The final central evaluation takes all there is.
+  # The final central evaluation uses all test examples.
   chosen.update(set(values['final_evaluations']) - {CENTRAL})
   for flag, users in _USERS.items():
     if values[flag] is not None and not chosen & set(users):
@@ -418,8 +417,8 @@ def _complete_callbacks(values: dict[str, Any]):
       values['weights_average_rounds'],
   ):
     raise flag_table.HparamError(
-        '--weights_average_decay and --weights_average_rounds are two averages '
-        'of the same name, give one of them'
+        '--weights_average_decay and --weights_average_rounds cannot be '
+        'combined, drop one of them'
     )
   if values['early_stopping_patience'] is None and not values['keep_best']:
     for name in ('monitored_metric', 'monitored_mode'):

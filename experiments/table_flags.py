@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The flags of binaries that work on published tables."""
+"""Flags of the binaries that work on published tables."""
 
 from collections.abc import Iterable
 
@@ -10,18 +10,18 @@ from experiments import published
 
 
 def define(flag_values: flags.FlagValues):
-  """Defines the flags of the parts of tables.
+  """Defines the flags that select parts of tables.
 
   Args:
-    flag_values: Where to define them.
+    flag_values: Where to define the flags.
   """
   for axis in published.AXES:
     flags.DEFINE_list(
         axis,
         [],
-        f'Of the tables, only these {axis}, separated by commas.',
+        f'Only these comma-separated {axis} of the tables.',
         flag_values=flag_values,
-        # Given twice, the first one would be lost without a word.
+        # A repeated flag would silently overwrite the first.
         allow_overwrite=False,
     )
 
@@ -29,18 +29,18 @@ def define(flag_values: flags.FlagValues):
 def restrict(
     tables: Iterable[published.Table], flag_values: flags.FlagValues
 ) -> list[published.Table]:
-  """Returns the parts of tables that the flags choose.
+  """Returns the parts of tables that the flags select.
 
   Args:
     tables: The tables.
     flag_values: The parsed flags.
 
   Returns:
-    Each table once, with the groups, rows and columns that are named; all of
-    them where none is.
+    Each table once, with the named groups, rows and columns; all if none are
+    named.
 
   Raises:
-    PublishedError: If a table has no such group, row or column.
+    PublishedError: If a table lacks a named group, row or column.
   """
   names = {axis: flag_values[axis].value for axis in published.AXES}
   return [

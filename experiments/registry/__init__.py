@@ -1,11 +1,11 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What the binaries can be told by flags: one row a task, optimizer, algorithm.
+"""The choices of the binaries: one row per task, optimizer, algorithm, etc.
 
-A row names a builder and the arguments that get a flag, with the builder's own
-defaults; that of an algorithm also names the rows that come with it. Nothing
-here imports TensorFlow, so that `--help` is quick; a test compares every row
-with its builder's signature. A new optimizer is a new row.
+A row names a builder and its arguments that have flags, with the builder's own
+defaults; the row of an algorithm also names rows that it requires. Nothing here
+imports TensorFlow, so that `--help` is fast; a test compares every row with the
+signature of its builder.
 """
 
 from experiments.registry import rules

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What a row is: the builder that a flag chooses, with the flags it takes."""
+"""Rows of the registry: builders that a flag chooses, with their flags."""
 
 from collections.abc import Callable
 import dataclasses
@@ -26,19 +26,19 @@ class Argument:
   Attributes:
     name: The builder's name of the argument.
     type: One of float, int, bool and str.
-    default: The builder's default, as the flag shows it.
+    default: The builder's default, in the form of the flag's value.
     help: One sentence for `--help`, without the default.
-    flag: The flag's name; by default `{row}_{argument}`.
-    choices: The values that a str may take; all, if empty.
-    references: For choices that stand for an object: where it is found, as
-      'module:attribute', in the order of `choices`.
+    flag: The name of the flag; by default `{row}_{argument}`.
+    choices: The allowed values of a str; any if empty.
+    references: The objects that the choices stand for, as 'module:attribute',
+      in the order of `choices`; empty if they are plain strings.
     minimum: The smallest value of a number, if there is one.
-    may_be_infinite: Whether infinity is a value of a number.
-    parser: Where the function is found that makes the builder's value of the
-      flag's text, as 'module:function'.
+    may_be_infinite: Whether a number may be infinite.
+    parser: The function that converts the flag's text to the builder's value,
+      as 'module:function'.
     is_required: Whether the builder has no default.
-    is_hparam: Whether a run with another value is another run; not so where the
-      flag says how to come by something.
+    is_hparam: Whether another value makes a different run; False for flags that
+      affect only where or how fast it is computed.
   """
 
   name: str
@@ -55,7 +55,7 @@ class Argument:
   is_hparam: bool = True
 
   def to_builder_value(self, value: Any) -> Any:
-    """Returns what the builder takes for a value of the flag."""
+    """Converts a value of the flag to one of the builder's argument."""
     if self.parser is not None:
       return resolve(self.parser)(value)
     if not self.references:
@@ -65,12 +65,12 @@ class Argument:
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-  """A row of another kind that an algorithm comes with.
+  """A row of another kind that belongs to an algorithm.
 
   Attributes:
     kind: The kind of the row.
     name: The name of the row.
-    is_fixed: Whether the algorithm goes with no other row of this kind.
+    is_fixed: Whether the algorithm requires it; otherwise it is a default.
   """
 
   kind: str
@@ -80,19 +80,18 @@ class Part:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-  """Something that a flag chooses by name.
+  """A choice of a flag.
 
   Attributes:
     name: The name on the command line.
-    builder: The function that builds it, or where it is found:
-      'module:function'; None for a choice that stands for nothing.
-    arguments: The arguments that get a flag.
-    supplied: The arguments that the binary gives, or leaves alone; they have no
-      flag.
-    task: Of a task: its definition, from which the rest of the row follows.
-    parts: Of an algorithm: the rows that are chosen with it.
-    pools_clients: Of an algorithm: whether it trains on the examples of all
-      clients together, and so has no cohorts.
+    builder: The function that builds it, or its place, 'module:function'; None
+      for a choice such as no loss term.
+    arguments: The arguments that have flags.
+    supplied: The arguments without flags, which the binary passes or omits.
+    task: The definition of a task, from which its row is derived.
+    parts: The rows that belong to an algorithm.
+    pools_clients: Whether an algorithm trains on the pooled examples of all
+      clients, and thus has no cohorts.
   """
 
   name: str
@@ -114,7 +113,7 @@ class Row:
 
 
 def resolve(reference: Union[str, Callable[..., Any]]) -> Any:
-  """Returns the object at 'module:attribute', attributes joined by dots."""
+  """Returns the object at 'module:attribute'; the attribute may have dots."""
   if not isinstance(reference, str):
     return reference
   module_name, _, path = reference.partition(':')

@@ -1,10 +1,10 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The rules and the algorithms of the library, one row each.
+"""The rows of the library's rules and algorithms.
 
-A client or server rule, a loss term or a schedule is a function `build_<name>`.
-What it returns says which of these it is; a server rule in `optimizers`, which
-returns what a client rule does, has a name that begins with `fed`.
+Every client rule, server rule, loss term and schedule has a function
+`build_<name>`, whose return type identifies its kind. Client and server rules
+in `optimizers` share a return type; the names of server rules begin with `fed`.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from typing import Optional
 from experiments.registry import rows
 from experiments.registry import signatures
 
-# What the binaries know, and no flag says.
+# Arguments that the binaries supply, without flags.
 _SUPPLIED = ('num_clients', 'total_rounds', 'trace_steps')
 _SCHEDULES = 'tff_adaptive.optimizers.schedules'
 
@@ -38,11 +38,11 @@ def create_optimizers(kind: str, *, of_server: bool) -> tuple[rows.Row, ...]:
   """Returns the rows of the optimizers of a placement.
 
   Args:
-    kind: The flag that chooses one; it ends in `_optimizer`.
-    of_server: Whether it is the server.
+    kind: The flag that chooses one, which ends in `_optimizer`.
+    of_server: Whether the placement is the server.
 
   Returns:
-    One row a rule.
+    One row per rule.
   """
   learning_rate = kind.replace('optimizer', 'learning_rate')
   return tuple(
@@ -55,7 +55,7 @@ def create_optimizers(kind: str, *, of_server: bool) -> tuple[rows.Row, ...]:
 
 
 def create_loss_terms() -> tuple[rows.Row, ...]:
-  """Returns the rows of the terms that can be added to a local loss."""
+  """Returns the rows of the loss terms."""
   return (
       rows.Row('none', None),
       *(
@@ -70,17 +70,17 @@ def create_schedules(kind: str) -> tuple[rows.Row, ...]:
   """Returns the rows of the schedules of a placement's learning rate.
 
   Args:
-    kind: The flag that chooses one, with which the names of the others begin.
+    kind: The flag that chooses one, which prefixes the schedules' own flags.
 
   Returns:
-    One row a schedule.
+    One row per schedule.
   """
   found = signatures.builders(_SCHEDULES)
   names = {name for builder in found for name in builder.argument_names}
   flags = {name: f'{kind}_{name}' for name in names}
   flags['factors'] = f'{kind}_table'
   return tuple(
-      # The state of a process with a schedule counts rounds.
+      # No builder: the state of a process with a schedule would count rounds.
       rows.Row('constant', None)
       if builder.name == 'constant'
       else _row(builder, flags)
@@ -98,7 +98,7 @@ _CLIENT_WEIGHTING = rows.Argument(
     'client_weighting',
     str,
     'examples',
-    'Whether a client counts by its examples or all count the same.',
+    'Weight clients by their examples, or all equally.',
     flag='client_weighting',
     choices=('examples', 'uniform'),
     references=(
@@ -111,7 +111,7 @@ _CLIENT_WEIGHTING = rows.Argument(
 def _algorithm(
     name: str, *parts: rows.Part, client_weighting: str = 'examples'
 ) -> rows.Row:
-  """Returns the row of `build_fed_opt`, or of one that passes options on."""
+  """Returns the row of `build_fed_opt` or of a builder on top of it."""
   row = _row(signatures.find(_ALGORITHMS, 'fed_opt'), _FLAGS)
   weighting = dataclasses.replace(_CLIENT_WEIGHTING, default=client_weighting)
   return dataclasses.replace(

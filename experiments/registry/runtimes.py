@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The runtimes: where the computations of a run take place."""
+"""The rows of the runtimes, which execute the computations of a run."""
 
 from experiments.registry import rows
 
@@ -8,13 +8,13 @@ _PLAN = rows.Argument(
     'plan',
     str,
     'auto',
-    "How the clients' work runs: one client after the other (loop), several at "
-    'once (parallel), or what suits the device (auto).',
+    'Run clients one after the other (loop), several in parallel (parallel), '
+    'or as suits the device (auto).',
     flag='plan',
     choices=('auto', 'loop', 'parallel'),
 )
 
-# Their builders return context managers within which processes run.
+# The builders return context managers.
 RUNTIMES = (
     rows.Row(
         'compiled',
@@ -24,8 +24,8 @@ RUNTIMES = (
                 'devices',
                 str,
                 'auto',
-                "Where the clients' work runs: CPU, GPU or a name such as "
-                'GPU:1; auto is the first GPU, or the CPU without one.',
+                "The device for the clients' work: CPU, GPU or a name such as "
+                'GPU:1; auto is the first GPU, or the CPU if there is none.',
                 flag='devices',
             ),
             _PLAN,
@@ -55,17 +55,17 @@ RUNTIMES = (
                 'address',
                 str,
                 None,
-                'Where to find a cluster of Ray: auto for one on this machine, '
-                'or host:port of its head. Without it one is started here, for '
-                'this run.',
+                'The address of a Ray cluster: auto for one on this machine, '
+                'or host:port of its head. By default a cluster is started on '
+                'this machine for the run.',
                 is_hparam=False,
             ),
             rows.Argument(
                 'num_workers',
                 int,
                 None,
-                'How many processes share the clients. By default as many as '
-                'there is room for on the cluster.',
+                'The number of worker processes. By default as many as fit on '
+                'the cluster.',
                 flag='ray_workers',
                 minimum=1,
                 is_hparam=False,
@@ -74,7 +74,8 @@ RUNTIMES = (
                 'cpus_per_worker',
                 int,
                 1,
-                'How many cores each worker has, one for a client at a time.',
+                'The number of cores per worker, each running one client at a '
+                'time.',
                 flag='ray_cpus_per_worker',
                 minimum=1,
                 is_hparam=False,
@@ -83,7 +84,8 @@ RUNTIMES = (
                 'devices',
                 str,
                 'CPU',
-                "Where the clients' work runs: CPU, or GPU, one a worker.",
+                "The device for the clients' work: CPU, or GPU, one per "
+                'worker.',
                 flag='devices',
             ),
             _PLAN,

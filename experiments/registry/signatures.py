@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The arguments of builders, read from their signatures and docstrings.
+"""Reads the arguments of builders from their signatures and docstrings.
 
 The files are parsed, not imported, so that `--help` needs no TensorFlow.
 """
@@ -22,7 +22,7 @@ _PREFIX = 'build_'
 _TYPES = {'float': float, 'int': int, 'bool': bool, 'str': str}
 _SEE = re.compile(r'See `(\w+)`')
 _SENTENCE_END = re.compile(r'(?<=\.)\s+(?=[A-Z`])')
-# What a docstring says of a number that cannot be smaller than 0, or than 1.
+# Phrases in docstrings of numbers that must be at least 0, or at least 1.
 _NOT_NEGATIVE = re.compile(r'not negative|above zero|\[0, 1|between 0 and')
 _POSITIVE = re.compile(r'above zero|at least 1|positive')
 
@@ -32,8 +32,8 @@ class Builder:
   """A function `build_<name>`.
 
   Attributes:
-    package: Where it is exported.
-    module: Where it is defined.
+    package: The package that exports it.
+    module: The module that defines it.
     function: Its syntax tree.
   """
 
@@ -43,28 +43,28 @@ class Builder:
 
   @property
   def name(self) -> str:
-    """What it builds."""
+    """The part of its name after `build_`."""
     return self.function.name[len(_PREFIX) :]
 
   @property
   def reference(self) -> str:
-    """Where it is found, as 'package:function'."""
+    """Its place, as 'package:function'."""
     return f'{self.package}:{self.function.name}'
 
   @property
   def returns(self) -> str:
-    """The name of the type that it returns, without the module."""
+    """The name of its return type, without the module."""
     returned = self.function.returns
     return '' if returned is None else ast.unparse(returned).split('.')[-1]
 
   @property
   def argument_names(self) -> tuple[str, ...]:
-    """The names of its arguments, in their order."""
+    """The names of its arguments, in order."""
     return tuple(node.arg for node, _ in _parameters(self.function))
 
 
 def find(package: str, name: str) -> Builder:
-  """Returns the builder of this name that a package exports."""
+  """Returns the builder of a name that a package exports."""
   return Builder(package, *_find(package, f'{_PREFIX}{name}'))
 
 
@@ -85,19 +85,21 @@ def to_arguments(
     supplied: Collection[str] = (),
     flags: Optional[Mapping[str, str]] = None,
 ) -> tuple[tuple[rows.Argument, ...], tuple[str, ...]]:
-  """Returns the arguments of a builder that get flags, and the others' names.
+  """Returns the arguments of a builder with flags, and the names of the others.
+
+  Arguments with flags are numbers, booleans, strings, and those for which the
+  builder's module has a function `parse_<argument>` that converts a string. A
+  `Literal` annotation defines the choices. The help of a flag is the first
+  sentence of the argument's description, which also tells whether a number may
+  be negative.
 
   Args:
     builder: The builder.
-    supplied: Names of arguments that get no flag, though they could have one.
-    flags: Names of flags by argument, where they are not the row's.
+    supplied: Names of arguments to exclude from the flags.
+    flags: Names of flags by argument, if not derived from the row.
 
   Returns:
-    The arguments, in their order. They are numbers, booleans and strings, and
-    what a function `parse_<argument>` beside the builder makes of a string; one
-    annotated by `Literal` has these choices. The help of a flag is the first
-    sentence of the docstring, which also tells whether a number may be
-    negative.
+    The arguments with flags, in order, and the names of the others.
   """
   told = _docs_of(builder.module, builder.function)
   found = [
@@ -118,7 +120,7 @@ def to_arguments(
 def _to_argument(
     module: str, node: ast.arg, default: Optional[ast.expr], told: str
 ) -> Optional[rows.Argument]:
-  """Returns one argument; None, if it is nothing that a flag could say."""
+  """Returns one argument; None if no flag can express it."""
   assert node.annotation is not None, f'{module}: {node.arg} has no type'
   names = [n.id for n in ast.walk(node.annotation) if isinstance(n, ast.Name)]
   parser = _parser_of(module, node.arg)
@@ -154,7 +156,7 @@ def _to_argument(
 
 
 def _parser_of(module: str, argument: str) -> Optional[str]:
-  """Returns where the parser of an argument is, if there is one."""
+  """Returns the place of an argument's parser, if there is one."""
   name = f'parse_{argument}'
   nodes = _parse(module).body
   if any(isinstance(n, ast.FunctionDef) and n.name == name for n in nodes):
@@ -173,7 +175,7 @@ def _parse(module: str) -> ast.Module:
 
 
 def _imports(module: str) -> dict[str, tuple[str, str]]:
-  """Returns where the names come from that a module imports from others."""
+  """Returns the module and name that each imported name refers to."""
   return {
       alias.asname or alias.name: (node.module or '', alias.name)
       for node in _parse(module).body
@@ -183,7 +185,7 @@ def _imports(module: str) -> dict[str, tuple[str, str]]:
 
 
 def _find(module: str, name: str) -> tuple[str, ast.FunctionDef]:
-  """Returns the module where a function is defined, and the function."""
+  """Returns a function and the module that defines it."""
   for node in _parse(module).body:
     if isinstance(node, ast.FunctionDef) and node.name == name:
       return module, node
@@ -201,7 +203,7 @@ def _parameters(
 
 
 def _docs_of(module: str, function: ast.FunctionDef) -> dict[str, str]:
-  """Returns what a docstring says of each argument, in one line."""
+  """Returns the description of each argument, in one line."""
   docs = flag_table.descriptions(ast.get_docstring(function))
   for name, text in docs.items():
     elsewhere = _SEE.match(text)
@@ -211,7 +213,7 @@ def _docs_of(module: str, function: ast.FunctionDef) -> dict[str, str]:
 
 
 def _evaluate(module: str, node: ast.expr) -> Any:
-  """Returns the value of a default: a literal, or the name of one."""
+  """Returns the value of a default: a literal, or a named constant."""
   if isinstance(node, ast.Tuple):
     return tuple(_evaluate(module, element) for element in node.elts)
   if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):

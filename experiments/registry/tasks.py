@@ -1,8 +1,8 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The tasks that a binary can train: those of this project, and a user's own.
+"""The rows of tasks: those of this project, and users' own tasks.
 
-A row follows from the value of its task.
+A row is derived from the value of its task.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ _SEPARATOR = ':'
 
 
 class OwnTaskError(Exception):
-  """A user's own task cannot be had; the text is a sentence without stop."""
+  """A user's own task cannot be loaded; the text has no final period."""
 
 
 def _to_argument(
@@ -45,7 +45,7 @@ def to_row(name: str, task: definitions.TaskDefinition) -> rows.Row:
   """Returns the row of a task.
 
   Args:
-    name: What `--task` calls it.
+    name: The name that `--task` takes.
     task: The task.
   """
   data_dir = ('data_dir',) if task.data.reads_files else ()
@@ -59,13 +59,13 @@ def to_row(name: str, task: definitions.TaskDefinition) -> rows.Row:
 
 
 def load_own(name: str) -> rows.Row:
-  """Returns the row of a user's own task; imports its module.
+  """Imports the module of a user's own task, and returns the task's row.
 
   Args:
-    name: What `--task` says: 'package.module:VALUE'.
+    name: The value of `--task`: 'package.module:VALUE'.
 
   Raises:
-    OwnTaskError: If there is no such module or value, or it is no task.
+    OwnTaskError: If the module or the value does not exist, or is not a task.
   """
   module_name, _, attribute = name.partition(_SEPARATOR)
   try:
@@ -74,8 +74,8 @@ def load_own(name: str) -> rows.Row:
     if error.name is None or not f'{module_name}.'.startswith(f'{error.name}.'):
       raise
     raise OwnTaskError(
-        f'--task={name} names a module that is not found from '
-        f'{pathlib.Path.cwd()}: {error.name}'
+        f'--task={name} names the module {error.name}, which is not found from '
+        f'{pathlib.Path.cwd()}'
     ) from error
   task = getattr(module, attribute, None)
   if task is None:
@@ -89,20 +89,20 @@ def load_own(name: str) -> rows.Row:
     )
   if task.name in catalogue.TASKS or not _NAME.fullmatch(task.name):
     raise OwnTaskError(
-        f'--task={name}: its flags begin with its name, which must be of '
-        'lower-case letters, digits and _, and not that of another task, found '
-        f'{task.name!r}'
+        f'--task={name}: the name of the task, which begins its flags, must '
+        'consist of lower-case letters, digits and _ and differ from those of '
+        f'other tasks, found {task.name!r}'
     )
   return to_row(name, task)
 
 
 def is_own(name: str) -> bool:
-  """Returns whether a name of `--task` is that of a user's own task."""
+  """Returns whether a value of `--task` names a user's own task."""
   return _SEPARATOR in name
 
 
 def find_own(arguments: Sequence[str]) -> list[str]:
-  """Returns the names of a user's own tasks that a command line has.
+  """Returns the names of users' own tasks on a command line.
 
   Args:
     arguments: The flags; flagfiles among them are read.

@@ -83,7 +83,7 @@ class RunTest(parameterized.TestCase):
         _run(_raiser(KeyboardInterrupt())),
         (
             130,
-            'Interrupted; run the same command again to go on.\n',
+            'Interrupted; run the same command again to continue.\n',
         ),
     )
 

@@ -61,8 +61,8 @@ class FolderChecksTest(parameterized.TestCase):
       folders.check_output_dir(str(self.file))
     self.assertEqual(
         str(caught.exception),
-        f'--output_dir={self.file} is a file; give a folder, which is made '
-        'where there is none',
+        f'--output_dir={self.file} is a file; give a folder, which is '
+        'created if missing',
     )
 
   def test_an_output_folder_below_a_file(self):
@@ -76,7 +76,7 @@ class FolderChecksTest(parameterized.TestCase):
       with self.assertRaisesRegex(
           command_line.EnvironmentalError,
           f'^--output_dir={self.folder}/new cannot be written to '
-          rf'\({self.folder}: Permission denied\); give a folder that can be$',
+          rf'\({self.folder}: Permission denied\); give a writable folder$',
       ):
         folders.check_output_dir(str(self.folder / 'new'))
 
@@ -99,7 +99,7 @@ class FolderChecksTest(parameterized.TestCase):
     folders.check_checkpoint(self.folder, 0)
     with self.assertRaisesRegex(
         command_line.UserError,
-        'no checkpoint that fits before round 3; there are those of no round,',
+        r'no valid checkpoint before round 3, only those of rounds \(none\);',
     ):
       folders.check_checkpoint(self.folder, 2)
     checkpoints = self.folder / 'checkpoints'
@@ -110,7 +110,7 @@ class FolderChecksTest(parameterized.TestCase):
     folders.check_checkpoint(self.folder, 4)
     with self.assertRaisesRegex(
         command_line.UserError,
-        'before round 4; there are those of 4, 10, and --from_start trains',
+        'before round 4, only those of rounds 4, 10; --from_start trains',
     ):
       folders.check_checkpoint(self.folder, 3)
 

@@ -62,7 +62,7 @@ class DefineTest(parameterized.TestCase):
       flag = values[f'{side}_optimizer']
       self.assertIsNone(flag.value)
       self.assertEndsWith(
-          flag.help, f"Default: the algorithm's; {default} where it has none."
+          flag.help, f"Default: the algorithm's, or {default} if it has none."
       )
 
   def test_defining_flags_imports_no_tensorflow(self):
@@ -164,7 +164,7 @@ class HparamsTest(parameterized.TestCase):
       ({'task': 'digit'}, '--task=digit names no task; did you mean digits?'),
       (
           {},
-          '--task=None names no task; there are '
+          '--task=None names no task; choose one of '
           + ', '.join(registry.ROWS[registry.TASK]),
       ),
       (
@@ -206,7 +206,7 @@ class HparamsTest(parameterized.TestCase):
       (
           'server_optimizer',
           '--server_optimizer=xyz',
-          '--server_optimizer=xyz names no server optimizer; there are '
+          '--server_optimizer=xyz names no server optimizer; choose one of '
           + ', '.join(registry.ROWS[registry.SERVER_OPTIMIZER]),
       ),
       (
@@ -230,7 +230,8 @@ class HparamsTest(parameterized.TestCase):
       (
           'runtime',
           '--runtime=cloud',
-          '--runtime=cloud names no runtime; there are compiled, native, ray',
+          '--runtime=cloud names no runtime; choose one of compiled, native, '
+          'ray',
       ),
       (
           'foreign',
@@ -339,7 +340,7 @@ class HparamsTest(parameterized.TestCase):
     found = other.partition('=')[2]
     self.assertEqual(
         str(caught.exception),
-        f'--algorithm={algorithm} comes with --{part}, found {found}',
+        f'--algorithm={algorithm} requires --{part}, found {found}',
     )
 
   @parameterized.parameters(

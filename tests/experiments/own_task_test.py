@@ -121,12 +121,18 @@ class OwnTaskTest(parameterized.TestCase):
     self.assertEmpty(registry.find_own_tasks(['--task=digits']))
 
   @parameterized.parameters(
-      ('no_such.module:WINE', 'names a module that is not found.*no_such'),
-      ('docs.examples.nothing:WINE', 'not found.*docs.examples.nothing'),
+      (
+          'no_such.module:WINE',
+          'the module no_such, which is not found',
+      ),
+      (
+          'docs.examples.nothing:WINE',
+          'docs.examples.nothing, which is not',
+      ),
       ('docs.examples.wine:BEER', 'docs.examples.wine has no BEER'),
       ('docs.examples.wine:', 'docs.examples.wine has no value'),
       ('docs.examples.wine:build_mlp', 'must be a .*, found function'),
-      ('tasks.mnist:MNIST', "not that of another task, found 'mnist'"),
+      ('tasks.mnist:MNIST', "differ from those of other tasks, found 'mnist'"),
   )
   def test_what_cannot_be_had_is_one_sentence(self, name, message):
     with self.assertRaisesRegex(hparams.HparamError, message):

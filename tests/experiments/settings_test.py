@@ -31,11 +31,11 @@ class SettingsTest(parameterized.TestCase):
   @parameterized.parameters(
       (
           ['--task=digits', '--use_synthetic_data'],
-          '--task=digits comes with its data, drop --use_synthetic_data',
+          '--task=digits includes its data, drop --use_synthetic_data',
       ),
       (
           ['--task=mnist', '--use_synthetic_data', '--data_dir=data'],
-          '--use_synthetic_data and --data_dir exclude each other',
+          '--use_synthetic_data and --data_dir cannot be combined',
       ),
   )
   def test_synthetic_data_that_do_not_fit_are_refused(self, given, sentence):
@@ -126,8 +126,8 @@ class SettingsTest(parameterized.TestCase):
       (
           'averages',
           ['--weights_average_decay=0.9', '--weights_average_rounds=2'],
-          '--weights_average_decay and --weights_average_rounds are two '
-          'averages of the same name, give one of them',
+          '--weights_average_decay and --weights_average_rounds cannot be '
+          'combined, drop one of them',
       ),
   )
   def test_flags_that_do_not_fit_are_one_sentence(self, arguments, sentence):
@@ -199,7 +199,7 @@ class PrivacyTest(parameterized.TestCase):
           'weights_by_examples',
           ['--dp_noise_multiplier=1', '--dp_clip_norm=1'],
           '--dp_noise_multiplier needs --client_weighting=uniform: weights by '
-          'examples do not bound what a client adds',
+          'examples do not bound the contribution of a client',
       ),
       (
           'negative_noise',
@@ -229,7 +229,7 @@ class PrivacyTest(parameterized.TestCase):
       (
           'no_pair',
           [*_FIXED, '--dp_payload_clip_norms=control=1'],
-          '--dp_payload_clip_norms takes name:bound, separated by commas, '
+          '--dp_payload_clip_norms takes comma-separated name:bound pairs, '
           "found 'control=1'",
       ),
       (
@@ -289,7 +289,7 @@ class FaultsTest(parameterized.TestCase):
   def test_pooled_clients_cannot_fail(self, flag):
     with self.assertRaisesRegex(
         hparams.HparamError,
-        f'^--algorithm=centralized pools .*, drop --{flag}$',
+        f'^--algorithm=centralized trains on the pooled .*, drop --{flag}$',
     ):
       _read('--algorithm=centralized', f'--{flag}=0.1')
     self.assertIsNone(

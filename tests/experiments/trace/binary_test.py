@@ -105,8 +105,8 @@ class TraceTest(trainer_testing.FolderTestCase):
     self.assertIn('equal those of', out)
     self._drop_checkpoints(1, 2)
     self._assert_refused(
-        'run has no checkpoint that fits before round 3; there are those of 3, '
-        'and --from_start trains from the first round on$'
+        'run has no valid checkpoint before round 3, only those of rounds 3; '
+        '--from_start trains from the first round$'
     )
     out = _call(f'--run={self.run_dir}', '--round=3', '--from_start')
     self.assertStartsWith(out, 'round 3, retrained from round 1\n')

@@ -90,10 +90,10 @@ class FlagsTest(parameterized.TestCase):
       ),
       (
           ('--final_evaluations=central,x',),
-          '--final_evaluations=x names no final evaluation; there are central, '
-          'per_client, personalized',
+          '--final_evaluations=x names no final evaluation; choose one of '
+          'central, per_client, personalized',
       ),
-      (('--evaluations=',), '--evaluations must name one or more of central, '),
+      (('--evaluations=',), '--evaluations takes one or more of central, '),
       (
           ('--evaluation_clients=3',),
           '--evaluation_clients needs --evaluations=per_client or personalized',
