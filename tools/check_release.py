@@ -1,11 +1,10 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Checks what a wheel says of itself before it is released.
+"""Checks the metadata of a wheel before its release.
 
-`python tools/check_release.py WHEEL` reads its metadata and compares them with
-the tree around this file. The newest entry of CHANGELOG.md, the first one that
-is not empty, is either `## Unreleased`, which makes it a trial, or
-`## VERSION - YYYY-MM-DD` with the version of the library.
+`python tools/check_release.py WHEEL` compares them with the tree around this
+file. The newest non-empty entry of CHANGELOG.md must be `## Unreleased`, for a
+trial, or `## VERSION - YYYY-MM-DD` with the version of the library.
 """
 
 import pathlib
@@ -26,7 +25,7 @@ def _read_version(root: pathlib.Path) -> str:
 
 
 def _find_newest_entry(changelog: str) -> str:
-  """Returns the heading of the newest entry, empty if there is none."""
+  """Returns the heading of the newest non-empty entry, or an empty text."""
   sections = re.split(r'^## (.*)$', changelog, flags=re.MULTILINE)[1:]
   for heading, text in zip(sections[::2], sections[1::2]):
     if text.strip():
@@ -42,7 +41,7 @@ def find_changelog_problem(changelog: str, version: str) -> str:
     version: The version of the library.
 
   Returns:
-    A part of a sentence; empty if nothing is wrong.
+    The problem as part of a sentence; empty if there is none.
   """
   heading = _find_newest_entry(changelog)
   date = r'\d{4}-\d{2}-\d{2}'
@@ -51,26 +50,26 @@ def find_changelog_problem(changelog: str, version: str) -> str:
   ):
     return ''
   return (
-      f'the newest entry of CHANGELOG.md is {heading!r}, but must be '
-      f'{_UNRELEASED!r} or {version + " - YYYY-MM-DD"!r}'
+      f'the newest entry of CHANGELOG.md must be {_UNRELEASED!r} or '
+      f'{version + " - YYYY-MM-DD"!r}, found {heading!r}'
   )
 
 
 def find_problems(wheel: pathlib.Path, root: pathlib.Path) -> list[str]:
-  """Compares the metadata of a wheel with the tree that it was built from.
+  """Compares the metadata of a wheel with the tree from which it was built.
 
   Args:
     wheel: The wheel.
     root: The root of the tree.
 
   Returns:
-    What is wrong, a part of a sentence each; empty if nothing is.
+    The problems as parts of a sentence; empty if there are none.
   """
   with zipfile.ZipFile(wheel) as archive:
     (name,) = [
         n for n in archive.namelist() if n.endswith('.dist-info/METADATA')
     ]
-    # Raises for what an index would refuse.
+    # Raises if an index would reject the metadata.
     found = metadata.Metadata.from_email(archive.read(name))
     licences = [
         archive.read(n).decode('utf-8')
@@ -80,7 +79,7 @@ def find_problems(wheel: pathlib.Path, root: pathlib.Path) -> list[str]:
   read = lambda name: (root / name).read_text(encoding='utf-8')
   version = _read_version(root)
   problems = [
-      f'its {field} is {value!r}, but must be {expected!r}'
+      f'its {field} must be {expected!r}, found {value!r}'
       for field, value, expected in (
           ('name', found.name, 'tff_adaptive'),
           ('version', str(found.version), version),
@@ -89,9 +88,9 @@ def find_problems(wheel: pathlib.Path, root: pathlib.Path) -> list[str]:
       if value != expected
   ]
   if (found.description or '').strip() != read('README.md').strip():
-    problems.append('its description is not README.md')
+    problems.append('its description differs from README.md')
   if licences != [read('LICENSE')]:
-    problems.append('it does not hold LICENSE')
+    problems.append('it does not contain LICENSE')
   changelog_problem = find_changelog_problem(read('CHANGELOG.md'), version)
   return problems + ([changelog_problem] if changelog_problem else [])
 

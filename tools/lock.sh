@@ -2,8 +2,8 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Makes the locks, with versions and hashes, from the .in files and tools/uv.toml.
-# Versions that a lock already has are kept where they still fit;
+# Writes the locks, with versions and hashes, from the .in files and tools/uv.toml.
+# Keeps the versions that a lock already has if they still satisfy the .in files;
 # `tools/lock.sh --upgrade` takes the newest.
 #
 # The resolver is uv, because pip cannot replace a package's own pins.
@@ -13,7 +13,7 @@ set -eu
 readonly UV='uv==0.13.8'
 readonly PYTHON="${PYTHON:-python3}"
 
-echo 'Making .venv-lock, the environment of the resolver ...'
+echo 'Creating .venv-lock, the environment of the resolver ...'
 "$PYTHON" -m venv --clear .venv-lock
 .venv-lock/bin/python -m pip install -qq --disable-pip-version-check \
   --root-user-action ignore "$UV"
@@ -22,7 +22,7 @@ echo 'Making .venv-lock, the environment of the resolver ...'
 #
 #   compile PYTHON NAME [option of uv ...]
 #
-# No address and no path of this machine may get into a lock.
+# A lock must not contain index addresses or local paths.
 compile() {
   python="$1" name="$2"
   shift 2
@@ -33,16 +33,16 @@ compile() {
     "$name.in"
 }
 
-# The main lock serves several Pythons: it is made for the oldest, and the others
-# must get the same versions from it.
+# The main lock serves several Pythons: it is compiled for the oldest, and must
+# give the same versions for the others.
 compile 3.11 requirements "$@"
 for python in 3.12 3.13; do
   cp requirements.txt .venv-lock/oldest.txt
   compile "$python" requirements
   cmp -s requirements.txt .venv-lock/oldest.txt || {
     cp .venv-lock/oldest.txt requirements.txt
-    echo "requirements.txt does not serve Python $python: narrow a version in\
- requirements.in." >&2
+    echo "requirements.txt is not valid for Python $python: restrict a version\
+ in requirements.in." >&2
     exit 1
   }
 done

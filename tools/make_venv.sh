@@ -2,15 +2,15 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Makes a virtual environment that holds exactly what a lock file names.
+# Creates a virtual environment with exactly the packages of a lock file.
 #
 #   tools/make_venv.sh VENV LOCK
 #
-# The finished environment keeps a copy of its lock, written last: where it
-# equals the lock there is nothing to do, and an interrupted installation or a
-# changed lock starts over. The variable PYTHON names the Python to use; by
-# default it is the first that runs and that the lock serves of python3.12 and
-# its like, python3 and python. An environment of another version starts over.
+# The finished environment keeps a copy of its lock, written last. If the copy
+# equals the lock, there is nothing to do; an interrupted installation, a changed
+# lock or another Python version starts over. The variable PYTHON names the
+# Python to use; by default it is the first of python3.12, python3.13 etc.,
+# python3 and python that runs and has a version that the lock supports.
 
 set -eu
 
@@ -35,12 +35,12 @@ version_of() {
   "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null
 }
 
-# Prints the Python to use; prints nothing where there is none.
+# Prints the Python to use, or nothing if there is none.
 find_python() {
   if [ -n "${PYTHON:-}" ]; then
     set -- "$PYTHON"
   else
-    # shellcheck disable=SC2046,SC2086  # A word a version is what is meant.
+    # shellcheck disable=SC2046,SC2086  # Splits into one word per version.
     set -- $(printf 'python%s ' $WANTED) python3 python
   fi
   for candidate in "$@"; do
@@ -54,12 +54,12 @@ find_python() {
   done
 }
 
-# Prints the Pythons of which one is wanted: "3.12, 3.13 or 3.11".
+# Prints the supported versions: "3.12, 3.13 or 3.11".
 list_wanted() {
   echo "$WANTED" | sed 's/ \([^ ]*\)$/ or \1/; s/ \([0-9]\)/, \1/'
 }
 
-# Prints what there is in place of the Python that is wanted.
+# Prints the version of the Python that was found.
 describe_python() {
   found="$(version_of "${PYTHON:-python3}")" || found=''
   echo "${PYTHON:-python3} is ${found:-not a Python that runs}"
@@ -83,20 +83,20 @@ pip_install() {
 }
 
 install() {
-  # Some packages come as sources only. They are built with the locked build
-  # tools, which go in first, not with those that the index has today.
+  # Some packages have only sources. They are built with the locked build tools,
+  # which are installed first, not with the newest ones on the index.
   build_tools="$VENV/build-tools.lock"
   { entry_of setuptools && entry_of wheel; } > "$build_tools"
   if [ -s "$build_tools" ]; then
     pip_install --requirement "$build_tools" || return 1
   fi
-  # TFF 0.87 asks for a Python below 3.12 and runs on later ones, see
+  # TFF 0.87 requires a Python below 3.12 but runs on later ones, see
   # tff_adaptive/_stack.py.
   pip_install --no-build-isolation --use-pep517 --ignore-requires-python \
     --requirement "$LOCK"
 }
 
-# Makes the checkout importable from anywhere, and TFF on its own.
+# Makes the checkout, and TFF without it, importable from anywhere.
 link_checkout() {
   "$VENV/bin/python" - "$root" << 'END'
 import os, sys, sysconfig
@@ -125,18 +125,18 @@ make_environment() {
     fail "The Python $version at $(command -v "$python") has no venv module:\
  install it (Debian, Ubuntu: apt-get install python$version-venv)."
   fi
-  echo "Making $VENV from $LOCK (about two minutes, once) ..."
-  # What is on the caller's PYTHONPATH must not pass for installed.
+  echo "Creating $VENV from $LOCK (about two minutes, once) ..."
+  # Packages on the caller's PYTHONPATH must not count as installed.
   unset PYTHONPATH
   "$python" -m venv --clear "$VENV"
-  install || fail "Installing $LOCK into $VENV failed for the reason above; the\
- next make venv starts over."
+  install || fail "Installing $LOCK into $VENV failed, see above; the next make\
+ venv starts over."
   cp "$LOCK" "$STAMP.part"
   mv "$STAMP.part" "$STAMP"
 }
 
-# Two calls at once must not install into each other's environment. The lock is
-# on the open requirements file, so that it leaves nothing behind.
+# Prevents two calls from installing into the same environment. The lock is on
+# the open requirements file, so that it leaves no file behind.
 exec 9< "$LOCK"
 if command -v flock > /dev/null 2>&1; then
   flock 9
@@ -150,7 +150,7 @@ if ! is_up_to_date; then
   fi
   make_environment
 fi
-# One that is linked to is that of another checkout.
+# A linked environment belongs to another checkout.
 case "$LOCK" in
   *requirements.txt | *tf214*) [ -L "$VENV" ] || link_checkout ;;
 esac

@@ -1,9 +1,9 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of the page of recommended hyperparameters.
+"""The tables of the page on recommended hyperparameters.
 
-They follow from the presets of the papers, the registry of flags and the ranges
-of the leaderboard.
+They are built from the presets of the papers, the registry of flags and the
+search ranges of the leaderboard.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from experiments.leaderboard import board
 
 PAGE = 'docs/guide/recommended_hyperparameters.md'
 _RATES = ('client_learning_rate', 'server_learning_rate')
-# Of every cell, and not of its rule.
+# Flags of every cell that belong to no rule.
 _OF_ALL = ('client_clip_norm', 'client_weight_decay')
 _RULES = (
     registry.CLIENT_OPTIMIZER,
@@ -25,7 +25,7 @@ _RULES = (
 )
 _WEIGHTING = 'client_weighting'
 _WIDTH = 100
-_HEADINGS = ('method', 'client rate', 'server rate', 'epsilon', 'and')
+_HEADINGS = ('method', 'client rate', 'server rate', 'epsilon', 'other')
 
 _Values = Mapping[str, published.Hyperparameter]
 
@@ -35,7 +35,7 @@ def _values_of(cell: published.Cell) -> _Values:
 
 
 def _number(value: Any) -> str:
-  """Returns a value as the page shows it."""
+  """Formats a value for the page."""
   if isinstance(value, bool):
     return str(value).lower()
   if isinstance(value, int):
@@ -45,7 +45,7 @@ def _number(value: Any) -> str:
 
 
 def _show(item: Optional[published.Hyperparameter], name: str = '') -> str:
-  """Returns a value with its origin, if that is not the paper."""
+  """Formats a value, with its origin unless the paper specifies it."""
   if item is None or item.value is None:
     return ''
   text = f'{name} {_number(item.value)}'.strip()
@@ -55,13 +55,13 @@ def _show(item: Optional[published.Hyperparameter], name: str = '') -> str:
 
 
 def to_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-  """Returns a table in Markdown."""
+  """Formats a table as Markdown."""
   lines = [headings, ['---'] * len(headings), *rows]
   return ''.join(f'| {" | ".join(line)} |\n' for line in lines)
 
 
 def _epsilon_of(values: _Values) -> Optional[published.Hyperparameter]:
-  """Returns the server's epsilon, or that of the clients."""
+  """Returns the server's epsilon, or else the clients'."""
   for kind in (registry.SERVER_OPTIMIZER, registry.CLIENT_OPTIMIZER):
     found = values.get(f'{values[kind].value}_epsilon')
     if found is not None:
@@ -70,12 +70,12 @@ def _epsilon_of(values: _Values) -> Optional[published.Hyperparameter]:
 
 
 def _is_off(name: str, value: Any) -> bool:
-  # An accumulator that starts at zero is no switch.
+  # An accumulator that starts at zero is not a switch that is off.
   return not value and not (value == 0 and name == 'initial_second_moment')
 
 
 def _others_of(values: _Values) -> str:
-  """Returns what else a rule has, but for what is off."""
+  """Returns the other arguments of a rule, except those that are off."""
   shown = []
   epsilon = _epsilon_of(values)
   for kind in _RULES:
@@ -93,7 +93,7 @@ def _others_of(values: _Values) -> str:
 
 
 def _numbers_of(values: _Values) -> tuple[str, ...]:
-  """Returns the cells of a row but for its name, see `_HEADINGS`."""
+  """Returns the cells of a row after its name; see `_HEADINGS`."""
   rates = [_show(values.get(name)) for name in _RATES]
   return (*rates, _show(_epsilon_of(values)), _others_of(values))
 
@@ -103,7 +103,7 @@ def _group(
     label: Callable[[published.Cell], str],
     key: Callable[[published.Cell], Any],
 ) -> dict[Any, list[str]]:
-  """Returns the labels of the cells with the same key, in their order."""
+  """Returns the labels of the cells by key, in order."""
   groups: dict[Any, list[str]] = {}
   for cell in cells:
     labels = groups.setdefault(key(cell), [])
@@ -116,11 +116,11 @@ def rates_of(table_name: str) -> str:
   """Returns the rates of a table's methods.
 
   Args:
-    table_name: Such as 'delta_sgd/table_1'.
+    table_name: The table, such as 'delta_sgd/table_1'.
 
   Returns:
-    A row a method; more than one where a method has other numbers in some
-    columns of the table, which are named then.
+    One row per method, or several with the names of the columns if the numbers
+    differ between columns.
   """
   table = published.find_table(table_name)
   rows = []
@@ -137,12 +137,12 @@ def rates_of(table_name: str) -> str:
 
 
 def _where(names: Sequence[str], columns: Sequence[str]) -> str:
-  """Returns which columns of a table are meant; empty for all."""
+  """Returns the columns of a table as text; empty for all."""
   others = [column for column in columns if column not in names]
   if not others:
     return ''
   if len(others) < len(names):
-    return f', but for {", ".join(others)}'
+    return f', except {", ".join(others)}'
   return f', {", ".join(names)}'
 
 
@@ -151,10 +151,10 @@ def rates_in(method: str, table_names: Iterable[str]) -> str:
 
   Args:
     method: The name of its rows.
-    table_names: Such as 'delta_sgd/table_4'.
+    table_names: The tables, such as 'delta_sgd/table_4'.
 
   Returns:
-    A row a table, of its first cell of that method.
+    One row per table, from its first cell of the method.
   """
   rows = []
   for name in table_names:
@@ -168,11 +168,12 @@ def grid_of(table_name: str) -> str:
   """Returns the rates of a table whose methods are tuned for every task.
 
   Args:
-    table_name: Such as 'fedopt/table_1'.
+    table_name: The table, such as 'fedopt/table_1'.
 
   Returns:
-    A row a task and a column a method: client rate, server rate and epsilon.
-    The last row has what else a method has, in its first cell.
+    One row per task and one column per method, with client rate, server rate
+    and epsilon. The last row has the other arguments of each method, from its
+    first cell.
   """
   table = published.find_table(table_name)
   rows = []
@@ -190,7 +191,7 @@ def grid_of(table_name: str) -> str:
       next(cell for cell in table.cells if cell.row == row.name)
       for row in table.rows
   ]
-  rows.append(['and', *(_others_of(_values_of(cell)) for cell in firsts)])
+  rows.append(['other', *(_others_of(_values_of(cell)) for cell in firsts)])
   return to_table(['task', *(row.name for row in table.rows)], rows)
 
 
@@ -215,13 +216,13 @@ def _protocol_of(cell: published.Cell) -> tuple[str, ...]:
 
 
 def protocols_of(*table_names: str) -> str:
-  """Returns the numbers of training of the tables' columns.
+  """Returns the training protocols of the tables' columns.
 
   Args:
-    *table_names: Such as 'delta_sgd/table_1'.
+    *table_names: The tables, such as 'delta_sgd/table_1'.
 
   Returns:
-    A row for all columns of a group that share their numbers.
+    One row for all columns of a group with the same protocol.
   """
   rows = []
   for name in table_names:
@@ -236,10 +237,10 @@ def protocols_of(*table_names: str) -> str:
       rows.append((table.heading, shown, *numbers))
   headings = (
       'source',
-      'as named there',
+      'name there',
       '`--task`',
       'clients',
-      'a round',
+      'per round',
       'batch',
       'epochs',
       'rounds',
@@ -249,7 +250,7 @@ def protocols_of(*table_names: str) -> str:
 
 
 def _shown_group(cell: published.Cell) -> str:
-  """Returns the group, unless it is about the partition alone."""
+  """Returns the group, unless it only names the partition."""
   return '' if cell.group.startswith('alpha') else cell.group
 
 
@@ -257,16 +258,16 @@ def commands_of(*places: tuple[str, str, str, str]) -> str:
   """Returns the commands of cells.
 
   Args:
-    *places: Table, group, row and column of each.
+    *places: The table, group, row and column of each cell.
 
   Returns:
-    A block for bash.
+    A code block for bash.
   """
   lines = []
   for name, *place in places:
     cell = published.find_table(name).cell(*place)
     command = f'.venv/bin/{published.build_command(cell)}'
-    # With room for the sign that a line goes on.
+    # Leaves room for the line continuation.
     lines += [' \\\n    '.join(_wrap(command)), '\n']
   return f'```bash\n{"".join(lines)}```\n'
 
@@ -278,10 +279,10 @@ def _wrap(command: str) -> list[str]:
 
 
 def defaults() -> str:
-  """Returns the library's defaults, and where to search.
+  """Returns the library's defaults and search ranges.
 
   Returns:
-    A row a method of the leaderboard.
+    One row per method of the leaderboard.
   """
   rows = []
   for method in board.load().methods.values():

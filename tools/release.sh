@@ -2,17 +2,17 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Makes the files of a release and tries them out; `make release` runs it.
+# Builds and tests the files of a release; `make release` runs it.
 #
 #   tools/release.sh
 #
-# It builds the sdist and, from that, the wheel; checks what the wheel says of
-# itself; installs it into an environment that holds what the lock names; there
-# imports it and trains a round, away from the checkout. Only then do the files
-# go to dist/. Nothing is published.
+# It builds the sdist and, from it, the wheel; checks the metadata of the wheel;
+# installs the wheel into an environment with the packages of the lock; and there
+# imports it and trains a round, outside of the checkout. Only then are the files
+# moved to dist/. Nothing is published.
 #
-# The environment is kept for the next time; an interrupted installation starts
-# over. The variable RELEASE_VENV names another one, .venv-release by default.
+# The environment is kept for the next release; an interrupted installation
+# starts over. The variable RELEASE_VENV names it, by default .venv-release.
 
 set -eu
 
@@ -20,7 +20,7 @@ cd "$(dirname "$0")/.."
 root="$PWD"
 readonly root
 readonly PYTHON="$root/.venv/bin/python"
-# What the build needs; the sdist holds no more.
+# The files needed for the build; the sdist contains nothing else.
 readonly SOURCES='tff_adaptive pyproject.toml setup.cfg setup.py README.md LICENSE'
 
 staging="$(mktemp -d)"
@@ -31,20 +31,20 @@ trap 'exit 130' INT TERM
 describe_commit() {
   commit="$(git rev-parse --short HEAD 2> /dev/null)" || commit='none'
   if [ -n "$(git status --porcelain 2> /dev/null)" ]; then
-    commit="$commit, with changes that are not committed"
+    commit="$commit, with uncommitted changes"
   fi
   echo "commit: $commit"
 }
 
-# Builds $staging/*.tar.gz and, from it alone, $staging/*.whl. The dates in the
-# wheel are that of the commit, so that the same commit gives the same file.
+# Builds $staging/*.tar.gz and, only from it, $staging/*.whl. The dates in the
+# wheel are those of the commit, so that a commit always gives the same file.
 build() {
   epoch="$(git log -1 --format=%ct 2> /dev/null)" || epoch=''
   if [ -n "$epoch" ]; then
     export SOURCE_DATE_EPOCH="$epoch"
   fi
   mkdir "$staging/source"
-  # shellcheck disable=SC2086  # The words of the list are what is meant.
+  # shellcheck disable=SC2086  # Splits the list into words.
   cp -R $SOURCES "$staging/source"
   (cd "$staging/source" && "$PYTHON" -c \
     'from setuptools import build_meta; build_meta.build_sdist("..")') \
@@ -53,7 +53,7 @@ build() {
     --disable-pip-version-check --wheel-dir "$staging" "$staging"/*.tar.gz
 }
 
-# Installs the wheel where the lock is, and trains with it from elsewhere.
+# Installs the wheel into an environment of the lock, and trains with it.
 try_out() {
   tools/make_venv.sh "$1" requirements.txt
   "$1/bin/python" -m pip install --quiet --no-deps --no-index \

@@ -1,13 +1,12 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps the runs behind docs/results, and makes its pages from them.
+"""Archives the runs behind docs/results, and builds its pages from them.
 
-`python -m tools.results pack` adds the finished runs of `runs` to
-docs/results/runs.tar.xz: hyperparameters, metrics, versions and machine, and
-the similarity of moments where it was drawn, but no checkpoints. `unpack` puts
-them back into `runs`, where the commands that train skip what is finished, and
-`pages` writes docs/results from there.
-`--runs_dir` names another folder than `runs`.
+`python -m tools.results pack` adds the finished runs in `runs` to
+docs/results/runs.tar.xz: hyperparameters, metrics, versions, machine and any
+plot of the similarity of moments, but no checkpoints. `unpack` extracts them to
+`runs`, where training commands skip finished runs, and `pages` writes
+docs/results from there. `--runs_dir` names a folder other than `runs`.
 """
 
 import argparse
@@ -26,11 +25,11 @@ from tff_adaptive import _files
 ARCHIVE = 'docs/results/runs.tar.xz'
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _OUTPUT_DIR = pathlib.Path('docs/results')
-# The folder of its runs.
+# The folder of the leaderboard's runs.
 _LEADERBOARD = 'leaderboard'
-# What pages are made from; the rest of a run is large.
+# The files that pages need; the rest of a run is large.
 _KEPT = ('hparams.json', 'environment.json', 'metrics.csv', 'plots/cka.png')
-# The tables of pages, and with which flags a report makes them.
+# The tables with pages, and the flags of their reports.
 _REPORTS = (
     (
         (
@@ -59,7 +58,7 @@ _REPORTS = (
 
 
 def _find_files(runs_dir: pathlib.Path) -> Iterator[pathlib.Path]:
-  """Yields what is kept of finished runs, relative to their folder."""
+  """Yields the kept files of finished runs, relative to `runs_dir`."""
   for run in run_folder.find_runs(runs_dir):
     if run.is_finished:
       for name in _KEPT:
@@ -68,7 +67,7 @@ def _find_files(runs_dir: pathlib.Path) -> Iterator[pathlib.Path]:
 
 
 def unpack(archive: pathlib.Path, runs_dir: pathlib.Path):
-  """Puts the runs of an archive into a folder, but for those that are there.
+  """Extracts the runs of an archive to a folder, except existing ones.
 
   Args:
     archive: The archive.
@@ -83,14 +82,14 @@ def unpack(archive: pathlib.Path, runs_dir: pathlib.Path):
         [m for m in members if pathlib.Path(m.name).parent in new],
         filter='data',
     )
-  print(f'{len(new)} of {len(folders)} runs are new in {runs_dir}')
+  print(f'extracted {len(new)} of {len(folders)} runs to {runs_dir}')
 
 
 def pack(archive: pathlib.Path, runs_dir: pathlib.Path):
   """Adds the finished runs of a folder to an archive.
 
   Args:
-    archive: The archive; it may not be there yet.
+    archive: The archive, created if missing.
     runs_dir: The folder.
   """
   with tempfile.TemporaryDirectory() as temporary:
@@ -110,14 +109,14 @@ def pack(archive: pathlib.Path, runs_dir: pathlib.Path):
 
 
 def _without_owner(member: tarfile.TarInfo) -> tarfile.TarInfo:
-  """Returns a file that belongs to nobody; its time is that of the run."""
+  """Returns a member of the archive without its owner."""
   member.uid = member.gid = 0
   member.uname = member.gname = ''
   return member
 
 
 def _can_be_made(name: str, runs_dir: pathlib.Path) -> bool:
-  """Returns whether a table has runs, or is a figure that needs none."""
+  """Returns whether a table has runs, or is a figure that needs no runs."""
   table = published.find_table(name)
   return not drawing.needs_runs(table) or any(
       (runs_dir / cell.experiment_name).is_dir() for cell in table.cells
@@ -127,7 +126,7 @@ def _can_be_made(name: str, runs_dir: pathlib.Path) -> bool:
 def build_commands(
     runs_dir: pathlib.Path, output_dir: pathlib.Path
 ) -> Iterator[Sequence[str]]:
-  """Yields the commands that write the pages that there are runs for.
+  """Yields the commands that write the pages for which there are runs.
 
   Args:
     runs_dir: The folder of the runs.
@@ -154,14 +153,14 @@ def build_commands(
 
 
 def write_pages(runs_dir: pathlib.Path):
-  """Writes every page that there are runs for into docs/results."""
+  """Writes every page for which there are runs to docs/results."""
   for module, *arguments in build_commands(runs_dir, _OUTPUT_DIR):
     print(f'python -m {module}', *arguments, flush=True)
     subprocess.run((sys.executable, '-m', module, *arguments), check=True)
 
 
 def main(arguments: Sequence[str]):
-  """Does what the arguments of the command line say."""
+  """Runs the action named on the command line."""
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument('action', choices=('pack', 'unpack', 'pages'))
   parser.add_argument('--runs_dir', type=pathlib.Path, default='runs')

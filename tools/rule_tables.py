@@ -1,9 +1,9 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of docs/algorithms.md: of each rule what its builder says.
+"""The tables of docs/algorithms.md, read from the builders of the rules.
 
-A rule's name, arguments and paper are in the signature and the docstring of its
-builder; what its state has, in a state.
+Name, arguments and paper of a rule come from the signature and docstring of its
+builder; the entries of its state come from a state.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -24,14 +24,14 @@ def _names(names: Any) -> str:
 
 
 def _rules(kind: str) -> Iterator[tuple[registry.Row, Callable[..., Any]]]:
-  """Yields the rules of a kind: their rows and their builders."""
+  """Yields the rows and builders of the rules of a kind."""
   for row in registry.ROWS[kind].values():
     if row.builder is not None:
       yield row, registry.resolve(row.builder)
 
 
 def _build(row: registry.Row, builder: Callable[..., Any]) -> Any:
-  """Returns a rule with its defaults; of what there must be, there are ten."""
+  """Returns a rule with its defaults, and 10 for all supplied arguments."""
   return builder(**{name: 10 for name in row.supplied})
 
 
@@ -42,36 +42,36 @@ def _default(argument: registry.Argument) -> str:
 
 
 def rules(kind: str) -> str:
-  """Returns what the rules of a kind are.
+  """Returns the table of the rules of a kind.
 
   Args:
     kind: The kind of their rows in the registry.
 
   Returns:
-    A row a rule: the name of its flag, what it is, its arguments with their
+    One row per rule: its name, its description, its arguments with their
     defaults, and its paper.
   """
   lines = []
   for row, builder in _rules(kind):
-    what, _, references = (inspect.getdoc(builder) or '').partition(
+    text, _, references = (inspect.getdoc(builder) or '').partition(
         'References:\n'
     )
-    what = what.splitlines()[0].removeprefix('Builds ')
+    summary = text.splitlines()[0].removeprefix('Builds ')
     found = _URL.match(' '.join(references.split()))
-    assert found is not None, f'{row.builder}: no paper with an address'
+    assert found is not None, f'{row.builder}: no paper with a URL'
     paper, url = found.groups()
     arguments = ', '.join(map(_default, row.arguments))
-    lines.append((f'`{row.name}`', what, arguments, f'[{paper}]({url})'))
+    lines.append((f'`{row.name}`', summary, arguments, f'[{paper}]({url})'))
   return recommended_hyperparameters.to_table(
-      ('rule', 'what it is', 'arguments', 'paper'), lines
+      ('rule', 'description', 'arguments', 'paper'), lines
   )
 
 
 def server_states() -> str:
-  """Returns what the server's rules keep.
+  """Returns the table of the states of server rules.
 
   Returns:
-    A row a rule: the scalars of its state, and what is there for each weight.
+    One row per rule: the scalars and the per-weight entries of its state.
   """
   import tensorflow as tf  # Here, so that --help needs none.
 
@@ -82,16 +82,16 @@ def server_states() -> str:
     scalars = [key for key in state if key not in tensors]
     lines.append((f'`{row.name}`', _names(scalars), _names(tensors)))
   return recommended_hyperparameters.to_table(
-      ('server rule', 'scalars', 'one a weight'), lines
+      ('server rule', 'scalars', 'one per weight'), lines
   )
 
 
 def client_states() -> str:
-  """Returns what of the clients' rules crosses rounds.
+  """Returns the table of the states of client rules that last across rounds.
 
   Returns:
-    A row a rule of which something does: what the server shares with all, and
-    what each client keeps.
+    One row per rule with such states: those that the server shares with all
+    clients, and those that each client keeps.
   """
   import tensorflow as tf  # Here, so that --help needs none.
 
@@ -103,7 +103,11 @@ def client_states() -> str:
       shared, kept = rule.initialize_shared(spec), rule.initialize_kept(spec)
       lines.append((f'`{row.name}`', _names(shared), _names(kept)))
   return recommended_hyperparameters.to_table(
-      ('client rule', 'shared, one a weight', 'a client keeps, one a weight'),
+      (
+          'client rule',
+          'shared, one per weight',
+          'kept by each client, one per weight',
+      ),
       lines,
   )
 

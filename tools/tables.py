@@ -1,10 +1,10 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the tables of the documentation that follow from the code.
+"""Writes the tables of the documentation that are generated from the code.
 
-`python -m tools.tables` writes what stands between `<!-- begin NAME -->` and
-`<!-- end NAME -->` anew, in every page that has some; with `--check` it only
-says which pages are not up to date.
+`python -m tools.tables` replaces the text between `<!-- begin NAME -->` and
+`<!-- end NAME -->` in every page; with `--check` it only reports the pages that
+are out of date.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from tools import task_table
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _SECTION = re.compile(r'(<!-- begin (\w+) -->\n)(.*?)(<!-- end \2 -->)', re.S)
 
-# The tables of each page, by their names.
+# The tables of each page by name.
 PAGES: Mapping[str, Mapping[str, Callable[[], str]]] = {
     module.PAGE: module.SECTIONS
     for module in (recommended_hyperparameters, rule_tables, task_table)
@@ -30,17 +30,14 @@ PAGES: Mapping[str, Mapping[str, Callable[[], str]]] = {
 
 
 def fill(name: str, page: str) -> str:
-  """Returns a page with its tables as the code has them.
+  """Returns the text of a page with up-to-date tables.
 
   Args:
-    name: Which of `PAGES` it is.
-    page: Its text.
-
-  Returns:
-    The text with new tables.
+    name: A key of `PAGES`.
+    page: The text of the page.
 
   Raises:
-    KeyError: If the page asks for a table that there is not.
+    KeyError: If the page names an unknown table.
   """
 
   def write(match: re.Match) -> str:
@@ -54,10 +51,10 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
   """Writes or checks the pages.
 
   Args:
-    arguments: The command line; that of the process by default.
+    arguments: The command line; by default that of the process.
 
   Returns:
-    The exit status, 1 if a page is to be written anew.
+    The exit status: 1 if a page is out of date.
   """
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument('--check', action='store_true')
@@ -76,7 +73,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
   command_line.free_default_context()
   if not options.check or not stale:
     return 0
-  print(f'{", ".join(stale)}: run `make tables`.', file=sys.stderr)
+  print(f'{", ".join(stale)}: out of date, run `make tables`.', file=sys.stderr)
   return 1
 
 

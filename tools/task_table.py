@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The table of docs/tasks.md: what the value of each task says."""
+"""The table of docs/tasks.md, read from the values of the tasks."""
 
 from collections.abc import Callable, Mapping
 
@@ -9,13 +9,13 @@ from tasks import catalogue
 PAGE = 'docs/tasks.md'
 _HEADER = (
     '| `--task` | clients | models (the first is the default) | batch, epochs, '
-    'clients a round, rounds |',
+    'clients per round, rounds |',
     '|---|---|---|---|',
 )
 
 
 def to_table() -> str:
-  """Returns a row for each task."""
+  """Returns a table with one row per task."""
   rows = []
   for task in catalogue.TASKS.values():
     protocol = task.protocol
@@ -27,7 +27,7 @@ def to_table() -> str:
     )
     told = ', '.join(f'{number:,}' for number in numbers)
     if protocol.max_examples is not None:
-      told += f'; at most {protocol.max_examples:,} examples a client'
+      told += f'; at most {protocol.max_examples:,} examples per client'
     models = ', '.join(f'`{name}`' for name in task.model_ids) or 'one'
     rows.append(f'| `{task.name}` | {task.summary} | {models} | {told} |')
   return '\n'.join([*_HEADER, *rows]) + '\n'

@@ -3,11 +3,11 @@
 """Runs TensorFlow Federated's own tests on both runtimes, and compares them.
 
 `.venv/bin/python -m tools.tff_suite --checkout=FOLDER --output=table.md` takes
-a checkout of TFF, of the version that is installed. Each test file runs in a
-process of its own, once as it is and once with the compiled context wherever it
-sets a synchronous context of TFF. What is tested is the TFF that is installed;
-the checkout gives the tests, and the modules that only tests import. It ends
-with 1 if a test that passes on TFF's runtime does not on ours.
+a checkout of the installed version of TFF. Each test file runs in its own
+process, once unchanged and once with the compiled context wherever it sets a
+synchronous context of TFF. The tests and the modules that only tests import
+come from the checkout; everything else is the installed TFF. Exits with 1 if a
+test passes on TFF's runtime but not on ours.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from experiments import command_line
 
 RUNTIMES = ('native', 'compiled')
 _PACKAGE = 'tensorflow_federated'
-# Where TFF tests what a computation comes to, and not how it is compiled.
+# The tests of the results of computations, not of their compilation.
 _PATTERNS = (
     *(
         f'{_PACKAGE}/python/{part}/**/*_test.py'
@@ -44,26 +44,25 @@ _LOADING_FAILED = '(the file)'
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-  """What became of the tests of a file.
+  """The results of the tests of a file.
 
   Attributes:
-    results: By the name of a test `passed`, `skipped`, or the first line of
-      what failed.
-    reasons: Why computations were handed over to TFF's runtime.
+    results: `passed`, `skipped` or the first line of the failure, by test name.
+    reasons: The reasons why computations fell back to TFF's runtime.
   """
 
   results: Mapping[str, str]
   reasons: Sequence[str] = ()
 
   def count(self) -> str:
-    """Returns how many tests passed, failed and were skipped."""
+    """Returns the numbers of passed, failed and skipped tests as text."""
     values = list(self.results.values())
     passed, skipped = values.count('passed'), values.count('skipped')
     return f'{passed} / {len(values) - passed - skipped} / {skipped}'
 
 
 class _FinderInCheckout:
-  """Finds modules of TFF that the wheel has not, in a checkout."""
+  """Finds modules of TFF that the wheel lacks in a checkout."""
 
   def __init__(self, checkout: pathlib.Path):
     self._checkout = checkout
@@ -87,7 +86,7 @@ class _FinderInCheckout:
 def _put_ours_in_place() -> None:
   """Replaces TFF's synchronous contexts by the compiled one."""
   # pylint: disable=g-import-not-at-top
-  from tff_adaptive import runtime  # Here: the parent needs no TensorFlow.
+  from tff_adaptive import runtime  # The parent needs no TensorFlow.
 
   # pylint: enable=g-import-not-at-top
   ours = {
@@ -105,24 +104,24 @@ def _put_ours_in_place() -> None:
 
 
 def _ignoring_options(ours):
-  """A context of ours, asked for as one of TFF is."""
+  """Returns a function that takes TFF's options and builds our context."""
 
   def build(*, default_num_clients=0, **options):
-    del options  # How TFF's workers share their work.
+    del options  # They concern TFF's workers.
     return ours(default_num_clients=default_num_clients)
 
   return build
 
 
 def run_file(checkout: pathlib.Path, test: str, context: str) -> None:
-  """Runs a test file in this process, which ends with it.
+  """Runs a test file in this process and exits.
 
   Args:
     checkout: The folder of a checkout of TFF.
-    test: The path of the test file in it.
+    test: The path of the test file in the checkout.
     context: One of `RUNTIMES`.
   """
-  # First: it mends TFF for the TensorFlow that there is.
+  # Imported first, since it patches TFF for the installed TensorFlow.
   importlib.import_module('tff_adaptive')
   sys.meta_path.append(_FinderInCheckout(checkout))
   sys.path.append(str(checkout))  # For `examples`.
@@ -134,24 +133,24 @@ def run_file(checkout: pathlib.Path, test: str, context: str) -> None:
 def run_in_process(
     checkout: pathlib.Path, test: str, context: str, timeout: float
 ) -> Outcome:
-  """Runs a test file in a process of its own.
+  """Runs a test file in its own process.
 
   Args:
     checkout: The folder of a checkout of TFF.
-    test: The path of the test file in it.
+    test: The path of the test file in the checkout.
     context: One of `RUNTIMES`.
-    timeout: The seconds that it may take.
+    timeout: The time limit in seconds.
 
   Returns:
-    What became of its tests. A file that could not be read, or ended before its
-    time, is one test that failed.
+    The results of its tests. A file that cannot be loaded or exits early counts
+    as one failed test.
   """
   with tempfile.TemporaryDirectory() as folder:
     report = pathlib.Path(folder, 'report.xml')
     command = [sys.executable, '-m', 'tools.tff_suite']
     command += [f'--checkout={checkout}', f'--run={test}']
     command += [f'--context={context}', f'--xml_output_file={report}']
-    # A file, as TFF's worker keeps a pipe open after the process has ended.
+    # A file, since TFF's worker would keep a pipe open after the process ended.
     with open(pathlib.Path(folder, 'log'), 'w+', encoding='utf-8') as log:
       process = subprocess.Popen(  # pylint: disable=consider-using-with
           command, stdout=log, stderr=log, start_new_session=True
@@ -159,7 +158,7 @@ def run_in_process(
       try:
         code: Union[int, str] = process.wait(timeout)
       except subprocess.TimeoutExpired:
-        code = f'no end after {timeout:g} s'
+        code = f'a timeout after {timeout:g} s'
       finally:
         command_line.kill_group(process)
       log.seek(0)
@@ -173,7 +172,7 @@ def run_in_process(
 
 
 def _read_report(report: pathlib.Path) -> dict[str, str]:
-  """The results of tests by their names, from absl's report."""
+  """Returns the results by test name, from the report of absl."""
   results = {}
   for case in xml.etree.ElementTree.parse(report).iter('testcase'):
     name = f'{case.get("classname")}.{case.get("name")}'
@@ -189,7 +188,7 @@ def _read_report(report: pathlib.Path) -> dict[str, str]:
 
 
 def differences(native: Outcome, compiled: Outcome) -> dict[str, str]:
-  """Returns the tests that pass on TFF's runtime alone, with what failed."""
+  """Returns the tests that pass only on TFF's runtime, with the failures."""
   return {
       name: compiled.results.get(name, 'not run')
       for name, result in native.results.items()
@@ -201,18 +200,18 @@ def write_table(outcomes: Mapping[str, Mapping[str, Outcome]]) -> str:
   """Returns the page of the outcomes.
 
   Args:
-    outcomes: By test file and runtime.
+    outcomes: The outcomes by test file and runtime.
 
   Returns:
-    A table with a row for each file, what differs, and what was handed over.
+    A table with one row per file, and a list of the differences.
   """
   lines = [
       '# Tests of TensorFlow Federated on both runtimes',
       '',
-      'Passed / failed / skipped; *differs* counts the tests that pass on'
-      " TFF's runtime alone.",
+      'Passed / failed / skipped; *differs* counts the tests that pass only on'
+      " TFF's runtime; *fallback* gives the reasons for falling back to it.",
       '',
-      '| file | native | compiled | differs | handed over |',
+      '| file | native | compiled | differs | fallback |',
       '|---|---|---|---|---|',
   ]
   details = []
@@ -225,24 +224,24 @@ def write_table(outcomes: Mapping[str, Mapping[str, Outcome]]) -> str:
     )
     details += [f'* `{test}`, {name}: {what}' for name, what in found.items()]
   if details:
-    lines += ['', '## What differs', '', *details]
+    lines += ['', '## Differences', '', *details]
   return '\n'.join([*lines, ''])
 
 
 def find_tests(
     checkout: pathlib.Path, patterns: Iterable[str] = _PATTERNS
 ) -> list[str]:
-  """Returns the paths of the test files of a checkout, in it.
+  """Returns the test files of a checkout, relative to it.
 
   Args:
     checkout: The folder.
-    patterns: Which of them, as `pathlib.Path.glob` takes them.
+    patterns: Patterns for `pathlib.Path.glob`.
 
   Returns:
-    The paths, in order.
+    The sorted paths.
 
   Raises:
-    SystemExit: If there is none.
+    SystemExit: If there are none.
   """
   found = {
       path.relative_to(checkout).as_posix()
@@ -258,16 +257,16 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   add = parser.add_argument
   add('--checkout', type=pathlib.Path, required=True, help="TFF's checkout")
-  add('--pattern', action='append', help='some of the test files')
-  add('--output', type=pathlib.Path, help='the page that is written')
-  add('--timeout', type=float, default=1800, help='seconds for a file')
-  add('--context', default='compiled', choices=RUNTIMES, help='with --run')
-  add('--run', help='one file, in this process')
+  add('--pattern', action='append', help='a glob pattern of test files')
+  add('--output', type=pathlib.Path, help='the page to write')
+  add('--timeout', type=float, default=1800, help='seconds per file')
+  add('--context', default='compiled', choices=RUNTIMES, help='for --run')
+  add('--run', help='one file to run in this process')
   return parser.parse_known_args(arguments)[0]
 
 
 def main(arguments: Sequence[str]) -> int:
-  """Runs the tests; returns 1 if some pass on TFF's runtime alone."""
+  """Runs the tests; returns 1 if some pass only on TFF's runtime."""
   options = _parse(arguments)
   checkout = options.checkout.resolve()
   if options.run:

@@ -1,9 +1,9 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Trains a round with the tff_adaptive that is installed.
+"""Trains a round with the installed tff_adaptive.
 
-`python -I tools/train_one_round.py` uses nothing else of the checkout, and ends
-with a sentence where the library would be that of the checkout.
+`python -I tools/train_one_round.py` uses nothing else from the checkout, and
+exits with an error if it would import the library from the checkout.
 """
 
 import collections
@@ -16,7 +16,7 @@ os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
 warnings.filterwarnings('ignore', message='pkg_resources is deprecated')
 
 # pylint: disable=g-import-not-at-top
-import tff_adaptive  # noqa: E402  # First: it keeps TensorFlow silent.
+import tff_adaptive  # noqa: E402  # First, to keep TensorFlow quiet.
 
 # isort: split
 
@@ -54,15 +54,15 @@ def _build_client(slope: float) -> tf.data.Dataset:
 
 
 def main():
-  """Trains and says with what.
+  """Trains a round and prints the version of the library.
 
   Raises:
-    SystemExit: If the library is not installed but that of the checkout, or the
-      round came to nothing.
+    SystemExit: If the library is imported from the checkout, or the round did
+      not change the weights.
   """
   package = pathlib.Path(tff_adaptive.__file__).resolve().parent
   if package == _ROOT / 'tff_adaptive':
-    sys.exit(f'tff_adaptive is imported from the checkout, {package}.')
+    sys.exit(f'tff_adaptive is imported from the checkout: {package}.')
   print(f'imported: tff_adaptive {tff_adaptive.__version__} from {package}')
   process = algorithms.build_fed_opt(
       _build_model(), optimizers.build_delta_sgd()
@@ -73,7 +73,7 @@ def main():
   counts = output.metrics['client_work']['clients']
   moved = float(output.metrics['finalizer']['update_norm'])
   if not moved > 0.0:
-    sys.exit(f'The round has moved the weights by {moved}: {counts}.')
+    sys.exit(f'The round moved the weights by {moved}: {counts}.')
   print(f'trained: a round of Delta-SGD on {_NUM_CLIENTS} clients')
 
 

@@ -100,7 +100,7 @@ class MakeVenvTest(parameterized.TestCase):
     self.assertEqual(process.returncode, 0, process.stderr)
     self.assertEmpty(process.stderr)
     self.assertEqual(process.stdout.count('\n'), 1)
-    self.assertStartsWith(process.stdout, 'Making env from lock.txt')
+    self.assertStartsWith(process.stdout, 'Creating env from lock.txt')
     venv, build_tools, packages = self._calls()
     self.assertEqual(venv, 'venv')
     self.assertEndsWith(build_tools, '--requirement env/build-tools.lock')

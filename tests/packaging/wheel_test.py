@@ -168,9 +168,9 @@ class ChangelogTest(parameterized.TestCase):
           '## 0.2.0 - 2026-12-01\n\n### Added\n\n* New.\n\n## 0.1.0\n\n* Old.',
           '',
       ),
-      ('## 0.2.0\n\n* New.\n', "is '0.2.0', but must be"),
-      ('## 0.1.0 - 2026-12-01\n\n* New.\n', "is '0.1.0 - 2026-12-01', but"),
-      ('# Changelog\n\nNothing.\n', "is '', but must be"),
+      ('## 0.2.0\n\n* New.\n', "found '0.2.0'"),
+      ('## 0.1.0 - 2026-12-01\n\n* New.\n', "found '0.1.0 - 2026-12-01'"),
+      ('# Changelog\n\nNothing.\n', "found ''"),
   )
   def test_heading_of_the_newest_entry(self, changelog, problem):
     found = check_release.find_changelog_problem(changelog, '0.2.0')
@@ -214,5 +214,5 @@ class ReleaseTest(absltest.TestCase):
     (self.project / 'CHANGELOG.md').write_text('## 9.9.9\n\n* New.\n')
     result = self._run()
     self.assertEqual(result.returncode, 1)
-    self.assertIn("CHANGELOG.md is '9.9.9', but must be", result.stderr)
+    self.assertIn(", found '9.9.9'", result.stderr)
     self.assertFalse((self.project / 'dist').exists())

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the pages of the API reference, as Markdown for mkdocstrings.
 
-There is a page a public module, with a table of its names and the description
-of each; of a name that several modules have, one has the description, and the
-others a link.
+Each public module has a page with a table of its names and their descriptions.
+A name exported by several modules is described on one page and linked from the
+others.
 """
 
 from tools.docs import public_api
@@ -12,7 +12,7 @@ from tools.docs import public_api
 FOLDER = 'api'
 INDEX = f'{FOLDER}/index.md'
 
-# The docstring of the module, without what it holds.
+# The docstring of the module, without its members.
 _HEAD = """\
 ---
 title: {short_name}
@@ -41,7 +41,7 @@ def page_of(module: str) -> str:
 
 
 def build_pages() -> dict[str, str]:
-  """Returns the texts of all pages, by their paths."""
+  """Returns the texts of all pages by path."""
   modules = public_api.find_modules()
   described = public_api.find_described(modules)
   pages = {page_of(m.name): _render(m, described) for m in modules}
@@ -63,8 +63,8 @@ def _render(module: public_api.PublicModule, described: dict[str, str]) -> str:
 def _render_index(modules: tuple[public_api.PublicModule, ...]) -> str:
   parts = [
       '# API reference\n\n'
-      'The public names: what the packages import, and what the modules have. '
-      'All others are internal.\n'
+      'The public names are those that the packages import and the modules '
+      'define. All others are internal.\n'
   ]
   for package in public_api.PACKAGES:
     parts.append(f'\n## {package}\n\n| module | summary |\n|---|---|\n')

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Turns the project's docstrings into what griffe's Google style asks for."""
+"""Converts the project's docstrings to griffe's Google style."""
 
 import re
 
@@ -9,17 +9,14 @@ _SECTION = re.compile(r'(Args|Attributes|Raises|References|Returns|Yields):')
 
 
 def normalize(text: str) -> str:
-  """Returns a docstring in the form that griffe reads.
+  """Converts a docstring to the form that griffe reads.
 
-  An `Example:` is an `Examples:` section for griffe, which begins in the next
-  line. A block that is indented, after an empty line and outside of a section,
-  is code, as Markdown would take it for with four spaces.
+  `Example:` becomes an `Examples:` section, which starts on the next line. An
+  indented block after an empty line and outside of a section becomes a fenced
+  code block.
 
   Args:
     text: The docstring, without the indentation of the function.
-
-  Returns:
-    The text, with the same words.
   """
   lines = text.splitlines()
   found: list[str] = []
@@ -52,7 +49,7 @@ def normalize(text: str) -> str:
 
 
 def _take_indented(lines: list[str]) -> list[str]:
-  """Returns the first lines, as far as they are indented or empty."""
+  """Returns the leading lines that are indented or empty."""
   block = []
   for line in lines:
     if line and not line.startswith(' '):
@@ -62,12 +59,12 @@ def _take_indented(lines: list[str]) -> list[str]:
 
 
 def _fenced(block: list[str]) -> list[str]:
-  """Returns indented lines as a block of code."""
+  """Returns indented lines as a fenced code block."""
   lines = list(block)
   while not lines[-1]:
     del lines[-1]
   indent = min(len(x) - len(x.lstrip()) for x in lines if x)
   language = 'pycon' if lines[0].lstrip().startswith('>>>') else ''
   code = [line[indent:] for line in lines]
-  # What follows is separated by an empty line, as before.
+  # The empty line separates the block from the next one, as before.
   return [_FENCE + language, *code, _FENCE, '']

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tells griffe of what it does not know of the project's sources."""
+"""Teaches griffe the conventions of the project's sources."""
 
 import dataclasses
 from typing import Any
@@ -14,16 +14,16 @@ _NAMED_TUPLE = 'typing.NamedTuple'
 
 
 class ProjectExtension(griffe.Extension):
-  """Docstrings, constants, types and constructors, as they are to be shown."""
+  """Prepares docstrings, constants, types and constructors for the pages."""
 
   def on_package(self, *, pkg: griffe.Module, **kwargs: Any) -> None:
-    """Completes all objects of a package that was loaded."""
+    """Completes all objects of a loaded package."""
     del kwargs  # Unused.
     _complete(pkg)
 
 
 def _complete(obj: griffe.Object) -> None:
-  """Completes an object and what is defined in it."""
+  """Completes an object and its members."""
   if obj.docstring is None and obj.is_attribute and obj.parent.is_module:
     _take_comment(obj)
   if obj.docstring is not None:
@@ -42,7 +42,7 @@ def _complete(obj: griffe.Object) -> None:
 
 
 def _shorten(expression: Any) -> Any:
-  """Returns a type with the project's classes without their modules."""
+  """Returns a type in which the project's classes lack their modules."""
   if isinstance(expression, griffe.ExprAttribute):
     package = expression.canonical_path.partition('.')[0]
     return expression.last if package in public_api.PACKAGES else expression
@@ -57,7 +57,7 @@ def _shorten(expression: Any) -> Any:
 
 
 def _take_comment(attribute: griffe.Attribute) -> None:
-  """Makes the comment above a constant its docstring."""
+  """Turns the comment above a constant into its docstring."""
   lines = attribute.lines_collection[attribute.filepath]
   comment = public_api.comment_above(lines, attribute.lineno)
   if comment:
@@ -65,7 +65,7 @@ def _take_comment(attribute: griffe.Attribute) -> None:
 
 
 def _has_fields(cls: griffe.Class) -> bool:
-  """Whether the class is a named tuple or one of attrs."""
+  """Returns whether a class is a named tuple or defined by attrs."""
   if any(_path(base) == _NAMED_TUPLE for base in cls.bases):
     return True
   return any(_path(d.value).startswith('attrs.') for d in cls.decorators)
@@ -76,7 +76,7 @@ def _path(expression: Any) -> str:
 
 
 def _build_constructor(cls: griffe.Class) -> griffe.Function:
-  """Returns the constructor that attrs or `NamedTuple` makes."""
+  """Returns the constructor that attrs or `NamedTuple` generates."""
   in_order: dict[str, griffe.Parameter] = {}
   for parent in [*reversed(cls.mro()), cls]:
     if _has_fields(parent):
@@ -106,7 +106,7 @@ def _build_constructor(cls: griffe.Class) -> griffe.Function:
 
 
 def _fields(cls: griffe.Class, is_keyword: bool) -> list[griffe.Parameter]:
-  """Returns the parameters for the fields that a class itself has."""
+  """Returns the parameters for the fields that a class itself defines."""
   parameters = []
   for attribute in cls.members.values():
     if not attribute.is_attribute or attribute.annotation is None:
@@ -138,7 +138,7 @@ def _fields(cls: griffe.Class, is_keyword: bool) -> list[griffe.Parameter]:
 
 
 def _field_options(value: Any) -> dict[str, str]:
-  """Returns the arguments of `attrs.field`, by name, as they are written."""
+  """Returns the source of the arguments of `attrs.field` by name."""
   if not isinstance(value, griffe.ExprCall):
     return {}
   return {

@@ -1,9 +1,9 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The hooks of MkDocs: what is a page of the site.
+"""MkDocs hooks, which define the pages of the site.
 
-The paths of pages are those of the files in the project, so that relative
-links mean the same on the site as on a code host.
+The paths of pages are those of the project's files, so that relative links work
+alike on the site and on a code host.
 """
 
 import pathlib
@@ -20,14 +20,14 @@ from tools.docs import public_api
 
 
 def on_pre_build(config: MkDocsConfig) -> None:
-  """Reads the sources again, as `make docs-serve` builds more than once."""
+  """Clears caches, since `make docs-serve` builds more than once."""
   del config  # Unused.
   public_api.forget()
   markdown_extension.forget()
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-  """Adds the pages outside of docs/ and those of the API."""
+  """Adds the pages outside of docs/ and the API pages."""
   root = pathlib.Path(config.config_file_path).parent
   in_docs = [file for file in files if file.src_dir == config.docs_dir]
   for file in in_docs:
@@ -46,7 +46,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(
     markdown: str, page: Page, config: MkDocsConfig, files: Files
 ) -> str:
-  """Gives the room of the navigation to a page that is alone in its tab."""
+  """Hides the navigation of a page that is alone in its tab."""
   del config, files  # Unused.
   if page.parent is None:
     page.meta['hide'] = ['navigation']
@@ -54,7 +54,7 @@ def on_page_markdown(
 
 
 def _in_project(path: str, root: pathlib.Path, config: MkDocsConfig) -> File:
-  """Returns a file under its path in the project."""
+  """Returns a file whose path on the site is that in the project."""
   file = File(path, str(root), config.site_dir, config.use_directory_urls)
   file.dest_uri = page_tree.site_path(file.dest_uri)
   return file

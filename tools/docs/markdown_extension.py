@@ -1,11 +1,11 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A Markdown extension: what a page of a code host needs to be one of the site.
+"""A Markdown extension that turns pages of a code host into pages of the site.
 
-Links to files and folders of the project that are no pages become plain text;
-those to a folder with a page lead to that page. Names of the API that stand as
-`code` lead to their description. Cells of tables with much text are marked, for
-the style to keep them wide enough.
+Links to files and folders of the project that are not pages become plain text,
+and links to a folder with a page lead to that page. API names in `code` link to
+their descriptions. Table cells with long text get a class, so that the style
+keeps them wide enough.
 """
 
 import functools
@@ -23,11 +23,11 @@ from tools.docs import api_pages
 from tools.docs import public_api
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
-# After the inline patterns (20), before MkDocs looks for the pages (0).
+# After the inline patterns (20), before MkDocs resolves links (0).
 _PRIORITY = 2
-# In these, code is no mention of a name: it is a link, a heading, a block.
+# Elements in which code is not linked: links, headings and blocks.
 _LEFT_ALONE = ('a', 'autoref', 'pre', 'h1', 'h2', 'h3', 'h4', 'h5', 'h6')
-# From so many characters on, a cell has much text.
+# The number of characters from which the text of a cell is long.
 _LONG_TEXT = 30
 _NAME = re.compile(r'([A-Za-z_][\w.]*)(\(.*\))?', re.S)
 
@@ -43,16 +43,16 @@ class SiteExtension(markdown.Extension):
 
 
 def makeExtension(**kwargs: Any) -> SiteExtension:
-  """Returns the extension, as Python-Markdown asks for it."""
+  """Returns the extension; called by Python-Markdown."""
   return SiteExtension(**kwargs)
 
 
 class _ProjectLinks(treeprocessors.Treeprocessor):
-  """Mends links to what is in the project and not on the site."""
+  """Fixes links to files of the project that are not on the site."""
 
   def run(self, root: ElementTree.Element) -> None:
     if 'relpath' not in self.md.treeprocessors:
-      return  # Not the text of a page, but of a docstring.
+      return  # The text is a docstring, not a page.
     relpath = self.md.treeprocessors['relpath']
     pages = {file.src_uri for file in relpath.files}
     for element in root.iter('a'):
@@ -68,7 +68,7 @@ class _ProjectLinks(treeprocessors.Treeprocessor):
 def mend_link(
     address: str, page: str, pages: set[str], root: pathlib.Path = _ROOT
 ) -> Optional[str]:
-  """Returns where a link of a page leads on the site.
+  """Returns the address of a link on the site.
 
   Args:
     address: The address of the link.
@@ -77,8 +77,8 @@ def mend_link(
     root: The folder of the project; by default of this one.
 
   Returns:
-    The address, or that of the page of a folder; None for what is in the
-    project and not on the site.
+    The address, or the address of a folder's page; None for files of the
+    project that are not on the site.
   """
   parts = parse.urlsplit(address)
   if parts.scheme or parts.netloc or not parts.path:
@@ -93,7 +93,7 @@ def mend_link(
 
 
 class _LongCells(treeprocessors.Treeprocessor):
-  """Marks cells with much text."""
+  """Marks table cells with long text."""
 
   def run(self, root: ElementTree.Element) -> None:
     for cell in root.iter('td'):
@@ -102,7 +102,7 @@ class _LongCells(treeprocessors.Treeprocessor):
 
 
 class _NameLinks(treeprocessors.Treeprocessor):
-  """Lets names of the API lead to their description."""
+  """Links API names to their descriptions."""
 
   def run(self, root: ElementTree.Element) -> None:
     is_api = True
@@ -122,7 +122,7 @@ class _NameLinks(treeprocessors.Treeprocessor):
 
 
 def _refer(code: ElementTree.Element, target: str) -> ElementTree.Element:
-  """Returns code in a reference that mkdocs-autorefs resolves."""
+  """Wraps code in a reference that mkdocs-autorefs resolves."""
   reference = ElementTree.Element('autoref', identifier=target, optional='')
   reference.tail, code.tail = code.tail, None
   reference.append(code)
@@ -130,16 +130,16 @@ def _refer(code: ElementTree.Element, target: str) -> ElementTree.Element:
 
 
 def find_target(code: str, is_api: bool) -> Optional[str]:
-  """Returns the name of the API that some code mentions.
+  """Returns the API name that some code mentions.
 
   Args:
     code: The code, such as `optimizers.build_sgd(momentum=0.9)`.
-    is_api: Whether it stands in the API reference, where builders and classes
-      are mentioned without their module.
+    is_api: Whether it is in the API reference, which mentions builders and
+      classes without their modules.
 
   Returns:
-    The name with all of its modules, under which it is described; None if the
-    code is something else.
+    The full name under which it is described; None if the code is not an API
+    name.
   """
   match = _NAME.fullmatch(code.strip())
   if match is None:
@@ -152,13 +152,13 @@ def find_target(code: str, is_api: bool) -> Optional[str]:
 
 
 def forget() -> None:
-  """Forgets the names of the API, for files that have changed since."""
+  """Clears the cached API names."""
   _targets.cache_clear()
 
 
 @functools.lru_cache(maxsize=None)
 def _targets() -> tuple[dict[str, str], dict[str, str]]:
-  """Returns what names with and without a module stand for."""
+  """Returns the targets of names with and without a module."""
   modules = public_api.find_modules()
   described = public_api.find_described(modules)
   qualified: dict[str, str] = {}
@@ -172,7 +172,7 @@ def _targets() -> tuple[dict[str, str], dict[str, str]]:
   bare = {
       name: next(iter(targets))
       for name, targets in candidates.items()
-      # A single word in lower case may well be an argument.
+      # A single lower-case word may be an argument.
       if len(targets) == 1 and ('_' in name or name != name.lower())
   }
   return qualified, bare

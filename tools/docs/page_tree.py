@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Which files of the project are pages of the site, and in what order."""
+"""The pages of the site among the project's files, and their order."""
 
 from collections.abc import Iterable, Iterator
 import fnmatch
@@ -12,25 +12,21 @@ DOCS = 'docs/'
 
 
 def site_path(path: str) -> str:
-  """Returns where a file of the project is on the site.
+  """Returns the path of a file on the site.
 
   Args:
-    path: Its path in the project. Only what is in docs/ is elsewhere on the
-      site, at the top.
+    path: Its path in the project, from which only docs/ is stripped.
   """
   return path[len(DOCS) :] if path.startswith(DOCS) else path
 
 
 def find_outside(navigation: Any, root: pathlib.Path) -> list[str]:
-  """Returns the pages that lie outside of docs/.
+  """Returns the existing pages outside of docs/.
 
   Args:
-    navigation: The `nav` of mkdocs.yml. Its entries are paths in the project,
-      or patterns of such.
+    navigation: The `nav` of mkdocs.yml, whose entries are paths in the project
+      or patterns.
     root: The folder of the project.
-
-  Returns:
-    The paths of those that exist.
   """
   return [
       path.relative_to(root).as_posix()
@@ -41,15 +37,15 @@ def find_outside(navigation: Any, root: pathlib.Path) -> list[str]:
 
 
 def expand(navigation: Any, pages: Iterable[str]) -> Any:
-  """Returns the navigation with pages in the place of patterns.
+  """Expands the patterns of the navigation to pages.
 
   Args:
     navigation: The `nav` of mkdocs.yml.
     pages: The paths of all pages.
 
   Returns:
-    The navigation. A pattern stands for the pages that match it and that no
-    entry names; a section without a page is left out.
+    The navigation. A pattern is replaced by the matching pages that no entry
+    names; a section without pages is dropped.
   """
   named = set(_leaves(navigation))
   return _expand(navigation, sorted(set(pages) - named, key=_in_order))

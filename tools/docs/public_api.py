@@ -1,11 +1,11 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the public names of the packages, without importing them.
+"""Finds the public names of the packages without importing them.
 
-Public are the names that a package imports in its `__init__.py`, and the
-modules that users import as such: those that lie beside the packages of
-`tff_adaptive`, unless they are programs, and those that the docstring of their
-package names in backticks. A name that begins with an underscore never is.
+The public names are those that a package imports in its `__init__.py`, the
+top-level modules of `tff_adaptive` that are not programs, and the modules that
+the docstring of their package names in backticks. Names that begin with an
+underscore are private.
 """
 
 import ast
@@ -22,10 +22,10 @@ _ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 class Definition(NamedTuple):
-  """What a public name stands for.
+  """The definition of a public name.
 
   Attributes:
-    path: Where it is defined, such as `tff_adaptive.simulation.task.Task`.
+    path: The defining path, such as `tff_adaptive.simulation.task.Task`.
     summary: The first line of its docstring, or the comment above it.
   """
 
@@ -40,7 +40,7 @@ class PublicModule(NamedTuple):
     name: Its name, such as `tff_adaptive.simulation`.
     is_package: Whether it is a package.
     summary: The first line of its docstring.
-    names: What its names stand for, in alphabetical order.
+    names: The definitions of its names, in alphabetical order.
   """
 
   name: str
@@ -60,7 +60,7 @@ class _Source(NamedTuple):
     return ast.get_docstring(self.tree) or ''
 
   def statements(self) -> Iterator[ast.stmt]:
-    """Yields what a checker of types sees at the top level."""
+    """Yields the top-level statements that a type checker sees."""
     for node in self.tree.body:
       if isinstance(node, ast.If) and ast.unparse(node.test) == 'TYPE_CHECKING':
         yield from node.body
@@ -70,13 +70,10 @@ class _Source(NamedTuple):
 
 @functools.lru_cache(maxsize=None)
 def find_modules(root: pathlib.Path = _ROOT) -> tuple[PublicModule, ...]:
-  """Returns what users import, by name.
+  """Returns the packages and modules with public names, sorted by name.
 
   Args:
     root: The folder of the packages; by default that of the project.
-
-  Returns:
-    The packages and modules that have public names, sorted by name.
   """
   modules = []
   for package in PACKAGES:
@@ -89,23 +86,23 @@ def find_modules(root: pathlib.Path = _ROOT) -> tuple[PublicModule, ...]:
 
 
 def forget() -> None:
-  """Forgets what was read, for files that have changed since."""
+  """Clears the caches, for files that have changed."""
   find_modules.cache_clear()
   _read.cache_clear()
 
 
 def find_described(modules: tuple[PublicModule, ...]) -> dict[str, str]:
-  """Returns under which of its names each definition is described.
+  """Returns the name under which each definition is described.
 
   Args:
-    modules: What users import.
+    modules: The public modules.
 
   Returns:
-    A name, such as `tff_adaptive.simulation.Task`, by the path of the
-    definition: of several that in the innermost package around it.
+    The name, such as `tff_adaptive.simulation.Task`, by the path of the
+    definition. Among several, the one in the innermost enclosing package.
   """
   described: dict[str, str] = {}
-  # Modules come last, and a package before those within it.
+  # Packages come first, outer ones before inner ones.
   for module in sorted(modules, key=lambda m: (not m.is_package, m.name)):
     for name, definition in module.names.items():
       is_inside = definition.path.startswith(f'{module.name}.')
@@ -121,7 +118,7 @@ def _is_private(name: str) -> bool:
 def _find_submodules(
     root: pathlib.Path, package: str
 ) -> Iterator[PublicModule]:
-  """Yields the modules of a package that users import as such."""
+  """Yields the public modules of a package."""
   folder = root.joinpath(*package.split('.'))
   named = re.findall(r'`(\w+)`', _read(folder / '__init__.py').docstring)
   for path in sorted(folder.glob('*.py')):
@@ -142,7 +139,7 @@ def _read(path: pathlib.Path) -> _Source:
 
 
 def _find_file(root: pathlib.Path, name: str) -> Optional[pathlib.Path]:
-  """Returns the file of a module; None if it is not of the project."""
+  """Returns the file of a module; None if it is not in the project."""
   path = root.joinpath(*name.split('.'))
   for candidate in (path / '__init__.py', path.with_suffix('.py')):
     if candidate.is_file():
@@ -183,7 +180,7 @@ def _bound_names(node: ast.stmt, with_imports: bool) -> list[str]:
 def _resolve(
     root: pathlib.Path, module: str, name: str
 ) -> Optional[Definition]:
-  """Returns what a name of a module is; None if it is not of the project."""
+  """Resolves a name in a module; None if it is not in the project."""
   path = _find_file(root, module)
   if path is None:
     return None
@@ -194,7 +191,7 @@ def _resolve(
     if isinstance(node, ast.ImportFrom):
       imported = {a.asname or a.name: a.name for a in node.names}[name]
       if _find_file(root, f'{node.module}.{imported}') is not None:
-        return None  # A module, which has a page of its own.
+        return None  # A module, which has its own page.
       return _resolve(root, node.module or '', imported)
     return Definition(f'{module}.{name}', _summarize(node, source))
   return None
@@ -218,7 +215,7 @@ def comment_above(lines: list[str], lineno: int) -> str:
     lineno: The number of the line, from 1.
 
   Returns:
-    The comment, without its signs, in one line; empty if there is none.
+    The comment in one line, without '#'; empty if there is none.
   """
   comment: list[str] = []
   for line in reversed(lines[: lineno - 1]):
