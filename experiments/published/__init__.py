@@ -1,9 +1,9 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The tables and figures of the papers, as data: cells, numbers and commands.
+"""The papers' tables and figures as data: cells, numbers and commands.
 
-A paper is a folder of `experiments/presets`: flagfiles, a data file for each
-table or figure, and a README. No TensorFlow is imported here.
+A paper is a folder in `experiments/presets` with flagfiles, one data file per
+table or figure, and a README. TensorFlow is not imported here.
 """
 
 from experiments.published.commands import argument_values

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The command of a cell, and where each of its hyperparameters comes from."""
+"""The command of a cell, and the origins of its hyperparameters."""
 
 from collections.abc import Mapping, Sequence
 import dataclasses
@@ -18,8 +18,7 @@ _BINARY = ('python', '-m', 'experiments.train')
 _SWEEP = ('python', '-m', 'experiments.sweep')
 _DATA_DIR = 'data'
 _OUTPUT_DIR = 'runs'
-# Settings that are hyperparameters of every experiment; others count where they
-# are given.
+# Settings that always count as hyperparameters; others do if they are given.
 _PROTOCOL = (
     'total_rounds',
     'clients_per_round',
@@ -35,8 +34,8 @@ class Hyperparameter:
 
   Attributes:
     name: The name of its flag.
-    value: Its value; None where the task's default holds, or nothing.
-    origin: Where the value comes from; `ASSUMED` for a default of ours.
+    value: Its value; None for the task's default, or for no value.
+    origin: The origin of the value; `ASSUMED` for our own defaults.
   """
 
   name: str
@@ -56,8 +55,8 @@ def train_arguments(
   Args:
     cell: The cell.
     seed: The seed of the run.
-    data_dir: The folder of the data sets; None for a task that comes with its
-      data, and for made-up data.
+    data_dir: The folder of the data sets; None for a task that includes its
+      data, and for synthetic data.
     output_dir: The folder of all runs.
 
   Returns:
@@ -77,7 +76,7 @@ def build_command(cell: tables.Cell, **kwargs: Any) -> str:
 
   Args:
     cell: The cell.
-    **kwargs: Of `train_arguments`.
+    **kwargs: Arguments of `train_arguments`.
 
   Returns:
     One line for a shell.
@@ -96,7 +95,7 @@ def build_sweep_command(
     output_dir: The folder of all runs.
 
   Returns:
-    One line for a shell. Every run is that of `build_command`.
+    One line for a shell; its runs are those of `build_command`.
 
   Example:
 
@@ -120,7 +119,7 @@ def build_sweep_command(
 
 @functools.lru_cache(maxsize=None)
 def _define_flags() -> flags.FlagValues:
-  """Returns the flags of a training run, to be parsed again and again."""
+  """Returns the flags of a training run, defined once and parsed repeatedly."""
   values = flags.FlagValues()
   hparams.define(values)
   return values
@@ -129,17 +128,17 @@ def _define_flags() -> flags.FlagValues:
 def parse_flags(
     arguments: Sequence[str],
 ) -> tuple[dict[str, hparams.Choice], hparams.Settings]:
-  """Returns what `experiments.train` would do with flags.
+  """Parses flags of `experiments.train`.
 
   Args:
-    arguments: The flags; flagfiles are found from the current folder.
+    arguments: The flags; paths of flagfiles are relative to the current folder.
 
   Returns:
     The chosen rows and the other settings.
 
   Raises:
-    HparamError: If two of them do not fit.
-    absl.flags.Error: If there is no such flag, or not of this value.
+    HparamError: If flags conflict.
+    absl.flags.Error: If a flag does not exist or has an invalid value.
   """
   values = _define_flags()
   hparams.define_own_tasks(arguments, values)
@@ -157,12 +156,12 @@ def hyperparameters(cell: tables.Cell) -> list[Hyperparameter]:
     cell: The cell.
 
   Returns:
-    Those of the chosen rows and of the protocol, defaults included, and the
-    settings that were given.
+    The hyperparameters of the chosen rows and of the protocol, including
+    defaults, and the other settings that are given.
 
   Raises:
-    HparamError: If two flags of the cell do not fit.
-    absl.flags.Error: If there is no such flag, or not of this value.
+    HparamError: If flags of the cell conflict.
+    absl.flags.Error: If a flag does not exist or has an invalid value.
     OSError: If a flagfile cannot be read.
   """
   given = tables.expand(cell.flags)
@@ -186,7 +185,7 @@ def hyperparameters(cell: tables.Cell) -> list[Hyperparameter]:
 
 
 def argument_values(choices: Mapping[str, hparams.Choice]) -> dict[str, Any]:
-  """Returns the values in force of the arguments of rows, by flag."""
+  """Returns the effective values of the rows' arguments by flag."""
   return {
       flag: value
       for kind, choice in choices.items()

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the data files of published tables, one a table or figure."""
+"""Reads the data files of published tables and figures."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
@@ -17,14 +17,14 @@ from experiments.run_results import run_folder
 
 _PRESETS = tables.ROOT / 'experiments' / 'presets'
 _TASK = 'task'
-# An entry each of the axes, in their order.
+# The names of an entry of each axis, in the order of `AXES`.
 _NAMES = ('group', 'row', 'column')
 _ORIGINS = tuple(origin.value for origin in tables.Origin)
 _NUMBERS = ('published', 'published_std')
 _MEASURE_KEYS = ('metric', 'scale', 'higher_is_better')
 _CELL_KEYS = (*_NAMES, 'like', 'of', 'origin', *_ORIGINS)
 _TEXT_KEYS = ('title', 'source', 'chosen_on_test', 'figure', 'notes')
-# Of a table with another metric than that of the runs it shows.
+# The keys of a table that shows another table's runs by another metric.
 _REMEASURED_KEYS = (*_MEASURE_KEYS, 'estimate', *_NUMBERS)
 _SHOWN_KEYS = (*_TEXT_KEYS, 'runs_of', *tables.AXES)
 _OWN_KEYS = (
@@ -41,7 +41,7 @@ def load(path: pathlib.Path) -> Mapping[str, Any]:
   return _parse(path.read_text(encoding='utf-8'))
 
 
-# Tables share axes and runs, and so are read again and again.
+# Tables share axes and runs, so files are read repeatedly.
 _parse = functools.lru_cache(maxsize=None)(yaml.safe_load)
 
 
@@ -51,7 +51,7 @@ def check_keys(
     place: str,
     needed: Sequence[str] = (),
 ):
-  """Raises if a mapping has an unknown key, or lacks one."""
+  """Raises if a mapping has an unknown key, or lacks a needed one."""
   for key in found:
     if key not in known:
       raise tables.PublishedError(
@@ -63,15 +63,15 @@ def check_keys(
 
 
 def check_choice(found: Any, known: Sequence[str], place: str):
-  """Raises if a value is not one of those allowed."""
+  """Raises if a value is not one of the allowed ones."""
   if found not in known:
     raise tables.PublishedError(
-        f'{place} is one of {", ".join(known)}, found {found!r}'
+        f'{place} must be one of {", ".join(known)}, found {found!r}'
     )
 
 
 def _in_panels(table: tables.Table) -> tables.Table:
-  """Returns a table with the cells that the panels of its figure name."""
+  """Returns a table with only the cells that its figure's panels name."""
   panels = (table.figure or {}).get('panels')
   if not panels:
     return table
@@ -99,7 +99,7 @@ class _File:
     return _File(_find_path(f'{self._paper}/{name}', presets))
 
   def read_table(self) -> tables.Table:
-    """Returns the table, its own cells after those of tables `beside`."""
+    """Returns the table; the cells of tables in `beside` come first."""
     if 'runs_of' in self.raw:
       return self._read_shown()
     self._check(_OWN_KEYS)
@@ -118,7 +118,7 @@ class _File:
     return _join(table, [*others, table]) if others else table
 
   def _check(self, known: Sequence[str]):
-    """Raises unless the file has the keys of a table with a metric."""
+    """Raises unless the file has valid keys for a table with a metric."""
     needed = ('title', 'source', 'metric', 'estimate')
     check_keys(self.raw, known, self.place, needed)
     check_choice(
@@ -126,7 +126,7 @@ class _File:
     )
 
   def _read_texts(self, *, chosen_on_test: bool) -> dict[str, Any]:
-    """Returns what every table has, whoever owns its runs."""
+    """Returns the texts and options that do not depend on the cells."""
     raw = self.raw
     return {
         'title': raw['title'],
@@ -140,7 +140,7 @@ class _File:
     return [self.other(name).read_table() for name in _as_list(names)]
 
   def _read_shown(self) -> tables.Table:
-    """Returns a table of the runs of others, perhaps by another metric."""
+    """Returns a table of other tables' runs, maybe with another metric."""
     raw, place = self.raw, f'{self.place} with runs_of'
     if 'metric' in raw:
       self._check((*_SHOWN_KEYS, *_REMEASURED_KEYS))
@@ -157,7 +157,7 @@ class _File:
     return self._remeasure(shown) if 'metric' in raw else shown
 
   def _remeasure(self, table: tables.Table) -> tables.Table:
-    """Returns a table of the same runs that compares another metric."""
+    """Returns a table with the same runs and another metric."""
     axes: dict[str, Any] = {
         axis: tuple(
             dataclasses.replace(entry, measure=None)
@@ -174,11 +174,11 @@ class _File:
     )
 
   def read_axis(self, axis: str) -> tables.Axis:
-    """Returns the entries of an axis; one without a name if there are none.
+    """Returns the entries of an axis; a single unnamed one if there are none.
 
     Args:
-      axis: One of `AXES`. In the file it is a list of entries, or the name of a
-        table whose axis is shared.
+      axis: One of `AXES`. In the file, it is a list of entries, or the name of
+        a table with which the axis is shared.
     """
     found = self.raw.get(axis)
     if not found:
@@ -195,7 +195,7 @@ class _File:
     return entries
 
   def _read_entry(self, item: Any, axis: str, place: str) -> tables.Entry:
-    """Returns an entry: a name, or flags on top of those of a `like` table."""
+    """Returns an entry, with the flags of its `like` table and its own."""
     item = item if isinstance(item, dict) else {'name': item}
     known = ('name', 'like', *_ORIGINS)
     if axis != 'rows':
@@ -216,8 +216,8 @@ class _File:
   def _read_cells(self, axes: Sequence[tables.Axis]) -> tuple[tables.Cell, ...]:
     """Returns the cells.
 
-    Their flags are, from the general to the special: those of the table, of the
-    group, the column and the row, and their own.
+    The flags of a cell are those of the table, the group, the column and the
+    row, in this order, and then its own; later ones win.
     """
     items = list(self._read_items())
     for item in self.raw.get('cells') or ():
@@ -241,9 +241,9 @@ class _File:
   def _read_items(self) -> Iterator[Mapping[str, Any]]:
     """Yields the items of `cells`: flags of a cell, group, row or column.
 
-    An item that is `like` another table stands for that table's items, or for
-    those `of` a group, row or column of it, whose names then do not count; its
-    own names and origin replace theirs.
+    An item that is `like` another table is replaced by that table's items, or
+    by those `of` one of its groups, rows or columns, without these names. The
+    names and the origin of the item override those of the other table.
     """
     place = f'{self.place}: cells'
     for item in self.raw.get('cells') or ():
@@ -262,7 +262,7 @@ class _File:
   def _replace_numbers(
       self, cells: Iterable[tables.Cell], axes: Sequence[tables.Axis]
   ) -> tuple[tables.Cell, ...]:
-    """Returns cells with the numbers that this file gives, and no others."""
+    """Returns cells with only the numbers in this file."""
     published, stds = (self._read_numbers(name, axes) for name in _NUMBERS)
     return tuple(
         dataclasses.replace(
@@ -278,8 +278,8 @@ class _File:
   ) -> dict[tuple[str, str, str], Optional[float]]:
     """Returns numbers by group, row and column.
 
-    In the file they are lists in the order of the columns, by row, by group if
-    there are any; rows may be missing.
+    In the file, a row has a list in the order of the columns. Rows are nested
+    in groups, if there are any, and may be missing.
     """
     raw, place = self.raw.get(name) or {}, f'{self.place}: {name}'
     groups, rows, columns = ([entry.name for entry in axis] for axis in axes)
@@ -315,7 +315,7 @@ def _read_measure(raw: Mapping[str, Any]) -> tables.Measure:
 def _with_origin(
     item: Mapping[str, Any], origin: Optional[str], place: str
 ) -> Mapping[str, Any]:
-  """Returns an item with all its flags of one origin; None leaves them."""
+  """Returns an item with the origin of its flags replaced, unless None."""
   if origin is None:
     return item
   check_choice(origin, _ORIGINS, f'{place}: origin')
@@ -327,7 +327,7 @@ def _with_origin(
 def _substitute(
     flags: Sequence[tables.GivenFlag], place: str
 ) -> Iterator[tables.GivenFlag]:
-  """Fills in the values of flags: '{task}', '{server_optimizer}'."""
+  """Fills in the values of other flags: '{task}', '{server_optimizer}'."""
   chosen = {flag.name: flag.value for flag in tables.expand(flags)}
   if _TASK not in chosen:
     raise tables.PublishedError(f'{place} has no --{_TASK}')
@@ -335,13 +335,13 @@ def _substitute(
     text = flag.text
     for name in re.findall(r'{(\w+)}', text):
       if name not in chosen:
-        raise tables.PublishedError(f'{place} has {text!r}, and no --{name}')
+        raise tables.PublishedError(f'{place} has {text!r}, but no --{name}')
       text = text.replace(f'{{{name}}}', chosen[name])
     yield dataclasses.replace(flag, text=text)
 
 
 def _join(table: tables.Table, parts: Sequence[tables.Table]) -> tables.Table:
-  """Returns a table with the axes and cells of all of some tables."""
+  """Returns a table with the axes and cells of several tables."""
   axes: dict[str, Any] = {}
   for axis in tables.AXES:
     entries = [entry for part in parts for entry in getattr(part, axis)]
@@ -357,7 +357,7 @@ def _join(table: tables.Table, parts: Sequence[tables.Table]) -> tables.Table:
 
 
 def _order(path: pathlib.Path) -> tuple:
-  """Sorts tables before figures before anything else; and 2 before 10."""
+  """Returns a sort key: tables, figures, then others, and 2 before 10."""
   numbers = [int(number) for number in re.findall(r'\d+', path.stem)]
   is_table = path.stem.startswith('table')
   is_figure = path.stem.startswith('figure')
@@ -367,20 +367,21 @@ def _order(path: pathlib.Path) -> tuple:
 def load_tables(
     paper: str = '*', presets: pathlib.Path = _PRESETS
 ) -> list[tables.Table]:
-  """Returns the tables and figures, paper by paper, tables first.
+  """Returns the tables and figures, paper by paper.
 
-  Additions to the tables of a paper, such as an ablation, come last.
+  Within a paper, tables come first, then figures, then additions such as an
+  ablation.
 
   Args:
-    paper: The folder of one paper; by default those of all.
+    paper: The folder of one paper; all by default.
     presets: The folder of the papers' folders.
 
   Returns:
     The tables.
 
   Raises:
-    PublishedError: If there is no such paper, or a data file is wrong; names
-      the place, what was found and what would be right.
+    PublishedError: If the paper does not exist, or a data file is invalid;
+      names the place, what was found and what was expected.
 
   Example:
 
@@ -391,23 +392,23 @@ def load_tables(
   if not paths:
     known = sorted({path.parent.name for path in presets.glob('*/*.yaml')})
     raise tables.PublishedError(
-        f'there is no paper {paper!r}; there are {", ".join(known)}'
+        f'there is no paper {paper!r}; choose one of {", ".join(known)}'
     )
   return [_File(path).read_table() for path in paths]
 
 
 def find_table(name: str, presets: pathlib.Path = _PRESETS) -> tables.Table:
-  """Returns one table by paper and name.
+  """Returns a table by paper and name.
 
   Args:
-    name: As 'delta_sgd/table_1'.
+    name: The place of the table, such as 'delta_sgd/table_1'.
     presets: The folder of the papers' folders.
 
   Returns:
     The table.
 
   Raises:
-    PublishedError: If there is no such table, or its file is wrong.
+    PublishedError: If the table does not exist, or its file is invalid.
   """
   return _File(_find_path(name, presets)).read_table()
 
@@ -418,6 +419,6 @@ def _find_path(name: str, presets: pathlib.Path) -> pathlib.Path:
     known = sorted(presets.glob('*/*.yaml'), key=_order)
     names = ', '.join(f'{p.parent.name}/{p.stem}' for p in known)
     raise tables.PublishedError(
-        f'there is no table {name!r}; there are {names}'
+        f'there is no table {name!r}; choose one of {names}'
     )
   return path

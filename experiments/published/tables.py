@@ -29,15 +29,15 @@ _SHORT_TITLES = {
 
 
 class PublishedError(ValueError):
-  """A published table is not there, or its data file is wrong."""
+  """A published table does not exist, or its data file is invalid."""
 
 
 class Origin(str, enum.Enum):
   """The origin of the value of a hyperparameter.
 
   Attributes:
-    SPECIFIED: The paper, or the code that its authors published, says it.
-    ASSUMED: Neither says it; the value is ours.
+    SPECIFIED: The paper or its authors' published code gives the value.
+    ASSUMED: Neither mentions a value; the value is ours.
     LOST: They mention a value without giving it, or contradict each other; the
       value is ours.
   """
@@ -52,9 +52,9 @@ class GivenFlag:
   """A flag of a cell.
 
   Attributes:
-    text: As on the command line: '--task=mnist', '--nokeep_best'.
-    origin: Where its value comes from.
-    reason: What a flagfile says beside the origin; may be empty.
+    text: The text on a command line: '--task=mnist', '--nokeep_best'.
+    origin: The origin of its value.
+    reason: The flagfile's comment on the origin; may be empty.
   """
 
   text: str
@@ -75,18 +75,18 @@ class GivenFlag:
 def read_flagfile(path: pathlib.Path) -> list[GivenFlag]:
   """Returns the flags of a flagfile with their origins.
 
-  A comment that begins with 'specified', 'assumed' or 'lost' holds for the
-  flags below it, up to the next such comment; before the first, flags are
+  A comment that begins with 'specified', 'assumed' or 'lost' applies to the
+  flags below it, up to the next such comment; flags before the first one are
   specified.
 
   Args:
-    path: The flagfile; it includes no other.
+    path: The flagfile, which must not include others.
 
   Returns:
-    The flags in their order.
+    The flags, in order.
 
   Raises:
-    OSError: If it cannot be read.
+    OSError: If the file cannot be read.
 
   Example:
 
@@ -114,10 +114,10 @@ def _parse(text: str) -> tuple[GivenFlag, ...]:
 
 
 def from_mapping(entry: Mapping[str, Any]) -> list[GivenFlag]:
-  """Returns the flags that an entry of a data file gives.
+  """Returns the flags in an entry of a data file.
 
   Args:
-    entry: Has lists of flags by the names of origins; other keys are ignored.
+    entry: Lists of flags by the names of origins; other keys are ignored.
 
   Returns:
     The flags, sorted by origin.
@@ -135,11 +135,11 @@ def expand(
   """Replaces each flagfile by its flags.
 
   Args:
-    flags: May have `--flagfile=PATH`.
-    root: The folder that the paths are relative to.
+    flags: The flags, possibly with `--flagfile=PATH`.
+    root: The folder to which the paths are relative.
 
   Returns:
-    The flags, none of them a flagfile.
+    The flags without flagfiles.
 
   Raises:
     OSError: If a flagfile cannot be read.
@@ -156,10 +156,10 @@ class Measure:
   """A metric that a table compares.
 
   Attributes:
-    metric: The name of a metric of the evaluation, as 'accuracy', or a column
-      of metrics.csv, as 'clients/loss'.
-    scale: The factor of a measured metric: 100 for percent.
-    higher_is_better: Whether the largest number of a column is the best.
+    metric: The name of an evaluation metric, such as 'accuracy', or a column of
+      metrics.csv, such as 'clients/loss'.
+    scale: The factor of a measured metric, 100 for percent.
+    higher_is_better: Whether higher numbers are better.
   """
 
   metric: str
@@ -172,10 +172,10 @@ class Entry:
   """A row, a column or a group of a table.
 
   Attributes:
-    name: As printed; empty for the only group of a table without groups.
-    flags: What it adds to the command of its cells.
-    measure: What a column or a group compares, where that is not what the table
-      compares.
+    name: The printed name; empty for the only group of a table without groups.
+    flags: The flags that it adds to the command of its cells.
+    measure: The measure of a column or group, if it differs from that of the
+      table.
   """
 
   name: str
@@ -188,18 +188,18 @@ Axis = tuple[Entry, ...]
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-  """One cell: the run or runs behind a published number.
+  """A cell: the runs behind a published number.
 
   Attributes:
     paper: The folder of the paper.
-    table: The name of the table or figure, as 'table_1'.
+    table: The name of the table or figure, such as 'table_1'.
     group: The name of its group.
     row: The name of its row.
     column: The name of its column.
     flags: The flags of its runs except seed, data and output; later ones win.
-    published: The number in the paper, in the unit of the table; None where it
-      printed none.
-    published_std: The spread that the paper printed.
+    published: The number in the paper, in the unit of the table; None if the
+      paper prints none.
+    published_std: The spread in the paper.
   """
 
   paper: str
@@ -218,7 +218,7 @@ class Cell:
 
   @property
   def experiment_name(self) -> str:
-    """The folder of its runs, in the folder of all runs."""
+    """The folder of its runs, relative to the folder of all runs."""
     slugs = [
         folders.to_slug(name.lower()).strip('_') for name in self.key if name
     ]
@@ -227,28 +227,28 @@ class Cell:
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-  """A table, or what a figure shows.
+  """A table or figure.
 
   Attributes:
     paper: The folder of the paper.
-    name: As 'table_1' or 'figure_2'.
-    title: What it shows, in a sentence.
-    source: Where it is printed.
-    metric: What is compared, as in `Measure`; a column or a group may have a
-      measure of its own.
+    name: The name, such as 'table_1' or 'figure_2'.
+    title: A sentence on its contents.
+    source: Its place in the literature.
+    metric: The metric, see `Measure`; a column or group may have its own
+      measure.
     scale: The factor of a measured metric.
-    higher_is_better: Whether the largest number of a column is the best.
-    estimate: How a run's number is made: 'last_10_evaluations' and
-      'last_100_rounds' are means, 'best' and 'final' single values.
-    seeds: How many runs a cell has, with the seeds 0, 1, ...
-    groups: Blocks of rows; one without a name if there are none.
-    rows: From top to bottom.
-    columns: From left to right.
-    cells: By group, row and column, in their order.
-    figure: How a figure is drawn: its kind and its options; None for a table.
-    notes: What a reader must know, as Markdown.
-    chosen_on_test: Whether it shows the best on the test data, whatever the
-      estimate of a run is.
+    higher_is_better: Whether higher numbers are better.
+    estimate: The summary of a run: 'last_10_evaluations' and 'last_100_rounds'
+      are means, 'best' and 'final' single values.
+    seeds: The number of runs per cell, with the seeds 0, 1, ...
+    groups: The blocks of rows; a single unnamed one if there are none.
+    rows: The rows, from top to bottom.
+    columns: The columns, from left to right.
+    cells: The cells, ordered by group, row and column.
+    figure: The kind and options of a figure; None for a table.
+    notes: Notes for the reader, as Markdown.
+    chosen_on_test: Whether it shows values chosen on the test data, whatever
+      the estimate.
   """
 
   paper: str
@@ -269,7 +269,7 @@ class Table:
   chosen_on_test: bool = False
 
   def measure(self, column: str, group: str = '') -> Measure:
-    """Returns what is compared in a column of a group, or in the table."""
+    """Returns the measure of a column or group, or else of the table."""
     for name, axis in ((column, self.columns), (group, self.groups)):
       for entry in axis:
         if entry.name == name and entry.measure is not None:
@@ -278,18 +278,18 @@ class Table:
 
   @property
   def place(self) -> str:
-    """As 'delta_sgd/table_1'."""
+    """The paper and name, such as 'delta_sgd/table_1'."""
     return f'{self.paper}/{self.name}'
 
   @property
   def stamp(self) -> str:
-    """A warning for wherever its numbers are shown; empty if it needs none."""
+    """A warning to show with its numbers; empty if none is needed."""
     is_chosen = self.chosen_on_test or self.estimate == run_folder.BEST
     return REPLICATION_ONLY if is_chosen else ''
 
   @property
   def heading(self) -> str:
-    """As 'Delta-SGD, Table 1'."""
+    """The heading, such as 'Delta-SGD, Table 1'."""
     name = self.name.replace('_', ' ')
     if re.fullmatch(r'(table|figure) \d+', name):
       name = name.capitalize()
@@ -303,17 +303,14 @@ class Table:
     raise KeyError((group, row, column))
 
   def restrict(self, **wanted: Sequence[str]) -> 'Table':
-    """Returns a table with some of its groups, rows and columns.
+    """Returns the table with some of its groups, rows and columns.
 
     Args:
-      **wanted: The names of the entries to keep, by axis of `AXES`; all of an
-        axis that is missing or has no names.
-
-    Returns:
-      The table, with fewer cells.
+      **wanted: The names of the entries to keep, by axis of `AXES`; an axis
+        without names is kept entirely.
 
     Raises:
-      PublishedError: If it has no such group, row or column, or no such cell.
+      PublishedError: If the table lacks a named entry, or no cell remains.
     """
     axes: dict[str, Any] = {
         axis: self._keep(axis, list(map(str, wanted.get(axis) or ())))
@@ -325,17 +322,17 @@ class Table:
     cells = tuple(cell for cell in self.cells if cell.key in keys)
     if not cells:
       raise PublishedError(
-          f'{self.place} has no cell in these groups, rows and columns'
+          f'{self.place} has no cells in the given groups, rows and columns'
       )
     return dataclasses.replace(self, cells=cells, **axes)
 
   def _keep(self, axis: str, wanted: Sequence[str]) -> Axis:
-    """Returns the entries of an axis that are wanted, or all."""
+    """Returns the wanted entries of an axis; all if none are named."""
     entries = getattr(self, axis)
     known = [entry.name for entry in entries]
     for name in wanted:
       if name not in known:
         raise PublishedError(
-            f'{axis} of {self.place} are {", ".join(known)}, found {name!r}'
+            f'the {axis} of {self.place} are {", ".join(known)}, found {name!r}'
         )
     return tuple(e for e in entries if not wanted or e.name in wanted)

@@ -7,8 +7,8 @@ For example:
   python -m experiments.train --task=digits --client_optimizer=delta_sgd
 
 The run is written to OUTPUT_DIR/EXPERIMENT_NAME: metrics.csv, a curve,
-checkpoints, TensorBoard events and hparams.json. The same command goes on with
-a run that was interrupted. --flagfile=FILE reads flags from a file.
+checkpoints, TensorBoard events and hparams.json. The same command continues an
+interrupted run. --flagfile=FILE reads flags from a file.
 
   python -m experiments.train --task=digits --compare=fedadam,delta_sgd,prodigy
 
@@ -43,7 +43,7 @@ flags.declare_key_flag('flagfile')
 
 
 def main():
-  """Trains as the flags say."""
+  """Trains a run, or compares several, according to the flags."""
   if compare.is_chosen():
     compare.run()
     return
@@ -53,7 +53,7 @@ def main():
   if not choices[registry.TASK].given.get('download'):
     folders.check_data_dir(settings.data_dir)
   command_line.prepare_libraries()
-  # TensorFlow takes seconds to import: not for --help and not for a typo.
+  # TensorFlow takes seconds to import, so --help and typos do without it.
   from experiments.train import training_run  # pylint: disable=import-outside-toplevel
 
   training_run.set_threads(choices)

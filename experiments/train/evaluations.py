@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What a run evaluates, from its flags to functions of the weights."""
+"""Builds a run's evaluations from its flags, as functions of the weights."""
 
 import collections
 from collections.abc import Callable, Iterator, Mapping
@@ -30,7 +30,7 @@ _CENTRAL = settings_lib.CENTRAL
 _PER_CLIENT = settings_lib.PER_CLIENT
 _PERSONALIZED = settings_lib.PERSONALIZED
 _FILE_NAME = 'evaluation.json'
-# Columns of the table: numbers of a summary, and their headings.
+# The columns of the table: keys of a summary and their headings.
 _COLUMNS = {
     'mean': 'mean',
     'weighted_mean': 'by examples',
@@ -45,16 +45,16 @@ def write(
     directory: run_directory.RunDirectory,
     title: str,
 ):
-  """Writes `evaluation.json`, draws what clients have, and prints a table.
+  """Writes `evaluation.json`, plots client histograms, and prints a table.
 
   Args:
-    found: What `Evaluations.final` returned, by name.
+    found: The results of `Evaluations.final` by name.
     round_num: The round whose weights were evaluated.
     directory: The folder of the run.
     title: The title of the pictures.
 
   Raises:
-    OSError: If a file cannot be written; names it.
+    OSError: If a file cannot be written; names the file.
   """
   path = directory.path / _FILE_NAME
   content: dict[str, Any] = {'round_num': round_num}
@@ -71,7 +71,7 @@ def write(
 
 
 def _to_json(value: Any) -> Any:
-  """Returns what was found as JSON has it; what is not finite is null."""
+  """Returns a result as JSON; non-finite numbers become null."""
   if isinstance(value, client_evaluation.ClientMetrics):
     rows = zip(value.num_examples.tolist(), *value.values.values())
     return {
@@ -96,7 +96,7 @@ def _draw(
     directory: run_directory.RunDirectory,
     title: str,
 ) -> Iterator[Any]:
-  """Draws a histogram of every metric; yields the paths."""
+  """Plots a histogram of every metric; yields the paths."""
   if _PER_CLIENT in found:
     metrics = found[_PER_CLIENT]
     yield from _draw_all(metrics, None, directory.plots / 'clients', title)
@@ -108,7 +108,7 @@ def _draw(
 
 def _draw_all(metrics, before, path, title):
   for name, values in metrics.values.items():
-    # A model may have diverged, or a metric be undefined.
+    # The model may have diverged, or the metric may be undefined.
     if np.isfinite(values).any() and (
         before is None or np.isfinite(before.values[name]).any()
     ):
@@ -120,7 +120,7 @@ def _draw_all(metrics, before, path, title):
 
 
 def _to_table(found: Mapping[str, Any]) -> Iterator[str]:
-  """Yields the lines of the table; none if there is nothing."""
+  """Yields the lines of the table, if any."""
   for data, metrics in found.get(_CENTRAL, {}).items():
     numbers = ', '.join(f'{name} {v:.4g}' for name, v in metrics.items())
     yield f'central, {data}: {numbers}'
@@ -143,8 +143,8 @@ def _to_table(found: Mapping[str, Any]) -> Iterator[str]:
       yield f'{name:<20}{count:>8,}  {metric:<16}{numbers}'
 
 
-# Test sets up to this size are evaluated whole in the middle of a training:
-# EMNIST's, and not Stack Overflow's, of which FedOpt takes a sample.
+# Larger test sets are sampled during training: Stack Overflow's, as in FedOpt,
+# but not EMNIST's.
 _MAX_WHOLE_EXAMPLES = 100_000
 _SAMPLED_EXAMPLES = 10_000
 _DEFAULT_EPOCHS = 1
@@ -155,16 +155,16 @@ _Evaluate = Callable[[Any], Any]
 
 @attrs.frozen(eq=False)
 class Evaluations:
-  """What a run evaluates; all are functions of the global weights.
+  """The evaluations of a run, as functions of the global weights.
 
   Attributes:
-    during_training: Returns named numbers; its second argument, `round_num`, is
-      the number of finished rounds, on which samples may depend.
+    during_training: Returns metrics by name; its second argument, `round_num`,
+      is the number of finished rounds, on which samples may depend.
     test: Returns the metrics on all test examples together.
-    includes_test: Whether `during_training` returns the same, and more.
-    final: What is to be done after the training, by name: `central` returns
-      metrics by the name of the data, `per_client` a `ClientMetrics`,
-      `personalized` a `PersonalizedMetrics`.
+    includes_test: Whether `during_training` includes the metrics of `test`.
+    final: The evaluations after training by name: `central` returns metrics by
+      the name of the data, `per_client` a `ClientMetrics`, `personalized` a
+      `PersonalizedMetrics`.
   """
 
   during_training: Callable[..., Mapping[str, float]]
@@ -176,19 +176,19 @@ class Evaluations:
 def build_evaluations(
     choices: _Choices, settings: hparams.Settings, task: task_lib.Task
 ) -> Evaluations:
-  """Builds what a run evaluates.
+  """Builds the evaluations of a run.
 
   Args:
     choices: The chosen rows, with the device of the run.
     settings: The other flags.
-    task: What is trained on.
+    task: The task.
 
   Returns:
-    The functions; everything that draws random numbers is built.
+    The evaluations; all their random samples have been drawn.
 
   Raises:
-    ValueError: If the task has not the data for an evaluation, or the client
-      optimizer cannot train a client on its own.
+    ValueError: If the task lacks the data for an evaluation, or the client
+      optimizer cannot train a client separately.
   """
   model = task.functional_model or task.variable_model_fn
   build_central = functools.partial(
@@ -234,7 +234,7 @@ def build_evaluations(
 def _evaluate_all(
     functions: Mapping[str, _Evaluate], weights: Any
 ) -> Mapping[str, float]:
-  """Returns what all find, the numbers of clients with prefixes."""
+  """Returns all metrics; those of clients have prefixes."""
   found: collections.OrderedDict[str, float] = collections.OrderedDict()
   for name, evaluate in functions.items():
     value = evaluate(weights)
@@ -255,8 +255,8 @@ def _build_test_sampling(
   name, test_clients = settings_lib.TEST_CLIENTS, task.test_data
   if test_clients is None:
     raise ValueError(
-        f'--evaluation_data={name} needs clients with test examples of their '
-        f'own, and --task={task.name} has none; evaluate on '
+        f'--evaluation_data={name} needs clients with their own test '
+        f'examples, but --task={task.name} has none; set --evaluation_data to '
         f'{settings_lib.TEST} or {settings_lib.TRAIN}'
     )
   size = settings.evaluation_examples or _SAMPLED_EXAMPLES
@@ -268,15 +268,15 @@ def _build_test_sampling(
 def _examples_during_training(
     task: task_lib.Task, settings: hparams.Settings
 ) -> feature_arrays.Examples:
-  """Returns the examples of the central evaluation during the training."""
+  """Returns the examples of the central evaluation during training."""
   name, size = settings.evaluation_data, settings.evaluation_examples
   if name == settings_lib.TRAIN:
     augmentation = task.augmentation
     if augmentation is not None and augmentation.evaluation_fn is None:
       raise ValueError(
-          f'--evaluation_data={name} evaluates what is trained on, and '
-          f'--task={task.name} augments that on its way into the training; '
-          f'evaluate on {settings_lib.TEST}'
+          f'--evaluation_data={name} needs training examples as they are, but '
+          f'--task={task.name} augments them during training; evaluate on '
+          f'{settings_lib.TEST}'
       )
     examples = sampling.sample_client_examples(
         task.train_data, size or _SAMPLED_EXAMPLES, settings.seed
@@ -286,7 +286,7 @@ def _examples_during_training(
   if name == settings_lib.VALIDATION:
     if task.validation is None:
       raise ValueError(
-          f'--evaluation_data={name} needs validation data, and '
+          f'--evaluation_data={name} needs validation data, but '
           f'--task={task.name} has none; evaluate on {settings_lib.TEST} '
           f'or {settings_lib.TRAIN}'
       )
@@ -297,8 +297,8 @@ def _examples_during_training(
       return examples
     size = _SAMPLED_EXAMPLES
     print(
-        f'During the training {size:,} of {num_examples:,} examples are '
-        'evaluated (--evaluation_examples).'
+        f'Evaluations during training use {size:,} of {num_examples:,} '
+        'examples (--evaluation_examples).'
     )
   return sampling.sample_examples(examples, size, settings.seed)
 
@@ -308,7 +308,7 @@ def _build_final_central(
     build_central: Callable[[Any], _Evaluate],
     task: task_lib.Task,
 ) -> _Evaluate:
-  """Builds the evaluation of all central data that are not trained on."""
+  """Builds the evaluation on all central test and validation data."""
   functions = {settings_lib.TEST: test}
   if task.validation is not None:
     functions[settings_lib.VALIDATION] = build_central(task.validation)
@@ -320,16 +320,16 @@ def _build_final_central(
 def _build_by_clients(
     choices: _Choices, settings: hparams.Settings, task: task_lib.Task
 ) -> dict[str, _Evaluate]:
-  """Builds the evaluations of clients that the flags name, by name."""
+  """Builds the client evaluations that the flags name, by name."""
   used = {*settings.evaluations, *settings.final_evaluations} - {_CENTRAL}
   if not used:
     return {}
   test_clients = task.test_data
   if test_clients is None:
     raise ValueError(
-        f'--evaluations={" or ".join(sorted(used))} needs clients with test '
-        f'examples of their own, and --task={task.name} has none; '
-        "--heldout_fraction=0.2 keeps a fifth of every client's examples"
+        f'--evaluations={" or ".join(sorted(used))} needs clients with their '
+        f'own test examples, but --task={task.name} has none; set '
+        "--heldout_fraction=0.2 to hold out a fifth of every client's examples"
     )
   functions: dict[str, _Evaluate] = {}
   if _PER_CLIENT in used:
@@ -346,15 +346,15 @@ def _build_by_clients(
 
 
 def _device(choices: _Choices) -> str:
-  """Returns where evaluations run: where the clients' work does."""
-  # TFF's own runtime has no device to choose, and no GPU.
+  """Returns the device of evaluations, which is that of the clients' work."""
+  # TFF's own runtime has no choice of device, and no GPU.
   return choices[registry.RUNTIME].hparams().get('devices', 'CPU')
 
 
 def _common_arguments(
     choices: _Choices, settings: hparams.Settings, num_clients: int
 ) -> dict[str, Any]:
-  """Returns what both evaluations of clients are told."""
+  """Returns the common arguments of both client evaluations."""
   most: Optional[int] = settings.evaluation_clients
   return {
       'num_clients': None if most is None else min(most, num_clients),
@@ -369,22 +369,22 @@ def _build_personalized(
     task: task_lib.Task,
     test_clients: client_data.ClientArrays,
 ) -> _Evaluate:
-  """Builds the personalized evaluation; it trains as a round does."""
+  """Builds the personalized evaluation, which trains clients as in a round."""
   trained = set(task.train_data.client_ids)
   in_both = trained.intersection(test_clients.client_ids)
   if not in_both:
     raise ValueError(
-        f'--evaluations={_PERSONALIZED} needs clients with examples to train '
-        'on and others to test on, and no client has both; '
-        "--heldout_fraction=0.2 keeps a fifth of every client's examples"
+        f'--evaluations={_PERSONALIZED} needs clients with both training and '
+        'test examples, but no client has both; set --heldout_fraction=0.2 to '
+        "hold out a fifth of every client's examples"
     )
   choice = choices[registry.CLIENT_OPTIMIZER]
   optimizer = choice.build(num_clients=len(trained))
   if isinstance(optimizer, federated_optimizer.FederatedOptimizer):
     raise ValueError(
-        f'--evaluations={_PERSONALIZED} trains every client on its own, and '
-        f'--{registry.CLIENT_OPTIMIZER}={choice.row.name} needs what the '
-        'server shares in a round'
+        f'--evaluations={_PERSONALIZED} trains every client separately, but '
+        f'--{registry.CLIENT_OPTIMIZER}={choice.row.name} needs state that '
+        'the server shares in a round'
     )
   algorithm = choices[registry.ALGORITHM].hparams()
   protocol = task.protocol

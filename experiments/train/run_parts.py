@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of a training run, built from its flags: task, process, cohorts."""
+"""Builds the parts of a training run from its flags: task, process, cohorts."""
 
 from collections.abc import Callable, Mapping
 import os
@@ -30,17 +30,17 @@ from tff_adaptive.simulation import task as task_lib
 def build_privacy_callbacks(
     settings: hparams.Settings, task: task_lib.Task
 ) -> list[callbacks.Callback]:
-  """Builds what reports epsilon, and says what it will be.
+  """Builds the callback that reports epsilon, and prints its final value.
 
   Args:
     settings: The flags that belong to no row.
-    task: What is trained on.
+    task: The task.
 
   Returns:
-    The callback; none for a run without privacy.
+    The callback in a list, which is empty without privacy.
 
   Raises:
-    ValueError: If more clients take part in a round than there are.
+    ValueError: If a round has more clients than the task.
   """
   if settings.dp_noise_multiplier is None:
     return []
@@ -71,7 +71,7 @@ PROTOCOL = (
     'max_examples',
 )
 
-# Of clients that are read from files one by one, so that a run starts at once.
+# For clients that are read from files one by one, so that a run starts quickly.
 _MAX_CHECKED_CLIENTS = 100
 # The folder of made-up data in --output_dir.
 SYNTHETIC_DATA = 'synthetic_data'
@@ -82,14 +82,11 @@ _Choices = Mapping[str, hparams.Choice]
 def build_protocol(
     choices: _Choices, settings: hparams.Settings
 ) -> task_lib.Protocol:
-  """Returns the protocol of the task, with what the flags say instead.
+  """Returns the protocol of the task, with the values that flags override.
 
   Args:
     choices: The chosen rows.
     settings: The other flags.
-
-  Returns:
-    The numbers of training in force.
   """
   task = choices[registry.TASK].row.task
   assert task is not None
@@ -108,11 +105,11 @@ def build_task(choices: _Choices, settings: hparams.Settings) -> task_lib.Task:
     settings: The other flags.
 
   Returns:
-    The task; bad clients that are to be rejected are still in it, and local
-    training leaves them out.
+    The task. It still contains bad clients to be rejected, which local training
+    skips.
 
   Raises:
-    ValueError: If the data cannot be trained on.
+    ValueError: If the data is unsuitable for training.
   """
   choice = choices[registry.TASK]
   supplied = {
@@ -132,7 +129,7 @@ def build_task(choices: _Choices, settings: hparams.Settings) -> task_lib.Task:
   if checked.bad_clients:
     print(
         f'{len(checked.bad_clients)} of {len(task.train_data.client_ids)} '
-        'clients are bad and count for nothing in a round.'
+        'clients are bad and will be ignored in every round.'
     )
   return task
 
@@ -140,28 +137,28 @@ def build_task(choices: _Choices, settings: hparams.Settings) -> task_lib.Task:
 def _prepare_data_dir(
     choice: hparams.Choice, settings: hparams.Settings
 ) -> Optional[str]:
-  """Returns the folder of the data sets; made-up ones are written now."""
+  """Returns the folder of the data sets, after writing synthetic ones."""
   if not settings.use_synthetic_data:
     return settings.data_dir
   data_dir = os.path.join(settings.output_dir, SYNTHETIC_DATA)
   assert choice.row.task is not None
   choice.row.task.write_synthetic_data(data_dir)
   print(
-      f'synthetic data: made up, in the format of {choice.row.name}; the '
-      'metrics mean nothing.',
+      f'synthetic data in the format of {choice.row.name}: the metrics are '
+      'meaningless.',
       flush=True,
   )
   return data_dir
 
 
 def _max_checked_clients(task: task_lib.Task) -> Optional[int]:
-  """Returns how many clients to look through; all that are in memory."""
+  """Returns the number of clients to check; None for all, if in memory."""
   if isinstance(task.train_data, client_data.PackedClientArrays):
     return None
   if len(task.train_data.client_ids) > _MAX_CHECKED_CLIENTS:
     print(
-        f'Of {len(task.train_data.client_ids)} clients {_MAX_CHECKED_CLIENTS} '
-        'are looked through for bad data.'
+        f'{_MAX_CHECKED_CLIENTS} of {len(task.train_data.client_ids)} clients '
+        'are checked for bad data.'
     )
   return _MAX_CHECKED_CLIENTS
 
@@ -169,7 +166,7 @@ def _max_checked_clients(task: task_lib.Task) -> Optional[int]:
 def _choose_clients(
     task: task_lib.Task, settings: hparams.Settings
 ) -> task_lib.Task:
-  """Returns the task with the clients and test data that the flags ask for."""
+  """Returns the task with the clients and test data that the flags choose."""
   seed = settings.seed
   if settings.heldout_clients is not None:
     task = task_lib.hold_out_clients(task, settings.heldout_clients, seed)
@@ -178,20 +175,20 @@ def _choose_clients(
   if settings.heldout_fraction is not None:
     tested = task_lib.hold_out_examples(task, settings.heldout_fraction, seed)
     if settings.heldout_clients is not None:
-      # The server tests on the clients that are held out, as FedCAda does.
+      # The server tests on the held-out clients, as in FedCAda.
       tested = attrs.evolve(tested, central_test=task.central_test)
     task = tested
   return task
 
 
 def _build_loss_term(choice: hparams.Choice, task: task_lib.Task) -> Any:
-  """Builds the loss term, from the representations of the task if need be."""
+  """Builds the loss term, with the task's representations if needed."""
   name = 'representation_fn'
   if name in choice.row.supplied and task.representation_fn is None:
     raise ValueError(
         f'--{registry.LOSS_TERM}={choice.row.name} compares representations, '
-        f'and the model of --{registry.TASK}={task.name} has none before its '
-        'last layer; choose a deeper model, or another loss term'
+        f'but the model of --{registry.TASK}={task.name} has none before its '
+        'last layer; choose a deeper model or another loss term'
     )
   return choice.build(**{name: task.representation_fn})
 
@@ -244,17 +241,17 @@ def build_process(
 
   Args:
     choices: The chosen rows.
-    settings: The other flags, of which those of privacy matter.
-    task: What to train on.
-    client_optimizer: Takes the place of the chosen one. Default: that one.
-    trace_steps: Whether its metrics hold every local step. Default False.
+    settings: The other flags; only those of privacy are used.
+    task: The task.
+    client_optimizer: The client optimizer. Default: the chosen one.
+    trace_steps: Whether its metrics contain every local step. Default False.
 
   Returns:
     The process of the chosen algorithm.
 
   Raises:
-    ValueError: If what was chosen does not go together, or the task has no
-      representations and the loss term needs them.
+    ValueError: If the choices conflict, or the loss term needs representations
+      that the task lacks.
   """
   return choices[registry.ALGORITHM].build(
       model=task.functional_model or task.variable_model_fn,
@@ -275,12 +272,12 @@ def build_process(
 def build_cohort_fn(
     choices: _Choices, settings: hparams.Settings, task: task_lib.Task
 ) -> Callable[[int], Any]:
-  """Builds the function from a round to its client data.
+  """Builds the function that returns the client data of a round.
 
   Args:
-    choices: The chosen rows, of which the algorithm matters.
+    choices: The chosen rows; only the algorithm is used.
     settings: The other flags.
-    task: What to train on.
+    task: The task.
 
   Returns:
     A pure function of the number of finished rounds.
@@ -319,17 +316,20 @@ def build_cohort_fn(
 def build_callbacks(
     settings: hparams.Settings, directory: run_directory.RunDirectory
 ) -> list[callbacks.Callback]:
-  """Builds what watches the run; what measures first, so that all can watch it.
+  """Builds the callbacks that the flags enable.
+
+  Callbacks that measure come first, so that the others can monitor their
+  metrics.
 
   Args:
     settings: The flags that belong to no row.
     directory: The folder of the run.
 
   Returns:
-    The callbacks that the flags turn on.
+    The callbacks.
 
   Raises:
-    ValueError: If a flag has a value that cannot be.
+    ValueError: If a flag has an invalid value.
   """
   watched: dict[str, Any] = {
       'metric': settings.monitored_metric,
@@ -362,7 +362,7 @@ def build_client_store(
     settings: hparams.Settings,
     directory: run_directory.RunDirectory,
 ) -> Optional[client_states.ClientStateStore]:
-  """Builds what keeps the state of clients across rounds.
+  """Builds the store of client states.
 
   Args:
     process: The learning process of the run.
@@ -370,7 +370,7 @@ def build_client_store(
     directory: The folder of the run.
 
   Returns:
-    The store; None for a process whose clients keep nothing.
+    The store; None for a process whose clients keep no state.
   """
   if client_states.get_state_spec(process) is None:
     return None

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""One training run: its parts, the loop and the curve, wired together."""
+"""A training run: wires its parts, the training loop and the curve together."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 import contextlib
@@ -40,14 +40,14 @@ _Choices = Mapping[str, hparams.Choice]
 def keep_plan(
     choices: _Choices, recorded: Optional[Mapping[str, Any]]
 ) -> _Choices:
-  """Returns the choices with the plan of a run that is resumed.
+  """Returns the choices with the plan of a resumed run.
 
   Args:
     choices: The chosen rows.
     recorded: The hyperparameters of the run; None for a new one.
 
   Returns:
-    The choices; what the flags left to us is what it was before.
+    The choices; values that the flags leave open are those recorded.
   """
   choice = choices[registry.RUNTIME]
   kept = {
@@ -59,15 +59,15 @@ def keep_plan(
 
 
 def choose_plan(choices: _Choices) -> _Choices:
-  """Returns the choices with the device and the plan that suit the machine.
+  """Returns the choices with the device and plan that suit the machine.
 
-  They go into `hparams.json`, so that the run can be resumed with the same.
+  They are recorded in `hparams.json`, so that the run is resumed with them.
 
   Args:
     choices: The chosen rows.
 
   Returns:
-    The choices; those that the flags made stay.
+    The choices; values set by flags are kept.
   """
   choice = choices[registry.RUNTIME]
   if choice.row.name not in _CHOOSE:
@@ -85,10 +85,11 @@ def choose_plan(choices: _Choices) -> _Choices:
 
 
 class _Device(callbacks.Callback):
-  """Puts where clients work into the metrics: TFF's own runtime has no GPU."""
+  """Adds the device of the clients' work to the metrics."""
 
   def __init__(self, choices: _Choices):
     values = choices[registry.RUNTIME].hparams()
+    # TFF's own runtime has no GPU.
     self._device = values.get('devices', 'CPU:0')
 
   def measure(self, round_end):
@@ -121,22 +122,22 @@ def describe(choices: _Choices) -> str:
 
 
 def set_threads(choices: _Choices):
-  """Sets TensorFlow's threads as the runtime needs them; to be called first.
+  """Sets TensorFlow's threads for the runtime; must be called first.
 
   Args:
     choices: The chosen rows.
 
   Raises:
-    UserError: If the runtime is to use a device that there is not.
+    UserError: If the chosen device does not exist.
   """
   choice = choices[registry.RUNTIME]
   if choice.row.name in (COMPILED, RAY):
-    # Workers have GPUs of their own.
+    # Workers have their own GPUs.
     is_ray = choice.row.name == RAY
     values = {} if is_ray else choice.hparams()
     with (
         command_line.errors_as(command_line.UserError, ValueError),
-        # Where TensorFlow runs already, its threads are its user's.
+        # If TensorFlow is already running, its threads are kept.
         contextlib.suppress(RuntimeError),
     ):
       runtime.set_threads(**values)
@@ -148,16 +149,16 @@ def collect_hparams(
     protocol: task_lib.Protocol,
     start: warm_start.WarmStart,
 ) -> dict[str, Any]:
-  """Returns every hyperparameter in force by flag, defaults filled in.
+  """Returns every effective hyperparameter by flag, including defaults.
 
   Args:
     choices: The chosen rows.
     settings: The other flags.
-    protocol: The numbers of training.
-    start: The weights that the run begins with.
+    protocol: The protocol of the run.
+    start: The initial weights of the run.
 
   Returns:
-    What goes into `hparams.json`.
+    The contents of `hparams.json`.
   """
   values = {kind: choice.row.name for kind, choice in choices.items()}
   for choice in choices.values():
@@ -170,17 +171,17 @@ def collect_hparams(
 
 @attrs.frozen(eq=False, kw_only=True)
 class _Run:
-  """A run, built and checked; nothing is written yet.
+  """A run that is built and checked, but not yet written.
 
   Attributes:
     choices: The chosen rows, with the plan of the run.
-    hparams: What goes into `hparams.json`.
-    uses_total_rounds: Kinds of rows that are built from the number of rounds:
-      schedules.
-    task: What is trained on.
+    hparams: The contents of `hparams.json`.
+    uses_total_rounds: The kinds of rows that depend on the number of rounds,
+      such as schedules.
+    task: The task.
     process: The learning process.
-    evaluations: What is evaluated.
-    train: Trains from the newest checkpoint on.
+    evaluations: The evaluations.
+    train: Trains from the newest checkpoint.
   """
 
   choices: _Choices
@@ -193,15 +194,15 @@ class _Run:
 
 
 def train(choices: _Choices, settings: hparams.Settings):
-  """Trains, or goes on with a run that was interrupted, and evaluates it.
+  """Trains a new or interrupted run, and evaluates it.
 
   Args:
     choices: The chosen rows.
     settings: The other flags.
 
   Raises:
-    UserError: If the data, the flags or the folder of the run do not fit.
-    EnvironmentalError: If a file could not be written.
+    UserError: If the data, the flags or the folder of the run are unsuitable.
+    EnvironmentalError: If a file cannot be written.
     TrainingInterrupted: After Ctrl-C.
   """
   directory = run_directory.RunDirectory(
@@ -219,7 +220,7 @@ def _train(
     settings: hparams.Settings,
     directory: run_directory.RunDirectory,
 ):
-  """Trains in a folder that no other process trains in."""
+  """Trains in a locked folder."""
   tf.keras.utils.set_random_seed(settings.seed)
   with _errors_of_user(
       TypeError,
@@ -228,7 +229,7 @@ def _train(
       run_directory.RunDirectoryError,
   ):
     run = _build(choices, settings, directory)
-  # Only now: random operations of a model may not even be built after this.
+  # Only now, since afterwards a model's random ops cannot even be built.
   tf.config.experimental.enable_op_determinism()
   with _errors_of_user(
       callbacks.UnknownMetricError,
@@ -240,7 +241,7 @@ def _train(
     directory.open(run.hparams, run.uses_total_rounds)
     environments.record(directory.path)
     draw_partition(run.task, directory)
-    # So that a resumed run on the native runtime draws the same numbers.
+    # Seeded, so that a resumed run on the native runtime has the same numbers.
     with run.choices[registry.RUNTIME].build(seeded_clients=True):
       result = run.train()
       report(result, directory, describe(run.choices))
@@ -250,7 +251,7 @@ def _train(
 
 @contextlib.contextmanager
 def _errors_of_user(*caught: type[Exception]) -> Iterator[None]:
-  """Turns errors of a block into those that a binary ends with a sentence."""
+  """Converts errors of a block to those that a binary reports in a sentence."""
   with (
       command_line.errors_as(
           command_line.EnvironmentalError, OSError, scale_out.ClusterError
@@ -265,7 +266,7 @@ def _build(
     settings: hparams.Settings,
     directory: run_directory.RunDirectory,
 ) -> _Run:
-  """Builds a run; what is cheap to check is checked first."""
+  """Builds a run, after the cheap checks."""
   protocol = run_parts.build_protocol(choices, settings)
   recorded = directory.read_hparams()
   choices = keep_plan(choices, recorded)
@@ -311,7 +312,7 @@ def _build(
         initial_state_fn=initial_state_fn,
         client_store=client_store,
         adjust_state_fn=rate_tuner,
-        # Workers on Ray read the data of their clients themselves.
+        # Ray workers read the data of their clients themselves.
         read_ahead=choices[registry.RUNTIME].row.name != RAY,
     )
 
@@ -350,7 +351,7 @@ def _evaluate_at_end(
     result: training_loop.TrainingResult,
     directory: run_directory.RunDirectory,
 ) -> Mapping[str, float]:
-  """Does the final evaluations; returns the metrics on all test examples."""
+  """Runs the final evaluations; returns the metrics on all test examples."""
   evaluations = run.evaluations
   weights = run.process.get_model_weights(result.state)
   found = {
@@ -366,12 +367,10 @@ def _evaluate_at_end(
 
 
 def draw_partition(task: task_lib.Task, directory: run_directory.RunDirectory):
-  """Draws the clients by their classes, if these are at hand.
-
-  Clients that are read from files one by one are not read for a picture.
+  """Plots each client's class counts, if the labels are in memory.
 
   Args:
-    task: What is trained on.
+    task: The task.
     directory: The folder of the run.
   """
   picture = directory.plots / 'partition.png'
@@ -390,10 +389,10 @@ def report(
     directory: run_directory.RunDirectory,
     title: str,
 ):
-  """Draws the curve and prints where everything is.
+  """Plots the curve and prints the paths of the files.
 
   Args:
-    result: What the training ended with.
+    result: The result of the training.
     directory: The folder of the run.
     title: The title of the curve.
   """
@@ -401,13 +400,13 @@ def report(
   curves.plot_training_curve(directory.metrics_csv, curve, title)
   if result.stopped:
     print(
-        f'Training ended after round {result.round_num}: the metric that is '
-        'watched has not become better any more.'
+        f'Training stopped after round {result.round_num}: the monitored '
+        'metric stopped improving.'
     )
   elif result.num_new_rounds == 0:
     print(
-        f'This run is finished: all {result.round_num} rounds were trained '
-        'before; a larger --total_rounds goes on from here.'
+        f'This run is already finished, with {result.round_num} rounds; set a '
+        'larger --total_rounds to continue.'
     )
   print(f'metrics: {directory.metrics_csv}')
   print(f'curve: {curve}')
@@ -416,7 +415,7 @@ def report(
 
 
 def _print_last_line(test: Mapping[str, float]):
-  """Prints the accuracy, or the loss of a model that has none."""
+  """Prints the test accuracy, or another metric if there is none."""
   for name in ('accuracy', 'recall_at_5', 'loss'):
     if name in test:
       print(f'test {name}: {test[name]:.2f}')

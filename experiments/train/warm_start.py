@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The weights that a training run begins with: the task's own, or a file's."""
+"""The initial weights of a training run: the task's own, or from a file."""
 
 from collections.abc import Callable, Iterator, Mapping
 import contextlib
@@ -25,7 +25,7 @@ _DIGEST_KEY = f'{_FLAG}_sha256'
 
 @contextlib.contextmanager
 def _errors_of_flag() -> Iterator[None]:
-  """Turns what is wrong with the file into a sentence about the flag."""
+  """Converts errors about the file to a sentence about the flag."""
   try:
     yield
   except (
@@ -38,19 +38,18 @@ def _errors_of_flag() -> Iterator[None]:
 
 @attrs.frozen
 class WarmStart:
-  """What a run begins with.
+  """The initial weights of a run.
 
   Attributes:
-    path: What `hparams.json` says of where the weights are from; None for the
-      task's own.
-    stored: The weights of the file, or None.
+    path: The path recorded in `hparams.json`; None for the task's own weights.
+    stored: The weights from the file, or None.
   """
 
   path: Optional[str] = None
   stored: Optional[weights_files.StoredWeights] = None
 
   def hparams(self) -> dict[str, Any]:
-    """Returns what goes into `hparams.json`."""
+    """Returns the entries for `hparams.json`."""
     if self.stored is None:
       return {}
     return {_FLAG: self.path, _DIGEST_KEY: self.stored.digest()}
@@ -60,38 +59,38 @@ class WarmStart:
       process: tff.learning.templates.LearningProcess,
       task: task_lib.Task,
   ) -> Callable[[], Any]:
-    """Returns what makes the state that the first round begins with.
+    """Returns a function that builds the state before the first round.
 
     Args:
       process: The learning process of the run.
-      task: What it trains on.
+      task: The task of the run.
 
     Returns:
-      A function without arguments, to be called where the process runs.
+      A function without arguments, to be called in the context of the process.
 
     Raises:
-      UserError: If the weights do not fit the model, or are not finite.
+      UserError: If the weights do not match the model, or are not finite.
     """
     if self.stored is None:
       return process.initialize
     adapter = model_adapter.build_model_adapter(
         task.functional_model or task.variable_model_fn
     )
-    # In a graph, so that no variable of this model outlives it.
+    # In a graph, so that no variables of this model remain.
     with tf.Graph().as_default(), _errors_of_flag():
       weights = self.stored.to_model_weights(adapter.initial_weights())
     for name, array in self.stored.arrays.items():
       if array.dtype.kind == 'f' and not np.all(np.isfinite(array)):
         raise command_line.UserError(
-            f'--{_FLAG}: `{name}` in {self.stored.path} is not finite, so that '
-            'no client could be trained'
+            f'--{_FLAG}: `{name}` in {self.stored.path} is not finite; give '
+            'weights that are finite'
         )
     print(f'initial weights: {self.stored.path}', flush=True)
     return functools.partial(_initialize, process, weights)
 
 
 def _initialize(process, weights):
-  """Returns the initial state of a process, with other weights."""
+  """Returns the initial state of a process with the given weights."""
   return process.set_model_weights(process.initialize(), weights)
 
 
@@ -100,23 +99,23 @@ def read(
     recorded: Optional[Mapping[str, Any]],
     folder: os.PathLike,
 ) -> WarmStart:
-  """Reads the weights that a run is to begin with.
+  """Reads the initial weights of a run.
 
-  A resumed run needs the same weights. They may be in another file by now; the
-  recorded path stays.
+  A resumed run needs the same weights, which may be in another file by now; the
+  recorded path is kept.
 
   Args:
-    path: What `weights_files.read_weights` takes; None for the task's own.
-    recorded: The hyperparameters of the run that is resumed; None for a new
-      one.
-    folder: The folder of the run, for the error's sentence.
+    path: A path for `weights_files.read_weights`; None for the task's own
+      weights.
+    recorded: The hyperparameters of a resumed run; None for a new one.
+    folder: The folder of the run, for error messages.
 
   Returns:
     The weights, not yet compared with the model.
 
   Raises:
-    UserError: If the file is missing or damaged, or was another one when the
-      run began.
+    UserError: If the file is missing or damaged, or has changed since the run
+      started.
   """
   if path is None:
     return WarmStart()
@@ -127,8 +126,8 @@ def read(
     return WarmStart(recorded.get(_FLAG), stored)
   if recorded.get(_FLAG) == path:
     raise command_line.UserError(
-        f'{folder} holds a run that began with other weights than '
-        f'--{_FLAG}={path} has now; choose another --experiment_name, or bring '
-        'the file back'
+        f'the run in {folder} started from other weights than those now in '
+        f'--{_FLAG}={path}; choose another --experiment_name, or restore the '
+        'file'
     )
   return WarmStart(path, stored)

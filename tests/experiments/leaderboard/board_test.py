@@ -53,20 +53,20 @@ class RulesTest(parameterized.TestCase):
 
   @parameterized.parameters(
       ({'rounds': 1}, "board.yaml takes .* found 'rounds'"),
-      ({'tasks': {'digit': _TASK}}, "a task is one of .* found 'digit'"),
+      ({'tasks': {'digit': _TASK}}, "a task must be one of .* found 'digit'"),
       ({'tasks': {'digits': {}}}, "task digits needs 'num_seeds'"),
       ({'tuning_seed': 1}, 'final seeds, but task digits has 1 among them'),
       (
           {'methods': {'FedAvg': {'flags': [], 'search': ['rates']}}},
-          "method FedAvg: search is one of .*, rate, found 'rates'",
+          "method FedAvg: search must be one of .*, rate, found 'rates'",
       ),
       (
           {'excluded': {'digits': 'it is small'}},
-          "an excluded task is one of .* found 'digits'",
+          "an excluded task must be one of .* found 'digits'",
       ),
       (
           {'default_methods': ['FedAvgM']},
-          "default_methods is one of FedAvg, .*, found 'FedAvgM'",
+          "default_methods must be one of FedAvg, .*, found 'FedAvgM'",
       ),
   )
   def test_bad_files_are_refused(self, changes, sentence):

@@ -262,7 +262,7 @@ class FilesTest(parameterized.TestCase):
     )
     self.assertLen(files.load_tables('paper', self.presets), 3)
     with self.assertRaisesRegex(
-        tables.PublishedError, "no paper 'fedx'; there are another, paper$"
+        tables.PublishedError, "no paper 'fedx'; choose one of another, paper$"
     ):
       files.load_tables('fedx', self.presets)
 
@@ -272,18 +272,18 @@ class FilesTest(parameterized.TestCase):
       (_without(_TABLE, 'metric'), "paper/table_1 needs 'metric'"),
       (
           dict(_TABLE, estimate='mean'),
-          "estimate is one of last_10_evaluations, .*, final, found 'mean'",
+          "estimate must be one of last_10_evaluations, .*, final, found 'mean'",
       ),
       (dict(_TABLE, rows=[{'title': 'SGD'}]), "rows takes name.*'title'"),
       (dict(_TABLE, rows=[{'lost': ['SGD']}]), "rows needs 'name'"),
       (dict(_TABLE, rows=['SGD', 'SGD']), 'rows names an entry twice: SGD'),
       (
           dict(_TABLE, rows='table_9'),
-          "no table 'paper/table_9'; there are paper/table_1",
+          "no table 'paper/table_9'; choose one of paper/table_1",
       ),
       (
           dict(_TABLE, rows=[{'name': 'SGD', 'like': 'table_9'}]),
-          "no table 'paper/table_9'; there are paper/table_1",
+          "no table 'paper/table_9'; choose one of paper/table_1",
       ),
       (
           dict(_TABLE, published={'alpha = 2': {}}),
@@ -303,11 +303,11 @@ class FilesTest(parameterized.TestCase):
       ),
       (
           dict(_TABLE, cells=[{'row': 'Yogi'}]),
-          "cells: row is one of SGD, Adam, found 'Yogi'",
+          "cells: row must be one of SGD, Adam, found 'Yogi'",
       ),
       (
           dict(_TABLE, specified=['--{algorithm}_alpha=1']),
-          "has '.*algorithm.*', and no --algorithm",
+          "has '.*algorithm.*', but no --algorithm",
       ),
       (dict(_TABLE, cells=[{'rows': 'SGD'}]), "cells takes group.*'rows'"),
   )
@@ -315,7 +315,10 @@ class FilesTest(parameterized.TestCase):
     self.assertRegex(self._read_error(raw), message)
 
   @parameterized.parameters(
-      ({'runs_of': 'table_9'}, "no table 'paper/table_9'; there are paper/"),
+      (
+          {'runs_of': 'table_9'},
+          "no table 'paper/table_9'; choose one of paper/",
+      ),
       (
           {'rows': ['Yogi']},
           "rows of paper/figure_1 are SGD, Adam, found 'Yogi'",
@@ -324,7 +327,7 @@ class FilesTest(parameterized.TestCase):
       ({'metric': 'loss'}, "figure_1 needs 'estimate'"),
       (
           {'metric': 'loss', 'estimate': 'mean'},
-          "figure_1: estimate is one of .*, found 'mean'",
+          "figure_1: estimate must be one of .*, found 'mean'",
       ),
       (
           {'metric': 'loss', 'estimate': 'best', 'published': {'SGD': [1, 2]}},
@@ -342,13 +345,13 @@ class FilesTest(parameterized.TestCase):
     raw = dict(_TABLE, rows=[{'name': 'Yogi', 'like': 'table_1'}])
     self.assertRegex(
         self._read_error(raw, 'table_2'),
-        "rows like table_1 is one of SGD, Adam, found 'Yogi'",
+        "rows like table_1 must be one of SGD, Adam, found 'Yogi'",
     )
 
   @parameterized.parameters('paper/table_2', 'table_1', 'paper', '../paper/t')
   def test_unknown_table_is_refused_with_those_there_are(self, name):
     self._write(_TABLE)
     with self.assertRaisesRegex(
-        tables.PublishedError, 'there are paper/table_1$'
+        tables.PublishedError, 'choose one of paper/table_1$'
     ):
       files.find_table(name, self.presets)

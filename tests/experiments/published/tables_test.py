@@ -85,11 +85,11 @@ class TablesTest(parameterized.TestCase):
     self.assertEqual(table.restrict(), table)
     with self.assertRaisesRegex(
         tables.PublishedError,
-        "^rows of paper/table_1 are SGD, Adam, found 'z'$",
+        "^the rows of paper/table_1 are SGD, Adam, found 'z'$",
     ):
       table.restrict(rows=['Adam', 'z'])
     table = _table('paper', 'table_1', cells[:1])
-    with self.assertRaisesRegex(tables.PublishedError, 'table_1 has no cell'):
+    with self.assertRaisesRegex(tables.PublishedError, 'table_1 has no cells'):
       table.restrict(rows=['Adam'])
 
 

@@ -100,7 +100,7 @@ class ReportTest(page_testing.PageTestCase):
       (
           'table',
           ['--table=x/y'],
-          "there is no table 'x/y'; there are delta_sgd",
+          "there is no table 'x/y'; choose one of delta_sgd",
       ),
       (
           'row',

@@ -297,7 +297,7 @@ class TrainTest(absltest.TestCase):
     with mock.patch('tensorflow.config.experimental.enable_op_determinism'):
       code, out, err = _call(*self._arguments('cut'))
     self.assertEqual((code, err), (0, ''))
-    self.assertIn('all 12 rounds were trained before', out)
+    self.assertIn('already finished, with 12 rounds', out)
     self.assertEqual(out.splitlines()[-1], last)
     self.assertEqual(self._rows('cut'), rows)
 

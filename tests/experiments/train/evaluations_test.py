@@ -124,29 +124,30 @@ class BuildTest(parameterized.TestCase):
 
   def test_data_that_the_task_has_not_are_refused(self):
     self._refuse(
-        '--evaluation_data=validation needs validation data, and --task=digits '
+        '--evaluation_data=validation needs validation data, but --task=digits '
         'has none; evaluate on test or train',
         '--evaluation_data=validation',
         validation=None,
     )
     self._refuse(
-        '--evaluation_data=test_clients needs clients with test examples of '
-        'their own, and --task=digits has none; evaluate on test or train',
+        '--evaluation_data=test_clients needs clients with their own test '
+        'examples, but --task=digits has none; set --evaluation_data to test '
+        'or train',
         '--evaluation_data=test_clients',
         test_data=None,
     )
     self._refuse(
-        '--evaluations=per_client or personalized needs clients with test '
-        'examples of their own, and --task=digits has none; '
-        "--heldout_fraction=0.2 keeps a fifth of every client's examples",
+        '--evaluations=per_client or personalized needs clients with their '
+        'own test examples, but --task=digits has none; set '
+        "--heldout_fraction=0.2 to hold out a fifth of every client's examples",
         '--evaluations=per_client',
         '--final_evaluations=personalized',
         test_data=None,
     )
     self._refuse(
-        '--evaluations=personalized needs clients with examples to train on '
-        'and others to test on, and no client has both; '
-        "--heldout_fraction=0.2 keeps a fifth of every client's examples",
+        '--evaluations=personalized needs clients with both training '
+        'and test examples, but no client has both; set --heldout_fraction=0.2 '
+        "to hold out a fifth of every client's examples",
         '--evaluations=personalized',
         '--heldout_clients=5',
     )
@@ -158,17 +159,17 @@ class BuildTest(parameterized.TestCase):
         lambda examples, generator: examples, task.train_data.element_spec
     )
     self._refuse(
-        '--evaluation_data=train evaluates what is trained on, and '
-        '--task=digits augments that on its way into the training; evaluate on '
-        'test',
+        '--evaluation_data=train needs training examples as they are, but '
+        '--task=digits augments them during training; evaluate on test',
         '--evaluation_data=train',
         augmentation=augmented,
     )
 
   def test_rule_that_needs_a_server_is_refused(self):
     self._refuse(
-        '--evaluations=personalized trains every client on its own, and '
-        '--client_optimizer=fafed needs what the server shares in a round',
+        '--evaluations=personalized trains every client separately, but '
+        '--client_optimizer=fafed needs state that the server shares in a '
+        'round',
         '--algorithm=fafed',
         '--final_evaluations=personalized',
         '--heldout_fraction=0.2',

@@ -175,7 +175,7 @@ class BuildProcessTest(tf.test.TestCase, parameterized.TestCase):
   def test_moon_without_representations_is_one_sentence(self):
     with self.assertRaisesRegex(
         ValueError,
-        '^--loss_term=moon compares representations, and the model of '
+        '^--loss_term=moon compares representations, but the model of '
         '--task=digits has none before its last layer; choose a deeper model',
     ):
       run_parts.build_process(*_read('--loss_term=moon'), self._task)

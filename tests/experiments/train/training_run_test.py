@@ -67,7 +67,9 @@ class TrainerTest(trainer_testing.FolderTestCase):
     run = self.folder / 'run'
     rows = trainer_testing.read_rows(run / 'metrics.csv')
     self.assertLess(len(rows), 20)
-    self.assertIn(f'Training ended after round {len(rows)}: the metric', out)
+    self.assertIn(
+        f'Training stopped after round {len(rows)}: the monitored', out
+    )
     values = [row['evaluation_average/accuracy'] for row in rows]
     self.assertEqual([bool(v) for v in values[:4]], [False, True] * 2)
     recorded = json.loads((run / 'hparams.json').read_text())
@@ -87,7 +89,9 @@ class TrainerTest(trainer_testing.FolderTestCase):
 
     # The same command again trains no more, and says the same.
     again = self.train(*arguments)
-    self.assertIn(f'Training ended after round {len(rows)}: the metric', again)
+    self.assertIn(
+        f'Training stopped after round {len(rows)}: the monitored', again
+    )
 
   @pytest.mark.slow
   def test_plan_and_device_are_recorded_and_kept(self):

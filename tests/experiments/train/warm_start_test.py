@@ -135,9 +135,9 @@ class WarmStartTest(parameterized.TestCase):
       warm_start.read(path, recorded, self.output_dir)
     self.assertEqual(
         str(caught.exception),
-        f'{self.output_dir} holds a run that began with other weights than '
-        f'--initial_weights={path} has now; choose another --experiment_name, '
-        'or bring the file back',
+        f'the run in {self.output_dir} started from other weights than those '
+        f'now in --initial_weights={path}; choose another --experiment_name, '
+        'or restore the file',
     )
 
   def test_a_run_without_the_flag_goes_on_without_it(self):
