@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The leaderboard: all algorithms, the same budget, paired seeds.
+"""The leaderboard: all algorithms with the same budget and paired seeds.
 
-No TensorFlow is imported before the flags of every run are checked.
+TensorFlow is imported only after the flags of every run are checked.
 """

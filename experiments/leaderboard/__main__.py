@@ -1,23 +1,23 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-r"""Compares all algorithms: the same budget to tune, then paired seeds.
+r"""Compares all algorithms with the same tuning budget and paired seeds.
 
 For example:
 
   python -m experiments.leaderboard --tasks=digits,mnist --data_dir=data \
     --output_dir=runs/leaderboard
 
-runs what is not finished, no longer than --max_hours, and writes
-`results/leaderboard.md`, `.html`, `.csv` and its pictures. The same
-command goes on where an earlier one ended.
+runs what is not finished, for at most --max_hours, and writes
+`results/leaderboard.md`, `.html`, `.csv` and its pictures. The same command
+continues where an earlier one ended.
 
   python -m experiments.leaderboard --list
 
-prints what is not run, with command and expected time. What is compared and by
-which rules is written in `experiments/presets/leaderboard.yaml`.
+prints the missing runs with their commands and expected times. The methods and
+rules are defined in `experiments/presets/leaderboard.yaml`.
 
-A run that fails leaves the others alone: the page shows its method as failed,
-the last lines name the logs, and the exit code is 1.
+A failed run does not stop the others: the page shows its method as failed, the
+last lines name the logs, and the exit code is 1.
 """
 
 from collections.abc import Sequence
@@ -39,38 +39,38 @@ from experiments.sweep import trials as trials_lib
 
 _DEFAULT_TASKS = ('digits', 'mnist')
 _SECONDS_PER_HOUR = 3600.0
-# In commands, where none reads data.
+# The folder shown in commands if none is given.
 _DATA_DIR = 'data'
 _PLACES = ('tasks', 'methods', 'data_dir', 'output_dir', 'results_dir')
-# They take the place of rules of the data file.
+# Flags that override rules of the data file.
 _RULES = ('trials', 'total_rounds', 'num_seeds', 'target', 'margin')
 
 
 def _define_board(flag_values: flags.FlagValues):
-  """Defines the flags of what is compared."""
+  """Defines the flags that select tasks, methods and rules."""
   flags.DEFINE_list(
       'tasks',
       None,
-      f'The tasks. Default: {",".join(_DEFAULT_TASKS)}; with --list all. One '
-      "of your own is 'package.module:VALUE'.",
+      "The tasks; one of your own is 'package.module:VALUE'. "
+      f'Default: {",".join(_DEFAULT_TASKS)}, or all with --list.',
       flag_values=flag_values,
   )
   flags.DEFINE_list(
       'methods',
       None,
-      'The methods by name, or all. Default: the ten of the data file; with '
-      '--list all.',
+      'The names of the methods, or all. Default: the ten of the data file, or '
+      'all with --list.',
       flag_values=flag_values,
   )
   for name, text in (
-      ('trials', 'The trials of a method, its defaults among them.'),
-      ('total_rounds', 'The rounds of a run.'),
-      ('num_seeds', 'How many final seeds there are.'),
+      ('trials', 'The number of trials per method, including its defaults.'),
+      ('total_rounds', 'The number of rounds of a run.'),
+      ('num_seeds', 'The number of final seeds.'),
   ):
     flags.DEFINE_integer(
         name,
         None,
-        f'{text} Default: as the data file says.',
+        f'{text} Default: that of the data file.',
         lower_bound=1,
         flag_values=flag_values,
     )
@@ -98,28 +98,28 @@ def define(flag_values: flags.FlagValues = flags.FLAGS):
   for name, default, text in (
       ('data_dir', None, 'The folder of the data sets; digits needs none.'),
       ('output_dir', 'runs/leaderboard', 'The folder of all runs.'),
-      ('results_dir', 'results', 'The folder that gets the page.'),
+      ('results_dir', 'results', 'The folder for the page.'),
   ):
     flags.DEFINE_string(name, default, text, flag_values=flag_values)
   flags.DEFINE_integer(
       'jobs',
       None,
-      'How many runs work at once, each on its share of the cores. Default: as '
-      'many as there are cores; one with a GPU.',
+      'The number of parallel runs, each on its share of the cores. Default: '
+      'the number of cores, or 1 with a GPU.',
       lower_bound=1,
       flag_values=flag_values,
   )
   flags.DEFINE_float(
       'max_hours',
       4.0,
-      'After this time no other run begins; the same command goes on.',
+      'After this time no further run starts; the same command continues.',
       lower_bound=0.0,
       flag_values=flag_values,
   )
   for name, text in (
-      ('list', 'Print what is not run, tab separated, and run nothing.'),
-      ('dry_run', 'Print the commands of the tuning trials, and run nothing.'),
-      ('report_only', 'Write the page from what is finished, and run nothing.'),
+      ('list', 'Print the missing runs, tab-separated, without running them.'),
+      ('dry_run', 'Print the commands of the tuning trials and exit.'),
+      ('report_only', 'Write the page from the finished runs and exit.'),
   ):
     flags.DEFINE_boolean(name, False, text, flag_values=flag_values)
 
@@ -130,7 +130,7 @@ def _build_plan(
     methods: Optional[Sequence[str]],
     data_dir: Optional[str],
 ) -> board.Plan:
-  """Returns the plan of some tasks and methods, by the rules that flags give.
+  """Returns the plan for some tasks and methods, with the rules of the flags.
 
   Args:
     flag_values: The parsed flags.
@@ -154,7 +154,7 @@ def _build_plan(
 
 
 def _check(plan: board.Plan):
-  """Raises unless every trial fits, and there is the data that it needs."""
+  """Raises unless the flags of every trial are valid and its data is given."""
   for name in plan.board.tasks:
     row = registry.ROWS[registry.TASK][name]
     if 'data_dir' in row.supplied and plan.data_dir is None:
@@ -168,7 +168,7 @@ def _check(plan: board.Plan):
 def _serialize(
     flag_values: flags.FlagValues, names: Sequence[str]
 ) -> list[str]:
-  """Returns the flags that were given, as they are on a command line."""
+  """Returns the given flags as text."""
   return [
       flag_values[name].serialize()
       for name in names
@@ -177,7 +177,7 @@ def _serialize(
 
 
 def _command(flag_values: flags.FlagValues) -> str:
-  """Returns the command line with what was given."""
+  """Returns the command line with the given flags."""
   given = _serialize(flag_values, (*_PLACES, *_RULES))
   return shlex.join(['python', '-m', 'experiments.leaderboard', *given])
 
@@ -191,7 +191,7 @@ def _print_list(plan: board.Plan):
 def _run(
     plan: board.Plan, flag_values: flags.FlagValues
 ) -> list[trials_lib.Trial]:
-  """Runs what is not finished, says what is left, returns what failed."""
+  """Runs what is not finished, and returns the failed runs."""
   trials = [trial for pair in plan.pairs for trial in plan.tuning(*pair)]
   ending = execution.run(
       plan,
@@ -201,15 +201,15 @@ def _run(
   )
   if not ending.in_time:
     print(
-        f'Stopped after {flag_values.max_hours:g} hours with runs to go; the '
-        'page has what is finished, and the same command goes on.'
+        f'Stopped after {flag_values.max_hours:g} hours with runs left; the '
+        'page has the finished runs, and the same command continues.'
     )
   return ending.failed
 
 
 def _write(plan: board.Plan, flag_values: flags.FlagValues):
-  """Writes the page of what is finished."""
-  # TensorFlow takes seconds to import: not for --help and not for a typo.
+  """Writes the page of the finished runs."""
+  # TensorFlow takes seconds to import, so --help and typos do without it.
   from experiments.leaderboard import page  # pylint: disable=import-outside-toplevel
 
   data_dir = flag_values.data_dir or _DATA_DIR
@@ -220,18 +220,18 @@ def _write(plan: board.Plan, flag_values: flags.FlagValues):
 
 
 def _check_none_failed(failed: Sequence[trials_lib.Trial]):
-  """Raises if runs failed, once the page is written; prints their logs."""
+  """Prints the logs of failed runs, and raises if there are any."""
   for trial in failed:
     print(f'failed: {trial.home.name}/{trial.name}, see {trial.log}')
   if failed:
     raise command_line.EnvironmentalError(
-        f'{len(failed)} runs failed, listed above with their logs; the page '
-        'has the others, and the same command tries them again'
+        f'{len(failed)} runs failed, see the logs listed above; the page has '
+        'the other runs, and the same command retries the failed ones'
     )
 
 
 def main(flag_values: flags.FlagValues = flags.FLAGS):
-  """Runs, lists or reports, as the flags say.
+  """Runs, lists or reports, according to the flags.
 
   Args:
     flag_values: The parsed flags.
@@ -239,7 +239,7 @@ def main(flag_values: flags.FlagValues = flags.FLAGS):
   tasks, methods = flag_values.tasks, flag_values.methods
   data_dir = flag_values.data_dir
   if flag_values.list or flag_values.report_only:
-    # Commands of the page name the folder, though nothing is read.
+    # The commands on the page name the folder, although nothing is read.
     data_dir = data_dir or _DATA_DIR
   if flag_values.list:
     methods = methods or [board.ALL]

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The advice which method to pick: a rule, applied to the measurements."""
+"""Advice on the choice of a method, by a rule applied to the measurements."""
 
 from collections.abc import Mapping, Sequence
 import math
@@ -14,7 +14,7 @@ NONE = '-'
 
 
 def format_number(value: float) -> str:
-  """Returns a quantity: three digits, thousands apart; 'never' of infinity."""
+  """Formats a quantity with three digits; infinity is 'never'."""
   if math.isnan(value):
     return NONE
   if math.isinf(value):
@@ -25,14 +25,14 @@ def format_number(value: float) -> str:
 
 
 def format_score(mean: float, std: Optional[float] = None) -> str:
-  """Returns a score in percent with its spread; 'diverged' of infinity."""
+  """Formats a score in percent with its spread; infinity is 'diverged'."""
   if math.isinf(mean):
     return 'diverged'
   return f'{mean:.2f}' if std is None else f'{mean:.2f} ± {std:.2f}'
 
 
 def format_interval(interval: seed_statistics.Interval) -> str:
-  """Returns a difference with its interval, which one seed does not have."""
+  """Formats a difference with its interval; a single seed has none."""
   if math.isnan(interval.mean):
     return 'both diverged'
   if math.isinf(interval.mean):
@@ -43,36 +43,36 @@ def format_interval(interval: seed_statistics.Interval) -> str:
 
 
 def format_assignment(assignment: search_spaces.Assignment) -> str:
-  """Returns flags with their values; 'defaults' of none."""
+  """Formats flags with their values; no flags are 'defaults'."""
   if not assignment:
     return 'defaults'
   return ' '.join(f'`--{flag}={value}`' for flag, value in assignment)
 
 
 _RULE = (
-    'The rule: take the method whose largest loss against the best, over all '
-    'tasks, is the smallest. It is fixed beforehand, and looks at means; what '
-    'the seeds prove stands beside it.'
+    'The rule picks the method whose largest loss against the best, over all '
+    'tasks, is smallest. It was fixed beforehand and uses means; the groups '
+    'above tell what the seeds show.'
 )
 _COSTS = {
     'seconds': 'seconds_to_target',
     'gradient evaluations': 'gradient_evaluations_to_target',
     'megabytes': 'megabytes_to_target',
 }
-# Outcomes by method, by task.
+# Outcomes by task and method.
 _Outcomes = Mapping[str, Mapping[str, results_lib.Outcome]]
-# Standings by task, by method.
+# Standings by method and task.
 _Standings = Mapping[str, Mapping[str, results_lib.Standing]]
 
 
 def advise(results: results_lib.Results) -> list[str]:
-  """Returns what a user should pick, a paragraph a situation.
+  """Returns advice on the choice of a method, one paragraph per situation.
 
   Args:
     results: The finished runs.
 
   Returns:
-    The paragraphs; one that says so if nothing can be compared yet.
+    The paragraphs; a single one that says so if nothing can be compared yet.
   """
   rules = results.plan.board
   tuned = {task: results.tuned(task) for task in rules.tasks}
@@ -86,14 +86,14 @@ def advise(results: results_lib.Results) -> list[str]:
       ),
   ]
   if not paragraphs:
-    return ['Nothing can be compared yet: no task has two methods that ran.']
+    return ['Nothing to compare yet: no task has two methods with all runs.']
   return [*paragraphs, *_cheapest(tuned), _RULE]
 
 
 def _advise_for(
     situation: str, results: results_lib.Results, outcomes: _Outcomes
 ) -> list[str]:
-  """Returns the paragraph of a situation; none if nothing can be compared."""
+  """Returns the paragraph on a situation, if anything can be compared."""
   tasks = [task for task, found in outcomes.items() if len(found) > 1]
   standings = _rank_on_all(results, tasks, outcomes)
   if not standings:
@@ -111,9 +111,9 @@ def _advise_for(
 def _rank_on_all(
     results: results_lib.Results, tasks: Sequence[str], outcomes: _Outcomes
 ) -> _Standings:
-  """Returns the standings of the methods that all tasks have.
+  """Returns the standings of the methods that ran on all tasks.
 
-  The method with the smallest largest loss comes first.
+  They are sorted by their largest loss, the smallest first.
   """
   found: dict[str, dict[str, results_lib.Standing]] = {}
   for task in tasks:
@@ -128,12 +128,12 @@ def _rank_on_all(
 
 
 def _rank_key(standing: results_lib.Standing) -> tuple[float, int]:
-  """The mean difference to the best; of runs that diverged, how few."""
+  """Returns a sort key: the difference to the best, then few diverged runs."""
   return standing.difference.mean, -standing.num_diverged
 
 
 def _describe(worst: results_lib.Standing, task: str, num_runs: int) -> str:
-  """Returns where the pick is furthest behind, of so many runs there."""
+  """Returns a text on the task where the picked method is furthest behind."""
   if worst.num_diverged:
     return (
         f'every method diverged on some task, this one on {task} in '
@@ -151,7 +151,7 @@ def _describe(worst: results_lib.Standing, task: str, num_runs: int) -> str:
 
 
 def _group(standings: _Standings) -> str:
-  """Returns who is proven as good, who is worse or diverged, who is open."""
+  """Returns the methods that are as good, worse or diverged, and open."""
   answers = seed_statistics.Answer
   good, undecided, worse = [], [], []
   for method, by_task in standings.items():
@@ -165,7 +165,7 @@ def _group(standings: _Standings) -> str:
   return (
       'The best, or shown to be as good within the margin, on every task: '
       f'{_join(good)}. Shown to be worse by more than the margin on a task, or '
-      f'diverged in a run: {_join(worse)}. The seeds decide nothing about: '
+      f'diverged in a run: {_join(worse)}. Seeds inconclusive: '
       f'{_join(undecided)}.'
   )
 
@@ -175,7 +175,7 @@ def _join(names: Sequence[str]) -> str:
 
 
 def _cheapest(tuned: _Outcomes) -> list[str]:
-  """Returns which tuned methods reach the targets at the least cost."""
+  """Returns a text on the tuned methods that reach the targets most cheaply."""
   sentences = []
   for task, outcomes in tuned.items():
     for name, attribute in _COSTS.items():
@@ -184,10 +184,10 @@ def _cheapest(tuned: _Outcomes) -> list[str]:
       if reached:
         best = min(reached, key=reached.__getitem__)
         cost = format_number(reached[best])
-        sentences.append(f'{task}, fewest {name}: {best} ({cost})')
+        sentences.append(f'{task}, {name}: {best} ({cost})')
   if not sentences:
     return []
   return [
-      'If one cost counts more than the last point, the tuned methods that '
-      f'reach the target first: {"; ".join(sentences)}.'
+      'If cost matters more than the last point, these tuned methods reach the '
+      f'target at the lowest cost: {"; ".join(sentences)}.'
   ]

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of a leaderboard, and the runs that they ask for."""
+"""The rules of a leaderboard, and the runs that they require."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
@@ -20,7 +20,7 @@ from experiments.sweep import trials as trials_lib
 from tasks import definitions
 
 _PATH = published.ROOT / 'experiments' / 'presets' / 'leaderboard.yaml'
-# What --methods takes for every method.
+# The value of --methods for all methods.
 ALL = 'all'
 _RULES = (
     registry.CLIENT_OPTIMIZER,
@@ -35,17 +35,17 @@ _DEFAULTS_FOLDER = 'defaults'
 
 @dataclasses.dataclass(frozen=True)
 class Protocol:
-  """The rules that hold for every task and method.
+  """The rules for all tasks and methods.
 
   Attributes:
-    total_rounds: The rounds of a run.
-    rounds_per_evaluation: The rounds between two evaluations.
-    selection_rounds: The best trial has the least training loss in so many last
-      rounds.
-    num_trials: How many assignments a method tries; the first is the library's
-      defaults.
-    search_seed: What fixes the draws.
-    tuning_seed: The seed of the trials; none of the final seeds.
+    total_rounds: The number of rounds of a run.
+    rounds_per_evaluation: The number of rounds between evaluations.
+    selection_rounds: The number of last rounds whose mean training loss selects
+      the best trial.
+    num_trials: The number of assignments that a method tries, of which the
+      first is the library's defaults.
+    search_seed: The seed for sampling assignments.
+    tuning_seed: The seed of the trials, different from the final seeds.
     seconds_per_start: The time of a run before its first round.
   """
 
@@ -64,12 +64,12 @@ class Task:
 
   Attributes:
     name: Its name in the registry.
-    num_seeds: The final seeds are 0, 1, ..., so many.
+    num_seeds: The number of final seeds, which are 0, 1, ...
     target: The metric to reach, in percent.
-    margin: The loss that a user would not notice, in points of percent.
-    metric: The metric of the evaluations; larger is better.
-    flags: What differs from the defaults of the task.
-    seconds_per_round: The expected time of a round; None if nobody knows.
+    margin: A loss that users would not notice, in percentage points.
+    metric: The evaluation metric; higher is better.
+    flags: Flags that override the defaults of the task.
+    seconds_per_round: The expected time of a round; None if unknown.
   """
 
   name: str
@@ -96,8 +96,8 @@ class Range:
 
   Attributes:
     flag: The flag.
-    values: A distribution, as `--random` of `experiments.sweep` takes it.
-    reason: Why it is this range.
+    values: A distribution in the format of `--random` of `experiments.sweep`.
+    reason: The reason for this range.
   """
 
   flag: str
@@ -106,7 +106,7 @@ class Range:
 
   @property
   def text(self) -> str:
-    """As `--random` takes it."""
+    """The range in the format of `--random`."""
     return f'{self.flag}={self.values}'
 
 
@@ -115,10 +115,10 @@ class Method:
   """A method.
 
   Attributes:
-    name: What it is called.
-    flags: What chooses it.
+    name: The name of the method.
+    flags: The flags that choose it.
     search: The ranges of its hyperparameters.
-    not_on: The names of the tasks that it does not go with.
+    not_on: The names of the tasks on which it cannot run.
   """
 
   name: str
@@ -135,8 +135,8 @@ class Leaderboard:
     protocol: The rules.
     tasks: The tasks by name.
     methods: The methods by name.
-    default_methods: The names of those that are compared by default.
-    excluded: The tasks of the registry that are not compared, with the reason.
+    default_methods: The names of the methods compared by default.
+    excluded: The excluded tasks of the registry, with the reasons.
   """
 
   protocol: Protocol
@@ -155,18 +155,18 @@ class Leaderboard:
     """Returns a part of the leaderboard, or one with other numbers.
 
     Args:
-      tasks: The names of the tasks; None for all. Those of a user's own are
+      tasks: The names of the tasks; None for all. Your own tasks are named
         'package.module:VALUE', with the rules of `OWN_TASK`.
       methods: The names of the methods, or 'all'; None for the default ones.
-      **numbers: Other values of `Protocol`, and of `Task` for all tasks, by
-        their names; None for those that hold.
+      **numbers: Values by name that override those of `Protocol`, or those of
+        `Task` for all tasks, unless None.
 
     Returns:
       The leaderboard.
 
     Raises:
-      HparamError: If there is no such task or method, names the nearest ones;
-        if a task is excluded, the reason; if a user's own has no accuracy.
+      HparamError: If a task or method is unknown, with similar names; if a task
+        is excluded, with the reason; if a task of your own has no accuracy.
     """
     own = {n: _own_task(n) for n in tasks or () if registry.is_own_task(n)}
     for name in tasks or ():
@@ -210,7 +210,7 @@ def _choose(
 
 
 def _read(kind: type, raw: Mapping[str, Any], place: str, **given: Any) -> Any:
-  """Returns an object of the keys and values of a mapping."""
+  """Builds an object from a mapping, after checking its keys."""
   fields = [f for f in dataclasses.fields(kind) if f.name not in given]
   files.check_keys(
       raw,
@@ -226,7 +226,7 @@ def _read(kind: type, raw: Mapping[str, Any], place: str, **given: Any) -> Any:
 
 
 def _rows_of(flags: Sequence[str]) -> dict[str, registry.Row]:
-  """Returns the rows of a run with these flags, by their kind."""
+  """Returns the rows of a run with the given flags, by kind."""
   chosen = dict(flag[2:].split('=') for flag in flags)
   names = {**hparams.DEFAULT_ROWS, **chosen}
   algorithm = registry.ROWS[registry.ALGORITHM][names[registry.ALGORITHM]]
@@ -268,9 +268,10 @@ def _read_method(
 
 
 def _other_methods(methods: Iterable[Method]) -> Iterator[Method]:
-  """Yields the rules of the registry that no method has, each as a method.
+  """Yields a method for every rule of the registry that no method uses.
 
-  Their learning rates are searched; of a rule without one, its first number.
+  It searches the learning rates, or the first number of a rule that has no
+  learning rate.
   """
   described = {
       (kind, row.name)
@@ -311,8 +312,8 @@ def load(path: pathlib.Path = _PATH) -> Leaderboard:
     The leaderboard, with all tasks and methods.
 
   Raises:
-    PublishedError: If the file is not as it should be; names the place, what
-      was found and what would be right.
+    PublishedError: If the file is invalid; names the place, what was found and
+      what was expected.
   """
   raw = files.load(path)
   rules = [field.name for field in dataclasses.fields(Protocol)]
@@ -347,15 +348,16 @@ def load(path: pathlib.Path = _PATH) -> Leaderboard:
 class Plan:
   """The runs of a leaderboard.
 
-  A run lies in `<output_dir>/<task>/<method>/<assignment>/seed_<seed>`. Tuning
-  trials differ from final runs in the seed only, so that a run which serves two
-  ends, as where the defaults are the best, is one run.
+  The folder of a run is
+  `<output_dir>/<task>/<method>/<assignment>/seed_<seed>`. Tuning trials and
+  final runs differ only in the seed, so that a run can serve two purposes, for
+  example if the defaults are the best.
 
   Attributes:
-    board: What is compared.
+    board: The tasks, methods and rules.
     output_dir: The folder of all runs.
     data_dir: The folder of the data sets; None if no task needs one.
-    given: The flags that gave other rules than those of the data file.
+    given: The flags that override rules of the data file.
   """
 
   board: Leaderboard
@@ -365,7 +367,7 @@ class Plan:
 
   @property
   def pairs(self) -> list[tuple[str, str]]:
-    """The names of every task with every method of it, task by task."""
+    """The pairs of task and method names, task by task."""
     return [
         (task, name)
         for task in self.board.tasks
@@ -375,20 +377,21 @@ class Plan:
 
   @property
   def selection(self) -> scores.Selection:
-    """The choice of the best trial, which ignores the test data."""
+    """The criterion for the best trial, which does not use test data."""
     rounds = self.board.protocol.selection_rounds
     return dataclasses.replace(
         scores.TRAIN_LOSS, name=f'train_loss_last{rounds}', num_rounds=rounds
     )
 
   def assignments(self, method: str) -> list[search_spaces.Assignment]:
-    """Returns what a method tries: the library's defaults, then draws.
+    """Returns the assignments of a method: the defaults, then samples.
 
     Args:
       method: The name of the method.
 
     Returns:
-      The assignments: a function of the method's ranges and the search seed.
+      The assignments, which depend only on the method's ranges and the search
+      seed.
     """
     protocol = self.board.protocol
     drawn = search_spaces.build_assignments(
@@ -399,7 +402,7 @@ class Plan:
     return list(dict.fromkeys([DEFAULTS, *drawn]))[: protocol.num_trials]
 
   def tuning(self, task: str, method: str) -> list[trials_lib.Trial]:
-    """Returns the trials among which the best is chosen, in their order."""
+    """Returns the tuning trials, in order."""
     seed = self.board.protocol.tuning_seed
     return [
         self._build(task, method, assignment, seed)
@@ -441,7 +444,7 @@ class Plan:
     )
 
 
-# A trial is compared by identity, and one run has one trial.
+# Trials are compared by identity, so each run must have only one.
 @functools.lru_cache(maxsize=None)
 def _build_trial(
     arguments: tuple[str, ...], seed: int, output_dir: str, home: str, name: str
@@ -457,5 +460,5 @@ def _build_trial(
 
 
 def unite(trials: Iterable[trials_lib.Trial]) -> list[trials_lib.Trial]:
-  """Returns trials without doubles, in their order."""
+  """Returns trials without duplicates, in order."""
   return list(dict.fromkeys(trials))

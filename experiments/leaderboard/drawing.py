@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The figures of the leaderboard: the metric over rounds and over trials.
 
-They show what is missing from 100 percent, on a logarithmic axis: the methods
-that a reader chooses between are a point apart, some begin fifty below them.
+They show the distance to 100 percent on a logarithmic axis, since the best
+methods are a point apart, while others start fifty points below them.
 """
 
 import pathlib
@@ -17,21 +17,22 @@ from experiments.run_results import run_folder
 from tff_adaptive import analysis
 
 _Curves = dict[str, analysis.BandCurve]
-# Where nothing is missing the axis has no place; in percent.
+# The smallest distance that the logarithmic axis shows, in percent.
 _LEAST = 0.01
 
 
 def draw(
     results: results_lib.Results, path: pathlib.Path
 ) -> dict[pathlib.Path, str]:
-  """Draws the pictures that there are runs for.
+  """Plots the pictures for which there are runs.
 
   Args:
     results: The finished runs.
-    path: The page, without a suffix; the pictures are named after it.
+    path: The path of the page without a suffix, which prefixes the names of the
+      pictures.
 
   Returns:
-    The captions of the pictures, by their files.
+    The captions of the pictures by file.
 
   Raises:
     OSError: If a picture cannot be written.
@@ -43,17 +44,17 @@ def draw(
           'accuracy',
           _accuracy,
           'round',
-          'How far the tuned methods are from 100 percent by round, the mean '
-          'over the seeds; the band reaches from the lowest to the highest '
-          'seed. Lower is better; the axis is logarithmic.',
+          'Distance of the tuned methods to 100 percent by round, mean over '
+          'the seeds; the band reaches from the lowest to the highest seed. '
+          'Lower is better; the axis is logarithmic.',
       ),
       (
           'trials',
           _scores_of_trials,
           'trials',
-          'How far from 100 percent the choice among so many trials is '
-          'expected to be, in the runs of the tuning seed. Lower is better; '
-          'the axis is logarithmic.',
+          'Expected distance to 100 percent of the best choice among a number '
+          'of trials, in the runs with the tuning seed. Lower is better; the '
+          'axis is logarithmic.',
       ),
   ):
     panels = {task: build(results, task) for task in results.plan.board.tasks}
@@ -97,7 +98,7 @@ def _scores_of_trials(results: results_lib.Results, task: str) -> _Curves:
 
 
 def _to_missing(band: analysis.BandCurve) -> analysis.BandCurve:
-  """Returns the distance to 100 percent; the highest metric has the least."""
+  """Returns the distance to 100 percent, with the ends of the band swapped."""
   mean, low, high = (
       np.maximum(100.0 - values, _LEAST)
       for values in (band.mean, band.high, band.low)

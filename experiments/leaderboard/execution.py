@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The runs of a leaderboard that are missing: lists them, and makes them."""
+"""Lists and makes the missing runs of a leaderboard."""
 
 from collections.abc import Callable, Iterator, Sequence
 import json
@@ -19,7 +19,7 @@ from experiments.sweep import scores
 from experiments.sweep import trials as trials_lib
 
 HEADER = ('task', 'method', 'runs', 'expected time', 'command')
-# The stages of a leaderboard, in their order.
+# The stages of a leaderboard, in order.
 _STAGES = (
     'tuning trials',
     'final runs of the best',
@@ -32,16 +32,15 @@ _FAILED = 'failed.json'
 def list_missing(
     results: results_lib.Results, *, per_method: bool
 ) -> Iterator[list[str]]:
-  """Yields the missing runs: the columns of `HEADER`.
+  """Yields the missing runs, in the columns of `HEADER`.
 
   Args:
     results: The finished runs.
-    per_method: Whether every method has a row of its own, not every task.
+    per_method: Whether to yield one row per method instead of one per task.
 
   Yields:
-    Task, method or 'all', the number of missing runs, those of carried rates
-    not counted, their expected time, one after the other, and the command that
-    makes them.
+    Task, method or 'all', the number of missing runs except those with rates of
+    other tasks, their expected total time, and the command that makes them.
   """
   plan = results.plan
   methods = list(plan.board.methods)
@@ -62,7 +61,7 @@ def list_missing(
 
 
 def _count_missing(results: results_lib.Results, task: str, method: str) -> int:
-  """Returns how many runs of a method on a task are not finished."""
+  """Returns the number of unfinished runs of a method on a task."""
   plan = results.plan
   known = plan.tuning(task, method)
   known += plan.finals(task, method, board.DEFAULTS)
@@ -74,7 +73,7 @@ def _count_missing(results: results_lib.Results, task: str, method: str) -> int:
 
 
 def _expect_time(rules: board.Leaderboard, task: str, num_runs: int) -> str:
-  """Returns the time of runs one after the other, in words."""
+  """Returns the total time of some runs as text."""
   per_round = rules.tasks[task].seconds_per_round
   if per_round is None:
     return pages.UNKNOWN
@@ -103,7 +102,7 @@ def _build_command(plan: board.Plan, task: str, methods: str) -> str:
 def _find_stages(
     results: results_lib.Results,
 ) -> dict[str, list[trials_lib.Trial]]:
-  """Returns the runs of every stage, as far as they are known by now."""
+  """Returns the runs of every stage that are known so far."""
   plan = results.plan
   stages: list[list[trials_lib.Trial]] = [[], [], [], []]
   tuning, tuned, carried, defaults = stages
@@ -125,10 +124,10 @@ def find_failed(results: results_lib.Results) -> list[trials_lib.Trial]:
     results: The finished runs.
 
   Returns:
-    The runs, in the order in which they are made.
+    The runs, in the order of their execution.
 
   Raises:
-    UserError: If the note of a task is damaged.
+    UserError: If the record of a task is damaged.
   """
   failed = {
       task: _read_failed(pathlib.Path(results.plan.output_dir) / task)
@@ -143,10 +142,9 @@ def find_failed(results: results_lib.Results) -> list[trials_lib.Trial]:
 
 
 def _note_failed(results: Sequence[scores.RunResult]):
-  """Notes which runs have failed, and forgets those that ended well.
+  """Records the failed runs, and removes those that succeeded.
 
-  A run that fails is tried again by the next call, and stays noted until it has
-  begun.
+  The next call retries a failed run, which stays on record until it starts.
   """
   for home in dict.fromkeys(result.trial.home for result in results):
     tried = [
@@ -171,7 +169,7 @@ def _read_failed(home: pathlib.Path) -> set[str]:
   except (TypeError, ValueError) as error:
     raise command_line.UserError(
         f'{path} is damaged ({error}); remove it, and run the leaderboard '
-        'again to know which runs fail'
+        'again to find the failing runs'
     ) from error
 
 
@@ -179,8 +177,8 @@ class Ending(NamedTuple):
   """The end of a call.
 
   Attributes:
-    in_time: Whether every run has begun that could.
-    failed: The runs that failed, in their order.
+    in_time: Whether all runs that could be started were started.
+    failed: The failed runs, in order.
   """
 
   in_time: bool
@@ -195,25 +193,26 @@ def run(
     command: Sequence[str],
     now: Callable[[], float] = time.monotonic,
 ) -> Ending:
-  """Makes the missing runs: trials first, then the chosen, within a time.
+  """Makes the missing runs, first the trials, then the final runs.
 
-  A run that fails leaves the others alone; those that build on it, as the final
-  runs of a method that lacks trials, are left out.
+  A failed run does not stop the others, except those that depend on it, such as
+  the final runs of a method that lacks trials.
 
   Args:
     plan: The plan.
-    num_at_once: How many runs work at once.
-    max_seconds: After this time no other run begins; those at work end.
+    num_at_once: The number of parallel runs.
+    max_seconds: The time after which no further run starts; running ones
+      finish.
     command: The program that takes the flags of a run.
     now: Returns the seconds of a clock.
 
   Returns:
-    Whether the time sufficed, and the runs that failed.
+    Whether the time sufficed, and the failed runs.
 
   Raises:
-    EnvironmentalError: If another process is at work in the same folder.
+    EnvironmentalError: If another process runs in the same folder.
     UserError: If a record is damaged.
-    KeyboardInterrupt: After a signal that ends; its text says how to go on.
+    KeyboardInterrupt: After a signal; its text says how to continue.
   """
   deadline = now() + max_seconds
   failed: list[trials_lib.Trial] = []
@@ -243,7 +242,7 @@ def _run_trials(
     command: Sequence[str],
     may_start: Callable[[], bool],
 ) -> list[scores.RunResult]:
-  """Runs trials; the results of those that failed are among the others."""
+  """Runs trials, and returns all results including failed ones."""
   ended: list[scores.RunResult] = []
 
   def keep(results: Sequence[scores.RunResult]):
@@ -260,7 +259,7 @@ def _run_trials(
         may_start=may_start,
     )
   except command_line.EnvironmentalError:
-    # Where a trial failed this is about it, and all the others have ended.
+    # If a trial failed, this error is about it, and the others have ended.
     if not _with_status(ended, scores.FAILED):
       raise
   return ended

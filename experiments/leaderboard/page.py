@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The files of the leaderboard: the page, its numbers and its pictures."""
+"""Writes the files of the leaderboard: the page, a CSV file and pictures."""
 
 from collections.abc import Iterator, Sequence
 import pathlib
@@ -15,10 +15,10 @@ from experiments.leaderboard import results as results_lib
 from experiments.run_results import seed_statistics
 from experiments.sweep import trials as trials_lib
 
-# Quantities of an outcome, as the columns of the page call them.
+# Attributes of an outcome by the columns of the page.
 _QUANTITIES = {
     'rounds to target': 'rounds_to_target',
-    's a round': 'seconds_per_round',
+    's per round': 'seconds_per_round',
     's to target': 'seconds_to_target',
     'gradients to target': 'gradient_evaluations_to_target',
     'gradients': 'gradient_evaluations',
@@ -31,7 +31,7 @@ _HEADER = (
     *_QUANTITIES,
     'chosen',
 )
-# Those of the CSV file.
+# Attributes of an outcome in the CSV file.
 _CSV_QUANTITIES = (
     'rounds_to_target',
     'seconds_to_target',
@@ -48,37 +48,39 @@ _CSV_HEADER = (
     *_CSV_QUANTITIES,
 )
 _LEGEND = (
-    'A metric is the mean ± the standard deviation over the seeds, of a run '
-    'the mean of its last ten evaluations on the test data. The difference to '
-    'the best is paired by seed, with a 95 % t interval. **as good**: the '
-    'whole interval is above minus the margin. **worse**: all of it is below. '
-    '**open**: neither; a tie for want of seeds, and no proof of equality. One '
-    'seed has no interval and decides nothing. **diverged**: a run did, and '
-    'the other seeds do not make up for it. **failed**: a run ended with an '
-    'error. What it takes to reach the target is the median over the seeds, '
-    '*never* where most did not reach it; seconds are those of one process on '
-    'its share of the cores, evaluations not counted, and s a round is the '
-    'median round. Gradients are those of a batch, of all clients together, '
-    'and like MB they are those of a whole run where nothing else is said.'
+    'The metric of a run is the mean of its last ten evaluations on the test '
+    'data; the table shows the mean ± the standard deviation over the seeds. '
+    'The difference to the best is paired by seed, with a 95 % t interval. '
+    '**as good**: the whole interval is above minus the margin. **worse**: all '
+    'of it is below. **open**: neither; the seeds are inconclusive, which does '
+    'not prove equality. One seed has no interval and is inconclusive. '
+    '**diverged**: a run diverged, which the other seeds cannot outweigh. '
+    '**failed**: a run ended with an error. The cost of reaching the target is '
+    'the median over the seeds, and *never* if most did not reach it. Seconds '
+    'are those of one process on its share of the cores, without evaluations; '
+    's per round is the median round. Gradients are batch gradients of all '
+    'clients together. Unless they are to the target, gradients and MB are '
+    'those of a whole run.'
 )
 _CAVEATS = (
-    'A seed fixes the partition, the cohorts and the initial weights, the same '
-    'for all methods; so seeds differ in the partition, too, and the spread '
+    'A seed fixes the partition, the cohorts and the initial weights, equally '
+    'for all methods. Since seeds also differ in the partition, the spread '
     'over seeds is larger than that of repeated training on one partition. The '
-    'best is the one with the best mean, on the seeds on which it is compared: '
-    'luck is part of its lead, and the others look worse than they are. The '
-    'intervals are not corrected for their number either: of many methods that '
-    'are equal, some look worse. Differences below the margin mean nothing.'
+    'best method has the best mean on the same seeds on which the others are '
+    'compared with it: its lead includes luck, and the others look worse than '
+    'they are. The intervals are not corrected for their number either: among '
+    'many equal methods, some look worse. Differences below the margin are '
+    'meaningless.'
 )
 _TRIALS_LEGEND = (
-    'The expected test metric of the trial that is chosen among n of the '
-    'trials, without replacement, in percent; exact over all subsets of the '
-    'runs with the tuning seed. A trial that diverged is worth 0.'
+    'The expected test metric, in percent, of the trial chosen among n of the '
+    'trials, sampled without replacement; exact over all subsets of the runs '
+    'with the tuning seed. A diverged trial counts as 0.'
 )
 _GAPS_LEGEND = (
-    "What is lost against the method's own tuned runs, in points, paired by "
-    'seed, with a 95 % t interval. Carried over are the values that were '
-    'chosen on another task; flags of the task itself are its own.'
+    "The difference to the method's own tuned runs, in points, paired by seed, "
+    'with a 95 % t interval. The columns of other tasks use the '
+    'hyperparameters tuned there, and all other flags of this task.'
 )
 
 
@@ -91,10 +93,10 @@ def write(
   """Writes `<results_dir>/leaderboard` as .md, .html, .csv and its pictures.
 
   Args:
-    plan: What is compared.
-    catalogue: All tasks and methods, for the list of what was not run.
-    results_dir: The folder that gets the page; it is made.
-    command: What makes the page.
+    plan: The plan of the compared runs.
+    catalogue: The plan of all tasks and methods, for the list of missing runs.
+    results_dir: The folder for the page, created if missing.
+    command: The command that makes the page.
 
   Raises:
     OSError: If a file cannot be read or written.
@@ -130,11 +132,11 @@ def write(
 
 
 def _csv_rows(results: results_lib.Results) -> Iterator[list[Any]]:
-  """Yields a row for every task, method and origin of its rates.
+  """Yields one row per task, method and origin of the rates.
 
-  Rates are 'tuned', 'defaults' or those tuned on another task; the difference
-  is that to the best of the same task and origin. A target that was not
-  reached, and a run that diverged, are infinite.
+  Rates are 'tuned', 'defaults' or tuned on another task; the difference is to
+  the best with the same task and origin. Unreached targets and diverged runs
+  are infinite.
   """
   tasks = results.plan.board.tasks
   for task in tasks:
@@ -160,30 +162,30 @@ def _csv_rows(results: results_lib.Results) -> Iterator[list[Any]]:
 
 
 def _describe(rules: board.Leaderboard) -> str:
-  """Returns the rules."""
+  """Returns a paragraph on the rules."""
   protocol = rules.protocol
   return (
       f'Every method trains {protocol.total_rounds} rounds and has '
       f'{protocol.num_trials} trials with the seed {protocol.tuning_seed}: the '
-      "library's defaults and random draws from its ranges (search seed "
-      f'{protocol.search_seed}). The trial with the least training loss in the '
-      f'last {protocol.selection_rounds} rounds is chosen, without a look at '
-      'the test data, and run with the final seeds. That loss is the one that '
-      'clients see in their own training, which a method that pulls them '
-      'together raises on purpose; it is compared within a method only. '
-      'Ranges, seeds, targets and margins were fixed before the first run, in '
+      "library's defaults and random samples from its ranges (search seed "
+      f'{protocol.search_seed}). The trial with the lowest training loss in '
+      f'the last {protocol.selection_rounds} rounds is chosen, without test '
+      'data, and run with the final seeds. That loss is the one that clients '
+      'see during local training, which methods that limit client drift '
+      'increase on purpose, so it is only compared within a method. Ranges, '
+      'seeds, targets and margins were fixed before the first run, in '
       '`experiments/presets/leaderboard.yaml`.'
   )
 
 
 def _warn_of(failed: Sequence[trials_lib.Trial]) -> list[str]:
-  """Returns who may be missing above; nothing if no run failed."""
+  """Returns a warning about methods with failed runs, if any."""
   if not failed:
     return []
   names = dict.fromkeys(
       f'{_method_of(trial)} on {trial.home.name}' for trial in failed
   )
-  text = 'Runs of these failed, so that they may be missing above: '
+  text = 'These methods may be missing above, because runs failed: '
   return [pages.paragraph(f'{text}{", ".join(names)}.')]
 
 
@@ -206,7 +208,7 @@ def _task_blocks(
       _row(standing, outcomes[standing.method])
       for standing in results.rank(task.name, outcomes)
   ]
-  # Of these methods runs failed, and so there is no outcome.
+  # Methods with failed runs have no outcome.
   rows += [
       [name, advice.NONE, advice.NONE, 'failed']
       + [advice.NONE] * (len(_HEADER) - 4)
@@ -222,7 +224,7 @@ def _task_blocks(
       ),
       pages.table(_HEADER, rows)
       if rows
-      else pages.paragraph('No method has all of its runs yet.'),
+      else pages.paragraph('No method has all its runs yet.'),
   ]
 
 
@@ -244,13 +246,13 @@ def _row(
 
 
 def _tuning_blocks(results: results_lib.Results) -> list[str]:
-  """Returns what is lost with fewer trials, defaults, values of other tasks."""
+  """Returns the section on fewer trials, defaults and other tasks' values."""
   blocks = [*_trials_table(results), *_gaps_table(results)]
-  return [pages.heading('What not tuning costs'), *blocks] if blocks else []
+  return [pages.heading('The cost of not tuning'), *blocks] if blocks else []
 
 
 def _trials_table(results: results_lib.Results) -> list[str]:
-  """Returns the expected scores after fewer trials."""
+  """Returns the table of the expected scores after fewer trials."""
   rows = []
   for task, method in results.plan.pairs:
     trials = results.trial_scores(task, method)
@@ -261,14 +263,14 @@ def _trials_table(results: results_lib.Results) -> list[str]:
     return []
   width = max(map(len, rows))
   counts = [f'n = {i + 1}' for i in range(width - 3)]
-  # Methods with a choice of few values have fewer trials.
+  # Methods with few choices have fewer trials.
   rows = [row + [advice.NONE] * (width - len(row)) for row in rows]
   header = ['task', 'method', 'defaults', *counts]
   return [pages.paragraph(_TRIALS_LEGEND), pages.table(header, rows, 2)]
 
 
 def _gaps_table(results: results_lib.Results) -> list[str]:
-  """Returns the losses of defaults and of values of other tasks."""
+  """Returns the table of the losses with defaults and other tasks' values."""
   tasks = list(results.plan.board.tasks)
   header = ['task', 'method', 'tuned', 'defaults']
   if len(tasks) > 1:
@@ -297,7 +299,7 @@ def _gap(
 
 
 def _failure_blocks(failed: Sequence[trials_lib.Trial]) -> list[str]:
-  """Returns the runs that failed, with their logs."""
+  """Returns the section of failed runs with their logs."""
   if not failed:
     return []
   rows = [
@@ -306,15 +308,15 @@ def _failure_blocks(failed: Sequence[trials_lib.Trial]) -> list[str]:
   return [
       pages.heading('Failed runs'),
       pages.paragraph(
-          'They ended with an error when they were last tried. The same '
-          'command tries them again.'
+          'These runs ended with an error when last tried. The same command '
+          'tries them again.'
       ),
       pages.table(['task', 'run', 'log'], rows, num_labels=3),
   ]
 
 
 def _search_blocks(rules: board.Leaderboard) -> list[str]:
-  """Returns what each method searches, and why there."""
+  """Returns the section of the search ranges and their reasons."""
   rows = [
       [
           method.name,
@@ -326,15 +328,15 @@ def _search_blocks(rules: board.Leaderboard) -> list[str]:
       for method in rules.methods.values()
       for item in method.search
   ]
-  header = ['method', 'flags', 'searched', 'values', 'why']
+  header = ['method', 'flags', 'searched', 'values', 'reason']
   return [
-      pages.heading('What was searched'),
+      pages.heading('Search ranges'),
       pages.table(header, rows, num_labels=5),
   ]
 
 
 def _missing_blocks(catalogue: results_lib.Results) -> list[str]:
-  """Returns what was not run, with its command."""
+  """Returns the section of missing runs with their commands."""
   blocks = []
   rows = [
       [*fields, f'`{command}`']
@@ -345,14 +347,14 @@ def _missing_blocks(catalogue: results_lib.Results) -> list[str]:
   if rows:
     blocks += [
         pages.paragraph(
-            'Per task how many runs are missing, of all methods. The time is '
-            'that of one run after the other at the speed of FedAvg on two '
-            'cores; it is unknown where nobody has measured a round.'
+            'The number of missing runs per task, over all methods. The time '
+            'is the total for sequential runs at the speed of FedAvg on two '
+            'cores; it is unknown if no round was measured.'
         ),
         pages.table(execution.HEADER, rows, num_labels=5),
     ]
   blocks += [
-      pages.paragraph(f'Not on the leaderboard is `{name}`: {reason}.')
+      pages.paragraph(f'`{name}` is not on the leaderboard: {reason}.')
       for name, reason in catalogue.plan.board.excluded.items()
   ]
   return [pages.heading('Not run'), *blocks] if blocks else []

@@ -1,6 +1,6 @@
 # Copyright 2026 The tff_adaptive Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The scores of a leaderboard's finished runs, and the ranks of its methods."""
+"""Scores of a leaderboard's finished runs, and ranks of its methods."""
 
 from collections.abc import Mapping, Sequence
 import dataclasses
@@ -17,7 +17,7 @@ from experiments.sweep import scores as scores_lib
 from experiments.sweep import search_spaces
 from experiments.sweep import trials as trials_lib
 
-# The scores of a method's runs, by seed; -infinity of one that diverged.
+# The scores of a method's runs by seed; -infinity for a diverged run.
 Scores = Mapping[int, float]
 
 _PERCENT = 100.0
@@ -31,11 +31,11 @@ class Standing:
   Attributes:
     method: The name of the method.
     mean: The mean score over the seeds; -infinity if a run diverged.
-    std: The standard deviation; None of one seed, or if a run diverged.
-    difference: To the best, paired by seed, with its t interval; -infinity if a
-      run diverged.
-    verdict: What the difference says.
-    num_diverged: How many runs diverged.
+    std: The standard deviation; None for one seed, or if a run diverged.
+    difference: The difference to the best, paired by seed, with its t interval;
+      -infinity if a run diverged.
+    verdict: The conclusion from the difference.
+    num_diverged: The number of diverged runs.
   """
 
   method: str
@@ -49,19 +49,19 @@ class Standing:
 def rank(scores: Mapping[str, Scores], margin: float) -> list[Standing]:
   """Returns the standings, the best first.
 
-  The best has the best mean of the methods of which no run diverged. The others
-  come after them: those with fewer such runs first, then by the mean of the
-  rest. If all methods diverged, none is the best.
+  Methods without diverged runs are ranked by their means. Methods with diverged
+  runs follow, ranked by the number of diverged runs and then by the mean of the
+  others. If all methods diverged, none is the best.
 
-  The best is found on the seeds on which it is compared, so that luck is part
-  of its lead, and others look worse than they are.
+  The best is chosen on the same seeds on which it is compared, so that its lead
+  includes luck, and the others look worse than they are.
 
   Args:
-    scores: The scores of every method, of the same seeds.
-    margin: The loss that counts for nothing, in the unit of the scores.
+    scores: The scores of every method, for the same seeds.
+    margin: The tolerated loss, in the unit of the scores.
 
   Returns:
-    The standings; methods that are equal stay in their order.
+    The standings; ties keep their order.
   """
   order = sorted(scores, key=lambda method: _rank_key(scores[method]))
   return [_stand(method, order[0], scores, margin) for method in order]
@@ -78,7 +78,7 @@ def _stand(
   found = list(scores[method].values())
   num_diverged = sum(map(math.isinf, found))
   if num_diverged:
-    # A run that diverged is not chance, whatever the other seeds say.
+    # A diverged run decides, whatever the other seeds show.
     difference = seed_statistics.Interval(-math.inf, -math.inf, -math.inf)
     verdict = seed_statistics.Answer.DIVERGED
   else:
@@ -99,9 +99,9 @@ class TrialScore(NamedTuple):
   """The scores of a tuning trial.
 
   Attributes:
-    selection: The number that chooses, the smaller the better; NaN of a trial
-      that diverged, which comes last.
-    test: Its test score; -infinity if it diverged.
+    selection: The value of the criterion; smaller is better, and NaN, for a
+      diverged trial, comes last.
+    test: The test score; -infinity if the trial diverged.
   """
 
   selection: float
@@ -109,12 +109,12 @@ class TrialScore(NamedTuple):
 
 
 def choose(trials: Sequence[TrialScore]) -> int:
-  """Returns the index of the trial that is chosen: the first of the best."""
+  """Returns the index of the chosen trial, the first among the best."""
   return _order(trials)[0]
 
 
 def _order(trials: Sequence[TrialScore]) -> list[int]:
-  """Returns the indices of the trials, that of the best first."""
+  """Returns the indices of the trials, the best first."""
 
   def key(place: int) -> float:
     selection = trials[place].selection
@@ -126,23 +126,23 @@ def _order(trials: Sequence[TrialScore]) -> list[int]:
 def expected_scores(trials: Sequence[TrialScore]) -> list[float]:
   """Returns the expected test score after 1, 2, ... trials.
 
-  After n trials stands the test score of the one that is chosen among them. The
-  expectation is over all subsets of n of the trials that there are, so it is
-  exact for draws without replacement:
+  The score after n trials is the test score of the trial chosen among them. The
+  expectation is over all subsets of n trials, so it is exact for sampling
+  without replacement:
 
   ```
   E[n] = sum_i t_(i) C(N - i, n - 1) / C(N, n)
   ```
 
-  where t_(i) is the test score of the trial that is i-th by what chooses, i = 1
-  ... N: it is chosen if the n - 1 others come after it.
+  where t_(i) is the test score of the i-th best trial by the criterion, i = 1
+  ... N, which is chosen if the n - 1 others rank after it.
 
   Args:
-    trials: The trials. One that diverged is worth 0, as its model knows
-      nothing.
+    trials: The trials. A diverged trial counts as 0, since its model is
+      useless.
 
   Returns:
-    The expectations; the last one is that of the chosen trial.
+    The expectations; the last one is the score of the chosen trial.
 
   Example:
 
@@ -152,7 +152,7 @@ def expected_scores(trials: Sequence[TrialScore]) -> list[float]:
   References:
     Dodge, Gururangan, Card, Schwartz, Smith, Show Your Work: Improved Reporting
     of Experimental Results, EMNLP 2019, https://arxiv.org/abs/1909.03004, whose
-    estimate draws with replacement, and takes the best by the score it shows.
+    estimate samples with replacement and chooses by the reported score.
   """
   total = len(trials)
   tests = [max(trials[place].test, 0.0) for place in _order(trials)]
@@ -174,7 +174,7 @@ def score(run: run_folder.Run, task: board.Task) -> float:
     task: Its task.
 
   Returns:
-    The score; -infinity of a run that diverged.
+    The score; -infinity for a diverged run.
   """
   value = _PERCENT * run.summarize(task.metric, run_folder.LAST_10_EVALUATIONS)
   return value if math.isfinite(value) else -math.inf
@@ -201,24 +201,24 @@ class Outcome:
 
   @property
   def rounds_to_target(self) -> float:
-    """The median over the seeds; infinity if most never reach it."""
+    """The median over the seeds; infinity if most never reach the target."""
     return statistics.median(map(self._target_round, self.runs.values()))
 
   @property
   def seconds_per_round(self) -> float:
-    """The median over rounds, then over seeds: no compilation, no hiccup."""
+    """The median over rounds, then over seeds, to exclude outliers."""
     return statistics.median(
         run.seconds_per_round for run in self.runs.values()
     )
 
   @property
   def seconds_to_target(self) -> float:
-    """The median over the seeds, compilation included."""
+    """The median over the seeds, including compilation."""
     return self._to_target(run_folder.SECONDS)
 
   @property
   def gradient_evaluations(self) -> float:
-    """The gradient evaluations of a run, the mean over the seeds."""
+    """The mean over the seeds of the gradient evaluations of a run."""
     return self._total(run_folder.GRADIENT_EVALUATIONS)
 
   @property
@@ -228,17 +228,17 @@ class Outcome:
 
   @property
   def megabytes_up(self) -> float:
-    """Sent by the clients in a run, the mean over the seeds."""
+    """The mean over the seeds of the megabytes that clients send per run."""
     return self._total(run_folder.BYTES_UP) / _BYTES_PER_MEGABYTE
 
   @property
   def megabytes_down(self) -> float:
-    """Received by the clients in a run, the mean over the seeds."""
+    """The mean over the seeds of the megabytes that clients get per run."""
     return self._total(run_folder.BYTES_DOWN) / _BYTES_PER_MEGABYTE
 
   @property
   def megabytes_to_target(self) -> float:
-    """Both directions, the median over the seeds."""
+    """The median over the seeds of the megabytes in both directions."""
     return (
         self._to_target(run_folder.BYTES_UP, run_folder.BYTES_DOWN)
         / _BYTES_PER_MEGABYTE
@@ -266,10 +266,10 @@ class Outcome:
 
 
 class Results:
-  """The finished runs of a plan; each is read once, when it is needed."""
+  """The finished runs of a plan; each is read once, when needed."""
 
   def __init__(self, plan: board.Plan):
-    """Reads which runs are finished now.
+    """Reads the records of finished runs.
 
     Args:
       plan: The plan.
@@ -288,7 +288,7 @@ class Results:
   def unfinished(
       self, trials: Sequence[trials_lib.Trial]
   ) -> list[trials_lib.Trial]:
-    """Returns the trials that are still to run."""
+    """Returns the trials that are not finished."""
     return [
         trial
         for trial in trials
@@ -315,7 +315,7 @@ class Results:
   def chosen(
       self, task: str, method: str
   ) -> Optional[search_spaces.Assignment]:
-    """Returns the assignment that is chosen; None until all trials have run."""
+    """Returns the chosen assignment; None until all trials have run."""
     found = self.trial_scores(task, method)
     if found is None:
       return None
@@ -324,12 +324,12 @@ class Results:
   def tuned(
       self, task: str, source: Optional[str] = None
   ) -> dict[str, Outcome]:
-    """Returns the outcomes of the assignments that were chosen, by method.
+    """Returns the outcomes of the chosen assignments, by method.
 
     Args:
       task: The task of the runs.
-      source: The task on which the assignments were chosen; by default the
-        same.
+      source: The task on which the assignments were chosen; by default the same
+        task.
     """
     methods = self.plan.board.methods
     return self._outcomes(
@@ -346,7 +346,7 @@ class Results:
       task: str,
       assignments: Mapping[str, Optional[search_spaces.Assignment]],
   ) -> dict[str, Outcome]:
-    """Returns the outcomes of the methods of which all runs are finished."""
+    """Returns the outcomes of the methods whose runs are all finished."""
     found = {}
     for method, assignment in assignments.items():
       if assignment is not None:
@@ -358,12 +358,12 @@ class Results:
     return found
 
   def rank(self, task: str, outcomes: Mapping[str, Outcome]) -> list[Standing]:
-    """Returns the standings of methods on a task; none of no methods."""
+    """Returns the standings of the methods on a task."""
     scores = {name: outcome.scores for name, outcome in outcomes.items()}
     return rank(scores, self.plan.board.tasks[task].margin)
 
   def runs(self) -> list[run_folder.Run]:
-    """Returns the runs that were read so far."""
+    """Returns the runs read so far."""
     return list(self._runs.values())
 
   def _read(self, trial: trials_lib.Trial) -> run_folder.Run:

@@ -94,7 +94,7 @@ class LeaderboardTest(parameterized.TestCase):
   def test_a_page_of_what_is_finished_needs_no_data(self):
     _call(*_SMALL, *self.places, '--tasks=mnist', '--report_only')
     page = self.folder / 'results' / 'leaderboard.md'
-    self.assertIn('Nothing can be compared yet', page.read_text())
+    self.assertIn('Nothing to compare yet', page.read_text())
 
   def test_list_names_every_task_with_a_command_that_is_understood(self):
     out = _call('--methods=FedAvg', *self.places, '--list')
@@ -133,7 +133,7 @@ class LeaderboardTest(parameterized.TestCase):
         mock.patch.object(running, 'TRAIN', sweep_testing.FAKE_TRAIN),
         mock.patch.object(board, 'load', return_value=rules),
         self.assertRaisesRegex(
-            command_line.EnvironmentalError, '^4 runs failed, listed above'
+            command_line.EnvironmentalError, '^4 runs failed, see the logs'
         ),
     ):
       _call(*arguments, out=out)

@@ -153,8 +153,8 @@ class OtherPagesTest(absltest.TestCase):
 
   def test_a_page_without_runs_says_so(self):
     text = _write(self.plan, self.results_dir)
-    self.assertIn('Nothing can be compared yet', text)
-    self.assertIn('No method has all of its runs yet', text)
+    self.assertIn('Nothing to compare yet', text)
+    self.assertIn('No method has all its runs yet', text)
     self.assertFalse(list(self.results_dir.glob('*.png')))
 
   def test_a_method_whose_runs_failed_is_shown_as_failed(self):
@@ -167,13 +167,13 @@ class OtherPagesTest(absltest.TestCase):
     (home / 'failed.json').write_text(json.dumps([trial.name]))
     text = _write(self.plan, self.results_dir)
     self.assertRegex(text, r'\| SCAFFOLD \| - \| - \| failed \| - ')
-    self.assertIn('missing above: SCAFFOLD on digits.', text)
+    self.assertIn('because runs failed: SCAFFOLD on digits.', text)
     self.assertIn(f'| digits | `{trial.name}` | `{trial.log}` |', text)
     self.assertNotIn('FedAvg on digits', text)
 
   def test_a_task_that_is_excluded_is_named_with_its_reason(self):
     text = _write(self.plan, self.results_dir)
-    self.assertIn('Not on the leaderboard is `emnist_ae`: its metric', text)
+    self.assertIn('`emnist_ae` is not on the leaderboard: its metric', text)
 
   def _advise(self, by_task, num_seeds=3):
     """Returns the advice on defaults, from accuracies by task and method."""

@@ -272,7 +272,7 @@ class FilesTest(parameterized.TestCase):
       (_without(_TABLE, 'metric'), "paper/table_1 needs 'metric'"),
       (
           dict(_TABLE, estimate='mean'),
-          "estimate must be one of last_10_evaluations, .*, final, found 'mean'",
+          "estimate must be one of last_10_.*, final, found 'mean'",
       ),
       (dict(_TABLE, rows=[{'title': 'SGD'}]), "rows takes name.*'title'"),
       (dict(_TABLE, rows=[{'lost': ['SGD']}]), "rows needs 'name'"),
