@@ -196,9 +196,9 @@ def _measure_round(lab: claim.Laboratory) -> dict[str, dict[str, int]]:
 def one_gradient_a_step(lab: claim.Laboratory) -> claim.Verdict:
   """The gradient of the step before prevents additional gradient evaluations.
 
-  Counts the gradients of two clients with five local steps each: of SGD, of
-  Delta-SGD with the stored gradient, which the sentence is about, and beside
-  them with both gradients on the same batch, as the authors' code has it.
+  Counts the gradients of two clients with five local steps each, for SGD, for
+  Delta-SGD with the stored gradient, as in the claim, and for Delta-SGD with
+  both gradients on the same batch, as in the authors' code.
   """
   costs = _measure_round(lab)
   reused = [
