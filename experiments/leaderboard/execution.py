@@ -174,7 +174,7 @@ def _read_failed(home: pathlib.Path) -> set[str]:
 
 
 class Ending(NamedTuple):
-  """The end of a call.
+  """The outcome of a call of `run`.
 
   Attributes:
     in_time: Whether all runs that could be started were started.

@@ -37,8 +37,8 @@ class Argument:
     parser: The function that converts the flag's text to the builder's value,
       as 'module:function'.
     is_required: Whether the builder has no default.
-    is_hparam: Whether another value makes a different run; False for flags that
-      affect only where or how fast it is computed.
+    is_hparam: Whether another value makes a different run; False for flags on
+      obtaining data or on execution.
   """
 
   name: str
