@@ -83,7 +83,7 @@ class Selection:
     column = self.column_of(metric)
     if not column.startswith(self.column):
       raise hparams.HparamError(
-          f'--select_by={self.name} needs a column {self.column}..., found '
+          f'--select_by={self.name} needs a column of {self.column}, found '
           f'--metric={metric}; change --metric or --select_by'
       )
     if self.evaluation_data == settings_lib.VALIDATION and (

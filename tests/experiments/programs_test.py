@@ -144,7 +144,9 @@ class ProgramsTest(parameterized.TestCase):
     ended = self._start(*arguments)
     self.assertEqual(ended.returncode, 1)
     self.assertStartsWith(ended.stderr, begin)
-    self.assertIn('there are train, sweep, ', self._start('--help').stdout)
+    self.assertIn(
+        'the programs are train, sweep, ', self._start('--help').stdout
+    )
 
   @parameterized.parameters('experiments.train', 'tasks.fetch')
   def test_a_python_without_packages_says_so(self, module):

@@ -65,8 +65,8 @@ class CheckTest(parameterized.TestCase):
     self.assertEqual(str(result), 'tiny quadratic nan 2e-05 FAIL')
 
   @parameterized.named_parameters(
-      ('none', [], 'found 0 iterates, expected 2: the weights'),
-      ('too_few', _RIGHT[:1], 'found 1 iterates, expected 2: the weights'),
+      ('none', [], 'found 0 iterates, expected 2, one per round'),
+      ('too_few', _RIGHT[:1], 'found 1 iterates, expected 2, one per round'),
       (
           'too_short',
           [[0.5], [0.75]],

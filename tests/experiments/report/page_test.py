@@ -265,7 +265,9 @@ class SeedsTest(page_testing.PageTestCase):
       self._write_seeds(cell, finals)
     self.write(table)
     found = self.read('.md')
-    self.assertIn(f'it is the mean ± the standard deviation. {text}How', found)
+    self.assertIn(
+        f'it is the mean ± the standard deviation. {text}The notes', found
+    )
     self.assertNotIn('n = ', found)
 
   def test_as_many_other_seeds_are_not_the_same(self):
