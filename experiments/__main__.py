@@ -42,7 +42,7 @@ def main() -> None:
     problem = f'unknown program {name!r}' if name else 'no program was named'
     sys.exit(f'error: {problem}; {_describe()}.')
   del sys.argv[1]
-  # As with `python -m`: tasks of the user's own are found from there.
+  # As with `python -m`, to find the user's own tasks.
   sys.path.append(os.getcwd())
   runpy.run_module(PROGRAMS[name], run_name='__main__', alter_sys=True)
 

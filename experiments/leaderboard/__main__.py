@@ -76,12 +76,12 @@ def _define_board(flag_values: flags.FlagValues):
     )
   for name, text in (
       ('target', 'The accuracy to reach, in percent.'),
-      ('margin', 'The loss that a user would not notice, in points.'),
+      ('margin', 'The largest loss that does not matter, in points.'),
   ):
     flags.DEFINE_float(
         name,
         None,
-        f'{text} Default: as the data file says; of a task of your own '
+        f'{text} Default: that of the data file, or for a task of your own '
         f'{getattr(board.OWN_TASK, name):g}.',
         lower_bound=0.0,
         flag_values=flag_values,

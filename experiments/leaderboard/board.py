@@ -86,7 +86,7 @@ class Task:
     return range(self.num_seeds)
 
 
-# The rules of a user's own task.
+# The rules for a user's own task.
 OWN_TASK = Task('package.module:VALUE', num_seeds=3, target=80.0, margin=0.5)
 
 
@@ -190,7 +190,7 @@ class Leaderboard:
 
 
 def _own_task(name: str) -> Task:
-  """Returns a user's own task, which the data file does not have."""
+  """Returns a user's own task, which is not in the data file."""
   hparams.load_own_task(name)
   task = registry.ROWS[registry.TASK][name].task
   if not isinstance(task, definitions.ClassificationTask):

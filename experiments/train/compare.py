@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`--compare`: several methods on one task, in one table and one figure.
 
-The methods are the trials of a sweep, and the page is that of a report.
+The methods are trained as the trials of a sweep, and shown on a report page.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,7 +27,7 @@ from experiments.sweep import scores
 from experiments.sweep import trials as trials_lib
 
 _COMPARE = 'compare'
-# The kinds of rows whose names are methods, besides those of the leaderboard.
+# The kinds of rows whose names are methods, in addition to the leaderboard's.
 _KINDS = (registry.ALGORITHM, registry.CLIENT_OPTIMIZER)
 
 
@@ -40,10 +40,10 @@ class _Flags:
       show them in one table and one figure. The names are those of the
       leaderboard, of algorithms and of optimizers, such as
       fedadam,delta_sgd,prodigy; the optimizers have their defaults.
-    seeds: Of --compare: the seeds of every method, such as 0,1,2. Default: that
+    seeds: The seeds of every method of --compare, such as 0,1,2. Default: that
       of --seed.
-    jobs: Of --compare: how many runs work at once, each on its share of the
-      cores. Default: as many as there are cores; one with a GPU.
+    jobs: The number of runs of --compare at the same time, each on its share of
+      the cores. Default: the number of cores, or 1 with a GPU.
   """
 
   compare: Sequence[str] = field()
@@ -70,7 +70,7 @@ def is_chosen(flag_values: flags.FlagValues = flags.FLAGS) -> bool:
     Whether --compare is given.
 
   Raises:
-    HparamError: If it is not, and a flag is that needs it.
+    HparamError: If it is not given, but a flag that needs it is.
   """
   if flag_values[_COMPARE].present:
     return True
@@ -81,7 +81,7 @@ def is_chosen(flag_values: flags.FlagValues = flags.FLAGS) -> bool:
 
 
 def _list_methods() -> dict[str, board.Method]:
-  """Returns the methods that can be compared, by their names in flags."""
+  """Returns all methods by their names in --compare."""
   methods = list(board.load().methods.values())
   algorithms = registry.ROWS[registry.ALGORITHM].values()
   fixed = {p.name for row in algorithms for p in row.parts if p.is_fixed}
@@ -106,14 +106,14 @@ def find_methods(names: Iterable[str]) -> list[board.Method]:
   """Returns the methods of these names.
 
   Args:
-    names: Names of the leaderboard, of algorithms or of optimizers; '-' and
-      capital letters may be written as '_' and small ones.
+    names: Names of the leaderboard, of algorithms or of optimizers; '_' is the
+      same as '-', and case does not matter.
 
   Returns:
-    The methods, each once.
+    The methods, without repetitions.
 
   Raises:
-    HparamError: If there is no such method; names those that there are.
+    HparamError: If a method is unknown; lists the known ones.
   """
   known = _list_methods()
   for name in names:
@@ -121,7 +121,7 @@ def find_methods(names: Iterable[str]) -> list[board.Method]:
       near = difflib.get_close_matches(_to_key(name), known, cutoff=0.5)
       advice = f'did you mean {" or ".join(near)}? ' if near else ''
       raise hparams.HparamError(
-          f'--{_COMPARE}={name} names no method; {advice}there are '
+          f'--{_COMPARE}={name} is not a method; {advice}the methods are '
           f'{", ".join(known)}'
       )
   return [known[key] for key in dict.fromkeys(map(_to_key, names))]
@@ -130,18 +130,18 @@ def find_methods(names: Iterable[str]) -> list[board.Method]:
 def build_trials(
     flag_values: flags.FlagValues = flags.FLAGS,
 ) -> list[trials_lib.Trial]:
-  """Returns the runs of a comparison, if all of their flags fit.
+  """Returns the runs of a comparison, after checking their flags.
 
   Args:
     flag_values: The parsed flags of `experiments.train`.
 
   Returns:
-    The runs, the seeds of a method together.
+    The runs, grouped by method.
 
   Raises:
-    HparamError: If a method is unknown, or a flag fits none of them, or not to
-      one of them.
-    UserError: If the folder of a run holds one with other flags.
+    HparamError: If a method is unknown, a flag applies to no method, or a
+      method does not accept it.
+    UserError: If the folder of a run holds a run with other flags.
   """
   methods = find_methods(flag_values[_COMPARE].value or [''])
   for method in methods:
@@ -177,7 +177,7 @@ def build_trials(
 
 def _label(task: str) -> str:
   """Returns the name of a task; 'wine' of 'docs.examples.wine:WINE'."""
-  # Building the trials says whether there is such a task.
+  # Building the trials raises for an unknown task.
   row = registry.ROWS[registry.TASK].get(task)
   return task if row is None else row.label
 
@@ -191,18 +191,18 @@ def _check_are_free(
       name = text[2:].partition('=')[0]
       if name in given:
         raise hparams.HparamError(
-            f'--{_COMPARE}={method.name} stands for {" ".join(method.flags)}, '
-            f'drop {given[name]}'
+            f'--{_COMPARE}={method.name} already sets '
+            f'{" ".join(method.flags)}; drop {given[name]}'
         )
 
 
 def _share_flags(
     given: trials_lib.GivenFlags, methods: Iterable[board.Method]
 ) -> dict[str, list[str]]:
-  """Returns the flags of each method: those of rows that it has not are left.
+  """Returns the flags of each method, without those of rows it does not use.
 
   Raises:
-    HparamError: If no method has the row that a flag belongs to.
+    HparamError: If no method uses the row of a flag.
   """
   of_rows = hparams.flags_of_rows()
   unused = {name for name in given if name in of_rows}
@@ -228,13 +228,13 @@ def _share_flags(
       kind, row, _ = of_rows[name][0]
       raise hparams.HparamError(
           f'--{name} belongs to --{kind}={row.name}, which no method of '
-          f'--{_COMPARE} has'
+          f'--{_COMPARE} uses'
       )
   return shared
 
 
 def _check_folders(trials: Sequence[trials_lib.Trial]):
-  """Raises if the folder of a run holds one that cannot go on so."""
+  """Raises if the folder of a run holds one with other flags."""
   record = trials_lib.Record(trials[0].home)
   for trial in trials:
     recorded = run_folder.read_hparams(trial.folder)
@@ -245,22 +245,22 @@ def _check_folders(trials: Sequence[trials_lib.Trial]):
       if name != 'total_rounds' or value < found:
         raise command_line.UserError(
             f'{trial.folder} holds a run with --{name}={found}, but --{name}='
-            f'{value} is asked for; choose another --experiment_name'
+            f'{value} was given; choose another --experiment_name'
         )
 
 
 def run(flag_values: flags.FlagValues = flags.FLAGS):
-  """Trains the methods, and writes and prints how they compare.
+  """Trains the methods, and writes and prints a comparison.
 
   Args:
     flag_values: The parsed flags of `experiments.train`.
 
   Raises:
     HparamError: If the flags do not fit.
-    EnvironmentalError: If runs failed, once the other methods are compared; if
+    EnvironmentalError: If runs failed, after the comparison of the others; if
       a file cannot be written.
-    UserError: If a folder, or a file in it, is not what it should be.
-    KeyboardInterrupt: After a signal that ends; its text says how to go on.
+    UserError: If a folder, or a file in it, is not valid.
+    KeyboardInterrupt: After a terminating signal, with how to continue.
   """
   folders.check_output_dir(flag_values.output_dir)
   folders.check_data_dir(flag_values.data_dir)
@@ -283,14 +283,14 @@ def run(flag_values: flags.FlagValues = flags.FLAGS):
         num_at_once=flag_values.jobs,
     )
   except command_line.EnvironmentalError:
-    # Where runs failed all others have ended.
+    # All other runs have ended.
     _write(ended, flag_values)
     raise
   _write(ended, flag_values)
 
 
 def _command(flag_values: flags.FlagValues) -> str:
-  """Returns the command line with what was given."""
+  """Returns the command line with the given flags."""
   given = trials_lib.collect_given_flags(flag_values)
   shown = [flag_values[_COMPARE].serialize(), *given.values()]
   if flag_values['seeds'].present:
@@ -299,7 +299,7 @@ def _command(flag_values: flags.FlagValues) -> str:
 
 
 def _write(results: Sequence[scores.RunResult], flag_values: flags.FlagValues):
-  """Writes the page of the methods of which every run is finished, if any."""
+  """Writes the page of the methods whose runs are all finished, if any."""
   finished = {result.trial.folder.parent: True for result in results}
   for result in results:
     if result.status != scores.FINISHED:
@@ -308,11 +308,11 @@ def _write(results: Sequence[scores.RunResult], flag_values: flags.FlagValues):
   if not paths:
     return
   command_line.prepare_libraries()
-  # TensorFlow takes seconds to import: not for --help and not for a typo.
+  # Imported late, as TensorFlow takes seconds that --help and typos can spare.
   from experiments.report import comparison  # pylint: disable=import-outside-toplevel
 
   home = results[0].trial.home
-  # The folder may have those of another command, too.
+  # The folder may also have the seeds of another command.
   seeds = {result.trial.seed for result in results}
   with (
       command_line.errors_as(command_line.EnvironmentalError, OSError),

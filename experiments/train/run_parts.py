@@ -73,7 +73,7 @@ PROTOCOL = (
 
 # For clients that are read from files one by one, so that a run starts quickly.
 _MAX_CHECKED_CLIENTS = 100
-# The folder of made-up data in --output_dir.
+# The folder of synthetic data in --output_dir.
 SYNTHETIC_DATA = 'synthetic_data'
 
 _Choices = Mapping[str, hparams.Choice]

@@ -332,7 +332,7 @@ def _build_writers(
     values: Mapping[str, Any],
     directory: run_directory.RunDirectory,
 ) -> list[metrics_writers.MetricsWriter]:
-  """Builds what takes the rows of metrics; `values` is all hyperparameters."""
+  """Builds the writers of metrics; `values` are all hyperparameters."""
   writers: list[metrics_writers.MetricsWriter] = [
       metrics_writers.CSVMetricsWriter(directory.metrics_csv),
       metrics_writers.TensorBoardMetricsWriter(directory.tensorboard),

@@ -59,8 +59,8 @@ class MethodsTest(parameterized.TestCase):
   def test_an_unknown_name_lists_the_others(self):
     with self.assertRaisesRegex(
         hparams.HparamError,
-        '^--compare=fedadm names no method; did you mean fedadam.*[?] '
-        'there are fedavg, .*prodigy',
+        '^--compare=fedadm is not a method; did you mean fedadam.*[?] '
+        'the methods are fedavg, .*prodigy',
     ):
       compare.find_methods(['fedavg', 'fedadm'])
 
@@ -156,11 +156,15 @@ class CompareTest(sweep_testing.SweepTestCase):
       self.assertEqual(trial.hparams['server_optimizer'], 'fedadam')
 
   @parameterized.named_parameters(
-      ('none', ['--compare='], '--compare= names no method; there are fedavg'),
+      (
+          'none',
+          ['--compare='],
+          '--compare= is not a method; the methods are fedavg',
+      ),
       (
           'set',
           ['--compare=fedadam', '--client_optimizer=adam'],
-          'FedAdam stands for .*, drop --client_optimizer=adam',
+          'FedAdam already sets .*; drop --client_optimizer=adam',
       ),
       (
           'of_none',
@@ -200,7 +204,7 @@ class CompareTest(sweep_testing.SweepTestCase):
     with self.assertRaisesRegex(
         command_line.UserError,
         'seed_0 holds a run with --client_batch_size=5, but '
-        '--client_batch_size=7 is asked for; choose another',
+        '--client_batch_size=7 was given; choose another',
     ):
       self._run(
           '--compare=sgd,delta_sgd',
