@@ -92,7 +92,7 @@ def _read_run(path: pathlib.Path, data_dir: Optional[str]) -> RecordedRun:
       for field in dataclasses.fields(hparams.Settings)
   }
   values['data_dir'] = data_dir
-  # Made-up data are in that folder, too.
+  # That folder may also hold synthetic data.
   values['use_synthetic_data'] = False
   return RecordedRun(directory, recorded, choices, hparams.Settings(**values))
 
@@ -105,7 +105,7 @@ def _keeping_sent(optimizer: Any) -> Any:
 
   Returns:
     A client optimizer with the same steps; None if clients keep a state anyway,
-    or send nothing besides the change of the model.
+    or send only the model update.
   """
   if not isinstance(optimizer, federated_optimizer.FederatedOptimizer):
     return None
@@ -120,7 +120,7 @@ def _keeping_sent(optimizer: Any) -> Any:
       return self.initialize_shared(specs)
 
     def start_round(self, state, shared, kept, round_num):
-      del kept  # It is only looked at.
+      del kept  # Kept only to be read.
       nothing: Any = collections.OrderedDict()
       return super().start_round(state, shared, nothing, round_num)
 
@@ -281,8 +281,8 @@ def open_run(
     path: The folder of the run.
     round_num: The last round to retrain, counted from 1.
     data_dir: The folder of the data sets, for a task that reads one.
-    keep_sent: Whether clients that keep nothing across rounds keep what they
-      send in a round, to look at it. Default False.
+    keep_sent: Whether clients that keep no state store what they send in a
+      round, so that it can be read. Default False.
     trace_steps: Whether rounds can be traced. Default False.
 
   Yields:
