@@ -181,7 +181,7 @@ class CompareTest(sweep_testing.SweepTestCase):
       (
           'general',
           ['--compare=sgd', '--dp_clip_norm=1'],
-          'sgd/seed_0 does not fit: --dp_clip_norm needs',
+          'sgd/seed_0 has invalid flags: --dp_clip_norm needs',
       ),
   )
   def test_flags_that_do_not_fit_are_refused(self, arguments, sentence):
