@@ -52,7 +52,7 @@ class DefineTest(parameterized.TestCase):
 
   def test_help_shows_what_rows_have_in_common_once(self):
     text = hparams_testing.parse()['client_weighting'].help
-    self.assertIn('>: fed_opt, fedli_ls, fedli_lu: Whether ', text)
+    self.assertIn('>: fed_opt, fedli_ls, fedli_lu: Weight ', text)
     self.assertIn('Default examples. fedcada, scaffold, ', text)
     self.assertEndsWith(text, 'Default uniform.')
 
