@@ -148,7 +148,9 @@ class RandomNumbersTest(compiled_testing.TestCase):
     draw = _build_noise()
     with runtime.compiled_context(strict=True) as context:
       context.begin_round(1, 0, ['a', 'b'])
-      with self.assertRaisesRegex(ValueError, 'given 2 client ids, but .* has 1 clients'):
+      with self.assertRaisesRegex(
+          ValueError, 'given 2 client ids, but .* has 1 clients'
+      ):
         draw([0.0])
 
   @parameterized.parameters(
