@@ -61,7 +61,7 @@ _HELP = {
     'report': ['--runs_dir'],
     'leaderboard': ['--max_hours'],
     'audit': list(audit.CLAIMS),
-    'export': ['--checkpoint: Which weights: latest'],
+    'export': ['--checkpoint: The weights to export: latest'],
     'trace': ['--round'],
     'benchmark': [
         *workloads.WORKLOADS,
@@ -153,5 +153,7 @@ class ProgramsTest(parameterized.TestCase):
     # Without site-packages: as a Python that has nothing installed.
     ended = _run(sys.executable, '-S', '-m', module, folder=_ROOT)
     self.assertEqual(ended.returncode, 1)
-    self.assertStartsWith(ended.stderr, f'error: {sys.executable} has not the ')
+    self.assertStartsWith(
+        ended.stderr, f'error: {sys.executable} does not have this '
+    )
     self.assertLen(ended.stderr.splitlines(), 1)
